@@ -1,0 +1,1 @@
+"""Does: what the functions ask of AWS, one module per service or item family."""

@@ -1,0 +1,111 @@
+"""The janitor: finds what has no owner any more and has it switched off (design rule 4).
+
+A row is looked at twice, some seconds apart: between a row's write and its execution's start nothing is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from burstcache.aws.executions import Executions
+from burstcache.aws.instances import Instances
+from burstcache.aws.key_table import KeyTable
+from burstcache.aws.node_table import NodeTable
+from burstcache.core.keys import node_execution_name
+from burstcache.core.rows import KeyRow, NodeRow
+
+_LOOK_AGAIN_S = 5
+# An instance that runs while its row says `stopped` may be in its first boot, when it installs Redis and shuts itself down.
+_FIRST_BOOT = timedelta(minutes=10)
+
+
+@dataclass(frozen=True, slots=True)
+class Janitor:
+    """Compares rows, executions and instances."""
+
+    keys: KeyTable
+    nodes: NodeTable
+    executions: Executions
+    instances: Instances
+    key_lifecycle_arn: str
+    redis_node_arn: str
+    node_names: Sequence[str]
+    redis_control: Callable[[dict[str, Any]], None]
+    sleep: Callable[[float], None] = time.sleep
+
+    def clean(self, now_us: int) -> dict[str, list[str]]:
+        """Clean up whatever has lost its owner.
+
+        Args:
+            now_us: Deadlines before this instant have passed [us].
+
+        Returns:
+            The keys that went back to S3, the nodes that were stopped.
+        """
+        suspects = {row.hash: row for row in self.keys.scan_live() if not self._is_owned(row, now_us)}
+        suspect_nodes = [row for row in map(self.nodes.read, self.node_names) if not self._is_node_owned(row, now_us)]
+        if suspects or suspect_nodes:
+            self.sleep(_LOOK_AGAIN_S)
+        orphans = [
+            row
+            for row in self.keys.read_many(suspects).values()
+            if row.phase != "s3" and row.epoch == suspects[row.hash].epoch and not self._is_owned(row, now_us)
+        ]
+        orphan_nodes = [
+            row
+            for row in (self.nodes.read(suspect.node) for suspect in suspect_nodes)
+            if row.generation in {suspect.generation for suspect in suspect_nodes}
+            and not self._is_node_owned(row, now_us)
+        ]
+        for row in orphans:
+            self._return_to_s3(row)
+        for node in orphan_nodes:
+            self.redis_control({"op": "release", "node": node.node})
+        return {"keys": [row.key for row in orphans], "nodes": [row.node for row in orphan_nodes]}
+
+    def _is_owned(self, row: KeyRow, now_us: int) -> bool:
+        return row.is_live(now_us) and self.executions.is_running(self.key_lifecycle_arn, row.execution_name)
+
+    def _is_node_owned(self, row: NodeRow, now_us: int) -> bool:
+        """Tell whether all is well: a stopped node does not run, any other one has an execution within its deadline."""
+        if row.phase == "stopped":
+            return not self._runs_unasked(row.node)
+        return now_us < row.deadline_at_us and any(
+            self.executions.is_running(self.redis_node_arn, node_execution_name(row.node, row.generation, part))
+            for part in (row.part, row.part - 1)  # the row is ahead while a successor starts
+            if part > 0
+        )
+
+    def _runs_unasked(self, node: str) -> bool:
+        state, started_at = self.instances.state_since(node)
+        return state in ("pending", "running") and datetime.now(UTC) - started_at > _FIRST_BOOT
+
+    def _return_to_s3(self, row: KeyRow) -> None:
+        self.executions.stop(self.key_lifecycle_arn, row.execution_name, cause="its deadline has passed")
+        self.redis_control(
+            {
+                "op": "leave",
+                "key": row.key,
+                "key_hash": row.hash,
+                "epoch": row.epoch,
+                "queue_us": [],
+                "is_failed": True,
+                "failures": row.failures,
+            }
+        )
+
+
+def invoke_by_name(lambda_client: Any, function_name: str) -> Callable[[dict[str, Any]], None]:
+    """Return a caller of a function that raises RuntimeError when the function fails."""
+
+    def invoke(payload: dict[str, Any]) -> None:
+        answer = lambda_client.invoke(FunctionName=function_name, Payload=json.dumps(payload).encode())
+        if "FunctionError" in answer:
+            raise RuntimeError(f"{function_name} failed at {payload}: {answer['Payload'].read().decode()[:500]}")
+
+    return invoke

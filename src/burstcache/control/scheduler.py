@@ -1,0 +1,102 @@
+"""The scheduler: turns requests that S3 served into the start of a key's life."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from burstcache.aws.executions import Executions, key_execution_input
+from burstcache.aws.hot_keys import HotKeys
+from burstcache.aws.key_table import KeyTable
+from burstcache.aws.node_table import NodeTable
+from burstcache.core.keys import key_hash, node_for
+from burstcache.core.parameters import US_PER_S, Parameters
+from burstcache.core.policy import Request, starts
+from burstcache.core.rows import PHASE_OF_ENTRY, Entry, KeyRow
+
+# An execution that has not been heard of for so long was perhaps never started: start it again, which is harmless.
+_ANNOUNCE_S = 5
+# The Lambda state's time-out (930 s) and time for the steps around it; every later state sets a deadline of its own.
+_FIRST_DEADLINE_S = 1000
+
+Outcome = Literal["remembered", "started", "restarted", "taken_over", "lost", "full", "already_hot", "too_large"]
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduler:
+    """Decides by `core.policy` and starts executions."""
+
+    keys: KeyTable
+    nodes: NodeTable
+    hot_keys: HotKeys
+    executions: Executions
+    machine_arn: str
+    node_names: Sequence[str]
+    max_object_bytes: int
+    parameters: Parameters
+
+    def observe(self, key: str, request: Request, *, etag: str, size_bytes: int, now_us: int) -> Outcome:
+        """Take note of one GET that S3 served, and start the key's life when it has become hot.
+
+        Handling a request twice, late or out of order changes nothing: counts derive from the remembered times.
+        """
+        hash_, keep = key_hash(key), self.parameters.window_length
+        row = self.keys.append(hash_, key, request, etag=etag, size_bytes=size_bytes, keep=keep)
+        if row.is_live(now_us):
+            return self._see_that_it_runs(row, now_us)
+        if not self._may_start(row, now_us):
+            return "remembered"
+        return self._start(row, now_us)
+
+    def start_by_hand(self, key: str, *, now_us: int) -> Outcome:
+        """Start a key's life whatever its requests (the thesis's development API)."""
+        row = self.keys.read(key_hash(key)) or KeyRow(hash=key_hash(key), key=key)
+        if row.is_live(now_us):
+            return "already_hot"
+        if row.size_bytes > self.max_object_bytes:
+            return "too_large"
+        by_hand = Request(now_us, "by-hand")
+        self.keys.append(
+            row.hash, key, by_hand, etag=row.etag, size_bytes=row.size_bytes, keep=self.parameters.window_length
+        )
+        return self._start(replace(row, window=(*row.window, by_hand)), now_us)
+
+    def _may_start(self, row: KeyRow, now_us: int) -> bool:
+        return (
+            now_us >= row.not_before_us
+            and row.size_bytes <= self.max_object_bytes
+            and starts(row.window, now_us=now_us, changed_at_us=row.changed_at_us, parameters=self.parameters)
+        )
+
+    def _see_that_it_runs(self, row: KeyRow, now_us: int) -> Outcome:
+        if row.is_announced or now_us - row.changed_at_us < _ANNOUNCE_S * US_PER_S:
+            return "remembered"
+        if self._run(row):
+            return "restarted"
+        return self._start(row, now_us, take_over=True)
+
+    def _start(self, row: KeyRow, now_us: int, *, take_over: bool = False) -> Outcome:
+        entry = self._entry(row.hash, now_us)
+        life = replace(
+            row,
+            phase=PHASE_OF_ENTRY[entry],
+            entry=entry,
+            epoch=max(row.epoch + 1, now_us // 1000),
+            trigger=row.window[-1],
+            changed_at_us=now_us,
+            deadline_at_us=now_us + _FIRST_DEADLINE_S * US_PER_S,
+        )
+        admission = self.hot_keys.start(life, former_epoch=row.epoch, now_us=now_us, take_over=take_over)
+        if admission != "started":
+            return admission
+        self._run(life)
+        return "taken_over" if take_over else "started"
+
+    def _run(self, row: KeyRow) -> bool:
+        return self.executions.start(self.machine_arn, row.execution_name, key_execution_input(row))
+
+    def _entry(self, hash_: str, now_us: int) -> Entry:
+        node = self.nodes.read(node_for(hash_, self.node_names))
+        entries: dict[str, Entry] = {"running": "redis", "stopping": "restricted"}
+        return entries.get(node.phase_at(now_us), "lambda")

@@ -1,0 +1,115 @@
+"""The policy's parameters: the thesis's configurator (appendix A.2) and single values set one by one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
+
+from burstcache.errors import InvalidSettingError
+
+MAX_SENSITIVITY = 5
+QUEUE_LENGTH = 5  # the thesis judges a running Redis by the last five requests (4.2.3)
+US_PER_S = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """When a key changes its tier. Times in microseconds, all above 0."""
+
+    tick_us: int  # first life of a cache function, and what each of its GETs adds
+    lambda_window_elements: int  # so many requests …
+    lambda_threshold_us: int  # … within less than this start a cache function
+    redis_threshold: int  # more requests than this since the trigger start Redis
+    redis_utilization_us: int  # Redis stops when the last five requests are no longer within this
+    redis_check_us: int = 60 * US_PER_S  # how often a running Redis is judged, counted from its readiness
+    keep_running_us: int = 120 * US_PER_S  # what promotion adds to the cache function's life while Redis boots
+
+    @property
+    def window_length(self) -> int:
+        """How many requests a key's row remembers: enough for the queue of five and for either threshold."""
+        return max(QUEUE_LENGTH, self.lambda_window_elements + 1, self.redis_threshold + 2)
+
+
+def configure(rate_per_min: Fraction, sensitivity: Fraction) -> Parameters:
+    """Return what the thesis's configurator derives, each time truncated to whole seconds.
+
+    Args:
+        rate_per_min: Expected requests per minute for one key, > 0.
+        sensitivity: How much in-memory service is worth, above 0 and at most 5.
+
+    Raises:
+        InvalidSettingError: A value is out of range, or TICK would fall under a second.
+
+    Source:
+        Thesis, appendix A.2, algorithm 1. The threshold derives from the untruncated TICK (table 5.1 leaves no choice).
+    """
+    if rate_per_min <= 0:
+        raise InvalidSettingError(f"rate {_text(rate_per_min)}: expected a number of requests per minute above 0")
+    if not 0 < sensitivity <= MAX_SENSITIVITY:
+        raise InvalidSettingError(
+            f"sensitivity {_text(sensitivity)}: expected a number above 0 and up to {MAX_SENSITIVITY}"
+        )
+    gap_s = 60 / rate_per_min
+    tick_s = gap_s - (MAX_SENSITIVITY - sensitivity) * gap_s / MAX_SENSITIVITY
+    if tick_s < 1:
+        raise InvalidSettingError(
+            f"rate {_text(rate_per_min)} with sensitivity {_text(sensitivity)} makes TICK {_text(tick_s)} s; it must be at"
+            f" least 1 s: use a rate of at most {_text(12 * sensitivity)}, since a busier key is in Redis all the time"
+        )
+    window_elements = 2
+    return Parameters(
+        tick_us=int(tick_s) * US_PER_S,
+        lambda_window_elements=window_elements,
+        lambda_threshold_us=int(tick_s * window_elements) * US_PER_S,
+        redis_threshold=4,
+        redis_utilization_us=int(gap_s * (sensitivity + 5)) * US_PER_S,
+    )
+
+
+def parameters_from_text(*, rate: str, sensitivity: str, overrides: str = "") -> Parameters:
+    """Return the configurator's parameters with single values replaced.
+
+    Args:
+        rate: Requests per minute, a decimal, read exactly.
+        sensitivity: Above 0 and up to 5, a decimal.
+        overrides: `name=value` pairs with commas between: counts by name, times by name in seconds (`tick_s=5`).
+
+    Raises:
+        InvalidSettingError: Names the value and what is accepted.
+    """
+    parameters = configure(_number("rate", rate), _number("sensitivity", sensitivity))
+    names = {field.name.replace("_us", "_s"): field.name for field in fields(Parameters)}
+    changes = {}
+    for item in filter(None, (part.strip() for part in overrides.split(","))):
+        name, equals, text = (piece.strip() for piece in item.partition("="))
+        if not equals or name not in names:
+            raise InvalidSettingError(
+                f"policy override {item!r}: expected name=value with a name of {', '.join(names)}"
+            )
+        changes[names[name]] = _override(name, text)
+    return replace(parameters, **changes)
+
+
+def _override(name: str, text: str) -> int:
+    value = _number(name, text)
+    if name.endswith("_s"):
+        if (value_us := round(value * US_PER_S)) < 1:
+            raise InvalidSettingError(f"policy override {name}={text}: expected a time above 0 s")
+        return value_us
+    least = 2 if name == "lambda_window_elements" else 0
+    if value.denominator != 1 or value < least:
+        raise InvalidSettingError(f"policy override {name}={text}: expected a whole number of at least {least}")
+    return int(value)
+
+
+def _number(name: str, text: str) -> Fraction:
+    try:
+        if "/" in text:
+            raise ValueError
+        return Fraction(text)
+    except ValueError:
+        raise InvalidSettingError(f"{name} {text!r}: expected a decimal number such as 9 or 0.5") from None
+
+
+def _text(value: Fraction) -> str:
+    return f"{float(value):g}"

@@ -1,0 +1,126 @@
+"""The endpoint scheduler of the thesis (4.2.3) as pure functions: nothing else decides when a key changes its tier.
+
+The live functions and the simulator call the same ones. Times are integer microseconds since any common origin; "now" is
+always passed in. Boundaries follow the simulator's rules: "within" is strict, and so is "no longer within".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from burstcache.core.parameters import QUEUE_LENGTH, US_PER_S, Parameters
+
+# How late a request's event may be and still start a key: a burst that is over must not start anything.
+EVENT_LATENESS_US = 5 * US_PER_S
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Request:
+    """One GET of a key: when, and an identity that makes doubled reports harmless. Ordered by time."""
+
+    at_us: int
+    request_id: str
+
+    def __str__(self) -> str:
+        return f"{self.at_us}:{self.request_id}"
+
+    @classmethod
+    def parse(cls, text: str) -> Request:
+        """Return the request that `str` wrote as `at_us:request_id`."""
+        at_us, _, request_id = text.partition(":")
+        return cls(int(at_us), request_id)
+
+
+def remember(window: Iterable[Request], seen: Iterable[Request], length: int) -> tuple[Request, ...]:
+    """Return the newest `length` of both, oldest first, each request once: doubles and disorder change nothing."""
+    return tuple(sorted({*window, *seen})[-length:])
+
+
+def is_hot(times_us: Sequence[int], parameters: Parameters) -> bool:
+    """Tell whether the newest `lambda_window_elements` of the times (oldest first) lie within `lambda_threshold`."""
+    elements = parameters.lambda_window_elements
+    return len(times_us) >= elements and times_us[-1] - times_us[-elements] < parameters.lambda_threshold_us
+
+
+def starts(window: Sequence[Request], *, now_us: int, changed_at_us: int, parameters: Parameters) -> bool:
+    """Tell whether a key that S3 serves goes to a faster tier now.
+
+    Args:
+        window: The key's newest requests, oldest first.
+        now_us: The scheduler's clock [us].
+        changed_at_us: When the key last returned to S3 [us]: a late event of its former life starts nothing.
+        parameters: The policy's parameters.
+    """
+    if not window:
+        return False
+    newest_us = window[-1].at_us
+    in_time = now_us - newest_us < parameters.lambda_threshold_us + EVENT_LATENESS_US
+    return in_time and newest_us > changed_at_us and is_hot([r.at_us for r in window], parameters)
+
+
+def count_since(trigger: Request, window: Iterable[Request]) -> int:
+    """Return how many requests came after the one that triggered the start (which itself does not count)."""
+    return sum(request > trigger for request in window)
+
+
+@dataclass(frozen=True, slots=True)
+class LambdaLife:
+    """What a running cache function knows of its own end."""
+
+    deadline_us: int  # it ends as idle at this instant, which no longer belongs to it
+    count: int  # requests since the trigger
+    is_promoted: bool = False  # promotion switches the extension off
+
+
+def lambda_ready(now_us: int, count: int, parameters: Parameters) -> LambdaLife:
+    """Return the life of a cache function that is ready now; `count` requests came while it started."""
+    return LambdaLife(deadline_us=now_us + parameters.tick_us, count=count)
+
+
+def lambda_serves(life: LambdaLife, parameters: Parameters) -> LambdaLife:
+    """Return the life after one GET that the cache function served: extended by TICK, cumulatively."""
+    deadline_us = life.deadline_us if life.is_promoted else life.deadline_us + parameters.tick_us
+    return replace(life, deadline_us=deadline_us, count=life.count + 1)
+
+
+def wants_promotion(life: LambdaLife, parameters: Parameters) -> bool:
+    """Tell whether the load lasts, so that Redis pays; whether its node can take the key now is another question."""
+    return not life.is_promoted and life.count > parameters.redis_threshold
+
+
+def promote(life: LambdaLife, parameters: Parameters) -> LambdaLife:
+    """Return the promoted life: kept running while Redis boots, no longer extended (thesis message KeepRunning)."""
+    return replace(life, deadline_us=life.deadline_us + parameters.keep_running_us, is_promoted=True)
+
+
+def newest_queue(times_us: Iterable[int]) -> tuple[int, ...]:
+    """Return the last five times, oldest first: what a running Redis is judged by."""
+    return tuple(sorted(times_us)[-QUEUE_LENGTH:])
+
+
+def is_idle(queue_us: Sequence[int], *, check_at_us: int, parameters: Parameters) -> bool:
+    """Tell whether, at a check's nominal instant, the last five requests are no longer within `redis_utilization`."""
+    return check_at_us - queue_us[0] > parameters.redis_utilization_us
+
+
+def next_check_us(
+    queues_us: Iterable[Sequence[int]], *, ready_at_us: int, after_us: int, parameters: Parameters
+) -> int:
+    """Return the first check of a node that can find one of its keys idle; the checks before it cannot.
+
+    Checks come `redis_check` apart, counted from the node's readiness. Skipping those that must fail makes a long wait
+    out of a minute ticker without changing one decision.
+
+    Args:
+        queues_us: Per key its last five times, oldest first [us]; a key without any (not seeded yet) is asked again at
+            the next check.
+        ready_at_us: When the node became ready [us].
+        after_us: The answer is later than this instant [us].
+        parameters: The policy's parameters.
+    """
+    earliest_us = min(
+        (queue[0] + parameters.redis_utilization_us if queue else after_us for queue in queues_us), default=after_us
+    )
+    checks_passed = (max(earliest_us, after_us) - ready_at_us) // parameters.redis_check_us
+    return ready_at_us + (max(checks_passed, 0) + 1) * parameters.redis_check_us

@@ -1,0 +1,54 @@
+"""Errors by name: the state machines match the class name of what a function raises (`lifecycle` retries and catches).
+
+A name that ends in `TransientError` may be retried; every other one is final.
+"""
+
+from __future__ import annotations
+
+
+class BurstcacheError(Exception):
+    """Base of every error of ours; its message names the culprit and the remedy."""
+
+
+class InvalidSettingError(BurstcacheError):
+    """A setting or parameter has a value that is not accepted."""
+
+
+class ObjectNotFoundError(BurstcacheError):
+    """S3 has no such object."""
+
+
+class ObjectTooLargeError(BurstcacheError):
+    """The object is larger than what a tier may hold."""
+
+
+class OriginError(BurstcacheError):
+    """S3 answered a request of the control plane with an error other than 'not found'."""
+
+
+class RelayDownError(BurstcacheError):
+    """The relay cannot be reached, so a cache function cannot serve."""
+
+
+class RedisDownError(BurstcacheError):
+    """Redis does not answer on a node that should be running."""
+
+
+class NodeFailedError(BurstcacheError):
+    """A Redis node did not come up; its waiters' tokens fail with this name."""
+
+
+class NodeAbsentError(BurstcacheError):
+    """The settings name no such Redis node."""
+
+
+class SupersededError(BurstcacheError):
+    """The key's or node's row belongs to a newer epoch or generation: this execution must leave."""
+
+
+class InstanceStoppingTransientError(BurstcacheError):
+    """EC2 refuses to start an instance that is still stopping; asking again helps."""
+
+
+class ContendedRowTransientError(BurstcacheError):
+    """A row changed under every attempt to write it; asking again helps."""

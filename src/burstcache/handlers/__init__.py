@@ -1,0 +1,1 @@
+"""One thin module per Lambda function: event in, one call, answer out."""

@@ -1,0 +1,85 @@
+"""The proxy: GET and HEAD of objects, from whichever tier holds them."""
+
+from __future__ import annotations
+
+import os
+import time
+from functools import cache
+from typing import Any
+
+from burstcache.aws.event_publisher import EventPublisher
+from burstcache.aws.object_store import ObjectStore
+from burstcache.aws.routes import Route, Routes
+from burstcache.http.front_door import Arrival, answer, arrival
+from burstcache.http.reading import read_request
+from burstcache.http.refusals import RefusedRequestError
+from burstcache.http.response import Response, error_response
+from burstcache.logs import logger
+from burstcache.settings import settings
+from burstcache.tiers.reader import CachingTier, Reader
+from burstcache.tiers.s3 import S3Tier
+
+
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    """Answer one request of the front door; always well-formed, never an exception."""
+    if _is_traced():
+        return _traced_handler()(event, context)  # type: ignore[no-any-return]
+    return _handle(event, context)
+
+
+def _handle(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    method = "GET"
+    try:
+        came = arrival(event)
+        method = came.method
+        return answer(event, _respond(came, context))
+    except RefusedRequestError as refusal:
+        refused = error_response(refusal.status, refusal.code, refusal.message, method=method, headers=refusal.headers)
+        return answer(event, refused)
+    except Exception:
+        logger().exception("the proxy failed")
+        message = "the proxy failed; its log says why. Try again"
+        return answer(event, error_response(503, "ProxyFailed", message, method=method))
+
+
+def _respond(came: Arrival, context: Any) -> Response:
+    at_us = time.time_ns() // 1000
+    request_id = came.request_id or str(getattr(context, "aws_request_id", ""))
+    return _reader().read(read_request(came, request_id=request_id, at_us=at_us))
+
+
+@cache
+def _reader() -> Reader:
+    known = settings()
+    origin = S3Tier(
+        ObjectStore(known.bucket_name), EventPublisher(known.bus_name), max_object_bytes=known.max_object_bytes
+    )
+    return Reader(Routes(known.table_name), origin, _make_tier)
+
+
+def _make_tier(route: Route) -> CachingTier:
+    # redis and nats cost more to import than all the rest, and most environments never meet a hot key.
+    if route.tier == "redis":
+        from burstcache.tiers.redis import RedisNodeTier
+
+        return RedisNodeTier(settings().node(route.node), settings())
+    from burstcache.tiers.lambda_ import LambdaTier
+
+    return LambdaTier(settings())
+
+
+def _is_traced() -> bool:
+    """Tell whether X-Ray samples this very request; only then is its library worth the import."""
+    is_disabled = os.environ.get("POWERTOOLS_TRACE_DISABLED", "").lower() in ("1", "true", "yes", "on", "t", "y")
+    return not is_disabled and "Sampled=1" in os.environ.get("_X_AMZN_TRACE_ID", "")
+
+
+@cache
+def _traced_handler() -> Any:
+    try:
+        from aws_lambda_powertools import Tracer
+
+        return Tracer().capture_lambda_handler(_handle, capture_response=False)
+    except Exception as error:  # no trace is a poor reason for no answer
+        logger().warning("tracing is on but does not start", reason=repr(error))
+        return _handle
