@@ -48,6 +48,13 @@ class CacheEnvironment:
             self.tools.executions.succeed(task.token, {"outcome": "idle"})
         return end
 
+    def close(self) -> None:
+        """Leave the relay."""
+        if self._relay is not None:
+            self._loop.run_until_complete(self._relay.close())
+        self._loop.run_until_complete(self._loop.shutdown_default_executor())
+        self._loop.close()
+
     async def _live(self, task: CacheTask, end_by_us: int) -> End:
         entry, client = await asyncio.gather(asyncio.to_thread(self._load, task.key), self._connected())
         return await KeyCache(task, self.tools, entry, end_by_us).serve(client)

@@ -20,7 +20,7 @@ from burstcache.core.keys import node_execution_name
 from burstcache.core.rows import KeyRow, NodeRow
 
 _LOOK_AGAIN_S = 5
-# An instance that runs while its row says `stopped` may be in its first boot, when it installs Redis and shuts itself down.
+# An instance that runs while its row says `stopped` may be in its first boot: it installs Redis and shuts itself down.
 _FIRST_BOOT = timedelta(minutes=10)
 
 

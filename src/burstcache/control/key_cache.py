@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from botocore.exceptions import BotoCoreError, ClientError
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
@@ -27,6 +28,7 @@ from burstcache.core.keys import node_for
 from burstcache.core.parameters import US_PER_S, Parameters
 from burstcache.core.policy import LambdaLife, Request
 from burstcache.errors import BurstcacheError
+from burstcache.logs import logger
 from burstcache.tiers.entry import Entry, encode
 
 End = Literal["idle", "stopped", "superseded", "failed"]
@@ -68,7 +70,7 @@ class KeyCache:
     tools: CacheTools
     entry: Entry
     end_by_us: int  # the invocation's end
-    life: LambdaLife = LambdaLife(deadline_us=0, count=0)
+    life: LambdaLife = field(default_factory=lambda: LambdaLife(deadline_us=0, count=0))
     window: set[Request] = field(default_factory=set)  # what this life knows of: from the row, and what it served
     _end: End = "idle"
     _over: asyncio.Event = field(default_factory=asyncio.Event)
@@ -144,21 +146,31 @@ class KeyCache:
 
     async def _promote(self) -> None:
         """Ask for Redis, unless its node is just stopping: then the next GET asks again."""
-        node = node_for(self.task.hash, self.tools.node_names)
-        row = await asyncio.to_thread(self.tools.nodes.read, node)
-        if row.phase_at(now_us()) != "stopping":
-            self.life = policy.promote(self.life, self.tools.parameters)
-            if not await asyncio.to_thread(self.tools.executions.succeed, self.task.token, {"outcome": "promoted"}):
-                await self._check_title()
-        self._is_promoting = False
+        try:
+            node = node_for(self.task.hash, self.tools.node_names)
+            if (await asyncio.to_thread(self.tools.nodes.read, node)).phase_at(now_us()) != "stopping":
+                self.life = policy.promote(self.life, self.tools.parameters)  # at once: it may not end while it asks
+                await self._complete_as_promoted()
+        except (BotoCoreError, ClientError):
+            self.life = replace(self.life, is_promoted=False)
+            logger().warning("promotion failed; the next GET asks again", exc_info=True)
+        finally:
+            self._is_promoting = False
+
+    async def _complete_as_promoted(self) -> None:
+        if not await asyncio.to_thread(self.tools.executions.succeed, self.task.token, {"outcome": "promoted"}):
+            await self._check_title()
 
     async def _beat(self) -> None:
         while True:
             await asyncio.sleep(_HEARTBEAT_S)
             if self.life.is_promoted:
                 return  # the task is complete; how long this life still lasts is limited by its deadline
-            if not await asyncio.to_thread(self.tools.executions.heartbeat, self.task.token):
-                await self._check_title()
+            try:
+                if not await asyncio.to_thread(self.tools.executions.heartbeat, self.task.token):
+                    await self._check_title()
+            except (BotoCoreError, ClientError):
+                logger().warning("heartbeat failed; the next one may not", exc_info=True)
 
     async def _check_title(self) -> None:
         """The task is closed although this life did not complete it: leave, unless the row still names it."""
@@ -204,7 +216,12 @@ class KeyCache:
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._work.add(task)
-        task.add_done_callback(self._work.discard)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._work.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            logger().error("the cache function goes on without a part of its work", exc_info=error)
 
 
 async def _drain(relay: Client, subscription: Subscription) -> None:

@@ -33,8 +33,12 @@ class RedisControl:
         self._executions = Executions()
         self._instances = Instances(settings)
         self._objects = ObjectStore(settings.bucket_name)
-        self._relay = cache(lambda: RelayRequests(settings))
+        self._relay = RelayRequests(settings)
         self._store = cache(self._connect)
+
+    def close(self) -> None:
+        """Leave the relay."""
+        self._relay.close()
 
     def node(self, name: str) -> NodeLife:
         """Return what is done for a node."""
@@ -92,5 +96,5 @@ class RedisControl:
 
     def _ask_cache(self, hash_: str, message: dict[str, Any]) -> dict[str, Any]:
         """Return what the cache function of a key answers; empty if nobody holds the key."""
-        answer = self._relay().request(f"control.{hash_}", json.dumps(message).encode(), timeout_s=_ANSWER_WITHIN_S)
+        answer = self._relay.request(f"control.{hash_}", json.dumps(message).encode(), timeout_s=_ANSWER_WITHIN_S)
         return json.loads(answer) if answer else {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -141,7 +142,7 @@ class RedisKeys:
         return {"refreshed": row.tier}
 
     def _load(self, hash_: str, key: str) -> None:
-        """Copy the object from S3, and again if it was written meanwhile: of two loads at once the last one is right."""
+        """Copy the object from S3, again if it was written meanwhile: so the last one of several loads is right."""
         while True:
             entry = self.objects.fetch(key, max_bytes=self.max_object_bytes)
             if entry is None:
@@ -160,10 +161,8 @@ class RedisKeys:
             raise
 
     def _forget(self, hash_: str) -> None:
-        try:
+        with suppress(RedisDownError):  # then the entry went with the node
             self.store().remove(hash_)
-        except RedisDownError:
-            pass  # the entry went with the node
 
     def _stop_cache(self, life: Life) -> list[Request]:
         answer = self._tell_cache(life.hash, {"op": "stop", "epoch": life.epoch})

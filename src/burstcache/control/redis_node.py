@@ -158,7 +158,7 @@ class NodeLife:
                 self.sleep(0.2)
 
     def _live_leases(self, node: str) -> list[Lease]:
-        """Return the leases of keys that still want the node; drop the others (their execution died, a hold ran out)."""
+        """Return the leases that still want the node; drop the others: their execution died, a hold ran out."""
         leases = self.nodes.leases(node)
         now = now_us()
         rows = self.keys.read_many(lease.hash for lease in leases if lease.key)
@@ -182,10 +182,7 @@ class NodeLife:
             return False
         if lease.was_missing == bool(queue):
             self.nodes.change_lease(lease, {"was_missing": 0 if queue else 1})
-        if queue:
-            idle = is_idle(queue, check_at_us=check_at_us, parameters=self.parameters)
-        else:
-            idle = lease.was_missing
+        idle = is_idle(queue, check_at_us=check_at_us, parameters=self.parameters) if queue else lease.was_missing
         if not (idle and lease.running):  # without a token it is on its way to RedisRunning: ask again
             return False
         self.executions.succeed(lease.running, {"outcome": "idle", "queue_us": list(queue)})

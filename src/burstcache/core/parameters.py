@@ -53,8 +53,8 @@ def configure(rate_per_min: Fraction, sensitivity: Fraction) -> Parameters:
     tick_s = gap_s - (MAX_SENSITIVITY - sensitivity) * gap_s / MAX_SENSITIVITY
     if tick_s < 1:
         raise InvalidSettingError(
-            f"rate {_text(rate_per_min)} with sensitivity {_text(sensitivity)} makes TICK {_text(tick_s)} s; it must be at"
-            f" least 1 s: use a rate of at most {_text(12 * sensitivity)}, since a busier key is in Redis all the time"
+            f"rate {_text(rate_per_min)} with sensitivity {_text(sensitivity)} makes TICK {_text(tick_s)} s; it must be"
+            f" at least 1 s: use a rate of at most {_text(12 * sensitivity)}, a busier key is in Redis all the time"
         )
     window_elements = 2
     return Parameters(

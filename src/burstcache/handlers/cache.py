@@ -6,17 +6,14 @@ import os
 from functools import cache
 from typing import Any
 
-from aws_lambda_powertools import Logger
-
 from burstcache.aws.executions import Executions
 from burstcache.aws.key_table import KeyTable
 from burstcache.aws.node_table import NodeTable
 from burstcache.aws.object_store import ObjectStore
 from burstcache.control.cache_environment import CacheEnvironment, warm_copies
 from burstcache.control.key_cache import CacheTask, CacheTools
+from burstcache.logs import logger
 from burstcache.settings import settings
-
-logger = Logger()
 
 _WARM_SHARE = 4  # of the function's memory a quarter; the interpreter, the libraries and messages take the rest
 
@@ -41,5 +38,5 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, str]:
     """Serve `event["key"]` until its life is over; the state machine hears of it by the token."""
     task = CacheTask(event["key"], event["key_hash"], event["epoch"], event["token"], context.aws_request_id)
     end = _environment().run(task, remaining_ms=context.get_remaining_time_in_millis())
-    logger.info("life %s", end, extra={"key": task.key, "epoch": task.epoch})
+    logger().info("life %s", end, extra={"key": task.key, "epoch": task.epoch})
     return {"end": end}

@@ -6,7 +6,6 @@ from functools import cache
 from typing import Any
 
 import boto3
-from aws_lambda_powertools import Logger
 from botocore.config import Config
 
 from burstcache.aws.clock import now_us
@@ -15,9 +14,8 @@ from burstcache.aws.instances import Instances
 from burstcache.aws.key_table import KeyTable
 from burstcache.aws.node_table import NodeTable
 from burstcache.control.janitor import Janitor, invoke_by_name
+from burstcache.logs import logger
 from burstcache.settings import settings
-
-logger = Logger()
 
 
 @cache
@@ -41,5 +39,5 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, list[str]]:
     """Clean up; the event has nothing to say."""
     cleaned = _janitor().clean(now_us())
     if any(cleaned.values()):
-        logger.warning("cleaned up what had lost its owner", extra=cleaned)
+        logger().warning("cleaned up what had lost its owner", extra=cleaned)
     return cleaned

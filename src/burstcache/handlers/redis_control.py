@@ -6,13 +6,10 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from aws_lambda_powertools import Logger
-
 from burstcache.control.redis_control import RedisControl
 from burstcache.control.redis_keys import Life
+from burstcache.logs import logger
 from burstcache.settings import settings
-
-logger = Logger()
 
 Event = dict[str, Any]
 
@@ -50,7 +47,7 @@ def handler(event: Event, context: Any) -> Event:
         answer = _control().origin_changed(event["detail"]["object"]["key"])
     else:
         answer = _OPERATIONS[event["op"]](_control(), event)
-    logger.info(event.get("op", "origin_changed"), extra={"event": event, "answer": answer})
+    logger().info(event.get("op", "origin_changed"), extra={"event": event, "answer": answer})
     return answer
 
 

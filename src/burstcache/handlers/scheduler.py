@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from aws_lambda_powertools import Logger
-
 from burstcache.aws.clock import now_us
 from burstcache.aws.executions import Executions
 from burstcache.aws.hot_keys import HotKeys
@@ -14,9 +12,8 @@ from burstcache.aws.key_table import KeyTable
 from burstcache.aws.node_table import NodeTable
 from burstcache.control.scheduler import Scheduler
 from burstcache.core.policy import Request
+from burstcache.logs import logger
 from burstcache.settings import settings
-
-logger = Logger()
 
 
 @cache
@@ -49,5 +46,5 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, str]:
             now_us=now_us(),
         )
     if outcome != "remembered":
-        logger.info("key %s", outcome, extra={"key": detail["key"]})
+        logger().info("key %s", outcome, extra={"key": detail["key"]})
     return {"outcome": outcome}

@@ -1,0 +1,34 @@
+"""Relay certificate: a custom resource of the stack. CloudFormation's request in, its answer out, whatever happens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aws_lambda_powertools import Logger
+
+from burstcache.aws.clients import client
+from burstcache.aws.custom_resource import fail, succeed
+
+logger = Logger()
+
+
+def handler(event: dict[str, Any], context: Any) -> None:
+    """Create or update: keep a certificate for DnsName in SecretId. Delete: nothing, the secret goes with its stack."""
+    asked = event.get("ResourceProperties", {})
+    physical_id = str(event.get("PhysicalResourceId") or asked.get("SecretId") or event["LogicalResourceId"])
+    try:
+        attributes = {} if event["RequestType"] == "Delete" else _keep(asked)
+    except Exception as error:
+        logger.exception("no certificate")
+        fail(event, physical_id, f"{type(error).__name__}: {error}")
+        return
+    succeed(event, physical_id, attributes)
+
+
+def _keep(asked: dict[str, str]) -> dict[str, str]:
+    # Imported here so that even a package without the library gives CloudFormation an answer.
+    from burstcache.control.certificate import keep_certificate
+
+    kept = keep_certificate(client("secretsmanager"), asked["SecretId"], asked["DnsName"], issue=asked["Issue"])
+    logger.info("certificate kept", extra={"serial": kept.serial, "dns_name": kept.dns_name})
+    return {"CaPem": kept.ca_pem, "Serial": kept.serial}
