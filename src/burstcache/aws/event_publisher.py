@@ -60,7 +60,7 @@ class EventPublisher:
         }
         answer = quick_client("events").put_events(Entries=[entry])
         if answer.get("FailedEntryCount"):
-            raise RuntimeError(f"the bus refused the event: {answer['Entries'][0].get('ErrorCode')}")
+            raise RuntimeError(f"the bus refused: {answer['Entries'][0].get('ErrorCode')}")
 
     def _failed(self, reason: str) -> None:
         self._breakers.fail(self._bus_name)

@@ -1,7 +1,7 @@
 """Starting a life: the key's row and the count of hot keys change together, so `MaxHotKeys` holds exactly.
 
-The one row `HOT`/`HOT` is the set of keys that have been started. Ends do not touch it (they happen in states that write
-one item): when the set is full, whoever wants in removes the keys that are cold by then.
+The one row `HOT`/`HOT` is the set of keys that have been started. Ends do not touch it (they happen in states that
+write one item): when the set is full, whoever wants in removes the keys that are cold by then.
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ class ObjectStore:
 
 
 def _error_answer(error: ClientError) -> ObjectAnswer:
-    details: dict[str, Any] = error.response.get("Error", {})  # type: ignore[assignment]
+    details: dict[str, Any] = error.response.get("Error", {})
     metadata = error.response.get("ResponseMetadata", {})
     size = str(details.get("ActualObjectSize", ""))
     return ObjectAnswer(

@@ -12,7 +12,7 @@ import boto3
 from botocore.config import Config
 
 _CONNECT_TIMEOUT_S = 1
-# S3 is the last resort: it may take longer and is asked twice. The other services have a substitute: going without them.
+# S3 is the last resort: it may take longer and is asked twice. The other services can be done without.
 _S3_CONFIG = Config(
     connect_timeout=_CONNECT_TIMEOUT_S,
     read_timeout=3,
@@ -39,7 +39,7 @@ def quick_client(service: str) -> Any:
     with _lock:
         if service not in _clients:
             config = _S3_CONFIG if service == "s3" else _QUICK_CONFIG
-            _clients[service] = boto3.client(service, config=config)  # type: ignore[call-overload]
+            _clients[service] = boto3.client(service, config=config)
         return _clients[service]
 
 

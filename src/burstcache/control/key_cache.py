@@ -100,7 +100,7 @@ class KeyCache:
 
     async def _announce(self) -> bool:
         """Claim the key for this invocation: Lambda may invoke twice, and then only one may serve."""
-        claim = {"tier": "lambda", "holder": self.task.holder}
+        claim = {"tier": "lambda", "holder": self.task.holder, "ready_at_us": now_us()}
         row = await asyncio.to_thread(
             self.tools.keys.update, self.task.hash, epoch=self.task.epoch, set_=claim, unless_held=True
         )

@@ -36,7 +36,8 @@ class KeyRow:
     tier: Literal["", "lambda", "redis"] = ""  # where the proxy asks; empty: S3
     node: str = ""
     generation: int = 0  # of the node that a Redis route is valid for
-    holder: str = ""  # the cache invocation that announced itself
+    holder: str = ""  # the cache invocation that announced itself …
+    ready_at_us: int = 0  # … and when
     window: tuple[Request, ...] = ()  # newest requests, oldest first
     trigger: Request | None = None  # the request that started the current life
     changed_at_us: int = 0

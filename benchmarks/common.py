@@ -1,0 +1,118 @@
+"""What the benchmarks share: a local cloud in a process of its own, GETs, and figures."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import http.client
+import os
+import platform
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.parse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from burstcache.aws.executions import execution_arn
+from burstcache.view.history import History, Step
+from burstcache.view.stack import Stack, find_stack
+
+PROJECT = Path(__file__).parents[1]
+
+
+def environment() -> str:
+    """Return machine and date in one line: a figure without them says little."""
+    model = next(
+        (line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
+        platform.machine(),
+    )
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    return f"{today}, {model}, {os.cpu_count()} cores, Python {platform.python_version()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cloud:
+    """A local cloud that runs in another process."""
+
+    url: str
+    stack: Stack
+    process_id: int
+
+    def client(self, service: str) -> Any:
+        """Return a boto3 client of a service of this cloud."""
+        return self.stack.client(service)
+
+    def put(self, key: str, body: bytes) -> None:
+        """Put an object into the origin."""
+        self.client("s3").put_object(Bucket=self.stack.output("BucketName"), Key=key, Body=body)
+
+    def steps(self, machine_output: str, name: str) -> list[Step]:
+        """Return the states that an execution has entered."""
+        arn = execution_arn(self.stack.output(machine_output), name)
+        return History(self.client("stepfunctions"), arn).read_new() or []
+
+    def execution_names(self, machine_output: str, **filters: Any) -> list[str]:
+        """Return the names of a machine's executions, the newest first."""
+        pages = self.client("stepfunctions").get_paginator("list_executions")
+        found = pages.paginate(stateMachineArn=self.stack.output(machine_output), **filters)
+        return [execution["name"] for page in found for execution in page["executions"]]
+
+    def instance_states(self) -> list[str]:
+        """Return the states of the stack's instances."""
+        reservations = self.client("ec2").describe_instances()["Reservations"]
+        return [instance["State"]["Name"] for group in reservations for instance in group["Instances"]]
+
+
+@contextlib.contextmanager
+def running_cloud(overrides: str = "", *, boot_s: float = 1, stop_s: float = 0.5, **parameters: object) -> Iterator[Cloud]:
+    """Run a local cloud of its own for the time of a `with`."""
+    given = {"PolicyOverrides": overrides, **parameters}
+    with tempfile.TemporaryDirectory() as state_dir:
+        command = [sys.executable, "-m", "burstcache.cli", "local", "up", "--state-dir", state_dir]
+        command += ["--port", "0", "--endpoint-port", "0", "--boot-s", str(boot_s), "--stop-s", str(stop_s)]
+        for name, value in given.items():
+            command += ["--parameter", f"{name}={value}"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        try:
+            yield _ready(process, Path(state_dir))
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(30)
+
+
+def _ready(process: subprocess.Popen[str], state_dir: Path) -> Cloud:
+    while not (state_dir / "local.json").exists():
+        if process.poll() is not None:
+            sys.exit(process.returncode)
+        time.sleep(0.05)
+    stack = find_stack(state_dir=state_dir)
+    return Cloud(stack.output("ApiUrl"), stack, process.pid)
+
+
+class Getter:
+    """GETs on one connection."""
+
+    def __init__(self, url: str) -> None:
+        self._address = urllib.parse.urlsplit(url)
+        self._connection = http.client.HTTPConnection(self._address.netloc, timeout=35)
+
+    def get(self, key: str) -> tuple[int, str, bytes, float]:
+        """Return status, tier, body and latency [ms] of one GET."""
+        begun = time.perf_counter()
+        self._connection.request("GET", f"{self._address.path.rstrip('/')}/objects/{urllib.parse.quote(key)}")
+        answer = self._connection.getresponse()
+        body = answer.read()
+        latency_ms = (time.perf_counter() - begun) * 1000
+        return answer.status, answer.headers.get("X-Cache-Tier", ""), body, latency_ms
+
+
+def quantiles(values: Sequence[float]) -> str:
+    """Return median, 5th and 95th percentile of at least two values as text."""
+    cuts = statistics.quantiles(values, n=20)
+    return f"median {statistics.median(values):.1f}, 5-95 % {cuts[0]:.1f}-{cuts[-1]:.1f}"

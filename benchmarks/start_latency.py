@@ -1,0 +1,74 @@
+"""From the request that crosses the threshold to the first GET served by Lambda: cold and warm, with its parts.
+
+The thesis (5.6, figure 5.15) has 600 ms cold and 20 ms warm. Cold: the environment is new. Warm: the same key again after its
+life has ended; the environment still has the object, and S3 confirms it by ETag.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+
+from benchmarks.common import Cloud, Getter, environment, quantiles, running_cloud
+from burstcache.aws.key_table import KeyTable
+from burstcache.core.keys import key_hash
+from burstcache.core.rows import KeyRow
+
+_REPEATS = 30
+_PARTS = ("request to decision", "decision to announce", "announce to first hit", "total")
+
+
+def main() -> None:
+    """Print both tables."""
+    print(environment())
+    # A life of 60 s keeps each environment busy, so that the next key needs a new one.
+    with running_cloud("tick_s=60,lambda_threshold_s=5,redis_threshold=1000", MaxHotKeys=_REPEATS + 1) as cloud:
+        _warm_up(cloud)
+        _print("cold", [_start(cloud, f"cold-{i}") for i in range(_REPEATS)])
+    with running_cloud("tick_s=0.2,lambda_threshold_s=5,redis_threshold=1000") as cloud:
+        _warm_up(cloud)
+        _start(cloud, "warm")
+        _print("warm", [_start(cloud, "warm") for _ in range(_REPEATS)])
+
+
+def _warm_up(cloud: Cloud) -> None:
+    """Have proxy and scheduler started: their own cold starts are another figure."""
+    cloud.put("warm-up", b"x")
+    getter = Getter(cloud.url)
+    for _ in range(2):
+        getter.get("warm-up")
+        time.sleep(6)
+
+
+def _start(cloud: Cloud, key: str) -> dict[str, float]:
+    """Make a cold key hot; return the parts of the time until Lambda serves it [ms]."""
+    cloud.put(key, b"x" * 10_000)
+    getter, keys = Getter(cloud.url), KeyTable(cloud.stack.output("TableName"), cloud.client("dynamodb"))
+    while (row := keys.read(key_hash(key))) is not None and row.phase != "s3":
+        time.sleep(0.05)
+    if row is not None:  # a request of its own time: older ones lie before the end of the former life
+        time.sleep(5.5)
+    getter.get(key)
+    time.sleep(0.3)  # the first one's event has been handled by then
+    crossed_us = time.time_ns() // 1000
+    while getter.get(key)[1] != "lambda":
+        pass
+    return _parts(keys.read(key_hash(key)), crossed_us, time.time_ns() // 1000)
+
+
+def _parts(row: KeyRow | None, crossed_us: int, hit_us: int) -> dict[str, float]:
+    assert row is not None
+    instants_us = (crossed_us, row.changed_at_us, row.ready_at_us, hit_us)
+    parts_ms = [(b - a) / 1000 for a, b in zip(instants_us, instants_us[1:], strict=False)]
+    return dict(zip(_PARTS, [*parts_ms, sum(parts_ms)], strict=True))
+
+
+def _print(kind: str, samples: list[dict[str, float]]) -> None:
+    print(f"\n{kind}, {len(samples)} starts [ms]")
+    for part in _PARTS:
+        values = [sample[part] for sample in samples]
+        print(f"  {part:<24} {quantiles(values)}   (min {min(values):.1f}, mean {statistics.mean(values):.1f})")
+
+
+if __name__ == "__main__":
+    main()

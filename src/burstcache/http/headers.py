@@ -1,0 +1,68 @@
+"""Which of S3's response headers belong to the object, and how a header's value is made safe to send."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Mapping
+
+# A cached copy keeps these (and the two below), so that every tier answers with the same headers.
+_OBJECT_HEADERS = frozenset(
+    {
+        "etag",
+        "last-modified",
+        "content-type",
+        "content-encoding",
+        "content-language",
+        "content-disposition",
+        "content-length",
+        "cache-control",
+        "expires",
+        "x-amz-version-id",
+    }
+)
+_USER_METADATA = "x-amz-meta-"
+# RFC 9110, 15.4.5: a 304 repeats what a cache needs to update its copy, and nothing about a body that it has not.
+_NOT_IN_304 = frozenset(
+    {"content-type", "content-encoding", "content-language", "content-disposition", "content-length", "content-range"}
+)
+_SAFE = re.compile(r"[\x20-\x7e\t]*")
+
+
+def object_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return those of S3's headers that describe the object, names in lower case, values safe to send.
+
+    Headers that describe S3 or our account (request ids, encryption keys, replication) stay behind.
+    """
+    kept = {}
+    for name, value in headers.items():
+        name = name.lower()
+        if name in _OBJECT_HEADERS or name.startswith(_USER_METADATA):
+            kept[name] = sendable(value)
+    return kept
+
+
+def not_modified_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return what a 304 says of an object whose headers these are."""
+    return {name: value for name, value in headers.items() if name not in _NOT_IN_304}
+
+
+def sendable(value: str) -> str:
+    """Return a header's value in printable ASCII, encoded as S3 itself encodes such user metadata (RFC 2047).
+
+    S3's bytes come as Latin-1 text, whatever they were; the API Gateway takes text and may refuse or change the rest.
+    """
+    if _SAFE.fullmatch(value):
+        return value
+    raw = value.encode("latin-1", "replace")
+    try:
+        raw.decode()
+        charset = "UTF-8"
+    except UnicodeDecodeError:
+        charset = "ISO-8859-1"
+    return f"=?{charset}?B?{b64encode(raw).decode('ascii')}?="
+
+
+def is_safe(value: str) -> bool:
+    """Tell whether a client's header value holds printable ASCII only, so that it can be passed on."""
+    return _SAFE.fullmatch(value) is not None

@@ -1,0 +1,189 @@
+"""The local cloud: everything that template.yaml describes, on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from burstcache.local import endpoints, event_repairs, lambda_api
+from burstcache.local.errors import LocalCloudError, TemplateError
+from burstcache.local.front import Front
+from burstcache.local.functions import EventInvokeConfig, FunctionSpec
+from burstcache.local.lambdas import FunctionNotFoundError, LambdaLimits, Lambdas
+from burstcache.local.loop import LoopThread
+from burstcache.local.network import LoopbackBlock
+from burstcache.local.nodes import NodeAgent, NodeTimes
+from burstcache.local.origin import check_origin, upload
+from burstcache.local.relay import TaskAgent
+from burstcache.local.schedules import run_schedules
+from burstcache.local.server import MotoServer
+from burstcache.local.stack import Stack, function_named
+from burstcache.local.template import load_template
+
+_PROJECT = Path(__file__).parents[3]
+
+
+@dataclass(frozen=True, slots=True)
+class LocalOptions:
+    """How to run the local cloud."""
+
+    template: Path = _PROJECT / "template.yaml"
+    parameters: Mapping[str, str] = field(default_factory=dict)  # values that replace the template's defaults
+    origin: Path | None = None  # a folder whose files become the origin's objects
+    front_port: int = 0  # 0: any free one
+    endpoint_port: int = 0
+    boot_s: float = 1.0  # how long an instance takes to start …
+    stop_s: float = 0.5  # … and to stop
+    environment: Mapping[str, str] = field(default_factory=dict)  # variables that every function gets
+    limits: LambdaLimits = field(default_factory=LambdaLimits)
+    stack_name: str = "burstcache"
+    run_dir: Path | None = None  # where logs go; None: a folder that is removed at the end
+
+
+class LocalCloud:
+    """The whole system in this process and its children. One at a time per process."""
+
+    def __init__(self, options: LocalOptions | None = None) -> None:
+        self.options = options or LocalOptions()
+        self.stack_name = self.options.stack_name
+        self.front_url = ""  # what clients talk to
+        self.endpoint_url = ""  # all AWS services …
+        self.lambda_endpoint_url = ""  # … but invocations of functions
+        self.outputs: dict[str, str] = {}
+        self.physical_ids: dict[str, str] = {}  # by logical id
+        self._closers: list[Callable[[], object]] = []
+
+    def __enter__(self) -> LocalCloud:
+        self.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    @property
+    def bucket_name(self) -> str:
+        """The origin bucket."""
+        return self.outputs["BucketName"]
+
+    def client(self, service: str) -> Any:
+        """Return a boto3 client of a service of this cloud."""
+        return endpoints.client(service)
+
+    def invoke(self, logical_id: str, payload: object) -> Any:
+        """Invoke a function of the template and return what it returns.
+
+        Raises:
+            LocalCloudError: The function failed; the message is its error as JSON.
+        """
+        name = self.physical_ids[logical_id]
+        outcome = self._loop.run(self._lambdas.invoke(name, json.dumps(payload).encode()))
+        if outcome.error:
+            raise LocalCloudError(f"{logical_id} failed: {outcome.body.decode()}")
+        return json.loads(outcome.body)
+
+    def start(self) -> None:
+        """Start everything; nothing is left behind if that fails.
+
+        Raises:
+            LocalCloudError: In one line what is wrong and what to do.
+        """
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End everything that runs, the newest first."""
+        while self._closers:
+            self._closers.pop()()
+
+    def _start(self) -> None:
+        options = self.options
+        if options.origin:
+            check_origin(options.origin)
+        self.run_dir = options.run_dir or self._temporary_dir()
+        self.run_dir.mkdir(parents=True, exist_ok=True)
+        block = LoopbackBlock()
+        self._closers.append(block.release)
+        template = load_template(options.template, options.parameters, vpc_block=block.cidr, region=endpoints.REGION)
+        server = MotoServer(options.endpoint_port)
+        self.endpoint_url = server.start()
+        self._closers.append(server.stop)
+        endpoints.here.relay_address = block.relay_address
+        self._stack = Stack(options.stack_name, template)
+        self._start_servers()
+        nodes = NodeAgent(NodeTimes(options.boot_s, options.stop_s), self.run_dir)
+        nodes.start()
+        self._closers.append(nodes.stop)
+        tasks = TaskAgent(self.run_dir, {"RELAY_HOST": block.relay_address})
+        self._create_stack()
+        tasks.start()
+        self._closers.append(tasks.stop)
+        if options.origin:
+            upload(options.origin, self.bucket_name)
+
+    def _temporary_dir(self) -> Path:
+        folder = tempfile.TemporaryDirectory(prefix="burstcache-", ignore_cleanup_errors=True)
+        self._closers.append(folder.cleanup)
+        return Path(folder.name)
+
+    def _start_servers(self) -> None:
+        self._loop = LoopThread()
+        self._closers.append(self._loop.stop)
+        self._lambdas = Lambdas(resolve=self._resolve, send=_send, logs=self.run_dir, limits=self.options.limits)
+        self._closers.append(lambda: self._loop.run(self._lambdas.close()))
+        self._front = Front(self._lambdas)
+        self.front_url = self._loop.serve(self._front.application(), self.options.front_port)
+        self.lambda_endpoint_url = self._loop.serve(lambda_api.application(self._lambdas))
+        endpoints.here.front_url, endpoints.here.lambda_url = self.front_url, self.lambda_endpoint_url
+        event_repairs.deliver_to(self._deliver)
+        self._closers.append(lambda: event_repairs.deliver_to(None))
+
+    def _create_stack(self) -> None:
+        try:
+            self._stack.create()
+        except TemplateError as error:
+            raise TemplateError(f"{self.options.template}: {error}") from None
+        self.outputs, self.physical_ids = self._stack.outputs, self._stack.physical_ids
+        self._front.door = self._stack.door()
+        schedules = run_schedules(self._stack.template.schedules, self.outputs, self._lambdas)
+        asyncio.run_coroutine_threadsafe(schedules, self._loop.loop)
+
+    async def _resolve(self, name: str) -> tuple[FunctionSpec, EventInvokeConfig]:
+        template = self._stack.template
+        roots = {template.resources[id_]["Properties"]["Handler"]: root for id_, root in template.roots.items()}
+        variables = {
+            "AWS_ENDPOINT_URL": self.endpoint_url,
+            "AWS_ENDPOINT_URL_LAMBDA": self.lambda_endpoint_url,
+            "AWS_USE_DUALSTACK_ENDPOINT": "false",  # botocore refuses it together with an endpoint of one's own
+            **self.options.environment,
+        }
+        return await asyncio.get_running_loop().run_in_executor(None, function_named, name, roots, variables)
+
+    def _deliver(self, target: Mapping[str, Any], payload: bytes) -> None:
+        asyncio.run_coroutine_threadsafe(self._deliver_event(target, payload), self._loop.loop)
+
+    async def _deliver_event(self, target: Mapping[str, Any], payload: bytes) -> None:
+        """Hand an event over to a function; without that function it goes to the target's dead-letter queue."""
+        try:
+            await self._lambdas.invoke_event(target["Arn"], payload, request_id=str(uuid.uuid4()))
+        except FunctionNotFoundError:
+            if queue := target.get("DeadLetterConfig", {}).get("Arn"):
+                await _send(queue, payload.decode())
+
+
+async def _send(queue_arn: str, message: str) -> None:
+    sqs = endpoints.client("sqs")
+
+    def send() -> None:
+        url = sqs.get_queue_url(QueueName=queue_arn.rpartition(":")[2])["QueueUrl"]
+        sqs.send_message(QueueUrl=url, MessageBody=message)
+
+    await asyncio.get_running_loop().run_in_executor(None, send)

@@ -1,0 +1,68 @@
+"""Child processes that never outlive this one, however it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+_PR_SET_PDEATHSIG = 1  # prctl(2)
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+# Linux sends the parent-death signal when the *thread* that forked ends, so one thread that never does forks them all.
+SPAWNER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spawner")
+
+
+def _leash(parent: int) -> Callable[[], None]:
+    def tie() -> None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it died before the signal was set
+            os._exit(1)
+
+    return tie
+
+
+def _spawn(command: Sequence[str], env: Mapping[str, str], cwd: Path | None, log: Path) -> subprocess.Popen[bytes]:
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            command,
+            env=dict(env),
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=_leash(os.getpid()),
+        )
+
+
+def start(
+    command: Sequence[str], *, env: Mapping[str, str], log: Path, cwd: Path | None = None
+) -> subprocess.Popen[bytes]:
+    """Start a process that leads its own group, writes to `log` and is killed by the kernel when this process ends.
+
+    Raises:
+        OSError: The program cannot be started.
+    """
+    return SPAWNER.submit(_spawn, command, env, cwd, log).result()
+
+
+def signal_group(process: subprocess.Popen[bytes], number: int) -> None:
+    """Signal a process and its children; nothing happens if they are gone."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, number)
+
+
+def stop(process: subprocess.Popen[bytes], *, grace_s: float) -> None:
+    """End a process by SIGTERM, after `grace_s` by SIGKILL, and wait for it; then sweep what it left in its group."""
+    if process.poll() is None:
+        signal_group(process, signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(grace_s)
+    signal_group(process, signal.SIGKILL)
+    process.wait()

@@ -1,0 +1,63 @@
+"""The file that tells other commands of a local cloud that runs."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+STATE_DIR = Path(".burstcache")
+_NAME = "local.json"
+
+
+@dataclass(frozen=True, slots=True)
+class RunningCloud:
+    """A local cloud as the state file describes it."""
+
+    pid: int
+    started: str  # ticks since boot: tells a process from a later one of the same id
+    front_url: str
+    endpoint_url: str
+    lambda_endpoint_url: str
+    stack_name: str
+    bucket_name: str
+    region: str
+    log_dir: str
+    outputs: dict[str, str]
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether its process still runs."""
+        return start_of(self.pid) == self.started
+
+
+def start_of(pid: int) -> str:
+    """Return when a process started [ticks since boot], or nothing if there is none or it is a zombie."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return "" if fields[0] == "Z" else fields[19]
+
+
+def read(folder: Path = STATE_DIR) -> RunningCloud | None:
+    """Return the local cloud that runs from this folder, or None."""
+    try:
+        cloud = RunningCloud(**json.loads((folder / _NAME).read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+    return cloud if cloud.is_alive else None
+
+
+def write(cloud: RunningCloud, folder: Path) -> None:
+    """Write the state file, in one step for whoever reads it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    scratch = folder / f"{_NAME}.{os.getpid()}"
+    scratch.write_text(json.dumps(asdict(cloud), indent=2) + "\n")
+    scratch.replace(folder / _NAME)
+
+
+def remove(folder: Path) -> None:
+    """Remove the state file."""
+    (folder / _NAME).unlink(missing_ok=True)
