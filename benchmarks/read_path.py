@@ -1,8 +1,8 @@
 """What the proxy adds to a read: its handler against the bare client of the same tier, in the same run.
 
-A Redis-tier GET is compared with redis-py's GET of the same bytes, a Lambda-tier GET with a bare NATS request that brings the
-same entry. Redis, the NATS server and the process that stands for the cache function run on loopback; routes are
-remembered, so no AWS call is made. The two sides take turns, so that a noisy machine disturbs both.
+A Redis-tier GET is compared with redis-py's GET of the same bytes, a Lambda-tier GET with a bare NATS request that
+brings the same entry. Redis, the NATS server and the process that stands for the cache function run on loopback; routes
+are remembered, so no AWS call is made. The sides take turns, so that a noisy machine disturbs all of them.
 
     python benchmarks/read_path.py [--rounds 2000]
 """
@@ -22,6 +22,7 @@ import time
 from binascii import b2a_base64
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -158,18 +159,53 @@ def bare_redis(port: int, key: str, data: bytes) -> Callable[[], object]:
     return lambda: client.get(f"bare:{key}")
 
 
-def bare_nats(port: int, key: str) -> Callable[[], object]:
-    import nats
+class BareNats:
+    """A NATS client of its own, on an event loop of its own."""
 
-    from burstcache.core.keys import key_hash
+    def __init__(self, port: int) -> None:
+        import nats
 
-    loop = asyncio.new_event_loop()
-    client = loop.run_until_complete(nats.connect(f"nats://127.0.0.1:{port}"))
-    subject, payload = f"get.{key_hash(key)}", b'{"at_us":1795168800000000,"request_id":"a","method":"GET"}'
-    return lambda: loop.run_until_complete(client.request(subject, payload, timeout=1))
+        self._loop = asyncio.new_event_loop()
+        self._client = self._loop.run_until_complete(nats.connect(f"nats://127.0.0.1:{port}"))
+
+    def requesting(self, key: str) -> Callable[[], object]:
+        from burstcache.core.keys import key_hash
+
+        subject, payload = f"get.{key_hash(key)}", b'{"at_us":1795168800000000,"request_id":"a","method":"GET"}'
+        return lambda: self._loop.run_until_complete(self._client.request(subject, payload, timeout=1))
+
+    def close(self) -> None:
+        self._loop.run_until_complete(self._client.close())
+        self._loop.close()
 
 
-def measure(redis_port: int, nats_port: int, rounds: int) -> list[tuple[str, str, Times, Times, Times]]:
+def await_holder(nats: BareNats) -> None:
+    """Wait until the holder has subscribed its last subject."""
+    from nats.errors import NoRespondersError
+
+    for _ in range(1000):
+        try:
+            nats.requesting(list(SIZES_BYTES)[-1])()
+            return
+        except NoRespondersError:
+            time.sleep(0.01)
+    raise TimeoutError("nobody holds the objects")
+
+
+def leave_relay() -> None:
+    from burstcache.handlers import proxy
+
+    for route, tier in proxy._reader()._tiers.items():
+        if route.tier == "lambda":
+            tier._relay.close()  # type: ignore[attr-defined]
+
+
+def as_base64(body: bytes) -> str:
+    """What every binary answer of a Lambda function costs at least."""
+    return b2a_base64(body, newline=False).decode("ascii")
+
+
+def measure(redis_port: int, nats: BareNats, rounds: int) -> list[tuple[str, str, Times, Times, Times]]:
     import redis
 
     from burstcache.core.keys import key_hash
@@ -181,11 +217,9 @@ def measure(redis_port: int, nats_port: int, rounds: int) -> list[tuple[str, str
         held = entry(size_bytes)
         fields = {"meta": encode_meta(held.meta), "body": held.body}
         client.hset(object_key(key_hash(key)), mapping=fields)
-        sides = {"redis": bare_redis(redis_port, key, held.body), "lambda": bare_nats(nats_port, key)}
+        sides = {"redis": bare_redis(redis_port, key, held.body), "lambda": nats.requesting(key)}
         for tier, bare in sides.items():
-            times = in_turns(
-                rounds, bare, handler_of(tier, key), lambda: b2a_base64(held.body, newline=False).decode("ascii")
-            )
+            times = in_turns(rounds, bare, handler_of(tier, key), partial(as_base64, held.body))
             rows.append((tier, key, times[0], times[1], times[2]))
     return rows
 
@@ -215,6 +249,7 @@ def main() -> None:
 
 def run(rounds: int, *, as_json: bool) -> None:
     import tempfile
+    from contextlib import ExitStack
 
     redis_port, nats_port = free_port(), free_port()
     os.environ |= {
@@ -224,16 +259,20 @@ def run(rounds: int, *, as_json: bool) -> None:
         "MAX_OBJECT_BYTES": str(4 << 20),
         "POWERTOOLS_TRACE_DISABLED": "true",
     }
-    with tempfile.TemporaryDirectory() as folder:
-        processes = [start_redis(redis_port), start_nats(nats_port, Path(folder))]
-        processes.append(start([sys.executable, __file__, "--hold", str(nats_port)]))
-        try:
-            time.sleep(1)  # the holder subscribes; a bare request before that would fail
-            rows = measure(redis_port, nats_port, rounds)
-        finally:
-            for process in processes:
-                process.kill()
-                process.wait()
+    with ExitStack() as ends:
+        folder = Path(ends.enter_context(tempfile.TemporaryDirectory()))
+        for process in (
+            start_redis(redis_port),
+            start_nats(nats_port, folder),
+            start([sys.executable, __file__, "--hold", str(nats_port)]),
+        ):
+            ends.callback(process.wait)
+            ends.callback(process.kill)
+        nats = BareNats(nats_port)
+        ends.callback(nats.close)
+        ends.callback(leave_relay)
+        await_holder(nats)
+        rows = measure(redis_port, nats, rounds)
     if as_json:
         names = ("bare_ms", "handler_ms", "base64_ms")
         print(json.dumps([{"tier": t, "object": k} | figures(dict(zip(names, s, strict=True))) for t, k, *s in rows]))

@@ -355,6 +355,12 @@ def test_object_that_no_tier_can_hold_never_starts(world: World) -> None:
     assert world.get_twice("big", size_bytes=(4 << 20) + 1) == ["remembered", "remembered"]
 
 
+def test_report_without_a_size_does_not_forget_that_the_object_is_too_large(world: World) -> None:
+    world.get_twice("big", size_bytes=(4 << 20) + 1)
+
+    assert world.get_twice("big", size_bytes=0) == ["remembered", "remembered"]
+
+
 def test_many_keys_hot_at_once(world: World) -> None:
     for i in range(3):
         world.started(f"k{i}")

@@ -64,14 +64,15 @@ class KeyTable:
             key: The object's key.
             request: What S3 served.
             etag: The object's ETag as S3 gave it.
-            size_bytes: The object's size [bytes].
+            size_bytes: The object's size, 0 if S3 did not say it (a 304) [bytes].
             keep: How many requests the policy needs; the stored list is cut back when it is several times as long.
         """
+        size = ":size" if size_bytes else "if_not_exists(size_bytes, :size)"
         answer = self._dynamodb.update_item(
             TableName=self.table_name,
             Key=_key(hash_),
             UpdateExpression=(
-                "SET #key = :key, etag = :etag, size_bytes = :size, expires_at = :expires,"
+                f"SET #key = :key, etag = :etag, size_bytes = {size}, expires_at = :expires,"
                 " phase = if_not_exists(phase, :s3), #window = list_append(if_not_exists(#window, :none), :one)"
             ),
             ExpressionAttributeNames={"#key": "key", "#window": "window"},

@@ -26,15 +26,25 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser("local", help="run the whole system on this machine, without Docker and AWS")
     commands = parser.add_subparsers(dest="local_command", required=True, metavar="up|status|down")
     up = commands.add_parser("up", help="start everything that template.yaml describes; Ctrl-C ends it")
-    up.add_argument("--origin", type=Path, default=_SAMPLES, metavar="DIR", help="files that become the origin's objects")
+    up.add_argument(
+        "--origin", type=Path, default=_SAMPLES, metavar="DIR", help="files that become the origin's objects"
+    )
     up.add_argument("--port", type=int, default=8080, help="port that clients talk to (default: 8080; 0: any free one)")
     up.add_argument("--endpoint-port", type=int, default=8081, metavar="PORT", help="port of the AWS services (8081)")
-    up.add_argument("--boot-s", type=float, default=1.0, metavar="S", help="how long a Redis node takes to start [s] (1)")
+    up.add_argument(
+        "--boot-s", type=float, default=1.0, metavar="S", help="how long a Redis node takes to start [s] (1)"
+    )
     up.add_argument("--stop-s", type=float, default=0.5, metavar="S", help="how long it takes to stop [s] (0.5)")
-    up.add_argument("--parameter", action="append", default=[], metavar="NAME=VALUE", help="template parameter; repeatable")
+    up.add_argument(
+        "--parameter", action="append", default=[], metavar="NAME=VALUE", help="template parameter; repeatable"
+    )
     up.add_argument("--template", type=Path, metavar="FILE", help="SAM template (default: the project's template.yaml)")
     up.add_argument("--verbose", action="store_true", help="print the logs of functions, node and relay")
-    for command in (up, commands.add_parser("status", help="tell what runs"), commands.add_parser("down", help="end it")):
+    for command in (
+        up,
+        commands.add_parser("status", help="tell what runs"),
+        commands.add_parser("down", help="end it"),
+    ):
         command.add_argument("--state-dir", type=Path, default=STATE_DIR, metavar="DIR", help=f"default: {STATE_DIR}/")
 
 
@@ -54,7 +64,9 @@ def _up(args: argparse.Namespace) -> int:
     from burstcache.local.errors import LocalCloudError
 
     if running := state_file.read(args.state_dir):
-        raise LocalCloudError(f"one runs already, at {running.front_url} (pid {running.pid}): `burstcache local down` ends it")
+        raise LocalCloudError(
+            f"one runs already, at {running.front_url} (pid {running.pid}): `burstcache local down` ends it"
+        )
     parameters = _parameters(args.parameter)
     print("Starting: functions, queues, tables and machines from the template …", flush=True)
     begun_s = time.monotonic()
@@ -190,7 +202,9 @@ def _down(args: argparse.Namespace) -> int:
     end_s = time.monotonic() + _DOWN_LIMIT_S
     while running.is_alive:
         if time.monotonic() > end_s:
-            raise LocalCloudError(f"process {running.pid} does not end: `kill -9 {running.pid}` ends it and all it started")
+            raise LocalCloudError(
+                f"process {running.pid} does not end: `kill -9 {running.pid}` ends it and all it started"
+            )
         time.sleep(0.05)
     print("Ended.")
     return 0

@@ -1,4 +1,4 @@
-"""Repair: moto's instances reach their final state at once; EC2's pass through others, in which some calls are refused."""
+"""Repair: moto's instances reach their final state at once; EC2's pass through others, which refuse some calls."""
 
 from __future__ import annotations
 

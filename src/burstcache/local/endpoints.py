@@ -55,5 +55,10 @@ def _client(service: str, url: str) -> Any:
 
 @cache
 def _made(service: str, url: str) -> Any:
-    session = boto3.Session("local", "local", region_name=REGION)
-    return session.client(service, endpoint_url=url, config=_CONFIG)
+    return _session().client(service, endpoint_url=url, config=_CONFIG)
+
+
+@cache
+def _session() -> boto3.Session:
+    """Return the one session: it keeps the service models, which take long to read."""
+    return boto3.Session("local", "local", region_name=REGION)

@@ -44,7 +44,7 @@ def rules_reach_functions() -> None:
 
 @repair
 def s3_events_use_the_default_bus() -> None:
-    """moto offers S3's events to the rules of every bus, under names of the older notifications, and swallows errors."""
+    """moto offers S3's events to the rules of every bus, under names of the older notifications, and hides errors."""
     from moto.events.models import events_backends
     from moto.s3 import notifications
 

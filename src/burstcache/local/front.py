@@ -125,5 +125,6 @@ def _message(status: int, text: str) -> HttpAnswer:
 
 
 def _page(status: int, text: str) -> HttpAnswer:
-    page = f"<html><head><title>{status} {text}</title></head><body><center><h1>{status} {text}</h1></center></body></html>"
+    title = f"{status} {text}"
+    page = f"<html><head><title>{title}</title></head><body><center><h1>{title}</h1></center></body></html>"
     return HttpAnswer(status, (("content-type", "text/html"),), page.encode())

@@ -172,7 +172,9 @@ def alb_answer(body: bytes, *, multi_value: bool) -> HttpAnswer | None:
     try:
         returned = json.loads(body)
         if multi_value:
-            pairs = ((name, value) for name, values in (returned.get("multiValueHeaders") or {}).items() for value in values)
+            pairs = (
+                (name, value) for name, values in (returned.get("multiValueHeaders") or {}).items() for value in values
+            )
         else:
             pairs = ((name, value) for name, value in (returned.get("headers") or {}).items())
         headers = tuple((name.lower(), _text(value)) for name, value in pairs)

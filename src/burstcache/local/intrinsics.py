@@ -1,4 +1,4 @@
-"""The intrinsic functions that are resolved before moto sees the template: what it breaks, and everything conditional."""
+"""The intrinsic functions that are resolved before moto sees the template: what it breaks, and the conditions."""
 
 from __future__ import annotations
 
@@ -131,4 +131,3 @@ class Network:
                 offset = int(part.network_address) - int(old.network_address)
                 return f"{self._new.network_address + offset}/{part.prefixlen}"
         return text
-

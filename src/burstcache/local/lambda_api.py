@@ -24,7 +24,9 @@ def application(lambdas: Lambdas) -> web.Application:
         kind = request.headers.get("X-Amz-Invocation-Type", "RequestResponse")
         limit_bytes = _MAX_ASYNC_BYTES if kind == "Event" else _MAX_SYNC_BYTES
         if len(payload) > limit_bytes:
-            message = f"{len(payload)} byte payload is too large for the {kind} invocation type (limit {limit_bytes} bytes)"
+            message = (
+                f"{len(payload)} byte payload is too large for the {kind} invocation type (limit {limit_bytes} bytes)"
+            )
             return _error(413, "RequestTooLargeException", message, request_id)
         try:
             return await _invoke(lambdas, request, kind, payload, request_id)
@@ -60,7 +62,9 @@ async def _invoke(lambdas: Lambdas, request: web.Request, kind: str, payload: by
         tenant_id=tenant_id,
         client_context=base64.b64decode(context).decode() if context else "",
     )
-    headers |= {"X-Amz-Executed-Version": "$LATEST"} | ({"X-Amz-Function-Error": outcome.error} if outcome.error else {})
+    headers |= {"X-Amz-Executed-Version": "$LATEST"} | (
+        {"X-Amz-Function-Error": outcome.error} if outcome.error else {}
+    )
     return web.Response(body=outcome.body, headers=headers, content_type="application/json")
 
 

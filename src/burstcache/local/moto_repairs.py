@@ -30,6 +30,11 @@ def names() -> list[str]:
     return sorted(_REPAIRS)
 
 
+def purpose(name: str) -> str:
+    """Return what a repair is for."""
+    return _REPAIRS[name].__doc__ or ""
+
+
 def apply() -> None:
     """Repair the moto of this process, once."""
     _load()

@@ -23,7 +23,9 @@ class LoopbackBlock:
                 continue
             self._claim, self.cidr, self.relay_address = claim, f"127.{second}.0.0/16", f"127.{second}.255.10"
             return
-        raise LocalCloudError("no block of loopback addresses is free: the local cloud needs Linux, and 127.x.0.0/16 unused")
+        raise LocalCloudError(
+            "no block of loopback addresses is free: the local cloud needs Linux, and 127.x.0.0/16 unused"
+        )
 
     def release(self) -> None:
         """Give the block back."""

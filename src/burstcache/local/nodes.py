@@ -1,7 +1,7 @@
 """EC2 instances as real Redis servers: moto keeps the books, this agent passes through the states as EC2 does.
 
-An instance listens on its private address, which is a loopback address here. What it runs is read from its user data, the
-same that sets it up on AWS: the secret that holds the password, and whether the first boot ends in a shutdown.
+An instance listens on its private address, which is a loopback address here. What it runs is read from its user data,
+the same that sets it up on AWS: the secret that holds the password, and whether the first boot ends in a shutdown.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class NodeAgent:
                 processes.stop(process, grace_s=_STOP_GRACE_S)
 
     def created(self, instance: Any) -> None:
-        """An instance was launched. One that its user data shuts down has done so: nobody waits for a first boot here."""
+        """An instance was launched. One that its user data shuts down has done so: no first boot is waited for."""
         if re.search(r"^\s*(shutdown|poweroff)\b", _user_data(instance), re.MULTILINE):
             set_state(instance, "stopped")
         else:

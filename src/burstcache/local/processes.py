@@ -27,7 +27,9 @@ def _leash(parent: int) -> Callable[[], None]:
     return tie
 
 
-def _spawn(command: Sequence[str], env: Mapping[str, str], cwd: Path | None, log: Path) -> subprocess.Popen[bytes]:
+def _spawn(
+    command: Sequence[str], env: Mapping[str, str], cwd: Path | None, log: Path, pass_fds: Sequence[int]
+) -> subprocess.Popen[bytes]:
     with log.open("ab") as output:
         return subprocess.Popen(
             command,
@@ -37,32 +39,38 @@ def _spawn(command: Sequence[str], env: Mapping[str, str], cwd: Path | None, log
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            pass_fds=pass_fds,
             preexec_fn=_leash(os.getpid()),
         )
 
 
 def start(
-    command: Sequence[str], *, env: Mapping[str, str], log: Path, cwd: Path | None = None
+    command: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    log: Path,
+    cwd: Path | None = None,
+    pass_fds: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
     """Start a process that leads its own group, writes to `log` and is killed by the kernel when this process ends.
 
     Raises:
         OSError: The program cannot be started.
     """
-    return SPAWNER.submit(_spawn, command, env, cwd, log).result()
+    return SPAWNER.submit(_spawn, command, env, cwd, log, pass_fds).result()
 
 
-def signal_group(process: subprocess.Popen[bytes], number: int) -> None:
-    """Signal a process and its children; nothing happens if they are gone."""
+def kill_group(pid: int) -> None:
+    """Kill a process and its children; nothing happens if they are gone."""
     with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, number)
+        os.killpg(pid, signal.SIGKILL)
 
 
 def stop(process: subprocess.Popen[bytes], *, grace_s: float) -> None:
     """End a process by SIGTERM, after `grace_s` by SIGKILL, and wait for it; then sweep what it left in its group."""
     if process.poll() is None:
-        signal_group(process, signal.SIGTERM)
+        process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(grace_s)
-    signal_group(process, signal.SIGKILL)
+    kill_group(process.pid)
     process.wait()

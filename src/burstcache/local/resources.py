@@ -127,6 +127,10 @@ def _egress_gateway(name: str, properties: Properties) -> Made:
     return Made(gateway["EgressOnlyInternetGateway"]["EgressOnlyInternetGatewayId"], {})
 
 
+def _custom_resource(name: str, properties: Properties) -> Made:
+    return Made(*custom_resources.create(name, properties))
+
+
 def _role_policy(name: str, properties: Properties) -> Made:
     endpoints.client("iam").put_role_policy(
         RoleName=properties["RoleName"],
@@ -142,7 +146,7 @@ _TYPES: dict[str, tuple[str, Maker]] = {
     "AWS::ApiGatewayV2::Integration": ("", _integration),
     "AWS::ApiGatewayV2::Route": ("", _route),
     "AWS::ApiGatewayV2::Stage": ("", _stage),
-    "AWS::CloudFormation::CustomResource": ("", lambda name, properties: Made(*custom_resources.create(name, properties))),
+    "AWS::CloudFormation::CustomResource": ("", _custom_resource),
     "AWS::EC2::EgressOnlyInternetGateway": ("", _egress_gateway),
     "AWS::ElasticLoadBalancingV2::LoadBalancer": ("Name", _load_balancer),
     "AWS::ElasticLoadBalancingV2::TargetGroup": ("Name", _target_group),
@@ -154,62 +158,84 @@ _TYPES: dict[str, tuple[str, Maker]] = {
 }
 
 
-def _placeholder(name: str, properties: Properties) -> Made:
-    """Stand for a resource that nothing here asks: its attributes are made-up names."""
-    return Made(name, _AnyAttribute(name))
-
-
 class _AnyAttribute(dict[str, str]):
     def __init__(self, name: str) -> None:
         super().__init__()
         self._name = name
 
     def __missing__(self, attribute: str) -> str:
-        return f"arn:aws:local:{endpoints.REGION}:{ACCOUNT}:{self._name}" if attribute == "Arn" else f"{self._name}-{attribute}"
+        arn = f"arn:aws:local:{endpoints.REGION}:{ACCOUNT}:{self._name}"
+        return arn if attribute == "Arn" else f"{self._name}-{attribute}"
 
 
-_models: dict[str, type] = {}  # CloudFormationModel.__subclasses__ holds its classes weakly
+def _placeholder(name: str, properties: Properties) -> Made:
+    """Stand for a resource that nothing here asks: its attributes are made-up names."""
+    return Made(name, _AnyAttribute(name))
+
+
+_models: dict[str, type] = {}  # moto finds classes by what holds them weakly
 
 
 def register(types: set[str]) -> set[str]:
-    """Make moto able to create all of `types`; return those that it gets a placeholder for."""
+    """Make moto able to create all of `types`; return those that it gets only a placeholder for."""
     for type_, (name_property, maker) in _TYPES.items():
         if type_ not in _models:
             _models[type_] = _model(type_, name_property, maker)
-    for cached in (parsing.get_model_list, parsing.get_model_map, parsing.get_name_type_map):
-        cached.cache_clear()
-    lacking = types - parsing.get_model_map().keys() - set(parsing.NULL_MODELS)
+    lacking = {type_ for type_ in types if type_ not in _known_to_moto()}
     for type_ in lacking:
         _models[type_] = _model(type_, "", _placeholder)
-    for cached in (parsing.get_model_list, parsing.get_model_map, parsing.get_name_type_map):
-        cached.cache_clear()
+    _known_to_moto()
     return lacking
 
 
+def _known_to_moto() -> set[str]:
+    """Return all types that moto can create or ignores, from classes that it looks for anew."""
+    for cached in (parsing.get_model_list, parsing.get_model_map, parsing.get_name_type_map):
+        cached.cache_clear()
+    return {*parsing.get_model_map(), *parsing.NULL_MODELS}
+
+
 def _model(type_: str, name_property: str, maker: Maker) -> type:
-    """Return a direct subclass of moto's model class, the only kind that moto finds."""
+    """Return a direct subclass of moto's model class: moto finds no other."""
 
-    def init(self: Any, made: Made) -> None:
-        self.made = made
+    class Model(CloudFormationModel):  # type: ignore[misc]
+        def __init__(self, made: Made) -> None:
+            self._made = made
 
-    def create(cls: Any, resource_name: str, cloudformation_json: Any, *where: str, **kwargs: Any) -> Any:
-        return cls(maker(resource_name, cloudformation_json.get("Properties", {})))
+        @property
+        def physical_resource_id(self) -> str:
+            return self._made.ref
 
-    def attribute(self: Any, attribute_name: str) -> Any:
-        try:
-            return self.made.attributes[attribute_name]
-        except KeyError:
-            raise UnformattedGetAttTemplateException() from None
+        @staticmethod
+        def cloudformation_type() -> str:
+            return type_
 
-    members = {
-        "__init__": init,
-        "physical_resource_id": property(lambda self: self.made.ref),
-        "cloudformation_type": staticmethod(lambda: type_),
-        "cloudformation_name_type": staticmethod(lambda: name_property),
-        "create_from_cloudformation_json": classmethod(create),
-        "update_from_cloudformation_json": classmethod(lambda cls, original_resource, *args, **kwargs: original_resource),
-        "delete_from_cloudformation_json": classmethod(lambda cls, *args, **kwargs: None),
-        "has_cfn_attr": classmethod(lambda cls, attr: True),
-        "get_cfn_attribute": attribute,
-    }
-    return type(type_.replace("::", ""), (CloudFormationModel,), members)
+        @staticmethod
+        def cloudformation_name_type() -> str:
+            return name_property
+
+        @classmethod
+        def create_from_cloudformation_json(
+            cls, resource_name: str, cloudformation_json: Any, account_id: str, region_name: str, **_: Any
+        ) -> Model:
+            return cls(maker(resource_name, cloudformation_json.get("Properties", {})))
+
+        @classmethod
+        def update_from_cloudformation_json(cls, original_resource: Any, *_: Any, **__: Any) -> Any:
+            return original_resource
+
+        @classmethod
+        def delete_from_cloudformation_json(cls, *_: Any, **__: Any) -> None:
+            pass
+
+        @classmethod
+        def has_cfn_attr(cls, attr: str) -> bool:
+            return True
+
+        def get_cfn_attribute(self, attribute_name: str) -> Any:
+            try:
+                return self._made.attributes[attribute_name]
+            except KeyError:
+                raise UnformattedGetAttTemplateException() from None
+
+    return Model

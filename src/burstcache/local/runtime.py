@@ -11,7 +11,6 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 import uuid
@@ -218,11 +217,13 @@ class Environment:
         return wire.Response(200, json.dumps(event).encode())
 
     def _report(self, request_id: str, duration_ms: float, init_ms: float) -> None:
-        init = f"\tInit Duration: {init_ms:.2f} ms" if init_ms else ""
-        self._log(
-            f"END RequestId: {request_id}\n"
-            f"REPORT RequestId: {request_id}\tDuration: {duration_ms:.2f} ms\tMemory Size: {self._spec.memory_mb} MB{init}"
-        )
+        figures = [
+            f"REPORT RequestId: {request_id}",
+            f"Duration: {duration_ms:.2f} ms",
+            f"Memory Size: {self._spec.memory_mb} MB",
+            *([f"Init Duration: {init_ms:.2f} ms"] if init_ms else []),
+        ]
+        self._log(f"END RequestId: {request_id}\n" + "\t".join(figures))
 
     def _log(self, text: str) -> None:
         with self._log_path.open("a") as log:

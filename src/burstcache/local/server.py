@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import threading
 import time
@@ -57,6 +58,7 @@ class MotoServer:
 
 
 def _application() -> object:
+    logging.getLogger("moto").setLevel(logging.CRITICAL)  # it reports what a state machine catches as errors
     os.environ["MOTO_DISABLE_GLOBAL_CORS"] = "1"
     os.environ["TZ"] = "UTC"  # moto mixes local and universal time
     time.tzset()

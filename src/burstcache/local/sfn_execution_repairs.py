@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 import uuid
@@ -30,13 +31,11 @@ class _Tokens:
 
     def endpoint(self, token: str) -> Any:
         """Return the endpoint of an open token, or raise as AWS answers."""
-        from moto.stepfunctions.parser.api import InvalidToken, TaskTimedOut
-
         with self._lock:
             if token not in self._endpoints:
-                raise InvalidToken()
+                raise _refusal("InvalidToken", "Invalid Token: 'Invalid token'")
             if self._endpoints[token] is None:
-                raise TaskTimedOut("Task Timed Out: 'Provided task does not exist anymore'")
+                raise _refusal("TaskTimedOut", "Task Timed Out: 'Provided task does not exist anymore'")
             return self._endpoints[token]
 
     def take(self, token: str) -> Any:
@@ -53,6 +52,14 @@ class _Tokens:
             return endpoint
 
 
+def _refusal(code: str, message: str) -> Exception:
+    """Return the error as moto answers it; the interpreter's own ones have no code."""
+    from moto.core.exceptions import AWSError
+
+    kind = type(code, (AWSError,), {"TYPE": code, "STATUS": 400})
+    return kind(message)  # type: ignore[no-any-return]
+
+
 _tokens = _Tokens()
 
 
@@ -60,8 +67,8 @@ _tokens = _Tokens()
 def tokens_close() -> None:
     """moto takes a second completion of a token while the execution runs, and calls a closed token invalid after it.
 
-    AWS answers TaskTimedOut for a token that was completed, ran out of time or lost its execution, InvalidToken for what
-    was never a token, takes a heartbeat of a task that asks for none, and gives every attempt a token of its own.
+    AWS answers TaskTimedOut for a token that was completed, ran out of time or lost its execution, InvalidToken for
+    what was never one, takes a heartbeat of a task that asks for none, and gives every attempt a token of its own.
     """
     from moto.stepfunctions.parser.asl.component.state.exec.execute_state import ExecutionState
     from moto.stepfunctions.parser.asl.eval.callback.callback import (
@@ -106,6 +113,21 @@ def tokens_close() -> None:
 
 
 @repair
+def text_outputs_are_json() -> None:
+    """moto describes the output of an execution as it is if it is a text: AWS gives JSON, which has quotes then."""
+    from moto.stepfunctions.parser.backend.execution import BaseExecutionWorkerCommunication
+
+    reflect = BaseExecutionWorkerCommunication._reflect_execution_status
+
+    def reflect_as_json(self: Any) -> None:
+        reflect(self)
+        if isinstance(self.execution.output, str):
+            self.execution.output = json.dumps(self.execution.output)
+
+    BaseExecutionWorkerCommunication._reflect_execution_status = reflect_as_json
+
+
+@repair
 def failures_keep_their_cause() -> None:
     """moto drops the cause that SendTaskFailure gives."""
     from moto.core.responses import EmptyResult
@@ -121,7 +143,7 @@ def failures_keep_their_cause() -> None:
 
 @repair
 def starts_are_atomic() -> None:
-    """moto looks for the name, copies the machine and then adds the execution: two callers both start; no name is None."""
+    """moto looks for the name, copies the machine, then adds the execution: two callers both start; no name is None."""
     from moto.stepfunctions.parser.models import StepFunctionsParserBackend
 
     start, lock = StepFunctionsParserBackend.start_execution, threading.Lock()

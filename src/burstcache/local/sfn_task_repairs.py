@@ -45,7 +45,12 @@ def sdk_tasks_use_sdk_names() -> None:
         StateTaskServiceAwsSdk,
     )
 
+    from moto.stepfunctions.parser.asl.component.state.exec.state_task.service.state_task_service_sfn import (
+        StateTaskServiceSfn,
+    )
+
     session = boto3.Session()
+    write_input_as_text = StateTaskServiceSfn._normalise_parameters
 
     @cache
     def operation(service: str, action: str) -> Any:
@@ -69,8 +74,15 @@ def sdk_tasks_use_sdk_names() -> None:
             self._from_boto_response(response, shape)
         _times_to_text(response)
 
+    def request_of_execution(
+        self: Any, parameters: Any, boto_service_name: str | None = None, service_action_name: str | None = None
+    ) -> None:
+        write_input_as_text(self, parameters, boto_service_name, service_action_name)
+        request(self, parameters, boto_service_name, service_action_name)
+
     StateTaskServiceAwsSdk._normalise_parameters = request
-    StateTaskServiceAwsSdk._normalise_response = response
+    StateTaskServiceSfn._normalise_parameters = request_of_execution
+    StateTaskServiceAwsSdk._normalise_response = StateTaskServiceSfn._normalise_response = response
 
 
 def _times_to_text(value: Any) -> Any:
@@ -103,18 +115,19 @@ def tasks_share_clients() -> None:
 
 
 @repair
-def states_errors_leave_branches() -> None:
-    """moto refuses errors named States.… from a branch of Parallel or Map: they end the execution uncaught."""
+def states_errors_are_passed_on() -> None:
+    """moto refuses errors named States.… in a Fail state and from a branch of Parallel or Map: nobody can catch them."""
     from moto.stepfunctions.parser.asl.component.common.error_name.custom_error_name import CustomErrorName
     from moto.stepfunctions.parser.asl.component.common.error_name.states_error_name import StatesErrorName
     from moto.stepfunctions.parser.asl.component.state.exec.state_map.iteration import iteration_worker
     from moto.stepfunctions.parser.asl.component.state.exec.state_parallel import branches_decl
+    from moto.stepfunctions.parser.asl.component.state.fail import state_fail
 
     def any_name(error_name: str | None = None) -> Any:
         of_states = (error_name or "").startswith("States.")
         return StatesErrorName.from_name(error_name) if of_states else CustomErrorName(error_name)
 
-    branches_decl.CustomErrorName = iteration_worker.CustomErrorName = any_name
+    branches_decl.CustomErrorName = iteration_worker.CustomErrorName = state_fail.CustomErrorName = any_name
 
 
 @repair
@@ -148,6 +161,21 @@ def lost_heartbeats_have_their_error_name() -> None:
         )
 
     StateTaskServiceCallback._from_error = from_error
+
+
+@repair
+def quick_completions_are_seen() -> None:
+    """moto misses a completion that comes before its task waits, if the task has heartbeats: it waits for one more."""
+    from moto.stepfunctions.parser.asl.component.state.exec.state_task.service.state_task_service_callback import (
+        StateTaskServiceCallback,
+    )
+
+    wait = StateTaskServiceCallback._wait_for_task_token_heartbeat
+
+    def look_and_wait(self: Any, env: Any, callback_endpoint: Any, heartbeat_endpoint: Any) -> Any:
+        return callback_endpoint.get_outcome() or wait(self, env, callback_endpoint, heartbeat_endpoint)
+
+    StateTaskServiceCallback._wait_for_task_token_heartbeat = look_and_wait
 
 
 @repair

@@ -94,7 +94,7 @@ def failed_expressions_have_their_error_name() -> None:
 
 @repair
 def texts_are_evaluated_once() -> None:
-    """moto evaluates an expression that yields a text again to ask for its type: $uuid() and the CPU are spent twice."""
+    """moto evaluates an expression that yields a text again to ask for its type: twice the CPU, and two $uuid()."""
     from moto.stepfunctions.parser.asl.jsonata import validations
 
     validations._validate_string_output = lambda env, expression, rich_jsonata_expression: None

@@ -37,7 +37,9 @@ class Stack:
             raise TemplateError(f"the stack cannot be created: {' '.join(str(cause).split())[:500]}") from cause
         (stack,) = cloudformation.describe_stacks(StackName=self.name)["Stacks"]
         if stack["StackStatus"] != "CREATE_COMPLETE":
-            raise TemplateError(f"the stack is {stack['StackStatus']}: {stack.get('StackStatusReason', 'no reason given')}")
+            raise TemplateError(
+                f"the stack is {stack['StackStatus']}: {stack.get('StackStatusReason', 'no reason given')}"
+            )
         self.outputs = {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
         for resource in cloudformation.describe_stack_resources(StackName=self.name)["StackResources"]:
             self.physical_ids[resource["LogicalResourceId"]] = resource.get("PhysicalResourceId", "")

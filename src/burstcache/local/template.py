@@ -20,8 +20,8 @@ from samtranslator.yaml_helper import yaml_parse
 from burstcache.local.custom_resources import LOCAL_ID, LOCAL_TYPE
 from burstcache.local.errors import TemplateError
 from burstcache.local.intrinsics import Conditions, Network, walk
+from burstcache.local.template_parameters import fix_parameters, parameter_values
 
-STAND_IN_AMI = "ami-0123456789abcdef0"
 CUSTOM_RESOURCE = "AWS::CloudFormation::CustomResource"
 _CODE = {"ZipFile": "# The local cloud runs the function from its source folder."}
 
@@ -79,12 +79,12 @@ def load_template(path: Path, overrides: Mapping[str, str], *, vpc_block: str, r
     """
     try:
         source = _read(path)
-        values = _parameter_values(source.get("Parameters", {}), overrides)
+        values = parameter_values(source.get("Parameters", {}), overrides)
         _decide(source, values | {"AWS::Region": region, "AWS::Partition": "aws"})
         roots = _take_code(source, path.parent)
         definitions = _take_definitions(source, path.parent)
         body = _transform(source, values, region)
-        _fix_parameters(body, values)
+        fix_parameters(body, values)
     except TemplateError as error:
         raise TemplateError(f"{path}: {error}") from None
     _drop_ipv6(body["Resources"])
@@ -114,44 +114,6 @@ def _read(path: Path) -> dict[str, Any]:
     if not isinstance(source, dict) or not isinstance(source.get("Resources"), dict):
         raise TemplateError("is not a template: it has no Resources")
     return source
-
-
-def _parameter_values(declared: Mapping[str, Any], overrides: Mapping[str, str]) -> dict[str, Any]:
-    for name in overrides.keys() - declared.keys():
-        raise TemplateError(f"has no parameter {name!r}: use {', '.join(sorted(declared))}")
-    values = {}
-    for name, parameter in declared.items():
-        value = overrides.get(name, parameter.get("Default"))
-        if value is None:
-            raise TemplateError(f"parameter {name} has no default: give it a value")
-        values[name] = _parameter_value(name, parameter, str(value))
-    return values
-
-
-def _parameter_value(name: str, parameter: Mapping[str, Any], text: str) -> Any:
-    """Return the value as the template sees it, or raise TemplateError as CloudFormation would refuse it."""
-    accepted = [str(value) for value in parameter.get("AllowedValues", [])]
-    if accepted and text not in accepted:
-        raise TemplateError(f"parameter {name}: {text!r} is not one of {', '.join(accepted)}")
-    if not re.fullmatch(parameter.get("AllowedPattern", ".*"), text, re.DOTALL):
-        wanted = parameter.get("ConstraintDescription") or f"the pattern {parameter['AllowedPattern']}"
-        raise TemplateError(f"parameter {name}: {text!r} does not match: {wanted}")
-    kind = parameter.get("Type", "String")
-    if kind == "Number":
-        _check_number(name, parameter, text)
-    if kind.startswith("AWS::SSM::Parameter::Value"):
-        return STAND_IN_AMI if "Image::Id" in kind else "stand-in"
-    return text.split(",") if kind in ("CommaDelimitedList",) or kind.startswith("List<") else text
-
-
-def _check_number(name: str, parameter: Mapping[str, Any], text: str) -> None:
-    try:
-        number = float(text)
-    except ValueError:
-        raise TemplateError(f"parameter {name}: {text!r} is not a number") from None
-    least, most = (float(parameter.get(bound, number)) for bound in ("MinValue", "MaxValue"))
-    if not least <= number <= most:
-        raise TemplateError(f"parameter {name}: {text} is not within {least:g} and {most:g}")
 
 
 def _decide(source: dict[str, Any], values: Mapping[str, Any]) -> None:
@@ -218,15 +180,6 @@ def _transform(source: dict[str, Any], values: Mapping[str, Any], region: str) -
     except InvalidDocumentException as error:
         causes = "; ".join(cause.message for cause in error.causes)
         raise TemplateError(f"SAM refuses it: {causes}") from None
-
-
-def _fix_parameters(body: dict[str, Any], values: Mapping[str, Any]) -> None:
-    """Make the values the defaults: nothing is looked up in a parameter store."""
-    for name, parameter in body.get("Parameters", {}).items():
-        value = values[name]
-        kind = "CommaDelimitedList" if isinstance(value, list) else "String"
-        body["Parameters"][name] = {"Type": kind, "Default": ",".join(value) if isinstance(value, list) else value}
-        parameter.clear()
 
 
 def _drop_ipv6(resources: Mapping[str, Any]) -> None:

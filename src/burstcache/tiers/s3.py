@@ -52,23 +52,23 @@ class S3Tier:
     def _get(self, request: Request) -> Response:
         started_s = time.monotonic()
         answer = self._ask(request)
-        if answer.is_success and answer.length_bytes > self._max_object_bytes:
-            answer.discard()
-            return redirect(self._store.presign(request.key, valid_s=_PRESIGNED_S))
         report = self._report(request, answer)
         try:
-            if not answer.is_success:
-                return _other(request, answer)
-            try:
-                body = answer.read()
-            except OriginError:
-                if time.monotonic() - started_s > _RETRY_WITHIN_S:
-                    raise
-                answer = self._ask(request)
-                body = answer.read()
-            return Response(answer.status, _headers(answer), body)
+            return self._deliver(request, answer)
+        except OriginError:
+            if time.monotonic() - started_s > _RETRY_WITHIN_S:
+                raise
+            return self._deliver(request, self._ask(request))
         finally:
             self._publisher.finish(report)
+
+    def _deliver(self, request: Request, answer: ObjectAnswer) -> Response:
+        if not answer.is_success:
+            return _other(request, answer)
+        if answer.length_bytes > self._max_object_bytes:
+            answer.discard()
+            return redirect(self._store.presign(request.key, valid_s=_PRESIGNED_S))
+        return Response(answer.status, _headers(answer), answer.read())
 
     def _ask(self, request: Request) -> ObjectAnswer:
         ask = partial(self._store.head if request.method == "HEAD" else self._store.get, request.key)

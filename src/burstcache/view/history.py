@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from botocore.exceptions import ClientError
+
+from burstcache.aws.executions import execution_arn
+from burstcache.view.stack import Stack
 
 _ENDS = frozenset({"ExecutionSucceeded", "ExecutionFailed", "ExecutionAborted", "ExecutionTimedOut"})
 # A key's whole life is some fifty events; of a node that has run for days the newest ones are enough.
@@ -60,6 +63,12 @@ class History:
             raise
         self._last_id = max((event["id"] for event in new), default=self._last_id)
         return steps_of(new)
+
+
+def histories(stack: Stack, machine_output: str) -> Callable[[str], History]:
+    """Return what opens the history of an execution by its name; the machine is the one that a stack's output names."""
+    machine_arn, states = stack.output(machine_output), stack.client("stepfunctions")
+    return lambda name: History(states, execution_arn(machine_arn, name))
 
 
 def _failure(event: Mapping[str, Any]) -> str:

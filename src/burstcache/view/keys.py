@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from burstcache.aws.items import to_plain, to_values
 from burstcache.aws.key_table import KeyTable
 from burstcache.aws.node_table import NodeTable
 from burstcache.core.parameters import QUEUE_LENGTH
 from burstcache.core.rows import KeyPhase, KeyRow, NodeRow
+from burstcache.view.history import Step, histories
 from burstcache.view.stack import Stack
 from burstcache.view.text import NOTHING, table_text, time_text
 
@@ -33,16 +33,19 @@ class KeyView:
     state: str
     is_expired: bool  # the state's deadline has passed: whoever reads the row takes the key as one of S3
     tier: str
-    since_us: int  # 0: it has never been anywhere but on S3
+    since_us: int  # when it entered the state; 0: it has never been anywhere but on S3
     requests: int  # remembered in the key's row, the newest ones
     is_window_full: bool  # older requests may have been forgotten
     execution_name: str  # of the current or last life; empty: none yet
+    failures: int  # failed lives in a row
+    not_before_us: int  # after a failed life: no new one before this; 0: at any time
 
     def cells(self) -> tuple[str, ...]:
         """Return the cells of the key's line."""
+        remark = " (expired)" if self.is_expired else " (cooling down)" if self.not_before_us else ""
         return (
             self.key,
-            f"{self.state} (expired)" if self.is_expired else self.state,
+            f"{self.state}{remark}",
             self.tier,
             time_text(self.since_us),
             f"{self.requests}{'+' if self.is_window_full else ''}",
@@ -74,19 +77,27 @@ class RouteView:
         )
 
 
-def key_view(row: KeyRow, now_us: int) -> KeyView:
-    """Return what a row says at an instant."""
+def key_view(row: KeyRow, now_us: int, steps: Sequence[Step] = ()) -> KeyView:
+    """Return what a row says at an instant.
+
+    Args:
+        row: The key's row.
+        now_us: The instant [us].
+        steps: What the execution of a live key has entered: the row itself knows only when the life began.
+    """
     is_expired = row.phase != "s3" and not row.is_live(now_us)
     return KeyView(
         key=row.key,
         state=STATE_OF_PHASE[row.phase],
         is_expired=is_expired,
         tier=(row.tier or "s3") if row.is_live(now_us) else "s3",
-        since_us=row.changed_at_us,
+        since_us=_entered_us(STATE_OF_PHASE[row.phase], steps) or row.changed_at_us,
         requests=len(row.window),
         # No window is kept shorter than the queue of five, so fewer requests than that are all there were.
         is_window_full=len(row.window) >= QUEUE_LENGTH,
         execution_name=row.execution_name if row.epoch else "",
+        failures=row.failures,
+        not_before_us=row.not_before_us if row.not_before_us > now_us else 0,
     )
 
 
@@ -113,7 +124,13 @@ def route_view(row: KeyRow, node: NodeRow | None, now_us: int) -> RouteView:
 
 def key_views(stack: Stack, now_us: int) -> list[KeyView]:
     """Return all keys that the table knows, by name."""
-    return sorted((key_view(row, now_us) for row in _scan(stack)), key=lambda view: view.key)
+    open_history = histories(stack, "KeyLifecycleArn")
+
+    def view(row: KeyRow) -> KeyView:
+        steps = open_history(row.execution_name).read_new() if row.is_live(now_us) else None
+        return key_view(row, now_us, steps or ())
+
+    return sorted(map(view, _scan(stack)), key=lambda view: view.key)
 
 
 def route_views(stack: Stack, now_us: int) -> list[RouteView]:
@@ -138,9 +155,9 @@ def routes_text(views: list[RouteView]) -> str:
     return table_text(("KEY", "TIER", "NODE", "GENERATION", "HOLDER", "VALID"), [view.cells() for view in views])
 
 
-def plain(view: KeyView | RouteView) -> dict[str, Any]:
-    """Return a view as what `--json` prints."""
-    return asdict(view)
+def _entered_us(state: str, steps: Sequence[Step]) -> int:
+    """Return when a state was entered last; 0: not yet, since a row may be a step ahead of its execution."""
+    return next((step.at_us for step in reversed(steps) if step.state == state), 0)
 
 
 def _scan(stack: Stack) -> Iterator[KeyRow]:

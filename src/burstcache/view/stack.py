@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,9 +13,9 @@ from botocore.config import Config
 from botocore.exceptions import ClientError, ProfileNotFound
 
 from burstcache.errors import BurstcacheError, InvalidSettingError
+from burstcache.local import state_file
 from burstcache.settings import parse_nodes
 
-STATE_FILE = "local.json"
 # An operation of Redis control may wait for EC2 up to its function's time-out of 420 s, and must not be sent twice.
 _INVOKE_CONFIG = Config(connect_timeout=2, read_timeout=430, retries={"mode": "standard", "total_max_attempts": 1})
 _CONFIG = Config(connect_timeout=2, read_timeout=10, retries={"mode": "standard", "total_max_attempts": 3})
@@ -82,7 +80,7 @@ class Stack:
 
 
 def find_stack(
-    *, stack_name: str = "", region: str = "", profile: str = "", state_dir: Path = Path(".burstcache")
+    *, stack_name: str = "", region: str = "", profile: str = "", state_dir: Path = state_file.STATE_DIR
 ) -> Stack:
     """Return the deployed stack of that name, or without a name the one that runs on this machine.
 
@@ -110,27 +108,11 @@ def _deployed(stack_name: str, region: str, profile: str) -> Stack:
 
 
 def _local(state_dir: Path) -> Stack:
-    path = state_dir / STATE_FILE
-    remedy = "start one with `burstcache local up`, or name a deployed stack with --stack-name"
-    try:
-        state = json.loads(path.read_text())
-        pid, name, region = int(state["pid"]), str(state["stack_name"]), str(state["region"])
-        endpoint_urls = {"": str(state["endpoint_url"]), "lambda": str(state["lambda_endpoint_url"])}
-    except FileNotFoundError:
-        raise LocalRunAbsentError(f"no local run in {state_dir}: {remedy}") from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise LocalRunAbsentError(f"{path} does not describe a local run ({error!r}): {remedy}") from None
-    if not _is_alive(pid):
-        raise LocalRunAbsentError(f"the local run of {path} (process {pid}) is gone: {remedy}")
-    session = boto3.Session(aws_access_key_id="local", aws_secret_access_key="local", region_name=region)
-    return Stack(name, session, endpoint_urls)
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
+    running = state_file.read(state_dir)
+    if running is None:
+        raise LocalRunAbsentError(
+            f"no local run in {state_dir}: start one with `burstcache local up`, or name a deployed stack (--stack-name)"
+        )
+    session = boto3.Session(aws_access_key_id="local", aws_secret_access_key="local", region_name=running.region)
+    endpoint_urls = {"": running.endpoint_url, "lambda": running.lambda_endpoint_url}
+    return Stack(running.stack_name, session, endpoint_urls)

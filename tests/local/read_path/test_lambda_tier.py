@@ -1,0 +1,218 @@
+"""Reads that a cache function serves over a real NATS server, and what the proxy does when it cannot."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import ipaddress
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+BODY = b"0123456789"
+
+
+@pytest.fixture
+def hot(cloud: Any, relay: Any) -> Any:
+    """The key `hot`, routed to the Lambda tier (S3 has other bytes, so that a test sees who served)."""
+    cloud.put("hot", b"from S3")
+    cloud.route("hot", tier="lambda")
+    return cloud
+
+
+def body_of(message: dict[str, Any]) -> bytes:
+    return base64.b64decode(message["body"])
+
+
+def test_get_is_a_hit_that_tells_the_cache_function_who_and_when(hot: Any, relay: Any, make_entry: Any) -> None:
+    holder = relay("hot", make_entry(BODY, content_type="a/b"))
+    before_us = time.time_ns() // 1000
+
+    message = hot.get("hot")
+
+    expected = {
+        "x-cache-tier": "lambda",
+        "x-cache": "hit",
+        "etag": '"e"',
+        "content-type": "a/b",
+        "content-length": "10",
+    }
+    assert (message["statusCode"], body_of(message)) == (200, BODY)
+    assert expected.items() <= message["headers"].items()
+    assert [(seen["method"], seen["request_id"]) for seen in holder.seen] == [("GET", "request-1=")]
+    assert holder.seen[0]["at_us"] >= before_us
+
+
+def test_head_needs_no_body_on_the_relay(hot: Any, relay: Any, make_entry: Any) -> None:
+    holder = relay("hot", make_entry(BODY).without_body())
+
+    message = hot.get("hot", "HEAD")
+
+    assert (message["statusCode"], message["body"], message["headers"]["content-length"]) == (200, "", "10")
+    assert holder.seen[0]["method"] == "HEAD"
+
+
+def test_large_object_crosses_the_relay(hot: Any, relay: Any, make_entry: Any) -> None:
+    body = bytes(range(256)) * (4 << 12)
+    relay("hot", make_entry(body))
+
+    assert body_of(hot.get("hot")) == body
+
+
+def test_part_is_cut_from_what_the_cache_function_sent(hot: Any, relay: Any, make_entry: Any) -> None:
+    relay("hot", make_entry(BODY))
+
+    message = hot.get("hot", range="bytes=2-4")
+
+    assert (message["statusCode"], body_of(message)) == (206, b"234")
+
+
+def test_key_that_nobody_holds_comes_from_s3_at_once(hot: Any, reported: list[Any]) -> None:
+    started_s = time.monotonic()
+
+    message = hot.get("hot")
+
+    assert (body_of(message), message["headers"]["x-cache"]) == (b"from S3", "miss")
+    assert time.monotonic() - started_s < 1.5
+    assert len(reported) == 1
+
+
+def test_key_is_served_as_soon_as_somebody_holds_it(hot: Any, relay: Any, make_entry: Any) -> None:
+    hot.get("hot")
+    relay("hot", make_entry(BODY))
+
+    assert hot.get("hot")["headers"]["x-cache-tier"] == "lambda"
+
+
+def test_silent_cache_function_costs_one_time_out_and_only_its_key(hot: Any, relay: Any, make_entry: Any) -> None:
+    relay("hot", None)
+    relay("other", make_entry(BODY))
+    hot.route("other", tier="lambda")
+    started_s = time.monotonic()
+
+    served = [body_of(hot.get("hot")) for _ in range(10)]
+
+    assert served == [b"from S3"] * 10
+    assert time.monotonic() - started_s < 3
+    assert hot.get("other")["headers"]["x-cache-tier"] == "lambda"
+
+
+@pytest.mark.parametrize("answer", [b"\xff\xff\xff\xff", b"", b"\0\0\0\2{}", "without body"])
+def test_answer_that_is_no_whole_entry_is_served_from_s3(
+    hot: Any, relay: Any, make_entry: Any, answer: bytes | str
+) -> None:
+    relay("hot", make_entry(BODY).without_body() if isinstance(answer, str) else answer)
+
+    assert body_of(hot.get("hot")) == b"from S3"
+
+
+def test_head_has_no_body_even_if_the_cache_function_sends_one(hot: Any, relay: Any, make_entry: Any) -> None:
+    relay("hot", make_entry(BODY))
+
+    message = hot.get("hot", "HEAD")
+
+    assert (message["statusCode"], message["body"], message["headers"]["content-length"]) == (200, "", "10")
+
+
+def test_dead_relay_costs_nothing_noticeable_and_s3_serves(
+    hot: Any, relay: Any, nats_server: Any, make_entry: Any
+) -> None:
+    relay("hot", make_entry(BODY))
+    hot.get("hot")
+    nats_server.stop()
+    started_s = time.monotonic()
+
+    served = [body_of(hot.get("hot")) for _ in range(10)]
+
+    assert served == [b"from S3"] * 10
+    assert time.monotonic() - started_s < 3
+
+
+def test_connection_lost_in_a_freeze_is_made_anew_at_its_first_use(
+    hot: Any, relay: Any, nats_server: Any, make_entry: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    relay("hot", make_entry(BODY))
+    hot.get("hot")
+    nats_server.stop()
+    nats_server.start()
+    relay("hot", make_entry(b"after"))
+    monkeypatch.setattr("burstcache.tiers.relay._TRUSTED_IDLE_S", 0)
+
+    assert body_of(hot.get("hot")) == b"after"
+
+
+def test_relay_that_hangs_costs_one_time_out_and_not_one_per_read(hot: Any, environment: Any) -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        environment(RELAY_URL=f"nats://127.0.0.1:{silent.getsockname()[1]}")
+        started_s = time.monotonic()
+
+        served = [body_of(hot.get("hot")) for _ in range(10)]
+
+    assert served == [b"from S3"] * 10
+    assert time.monotonic() - started_s < 4
+
+
+def test_refused_password_is_read_anew(hot: Any, relay: Any, environment: Any, make_entry: Any) -> None:
+    import boto3
+
+    from burstcache.aws import secrets
+
+    arn = boto3.client("secretsmanager").create_secret(Name="stale", SecretString='{"proxy": "old"}')["ARN"]
+    environment(RELAY_SECRET_ARN=arn)
+    relay("hot", make_entry(BODY))
+
+    assert body_of(hot.get("hot")) == b"from S3"
+    assert secrets.secret.cache_info().currsize == 0
+
+
+def test_relay_is_reached_over_tls_with_the_stack_s_own_certificate(
+    hot: Any, relay: Any, environment: Any, nats_server: Any, tmp_path: Path, make_entry: Any
+) -> None:
+    authority = certificate(tmp_path)
+    config = tmp_path / "nats.conf"
+    pair = f'cert_file: "{tmp_path}/relay.pem", key_file: "{tmp_path}/relay.key"'
+    nats_server.stop()
+    config.write_text(config.read_text() + f"tls: {{{pair}}}\n")
+    nats_server.start()
+    environment(RELAY_URL=f"tls://127.0.0.1:{nats_server.port}", RELAY_CA_PEM=authority)
+
+    from burstcache.settings import settings
+    from burstcache.tiers.relay import RelayRequests
+
+    requests = RelayRequests(settings())
+    try:
+        assert requests.request("get.nobody", b"", timeout_s=1) is None
+    finally:
+        requests.close()
+
+
+def certificate(folder: Path) -> str:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "relay")])
+    now = datetime.datetime.now(datetime.UTC)
+    signed = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_after(now + datetime.timedelta(hours=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = signed.public_bytes(serialization.Encoding.PEM)
+    secret = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    (folder / "relay.pem").write_bytes(pem)
+    (folder / "relay.key").write_bytes(secret)
+    return pem.decode()

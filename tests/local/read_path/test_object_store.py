@@ -1,0 +1,41 @@
+"""Whole objects for the caches, out of S3."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from burstcache.aws.object_store import ObjectStore
+from burstcache.errors import ObjectNotFoundError, ObjectTooLargeError, OriginError
+
+
+@pytest.fixture
+def store(cloud: Any) -> ObjectStore:
+    cloud.put("a", b"body", ContentType="a/b", Metadata={"colour": "red"})
+    return ObjectStore("bucket")
+
+
+def test_fetched_entry_has_the_object_s_headers_and_size(store: ObjectStore) -> None:
+    entry = store.fetch("a", max_bytes=4)
+
+    assert entry is not None
+    assert (entry.body, entry.size_bytes, entry.meta["content-type"]) == (b"body", 4, "a/b")
+    assert entry.meta["x-amz-meta-colour"] == "red"
+
+
+def test_object_that_has_not_changed_is_none(store: ObjectStore) -> None:
+    entry = store.fetch("a", max_bytes=4)
+
+    assert entry is not None
+    assert store.fetch("a", max_bytes=4, if_none_match=entry.etag) is None
+
+
+def test_fetch_names_what_went_wrong(store: ObjectStore, environment: Any) -> None:
+    with pytest.raises(ObjectNotFoundError, match="no object 'b'"):
+        store.fetch("b", max_bytes=4)
+    with pytest.raises(ObjectTooLargeError, match="4 bytes; a cache takes up to 3"):
+        store.fetch("a", max_bytes=3)
+    environment(AWS_ENDPOINT_URL_S3="http://127.0.0.1:9")
+    with pytest.raises(OriginError, match="cannot be asked"):
+        store.fetch("a", max_bytes=4)

@@ -1,0 +1,192 @@
+"""Reads that a real Redis serves, and what the proxy does when it cannot."""
+
+from __future__ import annotations
+
+import base64
+import socket
+import time
+from typing import Any
+
+import boto3
+import pytest
+
+from burstcache.aws import quick_clients
+from burstcache.core.keys import key_hash
+
+BODY = b"0123456789"
+REDIS_ROUTE = {"tier": "redis", "node": "node-1", "generation": 7}
+
+
+@pytest.fixture
+def hot(cloud: Any, node: Any, make_entry: Any) -> Any:
+    """The key `hot`, which Redis holds (S3 has other bytes, so that a test sees who served)."""
+    cloud.put("hot", b"from S3")
+    cloud.route("hot", **REDIS_ROUTE)
+    node.seed("hot", make_entry(BODY, content_type="a/b", x_amz_meta_colour="red"))
+    return cloud
+
+
+def body_of(message: dict[str, Any]) -> bytes:
+    return base64.b64decode(message["body"])
+
+
+def test_get_is_a_hit_with_the_object_s_headers(hot: Any, reported: list[Any]) -> None:
+    message = hot.get("hot")
+
+    expected = {"x-cache-tier": "redis", "x-cache": "hit", "etag": '"e"', "content-type": "a/b", "content-length": "10"}
+    assert (message["statusCode"], body_of(message)) == (200, BODY)
+    assert expected.items() <= message["headers"].items()
+    assert message["headers"]["x-amz-meta-colour"] == "red"
+    assert reported == []
+
+
+def test_hit_notes_its_time_and_only_the_last_five_are_kept(hot: Any, node: Any) -> None:
+    before_us = time.time_ns() // 1000
+
+    for _ in range(7):
+        hot.get("hot")
+
+    recent = node.recent("hot")
+    assert len(recent) == 5
+    assert recent == sorted(recent, reverse=True)
+    assert before_us <= recent[-1] <= time.time_ns() // 1000
+
+
+def test_head_is_a_hit_that_does_not_count(hot: Any, node: Any) -> None:
+    message = hot.get("hot", "HEAD")
+
+    assert (message["statusCode"], message["body"], message["headers"]["content-length"]) == (200, "", "10")
+    assert (message["headers"]["x-cache-tier"], node.recent("hot")) == ("redis", [])
+
+
+@pytest.mark.parametrize(
+    ("headers", "status", "body"),
+    [
+        ({"range": "bytes=2-4"}, 206, b"234"),
+        ({"range": "bytes=-3"}, 206, b"789"),
+        ({"range": "bytes=0-1,3-4"}, 200, BODY),
+        ({"range": "bytes=2-4", "if_range": '"e"'}, 206, b"234"),
+        ({"range": "bytes=2-4", "if_range": '"x"'}, 200, BODY),
+        ({"if_none_match": '"e"'}, 304, b""),
+        ({"if_modified_since": "Sun, 06 Nov 1994 08:49:37 GMT"}, 304, b""),
+    ],
+)
+def test_ranges_and_conditions_are_served_from_redis(
+    hot: Any, headers: dict[str, str], status: int, body: bytes
+) -> None:
+    message = hot.get("hot", **headers)
+
+    assert (message["statusCode"], body_of(message), message["headers"]["x-cache"]) == (status, body, "hit")
+
+
+@pytest.mark.parametrize(("headers", "status"), [({"range": "bytes=10-"}, 416), ({"if_match": '"x"'}, 412)])
+def test_failed_ranges_and_conditions_are_decided_from_redis(hot: Any, headers: dict[str, str], status: int) -> None:
+    message = hot.get("hot", **headers)
+
+    assert (message["statusCode"], message["headers"]["x-cache-tier"]) == (status, "redis")
+    assert message["headers"].get("content-range") in (None, "bytes */10")
+
+
+def test_hit_within_a_second_asks_aws_nothing(hot: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    hot.get("hot")
+
+    def refuse(service: str) -> Any:
+        raise AssertionError(f"{service} was asked")
+
+    monkeypatch.setattr("burstcache.aws.routes.quick_client", refuse)
+    assert hot.get("hot")["headers"]["x-cache-tier"] == "redis"
+
+
+def test_object_that_redis_has_lost_comes_from_s3_and_leaves_no_trace_of_use(hot: Any, node: Any) -> None:
+    node.client.delete(f"object:{key_hash('hot')}")
+
+    message = hot.get("hot")
+
+    assert (body_of(message), message["headers"]["x-cache"]) == (b"from S3", "miss")
+    assert node.recent("hot") == []
+
+
+@pytest.mark.parametrize("change", [{"phase": "stopping"}, {"generation": 8}, {"phase": "stopped"}])
+def test_route_of_another_generation_or_phase_is_none(hot: Any, node: Any, change: dict[str, Any]) -> None:
+    hot.node(**({"phase": "running", "generation": 7} | change))
+
+    assert hot.get("hot")["headers"]["x-cache-tier"] == "s3"
+
+
+def test_key_that_moved_within_the_second_is_still_a_hit(hot: Any, relay: Any, make_entry: Any) -> None:
+    hot.route("hot", tier="lambda")
+    holder = relay("hot", make_entry(BODY))
+    assert hot.get("hot")["headers"]["x-cache-tier"] == "lambda"
+    hot.route("hot", **REDIS_ROUTE)
+    holder.leave()
+
+    assert hot.get("hot")["headers"]["x-cache-tier"] == "redis"
+
+
+def test_expired_row_counts_as_s3(hot: Any) -> None:
+    hot.route("hot", **REDIS_ROUTE, deadline_at_us=time.time_ns() // 1000 - 1)
+
+    assert hot.get("hot")["headers"]["x-cache-tier"] == "s3"
+
+
+def test_corrupt_entry_is_served_from_s3(hot: Any, node: Any) -> None:
+    node.client.hset(f"object:{key_hash('hot')}", "meta", b"{")
+
+    assert body_of(hot.get("hot")) == b"from S3"
+
+
+def test_dead_node_costs_nothing_noticeable_and_s3_serves(hot: Any, node: Any) -> None:
+    hot.get("hot")
+    node.server.stop()
+
+    message = hot.get("hot")
+
+    assert (body_of(message), message["headers"]["x-cache-tier"]) == (b"from S3", "s3")
+
+
+def test_restarted_node_is_used_again_over_a_new_connection(hot: Any, node: Any, make_entry: Any) -> None:
+    hot.get("hot")
+    node.server.stop()
+    node.server.start()
+    node.seed("hot", make_entry(b"new"))
+
+    assert body_of(hot.get("hot")) == b"new"
+
+
+def test_node_that_hangs_costs_one_time_out_and_not_one_per_read(hot: Any, environment: Any) -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        environment(REDIS_NODES=f"node-1=i-1@127.0.0.1:{silent.getsockname()[1]}")
+        started_s = time.monotonic()
+
+        served = [body_of(hot.get("hot")) for _ in range(20)]
+
+    assert served == [b"from S3"] * 20
+    assert time.monotonic() - started_s < 3
+
+
+def test_rotated_password_is_read_anew_after_a_refusal(
+    hot: Any, environment: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arn = boto3.client("secretsmanager").create_secret(Name="stale", SecretString='{"password": "old"}')["ARN"]
+    environment(REDIS_SECRET_ARN=arn)
+    assert body_of(hot.get("hot")) == b"from S3"
+    boto3.client("secretsmanager").put_secret_value(SecretId=arn, SecretString='{"password": "redis password"}')
+
+    monkeypatch.setattr("burstcache.tiers.breaker.Breakers.is_open", lambda *_: False)
+
+    assert hot.get("hot")["headers"]["x-cache-tier"] == "redis"
+
+
+def test_node_that_the_settings_do_not_name_is_served_from_s3(hot: Any, environment: Any) -> None:
+    environment(REDIS_NODES="")
+
+    assert body_of(hot.get("hot")) == b"from S3"
+
+
+def test_secret_that_cannot_be_read_is_no_reason_for_no_answer(hot: Any, environment: Any) -> None:
+    environment(REDIS_SECRET_ARN="arn:aws:secretsmanager:us-east-1:123456789012:secret:absent")
+
+    assert body_of(hot.get("hot")) == b"from S3"
+    assert "secretsmanager" in quick_clients._clients

@@ -1,0 +1,36 @@
+"""Every repair to moto is needed and works: its check passes with it and fails without it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from burstcache.local import moto_repairs
+
+CHECKS = Path(__file__).parent / "repair_checks.py"
+
+
+@pytest.fixture(scope="module")
+def results() -> dict[str, list[bool]]:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    run = subprocess.run([sys.executable, CHECKS], env=environment, stdout=subprocess.PIPE, check=True, timeout=240)
+    return json.loads(run.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("repair", moto_repairs.names())
+def test_check_passes_with_the_repair_and_fails_without_it(results: dict[str, list[bool]], repair: str) -> None:
+    passes_with_it, passes_without_it = results[repair]
+
+    assert passes_with_it
+    assert not passes_without_it
+
+
+def test_every_repair_says_what_moto_does() -> None:
+    undocumented = [name for name in moto_repairs.names() if "moto" not in (moto_repairs.purpose(name))]
+
+    assert undocumented == []

@@ -1,0 +1,118 @@
+"""The template as its tests look at it: as text, as SAM reads it, and as CloudFormation gets it."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from samtranslator.translator.transform import transform
+from samtranslator.yaml_helper import yaml_parse
+
+ROOT = Path(__file__).parents[2]
+Resources = dict[str, dict[str, Any]]
+
+
+class NoManagedPolicies:
+    """Stands in for the loader that asks IAM for AWS's managed policies."""
+
+    max_pages = None
+
+    def load(self) -> dict[str, str]:
+        return {}
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def text() -> str:
+    return (ROOT / "template.yaml").read_text()
+
+
+@pytest.fixture(scope="session")
+def template(text: str) -> dict[str, Any]:
+    return yaml_parse(text)  # type: ignore[no-any-return]
+
+
+@pytest.fixture(scope="session")
+def resources(template: dict[str, Any]) -> Resources:
+    return template["Resources"]  # type: ignore[no-any-return]
+
+
+@pytest.fixture(scope="session")
+def functions(resources: Resources) -> Resources:
+    """Logical id → properties of every Lambda function."""
+    return {
+        name: resource["Properties"]
+        for name, resource in resources.items()
+        if resource["Type"] == "AWS::Serverless::Function"
+    }
+
+
+@pytest.fixture(scope="session")
+def translate(template: dict[str, Any]) -> Callable[[Mapping[str, str]], dict[str, Any]]:
+    """What SAM makes of the template, with values in place of the parameters' defaults."""
+    logging.getLogger("samtranslator").setLevel(logging.ERROR)
+
+    def translated(values: Mapping[str, str]) -> dict[str, Any]:
+        source = copy.deepcopy(template)
+        source["Globals"]["Function"]["CodeUri"] = {"Bucket": "code", "Key": "functions"}
+        for resource in source["Resources"].values():
+            if "DefinitionUri" in resource.get("Properties", {}):
+                resource["Properties"]["DefinitionUri"] = {"Bucket": "code", "Key": "machine"}
+        defaults = {name: parameter["Default"] for name, parameter in source["Parameters"].items()}
+        region = pytest.MonkeyPatch()
+        region.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+        try:
+            return transform(source, {**defaults, **values}, NoManagedPolicies())  # type: ignore[no-any-return]
+        finally:
+            region.undo()
+
+    return translated
+
+
+@pytest.fixture(scope="session")
+def cloudformation(translate: Callable[[Mapping[str, str]], dict[str, Any]]) -> dict[str, Any]:
+    """The template after the transform, with its defaults."""
+    return translate({})
+
+
+@pytest.fixture(scope="session")
+def walk() -> Callable[[Any], Iterator[Any]]:
+    """Every part of a JSON value, itself first."""
+
+    def parts(value: Any) -> Iterator[Any]:
+        yield value
+        children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        for child in children:
+            yield from parts(child)
+
+    return parts
+
+
+@pytest.fixture(scope="session")
+def code() -> Callable[[str], list[ast.Module]]:
+    """The modules of ours that a handler imports, however deep, parsed."""
+
+    def modules(handler: str) -> list[ast.Module]:
+        found: dict[str, ast.Module] = {}
+        waiting = {handler.rpartition(".")[0]}
+        while waiting:
+            name = waiting.pop()
+            path = ROOT / "src" / f"{name.replace('.', '/')}.py"
+            if name in found or not path.is_file():
+                continue
+            found[name] = ast.parse(path.read_text())
+            for node in ast.walk(found[name]):
+                if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("burstcache"):
+                    waiting |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
+        return list(found.values())
+
+    return modules

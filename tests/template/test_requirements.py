@@ -1,0 +1,76 @@
+"""What the functions bring along: all that they import, and not what Lambda has already."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Callable
+from importlib.metadata import packages_distributions, requires
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import Requirement
+
+_OF_THE_RUNTIME = {"boto3", "botocore"}  # compiled there; ours would weigh 17 MB and be compiled at every cold start
+
+
+def imported(trees: list[ast.Module]) -> set[str]:
+    """Top-level names of the libraries that these modules import."""
+    names = set()
+    for tree in trees:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                names |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                names.add(str(node.module).partition(".")[0])
+    return names - sys.stdlib_module_names - {"burstcache"}
+
+
+def normalized(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_functions_bring_what_they_import_and_nothing_else(
+    functions: dict[str, dict[str, Any]], code: Callable[[str], list[ast.Module]], root: Path
+) -> None:
+    lines = (root / "src/requirements.txt").read_text().split()
+    brought = {normalized(re.split(r"\[|==", line)[0]) for line in lines}
+    names = set().union(*(imported(code(properties["Handler"])) for properties in functions.values()))
+
+    needed = {normalized(packages_distributions()[name][0]) for name in names - _OF_THE_RUNTIME}
+
+    assert brought == needed
+
+
+def brought_along(requirement: str) -> set[str]:
+    """Names of the libraries that a line of the requirements installs, however deep; markers of extras are obeyed."""
+    found: set[str] = set()
+    waiting = [Requirement(requirement)]
+    while waiting:
+        asked = waiting.pop()
+        found.add(normalized(asked.name))
+        for line in requires(asked.name) or []:
+            needed = Requirement(line)
+            extras = asked.extras or {""}
+            if needed.marker is None or any(needed.marker.evaluate({"extra": extra}) for extra in extras):
+                waiting += [] if normalized(needed.name) in found else [needed]
+    return found
+
+
+def test_no_second_sdk_hides_the_one_of_the_runtime(root: Path) -> None:
+    lines = (root / "src/requirements.txt").read_text().split()
+
+    assert brought_along("aws-xray-sdk") >= {"botocore"}
+    for line in lines:
+        assert brought_along(line) & _OF_THE_RUNTIME == set(), line
+
+
+def test_the_x_ray_library_comes_as_a_layer_where_traces_are_wanted(template: dict[str, Any]) -> None:
+    (layer,) = template["Globals"]["Function"]["Layers"]
+    version = template["Globals"]["Function"]["Runtime"].removeprefix("python").replace(".", "")
+
+    condition, wanted, otherwise = layer["Fn::If"]
+
+    assert (condition, otherwise) == ("IsTraced", {"Ref": "AWS::NoValue"})
+    assert re.search(rf"PowertoolsPythonV3-python{version}-arm64:\d+$", wanted["Fn::Sub"])
