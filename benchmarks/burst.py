@@ -92,7 +92,8 @@ def _overlaps(cloud: Cloud) -> list[str]:
         for execution in page["executions"]:
             by_key[execution["name"].partition("-")[0]].append(execution)
             if execution["status"] != "SUCCEEDED":
-                problems.append(f"execution {execution['name']} is {execution['status']}")
+                steps = cloud.steps("KeyLifecycleArn", execution["name"])
+                problems.append(f"execution {execution['name']} is {execution['status']}: {steps[-1].failure}")
     for executions in by_key.values():
         for first, second in pairwise(sorted(executions, key=lambda execution: execution["startDate"])):
             if second["startDate"] < first["stopDate"]:

@@ -60,6 +60,11 @@ def finish(execution: str, limit_s: float = 5) -> dict[str, Any]:
         time.sleep(0.01)
 
 
+def history(execution: str) -> list[dict[str, Any]]:
+    finish(execution)
+    return list(client("stepfunctions").get_execution_history(executionArn=execution)["events"])
+
+
 def output_of(states: dict[str, Any], *, given: object = None) -> Any:
     described = finish(start(states, given=given))
     assert described["status"] == "SUCCEEDED", described
@@ -198,7 +203,11 @@ def sdk_tasks_use_sdk_names() -> None:
     assert datetime.fromisoformat(output_of({"A": task})) <= datetime.now(UTC)
     arguments = {"StateMachineArn": "{% $states.context.StateMachine.Id %}", "Input": {"again": False}}
     repeat = {"Type": "Task", "Resource": "arn:aws:states:::states:startExecution", "Arguments": arguments, "End": True}
-    first = {"Type": "Choice", "Choices": [{"Condition": "{% $states.input.again %}", "Next": "B"}], "Default": "Caught"}
+    first = {
+        "Type": "Choice",
+        "Choices": [{"Condition": "{% $states.input.again %}", "Next": "B"}],
+        "Default": "Caught",
+    }
     assert "ExecutionArn" in output_of({"A": first, "B": repeat, **CAUGHT}, given={"again": True})
 
 
@@ -226,6 +235,40 @@ def lost_heartbeats_have_their_error_name() -> None:
     assert output_of({"A": task, **CAUGHT})["Error"] == "States.HeartbeatTimeout"
 
 
+def items_change_one_at_a_time() -> None:
+    """A refused transaction beside writes: moto puts back the table as it was before, and the writes are lost."""
+    dynamodb = client("dynamodb")
+    token_task()  # makes the table
+    for i in range(300):  # what takes long to copy
+        dynamodb.put_item(TableName="tokens", Item={"pk": {"S": str(i)}, "filling": {"S": "x" * 100}})
+    refused = {
+        "Update": {
+            "TableName": "tokens",
+            "Key": {"pk": {"S": "other"}},
+            "UpdateExpression": "SET a = :a",
+            "ConditionExpression": "attribute_exists(never)",
+            "ExpressionAttributeValues": {":a": {"S": "x"}},
+        }
+    }
+
+    def write(i: int) -> None:
+        if i % 2:
+            with contextlib.suppress(ClientError):
+                dynamodb.transact_write_items(TransactItems=[refused])
+        else:
+            dynamodb.update_item(
+                TableName="tokens",
+                Key={"pk": {"S": "counter"}},
+                UpdateExpression="ADD n :one",
+                ExpressionAttributeValues={":one": {"N": "1"}},
+            )
+
+    with ThreadPoolExecutor(16) as callers:
+        list(callers.map(write, range(200)))
+    counted = dynamodb.get_item(TableName="tokens", Key={"pk": {"S": "counter"}})["Item"]["n"]["N"]
+    assert counted == "100"
+
+
 def quick_completions_are_seen() -> None:
     task = invoke_task(Payload={"token": "{% $states.context.Task.Token %}"})
     task |= {"Resource": "arn:aws:states:::lambda:invoke.waitForTaskToken", "HeartbeatSeconds": 3}
@@ -233,6 +276,19 @@ def quick_completions_are_seen() -> None:
         lambda payload: client("stepfunctions").send_task_success(taskToken=payload["token"], output="1")
     ):
         assert output_of({"A": task}) == 1
+
+
+def definitions_are_parsed_once() -> None:
+    from moto.stepfunctions.parser.asl.parse.asl_parser import AmazonStateLanguageParser
+
+    retry = [{"ErrorEquals": ["States.ALL"], "IntervalSeconds": 1, "MaxAttempts": 1}]
+    states = {"A": invoke_task(FunctionName="{% $error('no') %}") | {"Retry": retry}}
+    definition = json.dumps({"QueryLanguage": "JSONata", "StartAt": "A", "States": states})
+    first, second = (AmazonStateLanguageParser.parse(definition)[0] for _ in range(2))
+    assert first is second
+    for _ in range(2):  # attempts are counted per execution
+        types = [event["type"] for event in history(start(states))]
+        assert types.count("EvaluationFailed") == 2
 
 
 def finished_threads_are_forgotten() -> None:
@@ -402,7 +458,7 @@ def main() -> None:
 
 def import_everything() -> None:
     for service in ("dynamodb", "ec2", "events", "s3", "sqs", "stepfunctions"):
-        endpoints._made(service, "http://127.0.0.1:1")
+        endpoints._made(service, "http://127.0.0.1:1", endpoints.REGION)
         importlib.import_module(f"moto.{service}.urls")
     importlib.import_module("moto.moto_server.werkzeug_app")
     importlib.import_module("moto.stepfunctions.parser.models")

@@ -17,6 +17,7 @@ from burstcache.tiers.entry import Entry
 
 _LEAVE_BEFORE_US = 10_000_000  # of the invocation's end: for the last writes and the drain
 _ALIVE_WITHIN_S = 0.3
+_CONNECT_WITHIN_S = 5  # nobody waits for this life but its state, and many may connect at once
 
 
 def warm_copies(max_bytes: int) -> LRUCache[str, Entry]:
@@ -79,7 +80,9 @@ class CacheEnvironment:
                 return self._relay
             except Exception:
                 await self._relay.close()
-        self._relay = await relay.connect(self.settings, allow_reconnect=True, max_reconnect_attempts=-1)
+        self._relay = await relay.connect(
+            self.settings, timeout_s=_CONNECT_WITHIN_S, allow_reconnect=True, max_reconnect_attempts=-1
+        )
         return self._relay
 
     def _report_failure(self, task: CacheTask, error: Exception) -> None:

@@ -11,7 +11,14 @@ from collections.abc import Callable
 
 SKIPPED = "BURSTCACHE_LOCAL_SKIP_REPAIR"  # environment variable with the name of the one repair to leave out
 
-_MODULES = ("ec2_states", "event_repairs", "sfn_execution_repairs", "sfn_task_repairs", "sfn_value_repairs")
+_MODULES = (
+    "dynamodb_repairs",
+    "ec2_states",
+    "event_repairs",
+    "sfn_execution_repairs",
+    "sfn_task_repairs",
+    "sfn_value_repairs",
+)
 
 Repair = Callable[[], None]
 _REPAIRS: dict[str, Repair] = {}

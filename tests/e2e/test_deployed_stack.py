@@ -1,0 +1,93 @@
+"""Against a deployed stack, opt-in: `BURSTCACHE_E2E_STACK=name pytest tests/e2e`. It costs a few cents.
+
+What no emulator can tell comes first: permissions, time-outs, and what AWS does where its documentation is silent.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import urllib.request
+import uuid
+from collections.abc import Callable, Iterator
+from http.client import HTTPResponse
+from typing import Any
+
+import pytest
+
+from burstcache.aws.executions import execution_arn
+from burstcache.aws.key_table import KeyTable
+from burstcache.core.keys import key_hash
+from burstcache.view.stack import Stack, find_stack
+
+pytestmark = pytest.mark.skipif(
+    "BURSTCACHE_E2E_STACK" not in os.environ, reason="needs a deployed stack: set BURSTCACHE_E2E_STACK to its name"
+)
+_BODY = b"burst" * 1000
+
+
+@pytest.fixture(scope="module")
+def stack() -> Stack:
+    return find_stack(stack_name=os.environ["BURSTCACHE_E2E_STACK"])
+
+
+@pytest.fixture
+def key(stack: Stack) -> Iterator[str]:
+    """An object that no other test reads."""
+    name, s3, bucket = f"e2e/{uuid.uuid4()}", stack.client("s3"), stack.output("BucketName")
+    s3.put_object(Bucket=bucket, Key=name, Body=_BODY, ContentType="text/x-burst")
+    yield name
+    s3.delete_object(Bucket=bucket, Key=name)
+
+
+def _ask(stack: Stack, key: str, method: str = "GET") -> HTTPResponse:
+    url = f"{stack.output('ApiUrl').rstrip('/')}/objects/{key}"
+    return urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=35)
+
+
+def _until(ask: Callable[[], Any], within_s: float) -> Any:
+    give_up_s = time.monotonic() + within_s
+    while not (answer := ask()):
+        assert time.monotonic() < give_up_s, f"it did not happen within {within_s} s"
+        time.sleep(0.5)
+    return answer
+
+
+def _serves(stack: Stack, key: str, tier: str) -> bool:
+    answer = _ask(stack, key)
+    assert answer.read() == _BODY
+    return answer.headers["X-Cache-Tier"] == tier
+
+
+def test_head_has_the_length_over_the_front_door(stack: Stack, key: str) -> None:
+    answer = _ask(stack, key, "HEAD")
+
+    assert answer.headers["Content-Length"] == str(len(_BODY))
+    assert answer.headers["Content-Type"] == "text/x-burst"
+
+
+def test_key_goes_through_all_tiers_and_everything_stops(stack: Stack, key: str) -> None:
+    """SendTask* permissions, the dual-stack endpoints, Valkey on the node: all of it, or this does not end."""
+    _until(lambda: _serves(stack, key, "lambda"), 30)
+    _until(lambda: _serves(stack, key, "redis"), 180)
+
+    keys = KeyTable(stack.output("TableName"), stack.client("dynamodb"))
+    row = _until(lambda: (r := keys.read(key_hash(key))) and r.phase == "s3" and r, 240)
+    arn = execution_arn(stack.output("KeyLifecycleArn"), row.execution_name)
+    _until(lambda: stack.client("stepfunctions").describe_execution(executionArn=arn)["status"] == "SUCCEEDED", 30)
+    instance_id = stack.output("RedisNodes").partition("=")[2].partition("@")[0]
+    ec2 = stack.client("ec2")
+    _until(
+        lambda: (
+            ec2.describe_instances(InstanceIds=[instance_id])["Reservations"][0]["Instances"][0]["State"]["Name"]
+            == "stopped"
+        ),
+        300,
+    )
+
+
+def test_write_straight_to_s3_is_seen_while_a_cache_function_serves(stack: Stack, key: str) -> None:
+    _until(lambda: _serves(stack, key, "lambda"), 30)
+    stack.client("s3").put_object(Bucket=stack.output("BucketName"), Key=key, Body=b"new")
+
+    _until(lambda: _ask(stack, key).read() == b"new", 10)

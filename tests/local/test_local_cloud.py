@@ -1,0 +1,160 @@
+"""The project's own template, all of it, on this machine."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import time
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import redis
+
+from burstcache.local.cloud import LocalCloud
+from burstcache.local.errors import LocalCloudError
+
+LIMIT_S = 30.0
+
+
+def until(holds: Callable[[], Any]) -> Any:
+    """Return the first true value of `holds`."""
+    end_s = time.monotonic() + LIMIT_S
+    while not (value := holds()):
+        assert time.monotonic() < end_s, "waited too long"
+        time.sleep(0.05)
+    return value
+
+
+def ask(cloud: LocalCloud, method: str, path: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
+    connection = http.client.HTTPConnection(urlsplit(cloud.front_url).netloc, timeout=35)
+    try:
+        connection.request(method, path, headers=headers)
+        response = connection.getresponse()
+        return response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()
+    finally:
+        connection.close()
+
+
+def put(cloud: LocalCloud, key: str, body: bytes) -> None:
+    cloud.client("s3").put_object(Bucket=cloud.bucket_name, Key=key, Body=body, ContentType="text/plain")
+
+
+def instance_state(cloud: LocalCloud) -> str:
+    found = cloud.client("ec2").describe_instances(InstanceIds=[cloud.physical_ids["RedisInstance"]])
+    return str(found["Reservations"][0]["Instances"][0]["State"]["Name"])
+
+
+def test_an_object_of_the_origin_is_answered(cloud: LocalCloud) -> None:
+    put(cloud, "a b/ü.txt", b"text")
+
+    status, headers, body = ask(cloud, "GET", "/objects/a%20b/%C3%BC.txt")
+
+    assert (status, body, headers["content-type"]) == (200, b"text", "text/plain")
+
+
+def test_head_has_the_length_of_what_get_would_send(cloud: LocalCloud) -> None:
+    put(cloud, "head", b"12345")
+
+    status, headers, body = ask(cloud, "HEAD", "/objects/head")
+
+    assert (status, headers["content-length"], body) == (200, "5", b"")
+
+
+def test_a_burst_goes_from_s3_to_the_cache_function_to_redis(cloud: LocalCloud) -> None:
+    put(cloud, "burst", b"text")
+    tiers: list[str] = []
+
+    def asked_of_redis() -> bool:
+        status, headers, body = ask(cloud, "GET", "/objects/burst")
+        assert (status, body) == (200, b"text")
+        tiers.append(headers["x-cache-tier"])
+        return tiers[-1] == "redis"
+
+    until(asked_of_redis)
+
+    assert list(dict.fromkeys(tiers)) == ["s3", "lambda", "redis"]
+    assert instance_state(cloud) == "running"
+
+
+def test_a_life_can_be_read_from_its_executions_history(cloud: LocalCloud) -> None:
+    sfn = cloud.client("stepfunctions")
+    newest = sfn.list_executions(stateMachineArn=cloud.outputs["KeyLifecycleArn"])["executions"][0]
+
+    events = sfn.get_execution_history(executionArn=newest["executionArn"])["events"]
+
+    entered = [event["stateEnteredEventDetails"]["name"] for event in events if "stateEnteredEventDetails" in event]
+    assert entered[:2] == ["IsNodeRunning", "Lambda"]
+    assert sorted(event["timestamp"] for event in events) == [event["timestamp"] for event in events]
+
+
+def test_a_node_listens_with_its_password_and_evicts(cloud: LocalCloud) -> None:
+    until(lambda: instance_state(cloud) == "running")
+    address = cloud.outputs["RedisNodes"].partition("@")[2].partition(":")[0]
+    secret = cloud.client("secretsmanager").get_secret_value(SecretId=cloud.physical_ids["RedisSecret"])
+
+    with pytest.raises(redis.AuthenticationError), redis.Redis(address) as stranger:
+        stranger.ping()
+    with redis.Redis(address, password=json.loads(secret["SecretString"])["password"]) as client:
+        assert client.config_get("maxmemory*")["maxmemory-policy"] == "allkeys-lru"
+        assert int(client.config_get("maxmemory")["maxmemory"]) == 768 * 1024 * 1024
+
+
+def test_the_relay_greets_with_tls_required(cloud: LocalCloud) -> None:
+    url = urlsplit(cloud.client("lambda").meta.endpoint_url)
+    variables = cloud.function_variables("ProxyFunction")
+    relay = urlsplit(variables["RELAY_URL"])
+
+    assert url.hostname == "127.0.0.1"
+    with socket.create_connection((relay.hostname, relay.port), 5) as connection:
+        greeting = connection.recv(4096)
+    assert json.loads(greeting.removeprefix(b"INFO "))["tls_required"]
+    assert variables["RELAY_CA_PEM"].startswith("-----BEGIN CERTIFICATE-----")
+
+
+def test_the_table_forgets_what_moto_forgot_to_set(cloud: LocalCloud) -> None:
+    ttl = cloud.client("dynamodb").describe_time_to_live(TableName=cloud.outputs["TableName"])
+
+    assert ttl["TimeToLiveDescription"] == {"TimeToLiveStatus": "ENABLED", "AttributeName": "expires_at"}
+
+
+def test_a_write_straight_to_s3_reaches_redis_control(cloud: LocalCloud) -> None:
+    log = cloud.run_dir / f"{cloud.physical_ids['RedisControlFunction']}.log"
+    before = log.read_text().count("START ") if log.exists() else 0
+
+    put(cloud, "written", b"text")
+
+    until(lambda: log.exists() and log.read_text().count("START ") > before)
+
+
+def test_a_function_error_is_raised_with_its_name(cloud: LocalCloud) -> None:
+    with pytest.raises(LocalCloudError, match=r"RedisControlFunction failed: .*errorType"):
+        cloud.invoke("RedisControlFunction", {"op": "nonsense"})
+
+
+def test_lambdas_own_errors_are_those_of_aws(cloud: LocalCloud) -> None:
+    api = cloud.client("lambda")
+
+    with pytest.raises(api.exceptions.ResourceNotFoundException):
+        api.invoke(FunctionName="nobody")
+    with pytest.raises(api.exceptions.RequestTooLargeException):
+        api.invoke(FunctionName=cloud.physical_ids["ProxyFunction"], InvocationType="Event", Payload=b" " * 1_100_000)
+
+
+def test_a_request_above_10_mb_is_refused_by_the_front_door(cloud: LocalCloud) -> None:
+    connection = http.client.HTTPConnection(urlsplit(cloud.front_url).netloc, timeout=35)
+    connection.request("PUT", "/objects/large", body=b"x" * (10 * 1024 * 1024 + 1))
+
+    response = connection.getresponse()
+
+    assert (response.status, json.loads(response.read())) == (413, {"message": "Request Too Long"})
+    connection.close()
+
+
+def test_only_one_local_cloud_runs_in_a_process(cloud: LocalCloud) -> None:
+    with pytest.raises(LocalCloudError, match="runs in this process already"):
+        LocalCloud().start()
+
+    assert ask(cloud, "GET", "/objects/none")[0] == 404

@@ -1,0 +1,233 @@
+"""`burstcache local up|status|down` as a person uses it: nothing is left behind, and mistakes cost one line."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+LIMIT_S = 60.0
+
+
+def until(holds: Callable[[], object]) -> None:
+    end_s = time.monotonic() + LIMIT_S
+    while not holds():
+        assert time.monotonic() < end_s, "waited too long"
+        time.sleep(0.05)
+
+
+class Shell:
+    """Runs the command in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.output = folder, folder / "output"
+        self.up: subprocess.Popen[bytes] | None = None
+        self._environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUNBUFFERED": "1"}
+
+    def command(self, *words: str) -> list[str]:
+        return [sys.executable, "-m", "burstcache.cli", "local", *words]
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self.command(*words),
+            cwd=self.folder,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+        )
+
+    def start(self, *options: str) -> None:
+        """Run `up` until it is ready."""
+        self.launch(*options)
+        until(lambda: "Ctrl-C ends everything" in self.said() or (self.up and self.up.poll() is not None))
+        assert self.up
+        assert self.up.poll() is None, self.said()
+
+    def launch(self, *options: str) -> None:
+        words = self.command("up", "--port", "0", "--endpoint-port", "0", "--boot-s", "0.1", *options)
+        with self.output.open("wb") as output:
+            self.up = subprocess.Popen(words, cwd=self.folder, env=self._environment, stdout=output, stderr=output)
+
+    def said(self) -> str:
+        return self.output.read_text()
+
+    def state(self) -> dict[str, str]:
+        return dict(json.loads((self.folder / ".burstcache" / "local.json").read_text()))
+
+    def end(self, number: int) -> int:
+        assert self.up
+        self.up.send_signal(number)
+        return self.up.wait(LIMIT_S)
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    shell = Shell(tmp_path)
+    yield shell
+    if shell.up and shell.up.poll() is None:
+        shell.end(signal.SIGKILL)
+
+
+def descendants(pid: int) -> list[int]:
+    """Return all living processes under one."""
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            name, _, rest = stat.read_text().rpartition(")")
+        except OSError:
+            continue
+        parents[int(name.split()[0])] = int(rest.split()[1])
+    found = [child for child, parent in parents.items() if parent == pid]
+    return found + [below for child in found for below in descendants(child)]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_up_answers_requests_and_says_what_to_try(shell: Shell) -> None:
+    shell.start()
+    state, said = shell.state(), shell.said()
+
+    commands = re.findall(r"curl -i (\S+)", said)
+    with urllib.request.urlopen(commands[0]) as answer:
+        assert answer.read().startswith(b"Hello from the origin.")
+    assert f"{state['endpoint_url']}/{state['bucket_name']}/new.txt" in said
+    assert "burstcache watch hello.txt" in said
+
+
+def test_a_write_to_the_endpoint_that_up_prints_is_read_through_the_front_door(shell: Shell) -> None:
+    shell.start()
+    target = re.findall(r"curl -T \S+ (\S+)", shell.said())[0]
+
+    urllib.request.urlopen(urllib.request.Request(target, data=b"new", method="PUT")).close()
+
+    with urllib.request.urlopen(f"{shell.state()['front_url']}/objects/new.txt") as answer:
+        assert answer.read() == b"new"
+
+
+def test_status_and_a_second_up_know_of_the_first_and_down_ends_it(shell: Shell) -> None:
+    assert shell.run("status").returncode == 1
+    shell.start()
+    state = shell.state()
+
+    status, second, down = shell.run("status"), shell.run("up"), shell.run("down")
+
+    assert status.returncode == 0
+    assert state["front_url"] in status.stdout
+    assert second.returncode == 2
+    assert re.search(r"one runs already, at http://\S+ \(pid \d+\)", second.stderr)
+    assert down.returncode == 0
+    assert shell.up
+    assert shell.up.wait(1) == 0
+    assert shell.run("status").returncode == 1
+    assert shell.run("down").returncode == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_nothing_survives_the_end_however_it_comes(shell: Shell, number: int) -> None:
+    shell.start()
+    assert shell.up
+    for _ in range(3):
+        urllib.request.urlopen(f"{shell.state()['front_url']}/objects/hello.txt").close()
+    children = descendants(shell.up.pid)
+
+    status = shell.end(number)
+
+    assert status == (-signal.SIGKILL if number == signal.SIGKILL else 0)
+    assert len(children) > 3  # functions and the relay
+    until(lambda: not any(map(is_alive, children)))
+    assert shell.run("status").returncode == 1
+
+
+def test_a_second_interrupt_does_not_wait(shell: Shell) -> None:
+    shell.start()
+    assert shell.up
+    children = descendants(shell.up.pid)
+
+    shell.up.send_signal(signal.SIGINT)
+    until(lambda: "Ending" in shell.said())
+    status = shell.end(signal.SIGINT)
+
+    assert status in (0, 130)
+    until(lambda: not any(map(is_alive, children)))
+
+
+def test_an_interrupt_during_the_start_ends_it(shell: Shell) -> None:
+    shell.launch()
+    assert shell.up
+    until(lambda: shell.up and descendants(shell.up.pid))
+    children = descendants(shell.up.pid)
+
+    assert shell.end(signal.SIGINT) == 0
+
+    until(lambda: not any(map(is_alive, children)))
+    assert "Traceback" not in shell.said()
+
+
+def test_two_run_at_the_same_time_from_two_folders(shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> None:
+    other = Shell(tmp_path_factory.mktemp("other"))
+    shell.start()
+    other.start()
+
+    try:
+        for running in (shell, other):
+            with urllib.request.urlopen(f"{running.state()['front_url']}/objects/hello.txt") as answer:
+                assert answer.status == 200
+    finally:
+        assert other.end(signal.SIGTERM) == 0
+
+
+def test_verbose_prints_the_functions_logs(shell: Shell) -> None:
+    shell.start("--verbose")
+
+    urllib.request.urlopen(f"{shell.state()['front_url']}/objects/hello.txt").close()
+
+    until(lambda: re.search(r"burstcache-proxy \| REPORT RequestId", shell.said()))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--origin", "nowhere"], r"nowhere is not a folder: give --origin a folder"),
+        (["--parameter", "Colour=red"], r"template.yaml: has no parameter 'Colour': use AccessLogs, "),
+        (["--parameter", "Colour"], r"--parameter 'Colour': expected NAME=VALUE"),
+        (["--parameter", "CacheMemoryMb=1"], r"parameter CacheMemoryMb: 1 is not within 128 and 10240"),
+        (["--template", "none.yaml"], r"none.yaml: cannot be read: No such file"),
+        (["--template", "broken.yaml"], r"broken.yaml: is not YAML: .* line 1"),
+    ],
+)
+def test_a_mistake_costs_one_line_and_2(shell: Shell, options: list[str], message: str) -> None:
+    (shell.folder / "broken.yaml").write_text("a: [1")
+
+    mistaken = shell.run("up", "--port", "0", "--endpoint-port", "0", *options)
+
+    assert mistaken.returncode == 2
+    assert len(mistaken.stderr.splitlines()) == 1
+    assert re.search(message, mistaken.stderr)
+
+
+@pytest.mark.parametrize("option", ["--port", "--endpoint-port"])
+def test_a_taken_port_is_named(shell: Shell, option: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        free = "--port" if option == "--endpoint-port" else "--endpoint-port"
+        mistaken = shell.run("up", option, str(port), free, "0")
+
+    assert mistaken.returncode == 2
+    assert mistaken.stderr.count("\n") == 1
+    assert f"port {port} is in use" in mistaken.stderr

@@ -1,0 +1,284 @@
+"""The Lambda service of the local cloud, with real processes under AWS's runtime client."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from burstcache.local.functions import EventInvokeConfig, FunctionSpec, Outcome
+from burstcache.local.lambdas import FunctionNotFoundError, LambdaLimits, Lambdas, ThrottledError
+
+CODE = """
+import json, os, sys, time, urllib.request
+
+calls = 0
+
+def handler(event, context):
+    global calls
+    calls += 1
+    match event.get("do"):
+        case "raise": raise KeyError("missing")
+        case "exit": os._exit(7)
+        case "sleep": time.sleep(event["s"])
+        case "large": return "x" * event["bytes"]
+        case "print": print(event["text"])
+    return {
+        "calls": calls, "pid": os.getpid(), "id": context.aws_request_id, "memory": context.memory_limit_in_mb,
+        "left_ms": context.get_remaining_time_in_millis(), "secret": os.environ.get("SECRET"), "cwd": os.getcwd(),
+    }
+"""
+
+Scenario = Callable[[Lambdas], Coroutine[Any, Any, None]]
+
+
+class Bench:
+    """Runs a scenario against functions of one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.sent = folder, list[tuple[str, dict[str, Any]]]()
+        (folder / "app.py").write_text(CODE)
+        (folder / "broken.py").write_text("raise ValueError('at import')")
+
+    def run(self, scenario: Scenario, config: EventInvokeConfig | None = None, **limits: Any) -> None:
+        async def work() -> None:
+            lambdas = Lambdas(
+                resolve=self._resolver(config or EventInvokeConfig()),
+                send=self._send,
+                logs=self.folder,
+                limits=LambdaLimits(**{"retry_delays_s": (0.05,), "throttle_delay_s": 0.05, **limits}),
+            )
+            try:
+                await asyncio.wait_for(scenario(lambdas), 30)
+            finally:
+                await lambdas.close()
+
+        asyncio.run(work())
+
+    def _resolver(self, config: EventInvokeConfig) -> Callable[[str], Coroutine[Any, Any, Any]]:
+        async def resolve(name: str) -> tuple[FunctionSpec, EventInvokeConfig]:
+            if name not in ("app", "broken"):
+                raise FunctionNotFoundError(f"Function not found: {name}")
+            arn = f"arn:aws:lambda:eu-central-1:123456789012:function:{name}"
+            return FunctionSpec(name, arn, f"{name}.handler", 1, 128, self.folder, {"SECRET": "s"}), config
+
+        return resolve
+
+    async def _send(self, queue_arn: str, message: str) -> None:
+        self.sent.append((queue_arn, json.loads(message)))
+
+
+@pytest.fixture
+def bench(folder: Path) -> Bench:
+    return Bench(folder)
+
+
+async def ask(lambdas: Lambdas, name: str = "app", **event: Any) -> Any:
+    outcome = await lambdas.invoke(name, json.dumps(event).encode())
+    await asyncio.sleep(0.02)  # the runtime asks for its next event
+    return json.loads(outcome.body)
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    while not holds():
+        await asyncio.sleep(0.02)
+
+
+def test_a_warm_environment_is_used_again_and_knows_its_context(bench: Bench) -> None:
+    async def scenario(lambdas: Lambdas) -> None:
+        first, second = await ask(lambdas), await ask(lambdas)
+
+        assert (first["calls"], second["calls"]) == (1, 2)
+        assert first["pid"] == second["pid"]
+        assert first["id"] != second["id"]
+        assert "/" not in first["id"]
+        assert (second["memory"], second["secret"]) == ("128", "s")
+        assert 900 < second["left_ms"] <= 1000
+        assert second["cwd"] == str(bench.folder)
+
+    bench.run(scenario)
+
+
+def test_invocations_at_once_run_in_environments_of_their_own(bench: Bench) -> None:
+    async def scenario(lambdas: Lambdas) -> None:
+        answers = await asyncio.gather(*(ask(lambdas, do="sleep", s=0.3) for _ in range(5)))
+
+        assert len({answer["pid"] for answer in answers}) == 5
+
+    bench.run(scenario)
+
+
+def test_an_error_names_its_class_and_leaves_the_environment(bench: Bench) -> None:
+    async def scenario(lambdas: Lambdas) -> None:
+        outcome = await lambdas.invoke("app", b'{"do": "raise"}')
+        error = json.loads(outcome.body)
+        await asyncio.sleep(0.02)
+
+        assert (outcome.error, error["errorType"], error["errorMessage"]) == ("Unhandled", "KeyError", "'missing'")
+        assert (await ask(lambdas))["calls"] == 2
+
+    bench.run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("event", "error_type", "message"),
+    [
+        ({"do": "exit"}, "Runtime.ExitError", "Runtime exited with error: exit status 7"),
+        ({"do": "sleep", "s": 5}, "Sandbox.Timedout", "Task timed out after 1.00 seconds"),
+    ],
+)
+def test_a_lost_environment_is_replaced(bench: Bench, event: dict[str, Any], error_type: str, message: str) -> None:
+    async def scenario(lambdas: Lambdas) -> None:
+        error = await ask(lambdas, **event)
+
+        assert error["errorType"] == error_type
+        assert message in error["errorMessage"]
+        assert (await ask(lambdas))["calls"] == 1
+
+    bench.run(scenario)
+
+
+def test_an_import_that_fails_is_reported_as_an_error(bench: Bench) -> None:
+    async def scenario(lambdas: Lambdas) -> None:
+        error = await ask(lambdas, "broken")
+
+        assert (error["errorType"], error["errorMessage"]) == ("ValueError", "at import")
+
+    bench.run(scenario)
+
+
+def test_a_response_above_6_mb_is_an_error_and_one_below_is_not(bench: Bench) -> None:
+    async def scenario(lambdas: Lambdas) -> None:
+        large, allowed = (
+            await ask(lambdas, do="large", bytes=6_300_000),
+            await ask(lambdas, do="large", bytes=6_000_000),
+        )
+
+        assert large["errorType"] == "Function.ResponseSizeTooLarge"
+        assert len(allowed) == 6_000_000
+
+    bench.run(scenario)
+
+
+def test_the_account_has_so_much_concurrency(bench: Bench) -> None:
+    async def scenario(lambdas: Lambdas) -> None:
+        running = [asyncio.ensure_future(ask(lambdas, do="sleep", s=0.4)) for _ in range(2)]
+        await asyncio.sleep(0.1)
+
+        with pytest.raises(ThrottledError):
+            await lambdas.invoke("app", b"{}")
+        await asyncio.gather(*running)
+        assert (await ask(lambdas))["calls"] == 2
+
+    bench.run(scenario, concurrency=2)
+
+
+def test_an_idle_environment_goes(bench: Bench) -> None:
+    async def scenario(lambdas: Lambdas) -> None:
+        pid = (await ask(lambdas))["pid"]
+
+        await until(lambda: not Path(f"/proc/{pid}").exists())
+        assert (await ask(lambdas))["calls"] == 1
+
+    bench.run(scenario, idle_s=0.1)
+
+
+def test_an_event_is_tried_again_and_then_goes_to_its_destination(bench: Bench) -> None:
+    config = EventInvokeConfig(max_retries=1, on_failure_arn="arn:aws:sqs:eu-central-1:123456789012:failed")
+
+    async def scenario(lambdas: Lambdas) -> None:
+        await lambdas.invoke_event("app", b'{"do": "raise", "n": 1}', request_id="r-1")
+        await until(lambda: bool(bench.sent))
+
+    bench.run(scenario, config)
+
+    ((queue, record),) = bench.sent
+    assert queue == config.on_failure_arn
+    assert record["requestContext"]["condition"] == "RetriesExhausted"
+    assert record["requestContext"]["approximateInvokeCount"] == 2
+    assert record["requestContext"]["requestId"] == "r-1"
+    assert record["requestPayload"] == {"do": "raise", "n": 1}
+    assert record["responsePayload"]["errorType"] == "KeyError"
+
+
+def test_an_event_without_retries_is_tried_once(bench: Bench) -> None:
+    async def scenario(lambdas: Lambdas) -> None:
+        await ask(lambdas)
+        await lambdas.invoke_event("app", b'{"do": "raise"}', request_id="r-1")
+        await until(lambda: "KeyError" in (bench.folder / "app.log").read_text())
+        await asyncio.sleep(0.2)  # a retry would come after 0.05 s
+        assert (await ask(lambdas))["calls"] == 3
+
+    bench.run(scenario, EventInvokeConfig(max_retries=0))
+    assert bench.sent == []
+
+
+def test_a_throttled_event_waits_until_it_is_too_old(bench: Bench) -> None:
+    config = EventInvokeConfig(max_age_s=1, on_failure_arn="arn:aws:sqs:eu-central-1:123456789012:failed")
+
+    async def scenario(lambdas: Lambdas) -> None:
+        await lambdas.invoke_event("app", b"{}", request_id="r-1")
+        await until(lambda: bool(bench.sent))
+
+    bench.run(scenario, config, concurrency=0)
+
+    assert bench.sent[0][1]["requestContext"]["condition"] == "EventAgeExceeded"
+    assert bench.sent[0][1]["requestContext"]["approximateInvokeCount"] == 0
+
+
+def test_an_unknown_function_is_not_found(bench: Bench) -> None:
+    async def scenario(lambdas: Lambdas) -> None:
+        with pytest.raises(FunctionNotFoundError, match="nobody"):
+            await lambdas.invoke("arn:aws:lambda:eu-central-1:123456789012:function:nobody", b"{}")
+
+    bench.run(scenario)
+
+
+def test_what_a_function_prints_is_in_its_log_between_start_and_report(bench: Bench) -> None:
+    async def scenario(lambdas: Lambdas) -> None:
+        await ask(lambdas, do="print", text="a line")
+
+    bench.run(scenario)
+
+    lines = (bench.folder / "app.log").read_text().splitlines()
+    kinds = [
+        next((kind for kind in ("START", "a line", "END", "REPORT") if line.startswith(kind)), "") for line in lines
+    ]
+    assert kinds == ["START", "a line", "END", "REPORT"]
+    assert "Init Duration" in lines[-1]
+
+
+def test_closing_ends_running_environments_too(bench: Bench) -> None:
+    pids: list[int] = []
+
+    async def scenario(lambdas: Lambdas) -> None:
+        pids.append((await ask(lambdas))["pid"])
+        slow = asyncio.ensure_future(lambdas.invoke("app", b'{"do": "sleep", "s": 0.9}'))
+        await asyncio.sleep(0.1)
+        slow.cancel()
+
+    bench.run(scenario)
+
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+def test_a_warm_invocation_costs_about_a_millisecond(bench: Bench) -> None:
+    spent_ms: list[float] = []
+
+    async def scenario(lambdas: Lambdas) -> None:
+        await ask(lambdas)
+        for _ in range(200):
+            begun_s = time.perf_counter()
+            outcome = await lambdas.invoke("app", b"{}")
+            spent_ms.append((time.perf_counter() - begun_s) * 1000)
+            assert outcome == Outcome(outcome.body)
+
+    bench.run(scenario)
+
+    assert sorted(spent_ms)[len(spent_ms) // 2] < 10 * max(1, os.getloadavg()[0])

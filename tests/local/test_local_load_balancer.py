@@ -1,0 +1,50 @@
+"""The template with a load balancer for a front door, while another moto runs in the same process."""
+
+from __future__ import annotations
+
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+
+from burstcache.local import endpoints
+from burstcache.local.cloud import LocalCloud, LocalOptions
+from burstcache.local.server import moto_server
+
+PARAMETERS = {"FrontDoor": "alb", "CertificateArn": "arn:aws:acm:eu-central-1:123456789012:certificate/a"}
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
+    origin = tmp_path_factory.mktemp("origin")
+    (origin / "a b.txt").write_text("text")
+    (origin / "folder").mkdir()
+    (origin / "folder" / "data.json.gz").write_bytes(b"gzip")
+    with moto_server(), LocalCloud(LocalOptions(parameters=PARAMETERS, origin=origin)) as running:
+        yield running
+
+
+def test_an_encoded_path_is_decoded_by_the_function(cloud: LocalCloud) -> None:
+    with urllib.request.urlopen(f"{cloud.front_url}/objects/a%20b.txt") as answer:
+        assert (answer.status, answer.read(), answer.headers["content-type"]) == (200, b"text", "text/plain")
+
+
+def test_a_large_body_is_refused_by_the_load_balancer(cloud: LocalCloud) -> None:
+    request = urllib.request.Request(f"{cloud.front_url}/objects/a", data=b"x" * (1024 * 1024 + 1), method="PUT")
+
+    with pytest.raises(urllib.error.HTTPError, match="413"):
+        urllib.request.urlopen(request)
+
+
+def test_files_of_the_origin_have_guessed_types(cloud: LocalCloud) -> None:
+    stored = cloud.client("s3").head_object(Bucket=cloud.bucket_name, Key="folder/data.json.gz")
+
+    assert (stored["ContentType"], stored["ContentEncoding"]) == ("application/json", "gzip")
+
+
+def test_a_cloud_beside_another_moto_keeps_to_a_region_of_its_own(cloud: LocalCloud) -> None:
+    tables = cloud.client("dynamodb").list_tables()["TableNames"]
+
+    assert tables == [cloud.outputs["TableName"]]
+    assert cloud.region != endpoints.REGION
