@@ -1,53 +1,141 @@
-"""Template and state machines agree on what is substituted."""
+"""No linter looks inside a `DefinitionUri` file: what the two machines promise is checked here."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-_PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
-_MACHINES = ("KeyLifecycle", "RedisNode")
+from burstcache import errors
+
+_ROOT = Path(__file__).parents[2]
+_MACHINES = {
+    path.name.removesuffix(".asl.json"): json.loads(path.read_text())
+    for path in sorted((_ROOT / "statemachines").glob("*.asl.json"))
+}
+_STATES = [(machine, name) for machine, definition in _MACHINES.items() for name in definition["States"]]
+_KEY_STATES = {"Lambda", "RestrictedLambda", "RedisBootup", "RedisRunning", "RedisShutdown"}
+_SERVICE_ERRORS = re.compile(r"(States|Lambda|DynamoDb|StepFunctions)\.\w+")
+
+
+def _successors(state: dict[str, Any]) -> Iterator[str]:
+    yield from (part["Next"] for part in (state, *state.get("Choices", ()), *state.get("Catch", ())) if "Next" in part)
+    if "Default" in state:
+        yield state["Default"]
+
+
+def _paths(machine: str, start: str) -> Iterator[list[str]]:
+    """Yield the successful ways (no Catch) from a state to an end, each state once."""
+    states = _MACHINES[machine]["States"]
+
+    def walk(name: str, way: list[str]) -> Iterator[list[str]]:
+        state = states[name]
+        after = [part["Next"] for part in (state, *state.get("Choices", ())) if "Next" in part]
+        after += [state["Default"]] if "Default" in state else []
+        if not after:
+            yield [*way, name]
+        for following in after:
+            if following not in way:
+                yield from walk(following, [*way, name])
+
+    yield from walk(start, [])
+
+
+@pytest.fixture(params=_STATES, ids="/".join)
+def state(request: pytest.FixtureRequest) -> dict[str, Any]:
+    machine, name = request.param
+    return dict(_MACHINES[machine]["States"][name])
 
 
 @pytest.mark.parametrize("machine", _MACHINES)
-def test_every_substitution_is_used_and_every_placeholder_is_filled(
-    resources: dict[str, Any], root: Path, machine: str
-) -> None:
-    properties = resources[machine]["Properties"]
+def test_every_target_exists_and_every_state_is_reached(machine: str) -> None:
+    states = _MACHINES[machine]["States"]
+    reached, open_ = set(), {_MACHINES[machine]["StartAt"]}
 
-    placeholders = set(_PLACEHOLDER.findall((root / properties["DefinitionUri"]).read_text()))
+    while open_:
+        reached |= open_
+        open_ = {after for name in open_ for after in _successors(states[name])} - reached
 
-    assert placeholders == set(properties["DefinitionSubstitutions"])
-
-
-@pytest.mark.parametrize("machine", _MACHINES)
-def test_a_definition_is_json_before_substitution(resources: dict[str, Any], root: Path, machine: str) -> None:
-    definition = json.loads((root / resources[machine]["Properties"]["DefinitionUri"]).read_text())
-
-    assert definition["StartAt"] in definition["States"]
+    assert reached == set(states)
 
 
 @pytest.mark.parametrize("machine", _MACHINES)
-def test_functions_know_a_machine_by_the_name_it_has(
-    resources: dict[str, Any], functions: dict[str, Any], machine: str
-) -> None:
-    name = resources[machine]["Properties"]["Name"]["Fn::Sub"]
-    variable = re.sub(r"(?<!^)(?=[A-Z])", "_", machine).upper() + "_ARN"
-
-    arns = {
-        properties["Environment"]["Variables"][variable]["Fn::Sub"]
-        for properties in functions.values()
-        if variable in properties["Environment"]["Variables"]
-    }
-
-    assert {arn.rpartition(":stateMachine:")[2] for arn in arns} == {name}
+def test_machine_is_jsonata_with_a_comment(machine: str) -> None:
+    assert _MACHINES[machine]["QueryLanguage"] == "JSONata"
+    assert _MACHINES[machine]["Comment"]
 
 
-def test_every_file_of_a_state_machine_is_deployed(resources: dict[str, Any], root: Path) -> None:
-    used = {resources[machine]["Properties"]["DefinitionUri"] for machine in _MACHINES}
+@pytest.mark.parametrize(("machine", "name"), _STATES)
+def test_state_names_follow_the_house(machine: str, name: str) -> None:
+    kind = _MACHINES[machine]["States"][name]["Type"]
 
-    assert used == {f"statemachines/{path.name}" for path in (root / "statemachines").glob("*.asl.json")}
+    assert re.fullmatch(r"([A-Z][a-z0-9]*)+", name)
+    if kind == "Choice":
+        assert name.startswith("Is")
+    if kind == "Fail":
+        assert name.endswith("Failed")
+
+
+def test_the_lifes_states_carry_the_thesis_names() -> None:
+    assert set(_MACHINES["key_lifecycle"]["States"]) >= _KEY_STATES
+
+
+def test_every_state_has_a_comment(state: dict[str, Any]) -> None:
+    assert state.get("Comment")
+
+
+def test_every_task_has_a_timeout_and_a_way_out_of_failure(state: dict[str, Any]) -> None:
+    if state["Type"] == "Task":
+        assert isinstance(state["TimeoutSeconds"], int)
+        assert state["Catch"][-1]["ErrorEquals"] == ["States.ALL"]
+
+
+def test_retries_name_their_errors_and_only_passing_ones(state: dict[str, Any]) -> None:
+    for retry in state.get("Retry", ()):
+        for name in retry["ErrorEquals"]:
+            assert name != "States.ALL"
+            assert name.endswith("TransientError") or _SERVICE_ERRORS.fullmatch(name)
+
+
+def test_custom_error_names_exist(state: dict[str, Any]) -> None:
+    named = [n for part in (*state.get("Retry", ()), *state.get("Catch", ())) for n in part["ErrorEquals"]]
+
+    for name in named:
+        assert _SERVICE_ERRORS.fullmatch(name) or issubclass(getattr(errors, name), errors.BurstcacheError)
+
+
+def test_waiting_for_the_cache_function_needs_heartbeats() -> None:
+    for name in ("Lambda", "RestrictedLambda"):
+        assert _MACHINES["key_lifecycle"]["States"][name]["HeartbeatSeconds"] == 60
+
+
+def test_no_number_of_more_than_15_digits_becomes_text() -> None:
+    """JSONata's $string gives 15 digits: epochs are milliseconds, and microseconds are put together as text."""
+    text = json.dumps(_MACHINES)
+
+    for expression in re.findall(r"\$string\(([^{}]*?)\)", text):
+        assert "_us" not in expression
+
+
+@pytest.mark.parametrize(
+    ("entry", "most"), [("Lambda", 7), ("RestrictedLambda", 7), ("RedisBootup", 5)], ids=["lambda", "restricted", "redis"]
+)
+def test_life_takes_few_transitions(entry: str, most: int) -> None:
+    ways = list(_paths("key_lifecycle", entry))
+
+    lengths = {way[-1]: 1 + len(way) for way in ways}  # IsNodeRunning comes first
+    assert max(lengths.values()) <= most
+    assert lengths.get("ReturnToS3", 0) <= 4
+
+
+def test_every_failure_ends_as_a_failure() -> None:
+    """A cleaned-up failure is still a failure."""
+    for definition in _MACHINES.values():
+        states = definition["States"]
+        for name, body in states.items():
+            if name.endswith("Failed") and body["Type"] == "Task":
+                assert states[body["Next"]]["Type"] == "Fail"
