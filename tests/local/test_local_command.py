@@ -114,7 +114,8 @@ def test_a_write_to_the_endpoint_that_up_prints_is_read_through_the_front_door(s
     shell.start()
     target = re.findall(r"curl -T \S+ (\S+)", shell.said())[0]
 
-    urllib.request.urlopen(urllib.request.Request(target, data=b"new", method="PUT")).close()
+    headers = {"Content-Type": "text/plain"}
+    urllib.request.urlopen(urllib.request.Request(target, data=b"new", headers=headers, method="PUT")).close()
 
     with urllib.request.urlopen(f"{shell.state()['front_url']}/objects/new.txt") as answer:
         assert answer.read() == b"new"

@@ -31,7 +31,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:unclosed transport:ResourceWarni
 _T = TypeVar("_T")
 _PASSWORDS = {"proxy": "proxyPassword1", "cache": "007", "control": "controlPassword3"}  # quoted, or 007 is a number
 _START_WITHIN_S = 10
-_HEAR_WITHIN_S = 2
+_HEAR_WITHIN_S = 5
+_FORBIDDEN = "forbidden.to.all"
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ def run(work: Awaitable[_T]) -> _T:
 
 
 async def refusals(relay: Relay, user: str, act: Callable[[Client], Awaitable[Any]]) -> list[str]:
-    """What the relay says when `user` acts."""
+    """What the relay says when `user` acts, up to its answer to something that nobody may do."""
     heard: asyncio.Queue[str] = asyncio.Queue()
 
     async def hear(error: Exception) -> None:
@@ -123,10 +124,13 @@ async def refusals(relay: Relay, user: str, act: Callable[[Client], Awaitable[An
     client = await relay.connect(user, error_cb=hear)
     try:
         await act(client)
-        await client.flush()  # what the relay has to say comes before its answer to this
+        await client.publish(_FORBIDDEN, b"")
+        said = [await asyncio.wait_for(heard.get(), _HEAR_WITHIN_S)]
+        while _FORBIDDEN not in said[-1]:
+            said.append(await asyncio.wait_for(heard.get(), _HEAR_WITHIN_S))
     finally:
         await client.close()
-    return [heard.get_nowait() for _ in range(heard.qsize())]
+    return said[:-1]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import threading
 import urllib.error
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from burstcache.control import certificate
 from burstcache.control.certificate import RelayCertificate
 from burstcache.handlers import relay_certificate
 
+_SAMPLES = Path(__file__).parents[2] / "events/relay_certificate"
 _KEPT = RelayCertificate("nlb", "1", "abc", "CA", "CERTIFICATE", "KEY")
 
 
@@ -164,6 +166,20 @@ def test_a_property_that_is_missing_is_named(cloudformation: CloudFormation, mis
     assert cloudformation.answers[0]["Status"] == "FAILED"
     assert missing in cloudformation.answers[0]["Reason"]
     assert cloudformation.answers[0]["PhysicalResourceId"]
+
+
+@pytest.mark.parametrize("sample", sorted(_SAMPLES.glob("*.json")), ids=lambda path: path.stem)
+def test_a_sample_event_is_answered(
+    cloudformation: CloudFormation, monkeypatch: pytest.MonkeyPatch, sample: Path
+) -> None:
+    keeps(monkeypatch, _KEPT)
+    asked = json.loads(sample.read_text())
+
+    relay_certificate.handler({**asked, "ResponseURL": cloudformation.url}, None)
+
+    (answer,) = cloudformation.answers
+    assert answer["Status"] == "SUCCESS"
+    assert answer["PhysicalResourceId"] == asked["ResourceProperties"]["SecretId"]
 
 
 def test_an_answer_that_is_refused_is_sent_again(

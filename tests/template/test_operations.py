@@ -1,0 +1,69 @@
+"""What the operations guide says about files, commands and costs is so."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def guide(root: Path) -> str:
+    return (root / "docs/operations.md").read_text()
+
+
+def test_every_sample_event_is_named(guide: str, root: Path) -> None:
+    samples = sorted((root / "events").glob("*/*.json"))
+
+    missing = [path.name for path in samples if f"{path.name}`" not in guide]
+
+    assert samples
+    assert missing == []
+
+
+def test_every_sample_event_that_is_named_exists(guide: str, root: Path) -> None:
+    names = {path.name for path in (root / "events").glob("*/*.json")}
+
+    named = set(re.findall(r"([a-z0-9_]+\.json)`", guide)) - {"env.json"}
+
+    assert named - names == set()
+
+
+def test_every_function_is_invoked_locally(guide: str, functions: dict[str, Any]) -> None:
+    assert set(re.findall(r"(\w+Function) --", guide)) == set(functions)
+
+
+def test_the_folders_of_samples_are_the_handlers(root: Path, functions: dict[str, Any]) -> None:
+    handlers = {properties["Handler"].split(".")[-2] for properties in functions.values()}
+
+    assert {path.name for path in (root / "events").iterdir() if path.is_dir()} == handlers
+
+
+def test_every_alarm_is_explained(guide: str, resources: dict[str, Any]) -> None:
+    alarms = {name for name, part in resources.items() if part["Type"] == "AWS::CloudWatch::Alarm"}
+
+    assert set(re.findall(r"^\| `(\w+)` \|", guide, re.MULTILINE)) & alarms == alarms
+
+
+def test_the_fixed_costs_add_up(guide: str, template: dict[str, Any]) -> None:
+    table = guide.partition("| Part | USD a month |")[2].partition("**Together**")
+    parts = [float(found) for found in re.findall(r"\| ([0-9.]+) \|$", table[0], re.MULTILINE)]
+
+    total = re.match(r" \| \*\*([0-9.]+)\*\*", table[2])
+
+    assert total
+    assert sum(parts) == pytest.approx(float(total[1]))
+    assert f"about {float(total[1]):.0f} USD a month" in " ".join(template["Description"].split())
+
+
+def test_the_guide_counts_what_the_template_has(guide: str, resources: dict[str, Any]) -> None:
+    secrets = [part for part in resources.values() if part["Type"] == "AWS::SecretsManager::Secret"]
+    alarms = [part["Properties"] for part in resources.values() if part["Type"] == "AWS::CloudWatch::Alarm"]
+    metrics = sum(len([m for m in alarm.get("Metrics", [1]) if m == 1 or "MetricStat" in m]) for alarm in alarms)
+
+    assert len(secrets) == 5
+    assert "| Five secrets at 0.40 |" in guide
+    assert metrics == 8
+    assert "| Eight alarm metrics at 0.10" in guide
