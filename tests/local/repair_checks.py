@@ -291,6 +291,15 @@ def definitions_are_parsed_once() -> None:
         assert types.count("EvaluationFailed") == 2
 
 
+def models_are_forgotten() -> None:
+    from moto.dynamodb.models.dynamo_type import Item
+
+    token_task()
+    for number in range(3):
+        client("dynamodb").put_item(TableName="tokens", Item={"pk": {"S": "k"}, "n": {"N": str(number)}})
+    assert len(Item.instances_tracked) == 0
+
+
 def finished_threads_are_forgotten() -> None:
     from moto.stepfunctions.parser.backend import execution_worker
 

@@ -158,3 +158,26 @@ def test_only_one_local_cloud_runs_in_a_process(cloud: LocalCloud) -> None:
         LocalCloud().start()
 
     assert ask(cloud, "GET", "/objects/none")[0] == 404
+
+
+def test_a_redis_server_that_dies_is_started_again_as_its_service_does(cloud: LocalCloud) -> None:
+    ids = {"InstanceIds": [cloud.physical_ids["RedisInstance"]]}
+    if instance_state(cloud) == "stopped":
+        cloud.client("ec2").start_instances(**ids)
+    until(lambda: instance_state(cloud) == "running")
+    address = cloud.outputs["RedisNodes"].partition("@")[2].partition(":")[0]
+    secret = cloud.client("secretsmanager").get_secret_value(SecretId=cloud.physical_ids["RedisSecret"])
+    password = json.loads(secret["SecretString"])["password"]
+
+    def run_id() -> str:
+        with redis.Redis(address, password=password) as client:
+            try:
+                return str(client.info("server")["run_id"])
+            except redis.ConnectionError:
+                return ""
+
+    before = run_id()
+    with redis.Redis(address, password=password) as client, pytest.raises(redis.ConnectionError):
+        client.execute_command("DEBUG", "SEGFAULT")
+
+    until(lambda: run_id() not in ("", before))

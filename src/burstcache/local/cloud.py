@@ -6,7 +6,8 @@ import asyncio
 import json
 import tempfile
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,8 @@ class LocalOptions:
 class LocalCloud:
     """The whole system in this process and its children. One at a time per process."""
 
+    _running = False
+
     def __init__(self, options: LocalOptions | None = None) -> None:
         self.options = options or LocalOptions()
         self.stack_name = self.options.stack_name
@@ -57,7 +60,7 @@ class LocalCloud:
         self.lambda_endpoint_url = ""  # … but invocations of functions
         self.outputs: dict[str, str] = {}
         self.physical_ids: dict[str, str] = {}  # by logical id
-        self._closers: list[Callable[[], object]] = []
+        self._closers = ExitStack()
 
     def __enter__(self) -> LocalCloud:
         self.start()
@@ -87,12 +90,21 @@ class LocalCloud:
             raise LocalCloudError(f"{logical_id} failed: {outcome.body.decode()}")
         return json.loads(outcome.body)
 
+    def function_variables(self, logical_id: str) -> dict[str, str]:
+        """Return the environment variables of a function of the template."""
+        spec, _ = self._loop.run(self._lambdas.function(self.physical_ids[logical_id]))
+        return dict(spec.variables)
+
     def start(self) -> None:
         """Start everything; nothing is left behind if that fails.
 
         Raises:
             LocalCloudError: In one line what is wrong and what to do.
         """
+        if LocalCloud._running:
+            raise LocalCloudError("a local cloud runs in this process already: stop it first, or use another process")
+        LocalCloud._running = True
+        self._closers.callback(self._forget)
         try:
             self._start()
         except BaseException:
@@ -101,8 +113,7 @@ class LocalCloud:
 
     def stop(self) -> None:
         """End everything that runs, the newest first."""
-        while self._closers:
-            self._closers.pop()()
+        self._closers.close()
 
     def _start(self) -> None:
         options = self.options
@@ -111,40 +122,48 @@ class LocalCloud:
         self.run_dir = options.run_dir or self._temporary_dir()
         self.run_dir.mkdir(parents=True, exist_ok=True)
         block = LoopbackBlock()
-        self._closers.append(block.release)
-        template = load_template(options.template, options.parameters, vpc_block=block.cidr, region=endpoints.REGION)
-        server = MotoServer(options.endpoint_port)
+        self._closers.callback(block.release)
+        self.region = endpoints.fresh_region()
+        template = load_template(options.template, options.parameters, vpc_block=block.cidr, region=self.region)
+        self._start_lambda()
+        server = MotoServer(options.endpoint_port, self.region)
         self.endpoint_url = server.start()
-        self._closers.append(server.stop)
+        self._closers.callback(server.stop)
         endpoints.here.relay_address = block.relay_address
         self._stack = Stack(options.stack_name, template)
         self._start_servers()
         nodes = NodeAgent(NodeTimes(options.boot_s, options.stop_s), self.run_dir)
         nodes.start()
-        self._closers.append(nodes.stop)
+        self._closers.callback(nodes.stop)
         tasks = TaskAgent(self.run_dir, {"RELAY_HOST": block.relay_address})
         self._create_stack()
         tasks.start()
-        self._closers.append(tasks.stop)
+        self._closers.callback(tasks.stop)
         if options.origin:
             upload(options.origin, self.bucket_name)
 
+    def _forget(self) -> None:
+        LocalCloud._running = False
+
     def _temporary_dir(self) -> Path:
         folder = tempfile.TemporaryDirectory(prefix="burstcache-", ignore_cleanup_errors=True)
-        self._closers.append(folder.cleanup)
+        self._closers.callback(folder.cleanup)
         return Path(folder.name)
 
-    def _start_servers(self) -> None:
+    def _start_lambda(self) -> None:
         self._loop = LoopThread()
-        self._closers.append(self._loop.stop)
+        self._closers.callback(self._loop.stop)
         self._lambdas = Lambdas(resolve=self._resolve, send=_send, logs=self.run_dir, limits=self.options.limits)
-        self._closers.append(lambda: self._loop.run(self._lambdas.close()))
+        self._closers.callback(lambda: self._loop.run(self._lambdas.close()))
+        self._loop.run(self._lambdas.start())
+
+    def _start_servers(self) -> None:
         self._front = Front(self._lambdas)
         self.front_url = self._loop.serve(self._front.application(), self.options.front_port)
         self.lambda_endpoint_url = self._loop.serve(lambda_api.application(self._lambdas))
         endpoints.here.front_url, endpoints.here.lambda_url = self.front_url, self.lambda_endpoint_url
         event_repairs.deliver_to(self._deliver)
-        self._closers.append(lambda: event_repairs.deliver_to(None))
+        self._closers.callback(event_repairs.deliver_to, None)
 
     def _create_stack(self) -> None:
         try:

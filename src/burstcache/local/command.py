@@ -147,8 +147,6 @@ def _clear(run_dir: Path) -> None:
 
 
 def _description(cloud: Any) -> RunningCloud:
-    from burstcache.local.endpoints import REGION
-
     return RunningCloud(
         pid=os.getpid(),
         started=state_file.start_of(os.getpid()),
@@ -157,7 +155,7 @@ def _description(cloud: Any) -> RunningCloud:
         lambda_endpoint_url=cloud.lambda_endpoint_url,
         stack_name=cloud.stack_name,
         bucket_name=cloud.bucket_name,
-        region=REGION,
+        region=cloud.region,
         log_dir=str(cloud.run_dir),
         outputs=cloud.outputs,
     )

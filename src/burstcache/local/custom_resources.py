@@ -34,7 +34,7 @@ def create(name: str, properties: Mapping[str, Any]) -> tuple[str, dict[str, Any
         "RequestType": "Create",
         "ServiceToken": given["ServiceToken"],
         "ResponseURL": f"{endpoints.here.lambda_url}/custom-resources/{request_id}",
-        "StackId": f"arn:aws:cloudformation:{endpoints.REGION}:{ACCOUNT}:stack/local/{request_id}",
+        "StackId": f"arn:aws:cloudformation:{endpoints.here.region}:{ACCOUNT}:stack/local/{request_id}",
         "RequestId": request_id,
         "ResourceType": kind,
         "LogicalResourceId": logical_id,

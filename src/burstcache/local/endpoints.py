@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import Any
 
@@ -11,6 +11,8 @@ import boto3
 from botocore.config import Config
 
 REGION = "eu-central-1"
+# moto keeps its state per region: what runs in a process while another still does takes the next one.
+_REGIONS = (REGION, "eu-west-1", "eu-west-2", "eu-west-3", "eu-north-1", "us-east-2", "us-west-1", "us-west-2")
 
 # The state machine interpreter sends what a definition says, as AWS does; a task may take as long as it wants.
 _CONFIG = Config(
@@ -31,10 +33,37 @@ class Endpoints:
     cloud_url: str = ""  # moto
     lambda_url: str = ""  # the Lambda Invoke API
     front_url: str = ""  # the HTTP API or load balancer
+    region: str = REGION
     relay_address: str = "127.0.0.1"  # what the load balancer's name resolves to
 
 
 here = Endpoints()
+_regions_used: set[str] = set()
+
+
+def enter(cloud_url: str, region: str) -> Endpoints:
+    """Make a moto the one that clients ask, and return what was there before."""
+    before = replace(here)
+    _assign(Endpoints(cloud_url=cloud_url, region=region))
+    _regions_used.add(region)
+    return before
+
+
+def leave(before: Endpoints) -> None:
+    """Go back to what was there before."""
+    _assign(before)
+    if not before.cloud_url:
+        _regions_used.clear()
+
+
+def fresh_region() -> str:
+    """Return a region whose state nobody in this process has written to."""
+    return next((region for region in _REGIONS if region not in _regions_used), REGION)
+
+
+def _assign(values: Endpoints) -> None:
+    for each in fields(values):
+        setattr(here, each.name, getattr(values, each.name))
 
 
 def client(service: str) -> Any:
@@ -50,15 +79,15 @@ def cloud_client(service: str) -> Any:
 
 def _client(service: str, url: str) -> Any:
     with _lock:
-        return _made(service, url)
+        return _made(service, url, here.region)
 
 
 @cache
-def _made(service: str, url: str) -> Any:
-    return _session().client(service, endpoint_url=url, config=_CONFIG)
+def _made(service: str, url: str, region: str) -> Any:
+    return _session().client(service, region_name=region, endpoint_url=url, config=_CONFIG)
 
 
 @cache
 def _session() -> boto3.Session:
     """Return the one session: it keeps the service models, which take long to read."""
-    return boto3.Session("local", "local", region_name=REGION)
+    return boto3.Session("local", "local")

@@ -6,7 +6,7 @@ import asyncio
 import json
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from aiohttp import web
@@ -57,7 +57,9 @@ class HttpApi:
         except ThrottledError:
             return _message(503, "Service Unavailable")
         answer = None if outcome.error else http_api_answer(outcome.body)
-        return answer or _message(500, "Internal Server Error")
+        answer = answer or _message(500, "Internal Server Error")
+        identity = ("apigw-requestid", event["requestContext"]["requestId"])
+        return replace(answer, headers=(*answer.headers, identity))
 
 
 @dataclass(frozen=True, slots=True)

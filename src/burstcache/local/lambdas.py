@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from burstcache.local.errors import LocalCloudError
+from burstcache.local.forks import Forks
 from burstcache.local.functions import EventInvokeConfig, FunctionSpec, Outcome
 from burstcache.local.runtime import Environment
 
@@ -44,12 +45,17 @@ class Lambdas:
 
     def __init__(self, *, resolve: Resolver, send: Destination, logs: Path, limits: LambdaLimits) -> None:
         self._resolve, self._send, self._logs, self._limits = resolve, send, logs, limits
+        self._forks = Forks(logs / "zygote.log")
         self._known: dict[str, tuple[FunctionSpec, EventInvokeConfig]] = {}
         self._free: dict[tuple[str, str], list[Environment]] = defaultdict(list)
         self._reapers: dict[Environment, asyncio.TimerHandle] = {}
         self._environments: set[Environment] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._running = 0
+
+    async def start(self) -> None:
+        """Prepare what the first cold start would wait for."""
+        self._forks.start()
 
     async def function(self, name: str) -> tuple[FunctionSpec, EventInvokeConfig]:
         """Return a function by name or ARN, or raise FunctionNotFoundError."""
@@ -91,6 +97,7 @@ class Lambdas:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*(environment.close() for environment in self._environments), return_exceptions=True)
+        self._forks.stop()
 
     def _background(self, work: Awaitable[None]) -> None:
         task = asyncio.ensure_future(work)
@@ -102,9 +109,9 @@ class Lambdas:
             environment = free.pop()
             self._reapers.pop(environment).cancel()
             return environment
-        environment = Environment(spec, self._logs / f"{spec.name}.log")
-        self._environments.add(environment)
+        environment = Environment(spec, self._forks, self._logs / f"{spec.name}.log")
         await environment.start()
+        self._environments.add(environment)
         return environment
 
     async def _release(self, spec: FunctionSpec, tenant_id: str, environment: Environment, outcome: Outcome) -> None:

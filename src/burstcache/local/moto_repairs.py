@@ -15,6 +15,7 @@ _MODULES = (
     "dynamodb_repairs",
     "ec2_states",
     "event_repairs",
+    "memory_repairs",
     "sfn_execution_repairs",
     "sfn_task_repairs",
     "sfn_value_repairs",

@@ -28,6 +28,7 @@ REDIS_PORT = 6379
 _MEMORY_SHARE = 0.75  # of the instance's memory, as in the template's user data
 _READY_LIMIT_S = 10.0
 _STOP_GRACE_S = 5.0
+_RESTART_S = 1.0  # RestartSec of the service that the template's user data sets up
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,22 +77,31 @@ class NodeAgent:
         threading.Thread(target=leave, args=(instance,), name=f"{state} {instance.id}", daemon=True).start()
 
     def _boot(self, instance: Any) -> None:
-        self._closing.wait(self._times.boot_s)
-        arguments = _redis_arguments(instance)
+        """Boot, and start the server again whenever it ends, as its service does on AWS."""
+        if self._closing.wait(self._times.boot_s):
+            return
+        command = [str(self._binary), *_redis_arguments(instance)]
+        while process := self._launch(instance, command):
+            _await_listener(instance.private_ip, process)
+            if instance.state == "pending":
+                set_state(instance, "running")
+            process.wait()
+            self._closing.wait(_RESTART_S)
+
+    def _launch(self, instance: Any, command: list[str]) -> subprocess.Popen[bytes] | None:
+        """Start the server, unless the instance is not to run any more."""
         with self._lock:
-            if self._closing.is_set() or instance.state != "pending":
-                return
-            process = processes.start([str(self._binary), *arguments], env={}, log=self._logs / f"{instance.id}.log")
+            if self._closing.is_set() or instance.state not in ("pending", "running"):
+                return None
+            process = processes.start(command, env={}, log=self._logs / f"{instance.id}.log")
             self._processes[instance.id] = process
-        _await_listener(instance.private_ip, process)
-        if instance.state == "pending":
-            set_state(instance, "running")
+            return process
 
     def _halt(self, instance: Any, final: str) -> None:
-        self._closing.wait(self._times.stop_s)
         with self._lock:
             if process := self._processes.pop(instance.id, None):
                 processes.stop(process, grace_s=_STOP_GRACE_S)
+        self._closing.wait(self._times.stop_s)
         set_state(instance, final)
 
 

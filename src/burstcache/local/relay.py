@@ -15,6 +15,7 @@ from typing import Any
 
 from burstcache.local import endpoints, processes
 from burstcache.local.errors import LocalCloudError
+from burstcache.local.functions import ACCOUNT
 
 _POLL_S = 0.5  # reads moto's own objects, no request
 _RESTART_DELAY_S = 1.0
@@ -82,8 +83,7 @@ class TaskAgent:
 def _services() -> list[Any]:
     from moto.ecs.models import ecs_backends
 
-    regions = [region for account in ecs_backends.values() for region in account.values()]
-    return [service for region in regions for service in region.services.values()]
+    return list(ecs_backends[ACCOUNT][endpoints.here.region].services.values())
 
 
 def _secret(source: str) -> str:

@@ -114,6 +114,19 @@ def _target_group(name: str, properties: Properties) -> Made:
     return Made(arn, {"TargetGroupArn": arn, "TargetGroupFullName": full_name, "TargetGroupName": name})
 
 
+def _listener(name: str, properties: Properties) -> Made:
+    protocol = properties["Protocol"]
+    listener = endpoints.client("elbv2").create_listener(
+        LoadBalancerArn=properties["LoadBalancerArn"],
+        Port=int(properties["Port"]),
+        Protocol="HTTP"
+        if protocol == "HTTPS"
+        else protocol,  # the certificate that HTTPS would need does not exist here
+        DefaultActions=properties["DefaultActions"],
+    )["Listeners"][0]
+    return Made(listener["ListenerArn"], {"ListenerArn": listener["ListenerArn"]})
+
+
 def _event_invoke_config(name: str, properties: Properties) -> Made:
     accepted = ("FunctionName", "MaximumRetryAttempts", "MaximumEventAgeInSeconds", "DestinationConfig")
     endpoints.cloud_client("lambda").put_function_event_invoke_config(
@@ -148,6 +161,7 @@ _TYPES: dict[str, tuple[str, Maker]] = {
     "AWS::ApiGatewayV2::Stage": ("", _stage),
     "AWS::CloudFormation::CustomResource": ("", _custom_resource),
     "AWS::EC2::EgressOnlyInternetGateway": ("", _egress_gateway),
+    "AWS::ElasticLoadBalancingV2::Listener": ("", _listener),
     "AWS::ElasticLoadBalancingV2::LoadBalancer": ("Name", _load_balancer),
     "AWS::ElasticLoadBalancingV2::TargetGroup": ("Name", _target_group),
     "AWS::Events::EventBus": ("Name", _event_bus),
@@ -164,7 +178,7 @@ class _AnyAttribute(dict[str, str]):
         self._name = name
 
     def __missing__(self, attribute: str) -> str:
-        arn = f"arn:aws:local:{endpoints.REGION}:{ACCOUNT}:{self._name}"
+        arn = f"arn:aws:local:{endpoints.here.region}:{ACCOUNT}:{self._name}"
         return arn if attribute == "Arn" else f"{self._name}-{attribute}"
 
 

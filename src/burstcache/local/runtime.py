@@ -9,15 +9,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 import signal
-import sys
 import time
 import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from burstcache.local import processes, wire
+from burstcache.local import wire
+from burstcache.local.forks import Forks
 from burstcache.local.functions import FunctionSpec, Outcome, failed
 
 MAX_RESPONSE_BYTES = 6_291_556  # the figure in Lambda's own message about a response that is too large
@@ -61,8 +60,8 @@ class _Extension:
 class Environment:
     """A process that runs one invocation at a time. All methods belong to one event loop."""
 
-    def __init__(self, spec: FunctionSpec, log: Path) -> None:
-        self._spec, self._log_path = spec, log
+    def __init__(self, spec: FunctionSpec, forks: Forks, log: Path) -> None:
+        self._spec, self._forks, self._log_path = spec, forks, log
         self._next: asyncio.Queue[Invocation] = asyncio.Queue()
         self._extensions: dict[str, _Extension] = {}
         self._waiting = 0  # how many of runtime and extensions have asked for their next event
@@ -73,17 +72,18 @@ class Environment:
 
     async def start(self) -> None:
         """Start the process. It initialises itself while the first invocation waits."""
-        loop = asyncio.get_running_loop()
         self._started_s = time.monotonic()
         self._service = wire.Service(self._route)
         port = await self._service.start()
-        command = [sys.executable, "-m", "awslambdaric", self._spec.handler]
-        variables = self._spec.environment(f"127.0.0.1:{port}")
-        self._process = await loop.run_in_executor(
-            None, lambda: processes.start(command, env=variables, cwd=self._spec.root, log=self._log_path)
-        )
-        self._pidfd = os.pidfd_open(self._process.pid)
-        loop.add_reader(self._pidfd, self._exited)
+        spec = self._spec
+        try:
+            self._process = await self._forks.fork(
+                spec.handler, env=spec.environment(f"127.0.0.1:{port}"), root=spec.root, log=self._log_path
+            )
+        except BaseException:
+            self._service.close()
+            raise
+        self._process.ended.add_done_callback(self._exited)
 
     async def invoke(
         self, request_id: str, payload: bytes, *, tenant_id: str = "", client_context: str = ""
@@ -119,7 +119,7 @@ class Environment:
             self._tell("SHUTDOWN", {"shutdownReason": "spindown"})
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._gone.wait(), _SHUTDOWN_GRACE_S)
-        processes.signal_group(self._process, signal.SIGKILL)
+        self._process.kill()
         await self._gone.wait()
 
     async def _await_init(self) -> float:
@@ -136,14 +136,12 @@ class Environment:
         message = f"RequestId: {request_id} Error: Task timed out after {self._spec.timeout_s:.2f} seconds"
         self._lost = failed("Sandbox.Timedout", message)
         self._log(message)
-        processes.signal_group(self._process, signal.SIGKILL)
+        self._process.kill()
         return self._lost
 
-    def _exited(self) -> None:
+    def _exited(self, ended: asyncio.Future[int]) -> None:
         """The process ended: by itself, by a time-out or because the environment is closed."""
-        asyncio.get_running_loop().remove_reader(self._pidfd)
-        os.close(self._pidfd)
-        code = self._process.wait()
+        code = ended.result()
         how = f"signal: {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
         request_id = self._current.request_id if self._current else "unknown"
         message = f"RequestId: {request_id} Error: Runtime exited with error: {how}"

@@ -35,7 +35,7 @@ def _event(rule: str) -> dict[str, object]:
         "source": "aws.events",
         "account": ACCOUNT,
         "time": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "region": endpoints.REGION,
-        "resources": [f"arn:aws:events:{endpoints.REGION}:{ACCOUNT}:rule/{rule}"],
+        "region": endpoints.here.region,
+        "resources": [f"arn:aws:events:{endpoints.here.region}:{ACCOUNT}:rule/{rule}"],
         "detail": {},
     }

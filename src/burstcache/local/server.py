@@ -15,7 +15,7 @@ from cheroot.wsgi import Server
 from flask import got_request_exception
 
 from burstcache.local import endpoints, moto_repairs
-from burstcache.local.errors import LocalCloudError, PortTakenError
+from burstcache.local.errors import PortTakenError
 
 _KEEP_ALIVE_S = 3600  # a client that is cached for the life of a function must not find its connection closed
 _THREADS = 20
@@ -24,19 +24,17 @@ _THREADS = 20
 class MotoServer:
     """All AWS services but Lambda's invocations on one port of 127.0.0.1, in threads of this process."""
 
-    def __init__(self, port: int = 0) -> None:
-        self._port = port
+    def __init__(self, port: int = 0, region: str = endpoints.REGION) -> None:
+        self._port, self._region = port, region
 
     def start(self) -> str:
-        """Listen, with a fresh state, and return the URL.
+        """Listen, with a fresh state if no other one runs in this process, and return the URL.
 
         Raises:
             PortTakenError: The port is in use.
         """
-        if endpoints.here.cloud_url:
-            raise LocalCloudError("a local cloud runs in this process already: stop it first, or use another process")
         application = _application()
-        self._server = Server(("127.0.0.1", self._port), application, numthreads=_THREADS, max=400)
+        self._server = Server(("127.0.0.1", self._port), application, numthreads=_THREADS, request_queue_size=1024)
         self._server.timeout = _KEEP_ALIVE_S
         self._server.keep_alive_conn_limit = 100_000
         try:
@@ -47,12 +45,13 @@ class MotoServer:
             ) from None
         self._thread = threading.Thread(target=self._server.serve, name="moto", daemon=True)
         self._thread.start()
-        endpoints.here.cloud_url = f"http://127.0.0.1:{self._server.bind_addr[1]}"
-        return endpoints.here.cloud_url
+        url = f"http://127.0.0.1:{self._server.bind_addr[1]}"
+        self._before = endpoints.enter(url, self._region)
+        return url
 
     def stop(self) -> None:
         """Stop listening; connections are dropped."""
-        endpoints.here.cloud_url = ""
+        endpoints.leave(self._before)
         self._server.stop()
         self._thread.join(10)
 
@@ -67,9 +66,10 @@ def _application() -> object:
         from moto.core.base_backend import BackendDict
         from moto.core.config import default_user_config as config
         from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
-    for accounts in list(BackendDict._instances):
-        for account in accounts.values():
-            account.reset()
+    if not endpoints.here.cloud_url:
+        for accounts in list(BackendDict._instances):
+            for account in accounts.values():
+                account.reset()
     got_request_exception.connect(_keep_error)
     config["stepfunctions"]["execute_state_machine"] = True
     config["lambda"]["use_docker"] = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from burstcache.local import endpoints
@@ -44,7 +44,6 @@ def sdk_tasks_use_sdk_names() -> None:
     from moto.stepfunctions.parser.asl.component.state.exec.state_task.service.state_task_service_aws_sdk import (
         StateTaskServiceAwsSdk,
     )
-
     from moto.stepfunctions.parser.asl.component.state.exec.state_task.service.state_task_service_sfn import (
         StateTaskServiceSfn,
     )
@@ -116,7 +115,7 @@ def tasks_share_clients() -> None:
 
 @repair
 def states_errors_are_passed_on() -> None:
-    """moto refuses errors named States.… in a Fail state and from a branch of Parallel or Map: nobody can catch them."""
+    """moto refuses errors named States.… in a Fail state and from a branch of Parallel or Map: uncaught."""
     from moto.stepfunctions.parser.asl.component.common.error_name.custom_error_name import CustomErrorName
     from moto.stepfunctions.parser.asl.component.common.error_name.states_error_name import StatesErrorName
     from moto.stepfunctions.parser.asl.component.state.exec.state_map.iteration import iteration_worker
@@ -179,11 +178,8 @@ def quick_completions_are_seen() -> None:
 
 
 @repair
-def finished_threads_are_forgotten() -> None:
-    """moto keeps every thread of every state in a list, for ever."""
+def definitions_are_parsed_once() -> None:
+    """moto parses a definition at every start, 40 ms of CPU; what it makes of it holds nothing of an execution."""
+    from moto.stepfunctions.parser.asl.parse.asl_parser import AmazonStateLanguageParser
 
-    class Nothing(list[Any]):
-        def append(self, item: Any) -> None:
-            pass
-
-    replace_everywhere("TMP_THREADS", Nothing())
+    AmazonStateLanguageParser.parse = staticmethod(lru_cache(maxsize=64)(AmazonStateLanguageParser.parse))

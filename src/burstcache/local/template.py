@@ -78,30 +78,37 @@ def load_template(path: Path, overrides: Mapping[str, str], *, vpc_block: str, r
         TemplateError: Names the file and the reason, in one line.
     """
     try:
-        source = _read(path)
-        values = parameter_values(source.get("Parameters", {}), overrides)
-        _decide(source, values | {"AWS::Region": region, "AWS::Partition": "aws"})
-        roots = _take_code(source, path.parent)
-        definitions = _take_definitions(source, path.parent)
-        body = _transform(source, values, region)
-        fix_parameters(body, values)
+        return _load(path, overrides, vpc_block, region)
     except TemplateError as error:
         raise TemplateError(f"{path}: {error}") from None
+
+
+def _load(path: Path, overrides: Mapping[str, str], vpc_block: str, region: str) -> LocalTemplate:
+    source = _read(path)
+    values = parameter_values(source.get("Parameters", {}), overrides)
+    _decide(source, values | {"AWS::Region": region, "AWS::Partition": "aws"})
+    roots = _take_code(source, path.parent)
+    definitions = _take_definitions(source, path.parent)
+    body = _transform(source, values, region)
+    fix_parameters(body, values)
     _drop_ipv6(body["Resources"])
-    network = Network(body["Resources"], vpc_block, region)
-    body = walk(body, network.resolve)
-    template = LocalTemplate(body, roots)
+    template = LocalTemplate(walk(body, Network(body["Resources"], vpc_block, region).resolve), roots)
+    _put_back(template.resources, definitions, roots)
+    _take_schedules(template)
+    return template
+
+
+def _put_back(resources: Mapping[str, Any], definitions: Mapping[str, str], roots: Mapping[str, Path]) -> None:
+    """Give machines their definitions, functions code that moto accepts, and custom resources a type that is ours."""
     for name, definition in definitions.items():
-        template.resources[name]["Properties"] |= {"DefinitionString": definition}
-        template.resources[name]["Properties"].pop("DefinitionS3Location", None)
-    for name, resource in template.resources.items():
+        resources[name]["Properties"] |= {"DefinitionString": definition}
+        resources[name]["Properties"].pop("DefinitionS3Location", None)
+    for name in roots:
+        resources[name]["Properties"]["Code"] = _CODE
+    for name, resource in resources.items():
         if resource["Type"].startswith("Custom::") or resource["Type"] == CUSTOM_RESOURCE:
             resource["Properties"] |= {LOCAL_TYPE: resource["Type"], LOCAL_ID: name}
             resource["Type"] = CUSTOM_RESOURCE
-    for name in roots:
-        template.resources[name]["Properties"]["Code"] = _CODE
-    _take_schedules(template)
-    return template
 
 
 def _read(path: Path) -> dict[str, Any]:

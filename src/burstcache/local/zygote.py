@@ -1,7 +1,7 @@
 """The program that execution environments are forks of: it has imported what a function's cold start would wait for.
 
-It runs isolated (`python -I`), knows nothing of this package, and is told by packets of JSON on a socket: what to run in
-a fork. It answers with the fork's process id, and later with how that ended.
+It runs isolated (`python -I`), knows nothing of this package, and is told by packets of JSON on a socket what to run
+in a fork. It answers with the fork's process id, and later with how that ended.
 """
 
 from __future__ import annotations

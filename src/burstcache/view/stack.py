@@ -111,7 +111,7 @@ def _local(state_dir: Path) -> Stack:
     running = state_file.read(state_dir)
     if running is None:
         raise LocalRunAbsentError(
-            f"no local run in {state_dir}: start one with `burstcache local up`, or name a deployed stack (--stack-name)"
+            f"no local run in {state_dir}: start one with `burstcache local up`, or name a deployed one (--stack-name)"
         )
     session = boto3.Session(aws_access_key_id="local", aws_secret_access_key="local", region_name=running.region)
     endpoint_urls = {"": running.endpoint_url, "lambda": running.lambda_endpoint_url}

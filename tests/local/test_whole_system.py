@@ -1,0 +1,174 @@
+"""What must always hold, through the real front door, functions, machines, relay and Redis."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from burstcache.aws.key_table import KeyTable
+from burstcache.core.keys import key_hash
+from burstcache.core.rows import KeyRow
+from burstcache.local.cloud import LocalCloud, LocalOptions
+
+_OVERRIDES = "tick_s=3,lambda_threshold_s=5,redis_utilization_s=3,redis_check_s=1"
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
+    options = LocalOptions(
+        boot_s=0.2, stop_s=0.2, run_dir=tmp_path_factory.mktemp("logs"), parameters={"PolicyOverrides": _OVERRIDES}
+    )
+    with LocalCloud(options) as running:
+        yield running
+
+
+class Client:
+    """GETs of one key, each of which must be answered with its body."""
+
+    def __init__(self, cloud: LocalCloud, key: str, body: bytes = b"text") -> None:
+        self.cloud, self.key, self.body = cloud, key, body
+        self._address = urlsplit(cloud.front_url).netloc
+        self.put(body)
+
+    def put(self, body: bytes) -> None:
+        self.body = body
+        self.cloud.client("s3").put_object(Bucket=self.cloud.bucket_name, Key=self.key, Body=body)
+
+    def ask(self) -> tuple[int, str, bytes]:
+        connection = http.client.HTTPConnection(self._address, timeout=35)
+        connection.request("GET", f"/objects/{self.key}")
+        answer = connection.getresponse()
+        status, tier, body = answer.status, answer.headers["X-Cache-Tier"], answer.read()
+        connection.close()
+        return status, tier, body
+
+    def tier(self) -> str:
+        status, tier, body = self.ask()
+        assert (status, body) == (200, self.body)
+        return tier
+
+    def reach(self, tier: str) -> None:
+        until(lambda: self.tier() == tier)
+
+    def row(self) -> KeyRow:
+        keys = KeyTable(self.cloud.outputs["TableName"], self.cloud.client("dynamodb"))
+        row = keys.read(key_hash(self.key))
+        assert row is not None
+        return row
+
+    def execution(self) -> dict[str, Any]:
+        arn = self.cloud.outputs["KeyLifecycleArn"].replace(":stateMachine:", ":execution:")
+        states = self.cloud.client("stepfunctions")
+        return dict(states.describe_execution(executionArn=f"{arn}:{self.row().execution_name}"))
+
+
+def until(holds: Callable[[], Any], within_s: float = 40) -> Any:
+    give_up_s = time.monotonic() + within_s
+    while not (answer := holds()):
+        assert time.monotonic() < give_up_s, "it did not happen"
+        time.sleep(0.05)
+    return answer
+
+
+def running(cloud: LocalCloud) -> list[str]:
+    """Return the names of the executions under way."""
+    states = cloud.client("stepfunctions")
+    pages = [
+        states.list_executions(stateMachineArn=cloud.outputs[machine], statusFilter="RUNNING")
+        for machine in ("KeyLifecycleArn", "RedisNodeArn")
+    ]
+    return [execution["name"] for page in pages for execution in page["executions"]]
+
+
+def processes_named(name: str) -> list[int]:
+    """Return this process's descendants of that name."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            text = stat.read_text()
+            parent = int(text.rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+        if f"({name}" in text and parent == os.getpid():
+            found.append(int(stat.parent.name))
+    return found
+
+
+def test_write_straight_to_s3_is_seen_while_a_cache_function_serves(cloud: LocalCloud) -> None:
+    client = Client(cloud, "written-1", b"old")
+    client.reach("lambda")
+
+    cloud.client("s3").put_object(Bucket=cloud.bucket_name, Key=client.key, Body=b"new")
+
+    until(lambda: client.ask()[2] == b"new", within_s=5)
+
+
+def test_write_straight_to_s3_is_seen_while_redis_serves(cloud: LocalCloud) -> None:
+    client = Client(cloud, "written-2", b"old")
+    client.reach("redis")
+
+    cloud.client("s3").put_object(Bucket=cloud.bucket_name, Key=client.key, Body=b"new")
+
+    until(lambda: client.ask()[2] == b"new", within_s=5)
+
+
+def test_deleted_object_is_absent_while_redis_serves(cloud: LocalCloud) -> None:
+    client = Client(cloud, "deleted")
+    client.reach("redis")
+
+    cloud.client("s3").delete_object(Bucket=cloud.bucket_name, Key=client.key)
+
+    until(lambda: client.ask()[0] == 404, within_s=5)
+
+
+def test_every_get_is_answered_while_redis_is_killed(cloud: LocalCloud) -> None:
+    client = Client(cloud, "killed")
+    client.reach("redis")
+
+    for process in processes_named("redis-server"):
+        os.kill(process, signal.SIGKILL)
+    tiers = [client.tier() for _ in range(20)]
+
+    assert "s3" in tiers
+
+
+def test_every_get_is_answered_while_the_relay_is_killed(cloud: LocalCloud) -> None:
+    until(lambda: not running(cloud), within_s=60)  # a running node would take the key at once
+    client = Client(cloud, "relay")
+    client.reach("lambda")
+
+    for process in processes_named("nats-server"):
+        os.kill(process, signal.SIGKILL)
+    tiers = [client.tier() for _ in range(10)]
+
+    assert "s3" in tiers
+    client.reach("redis")  # the life goes on: its promotion needs no relay
+
+
+def test_object_that_vanishes_before_its_life_begins_fails_it_by_name_and_cools_down(cloud: LocalCloud) -> None:
+    client = Client(cloud, "vanished")
+    client.tier()
+    cloud.client("s3").delete_object(Bucket=cloud.bucket_name, Key=client.key)
+
+    answer = cloud.invoke("SchedulerFunction", {"detail-type": "KeyStartRequested", "detail": {"key": client.key}})
+
+    assert answer == {"outcome": "started"}
+    until(lambda: client.row().phase == "s3")
+    ended = until(lambda: (e := client.execution())["status"] != "RUNNING" and e)
+    assert (ended["status"], ended["error"]) == ("FAILED", "ObjectNotFoundError")
+    assert client.row().not_before_us > time.time_ns() // 1000
+
+
+def test_everything_is_off_in_the_end(cloud: LocalCloud) -> None:
+    until(lambda: not running(cloud), within_s=60)
+
+    assert until(lambda: not processes_named("redis-server"))
+    assert cloud.invoke("JanitorFunction", {}) == {"keys": [], "nodes": []}
