@@ -13,7 +13,7 @@ from burstcache.aws import clients, quick_clients
 from burstcache.local.server import moto_server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cloud_url() -> Iterator[str]:
     environment = {
         "AWS_ACCESS_KEY_ID": "local",
@@ -30,7 +30,7 @@ def cloud_url() -> Iterator[str]:
         quick_clients.forget_clients()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def relay_url() -> Iterator[str]:
     port = free_port()
     server = serve_nats(port)
@@ -47,7 +47,7 @@ def redis_server() -> Iterator[RedisServer]:
     server.kill()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def bucket(cloud_url: str) -> str:
     boto3.client("s3").create_bucket(
         Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"}

@@ -79,6 +79,15 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
         shell.end(signal.SIGKILL)
 
 
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    """One that is only asked."""
+    shell = Shell(tmp_path_factory.mktemp("running"))
+    shell.start("--verbose")
+    yield shell
+    shell.end(signal.SIGTERM)
+
+
 def descendants(pid: int) -> list[int]:
     """Return all living processes under one."""
     parents = {}
@@ -99,9 +108,8 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def test_up_answers_requests_and_says_what_to_try(shell: Shell) -> None:
-    shell.start()
-    state, said = shell.state(), shell.said()
+def test_up_answers_requests_and_says_what_to_try(running: Shell) -> None:
+    state, said = running.state(), running.said()
 
     commands = re.findall(r"curl -i (\S+)", said)
     with urllib.request.urlopen(commands[0]) as answer:
@@ -110,14 +118,13 @@ def test_up_answers_requests_and_says_what_to_try(shell: Shell) -> None:
     assert "burstcache watch hello.txt" in said
 
 
-def test_a_write_to_the_endpoint_that_up_prints_is_read_through_the_front_door(shell: Shell) -> None:
-    shell.start()
-    target = re.findall(r"curl -T \S+ (\S+)", shell.said())[0]
+def test_a_write_to_the_endpoint_that_up_prints_is_read_through_the_front_door(running: Shell) -> None:
+    target = re.findall(r"curl -T \S+ (\S+)", running.said())[0]
 
     headers = {"Content-Type": "text/plain"}
     urllib.request.urlopen(urllib.request.Request(target, data=b"new", headers=headers, method="PUT")).close()
 
-    with urllib.request.urlopen(f"{shell.state()['front_url']}/objects/new.txt") as answer:
+    with urllib.request.urlopen(f"{running.state()['front_url']}/objects/new.txt") as answer:
         assert answer.read() == b"new"
 
 
@@ -193,12 +200,10 @@ def test_two_run_at_the_same_time_from_two_folders(shell: Shell, tmp_path_factor
         assert other.end(signal.SIGTERM) == 0
 
 
-def test_verbose_prints_the_functions_logs(shell: Shell) -> None:
-    shell.start("--verbose")
+def test_verbose_prints_the_functions_logs(running: Shell) -> None:
+    urllib.request.urlopen(f"{running.state()['front_url']}/objects/hello.txt").close()
 
-    urllib.request.urlopen(f"{shell.state()['front_url']}/objects/hello.txt").close()
-
-    until(lambda: re.search(r"burstcache-proxy \| REPORT RequestId", shell.said()))
+    until(lambda: re.search(r"burstcache-proxy \| REPORT RequestId", running.said()))
 
 
 @pytest.mark.parametrize(
