@@ -1,6 +1,7 @@
 """50 keys burst at once, Zipf popularity, 20,000 GETs, compressed times. Exit code 1 unless every promise holds.
 
-Promises: no wrong or failed answer, never two live executions of one key, one start of the node, everything off at the end.
+Promises: no wrong or failed answer, never two live executions of one key, one start of the node, everything off in the
+end.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ def main() -> int:
         wrong, latencies_ms = asyncio.run(_get_all(cloud.url, keys, bodies))
         lasted_s = time.monotonic() - began_s
         tiers = {tier: len(values) for tier, values in latencies_ms.items()}
-        print(f"{_GETS} GETs of {_KEYS} keys in {lasted_s:.1f} s ({_GETS / lasted_s:.0f}/s), {_CLIENTS} clients: {tiers}")
+        print(
+            f"{_GETS} GETs of {_KEYS} keys in {lasted_s:.1f} s ({_GETS / lasted_s:.0f}/s), {_CLIENTS} clients: {tiers}"
+        )
         for tier, values in latencies_ms.items():
             print(f"  {tier:<7} {quantiles(values)} ms")
         problems = [f"{count} x {what}" for what, count in wrong.items()]

@@ -29,7 +29,11 @@ PROJECT = Path(__file__).parents[1]
 def environment() -> str:
     """Return machine and date in one line: a figure without them says little."""
     model = next(
-        (line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
+        (
+            line.partition(":")[2].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if "model name" in line
+        ),
         platform.machine(),
     )
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
@@ -70,7 +74,9 @@ class Cloud:
 
 
 @contextlib.contextmanager
-def running_cloud(overrides: str = "", *, boot_s: float = 1, stop_s: float = 0.5, **parameters: object) -> Iterator[Cloud]:
+def running_cloud(
+    overrides: str = "", *, boot_s: float = 1, stop_s: float = 0.5, **parameters: object
+) -> Iterator[Cloud]:
     """Run a local cloud of its own for the time of a `with`."""
     given = {"PolicyOverrides": overrides, **parameters}
     with tempfile.TemporaryDirectory() as state_dir:

@@ -1,6 +1,6 @@
-"""A scripted burst: S3, Lambda, Redis and S3 again, with the executions' histories. Exit code 1 if something is not so.
+"""A scripted burst: S3, Lambda, Redis and S3 again, with the executions' histories. Exit code 1 if anything is not so.
 
-Times are compressed (TICK 2 s, a check every 5 s, an instance that boots in 3 s); the policy is the one that is deployed.
+Times are compressed (TICK 2 s, a check every 5 s, an instance that boots in 3 s); the policy is the deployed one.
 """
 
 from __future__ import annotations

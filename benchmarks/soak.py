@@ -1,6 +1,6 @@
 """A steady load on the local run: do processes, memory or connections grow? Exit code 1 if they do, or if a GET fails.
 
-    python -m benchmarks.soak [MINUTES]     (20 by default, 50 requests a second)
+python -m benchmarks.soak [MINUTES]     (20 by default, 50 requests a second)
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def main() -> int:
         latencies_ms: list[float] = []
         failures: list[str] = []
         clients = [
-            threading.Thread(target=_load, args=(cloud.url, i, stop_at_s, latencies_ms, failures)) for i in range(_CLIENTS)
+            threading.Thread(target=_load, args=(cloud.url, i, stop_at_s, latencies_ms, failures))
+            for i in range(_CLIENTS)
         ]
         for client in clients:
             client.start()
@@ -48,7 +49,9 @@ def main() -> int:
         for client in clients:
             client.join()
         growths = _growths(samples)
-    print(f"{len(latencies_ms)} GETs in {minutes:g} min, {len(failures)} failed {failures[:3]}; {quantiles(latencies_ms)} ms")
+    print(
+        f"{len(latencies_ms)} GETs in {minutes:g} min, {len(failures)} failed {failures[:3]}; {quantiles(latencies_ms)} ms"
+    )
     for growth in growths:
         print(f"NOT SO: {growth}")
     return 1 if growths or failures else 0

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import boto3
 import pytest
-from support.servers import RedisServer, free_port, serve_nats
-from support.world import BUCKET, World
 
 from burstcache.aws import clients, quick_clients
 from burstcache.local.server import moto_server
+from support.servers import RedisServer, free_port, serve_nats
+from support.world import BUCKET, World
 
 
 @pytest.fixture(scope="module")
@@ -49,9 +49,7 @@ def redis_server() -> Iterator[RedisServer]:
 
 @pytest.fixture(scope="module")
 def bucket(cloud_url: str) -> str:
-    boto3.client("s3").create_bucket(
-        Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"}
-    )
+    boto3.client("s3").create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"})
     return BUCKET
 
 

@@ -8,7 +8,6 @@ import json
 import nats
 import pytest
 from botocore.exceptions import ClientError
-from support.world import BUCKET, NODE, World
 
 from burstcache.aws.clock import now_us
 from burstcache.aws.executions import Executions
@@ -17,6 +16,7 @@ from burstcache.core.policy import Request
 from burstcache.core.rows import Lease
 from burstcache.errors import NodeFailedError, SupersededError
 from burstcache.tiers.relay import RelayRequests
+from support.world import BUCKET, NODE, World
 
 _S = 1_000_000
 _HOUR_US = 3600 * _S
@@ -175,9 +175,7 @@ def test_cache_crashes_and_proxies_get_no_answer_at_once(world: World) -> None:
     assert _get(world, "k") is None
 
 
-def test_zombie_cache_leaves_when_its_heartbeat_is_refused(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_zombie_cache_leaves_when_its_heartbeat_is_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("burstcache.control.key_cache._HEARTBEAT_S", 0.1)
     row = world.started("k")
     world.token(row.execution_name)

@@ -10,11 +10,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support.world import NODE, World
 
 from burstcache.aws.clock import now_us
 from burstcache.aws.items import to_values
 from burstcache.core.keys import key_hash
+from support.world import NODE, World
 
 _EVENTS = Path(__file__).parents[2] / "events"
 _HANDLERS = ("scheduler", "cache", "redis_control", "janitor")
@@ -89,9 +89,7 @@ def _arrange(world: World, sample: str) -> None:
 
 
 @pytest.mark.parametrize("path", _SAMPLES, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_sample_event_goes_through_its_handler(
-    deployed: World, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sample_event_goes_through_its_handler(deployed: World, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module = importlib.reload(importlib.import_module(f"burstcache.handlers.{path.parent.name}"))
     _arrange(deployed, path.stem)
     if path.parent.name == "janitor":  # its calls of Redis control would need a Lambda service

@@ -158,7 +158,9 @@ _KEY_SCENARIOS = [
         {"entry": "redis"},
         complete_running="success",
     ),
-    Scenario("IsNodeRunning RedisBootup SeedRedis RedisRunning RedisShutdown", _BOOTED, {"entry": "redis"}, lease_epoch=8),
+    Scenario(
+        "IsNodeRunning RedisBootup SeedRedis RedisRunning RedisShutdown", _BOOTED, {"entry": "redis"}, lease_epoch=8
+    ),
     Scenario(
         "IsNodeRunning RedisBootup SeedRedis RedisRunning RedisShutdownFailed KeyLifecycleFailed",
         _BOOTED,

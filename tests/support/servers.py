@@ -31,7 +31,6 @@ def serve(command: list[str], port: int) -> subprocess.Popen[bytes]:
             time.sleep(0.01)
 
 
-
 @dataclass
 class RedisServer:
     """A real Redis that a test may kill."""

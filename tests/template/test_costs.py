@@ -67,4 +67,5 @@ def test_the_relay_and_the_volume_are_as_priced(resources: dict[str, Any], quant
 def test_the_templates_description_rounds_the_sum(root: Path, months: dict[str, Decimal]) -> None:
     said = re.search(r"about (\d+) USD a month", " ".join((root / "template.yaml").read_text().split()))
 
-    assert said and Decimal(said[1]) == round(sum(months.values()))
+    assert said is not None
+    assert Decimal(said[1]) == round(sum(months.values()))

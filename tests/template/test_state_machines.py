@@ -122,7 +122,9 @@ def test_no_number_of_more_than_15_digits_becomes_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("entry", "most"), [("Lambda", 7), ("RestrictedLambda", 7), ("RedisBootup", 5)], ids=["lambda", "restricted", "redis"]
+    ("entry", "most"),
+    [("Lambda", 7), ("RestrictedLambda", 7), ("RedisBootup", 5)],
+    ids=["lambda", "restricted", "redis"],
 )
 def test_life_takes_few_transitions(entry: str, most: int) -> None:
     ways = list(_paths("key_lifecycle", entry))
