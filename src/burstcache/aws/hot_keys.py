@@ -14,7 +14,7 @@ from typing import Any, Literal
 from botocore.exceptions import ClientError
 
 from burstcache.aws.clients import client
-from burstcache.aws.items import is_condition_failure, to_plain, to_values
+from burstcache.aws.items import to_plain, to_values, write_if
 from burstcache.aws.key_table import KeyTable
 from burstcache.core.rows import KeyRow
 from burstcache.errors import ContendedRowTransientError
@@ -89,17 +89,14 @@ class HotKeys:
         if not cold:
             self._swept_at_s = time.monotonic()
             return False
-        try:
-            self._dynamodb.update_item(
-                TableName=self.keys.table_name,
-                Key=_HOT_KEY,
-                UpdateExpression="DELETE live :cold",
-                ConditionExpression="starts = :seen",  # a start in between may be one of the cold keys
-                ExpressionAttributeValues=to_values({":cold": cold, ":seen": hot["starts"]}),
-            )
-        except ClientError as error:
-            if not is_condition_failure(error):
-                raise
+        write_if(  # a start in between may be one of the cold keys: then the next attempt looks again
+            self._dynamodb.update_item,
+            TableName=self.keys.table_name,
+            Key=_HOT_KEY,
+            UpdateExpression="DELETE live :cold",
+            ConditionExpression="starts = :seen",
+            ExpressionAttributeValues=to_values({":cold": cold, ":seen": hot["starts"]}),
+        )
         return True
 
 

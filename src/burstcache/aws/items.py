@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -26,9 +26,14 @@ def to_plain(item: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _plain(_deserialize(value)) for name, value in item.items()}
 
 
-def is_condition_failure(error: ClientError) -> bool:
-    """Tell whether a conditional write found another state than it asked for."""
-    return bool(error.response["Error"]["Code"] == "ConditionalCheckFailedException")
+def write_if(write: Callable[..., dict[str, Any]], **arguments: Any) -> dict[str, Any] | None:
+    """Return the answer to a conditional write; None if it found another state than it asked for."""
+    try:
+        return write(**arguments)
+    except ClientError as error:
+        if error.response["Error"]["Code"] == "ConditionalCheckFailedException":
+            return None
+        raise
 
 
 def _plain(value: Any) -> Any:

@@ -6,11 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from botocore.exceptions import ClientError
-
 from burstcache.aws.clients import client
 from burstcache.aws.clock import now_us
-from burstcache.aws.items import ROW_LIFE_S, is_condition_failure, to_plain, to_values
+from burstcache.aws.items import ROW_LIFE_S, to_plain, to_values, write_if
 from burstcache.core.policy import Request
 from burstcache.core.rows import KeyRow
 
@@ -133,35 +131,29 @@ class KeyTable:
             removes.append(f"#r{i}")
         expression = "SET " + ", ".join(sets) + (" REMOVE " + ", ".join(removes) if removes else "")
         condition = "epoch = :epoch AND phase <> :s3" + (" AND attribute_not_exists(holder)" if unless_held else "")
-        try:
-            answer = self._dynamodb.update_item(
-                TableName=self.table_name,
-                Key=_key(hash_),
-                UpdateExpression=expression,
-                ConditionExpression=condition,
-                ExpressionAttributeNames=names,
-                ExpressionAttributeValues=to_values(values),
-                ReturnValues="ALL_NEW",
-            )
-        except ClientError as error:
-            if is_condition_failure(error):
-                return None
-            raise
-        return KeyRow.from_item(to_plain(answer["Attributes"]))
+        answer = write_if(
+            self._dynamodb.update_item,
+            TableName=self.table_name,
+            Key=_key(hash_),
+            UpdateExpression=expression,
+            ConditionExpression=condition,
+            ExpressionAttributeNames=names,
+            ExpressionAttributeValues=to_values(values),
+            ReturnValues="ALL_NEW",
+        )
+        return KeyRow.from_item(to_plain(answer["Attributes"])) if answer else None
 
     def _trim(self, hash_: str, seen: list[str], newest: list[str]) -> None:
-        try:
-            self._dynamodb.update_item(
-                TableName=self.table_name,
-                Key=_key(hash_),
-                UpdateExpression="SET #window = :newest",
-                ConditionExpression="#window = :seen",
-                ExpressionAttributeNames={"#window": "window"},
-                ExpressionAttributeValues=to_values({":newest": newest, ":seen": seen}),
-            )
-        except ClientError as error:
-            if not is_condition_failure(error):  # somebody appended meanwhile, and trims in turn
-                raise
+        """Cut the window back, unless somebody has appended meanwhile, who trims in turn."""
+        write_if(
+            self._dynamodb.update_item,
+            TableName=self.table_name,
+            Key=_key(hash_),
+            UpdateExpression="SET #window = :newest",
+            ConditionExpression="#window = :seen",
+            ExpressionAttributeNames={"#window": "window"},
+            ExpressionAttributeValues=to_values({":newest": newest, ":seen": seen}),
+        )
 
 
 def _key(hash_: str) -> dict[str, Any]:

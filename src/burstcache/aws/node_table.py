@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from botocore.exceptions import ClientError
-
 from burstcache.aws.clients import client
-from burstcache.aws.items import is_condition_failure, to_plain, to_values
+from burstcache.aws.items import to_plain, to_values, write_if
 from burstcache.core.rows import Lease, NodeRow
 
 
@@ -46,21 +44,17 @@ class NodeTable:
         if no_join_since:
             condition += " AND joins = :seen_joins"
             values[":seen_joins"] = seen.joins
-        try:
-            answer = self._dynamodb.update_item(
-                TableName=self.table_name,
-                Key=_node_key(seen.node),
-                UpdateExpression="SET " + ", ".join(f"#{name} = :{name}" for name in changes),
-                ConditionExpression=condition,
-                ExpressionAttributeNames=names,
-                ExpressionAttributeValues=to_values(values),
-                ReturnValues="ALL_NEW",
-            )
-        except ClientError as error:
-            if is_condition_failure(error):
-                return None
-            raise
-        return NodeRow.from_item(to_plain(answer["Attributes"]))
+        answer = write_if(
+            self._dynamodb.update_item,
+            TableName=self.table_name,
+            Key=_node_key(seen.node),
+            UpdateExpression="SET " + ", ".join(f"#{name} = :{name}" for name in changes),
+            ConditionExpression=condition,
+            ExpressionAttributeNames=names,
+            ExpressionAttributeValues=to_values(values),
+            ReturnValues="ALL_NEW",
+        )
+        return NodeRow.from_item(to_plain(answer["Attributes"])) if answer else None
 
     def join(self, lease: Lease) -> NodeRow:
         """Put a lease, then count the join; return the node's row after it.
@@ -93,23 +87,13 @@ class NodeTable:
 
     def change_lease(self, lease: Lease, set_: Mapping[str, Any], *, remove: str = "") -> bool:
         """Write to a lease if it is still of the same life; False if it is not."""
-        names = {f"#{name}": name for name in (*set_, *filter(None, [remove]))}
-        expression = " ".join(
-            filter(
-                None,
-                [
-                    "SET " + ", ".join(f"#{name} = :{name}" for name in set_) if set_ else "",
-                    f"REMOVE #{remove}" if remove else "",
-                ],
-            )
-        )
-        values = to_values({":epoch": lease.epoch, **{f":{name}": value for name, value in set_.items()}})
+        sets = ", ".join(f"#{name} = :{name}" for name in set_)
         return self._if_same_life(
             self._dynamodb.update_item,
             lease,
-            UpdateExpression=expression,
-            ExpressionAttributeNames=names,
-            ExpressionAttributeValues=values,
+            UpdateExpression=f"SET {sets}" + (f" REMOVE #{remove}" if remove else ""),
+            ExpressionAttributeNames={f"#{name}": name for name in (*set_, *filter(None, [remove]))},
+            ExpressionAttributeValues=to_values({":epoch": lease.epoch, **{f":{n}": v for n, v in set_.items()}}),
         )
 
     def drop(self, lease: Lease) -> bool:
@@ -120,13 +104,8 @@ class NodeTable:
 
     def _if_same_life(self, write: Any, lease: Lease, **arguments: Any) -> bool:
         key = to_values({"pk": f"NODE#{lease.node}", "sk": f"LEASE#{lease.hash}"})
-        try:
-            write(TableName=self.table_name, Key=key, ConditionExpression="epoch = :epoch", **arguments)
-        except ClientError as error:
-            if is_condition_failure(error):
-                return False
-            raise
-        return True
+        same_life = {"ConditionExpression": "epoch = :epoch"}
+        return write_if(write, TableName=self.table_name, Key=key, **same_life, **arguments) is not None
 
 
 def _node_key(node: str) -> dict[str, Any]:
