@@ -76,7 +76,7 @@ async def hold(port: int) -> None:
     import nats
 
     from burstcache.core.keys import key_hash
-    from burstcache.tiers.entry import encode
+    from burstcache.entry import encode
 
     client = await nats.connect(f"nats://127.0.0.1:{port}")
     for key, size_bytes in SIZES_BYTES.items():
@@ -90,7 +90,7 @@ async def hold(port: int) -> None:
 
 
 def entry(size_bytes: int) -> Any:
-    from burstcache.tiers.entry import entry_from_s3
+    from burstcache.entry import entry_from_s3
 
     headers = {"etag": '"d41d8cd98f00b204e9800998ecf8427e"', "last-modified": "Sun, 06 Nov 1994 08:49:37 GMT"}
     return entry_from_s3({**headers, "content-type": "application/octet-stream"}, os.urandom(size_bytes))
@@ -209,7 +209,7 @@ def measure(redis_port: int, nats: BareNats, rounds: int) -> list[tuple[str, str
     import redis
 
     from burstcache.core.keys import key_hash
-    from burstcache.tiers.entry import encode_meta
+    from burstcache.entry import encode_meta
     from burstcache.tiers.redis import object_key
 
     client, rows = redis.Redis(port=redis_port), []

@@ -8,8 +8,8 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import asdict, dataclass
 
 from burstcache.aws.quick_clients import quick_client
+from burstcache.breaker import Breakers
 from burstcache.logs import logger
-from burstcache.tiers.breaker import Breakers
 
 SOURCE = "burstcache.proxy"
 OBJECT_REQUESTED = "ObjectRequested"

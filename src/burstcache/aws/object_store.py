@@ -9,9 +9,9 @@ from typing import Any, TypedDict, Unpack
 from botocore.exceptions import BotoCoreError, ClientError
 
 from burstcache.aws.quick_clients import quick_client
+from burstcache.entry import Entry, entry_from_s3
 from burstcache.errors import ObjectNotFoundError, ObjectTooLargeError, OriginError
 from burstcache.http.dates import parse_http_date
-from burstcache.tiers.entry import Entry, entry_from_s3
 
 _OK, _PARTIAL, _NOT_MODIFIED, _NOT_FOUND = 200, 206, 304, 404
 

@@ -27,9 +27,9 @@ from burstcache.core import policy
 from burstcache.core.keys import node_for
 from burstcache.core.parameters import US_PER_S, Parameters
 from burstcache.core.policy import LambdaLife, Request
+from burstcache.entry import Entry, encode
 from burstcache.errors import BurstcacheError
 from burstcache.logs import logger
-from burstcache.tiers.entry import Entry, encode
 
 End = Literal["idle", "stopped", "superseded", "failed"]
 

@@ -10,8 +10,8 @@ from typing import Any
 from redis.exceptions import RedisError
 
 from burstcache.core.parameters import QUEUE_LENGTH
+from burstcache.entry import Entry, encode_meta
 from burstcache.errors import RedisDownError
-from burstcache.tiers.entry import Entry, encode_meta
 from burstcache.tiers.redis import object_key, recent_key
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
+from burstcache.breaker import KeyFailedError
+from burstcache.entry import Entry, decode
 from burstcache.http.request import Request
 from burstcache.settings import Settings
-from burstcache.tiers.breaker import KeyFailedError
-from burstcache.tiers.entry import Entry, decode
 from burstcache.tiers.relay import RelayRequests, SilentHolderError
 
 _TIMEOUT_S = 1.0

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Protocol
 
 from burstcache.aws.routes import Route, Routes
+from burstcache.breaker import Breakers, KeyFailedError
+from burstcache.entry import Entry
 from burstcache.http.request import Request
 from burstcache.http.response import Response, object_response
 from burstcache.logs import logger
-from burstcache.tiers.breaker import Breakers, KeyFailedError
-from burstcache.tiers.entry import Entry
 
 _ROUTES = "routes"
 # What a tier says of one key only; everything else that it raises makes all its keys do without it for a while.

@@ -10,10 +10,10 @@ from redis.retry import Retry
 
 from burstcache.aws.secrets import forget_secrets, secret
 from burstcache.core.parameters import QUEUE_LENGTH
+from burstcache.entry import Entry, decode_meta
 from burstcache.errors import RedisDownError
 from burstcache.http.request import Request
 from burstcache.settings import RedisNode, Settings
-from burstcache.tiers.entry import Entry, decode_meta
 
 _TIMEOUT_S = 0.5
 _CHECK_AFTER_IDLE_S = 10  # a connection that slept longer is pinged first: the environment may have been frozen

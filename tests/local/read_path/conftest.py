@@ -25,9 +25,9 @@ from moto import mock_aws
 
 from burstcache.aws import quick_clients, secrets
 from burstcache.core.keys import key_hash
+from burstcache.entry import Entry, encode, encode_meta
 from burstcache.handlers import proxy
 from burstcache.settings import settings
-from burstcache.tiers.entry import Entry, encode, encode_meta
 
 REGION, TABLE, BUCKET, BUS = "us-east-1", "table", "bucket", "bus"
 PASSWORDS = {"proxy": "proxy's password", "cache": "cache's password", "control": "control's password"}

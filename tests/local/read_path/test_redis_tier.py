@@ -174,7 +174,7 @@ def test_rotated_password_is_read_anew_after_a_refusal(
     assert body_of(hot.get("hot")) == b"from S3"
     boto3.client("secretsmanager").put_secret_value(SecretId=arn, SecretString='{"password": "redis password"}')
 
-    monkeypatch.setattr("burstcache.tiers.breaker.Breakers.is_open", lambda *_: False)
+    monkeypatch.setattr("burstcache.breaker.Breakers.is_open", lambda *_: False)
 
     assert hot.get("hot")["headers"]["x-cache-tier"] == "redis"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from burstcache.tiers.entry import Entry, decode, decode_meta, encode, entry_from_s3
+from burstcache.entry import Entry, decode, decode_meta, encode, entry_from_s3
 
 
 @settings(deadline=None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from burstcache.tiers.breaker import Breakers
+from burstcache.breaker import Breakers
 
 
 def test_breaker_opens_for_whoever_failed_and_closes_by_itself() -> None:
