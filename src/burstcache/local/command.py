@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import signal
 import sys
 import time
@@ -171,7 +172,7 @@ def _print_welcome(cloud: Any, origin: Path, took_s: float) -> None:
         "Try, in another terminal:",
         f"  curl -i {cloud.front_url}/objects/{key}          # a few times within seconds: X-Cache-Tier",
         f"  curl -T README.md {cloud.endpoint_url}/{cloud.bucket_name}/new.txt   # a write straight to S3",
-        f"  burstcache watch {key}",
+        f"  {_own_name()} watch {key}",
         "Ctrl-C ends everything.",
     ]
     print("\n".join(lines), flush=True)
@@ -206,3 +207,9 @@ def _down(args: argparse.Namespace) -> int:
         time.sleep(0.05)
     print("Ended.")
     return 0
+
+
+def _own_name() -> str:
+    """Return how to call this command again from here: `make run` calls it by its path in .venv."""
+    on_path = shutil.which("burstcache")
+    return sys.argv[0] if on_path is None and Path(sys.argv[0]).name == "burstcache" else "burstcache"
