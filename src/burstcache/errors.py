@@ -14,6 +14,10 @@ class InvalidSettingError(BurstcacheError):
     """A setting or parameter has a value that is not accepted."""
 
 
+class PriceMissingError(InvalidSettingError):
+    """A price sheet has no price for what is to be billed."""
+
+
 class ObjectNotFoundError(BurstcacheError):
     """S3 has no such object."""
 

@@ -14,7 +14,7 @@ US_PER_S = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """When a key changes its tier. Times in microseconds, all above 0."""
+    """When a key changes its tier. Times in microseconds, above 0 in a live system."""
 
     tick_us: int  # first life of a cache function, and what each of its GETs adds
     lambda_window_elements: int  # so many requests …
@@ -30,15 +30,16 @@ class Parameters:
         return max(QUEUE_LENGTH, self.lambda_window_elements + 1, self.redis_threshold + 2)
 
 
-def configure(rate_per_min: Fraction, sensitivity: Fraction) -> Parameters:
+def configure(rate_per_min: Fraction, sensitivity: Fraction, *, least_tick_s: int = 1) -> Parameters:
     """Return what the thesis's configurator derives, each time truncated to whole seconds.
 
     Args:
         rate_per_min: Expected requests per minute for one key, > 0.
         sensitivity: How much in-memory service is worth, above 0 and at most 5.
+        least_tick_s: Least accepted TICK; a simulation may accept 0, a cache function that ends when it is ready.
 
     Raises:
-        InvalidSettingError: A value is out of range, or TICK would fall under a second.
+        InvalidSettingError: A value is out of range, or TICK would fall under `least_tick_s`.
 
     Source:
         Thesis, appendix A.2, algorithm 1. The threshold derives from the untruncated TICK (table 5.1 leaves no choice).
@@ -51,10 +52,11 @@ def configure(rate_per_min: Fraction, sensitivity: Fraction) -> Parameters:
         )
     gap_s = 60 / rate_per_min
     tick_s = gap_s - (MAX_SENSITIVITY - sensitivity) * gap_s / MAX_SENSITIVITY
-    if tick_s < 1:
+    if tick_s < least_tick_s:
         raise InvalidSettingError(
             f"rate {_text(rate_per_min)} with sensitivity {_text(sensitivity)} makes TICK {_text(tick_s)} s; it must be"
-            f" at least 1 s: use a rate of at most {_text(12 * sensitivity)}, a busier key is in Redis all the time"
+            f" at least {least_tick_s} s: use a rate of at most {_text(12 * sensitivity / least_tick_s)}, a busier key is"
+            " in Redis all the time"
         )
     window_elements = 2
     return Parameters(
@@ -66,18 +68,19 @@ def configure(rate_per_min: Fraction, sensitivity: Fraction) -> Parameters:
     )
 
 
-def parameters_from_text(*, rate: str, sensitivity: str, overrides: str = "") -> Parameters:
+def parameters_from_text(*, rate: str, sensitivity: str, overrides: str = "", least_tick_s: int = 1) -> Parameters:
     """Return the configurator's parameters with single values replaced.
 
     Args:
         rate: Requests per minute, a decimal, read exactly.
         sensitivity: Above 0 and up to 5, a decimal.
         overrides: `name=value` pairs with commas between: counts by name, times by name in seconds (`tick_s=5`).
+        least_tick_s: As for `configure`.
 
     Raises:
         InvalidSettingError: Names the value and what is accepted.
     """
-    parameters = configure(_number("rate", rate), _number("sensitivity", sensitivity))
+    parameters = configure(_number("rate", rate), _number("sensitivity", sensitivity), least_tick_s=least_tick_s)
     names = {field.name.replace("_us", "_s"): field.name for field in fields(Parameters)}
     changes = {}
     for item in filter(None, (part.strip() for part in overrides.split(","))):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Literal
 
 Tier = Literal["S", "L", "R"]
@@ -21,7 +22,7 @@ class RunResult:
     cold_starts: int
     redis_s: int  # billed, at least 60 s a run
     redis_starts: int  # boots begun
-    s3_requests: int  # served by S3, cold starts, boots
+    s3_requests: int  # served by S3, cold starts, boots (with many keys: objects put into Redis)
     lambda_us_exact: int
     redis_us_exact: int
     end_us: int
@@ -35,3 +36,8 @@ class RunResult:
     def in_memory_pct(self) -> float:
         """Share of requests that a cache served, rounded to six decimals [%]."""
         return round(100 * (self.n_lambda + self.n_redis) / self.n, 6) if self.n else 0.0
+
+    @property
+    def tiers_rle(self) -> str:
+        """The tiers as run-length code: `S2L5R3`."""
+        return "".join(f"{tier}{sum(1 for _ in run)}" for tier, run in groupby(self.tiers))
