@@ -32,6 +32,7 @@ COMMANDS = (
     Command("routes", "show the keys that are not on S3, and where they are", "burstcache.view.command"),
     Command("redis", "start, stop, ping a Redis node by hand; show all", "burstcache.view.command"),
     Command("lambda", "start and stop a key's cache function by hand", "burstcache.view.command"),
+    Command("sim", "simulate: what a trace would cost, and how often it would hit", "burstcache.sim.command"),
 )
 
 

@@ -55,8 +55,8 @@ def configure(rate_per_min: Fraction, sensitivity: Fraction, *, least_tick_s: in
     if tick_s < least_tick_s:
         raise InvalidSettingError(
             f"rate {_text(rate_per_min)} with sensitivity {_text(sensitivity)} makes TICK {_text(tick_s)} s; it must be"
-            f" at least {least_tick_s} s: use a rate of at most {_text(12 * sensitivity / least_tick_s)}, a busier key is"
-            " in Redis all the time"
+            f" at least {least_tick_s} s: use a rate of at most {_text(12 * sensitivity / least_tick_s)}, a busier key"
+            " is in Redis all the time"
         )
     window_elements = 2
     return Parameters(

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 class Trace:
     """Requests in the order of their arrival.
 
-    Times are integer microseconds since the trace's own origin, sorted, doubles allowed. A trace of one key has no `key_ids`.
+    Times are integer microseconds since the trace's own origin, sorted, doubles allowed. A trace of one key has no
+    `key_ids`.
     """
 
     arrivals_us: NDArray[np.int64]

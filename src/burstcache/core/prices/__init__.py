@@ -1,0 +1,26 @@
+"""What AWS charges, as dated sheets: every row says where its figure was read.
+
+Static data in Python modules, because `core` reads no files. Prices are decimals, kept exactly: a bill adds fractions
+and is rounded once, where a person reads it. Free tiers are never taken off.
+"""
+
+from __future__ import annotations
+
+from burstcache.core.prices import thesis_2022, today_eu_central_1, today_us_east_1
+from burstcache.core.prices.sheet import UNCHECKED, PriceRow, PriceSheet
+from burstcache.errors import InvalidSettingError
+
+SHEETS = {sheet.name: sheet for sheet in (thesis_2022.SHEET, today_us_east_1.SHEET, today_eu_central_1.SHEET)}
+
+__all__ = ["SHEETS", "UNCHECKED", "PriceRow", "PriceSheet", "price_sheet"]
+
+
+def price_sheet(name: str) -> PriceSheet:
+    """Return the sheet of that name.
+
+    Raises:
+        InvalidSettingError: There is none.
+    """
+    if name not in SHEETS:
+        raise InvalidSettingError(f"price sheet {name!r}: expected one of {', '.join(SHEETS)}")
+    return SHEETS[name]

@@ -1,0 +1,68 @@
+"""Prices of Northern Virginia, on demand, looked up on 2026-11-20."""
+
+from __future__ import annotations
+
+from burstcache.core.prices.sheet import UNCHECKED, PriceRow, PriceSheet
+
+_LAMBDA = "AWS Lambda pricing page, copy of 2026"
+_INFRACOST = "infracost price files, 2024-07 to 2025-07"
+_TOOLKIT = "aws/agent-toolkit-for-aws, 2026-08-20"
+_DYNAMODB = "AWS Pricing API, 2026-07-31"
+_FARGATE = "AWS price list, 2026-10-09"
+_KARPENTER = "Karpenter's price file, 2026-07-20"
+_NODES = "AWS price list, 2026-10-02"
+_SERVERLESS = "ElastiCache pricing page, 2026-07-29"
+
+SHEET = PriceSheet(
+    name="today-us-east-1",
+    region="us-east-1",
+    looked_up="2026-11-20",
+    architecture="arm",
+    rows=(
+        PriceRow("lambda-duration:arm", "0.0000133334", "GB-s", f"{_LAMBDA}; infracost"),
+        PriceRow("lambda-duration:x86", "0.0000166667", "GB-s", f"{_LAMBDA}; infracost"),
+        PriceRow("lambda-request", "0.0000002", "request", _LAMBDA),
+        PriceRow("s3-get", "0.0000004", "request", f"{_INFRACOST}; {_TOOLKIT}"),
+        PriceRow("http-api-request", "0.000001", "512 KB", f"{_INFRACOST}; metering from memory"),
+        PriceRow("alb", "0.0225", "h", f"{_INFRACOST} (16.43 a month)"),
+        PriceRow("alb-lcu", "0.008", "LCU-h", _INFRACOST),
+        PriceRow("nlb", "0.0225", "h", _INFRACOST),
+        PriceRow("nlb-lcu", "0.006", "LCU-h", _INFRACOST),
+        PriceRow("ipv4", "0.005", "h", _TOOLKIT),
+        PriceRow("fargate-vcpu:arm", "0.03238", "vCPU-h", _FARGATE),
+        PriceRow("fargate-memory:arm", "0.00356", "GB-h", _FARGATE),
+        PriceRow("fargate-vcpu:x86", "0.04048", "vCPU-h", _INFRACOST),
+        PriceRow("fargate-memory:x86", "0.004445", "GB-h", _INFRACOST),
+        PriceRow("ebs-gp3", "0.08/730", "GB-h", f"{_TOOLKIT} (0.08 per GB-month)"),
+        PriceRow("secret", "0.40/730", "secret-h", f"AWS Secrets Manager pricing page, {UNCHECKED} (0.40 a month)"),
+        PriceRow("alarm", "0.10/730", "metric-h", f"Amazon CloudWatch pricing page, {UNCHECKED} (0.10 a month)"),
+        PriceRow("logs", "0.50", "GB", _TOOLKIT),
+        PriceRow("event", "0.000001", "64 KB", f"{_INFRACOST}; cloudburn.io 2026-03"),
+        PriceRow("dynamodb-write", "0.000000625", "write unit", _DYNAMODB),
+        PriceRow("dynamodb-read", "0.000000125", "read unit", _DYNAMODB),
+        PriceRow("transition", "0.000025", "transition", _INFRACOST),
+        PriceRow("ec2:t2.micro", "0.0116", "h", _KARPENTER),
+        PriceRow("ec2:t3.micro", "0.0104", "h", _KARPENTER),
+        PriceRow("ec2:t3a.micro", "0.0094", "h", "SkyPilot's catalog v8, 2026"),
+        PriceRow("ec2:t4g.nano", "0.0042", "h", _KARPENTER),
+        PriceRow("ec2:t4g.micro", "0.0084", "h", _KARPENTER),
+        PriceRow("ec2:t4g.small", "0.0168", "h", _KARPENTER),
+        PriceRow("ec2:r7g.large", "0.1071", "h", _KARPENTER),
+        PriceRow("ec2:r8g.large", "0.11782", "h", _KARPENTER),
+        PriceRow("elasticache-redis:t2.micro", "0.017", "h", _NODES),
+        PriceRow("elasticache-redis:t3.micro", "0.017", "h", _NODES),
+        PriceRow("elasticache-redis:t4g.micro", "0.016", "h", _NODES),
+        PriceRow("elasticache-redis:r7g.large", "0.219", "h", _NODES),
+        PriceRow("elasticache-valkey:t2.micro", "0.0136", "h", _NODES),
+        PriceRow("elasticache-valkey:t3.micro", "0.0136", "h", _NODES),
+        PriceRow("elasticache-valkey:t4g.micro", "0.0128", "h", _NODES),
+        PriceRow("elasticache-valkey:r7g.large", "0.1752", "h", _NODES),
+        PriceRow("elasticache-valkey:r8g.large", "0.1756", "h", _NODES),
+        PriceRow("serverless-memory:valkey", "0.084", "GB-h", _SERVERLESS),
+        PriceRow("serverless-ecpu:valkey", "0.0000000023", "ECPU", _SERVERLESS),
+        PriceRow("serverless-memory:redis", "0.125", "GB-h", _SERVERLESS),
+        PriceRow("serverless-ecpu:redis", "0.0000000034", "ECPU", _SERVERLESS),
+        PriceRow("cloudfront-transfer", "0.085", "GB", _INFRACOST),
+        PriceRow("cloudfront-request", "0.000001", "request", f"{_INFRACOST} (0.0100 per 10,000 HTTPS requests)"),
+    ),
+)

@@ -1,0 +1,54 @@
+"""`burstcache sim …`: finds the module that a simulation belongs to, so that only what is called is imported."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """One word after `burstcache sim`. Its module has `add_parser(subparsers)` and `run(args) -> int`."""
+
+    name: str
+    help: str
+    module: str
+
+
+SIMULATIONS = (
+    Simulation("generate", "write a trace: poisson, spike, mmpp, diurnal, spikes-train, zipf", "trace_command"),
+    Simulation("inspect", "show what an access log holds", "trace_command"),
+    Simulation("run", "replay a trace under a policy: tiers, billed times, cost", "run_command"),
+    Simulation("offline", "replay a trace under the thesis's offline algorithm", "run_command"),
+    Simulation("optimum", "find the cheapest possible plan for a trace", "run_command"),
+    Simulation("bill", "itemise what a run would be billed", "bill_command"),
+    Simulation("compare", "set a run beside what one could buy instead", "bill_command"),
+)
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the command to the parser of `burstcache`; its simulations' options are added when one is called."""
+    lines = "\n".join(f"  {simulation.name:<10} {simulation.help}" for simulation in SIMULATIONS)
+    parser = subparsers.add_parser(
+        "sim",
+        help="simulate: what a trace would cost, and how often it would hit",
+        description="Know before you deploy: replay traces, price them, compare.",
+        epilog=f"simulations:\n{lines}\n\n`burstcache sim SIMULATION --help` shows the options of one.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    names = [simulation.name for simulation in SIMULATIONS]
+    parser.add_argument("sim_command", choices=names, metavar="SIMULATION", help=f"one of {', '.join(names)}")
+    options = parser.add_argument("options", nargs=argparse.REMAINDER, help="what this simulation takes")
+    options.required = False  # argparse would name it beside a missing SIMULATION
+    parser.set_defaults(sim_parser=parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run one simulation and return its exit status."""
+    chosen = next(simulation for simulation in SIMULATIONS if simulation.name == args.sim_command)
+    module = import_module(f"burstcache.sim.{chosen.module}")
+    parser = type(args.sim_parser)(prog=args.sim_parser.prog)
+    module.add_parser(parser.add_subparsers(dest="sim_command"))
+    return int(module.run(parser.parse_args([args.sim_command, *args.options])))

@@ -1,0 +1,78 @@
+"""InfiniCache's cost model: objects in pieces over many functions, kept warm and backed up.
+
+Source:
+    Wang 2020, section 4.3, formulas 4 to 6; the configuration of section 5.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class InfiniCache:
+    """A pool of functions. Defaults are the paper's, but for AWS's rounding, which is to the millisecond since 2020."""
+
+    functions: int = 400
+    memory_gb: Fraction = Fraction(3, 2)
+    data_chunks: int = 10
+    parity_chunks: int = 2
+    serve_ms: int = 100  # of one invocation; the paper measures about 13 ms more than the transfer of a chunk
+    warm_up_ms: int = 5  # "a few ms"
+    backup_ms: int = 1_850  # what the paper's bills with and without backup differ by (figure 13)
+    warm_up_every_min: int = 1
+    backup_every_min: int = 5
+    billed_in_ms: int = 1  # 100 in the paper's time
+
+    @property
+    def chunks(self) -> int:
+        """Into how many pieces an object is cut: so many invocations serve one GET."""
+        return self.data_chunks + self.parity_chunks
+
+
+@dataclass(frozen=True, slots=True)
+class InfiniCacheHour:
+    """The bill of one hour [USD]."""
+
+    serving_usd: Fraction
+    warm_up_usd: Fraction
+    backup_usd: Fraction
+
+    @property
+    def usd(self) -> Fraction:
+        """C = C_ser + C_w + C_bak [USD]."""
+        return self.serving_usd + self.warm_up_usd + self.backup_usd
+
+
+def infinicache_hour(
+    pool: InfiniCache, gets_per_h: Fraction, *, request_usd: Fraction, gb_s_usd: Fraction, has_backup: bool = True
+) -> InfiniCacheHour:
+    """Return what an hour costs at a rate of GETs.
+
+    Args:
+        pool: The functions.
+        gets_per_h: GETs of objects per hour; each invokes a function per chunk.
+        request_usd: Price of one invocation [USD].
+        gb_s_usd: Price of a gigabyte for a second [USD].
+        has_backup: Whether functions copy what is new to their peers.
+    """
+
+    def invocation_usd(duration_ms: int) -> Fraction:
+        billed_ms = -(-duration_ms // pool.billed_in_ms) * pool.billed_in_ms
+        return request_usd + Fraction(billed_ms, 1000) * pool.memory_gb * gb_s_usd
+
+    backups_per_h = Fraction(60, pool.backup_every_min) * pool.functions if has_backup else Fraction(0)
+    return InfiniCacheHour(
+        serving_usd=gets_per_h * pool.chunks * invocation_usd(pool.serve_ms),
+        warm_up_usd=pool.functions * Fraction(60, pool.warm_up_every_min) * invocation_usd(pool.warm_up_ms),
+        backup_usd=backups_per_h * invocation_usd(pool.backup_ms),
+    )
+
+
+def pool_for(stored_bytes: int) -> InfiniCache:
+    """Return the smallest pool of the paper's functions that holds so many bytes with their parity."""
+    paper = InfiniCache()
+    with_parity = Fraction(stored_bytes * paper.chunks, paper.data_chunks)
+    functions = -(-with_parity // (paper.memory_gb * 1024**3))
+    return InfiniCache(functions=max(paper.chunks, int(functions)))

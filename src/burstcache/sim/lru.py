@@ -1,0 +1,34 @@
+"""What a node holds: objects by key, the least recently used leaves first when the memory is full."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+
+class LruStore:
+    """Sizes of the objects in one node."""
+
+    def __init__(self, capacity_bytes: int | None) -> None:
+        self.capacity_bytes = capacity_bytes  # None: no limit
+        self.used_bytes = 0
+        self._sizes_bytes: OrderedDict[int, int] = OrderedDict()  # least recently used first
+
+    def __contains__(self, key: int) -> bool:
+        return key in self._sizes_bytes
+
+    def use(self, key: int) -> None:
+        """Make a held object the most recently used one."""
+        self._sizes_bytes.move_to_end(key)
+
+    def put(self, key: int, size_bytes: int) -> None:
+        """Hold an object, at the cost of others if need be."""
+        self.drop(key)
+        self._sizes_bytes[key] = size_bytes
+        self.used_bytes += size_bytes
+        while self.capacity_bytes is not None and self.used_bytes > self.capacity_bytes:
+            _, evicted_bytes = self._sizes_bytes.popitem(last=False)
+            self.used_bytes -= evicted_bytes
+
+    def drop(self, key: int) -> None:
+        """Hold an object no longer, if it is held."""
+        self.used_bytes -= self._sizes_bytes.pop(key, 0)

@@ -1,0 +1,22 @@
+"""How long things take in a simulated run; the simulator's rules, section 2."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from burstcache.core.parameters import US_PER_S
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """Durations of the thesis's system [us]."""
+
+    warm_start_us: int = 20_000  # a cache function that ended a short time ago
+    cold_start_us: int = 600_000
+    stays_warm_us: int = 600 * US_PER_S  # a later start than this after the last end is cold
+    redis_boot_us: int = 30 * US_PER_S
+    redis_stop_us: int = 30 * US_PER_S
+    redis_least_bill_us: int = 60 * US_PER_S
+
+
+THESIS_TIMINGS = Timings()

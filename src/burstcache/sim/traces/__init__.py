@@ -1,0 +1,1 @@
+"""Traces: made from a seed, or read from access logs."""

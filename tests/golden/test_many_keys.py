@@ -1,0 +1,46 @@
+"""Many keys on shared nodes: a change of these numbers is a change of the rules (`docs/many-keys.md`)."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from burstcache.core.breakeven import breakeven
+from burstcache.core.parameters import configure
+from burstcache.sim.many import run_many
+from burstcache.sim.run import PolicyParameters
+from burstcache.sim.trace import Trace
+from burstcache.sim.traces.generate import zipf
+from burstcache.sim.units import run_cost_units
+
+THESIS = configure(Fraction(3), Fraction(4))
+BREAKEVEN = breakeven(Fraction("1e-4"))
+
+
+def zipf_trace() -> Trace:
+    """Return an hour of 60 requests a minute for 50 objects of 1 to 50 KB."""
+    arrivals_us, key_ids = zipf(1, 60, 3600, 50)
+    ids = np.array(key_ids, np.int32)
+    return Trace(np.array(arrivals_us, np.int64), ids, 1_000 * (ids.astype(np.int64) + 1), tuple(map(str, range(50))))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "nodes", "capacity_bytes", "expected"),
+    [  # served by S3, Lambda, Redis; invocations, boots, S3 requests, cost units
+        (THESIS, 1, None, (1269, 22, 2287, 11, 1, 1596, 7204354332000)),
+        (THESIS, 3, None, (1278, 50, 2250, 32, 4, 1601, 20598332208000)),
+        (THESIS, 3, 100_000, (1326, 64, 2188, 34, 5, 1650, 21095244300000)),
+        (BREAKEVEN, 1, None, (673, 10, 2895, 6, 1, 708, 5430904020000)),
+        (BREAKEVEN, 3, None, (673, 10, 2895, 7, 3, 709, 15274515772000)),
+        (BREAKEVEN, 3, 100_000, (878, 10, 2690, 7, 3, 922, 15307488172000)),
+    ],
+)
+def test_totals_of_an_hour_have_not_moved(
+    parameters: PolicyParameters, nodes: int, capacity_bytes: int | None, expected: tuple[int, ...]
+) -> None:
+    result = run_many(zipf_trace(), parameters, nodes=nodes, capacity_bytes=capacity_bytes)
+
+    counted = (result.n_s3, result.n_lambda, result.n_redis, result.invocations, result.redis_starts)
+    assert (*counted, result.s3_requests, run_cost_units(result)) == expected

@@ -1,0 +1,177 @@
+"""The compiled engine equals the readable simulator, request by request, and keeps its own books."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from burstcache.core.breakeven import BreakevenParameters, breakeven
+from burstcache.core.parameters import Parameters, configure
+from burstcache.errors import InvalidSettingError
+from burstcache.sim.compiled import cache_folder
+from burstcache.sim.engine import MAX_TIME_US, PolicyParameters, run_fast, run_keys, run_many_parameters
+from burstcache.sim.run import run
+from burstcache.sim.timings import Timings
+from burstcache.sim.trace import Trace
+from support.trace_strategies import traces_us
+
+SECOND = 1_000_000
+THESIS = configure(Fraction(9), Fraction(4))
+TIMES_US = st.integers(1, 150).map(lambda seconds: seconds * SECOND)
+CONFIGURED = st.builds(
+    lambda rate, sensitivity: configure(Fraction(rate), Fraction(sensitivity)),
+    st.sampled_from(["0.5", "3", "4", "7.5", "9"]),
+    st.integers(2, 5),
+)
+OVERRIDDEN = st.builds(
+    Parameters,
+    tick_us=st.integers(0, 10).map(lambda seconds: seconds * SECOND),
+    lambda_window_elements=st.integers(2, 5),
+    lambda_threshold_us=TIMES_US,
+    redis_threshold=st.integers(0, 8),
+    redis_utilization_us=TIMES_US,
+    redis_check_us=TIMES_US,
+    keep_running_us=TIMES_US,
+)
+KNOB = st.sampled_from(["1e-7", "1e-5", "3e-5", "1e-4", "3e-4", "1e-3", "1e-2"]).map(lambda p: breakeven(Fraction(p)))
+FREE = st.builds(
+    BreakevenParameters,
+    boot_requests=st.integers(1, 6),
+    boot_within_us=TIMES_US,
+    uses_lambda=st.booleans(),
+    invoke_requests=st.integers(1, 2),
+    lambda_gap_us=TIMES_US,
+    redis_idle_us=TIMES_US,
+    redis_least_us=TIMES_US,
+    keep_running_us=TIMES_US,
+)
+POLICIES: st.SearchStrategy[PolicyParameters] = st.one_of(CONFIGURED, OVERRIDDEN, KNOB, FREE)
+HORIZONS = st.one_of(st.none(), st.integers(0, 400 * SECOND), st.integers(0, 60).map(lambda s: s * 30 * SECOND))
+
+
+@settings(deadline=None, max_examples=1000, print_blob=True)
+@given(traces_us(most=80), POLICIES, HORIZONS)
+def test_the_engine_equals_the_readable_simulator_request_by_request(
+    t: list[int], policy: PolicyParameters, until_us: int | None
+) -> None:
+    readable = run(t, policy, until_us=until_us)
+
+    assert run_fast(t, policy, until_us=until_us) == replace(readable, log=())
+
+
+@settings(deadline=None, max_examples=200, print_blob=True)
+@given(traces_us(most=80), POLICIES)
+def test_other_timings_give_the_readable_simulators_results_too(t: list[int], policy: PolicyParameters) -> None:
+    timings = Timings(5 * SECOND, 50 * SECOND, 90 * SECOND, 16 * SECOND, 7 * SECOND, 10 * SECOND)
+
+    assert run_fast(t, policy, timings=timings) == replace(run(t, policy, timings=timings), log=())
+
+
+@settings(deadline=None, max_examples=200, print_blob=True)
+@given(traces_us(most=80), POLICIES, st.integers(0, 10**15))
+def test_shifting_a_trace_in_time_changes_nothing_but_the_end(
+    t: list[int], policy: PolicyParameters, shift_us: int
+) -> None:
+    shifted = run_fast([at_us + shift_us for at_us in t], policy)
+
+    plain = run_fast(t, policy)
+    assert shifted.tiers == plain.tiers
+    assert replace(shifted, end_us=0, lambda_spans_us=(), redis_spans_us=()) == replace(
+        plain, end_us=0, lambda_spans_us=(), redis_spans_us=()
+    )
+    assert shifted.end_us == plain.end_us + shift_us
+
+
+@settings(deadline=None, max_examples=200, print_blob=True)
+@given(traces_us(most=80), POLICIES, HORIZONS)
+def test_served_counts_add_up_and_no_time_is_negative(
+    t: list[int], policy: PolicyParameters, until_us: int | None
+) -> None:
+    result = run_fast(t, policy, until_us=until_us)
+
+    assert result.n_s3 + result.n_lambda + result.n_redis == result.n == len(result.tiers)
+    assert all(from_us <= to_us for from_us, to_us in (*result.lambda_spans_us, *result.redis_spans_us))
+    assert min(result.n_s3, result.lambda_us_exact, result.redis_us_exact, result.end_us) >= 0
+
+
+@settings(deadline=None, max_examples=50, print_blob=True)
+@given(traces_us(most=80), st.lists(POLICIES, max_size=7), HORIZONS, st.integers(1, 3))
+def test_many_candidates_give_what_each_gives_alone(
+    t: list[int], candidates: list[PolicyParameters], until_us: int | None, workers: int
+) -> None:
+    found = run_many_parameters(t, candidates, until_us=until_us, workers=workers)
+
+    assert found == [run_fast(t, policy, until_us=until_us, details=False) for policy in candidates]
+
+
+@settings(deadline=None, max_examples=100, print_blob=True)
+@given(traces_us(most=120), POLICIES, HORIZONS, st.randoms(use_true_random=False))
+def test_many_keys_with_nodes_of_their_own_are_single_keys_side_by_side(
+    t: list[int], policy: PolicyParameters, until_us: int | None, random: object
+) -> None:
+    key_ids = np.array([random.randrange(4) for _ in t], np.int32)  # type: ignore[attr-defined]
+
+    found = run_keys(Trace(np.array(t), key_ids, keys=tuple("abcd")), policy, until_us=until_us, per_key=True)
+
+    for key_id, result in enumerate(found.per_key):
+        mine = [at_us for at_us, owner in zip(t, key_ids, strict=True) if owner == key_id]
+        assert result == run_fast(mine, policy, until_us=until_us, details=False)
+    assert found.total.n_lambda == sum(result.n_lambda for result in found.per_key)
+    assert found.total.redis_s == sum(result.redis_s for result in found.per_key)
+    assert found.total.n == found.total.n_s3 + found.total.n_lambda + found.total.n_redis
+
+
+def test_a_trace_without_key_numbers_has_one_key() -> None:
+    t = np.arange(0, 600 * SECOND, 3 * SECOND)
+
+    assert run_keys(Trace(t), THESIS).total == run_fast(t, THESIS, details=False)
+
+
+@pytest.mark.parametrize(
+    ("arrivals_us", "message"),
+    [([-1, 5], "expected times from 0"), ([0, MAX_TIME_US + 1], "expected times from 0"),
+     ([0, 10**30], "exceeds 64 bits"), ([4, 9, 8], "arrival 3 precedes")],
+)  # fmt: skip
+def test_arrivals_that_the_engine_cannot_take_are_refused(arrivals_us: list[int], message: str) -> None:
+    with pytest.raises(InvalidSettingError, match=message):
+        run_fast(arrivals_us, THESIS)
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        (replace(THESIS, tick_us=10**18), "tick_us 1000000000000000000 added by 2 requests"),
+        (replace(THESIS, keep_running_us=10**19), "expected values from 0"),
+        (replace(THESIS, redis_check_us=0), "redis_check_us 0"),
+    ],
+)
+def test_parameters_that_would_overflow_or_never_end_are_refused(policy: Parameters, message: str) -> None:
+    with pytest.raises(InvalidSettingError, match=message):
+        run_fast([0, 1], policy)
+
+
+def test_a_horizon_below_zero_is_refused() -> None:
+    with pytest.raises(InvalidSettingError, match="horizon -1 us"):
+        run_fast([0], THESIS, until_us=-1)
+
+
+def test_compiled_code_is_kept_in_the_users_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+    assert cache_folder() == tmp_path / "cache" / "burstcache"
+    assert os.access(cache_folder(), os.W_OK)
+
+
+def test_a_cache_folder_that_cannot_be_made_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+
+    assert cache_folder() != tmp_path / "file" / "burstcache"
+    assert cache_folder().is_dir()
