@@ -34,7 +34,7 @@ demo: setup ## a scripted burst on this machine: S3, Lambda, Redis and S3 again
 	$(BIN)/python -m benchmarks.demo
 
 test: setup ## run all tests but those against a deployed stack
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: lint types test ## everything that must hold before a commit
 
