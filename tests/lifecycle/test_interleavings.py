@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any
 
 import nats
 import pytest
@@ -11,6 +12,7 @@ from botocore.exceptions import ClientError
 
 from burstcache.aws.clock import now_us
 from burstcache.aws.executions import Executions
+from burstcache.control import cache_environment
 from burstcache.core.keys import key_hash
 from burstcache.core.policy import Request
 from burstcache.core.rows import Lease
@@ -166,6 +168,26 @@ def test_cache_that_cannot_load_its_object_fails_the_life_by_name(world: World) 
     assert world.serve("k").join() == "failed"
 
     assert world.outcome(world.row("k").execution_name) == {"error": "ObjectTooLargeError"}
+
+
+def test_cache_that_cannot_load_its_object_leaves_no_connection_half_made(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[nats.NATS] = []
+    connect = cache_environment.relay.connect
+
+    async def connect_late(*args: Any, **options: Any) -> nats.NATS:
+        await asyncio.sleep(0.3)
+        made.append(await connect(*args, **options))
+        return made[-1]
+
+    monkeypatch.setattr(cache_environment.relay, "connect", connect_late)
+    world.started("k")
+    world.put_object("k", b"x" * (4 << 20) + b"x")
+
+    assert world.serve("k").join() == "failed"
+
+    world.until(lambda: made and made[0].is_closed)
 
 
 def test_cache_crashes_and_proxies_get_no_answer_at_once(world: World) -> None:

@@ -57,7 +57,14 @@ class CacheEnvironment:
         self._loop.close()
 
     async def _live(self, task: CacheTask, end_by_us: int) -> End:
-        entry, client = await asyncio.gather(asyncio.to_thread(self._load, task.key), self._connected())
+        # Both come to an end before either's failure counts: a connection half made would outlive the life unseen.
+        entry, client = await asyncio.gather(
+            asyncio.to_thread(self._load, task.key), self._connected(), return_exceptions=True
+        )
+        if isinstance(entry, BaseException):
+            raise entry
+        if isinstance(client, BaseException):
+            raise client
         return await KeyCache(task, self.tools, entry, end_by_us).serve(client)
 
     def _load(self, key: str) -> Entry:
