@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from burstcache.core.cost import BILLED, COST_UNITS_PER_USD
-from burstcache.core.prices import SHEETS, PriceSheet, price_sheet
+from burstcache.core.prices import SHEETS, UNCHECKED, PriceSheet, price_sheet
 from burstcache.errors import InvalidSettingError, PriceMissingError
 
 TODAY = ("today-us-east-1", "today-eu-central-1")
@@ -24,6 +24,23 @@ def test_every_sheet_has_a_date_and_a_region(sheet: PriceSheet) -> None:
     assert sheet.looked_up.startswith("20")
     assert sheet.region in ("us-east-1", "eu-central-1")
     assert SHEETS[sheet.name] is sheet
+
+
+def test_all_but_one_price_have_been_read_somewhere() -> None:
+    unread = [(sheet.name, row.item) for sheet in SHEETS.values() for row in sheet.rows if UNCHECKED in row.source]
+
+    assert unread == [("today-eu-central-1", "nlb-lcu")]
+
+
+@pytest.mark.parametrize("name", TODAY)
+def test_a_valkey_node_costs_a_fifth_less_than_the_same_of_redis(name: str) -> None:
+    sheet = price_sheet(name)
+    both = set(sheet.kinds("elasticache-valkey:")) & set(sheet.kinds("elasticache-redis:"))
+
+    assert both
+    assert {sheet.usd(f"elasticache-valkey:{kind}") / sheet.usd(f"elasticache-redis:{kind}") for kind in both} == {
+        Fraction(4, 5)
+    }
 
 
 @pytest.mark.parametrize("architecture", ["arm", "x86"])

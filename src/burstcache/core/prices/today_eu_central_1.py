@@ -1,16 +1,18 @@
 """Prices of Europe (Frankfurt), on demand, looked up on 2026-11-20.
 
-Fewer of them were found than of Northern Virginia's. A row `from memory` was read nowhere: check it before you rely on
-it. What is not even remembered with confidence is missing, and asking for it is an error.
+`AWS price list` with a date: read in a published cost estimate that quotes AWS's list for Frankfurt of that day. What
+is not known with confidence is missing, and asking for it is an error.
 """
 
 from __future__ import annotations
 
 from burstcache.core.prices.sheet import UNCHECKED, PriceRow, PriceSheet
 
-_MEMORY = UNCHECKED
-_LAMBDA = "AWS Lambda pricing page, copy of 2026, for us-east-1; that Frankfurt is the same: from memory"
-_DERIVED = "SkyPilot's catalog v8, 2026: a part of t4g.2xlarge's 0.3072"
+_LIST = "AWS price list"
+_AUGUST = f"{_LIST}, 2026-08-16"
+_VALKEY = f"{_LIST}, 2026-10-08"
+_CLOUDFRONT = f"{_LIST}, 2026-10-07"
+_CATALOG = "SkyPilot's catalog v8, 2026"
 
 SHEET = PriceSheet(
     name="today-eu-central-1",
@@ -18,38 +20,43 @@ SHEET = PriceSheet(
     looked_up="2026-11-20",
     architecture="arm",
     rows=(
-        PriceRow("lambda-duration:arm", "0.0000133334", "GB-s", _LAMBDA),
-        PriceRow("lambda-duration:x86", "0.0000166667", "GB-s", _LAMBDA),
-        PriceRow("lambda-request", "0.0000002", "request", _LAMBDA),
-        PriceRow("s3-get", "0.00000043", "request", "Buner 2022, section 2.2.1; unchanged since: from memory"),
-        PriceRow("http-api-request", "0.0000012", "512 KB", _MEMORY),
-        PriceRow("alb", "0.027", "h", _MEMORY),
-        PriceRow("alb-lcu", "0.008", "LCU-h", _MEMORY),
-        PriceRow("nlb", "0.027", "h", _MEMORY),
-        PriceRow("nlb-lcu", "0.006", "LCU-h", _MEMORY),
-        PriceRow("ipv4", "0.005", "h", "aws/agent-toolkit-for-aws, 2026-08-20; the same in all regions: from memory"),
-        PriceRow("fargate-vcpu:arm", "0.03725", "vCPU-h", _MEMORY),
-        PriceRow("fargate-memory:arm", "0.00409", "GB-h", _MEMORY),
-        PriceRow("fargate-vcpu:x86", "0.04656", "vCPU-h", _MEMORY),
-        PriceRow("fargate-memory:x86", "0.00511", "GB-h", _MEMORY),
-        PriceRow("ebs-gp3", "0.0952/730", "GB-h", f"{_MEMORY} (0.0952 per GB-month)"),
-        PriceRow("secret", "0.40/730", "secret-h", f"{_MEMORY} (0.40 a month)"),
-        PriceRow("alarm", "0.10/730", "metric-h", f"{_MEMORY} (0.10 a month)"),
-        PriceRow("logs", "0.63", "GB", _MEMORY),
-        PriceRow("event", "0.000001", "64 KB", _MEMORY),
-        PriceRow("dynamodb-write", "0.0000007625", "write unit", _MEMORY),
-        PriceRow("dynamodb-read", "0.0000001525", "read unit", _MEMORY),
-        PriceRow("transition", "0.000025", "transition", _MEMORY),
-        PriceRow("ec2:t2.micro", "0.0134", "h", "matthiaskraaz.blogspot 2021; Buner 2022, section 2.2.2"),
-        PriceRow("ec2:t3.micro", "0.0120", "h", "matthiaskraaz.blogspot 2021"),
-        PriceRow("ec2:t3a.micro", "0.0108", "h", "SkyPilot's catalog v8, 2026"),
-        PriceRow("ec2:t4g.nano", "0.0048", "h", _DERIVED),
-        PriceRow("ec2:t4g.micro", "0.0096", "h", _DERIVED),
-        PriceRow("ec2:t4g.small", "0.0192", "h", _DERIVED),
-        PriceRow("ec2:r7g.large", "0.129", "h", _MEMORY),
-        PriceRow("elasticache-redis:t2.micro", "0.019", "h", "Buner 2022, section 2.2.3; a published script"),
-        PriceRow("elasticache-redis:t3.micro", "0.020", "h", "a published script without a date"),
-        PriceRow("cloudfront-transfer", "0.085", "GB", "infracost price files: first 10 TB in Europe"),
-        PriceRow("cloudfront-request", "0.0000012", "request", f"{_MEMORY} (0.0120 per 10,000 HTTPS requests)"),
+        PriceRow("lambda-duration:arm", "0.0000133334", "GB-s", f"{_LIST}, 2026-09-21"),
+        PriceRow("lambda-duration:x86", "0.0000166667", "GB-s", f"{_LIST}, 2026-10-09"),
+        PriceRow("lambda-request", "0.0000002", "request", f"{_LIST}, 2026-09-21"),
+        PriceRow("s3-get", "0.00000043", "request", f"{_AUGUST}; Buner 2022, section 2.2.1"),
+        PriceRow("http-api-request", "0.0000012", "512 KB", f"{_LIST}, 2026-09-21"),
+        PriceRow("alb", "0.027", "h", f"{_LIST}, 2026-09-24 (19.71 a month)"),
+        PriceRow("alb-lcu", "0.008", "LCU-h", f"{_LIST}, 2026-09-24"),
+        PriceRow("nlb", "0.027", "h", f"{_LIST}, 2026-09-16 (19.71 a month)"),
+        PriceRow("nlb-lcu", "0.006", "LCU-h", f"as in Northern Virginia and Seoul; Frankfurt: {UNCHECKED}"),
+        PriceRow("ipv4", "0.005", "h", f"{_LIST}, 2026-08-26"),
+        PriceRow("fargate-vcpu:arm", "0.03725", "vCPU-h", _AUGUST),
+        PriceRow("fargate-memory:arm", "0.00409", "GB-h", _AUGUST),
+        PriceRow("fargate-vcpu:x86", "0.04656", "vCPU-h", _AUGUST),
+        PriceRow("fargate-memory:x86", "0.00511", "GB-h", _AUGUST),
+        PriceRow("ebs-gp3", "0.0952/730", "GB-h", f"{_LIST}, 2026-08-26 (0.0952 per GB-month)"),
+        PriceRow("secret", "0.40/730", "secret-h", f"{_LIST}, 2026-08-26 (0.40 a month)"),
+        PriceRow("alarm", "0.10/730", "metric-h", f"{_AUGUST} (0.10 a month)"),
+        PriceRow("logs", "0.63", "GB", _AUGUST),
+        PriceRow("event", "0.000001", "64 KB", _AUGUST),
+        PriceRow("dynamodb-write", "0.0000007625", "write unit", _AUGUST),
+        PriceRow("dynamodb-read", "0.0000001525", "read unit", _AUGUST),
+        PriceRow("transition", "0.000025", "transition", _AUGUST),
+        PriceRow("ec2:t2.micro", "0.0134", "h", f"{_CATALOG}; Buner 2022, section 2.2.2"),
+        PriceRow("ec2:t3.micro", "0.0120", "h", _CATALOG),
+        PriceRow("ec2:t3a.micro", "0.0108", "h", _CATALOG),
+        PriceRow("ec2:t4g.nano", "0.0048", "h", _CATALOG),
+        PriceRow("ec2:t4g.micro", "0.0096", "h", _CATALOG),
+        PriceRow("ec2:t4g.small", "0.0192", "h", _CATALOG),
+        PriceRow("ec2:r7g.large", "0.1292", "h", _CATALOG),
+        PriceRow("ec2:r8g.large", "0.14212", "h", _CATALOG),
+        PriceRow("elasticache-redis:t2.micro", "0.019", "h", "Buner 2022, section 2.2.3"),
+        PriceRow("elasticache-redis:t3.micro", "0.019", "h", "a published script, no date: half of t3.small's 0.038"),
+        PriceRow("elasticache-redis:t4g.micro", "0.018", "h", f"{_VALKEY}: Valkey's 0.0144 is 20 % less"),
+        PriceRow("elasticache-valkey:t4g.micro", "0.0144", "h", _VALKEY),
+        PriceRow("serverless-memory:valkey", "0.101", "GB-h", _VALKEY),
+        PriceRow("serverless-ecpu:valkey", "0.0000000027", "ECPU", _VALKEY),
+        PriceRow("cloudfront-transfer", "0.085", "GB", f"{_CLOUDFRONT}: first 10 TB in Europe"),
+        PriceRow("cloudfront-request", "0.0000012", "request", f"{_CLOUDFRONT} (0.0120 per 10,000 HTTPS requests)"),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from burstcache.core.prices.sheet import UNCHECKED, PriceRow, PriceSheet
+from burstcache.core.prices.sheet import PriceRow, PriceSheet
 
 _LAMBDA = "AWS Lambda pricing page, copy of 2026"
 _INFRACOST = "infracost price files, 2024-07 to 2025-07"
@@ -23,7 +23,7 @@ SHEET = PriceSheet(
         PriceRow("lambda-duration:x86", "0.0000166667", "GB-s", f"{_LAMBDA}; infracost"),
         PriceRow("lambda-request", "0.0000002", "request", _LAMBDA),
         PriceRow("s3-get", "0.0000004", "request", f"{_INFRACOST}; {_TOOLKIT}"),
-        PriceRow("http-api-request", "0.000001", "512 KB", f"{_INFRACOST}; metering from memory"),
+        PriceRow("http-api-request", "0.000001", "512 KB", f"{_INFRACOST}; metering: AWS whitepaper on private APIs"),
         PriceRow("alb", "0.0225", "h", f"{_INFRACOST} (16.43 a month)"),
         PriceRow("alb-lcu", "0.008", "LCU-h", _INFRACOST),
         PriceRow("nlb", "0.0225", "h", _INFRACOST),
@@ -34,8 +34,8 @@ SHEET = PriceSheet(
         PriceRow("fargate-vcpu:x86", "0.04048", "vCPU-h", _INFRACOST),
         PriceRow("fargate-memory:x86", "0.004445", "GB-h", _INFRACOST),
         PriceRow("ebs-gp3", "0.08/730", "GB-h", f"{_TOOLKIT} (0.08 per GB-month)"),
-        PriceRow("secret", "0.40/730", "secret-h", f"AWS Secrets Manager pricing page, {UNCHECKED} (0.40 a month)"),
-        PriceRow("alarm", "0.10/730", "metric-h", f"Amazon CloudWatch pricing page, {UNCHECKED} (0.10 a month)"),
+        PriceRow("secret", "0.40/730", "secret-h", "AWS Secrets Manager pricing page, 2026-09-20 (0.40 a month)"),
+        PriceRow("alarm", "0.10/730", "metric-h", "AWS price list, 2026-08-16 (0.10 a month)"),
         PriceRow("logs", "0.50", "GB", _TOOLKIT),
         PriceRow("event", "0.000001", "64 KB", f"{_INFRACOST}; cloudburn.io 2026-03"),
         PriceRow("dynamodb-write", "0.000000625", "write unit", _DYNAMODB),
