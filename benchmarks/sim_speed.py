@@ -18,14 +18,17 @@ from numpy.typing import NDArray
 from benchmarks.common import environment
 from burstcache.core.breakeven import breakeven
 from burstcache.core.parameters import configure
-from burstcache.sim.engine import PolicyParameters, run_fast, run_keys, run_many_parameters
+from burstcache.sim.engine import run_fast, run_keys, run_many_parameters
+from burstcache.sim.engine_shared import run_shared
+from burstcache.sim.many import homes_of
 from burstcache.sim.optimum import Variant, least_cost
+from burstcache.sim.run import PolicyParameters
 from burstcache.sim.trace import Trace
 
 SEED = 1
 KEYS = 100_000
 CANDIDATES = 1_000
-ONE_KEY_AIM, MANY_KEYS_AIM, OPTIMUM_AIM = 70e6, 10e6, 1e6  # requests per second
+ONE_KEY_AIM, MANY_KEYS_AIM, LRU_AIM, OPTIMUM_AIM = 70e6, 10e6, 5e6, 1e6  # requests per second
 PUBLISHED = "libCacheSim states over 20 million requests/s for replaying a realistic trace (its README)"
 
 POLICIES: dict[str, PolicyParameters] = {
@@ -49,6 +52,14 @@ def bursts_us(requests: int, gap_s: float, busy_s: float, idle_s: float) -> NDAr
     return np.sort(((begins_s + offsets_s) * 1e6).astype(np.int64).ravel())
 
 
+def zipf_ids(requests: int) -> NDArray[np.int32]:
+    """Return keys of Zipf's law with exponent 1, their numbers in no order of rank."""
+    random = np.random.default_rng(SEED)
+    summed = np.cumsum(1 / np.arange(1, KEYS + 1))
+    ranks = np.searchsorted(summed, random.random(requests) * summed[-1])
+    return random.permutation(KEYS).astype(np.int32)[ranks]
+
+
 def measure(name: str, requests: int, call: Callable[[], object], aim_per_s: float | None = None) -> None:
     """Print the best of three speeds, in time that this process had a processor."""
     best_s = float("inf")
@@ -68,6 +79,7 @@ def main() -> None:
     print(environment(), f"\n{PUBLISHED}\n")
     warm_up()
     engines(requests)
+    shared_nodes(requests)
     optima(requests // 10)
 
 
@@ -76,6 +88,7 @@ def warm_up() -> None:
     begun = time.perf_counter()
     run_keys(Trace(poisson_us(10, 15)), POLICIES["thesis, rate 4, sensitivity 4"])
     run_fast([0], POLICIES["thesis, rate 4, sensitivity 4"], details=False)
+    run_shared(Trace(np.zeros(1, np.int64)), [POLICIES["thesis, rate 4, sensitivity 4"]])
     least_cost([0])
     print(f"import and compilation, or loading from the cache: {time.perf_counter() - begun:.2f} s\n")
 
@@ -99,6 +112,27 @@ def engines(requests: int) -> None:
     many = Trace(poisson_us(requests, 0.01), key_ids)
     for name, policy in POLICIES.items():
         measure(name, requests, lambda policy=policy: run_keys(many, policy), MANY_KEYS_AIM)
+
+
+def shared_nodes(requests: int) -> None:
+    """Measure keys that share a node: without and with a limit of a fifth of all objects, and their homes."""
+    key_ids = zipf_ids(requests)
+    sizes_bytes = np.random.default_rng(SEED).lognormal(9, 1.5, KEYS).astype(np.int64) + 1
+    names = tuple(map(str, range(KEYS)))
+    trace = Trace(poisson_us(requests, 15 / KEYS), key_ids, sizes_bytes[key_ids], names)
+    capacity_bytes = int(sizes_bytes.sum()) // 5
+    print(f"\n{KEYS:,} keys that share a node, {requests:,} requests, 4 a minute and key, Zipf 1")
+    for name, policy in POLICIES.items():
+        measure(name, requests, lambda policy=policy: run_shared(trace, [policy], details=False), MANY_KEYS_AIM)
+        measure(
+            "  a fifth of all bytes fits",
+            requests,
+            lambda policy=policy: run_shared(trace, [policy], capacity_bytes=capacity_bytes, details=False),
+            LRU_AIM,
+        )
+    begun = time.process_time()
+    homes_of(trace, 8)
+    print(f"homes of {KEYS:,} keys among 8 nodes, once a trace: {time.process_time() - begun:.2f} s")
 
 
 def optima(requests: int) -> None:

@@ -12,48 +12,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from burstcache.core.breakeven import BreakevenParameters, breakeven
 from burstcache.core.parameters import Parameters, configure
 from burstcache.errors import InvalidSettingError
-from burstcache.sim.compiled import cache_folder
-from burstcache.sim.engine import MAX_TIME_US, PolicyParameters, run_fast, run_keys, run_many_parameters
-from burstcache.sim.run import run
+from burstcache.sim import compiled
+from burstcache.sim.compiled import cache_folder, sources_digest
+from burstcache.sim.engine import run_fast, run_keys, run_many_parameters
+from burstcache.sim.engine_values import MAX_TIME_US
+from burstcache.sim.run import PolicyParameters, run
 from burstcache.sim.timings import Timings
 from burstcache.sim.trace import Trace
+from support.policy_strategies import HORIZONS, POLICIES
 from support.trace_strategies import traces_us
 
 SECOND = 1_000_000
 THESIS = configure(Fraction(9), Fraction(4))
-TIMES_US = st.integers(1, 150).map(lambda seconds: seconds * SECOND)
-CONFIGURED = st.builds(
-    lambda rate, sensitivity: configure(Fraction(rate), Fraction(sensitivity)),
-    st.sampled_from(["0.5", "3", "4", "7.5", "9"]),
-    st.integers(2, 5),
-)
-OVERRIDDEN = st.builds(
-    Parameters,
-    tick_us=st.integers(0, 10).map(lambda seconds: seconds * SECOND),
-    lambda_window_elements=st.integers(2, 5),
-    lambda_threshold_us=TIMES_US,
-    redis_threshold=st.integers(0, 8),
-    redis_utilization_us=TIMES_US,
-    redis_check_us=TIMES_US,
-    keep_running_us=TIMES_US,
-)
-KNOB = st.sampled_from(["1e-7", "1e-5", "3e-5", "1e-4", "3e-4", "1e-3", "1e-2"]).map(lambda p: breakeven(Fraction(p)))
-FREE = st.builds(
-    BreakevenParameters,
-    boot_requests=st.integers(1, 6),
-    boot_within_us=TIMES_US,
-    uses_lambda=st.booleans(),
-    invoke_requests=st.integers(1, 2),
-    lambda_gap_us=TIMES_US,
-    redis_idle_us=TIMES_US,
-    redis_least_us=TIMES_US,
-    keep_running_us=TIMES_US,
-)
-POLICIES: st.SearchStrategy[PolicyParameters] = st.one_of(CONFIGURED, OVERRIDDEN, KNOB, FREE)
-HORIZONS = st.one_of(st.none(), st.integers(0, 400 * SECOND), st.integers(0, 60).map(lambda s: s * 30 * SECOND))
 
 
 @settings(deadline=None, max_examples=1000, print_blob=True)
@@ -175,3 +147,23 @@ def test_a_cache_folder_that_cannot_be_made_is_replaced(tmp_path: Path, monkeypa
 
     assert cache_folder() != tmp_path / "file" / "burstcache"
     assert cache_folder().is_dir()
+
+
+def test_a_change_in_any_compiled_source_makes_the_compiled_code_anew(tmp_path: Path) -> None:
+    for name in ("engine_a.py", "engine_b.py", "optimum_c.py"):
+        (tmp_path / name).write_text("A = 1\n")
+    before = sources_digest(tmp_path)
+
+    for name in ("engine_b.py", "optimum_c.py"):
+        (tmp_path / name).write_text("A = 2\n")
+        changed, before = sources_digest(tmp_path) != before, sources_digest(tmp_path)
+        assert changed
+
+
+def test_the_digest_covers_every_module_that_compiles() -> None:
+    folder = Path(compiled.__file__).parent
+
+    compiling = {path.name for path in folder.rglob("*.py") if "burstcache.sim.compiled import" in path.read_text()}
+
+    assert compiling
+    assert all(name.startswith(("engine_", "optimum_")) for name in compiling)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import os
 import tempfile
@@ -27,10 +28,27 @@ def cache_folder() -> Path:
     return Path(tempfile.mkdtemp(prefix="burstcache-"))
 
 
+def sources_digest(folder: Path = Path(__file__).parent) -> str:
+    """Return what names the version of all compiled code.
+
+    numba looks only at the file of a function, not at those that its constants and its callees come from.
+    """
+    sources = (path for pattern in ("engine_*.py", "optimum_*.py") for path in sorted(folder.glob(pattern)))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
+
+
 def compiled(function: _Function) -> _Function:
     """Compile a function of integers and arrays at its first call; it holds no interpreter lock while it runs."""
     return cast(_Function, numba.njit(cache=True, nogil=True)(function))
 
 
+def uncounted(function: _Function) -> _Function:
+    """Compile a function that allocates nothing: its arrays are its caller's, and no references are counted.
+
+    Counting takes longer than what most of these functions do.
+    """
+    return cast(_Function, numba.njit(cache=True, nogil=True, _nrt=False)(function))
+
+
 if not numba.config.CACHE_DIR:  # NUMBA_CACHE_DIR wins
-    numba.config.CACHE_DIR = str(cache_folder())
+    numba.config.CACHE_DIR = str(cache_folder() / sources_digest())

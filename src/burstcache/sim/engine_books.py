@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from burstcache.sim.compiled import compiled
+from burstcache.sim.compiled import uncounted
 
 Integers = NDArray[np.int64]
 
@@ -13,8 +13,8 @@ FOREVER_US = 1 << 62
 
 # Places in the array of counts.
 N_LAMBDA, N_REDIS, LAMBDA_MS, INVOCATIONS, COLD_STARTS, REDIS_S, REDIS_STARTS = 0, 1, 2, 3, 4, 5, 6
-LAMBDA_US, REDIS_US, END_US, CHECKS, SPANS = 7, 8, 9, 10, 11
-COUNTS = 12
+LAMBDA_US, REDIS_US, END_US, CHECKS, SPANS, SEEDS = 7, 8, 9, 10, 11, 12
+COUNTS = 13
 
 # Places in the array of parameters: the timings first, then the policy's.
 WARM_US, COLD_US, STAYS_WARM_US, BOOT_US, STOP_US, LEAST_BILL_US, KEEP_RUNNING_US = 0, 1, 2, 3, 4, 5, 6
@@ -27,7 +27,7 @@ LAMBDA_SPAN, REDIS_SPAN = 0, 1
 SPAN_COLUMNS = 5
 
 
-@compiled
+@uncounted
 def invoke(at_us: int, last_end_us: int, p: Integers, counts: Integers) -> int:
     """Note an invocation and return when it is ready [us]; `last_end_us` is below 0 before the first."""
     counts[INVOCATIONS] += 1
@@ -37,7 +37,7 @@ def invoke(at_us: int, last_end_us: int, p: Integers, counts: Integers) -> int:
     return at_us + p[WARM_US]  # type: ignore[no-any-return]
 
 
-@compiled
+@uncounted
 def end_lambda(
     ready_us: int, end_us: int, horizon_us: int, first: int, after: int, counts: Integers, spans: Integers
 ) -> None:
@@ -53,7 +53,7 @@ def end_lambda(
         _note(LAMBDA_SPAN, first, after, ready_us, end_us, counts, spans)
 
 
-@compiled
+@uncounted
 def end_redis(
     since_us: int, stop_us: int, first: int, after: int, p: Integers, counts: Integers, spans: Integers
 ) -> None:
@@ -65,7 +65,32 @@ def end_redis(
     _note(REDIS_SPAN, first, after, since_us, stop_us, counts, spans)
 
 
-@compiled
+@uncounted
+def bridge(
+    t: Integers, i: int, first: int, ready_us: int, end_us: int, since_us: int, horizon_us: int,
+    counts: Integers, spans: Integers
+) -> int:  # fmt: skip
+    """Serve one key from its cache function while its node boots; return the next request."""
+    n = len(t)
+    if first == i:  # no request was served before the boot: some may still come too early
+        while i < n and t[i] < min(ready_us, since_us):
+            i += 1
+        first = i
+    while i < n and t[i] < end_us:
+        i += 1
+    end_lambda(ready_us, end_us, horizon_us, first, i, counts, spans)
+    return i
+
+
+@uncounted
+def boot(at_us: int, p: Integers, counts: Integers) -> int:
+    """Note a boot and the object put into its node; return when the node runs [us]."""
+    counts[REDIS_STARTS] += 1
+    counts[SEEDS] += 1
+    return at_us + p[BOOT_US]  # type: ignore[no-any-return]
+
+
+@uncounted
 def _note(who: int, first: int, after: int, from_us: int, to_us: int, counts: Integers, spans: Integers) -> None:
     row = counts[SPANS]
     counts[SPANS] += 1

@@ -5,10 +5,9 @@ Held to the readable simulator request by request by a test.
 
 from __future__ import annotations
 
-from burstcache.sim.compiled import compiled
+from burstcache.sim.compiled import uncounted
 from burstcache.sim.engine_books import (
     BOOT_REQUESTS,
-    BOOT_US,
     BOOT_WITHIN_US,
     END_US,
     GAP_US,
@@ -16,17 +15,18 @@ from burstcache.sim.engine_books import (
     INVOKE_REQUESTS,
     KEEP_RUNNING_US,
     LEAST_US,
-    REDIS_STARTS,
     STOP_US,
     USES_LAMBDA,
     Integers,
+    boot,
+    bridge,
     end_lambda,
     end_redis,
     invoke,
 )  # fmt: skip
 
 
-@compiled
+@uncounted
 def breakeven(t: Integers, horizon_us: int, p: Integers, counts: Integers, spans: Integers) -> None:
     """Replay the arrivals `t`, none after the horizon, and add to the counts."""
     n = len(t)
@@ -58,19 +58,12 @@ def breakeven(t: Integers, horizon_us: int, p: Integers, counts: Integers, spans
             end_lambda(ready_us, deadline_us, horizon_us, first, i, counts, spans)
             last_end_us = deadline_us
             continue
-        counts[REDIS_STARTS] += 1
-        since_us = at_us + p[BOOT_US]
+        since_us = boot(at_us, p, counts)
         if uses_lambda:
             if not invokes:
                 ready_us = deadline_us = invoke(at_us, last_end_us, p, counts)
             last_end_us = min(deadline_us + p[KEEP_RUNNING_US], since_us)
-            if first == i:
-                while i < n and t[i] < min(ready_us, since_us):
-                    i += 1
-                first = i
-            while i < n and t[i] < last_end_us:
-                i += 1
-            end_lambda(ready_us, last_end_us, horizon_us, first, i, counts, spans)
+            i = bridge(t, i, first, ready_us, last_end_us, since_us, horizon_us, counts, spans)
         while i < n and t[i] < since_us:
             i += 1
         if since_us > horizon_us:

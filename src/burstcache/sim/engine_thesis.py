@@ -7,28 +7,28 @@ the events between two requests need no queue.
 from __future__ import annotations
 
 from burstcache.core.parameters import QUEUE_LENGTH
-from burstcache.sim.compiled import compiled
+from burstcache.sim.compiled import uncounted
 from burstcache.sim.engine_books import (
-    BOOT_US,
     CHECK_US,
     CHECKS,
     ELEMENTS,
     END_US,
     KEEP_RUNNING_US,
-    REDIS_STARTS,
     REDIS_THRESHOLD,
     STOP_US,
     THRESHOLD_US,
     TICK_US,
     UTILIZATION_US,
     Integers,
+    boot,
+    bridge,
     end_lambda,
     end_redis,
     invoke,
 )  # fmt: skip
 
 
-@compiled
+@uncounted
 def thesis(t: Integers, horizon_us: int, p: Integers, counts: Integers, spans: Integers) -> None:
     """Replay the arrivals `t`, none after the horizon, and add to the counts."""
     n = len(t)
@@ -67,16 +67,9 @@ def thesis(t: Integers, horizon_us: int, p: Integers, counts: Integers, spans: I
             end_lambda(ready_us, deadline_us, horizon_us, first, i, counts, spans)
             last_end_us = deadline_us
             continue
-        counts[REDIS_STARTS] += 1
-        since_us = boots_at_us + p[BOOT_US]
+        since_us = boot(boots_at_us, p, counts)
         last_end_us = min(deadline_us + p[KEEP_RUNNING_US], since_us)
-        if first == i:  # no request was served before the boot: some may still come too early
-            while i < n and t[i] < min(ready_us, since_us):
-                i += 1
-            first = i
-        while i < n and t[i] < last_end_us:
-            i += 1
-        end_lambda(ready_us, last_end_us, horizon_us, first, i, counts, spans)
+        i = bridge(t, i, first, ready_us, last_end_us, since_us, horizon_us, counts, spans)
         while i < n and t[i] < since_us:
             i += 1
         if since_us > horizon_us:
@@ -87,7 +80,7 @@ def thesis(t: Integers, horizon_us: int, p: Integers, counts: Integers, spans: I
             counts[END_US] = max(counts[END_US], off_at_us)
 
 
-@compiled
+@uncounted
 def _run_redis(
     t: Integers, i: int, since_us: int, horizon_us: int, p: Integers, counts: Integers, spans: Integers
 ) -> tuple[int, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 from burstcache.core.breakeven import BreakevenParameters, boots, invokes, redis_stop_us
@@ -160,16 +160,9 @@ def run_many(
     Raises:
         InvalidSettingError: There is no node, no capacity, or a capacity without the objects' sizes.
     """
-    if nodes < 1:
-        raise InvalidSettingError(f"nodes {nodes}: expected at least 1")
-    if capacity_bytes is not None and capacity_bytes < 1:
-        raise InvalidSettingError(f"capacity {capacity_bytes} bytes: expected at least 1")
-    if capacity_bytes is not None and trace.sizes_bytes is None:
-        raise InvalidSettingError(f"capacity {capacity_bytes} bytes: the trace has no sizes, expected one that has")
-    names = [f"node-{number}" for number in range(1, nodes + 1)]
-    shared = {name: Node(index, LruStore(capacity_bytes)) for index, name in enumerate(names)}
-    homes = [shared[node_for(key_hash(key), names)] for key in _key_names(trace)]
-    world = _world(parameters, homes, list(shared.values()), timings)
+    check_nodes(trace, nodes, capacity_bytes)
+    shared = [Node(index, LruStore(capacity_bytes)) for index in range(nodes)]
+    world = _world(parameters, [shared[home] for home in homes_of(trace, nodes)], shared, timings)
     for at_us, key_id, size_bytes in zip(*_columns(trace), strict=True):
         if until_us is not None and at_us > until_us:
             break
@@ -178,6 +171,26 @@ def run_many(
     if until_us is not None:
         world.close_at(until_us)
     return world.books.close(end_us=world.now_us, checks=world.checks)
+
+
+def check_nodes(trace: Trace, nodes: int, capacity_bytes: int | None) -> None:
+    """Raise `InvalidSettingError` if there is no node, no capacity, or a capacity without the objects' sizes."""
+    if nodes < 1:
+        raise InvalidSettingError(f"nodes {nodes}: expected at least 1")
+    if capacity_bytes is not None and capacity_bytes < 1:
+        raise InvalidSettingError(f"capacity {capacity_bytes} bytes: expected at least 1")
+    if capacity_bytes is not None and trace.sizes_bytes is None:
+        raise InvalidSettingError(f"capacity {capacity_bytes} bytes: the trace has no sizes, expected one that has")
+
+
+def homes_of(trace: Trace, nodes: int) -> list[int]:
+    """Return each key's node, numbered from 0, by rendezvous hashing of its name."""
+    names = [f"node-{number}" for number in range(1, nodes + 1)]
+    numbers = {name: number for number, name in enumerate(names)}
+    keys = ("key",) if trace.key_ids is None else trace.keys
+    if nodes == 1:
+        return [0] * len(keys)
+    return [numbers[node_for(key_hash(key), names)] for key in keys]
 
 
 def _columns(trace: Trace) -> tuple[list[int], list[int], list[int]]:
@@ -195,12 +208,6 @@ def _world(parameters: PolicyParameters, homes: Iterable[Node], nodes: list[Node
     if isinstance(parameters, BreakevenParameters):
         return BreakevenWorld(parameters, keys, nodes, timings)
     return ThesisWorld(parameters, keys, nodes, timings)
-
-
-def _key_names(trace: Trace) -> Sequence[str]:
-    if trace.key_ids is None:
-        return ("key",)
-    return trace.keys
 
 
 def _window_length(parameters: PolicyParameters) -> int:

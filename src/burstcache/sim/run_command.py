@@ -17,9 +17,7 @@ from burstcache.sim.options import (
     trace_of,
     whole_parts,
 )
-from burstcache.sim.result import RunResult
-from burstcache.sim.run import PolicyParameters
-from burstcache.sim.run import run as simulate
+from burstcache.sim.replay import replay
 from burstcache.sim.spending import offline_usd, run_usd, weighed
 from burstcache.sim.units import UNITS_PER_USD, run_cost_units, usd
 
@@ -64,7 +62,14 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace, prices: PriceSheet) -> Fields:
     until_us = None if args.until is None else whole_parts("--until", args.until, US_PER_S, "seconds, at least 0")
-    result = _replay(args, policy_parameters(args, weighed(prices)), until_us)
+    result = replay(
+        trace_of(args),
+        policy_parameters(args, weighed(prices)),
+        nodes=args.nodes,
+        capacity_bytes=args.node_capacity_bytes,
+        until_us=until_us,
+        has_log=args.json and args.policy == "thesis",
+    )
     counted = (
         "n n_s3 n_lambda n_redis in_memory_pct lambda_ms invocations cold_starts redis_s redis_starts s3_requests"
         " lambda_us_exact redis_us_exact end_us"
@@ -77,15 +82,6 @@ def _run(args: argparse.Namespace, prices: PriceSheet) -> Fields:
     if args.policy == "thesis":
         found |= {"checks": result.checks, "log": result.log}
     return found
-
-
-def _replay(args: argparse.Namespace, parameters: PolicyParameters, until_us: int | None) -> RunResult:
-    trace = trace_of(args)
-    if trace.key_ids is None and args.node_capacity_bytes is None:
-        return simulate(trace.arrivals_us.tolist(), parameters, until_us=until_us)
-    from burstcache.sim.many import run_many
-
-    return run_many(trace, parameters, nodes=args.nodes, capacity_bytes=args.node_capacity_bytes, until_us=until_us)
 
 
 def _arrivals_us(args: argparse.Namespace) -> list[int]:

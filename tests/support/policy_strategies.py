@@ -1,0 +1,43 @@
+"""Parameters and horizons for property tests: both policies, as configured and with every value set by itself."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from hypothesis import strategies as st
+
+from burstcache.core.breakeven import BreakevenParameters, breakeven
+from burstcache.core.parameters import Parameters, configure
+from burstcache.sim.run import PolicyParameters
+
+SECOND = 1_000_000
+TIMES_US = st.integers(1, 150).map(lambda seconds: seconds * SECOND)
+CONFIGURED = st.builds(
+    lambda rate, sensitivity: configure(Fraction(rate), Fraction(sensitivity)),
+    st.sampled_from(["0.5", "3", "4", "7.5", "9"]),
+    st.integers(2, 5),
+)
+OVERRIDDEN = st.builds(
+    Parameters,
+    tick_us=st.integers(0, 10).map(lambda seconds: seconds * SECOND),
+    lambda_window_elements=st.integers(2, 5),
+    lambda_threshold_us=TIMES_US,
+    redis_threshold=st.integers(0, 8),
+    redis_utilization_us=TIMES_US,
+    redis_check_us=TIMES_US,
+    keep_running_us=TIMES_US,
+)
+KNOB = st.sampled_from(["1e-7", "1e-5", "3e-5", "1e-4", "3e-4", "1e-3", "1e-2"]).map(lambda p: breakeven(Fraction(p)))
+FREE = st.builds(
+    BreakevenParameters,
+    boot_requests=st.integers(1, 6),
+    boot_within_us=TIMES_US,
+    uses_lambda=st.booleans(),
+    invoke_requests=st.integers(1, 2),
+    lambda_gap_us=TIMES_US,
+    redis_idle_us=TIMES_US,
+    redis_least_us=TIMES_US,
+    keep_running_us=TIMES_US,
+)
+POLICIES: st.SearchStrategy[PolicyParameters] = st.one_of(CONFIGURED, OVERRIDDEN, KNOB, FREE)
+HORIZONS = st.one_of(st.none(), st.integers(0, 400 * SECOND), st.integers(0, 60).map(lambda s: s * 30 * SECOND))
