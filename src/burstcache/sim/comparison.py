@@ -13,7 +13,8 @@ from burstcache.core.prices import PriceSheet
 from burstcache.sim.breakeven_frequency import BurstFrequency, HourlyCost, burst_frequency, hourly_cost
 from burstcache.sim.competitors import offers
 from burstcache.sim.demand import Demand, demand_of
-from burstcache.sim.run import PolicyParameters, run
+from burstcache.sim.replay import replay
+from burstcache.sim.run import PolicyParameters
 from burstcache.sim.usage import US_PER_H, Setup, live_usage, thesis_usage
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class Compared:
     usd_per_month: float  # the trace repeated for a month
     in_memory_pct: float
     cheaper_at: BurstFrequency | None
+    hourly: HourlyCost  # from a bill over full hours
     note: str = ""
 
     @property
@@ -44,11 +46,7 @@ class Compared:
 
 def simulate(trace: Trace, parameters: PolicyParameters, *, nodes: int = 1) -> RunResult:
     """Replay a trace of one key or of many, until nothing is left to happen."""
-    if trace.key_ids is None:
-        return run(trace.arrivals_us, parameters)
-    from burstcache.sim.many import run_many
-
-    return run_many(trace, parameters, nodes=nodes)
+    return replay(trace, parameters, nodes=nodes)
 
 
 def demand_for(result: RunResult, trace: Trace, setup: Setup, period_us: int | None = None) -> Demand:
@@ -136,6 +134,7 @@ def _compared(demand: Demand, bills: Bills) -> list[Compared]:
             usd_per_month=_month_usd(hourly[name], repeats_per_month),
             in_memory_pct=in_memory_pct,
             cheaper_at=cheaper_at(name),
+            hourly=hourly[name],
             note=note,
         )
         for name, bill_, in_memory_pct, note in bills(demand)

@@ -91,11 +91,18 @@ def least_cost(
     """
     from burstcache.sim.optimum_kernel import optimum
 
-    t = _from_zero(arrivals_us)
+    t, prices = optimum_input(arrivals_us, penalty_units, variant)
     if not len(t):
         return 0, 0
-    cost_units, misses = optimum(t, _prices(penalty_units, variant))
+    cost_units, misses = optimum(t, prices)
     return int(cost_units), int(misses)
+
+
+def optimum_input(
+    arrivals_us: Sequence[int] | NDArray[np.int64], penalty_units: int | None, variant: Variant
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return what the compiled program takes: arrivals from zero [us], prices [cost units]; raises as `least_cost`."""
+    return _from_zero(arrivals_us), _prices(penalty_units, variant)
 
 
 def _from_zero(arrivals_us: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:

@@ -38,7 +38,21 @@ from burstcache.sim.optimum_bridge import (
 @compiled
 def optimum(t: Integers, p: Integers) -> tuple[int, int]:
     """Return the least cost of serving the arrivals `t` (the first one 0) and the fewest misses at that cost."""
+    nowhere = np.empty((0, 0), np.int64)
+    return optimum_and_nodes(t, p, nowhere)
+
+
+@compiled
+def optimum_and_nodes(t: Integers, p: Integers, nodes: Integers) -> tuple[int, int]:
+    """Return what `optimum` returns, and leave what a plan can be traced back by.
+
+    Args:
+        t: The arrivals [us].
+        p: The prices.
+        nodes: Four rows of one place per node, to be filled: `free`, its misses, `ended`, its misses; or no row.
+    """
     n = len(t)
+    is_kept = len(nodes) > 0
     ends, sums = least_run_ends(t, p), summed_floors(t, p)
     near, near_misses = np.full(n + 2, INFINITE, np.int64), np.zeros(n + 2, np.int64)
     going, going_misses = np.full(n + 2, INFINITE, np.int64), np.zeros(n + 2, np.int64)
@@ -83,6 +97,8 @@ def optimum(t: Integers, p: Integers) -> tuple[int, int]:
                 cost, missed = free[starts[head]] + redis_least, free_misses[starts[head]]
                 if cost < ended or (cost == ended and missed < ended_misses):
                     ended, ended_misses = cost, missed
+            if is_kept:
+                nodes[2, i], nodes[3, i] = ended, ended_misses
             is_worth_following = ended < least[i] or (ended == least[i] and ended_misses <= least_misses[i])
             lower(least, least_misses, i, ended, ended_misses)
             while cooled < n and (cooled < i or t[cooled] < last_us + p[COOL_DOWN_US]):
@@ -116,4 +132,7 @@ def optimum(t: Integers, p: Integers) -> tuple[int, int]:
             tail -= 1
         starts[tail] = i
         tail += 1
+    if is_kept:
+        nodes[0], nodes[1] = free, free_misses
+        nodes[2, 0] = INFINITE
     return least[n], least_misses[n]

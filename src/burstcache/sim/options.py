@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from burstcache.core.breakeven import BreakevenPrices, breakeven
 from burstcache.core.parameters import parameters_from_text
 from burstcache.errors import InvalidSettingError
+from burstcache.sim.progress import lines_told
 from burstcache.sim.run import PolicyParameters
 
 if TYPE_CHECKING:
@@ -25,9 +26,10 @@ def add_trace_options(parser: argparse.ArgumentParser) -> None:
 def trace_of(args: argparse.Namespace) -> Trace:
     """Return the trace that was asked for; a log of one object is a trace of one key."""
     from burstcache.sim.trace import Trace
-    from burstcache.sim.traces.read import read_trace
+    from burstcache.sim.traces.read import read_log
 
-    trace = read_trace(args.traces, rank=args.rank, skip_bad_rows=args.skip_bad_rows)
+    with lines_told() as on_lines:
+        trace = read_log(args.traces, rank=args.rank, skip_bad_rows=args.skip_bad_rows, on_lines=on_lines).trace
     return Trace(trace.arrivals_us, None, trace.sizes_bytes, trace.keys) if len(trace.keys) == 1 else trace
 
 

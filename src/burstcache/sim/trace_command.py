@@ -6,12 +6,12 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from burstcache.errors import InvalidSettingError
+from burstcache.sim.progress import lines_told
 from burstcache.sim.traces import generate
 
 _US_PER_S = 1_000_000
@@ -193,32 +193,13 @@ def _inspect(args: argparse.Namespace) -> int:
 
     if args.top < 0:
         raise InvalidSettingError(f"--top {args.top}: expected at least 0")
-    with _lines_told() as on_lines:
+    with lines_told() as on_lines:
         log = read_log(
             args.log, format_=args.format, rank=args.rank, skip_bad_rows=args.skip_bad_rows, on_lines=on_lines
         )
     description = describe(log, top=args.top, first_rank=args.rank or 1)
     print(json.dumps(description, indent=2) if args.json else describe_text(description))
     return 0
-
-
-@contextmanager
-def _lines_told() -> Iterator[Callable[[int], None] | None]:
-    """Tell a person at a terminal, and nobody else, how far the reading is; the line goes away at the end."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    read = 0
-
-    def on_lines(lines: int) -> None:
-        nonlocal read
-        read += lines
-        print(f"\r{read:,} lines read", end="", file=sys.stderr, flush=True)
-
-    try:
-        yield on_lines
-    finally:
-        print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
 def _sentence(text: str) -> str:

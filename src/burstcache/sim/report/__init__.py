@@ -1,0 +1,1 @@
+"""What a person sees of a simulation: tables, pictures, a page."""
