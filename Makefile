@@ -8,7 +8,7 @@ PYTHON = $(shell for python in python3.11 python3 python3.12 python3.13 python3.
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run stop demo test check lint format types clean
+.PHONY: help setup run stop demo paper test check lint format types clean
 
 help: ## show the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -33,6 +33,9 @@ stop: setup ## end the local run from another terminal
 demo: setup ## a scripted burst on this machine: S3, Lambda, Redis and S3 again
 	$(BIN)/python -m benchmarks.demo
 
+paper: setup ## reproduce the thesis's evaluation; LOG=FILE lets an access log stand in for the thesis's own
+	$(BIN)/burstcache sim paper $(if $(LOG),--log "$(LOG)")
+
 test: setup ## run all tests but those against a deployed stack
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
@@ -50,5 +53,5 @@ types: setup ## check the types of src
 	$(BIN)/mypy
 
 clean: ## remove .venv, caches and what a local run left
-	rm -rf $(VENV) .aws-sam .burstcache .hypothesis .mypy_cache .pytest_cache .ruff_cache src/*.egg-info
+	rm -rf $(VENV) build .aws-sam .burstcache .hypothesis .mypy_cache .pytest_cache .ruff_cache src/*.egg-info
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -10,20 +10,7 @@ from hypothesis import strategies as st
 
 from burstcache.core.parameters import US_PER_S, Parameters, configure, parameters_from_text
 from burstcache.errors import InvalidSettingError
-
-# (rate per minute, sensitivity) -> TICK, lambdaThreshold, redisUtilization in seconds
-TABLE_5_1 = {
-    (3, 2): (8, 16, 140),
-    (3, 3): (12, 24, 160),
-    (3, 4): (16, 32, 180),
-    (4, 2): (6, 12, 105),
-    (4, 3): (9, 18, 120),
-    (4, 4): (12, 24, 135),
-    (6, 2): (4, 8, 70),
-    (6, 3): (6, 12, 80),
-    (6, 4): (8, 16, 90),
-    (9, 4): (5, 10, 60),
-}
+from burstcache.sim.paper.published import TABLE_5_1
 
 
 def times_s(parameters: Parameters) -> tuple[float, float, float]:
