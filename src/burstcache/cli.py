@@ -33,6 +33,7 @@ COMMANDS = (
     Command("redis", "start, stop, ping a Redis node by hand; show all", "burstcache.view.command"),
     Command("lambda", "start and stop a key's cache function by hand", "burstcache.view.command"),
     Command("sim", "simulate: what a trace would cost, and how often it would hit", "burstcache.sim.command"),
+    Command("advise", "say whether to deploy this for a log, how, and at what cost", "burstcache.sim.advise_command"),
 )
 
 

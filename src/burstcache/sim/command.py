@@ -25,6 +25,9 @@ SIMULATIONS = (
     Simulation("optimum", "find the cheapest possible plan for a trace", "run_command"),
     Simulation("bill", "itemise what a run would be billed", "bill_command"),
     Simulation("compare", "set a run beside what one could buy instead", "bill_command"),
+    Simulation("report", "tell and draw all about a run: table, page, pictures, CSV", "report_command"),
+    Simulation("tune", "search a policy's parameters for a share of hits or for a bill", "tune_command"),
+    Simulation("paper", "reproduce the thesis's evaluation: tables and pictures", "paper_command"),
 )
 
 

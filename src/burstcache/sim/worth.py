@@ -1,0 +1,91 @@
+"""What latency is worth beside what a system costs: the rule by which `burstcache advise` decides.
+
+A system's net value is what its hits, or the milliseconds that it saves against S3 read directly, are worth, less what
+its bill is above S3's alone. S3 alone has a net value of 0; what has the highest is bought.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What latency is worth; one of the two is 0."""
+
+    usd_per_hit: float = 0.0
+    usd_per_ms: float = 0.0  # per millisecond saved, of one request
+
+    @property
+    def is_known(self) -> bool:
+        """Tell whether a value was given."""
+        return self.usd_per_hit > 0 or self.usd_per_ms > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Yield:
+    """What a system gives and takes in a month, all against S3 read directly."""
+
+    extra_usd: float
+    hits: float
+    saved_ms: float  # over all requests; below 0 if it makes requests slower
+
+    def net_usd(self, value: Value) -> float:
+        """Return what the system is worth above its bill [USD a month]."""
+        return value.usd_per_hit * self.hits + value.usd_per_ms * self.saved_ms - self.extra_usd
+
+
+@dataclass(frozen=True, slots=True)
+class Pays:
+    """From which value on something is the best buy, and up to which (`None`: without limit) [USD]."""
+
+    from_usd: float
+    to_usd: float | None
+
+
+def pays(ours: Sequence[Yield], others: Sequence[Yield], amount: Callable[[Yield], float]) -> Pays | None:
+    """Return the values at which the best of `ours` is worth more than every one of `others`.
+
+    Args:
+        ours: One system under all parameters that are worth a thought.
+        others: What else one could buy, S3 alone among it.
+        amount: What the value is paid for: hits or milliseconds.
+
+    Returns:
+        The first such span; None if there is none. The net value of a system is a straight line over the value, and
+        the best of several is where their lines are highest: who is best changes only where two lines cross.
+    """
+    mine = _best_lines([(amount(one), one.extra_usd) for one in ours])
+    theirs = _best_lines([(amount(one), one.extra_usd) for one in others])
+    crossings = {(a_usd - b_usd) / (a - b) for a, a_usd in mine for b, b_usd in theirs if a != b}
+    values = [0.0, *sorted(value for value in crossings if value > 0)]
+    spans = [*pairwise(values), (values[-1], None)]
+    won = [span for span in spans if _highest(mine, _inside(*span)) > _highest(theirs, _inside(*span))]
+    if not won:
+        return None
+    first = won[0]
+    last = first
+    for span in won[1:]:
+        if span[0] != last[1]:
+            break
+        last = span
+    return Pays(first[0], last[1])
+
+
+def _best_lines(lines: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return the lines (slope, cost) that are not below another one everywhere."""
+    best: list[tuple[float, float]] = []
+    for slope, cost in sorted(lines, key=lambda line: (line[1], -line[0])):
+        if not best or slope > best[-1][0]:
+            best.append((slope, cost))
+    return best
+
+
+def _inside(low: float, high: float | None) -> float:
+    return low * 2 + 1 if high is None else (low + high) / 2
+
+
+def _highest(lines: Sequence[tuple[float, float]], value: float) -> float:
+    return max((slope * value - cost for slope, cost in lines), default=float("-inf"))
