@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from benchmarks.common import environment
 from burstcache.core.breakeven import breakeven
 from burstcache.core.parameters import configure
-from burstcache.sim.engine import run_fast, run_keys, run_many_parameters
-from burstcache.sim.engine_shared import run_shared
+from burstcache.sim.engine.independent import run_fast, run_keys, run_many_parameters
+from burstcache.sim.engine.shared import run_shared
 from burstcache.sim.many import homes_of
-from burstcache.sim.optimum import Variant, least_cost
+from burstcache.sim.optimum.exact import Variant, least_cost
 from burstcache.sim.run import PolicyParameters
 from burstcache.sim.trace import Trace
 

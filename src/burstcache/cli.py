@@ -6,23 +6,14 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import NoReturn
 
 from burstcache import __version__
+from burstcache.command import Command
 from burstcache.errors import BurstcacheError, InvalidSettingError
 
 WELL, FAILED, CALLED_WRONGLY, INTERRUPTED = 0, 1, 2, 130
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """One word after `burstcache`. Its module has `add_parser(subparsers)` and `run(args) -> int`."""
-
-    name: str
-    help: str
-    module: str
 
 
 COMMANDS = (
@@ -33,7 +24,7 @@ COMMANDS = (
     Command("redis", "start, stop, ping a Redis node by hand; show all", "burstcache.view.command"),
     Command("lambda", "start and stop a key's cache function by hand", "burstcache.view.command"),
     Command("sim", "simulate: what a trace would cost, and how often it would hit", "burstcache.sim.command"),
-    Command("advise", "say whether to deploy this for a log, how, and at what cost", "burstcache.sim.advise_command"),
+    Command("advise", "say whether to deploy this for a log, how, and at what cost", "burstcache.sim.commands.advise"),
 )
 
 

@@ -12,10 +12,10 @@ import pytest
 from burstcache.core.breakeven import breakeven
 from burstcache.core.parameters import configure, parameters_from_text
 from burstcache.core.prices import price_sheet
+from burstcache.sim.costs.spending import offline_usd, run_usd
 from burstcache.sim.offline import offline
 from burstcache.sim.result import RunResult
 from burstcache.sim.run import PolicyParameters, run
-from burstcache.sim.spending import offline_usd, run_usd
 from burstcache.sim.timings import THESIS_TIMINGS
 from burstcache.sim.units import run_cost_units
 from support.reference import REFERENCE, arrivals_us, each_trace, trace_path

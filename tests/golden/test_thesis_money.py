@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from burstcache.sim.infinicache import InfiniCache, infinicache_hour
+from burstcache.sim.costs.infinicache import InfiniCache, infinicache_hour
 from burstcache.sim.paper.bursts import PRICES, row_bill, table_5_2_row
 from burstcache.sim.paper.published import S3_ONLY_REQUESTS, S3_ONLY_USD, TABLE_5_2, TABLE_A1, BurstRow
 

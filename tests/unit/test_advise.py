@@ -23,19 +23,25 @@ from burstcache.core.parameters import Parameters, parameters_from_text
 from burstcache.core.prices import price_sheet
 from burstcache.errors import InvalidSettingError
 from burstcache.local.template_parameters import parameter_values
-from burstcache.sim import advise_command
-from burstcache.sim.advise import Advice, advise
-from burstcache.sim.advise_limits import assumptions, duration_text
-from burstcache.sim.advise_text import advice_text, verdict_lines
+from burstcache.sim.advise.advice import Advice, advise
+from burstcache.sim.advise.limits import assumptions, duration_text
+from burstcache.sim.advise.samconfig import (
+    INSTANCE_TYPES,
+    busiest_second,
+    check_deployable,
+    hot_keys,
+    template_parameters,
+)
+from burstcache.sim.advise.systems import Clock, fitting_type, node_capacity_bytes
+from burstcache.sim.advise.text import advice_text, verdict_lines
+from burstcache.sim.advise.worth import Pays, Value, Yield, pays
+from burstcache.sim.commands import advise as advise_command
+from burstcache.sim.costs.usage import Setup
 from burstcache.sim.latency import TierLatencies
 from burstcache.sim.result import RunResult
 from burstcache.sim.run import run
-from burstcache.sim.samconfig import INSTANCE_TYPES, busiest_second, check_deployable, hot_keys, template_parameters
-from burstcache.sim.systems import Clock, fitting_type, node_capacity_bytes
 from burstcache.sim.trace import Trace
-from burstcache.sim.tune import Workload, workload_of
-from burstcache.sim.usage import Setup
-from burstcache.sim.worth import Pays, Value, Yield, pays
+from burstcache.sim.tune.search import Workload, workload_of
 
 PRICES = price_sheet("today-us-east-1")
 CLOCK = Clock(TierLatencies(), 10)

@@ -13,13 +13,13 @@ import pytest
 from burstcache.core.parameters import US_PER_S, parameters_from_text
 from burstcache.core.prices import price_sheet
 from burstcache.errors import InvalidSettingError, PriceMissingError
-from burstcache.sim.breakeven_frequency import HourlyCost, burst_frequency
-from burstcache.sim.comparison import OURS, Compared, compare
-from burstcache.sim.competitors import Offer, offer_names, offers
-from burstcache.sim.demand import Demand, demand_of, perfect_redis_us
-from burstcache.sim.infinicache import pool_for
+from burstcache.sim.costs.breakeven_frequency import HourlyCost, burst_frequency
+from burstcache.sim.costs.comparison import OURS, Compared, compare
+from burstcache.sim.costs.competitors import Offer, offer_names, offers
+from burstcache.sim.costs.demand import Demand, demand_of, perfect_redis_us
+from burstcache.sim.costs.infinicache import pool_for
+from burstcache.sim.costs.usage import US_PER_H, Setup
 from burstcache.sim.trace import Trace
-from burstcache.sim.usage import US_PER_H, Setup
 
 TODAY = price_sheet("today-us-east-1")
 THESIS = price_sheet("thesis-2022")

@@ -11,9 +11,9 @@ import pytest
 from burstcache.core.cost import BILLED, Usage, add, bill, cost_units
 from burstcache.core.prices import price_sheet
 from burstcache.errors import InvalidSettingError, PriceMissingError
+from burstcache.sim.costs.usage import Setup, thesis_usage
 from burstcache.sim.result import RunResult
 from burstcache.sim.units import run_cost_units
-from burstcache.sim.usage import Setup, thesis_usage
 
 AMOUNTS = [field.name for field in fields(Usage) if field.name not in ("architecture", "instance_type")]
 ALL_USED = replace(Usage(), **dict.fromkeys(AMOUNTS, 1))

@@ -11,8 +11,8 @@ import pytest
 
 from burstcache.core.cost import bill
 from burstcache.core.prices import price_sheet
+from burstcache.sim.costs.usage import US_PER_H, Setup, live_usage
 from burstcache.sim.result import RunResult
-from burstcache.sim.usage import US_PER_H, Setup, live_usage
 
 ROOT = Path(__file__).parents[2]
 TODAY = price_sheet("today-us-east-1")

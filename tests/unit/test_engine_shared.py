@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from burstcache.core.breakeven import breakeven
 from burstcache.core.parameters import configure
 from burstcache.errors import InvalidSettingError
-from burstcache.sim.engine import run_fast
-from burstcache.sim.engine_shared import run_shared
+from burstcache.sim.engine.independent import run_fast
+from burstcache.sim.engine.shared import run_shared
 from burstcache.sim.many import run_many
 from burstcache.sim.result import RunResult
 from burstcache.sim.run import PolicyParameters

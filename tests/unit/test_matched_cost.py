@@ -8,7 +8,7 @@ from statistics import geometric_mean
 import numpy as np
 import pytest
 
-from burstcache.sim.engine import run_fast
+from burstcache.sim.engine.independent import run_fast
 from burstcache.sim.matched_cost import (
     KNOBS_USD,
     Point,

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from burstcache.errors import InvalidSettingError
-from burstcache.sim.optimum import MAX_SPAN_US, Variant, least_cost
-from burstcache.sim.optimum_plan import Plan, plan
+from burstcache.sim.optimum.exact import MAX_SPAN_US, Variant, least_cost
+from burstcache.sim.optimum.plans import Plan, plan
 from burstcache.sim.traces.generate import spike
 from burstcache.sim.units import INVOCATION_UNITS, LAMBDA_UNITS_PER_US, REDIS_UNITS_PER_US, S3_GET_UNITS
 from support.trace_strategies import traces_us

@@ -243,7 +243,7 @@ def test_progress_is_shown_on_standard_error(capsys: pytest.CaptureFixture[str])
 
 def test_the_command_imports_nothing_heavy_before_it_works() -> None:
     code = (
-        "import sys, burstcache.sim.report_command, burstcache.sim.progress;"
+        "import sys, burstcache.sim.commands.report, burstcache.sim.progress;"
         " sys.exit(bool({'numpy', 'numba', 'matplotlib', 'tqdm'} & set(sys.modules)))"
     )
 

@@ -17,10 +17,10 @@ from matplotlib.figure import Figure
 
 from burstcache.core.parameters import configure
 from burstcache.errors import InvalidSettingError
-from burstcache.sim.breakeven_frequency import HourlyCost
+from burstcache.sim.costs.breakeven_frequency import HourlyCost
 from burstcache.sim.latency import TierLatencies
 from burstcache.sim.offline import offline
-from burstcache.sim.optimum_plan import plan
+from burstcache.sim.optimum.plans import plan
 from burstcache.sim.report import lanes
 from burstcache.sim.report.drawing import TIER_COLOURS, image_bytes, plain, write_image
 from burstcache.sim.report.figures import breakeven_figure, pareto_figure, run_figure

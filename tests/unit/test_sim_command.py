@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from burstcache.cli import main
-from burstcache.sim.command import SIMULATIONS, Simulation
+from burstcache.command import Command
+from burstcache.sim.command import SIMULATIONS
 
 
 def write(path: Path, text: str) -> Path:
@@ -32,7 +33,7 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize("simulation", SIMULATIONS, ids=lambda simulation: simulation.name)
-def test_every_simulation_has_its_own_help(simulation: Simulation, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_simulation_has_its_own_help(simulation: Command, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["sim", simulation.name, "--help"])
 

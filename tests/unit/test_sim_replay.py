@@ -10,7 +10,9 @@ import pytest
 
 from burstcache.core.breakeven import breakeven
 from burstcache.core.parameters import configure
-from burstcache.sim import engine, engine_shared, replay
+from burstcache.sim import replay
+from burstcache.sim.engine import independent as engine
+from burstcache.sim.engine import shared as engine_shared
 from burstcache.sim.run import PolicyParameters
 from burstcache.sim.trace import Trace
 from burstcache.sim.traces.generate import poisson

@@ -14,14 +14,14 @@ import pytest
 from burstcache.cli import main
 from burstcache.core.parameters import Parameters, parameters_from_text
 from burstcache.core.prices import price_sheet
-from burstcache.sim import tune as tune_module
-from burstcache.sim.candidates import BreakevenSpace, ThesisSpace, overrides_text, seconds_text
-from burstcache.sim.comparison import own_bill
+from burstcache.sim.costs.comparison import own_bill
+from burstcache.sim.costs.spending import weighed
+from burstcache.sim.costs.usage import Setup
 from burstcache.sim.run import run
-from burstcache.sim.spending import weighed
 from burstcache.sim.trace import Trace
-from burstcache.sim.tune import CheapestAt, MostHitsFor, Tried, Workload, pareto_front, tune, workload_of
-from burstcache.sim.usage import Setup
+from burstcache.sim.tune import search as tune_module
+from burstcache.sim.tune.candidates import BreakevenSpace, ThesisSpace, overrides_text, seconds_text
+from burstcache.sim.tune.search import CheapestAt, MostHitsFor, Tried, Workload, pareto_front, tune, workload_of
 
 PRICES = price_sheet("today-us-east-1")
 

@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-
-@dataclass(frozen=True, slots=True)
-class Simulation:
-    """One word after `burstcache sim`. Its module has `add_parser(subparsers)` and `run(args) -> int`."""
-
-    name: str
-    help: str
-    module: str
-
+from burstcache.command import Command
 
 SIMULATIONS = (
-    Simulation("generate", "write a trace: poisson, spike, mmpp, diurnal, spikes-train, zipf", "trace_command"),
-    Simulation("inspect", "show what an access log holds", "trace_command"),
-    Simulation("run", "replay a trace under a policy: tiers, billed times, cost", "run_command"),
-    Simulation("offline", "replay a trace under the thesis's offline algorithm", "run_command"),
-    Simulation("optimum", "find the cheapest possible plan for a trace", "run_command"),
-    Simulation("bill", "itemise what a run would be billed", "bill_command"),
-    Simulation("compare", "set a run beside what one could buy instead", "bill_command"),
-    Simulation("report", "tell and draw all about a run: table, page, pictures, CSV", "report_command"),
-    Simulation("tune", "search a policy's parameters for a share of hits or for a bill", "tune_command"),
-    Simulation("paper", "reproduce the thesis's evaluation: tables and pictures", "paper_command"),
+    Command(
+        "generate", "write a trace: poisson, spike, mmpp, diurnal, spikes-train, zipf", "burstcache.sim.commands.trace"
+    ),
+    Command("inspect", "show what an access log holds", "burstcache.sim.commands.trace"),
+    Command("run", "replay a trace under a policy: tiers, billed times, cost", "burstcache.sim.commands.run"),
+    Command("offline", "replay a trace under the thesis's offline algorithm", "burstcache.sim.commands.run"),
+    Command("optimum", "find the cheapest possible plan for a trace", "burstcache.sim.commands.run"),
+    Command("bill", "itemise what a run would be billed", "burstcache.sim.commands.bill"),
+    Command("compare", "set a run beside what one could buy instead", "burstcache.sim.commands.bill"),
+    Command("report", "tell and draw all about a run: table, page, pictures, CSV", "burstcache.sim.commands.report"),
+    Command("tune", "search a policy's parameters for a share of hits or for a bill", "burstcache.sim.commands.tune"),
+    Command("paper", "reproduce the thesis's evaluation: tables and pictures", "burstcache.sim.commands.paper"),
 )
 
 
@@ -51,7 +44,7 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run one simulation and return its exit status."""
     chosen = next(simulation for simulation in SIMULATIONS if simulation.name == args.sim_command)
-    module = import_module(f"burstcache.sim.{chosen.module}")
+    module = import_module(chosen.module)
     parser = type(args.sim_parser)(prog=args.sim_parser.prog)
     module.add_parser(parser.add_subparsers(dest="sim_command"))
     return int(module.run(parser.parse_args([args.sim_command, *args.options])))

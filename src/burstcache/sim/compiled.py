@@ -33,7 +33,7 @@ def sources_digest(folder: Path = Path(__file__).parent) -> str:
 
     numba looks only at the file of a function, not at those that its constants and its callees come from.
     """
-    sources = (path for pattern in ("engine_*.py", "optimum_*.py") for path in sorted(folder.glob(pattern)))
+    sources = (path for package in ("engine", "optimum") for path in sorted((folder / package).glob("*.py")))
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
 
 

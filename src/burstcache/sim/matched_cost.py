@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from burstcache.core.breakeven import breakeven
-from burstcache.sim.engine import run_many_parameters
-from burstcache.sim.optimum import Variant, least_cost
+from burstcache.sim.engine.independent import run_many_parameters
+from burstcache.sim.optimum.exact import Variant, least_cost
 from burstcache.sim.run import PolicyParameters
 from burstcache.sim.units import REDIS_UNITS_PER_US, UNITS_PER_USD, run_cost_units
 from burstcache.sim.workloads import Workload

@@ -35,7 +35,7 @@ def replay(
     if trace.key_ids is None and capacity_bytes is None:
         return _one_key(trace, parameters, until_us, has_log=has_log)
     if len(trace) >= LEAST_COMPILED:
-        from burstcache.sim.engine_shared import run_shared
+        from burstcache.sim.engine.shared import run_shared
 
         return run_shared(trace, [parameters], nodes=nodes, capacity_bytes=capacity_bytes, until_us=until_us)[0]
     from burstcache.sim.many import run_many
@@ -45,7 +45,7 @@ def replay(
 
 def _one_key(trace: Trace, parameters: PolicyParameters, until_us: int | None, *, has_log: bool) -> RunResult:
     if len(trace) >= LEAST_COMPILED and not has_log:
-        from burstcache.sim.engine import run_fast
+        from burstcache.sim.engine.independent import run_fast
 
         return run_fast(trace.arrivals_us, parameters, until_us=until_us)
     return run(trace.arrivals_us.tolist(), parameters, until_us=until_us)

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 from burstcache.core.cost import Bill, bill
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import price_sheet
-from burstcache.sim.breakeven_frequency import BurstFrequency, HourlyCost, burst_frequency
+from burstcache.sim.costs.breakeven_frequency import BurstFrequency, HourlyCost, burst_frequency
+from burstcache.sim.costs.usage import THESIS_MEMORY_MB, Setup, thesis_usage
 from burstcache.sim.offline import offline
-from burstcache.sim.optimum import least_cost
+from burstcache.sim.optimum.exact import least_cost
 from burstcache.sim.paper.published import BurstRow, Row, Workload
 from burstcache.sim.paper.samples import QUANTITIES, arrivals_us, requests_of
 from burstcache.sim.result import RunResult
 from burstcache.sim.units import LAMBDA_UNITS_PER_US, REDIS_UNITS_PER_US, usd
-from burstcache.sim.usage import THESIS_MEMORY_MB, Setup, thesis_usage
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,12 +8,12 @@ from fractions import Fraction
 
 from burstcache.core.parameters import US_PER_S
 from burstcache.errors import InvalidSettingError
-from burstcache.sim.engine import run_fast
+from burstcache.sim.costs.usage import US_PER_H
+from burstcache.sim.engine.independent import run_fast
 from burstcache.sim.paper.published import LOG_SENSITIVITIES, S3_ONLY_REQUESTS
 from burstcache.sim.result import RunResult
 from burstcache.sim.traces.read import read_trace
 from burstcache.sim.traces.select import of_rank
-from burstcache.sim.usage import US_PER_H
 from burstcache.sim.workloads import thesis_parameters
 
 US_PER_MIN = 60 * US_PER_S

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from burstcache.sim.latency import THESIS_NETWORK_MS, TierLatencies, summarise
 from burstcache.sim.offline import offline
-from burstcache.sim.optimum import least_cost
+from burstcache.sim.optimum.exact import least_cost
 from burstcache.sim.paper.bursts import ELASTICACHE, PRICES, SELF_HOSTED
 from burstcache.sim.paper.log_hour import LogHour
 from burstcache.sim.paper.published import LOG_SENSITIVITIES, MEAN_LATENCY_MS, S3_ONLY_REQUESTS, S3_ONLY_USD, TABLE_A1

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from burstcache.sim.engine import run_fast
+from burstcache.sim.engine.independent import run_fast
 from burstcache.sim.latency import THESIS_NETWORK_MS, TierLatencies
 from burstcache.sim.offline import offline
-from burstcache.sim.optimum import least_cost
-from burstcache.sim.optimum_plan import plan
+from burstcache.sim.optimum.exact import least_cost
+from burstcache.sim.optimum.plans import plan
 from burstcache.sim.paper.log_hour import LogHour
 from burstcache.sim.paper.published import EXPERIMENTS, LOG_SENSITIVITIES, Experiment, Workload
 from burstcache.sim.paper.samples import (

@@ -9,7 +9,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from burstcache.core.parameters import US_PER_S, Parameters, configure
-from burstcache.sim.engine import run_fast
+from burstcache.sim.engine.independent import run_fast
 from burstcache.sim.paper.published import EXPERIMENTS, TABLE_A1, Experiment, Poisson, Row, Spike, Workload
 from burstcache.sim.result import RunResult
 from burstcache.sim.traces.generate import poisson, spike

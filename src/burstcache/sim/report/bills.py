@@ -8,7 +8,7 @@ from typing import Any
 
 from burstcache.core.cost import Bill
 from burstcache.core.prices import UNCHECKED
-from burstcache.sim.comparison import Compared
+from burstcache.sim.costs.comparison import Compared
 from burstcache.sim.report.table import aligned
 
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]  # header, rows

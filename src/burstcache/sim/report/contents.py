@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 from burstcache.core.cost import Bill, Usage, bill
 from burstcache.core.prices import PriceSheet
-from burstcache.sim.comparison import HOURS_PER_MONTH, OURS, Compared, compare, demand_for, own_bill, simulate
-from burstcache.sim.demand import Demand
+from burstcache.sim.costs.comparison import HOURS_PER_MONTH, OURS, Compared, compare, demand_for, own_bill, simulate
+from burstcache.sim.costs.demand import Demand
+from burstcache.sim.costs.usage import THESIS_MEMORY_MB, US_PER_H, Setup
 from burstcache.sim.latency import LatencySummary, TierLatencies, summarise
 from burstcache.sim.offline import OfflineResult, offline
-from burstcache.sim.optimum import least_cost
-from burstcache.sim.optimum_plan import Plan, plan
+from burstcache.sim.optimum.exact import least_cost
+from burstcache.sim.optimum.plans import Plan, plan
 from burstcache.sim.progress import progress
 from burstcache.sim.run import PolicyParameters
 from burstcache.sim.units import usd
-from burstcache.sim.usage import THESIS_MEMORY_MB, US_PER_H, Setup
 
 if TYPE_CHECKING:
     from burstcache.sim.result import RunResult
@@ -117,10 +117,10 @@ def gather(
 def _tried(trace: Trace, name: str, tries: Sequence[PolicyParameters], setup: Setup) -> list[RunResult]:
     """Replay the trace under each step of a knob, without details."""
     if trace.key_ids is None:
-        from burstcache.sim.engine import run_many_parameters
+        from burstcache.sim.engine.independent import run_many_parameters
 
         return run_many_parameters(trace.arrivals_us, tries)
-    from burstcache.sim.engine_shared import run_shared
+    from burstcache.sim.engine.shared import run_shared
 
     return [
         run_shared(trace, [parameters], nodes=setup.nodes, details=False)[0]

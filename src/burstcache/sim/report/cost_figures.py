@@ -7,7 +7,7 @@ from itertools import cycle
 from math import ceil
 from typing import TYPE_CHECKING
 
-from burstcache.sim.breakeven_frequency import HourlyCost
+from burstcache.sim.costs.breakeven_frequency import HourlyCost
 from burstcache.sim.report.drawing import INK, LINE_COLOURS, drawing, head, new_figure, ticks_1_2_5
 from burstcache.sim.report.labels import Label, Point, label_ends, label_points
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from burstcache.core.parameters import US_PER_S
-from burstcache.sim.comparison import OURS
+from burstcache.sim.costs.comparison import OURS
 from burstcache.sim.latency import TierLatencies, latencies_ms
 from burstcache.sim.report import html
 from burstcache.sim.report.bills import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from burstcache.sim.comparison import OURS, Compared
+from burstcache.sim.costs.comparison import OURS, Compared
 from burstcache.sim.latency import TierLatencies
 from burstcache.sim.report.figures import breakeven_figure, pareto_figure, run_figure
 

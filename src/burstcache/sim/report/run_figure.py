@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from burstcache.sim.offline import OfflineResult
-    from burstcache.sim.optimum_plan import Plan
+    from burstcache.sim.optimum.plans import Plan
     from burstcache.sim.result import RunResult
 
     Times = NDArray[np.int64]

@@ -1,0 +1,1 @@
+"""Whether to deploy this for a log, and how."""

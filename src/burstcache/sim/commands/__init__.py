@@ -1,0 +1,1 @@
+"""The words after `burstcache sim`, and `burstcache advise`."""

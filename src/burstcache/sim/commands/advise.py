@@ -1,0 +1,172 @@
+"""`burstcache advise LOG…`: whether to deploy Burstcache for a log, how, and what it costs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from burstcache.errors import InvalidSettingError
+
+if TYPE_CHECKING:
+    from burstcache.core.prices import PriceSheet
+    from burstcache.sim.advise.systems import Clock
+    from burstcache.sim.advise.worth import Value
+    from burstcache.sim.tune.search import Workload
+
+_QUESTION = (
+    "What is a request answered from memory instead of S3 worth to you, in USD?\n"
+    "(such as 1e-5, ten dollars per million; Enter if you do not know) "
+)
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the command and its options."""
+    parser = subparsers.add_parser(
+        "advise",
+        help="say whether to deploy this for a log, how, and at what cost",
+        description="Say whether Burstcache is the best buy for an access log, with which parameters, at what cost.",
+    )
+    add = parser.add_argument
+    add("traces", nargs="+", metavar="LOG", help="access log or trace: files, folders, globs")
+    add("--rank", type=int, metavar="R", help="only the R-th most requested object (default: all)")
+    add("--skip-bad-rows", action="store_true", help="leave out what is no row instead of ending")
+    worth = parser.add_mutually_exclusive_group()
+    worth.add_argument(
+        "--hit-value-usd", metavar="USD", help="what a request answered from memory is worth, such as 1e-5"
+    )
+    worth.add_argument("--ms-value-usd", metavar="USD", help="what a millisecond saved is worth, such as 2e-7")
+    add("--prices", default="today-us-east-1", metavar="SHEET", help="price sheet (default: today-us-east-1)")
+    add("--instance-type", metavar="TYPE", help="Redis node (default: the smallest that holds all objects)")
+    add("--cache-memory-mb", type=int, default=256, metavar="MB", help="cache function (default: 256)")
+    add("--front-door", choices=["http-api", "alb"], default="http-api", help="default: http-api")
+    add("--object-bytes", type=int, default=10_000, help="where a log has no sizes (default: 10000)")
+    add("--period-hours", metavar="H", help="the log comes once in so long (default: back to back)")
+    for tier, ms in (("s3", 50), ("lambda", 1.5), ("redis", 1)):
+        add(f"--{tier}-ms", metavar="MS", default=str(ms), help=f"mean latency of this tier (default: {ms:g})")
+    add("--front-door-ms", metavar="MS", default="10", help="what API and proxy add to each request (default: 10)")
+    add(
+        "--without",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="no choice, such as cloudfront (repeatable)",
+    )
+    add("--candidates", type=int, metavar="N", help="try about so many parameters (default: what takes seconds)")
+    add("--out", metavar="REPORT.html", help="write a page with pictures")
+    add("--json", action="store_true", help="print JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read the log, ask what latency is worth if nobody said, search, answer."""
+    from burstcache.core.prices import price_sheet
+    from burstcache.sim.advise.advice import advise
+
+    for option in ("candidates", "object_bytes"):
+        if (number := getattr(args, option)) is not None and number < 1:
+            raise InvalidSettingError(f"--{option.replace('_', '-')} {number}: expected at least 1")
+    clock, prices = _clock(args), price_sheet(args.prices)
+    _value(args)  # what is wrong with a call is said before the log is read
+    workload = _workload(args, prices)
+    value = _asked() if _asks(args) else _value(args)
+    advice = advise(workload, value, clock, candidates=args.candidates, without=args.without)
+    if args.out:
+        from burstcache.sim.advise.page import write_page
+
+        write_page(args.out, advice)
+    if args.json:
+        import json
+
+        from burstcache.sim.advise.fields import advice_fields
+
+        print(json.dumps(advice_fields(advice)))
+    else:
+        from burstcache.sim.advise.text import advice_text
+
+        print(advice_text(advice))
+    return 0
+
+
+def _workload(args: argparse.Namespace, prices: PriceSheet) -> Workload:
+    from burstcache.sim.advise.samconfig import check_deployable
+    from burstcache.sim.advise.systems import fitting_type, node_capacity_bytes
+    from burstcache.sim.commands.options import trace_of
+    from burstcache.sim.commands.setup_options import period_us_of
+    from burstcache.sim.costs.demand import demand_of
+    from burstcache.sim.costs.usage import Setup
+    from burstcache.sim.tune.search import workload_of
+
+    period_us = period_us_of(args)
+    front_door, memory_mb, size = args.front_door, args.cache_memory_mb, args.object_bytes
+    setup = Setup(cache_memory_mb=memory_mb, front_door=front_door, object_bytes=size)
+    setup = replace(setup, instance_type=args.instance_type or setup.instance_type)
+    check_deployable(setup)
+    for item in (f"ec2:{setup.instance_type}", f"lambda-duration:{setup.architecture}", "http-api-request"):
+        prices.row(item)  # says at once what is missing
+    trace = trace_of(args)
+    if args.instance_type is None and len(trace):
+        stored_bytes = demand_of(trace, object_bytes=size).stored_bytes
+        setup = replace(setup, instance_type=fitting_type(prices, stored_bytes))
+    capacity = node_capacity_bytes(setup.instance_type)
+    return workload_of(trace, prices, setup, period_us=period_us, capacity_bytes=capacity)
+
+
+def _clock(args: argparse.Namespace) -> Clock:
+    from burstcache.sim.advise.systems import Clock
+    from burstcache.sim.latency import TierLatencies
+
+    s3_ms, lambda_ms, redis_ms, front_door_ms = (
+        _number(f"--{name.replace('_', '-')}", getattr(args, name), "a number of milliseconds of at least 0")
+        for name in ("s3_ms", "lambda_ms", "redis_ms", "front_door_ms")
+    )
+    return Clock(TierLatencies(s3_ms=s3_ms, lambda_ms=lambda_ms, redis_ms=redis_ms), front_door_ms)
+
+
+def _value(args: argparse.Namespace) -> Value:
+    from burstcache.sim.advise.worth import Value
+
+    if args.hit_value_usd is not None:
+        return Value(usd_per_hit=_above_zero("--hit-value-usd", args.hit_value_usd))
+    if args.ms_value_usd is not None:
+        return Value(usd_per_ms=_above_zero("--ms-value-usd", args.ms_value_usd))
+    return Value()
+
+
+def _asks(args: argparse.Namespace) -> bool:
+    is_told = args.hit_value_usd is not None or args.ms_value_usd is not None
+    return not is_told and not args.json and sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _asked() -> Value:
+    """Ask the person at the terminal; an answer that is no amount is asked for again."""
+    from burstcache.sim.advise.worth import Value
+
+    while True:
+        print(_QUESTION, end="", file=sys.stderr, flush=True)
+        answer = sys.stdin.readline().strip()
+        if not answer:
+            return Value()
+        try:
+            return Value(usd_per_hit=_above_zero("a hit's value", answer))
+        except InvalidSettingError as error:
+            print(error, file=sys.stderr)
+
+
+def _above_zero(option: str, text: str) -> float:
+    value = _number(option, text, "an amount above 0, such as 1e-5")
+    if value == 0:
+        raise InvalidSettingError(f"{option} {text!r}: expected an amount above 0, such as 1e-5")
+    return value
+
+
+def _number(option: str, text: str, expected: str) -> float:
+    from math import isfinite
+
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not (isfinite(value) and value >= 0):
+        raise InvalidSettingError(f"{option} {text!r}: expected {expected}")
+    return value

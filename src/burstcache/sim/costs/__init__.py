@@ -1,0 +1,1 @@
+"""What a trace costs, here and with what one could buy instead."""

@@ -1,0 +1,1 @@
+"""The exact optimum of a trace of one key."""
