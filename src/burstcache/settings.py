@@ -10,6 +10,8 @@ from functools import cache
 from burstcache.core.parameters import Parameters, parameters_from_text
 from burstcache.errors import InvalidSettingError, NodeAbsentError
 
+MAX_WINDOW = 100  # requests that a key's row remembers at most: each write of the row is billed by its size
+
 
 @dataclass(frozen=True, slots=True)
 class RedisNode:
@@ -62,6 +64,22 @@ def parse_nodes(text: str) -> tuple[RedisNode, ...]:
     return tuple(nodes)
 
 
+def live_parameters(environ: Mapping[str, str]) -> Parameters:
+    """Return the policy's parameters in `environ`; raise InvalidSettingError, too, if a key's row cannot hold them."""
+    overrides = environ.get("POLICY_OVERRIDES", "")
+    parameters = parameters_from_text(
+        rate=environ.get("POLICY_RATE", "9"),
+        sensitivity=environ.get("POLICY_SENSITIVITY", "4"),
+        overrides=overrides,
+    )
+    if parameters.window_length > MAX_WINDOW:
+        raise InvalidSettingError(
+            f"policy overrides {overrides!r} need the last {parameters.window_length} requests of a key, whose row"
+            f" holds {MAX_WINDOW}: expected a lower redis_threshold or lambda_window_elements"
+        )
+    return parameters
+
+
 def settings_from(environ: Mapping[str, str]) -> Settings:
     """Return the settings in `environ`, or raise InvalidSettingError that names the variable."""
 
@@ -86,11 +104,7 @@ def settings_from(environ: Mapping[str, str]) -> Settings:
         redis_control_function_name=environ.get("REDIS_CONTROL_FUNCTION_NAME", ""),
         max_hot_keys=whole("MAX_HOT_KEYS"),
         max_object_bytes=whole("MAX_OBJECT_BYTES"),
-        parameters=parameters_from_text(
-            rate=environ.get("POLICY_RATE", "9"),
-            sensitivity=environ.get("POLICY_SENSITIVITY", "4"),
-            overrides=environ.get("POLICY_OVERRIDES", ""),
-        ),
+        parameters=live_parameters(environ),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import nats
@@ -13,10 +14,11 @@ from botocore.exceptions import ClientError
 from burstcache.aws.clock import now_us
 from burstcache.aws.executions import Executions
 from burstcache.control import cache_environment
+from burstcache.control.redis_store import RedisStore
 from burstcache.core.keys import key_hash
 from burstcache.core.policy import Request
 from burstcache.core.rows import Lease
-from burstcache.errors import NodeFailedError, SupersededError
+from burstcache.errors import NodeFailedError, RedisDownError, SupersededError
 from burstcache.tiers.relay import RelayRequests
 from support.world import BUCKET, NODE, World
 
@@ -416,6 +418,21 @@ def test_node_dies_while_routed(world: World) -> None:
     assert world.nodes.read(NODE).phase == "stopping"
     world.control.keys(key_hash("k")).leave(world.life("k"), queue_us=[], is_failed=False, failures=0)
     assert world.row("k").phase == "s3"
+
+
+def test_node_that_is_slow_once_is_asked_again_and_kept(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.running("k")
+    ask, refusals = RedisStore.queues, [RedisDownError("slow")]
+
+    def slow_once(store: RedisStore, hashes: Iterable[str]) -> Mapping[str, tuple[int, ...]]:
+        if refusals:
+            raise refusals.pop()
+        return ask(store, hashes)
+
+    monkeypatch.setattr(RedisStore, "queues", slow_once)
+
+    assert world.check(at_us=now_us())["next"] == "continue"
+    assert world.nodes.read(NODE).phase == "running"
 
 
 def test_node_never_answers(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

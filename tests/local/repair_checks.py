@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 import traceback
+import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -407,6 +408,20 @@ def s3_events_use_the_default_bus() -> None:
     assert [event["detail-type"] for event in details] == ["Object Created", "Object Deleted"]
     assert details[0]["detail"]["object"]["etag"] == hashlib.md5(b"abc").hexdigest()
     assert [event["detail"]["reason"] for event in details] == ["PutObject", "DeleteObject"]
+
+
+def unsigned_requests_may_do_everything() -> None:
+    client("s3").create_bucket(Bucket="open", CreateBucketConfiguration={"LocationConstraint": endpoints.REGION})
+    url = f"{endpoints.here.cloud_url}/open/k"
+
+    for method, body in (("PUT", b"old"), ("PUT", b"new"), ("GET", None)):
+        request = urllib.request.Request(url, data=body, headers={"Content-Type": "text/plain"}, method=method)
+        with urllib.request.urlopen(request) as answer:
+            read = answer.read()
+    urllib.request.urlopen(urllib.request.Request(url, method="DELETE")).close()
+
+    assert read == b"new"
+    assert client("s3").list_objects_v2(Bucket="open")["KeyCount"] == 0
 
 
 def instances_pass_through_states() -> None:

@@ -128,6 +128,30 @@ def test_a_write_to_the_endpoint_that_up_prints_is_read_through_the_front_door(r
         assert answer.read() == b"new"
 
 
+def test_a_second_write_to_the_endpoint_replaces_the_first(running: Shell) -> None:
+    target = re.findall(r"curl -T \S+ (\S+)", running.said())[0] + "2"
+    headers = {"Content-Type": "text/plain"}
+
+    for body in (b"first", b"second"):
+        urllib.request.urlopen(urllib.request.Request(target, data=body, headers=headers, method="PUT")).close()
+
+    with urllib.request.urlopen(f"{running.state()['front_url']}/objects/new.txt2") as answer:
+        assert answer.read() == b"second"
+
+
+def test_what_is_no_http_gets_a_400_and_no_stack_trace_on_the_terminal(running: Shell) -> None:
+    port = int(running.state()["front_url"].rpartition(":")[2])
+
+    with socket.create_connection(("127.0.0.1", port), 10) as client:
+        client.sendall(b"GET /objects/a HTTP/1.1\r\nHost: a\r\nRange: \x01\r\n\r\n")
+        assert b" 400 " in client.recv(1000)
+
+    # The terminal shows in order: what comes after the mistake comes after its trace.
+    urllib.request.urlopen(f"{running.state()['front_url']}/objects/hello.txt").close()
+    until(lambda: re.search(r"burstcache-proxy \| REPORT RequestId", running.said()))
+    assert "Traceback" not in running.said()
+
+
 def test_status_and_a_second_up_know_of_the_first_and_down_ends_it(shell: Shell) -> None:
     assert shell.run("status").returncode == 1
     shell.start()
@@ -213,6 +237,11 @@ def test_verbose_prints_the_functions_logs(running: Shell) -> None:
         (["--parameter", "Colour=red"], r"template.yaml: has no parameter 'Colour': use AccessLogs, "),
         (["--parameter", "Colour"], r"--parameter 'Colour': expected NAME=VALUE"),
         (["--parameter", "CacheMemoryMb=1"], r"parameter CacheMemoryMb: 1 is not within 128 and 10240"),
+        (
+            ["--parameter", "PolicyRatePerMin=1000"],
+            r"PolicyRatePerMin, .*rate 1000 .*TICK 0.048 s; .*at most 48",
+        ),
+        (["--parameter", "PolicyOverrides=redis_threshold=900"], r"need the last 902 requests of a key, .* holds 100"),
         (["--template", "none.yaml"], r"none.yaml: cannot be read: No such file"),
         (["--template", "broken.yaml"], r"broken.yaml: is not YAML: .* line 1"),
     ],

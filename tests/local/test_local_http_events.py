@@ -66,6 +66,7 @@ def test_the_most_specific_route_wins(method: str, path: str, key: str) -> None:
         ("/objects/100%25", "/objects/100%", "100%"),
         ("/objects/what%3Fnow", "/objects/what", "what"),
         ("/objects/a+b", "/objects/a+b", "a+b"),
+        ("/objects/a%0Ab", "/objects/a\nb", "a\nb"),
     ],
 )
 def test_an_http_api_hands_over_a_decoded_path_cut_at_a_question_mark(raw: str, path: str, key: str) -> None:

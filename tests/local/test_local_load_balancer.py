@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -28,6 +29,13 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
 def test_an_encoded_path_is_decoded_by_the_function(cloud: LocalCloud) -> None:
     with urllib.request.urlopen(f"{cloud.front_url}/objects/a%20b.txt") as answer:
         assert (answer.status, answer.read(), answer.headers["content-type"]) == (200, b"text", "text/plain")
+
+
+def test_a_path_with_a_line_break_reaches_the_function(cloud: LocalCloud) -> None:
+    with pytest.raises(urllib.error.HTTPError, match="404") as answer:
+        urllib.request.urlopen(f"{cloud.front_url}/objects/a%0Ab")
+
+    assert json.load(answer.value)["error"]["code"] == "NoSuchKey"
 
 
 def test_a_large_body_is_refused_by_the_load_balancer(cloud: LocalCloud) -> None:

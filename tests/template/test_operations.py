@@ -47,6 +47,20 @@ def test_every_alarm_is_explained(guide: str, resources: dict[str, Any]) -> None
     assert set(re.findall(r"^\| `(\w+)` \|", guide, re.MULTILINE)) & alarms == alarms
 
 
+def test_a_sum_of_metrics_counts_one_that_has_no_data(resources: dict[str, Any]) -> None:
+    alarms = [part["Properties"] for part in resources.values() if part["Type"] == "AWS::CloudWatch::Alarm"]
+    sums = [alarm["Metrics"] for alarm in alarms if "Metrics" in alarm]
+
+    for metrics in sums:
+        expression = next(metric["Expression"] for metric in metrics if "Expression" in metric)
+        # A plain sum has no value at a time at which one of its parts has none, and the alarm would stay silent.
+        assert set(expression.split(" + ")) == {
+            f"FILL({metric['Id']}, 0)" for metric in metrics if "MetricStat" in metric
+        }
+
+    assert sums
+
+
 def test_the_fixed_costs_add_up(guide: str, template: dict[str, Any]) -> None:
     table = guide.partition("| Part | USD a month |")[2].partition("**Together**")
     parts = [float(found) for found in re.findall(r"\| ([0-9.]+) \|$", table[0], re.MULTILINE)]

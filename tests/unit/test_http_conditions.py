@@ -51,6 +51,7 @@ def test_conditions_end_a_read_as_the_rfc_says(headers: dict[str, str], status: 
         ('"abc"', True),
         ('W/"abc"', False),
         ('"x"', False),
+        ("*", False),
         (_MODIFIED, True),
         (_LATER, False),
         (_EARLIER, False),

@@ -34,7 +34,7 @@ from burstcache.logs import logger
 End = Literal["idle", "stopped", "superseded", "failed"]
 
 _HEARTBEAT_S = 15  # the state allows 60 s
-_LEAVE_BEFORE_S = 10  # of the invocation's end: draining, the last writes
+_TRIM_FACTOR = 4  # of the window's useful length: what a quarter of an hour's load would remember fills the memory
 _GRACE_S = 0.05  # what is on its way through the relay when the subscription ends: measured, loses nothing
 
 
@@ -69,7 +69,7 @@ class KeyCache:
     task: CacheTask
     tools: CacheTools
     entry: Entry
-    end_by_us: int  # the invocation's end
+    end_by_us: int  # a little before the invocation's end
     life: LambdaLife = field(default_factory=lambda: LambdaLife(deadline_us=0, count=0))
     window: set[Request] = field(default_factory=set)  # what this life knows of: from the row, and what it served
     _end: End = "idle"
@@ -106,6 +106,8 @@ class KeyCache:
         )
         if row is None or row.trigger is None:
             return False
+        if row.written_in == self.task.epoch:  # after the object was loaded, perhaps
+            self._stale.set()
         self.window.update(row.window)
         count = policy.count_since(row.trigger, row.window)
         self.life = policy.lambda_ready(now_us(), count, self.tools.parameters)
@@ -127,6 +129,8 @@ class KeyCache:
             return await message.respond(encode(self.entry.without_body()))
         await message.respond(encode(self.entry))
         self.window.add(Request(request["at_us"], request["request_id"]))
+        if len(self.window) > _TRIM_FACTOR * self.tools.parameters.window_length:
+            self.window = set(policy.remember(self.window, (), self.tools.parameters.window_length))
         self.life = policy.lambda_serves(self.life, self.tools.parameters)
         if policy.wants_promotion(self.life, self.tools.parameters) and not self._is_promoting:
             self._is_promoting = True
@@ -152,7 +156,9 @@ class KeyCache:
                 self.life = policy.promote(self.life, self.tools.parameters)  # at once: it may not end while it asks
                 await self._complete_as_promoted()
         except (BotoCoreError, ClientError):
-            self.life = replace(self.life, is_promoted=False)
+            if self.life.is_promoted:  # or every failed attempt would prolong the life
+                deadline_us = self.life.deadline_us - self.tools.parameters.keep_running_us
+                self.life = replace(self.life, is_promoted=False, deadline_us=deadline_us)
             logger().warning("promotion failed; the next GET asks again", exc_info=True)
         finally:
             self._is_promoting = False
@@ -165,7 +171,7 @@ class KeyCache:
         while True:
             await asyncio.sleep(_HEARTBEAT_S)
             if self.life.is_promoted:
-                return  # the task is complete; how long this life still lasts is limited by its deadline
+                continue  # the task is complete, or about to be: a promotion that fails is taken back
             try:
                 if not await asyncio.to_thread(self.tools.executions.heartbeat, self.task.token):
                     await self._check_title()

@@ -21,6 +21,7 @@ from burstcache.core.rows import KeyRow, Lease, NodeRow
 from burstcache.errors import (
     ContendedRowTransientError,
     ObjectNotFoundError,
+    ObjectTooLargeError,
     RedisDownError,
     RelayDownError,
     SupersededError,
@@ -131,14 +132,23 @@ class RedisKeys:
         return {}
 
     def origin_changed(self, key: str) -> dict[str, Any]:
-        """Follow a write to the object: whoever holds a copy of it asks S3 for the new one."""
+        """Follow a write to the object: whoever holds a copy of it asks S3 for the new one.
+
+        Raises:
+            RelayDownError, RedisDownError, OriginError: An old copy may still be read; the event has to come again.
+        """
         row = self.keys.read(key_hash(key))
         if row is None or not row.is_live(now_us()):
             return {"refreshed": ""}
-        if row.phase in ("redis_bootup", "redis_running"):
-            self._reload(row)
-        if row.tier == "lambda":
-            self._tell_cache(row.hash, {"op": "refresh", "epoch": row.epoch})
+        if row.phase in ("lambda", "restricted_lambda") and not row.tier:
+            # It may have loaded the old object and not announced itself: nobody hears us yet, but it will read the row.
+            row = self.keys.update(row.hash, epoch=row.epoch, set_={"written_in": row.epoch}) or row
+        try:
+            if row.tier == "lambda":
+                self.ask_cache(row.hash, {"op": "refresh", "epoch": row.epoch})
+        finally:
+            if row.phase in ("redis_bootup", "redis_running"):
+                self._reload(row)
         return {"refreshed": row.tier}
 
     def _load(self, hash_: str, key: str) -> None:
@@ -153,11 +163,20 @@ class RedisKeys:
 
     def _reload(self, row: KeyRow) -> None:
         try:
+            self._load_or_remove(row)
+        except RedisDownError:
+            if row.phase == "redis_running":  # while the node boots, nobody reads there
+                raise
+
+    def _load_or_remove(self, row: KeyRow) -> None:
+        try:
             self._load(row.hash, row.key)
         except RedisDownError:
-            pass  # then nobody reads a copy from there
+            raise
+        except (ObjectNotFoundError, ObjectTooLargeError):
+            self.store().remove_entry(row.hash)  # S3 says so itself, and nothing has failed
         except Exception:
-            self.store().remove_entry(row.hash)  # gone, too large or unreadable now: S3 says so itself
+            self.store().remove_entry(row.hash)  # unreadable now
             raise
 
     def _forget(self, hash_: str) -> None:
@@ -165,14 +184,11 @@ class RedisKeys:
             self.store().remove(hash_)
 
     def _stop_cache(self, life: Life) -> list[Request]:
-        answer = self._tell_cache(life.hash, {"op": "stop", "epoch": life.epoch})
-        return [Request.parse(text) for text in answer.get("window", ())]
-
-    def _tell_cache(self, hash_: str, message: dict[str, Any]) -> dict[str, Any]:
         try:
-            return self.ask_cache(hash_, message)
+            answer = self.ask_cache(life.hash, {"op": "stop", "epoch": life.epoch})
         except RelayDownError:
-            return {}  # without the relay nobody reaches the cache function either; it ends by itself
+            return []  # without the relay nobody reaches the cache function either; it ends by itself
+        return [Request.parse(text) for text in answer.get("window", ())]
 
     def _return_to_s3(self, life: Life, queue_us: Sequence[int], *, failures: int | None) -> None:
         now = now_us()

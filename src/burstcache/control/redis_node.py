@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -28,6 +28,7 @@ _BOOT_DEADLINE_S = 420  # StartNode with its retries, AwaitNode
 _STOP_DEADLINE_S = 460  # StopNode
 _PING_FOR_S = 220  # within AwaitNode's time-out
 _STRAGGLER_S = 2  # a check waits for the times that proxies are just pushing
+_SECOND_LOOK_S = 1  # after a check that Redis did not answer
 _ROUTE_AGE_S = 2  # proxies remember a route for 1 s: after this nobody asks a node that is no longer running
 _CHECK_DEADLINE_S = 600  # how much later than planned a check may come before the node counts as abandoned
 _CHECKS_PER_PART = 2000  # about ten history events a check, and Step Functions allows 25,000
@@ -103,7 +104,7 @@ class NodeLife:
         row = self._row(node, generation)
         leases = self._live_leases(node)
         try:
-            queues = self.store().queues([lease.hash for lease in leases])
+            queues = self._queues([lease.hash for lease in leases])
         except RedisDownError:
             return self._lose(row)
         kept = []
@@ -156,6 +157,14 @@ class NodeLife:
                 if time.monotonic() > give_up_s:
                     raise NodeFailedError(f"Redis on {node} did not answer within {_PING_FOR_S} s: {error}") from error
                 self.sleep(0.2)
+
+    def _queues(self, hashes: list[str]) -> Mapping[str, tuple[int, ...]]:
+        """Return the newest times of keys; ask twice, since one slow answer should not cost all keys their node."""
+        try:
+            return self.store().queues(hashes)
+        except RedisDownError:
+            self.sleep(_SECOND_LOOK_S)
+            return self.store().queues(hashes)
 
     def _live_leases(self, node: str) -> list[Lease]:
         """Return the leases that still want the node; drop the others: their execution died, a hold ran out."""

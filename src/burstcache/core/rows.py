@@ -46,6 +46,7 @@ class KeyRow:
     failures: int = 0  # failed lives in a row
     etag: str = ""
     size_bytes: int = 0
+    written_in: int = 0  # epoch of the life that was still starting when the object was last written
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> KeyRow:

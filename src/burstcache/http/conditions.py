@@ -40,7 +40,7 @@ def range_applies(headers: Mapping[str, str], *, etag: str, last_modified: str) 
         return True
     if (date := parse_http_date(if_range)) is not None:
         return date == parse_http_date(last_modified)
-    return _lists(if_range, etag, weakly=False)
+    return if_range != "*" and _lists(if_range, etag, weakly=False)
 
 
 def _lists(condition: str, etag: str, *, weakly: bool) -> bool:

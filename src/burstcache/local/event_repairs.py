@@ -1,4 +1,4 @@
-"""Repairs to moto's EventBridge and S3 events."""
+"""Repairs to moto's EventBridge, and to its S3: events and who may write."""
 
 from __future__ import annotations
 
@@ -73,6 +73,21 @@ def s3_events_use_the_default_bus() -> None:
         backend.put_events([event])
 
     notifications._send_event_bridge_message = send
+
+
+@repair
+def unsigned_requests_may_do_everything() -> None:
+    """moto lets a request without a signature make an object, but not replace, read or delete it."""
+    from moto.iam.access_control import PermissionResult
+    from moto.s3.models import FakeBucket
+
+    ask = FakeBucket.get_permission
+
+    def get_permission(bucket: Any, action: str, resource: str) -> Any:
+        known = ask(bucket, action, resource)
+        return PermissionResult.PERMITTED if known == PermissionResult.NEUTRAL else known
+
+    FakeBucket.get_permission = get_permission
 
 
 def _payload(target: Mapping[str, Any], event: Mapping[str, Any]) -> bytes:

@@ -96,7 +96,7 @@ class Front:
 
     def application(self) -> web.Application:
         app = web.Application(client_max_size=64 * _MB)
-        app.router.add_route("*", "/{path:.*}", self._handle)
+        app.router.add_route("*", r"/{path:[\s\S]*}", self._handle)
         return app
 
     async def _handle(self, request: web.Request) -> web.Response:

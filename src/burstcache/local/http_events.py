@@ -67,7 +67,8 @@ class Route:
         method, _, path = key.partition(" ")
         if not path:
             return cls(key, function)
-        return cls(key, function, method, re.compile("".join(map(_expression, re.split(r"(\{[^}]+\})", path)))))
+        expression = "".join(map(_expression, re.split(r"(\{[^}]+\})", path)))
+        return cls(key, function, method, re.compile(expression, re.DOTALL))
 
     @property
     def rank(self) -> tuple[bool, bool, int, bool]:

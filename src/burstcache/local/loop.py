@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from burstcache.local.errors import PortTakenError
 
 T = TypeVar("T")
+_logger = logging.getLogger("aiohttp.server")
+
+
+def _is_our_mistake(record: logging.LogRecord) -> bool:
+    """Tell whether a logged error is not that of a client that speaks no HTTP: that one has got its 400."""
+    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
 
 
 class LoopThread:
@@ -40,6 +48,7 @@ class LoopThread:
         self.loop.close()
 
     async def _serve(self, application: web.Application, port: int) -> str:
+        _logger.addFilter(_is_our_mistake)
         listener = _listener(port)
         runner = web.AppRunner(application, access_log=None, keepalive_timeout=3600, shutdown_timeout=0.5)
         await runner.setup()

@@ -17,10 +17,12 @@ from samtranslator.model.exceptions import InvalidDocumentException
 from samtranslator.translator.transform import transform
 from samtranslator.yaml_helper import yaml_parse
 
+from burstcache.errors import InvalidSettingError
 from burstcache.local.custom_resources import LOCAL_ID, LOCAL_TYPE
 from burstcache.local.errors import TemplateError
 from burstcache.local.intrinsics import Conditions, Network, walk
 from burstcache.local.template_parameters import fix_parameters, parameter_values
+from burstcache.settings import live_parameters
 
 CUSTOM_RESOURCE = "AWS::CloudFormation::CustomResource"
 _CODE = {"ZipFile": "# The local cloud runs the function from its source folder."}
@@ -86,6 +88,7 @@ def load_template(path: Path, overrides: Mapping[str, str], *, vpc_block: str, r
 def _load(path: Path, overrides: Mapping[str, str], vpc_block: str, region: str) -> LocalTemplate:
     source = _read(path)
     values = parameter_values(source.get("Parameters", {}), overrides)
+    _check_policy(values)
     _decide(source, values | {"AWS::Region": region, "AWS::Partition": "aws"})
     roots = _take_code(source, path.parent)
     definitions = _take_definitions(source, path.parent)
@@ -96,6 +99,19 @@ def _load(path: Path, overrides: Mapping[str, str], vpc_block: str, region: str)
     _put_back(template.resources, definitions, roots)
     _take_schedules(template)
     return template
+
+
+def _check_policy(values: Mapping[str, Any]) -> None:
+    """Refuse at once what the functions would refuse at their first event."""
+    names = {
+        "POLICY_RATE": "PolicyRatePerMin",
+        "POLICY_SENSITIVITY": "PolicySensitivity",
+        "POLICY_OVERRIDES": "PolicyOverrides",
+    }
+    try:
+        live_parameters({variable: values[name] for variable, name in names.items() if name in values})
+    except InvalidSettingError as error:
+        raise TemplateError(f"parameters {', '.join(names.values())}: {error}") from None
 
 
 def _put_back(resources: Mapping[str, Any], definitions: Mapping[str, str], roots: Mapping[str, Path]) -> None:

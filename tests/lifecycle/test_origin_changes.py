@@ -1,0 +1,137 @@
+"""A write straight to S3 is seen by whoever holds a copy, in whatever state its key is."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from burstcache.aws.clock import now_us
+from burstcache.aws.object_store import ObjectStore
+from burstcache.control.cache_environment import CacheEnvironment
+from burstcache.control.redis_keys import RedisKeys
+from burstcache.core.keys import key_hash
+from burstcache.entry import Entry, decode
+from burstcache.errors import RedisDownError, RelayDownError
+from burstcache.tiers.redis import object_key
+from burstcache.tiers.relay import RelayRequests
+from support.world import BUCKET, NODE, World
+
+
+def _control(world: World, key: str) -> RedisKeys:
+    return world.control.keys(key_hash(key))
+
+
+def _body_in_lambda_tier(world: World, key: str) -> bytes | None:
+    relay = RelayRequests(world.settings)
+    payload = json.dumps({"at_us": now_us(), "request_id": f"g{now_us()}", "method": "GET"}).encode()
+    try:
+        answer = relay.request(f"get.{key_hash(key)}", payload, timeout_s=2)
+    finally:
+        relay.close()
+    return None if answer is None else decode(answer).body
+
+
+def _body_in_redis(world: World, key: str) -> bytes | None:
+    store: Any = _control(world, key).store()
+    body: bytes | None = store.client.hget(object_key(key_hash(key)), "body")
+    return body
+
+
+def test_write_while_redis_serves_replaces_the_entry(world: World) -> None:
+    world.running("k")
+    world.put_object("k", b"new")
+
+    assert _control(world, "k").origin_changed("k") == {"refreshed": "redis"}
+
+    assert _body_in_redis(world, "k") == b"new"
+
+
+@pytest.mark.parametrize("body", [None, b"x" * ((4 << 20) + 1)], ids=["deleted", "grown too large"])
+def test_object_that_redis_may_no_longer_hold_is_removed_without_an_error(world: World, body: bytes | None) -> None:
+    world.running("k")
+    if body is None:
+        world.aws["s3"].delete_object(Bucket=BUCKET, Key="k")
+    else:
+        world.put_object("k", body)
+
+    assert _control(world, "k").origin_changed("k") == {"refreshed": "redis"}
+
+    assert _body_in_redis(world, "k") is None
+
+
+def test_write_that_redis_did_not_take_is_an_error_so_that_the_event_comes_again(world: World) -> None:
+    world.running("k")
+    world.put_object("k", b"new")
+    world.redis.kill()
+
+    with pytest.raises(RedisDownError):
+        _control(world, "k").origin_changed("k")
+
+
+@pytest.mark.parametrize("phase", ["lambda", "redis_bootup"])
+def test_write_of_which_the_cache_function_was_not_told_is_an_error_too(world: World, phase: str) -> None:
+    row = world.started("k")
+    world.keys.update(row.hash, epoch=row.epoch, set_={"tier": "lambda", "phase": phase, "node": NODE})
+    world.put_object("k", b"new")
+
+    def silent(hash_: str, message: dict[str, Any]) -> dict[str, Any]:
+        raise RelayDownError("no answer")
+
+    with pytest.raises(RelayDownError):
+        replace(_control(world, "k"), ask_cache=silent).origin_changed("k")
+
+    assert _body_in_redis(world, "k") == (b"new" if phase == "redis_bootup" else None)
+
+
+def test_delete_while_the_node_boots_reaches_the_cache_function(world: World) -> None:
+    world.started("k")
+    life = world.serve("k")
+    world.until(lambda: world.row("k").tier == "lambda")
+    world.redis.kill()
+    _control(world, "k").join(world.life("k"), world.token("waiter"))
+    world.aws["s3"].delete_object(Bucket=BUCKET, Key="k")
+
+    assert _control(world, "k").origin_changed("k") == {"refreshed": "lambda"}
+
+    assert life.join() == "failed"
+    assert _body_in_lambda_tier(world, "k") is None
+    assert world.nodes.read(NODE).phase == "booting"
+
+
+def test_write_between_load_and_announce_is_seen(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    load = CacheEnvironment._load
+
+    def load_and_be_overtaken(environment: CacheEnvironment, key: str) -> Entry:
+        entry = load(environment, key)
+        world.put_object(key, b"new")
+        assert _control(world, key).origin_changed(key) == {"refreshed": ""}
+        return entry
+
+    monkeypatch.setattr(CacheEnvironment, "_load", load_and_be_overtaken)
+    world.started("k")
+
+    life = world.serve("k")
+
+    world.until(lambda: world.row("k").tier == "lambda")
+    world.until(lambda: _body_in_lambda_tier(world, "k") == b"new")
+    assert life.join() == "idle"
+
+
+def test_write_during_an_earlier_life_does_not_concern_this_one(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    fetched: list[str] = []
+    fetch = ObjectStore.fetch
+
+    def counted(store: ObjectStore, key: str, **options: Any) -> Entry | None:
+        fetched.append(key)
+        return fetch(store, key, **options)
+
+    monkeypatch.setattr(ObjectStore, "fetch", counted)
+    row = world.started("k")
+    world.keys.update(row.hash, epoch=row.epoch, set_={"written_in": row.epoch - 1})
+
+    assert world.serve("k").join() == "idle"
+
+    assert fetched == ["k"]
