@@ -26,7 +26,8 @@ THESIS = price_sheet("thesis-2022")
 GIB = 1024**3
 DAY = Demand(
     requests=1_000_000, objects=10, first_us=0, last_us=24 * US_PER_H, period_us=24 * US_PER_H,
-    body_bytes=10_240_000_000, stored_bytes=102_400, wakes=1, perfect_redis_us=3600 * US_PER_S,
+    body_bytes=10_240_000_000, stored_bytes=102_400, wakes=1, perfect_redis_us=3600 * US_PER_S, metered_512kb=1_000_000,
+    invocation_misses=960,
 )  # fmt: skip
 
 
@@ -84,6 +85,26 @@ def test_cloudfront_costs_bytes_and_requests() -> None:
 
 def test_a_cache_function_always_on_costs_its_memory() -> None:
     assert items(offer("lambda-always"))["cache function, always on"] == pytest.approx(24 * 3600 / 4 * 0.0000133334)
+
+
+def test_a_cache_function_always_on_misses_each_object_once_in_15_minutes_and_never_more_than_are_asked_for() -> None:
+    arrivals_us = np.array([0, 1, 2, 899, 900, 901], dtype=np.int64) * US_PER_S
+    ids = np.array([0, 1, 0, 1, 1, 1], dtype=np.int32)
+    one = demand_of(Trace(arrivals_us), object_bytes=1, period_us=24 * US_PER_H)
+    two = demand_of(Trace(arrivals_us, ids, None, ("a", "b")), object_bytes=1, period_us=24 * US_PER_H)
+
+    found = [offer("lambda-always", demand) for demand in (one, two)]
+
+    assert (one.invocation_misses, two.invocation_misses) == (2, 3)
+    assert [one.in_memory_pct for one in found] == [pytest.approx(400 / 6), 50.0]
+    assert items(found[0])["invocations, one each 15 minutes"] == pytest.approx(96 * 2e-7)
+
+
+@pytest.mark.parametrize("period_h", [1, 730])
+def test_no_competitor_has_more_misses_than_requests(period_h: int) -> None:
+    demand = demand_of(trace_of(0, 1), object_bytes=1, period_us=period_h * US_PER_H)
+
+    assert all(0 <= found.in_memory_pct <= 100 for found in offers(demand, TODAY, Setup()))
 
 
 def test_infinicache_has_a_function_per_piece_at_least_and_more_for_more_bytes() -> None:
@@ -148,6 +169,20 @@ def test_a_demand_sums_a_trace_of_many_keys_up() -> None:
 
     assert (demand.requests, demand.objects, demand.body_bytes, demand.stored_bytes) == (4, 2, 1010, 510)
     assert (demand.wakes, demand.period_us) == (3, 2000 * US_PER_S)
+
+
+def test_an_api_meters_each_answer_by_itself() -> None:
+    sizes = np.array([0, 1, 524_288, 524_289, 4_000_000], dtype=np.int64)
+
+    demand = demand_of(Trace(np.arange(5), None, sizes), object_bytes=1)
+
+    assert demand.metered_512kb == 1 + 1 + 1 + 2 + 8
+    assert demand_of(Trace(np.arange(5)), object_bytes=600_000).metered_512kb == 10
+
+
+def test_a_period_beyond_reason_is_refused() -> None:
+    with pytest.raises(InvalidSettingError, match="--period-hours: expected at most 876000"):
+        demand_of(trace_of(1), object_bytes=1, period_us=876_001 * US_PER_H)
 
 
 def test_an_empty_trace_has_no_demand() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from burstcache.core.cost import bill
 from burstcache.core.prices import price_sheet
-from burstcache.sim.costs.usage import US_PER_H, Setup, live_usage
+from burstcache.sim.costs.usage import LARGEST_OBJECT_BYTES, US_PER_H, Setup, live_usage
 from burstcache.sim.result import RunResult
 
 ROOT = Path(__file__).parents[2]
@@ -92,6 +92,18 @@ def test_only_what_s3_served_becomes_an_event_and_a_write_of_the_scheduler() -> 
 
     assert (usage.events_64kb, usage.dynamodb_writes, usage.front_door_512kb) == (4, 4, 10)
     assert usage.function_requests == 14
+
+
+def test_what_the_api_metered_is_billed_instead_of_the_mean_size() -> None:
+    assert live_usage(UNPROMOTED, Setup(), period_us=0, metered_512kb=17).front_door_512kb == 17
+
+
+def test_the_largest_object_is_the_templates() -> None:
+    template = (ROOT / "template.yaml").read_text()
+
+    limits = set(re.findall(r'MAX_OBJECT_BYTES: !If \[UsesAlb, "(\d+)", "(\d+)"\]', template))
+
+    assert limits == {(str(LARGEST_OBJECT_BYTES["alb"]), str(LARGEST_OBJECT_BYTES["http-api"]))}
 
 
 def test_behind_a_load_balancer_there_is_no_http_api() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 from burstcache.cli import main
 from burstcache.sim.progress import lines_told, progress
 from burstcache.sim.report import html
+from burstcache.sim.report.drawing import LINE_COLOURS, TIER_COLOURS
 from burstcache.sim.report.table import aligned
 
 CACHE_ONLY = ["--rate", "3", "--prices", "thesis-2022", "--only-cache"]
@@ -128,6 +130,50 @@ def test_the_pages_pictures_take_its_colours(capsys: pytest.CaptureFixture[str],
     assert "#ffffff" not in pictures
 
 
+def test_what_scrolls_is_reached_by_keyboard_and_has_a_name(
+    capsys: pytest.CaptureFixture[str], trace: str, tmp_path: Path
+) -> None:
+    page = tmp_path / "report.html"
+
+    printed(capsys, "report", trace, *CACHE_ONLY, "--out", str(page))
+
+    text = page.read_text()
+    assert text.count("<table>") == len(
+        re.findall(r'<div class="table" tabindex="0" role="region" aria-label="[^"]+">', text)
+    )
+    assert text.count('<figure tabindex="0">') == len(re.findall(r'<svg role="img" aria-label="[^"]{60,}"', text)) == 3
+    assert text.count("<th ") == text.count('<th scope="col"')
+
+
+def test_paper_is_light_and_cuts_nothing_off() -> None:
+    style = html.page("title", [])
+    paper = style.split("@media print {")[1]
+
+    assert style.index("@media print") > style.index("prefers-color-scheme: dark")  # the later one holds
+    assert "--page: #ffffff" in paper
+    assert "overflow: visible" in paper
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_everything_can_be_told_from_the_ground_in_light_and_in_dark() -> None:
+    style = html.page("title", [])
+    light, dark = (dict(re.findall(r"--(\w+): (#\w{6})", part)) for part in style.split("@media")[:2])
+
+    for mode in (light, dark):
+        assert min(contrast(mode[name], mode["page"]) for name in ("ink", "faint")) >= 4.5
+        assert min(contrast(colour, mode["page"]) for colour in (*TIER_COLOURS.values(), *LINE_COLOURS)) >= 3
+
+
 def test_the_same_call_writes_the_same_bytes(capsys: pytest.CaptureFixture[str], trace: str, tmp_path: Path) -> None:
     for name in ("a", "b"):
         options = ["--out", str(tmp_path / f"{name}.html"), "--figures", str(tmp_path / name), "--csv"]
@@ -150,6 +196,37 @@ def test_csv_has_a_line_per_request(capsys: pytest.CaptureFixture[str], trace: s
     assert len(rows) == found["n"]
     assert sum(",redis," in row for row in rows) == found["n_redis"]
     assert rows[0].startswith("0.000000,s3,")
+
+
+@pytest.mark.parametrize(("option", "first"), [("--csv", "arrival_s,tier,latency_ms"), ("--out", "<!doctype html>")])
+def test_a_dash_is_standard_output_instead_of_the_tables(
+    capsys: pytest.CaptureFixture[str], trace: str, tmp_path: Path, option: str, first: str
+) -> None:
+    path = tmp_path / "written"
+    printed(capsys, "report", trace, *CACHE_ONLY, option, str(path))
+
+    told = printed(capsys, "report", trace, *CACHE_ONLY, option, "-")
+
+    assert told.splitlines()[0] == first
+    assert told == path.read_text()
+
+
+def test_what_cannot_be_written_is_told_before_the_log_is_read(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["sim", "report", str(tmp_path / "missing.log"), "--csv", str(tmp_path / "absent" / "a.csv")]) == 2
+
+    assert "a.csv: expected a file that can be written" in capsys.readouterr().err
+
+
+def test_what_must_not_be_written_is_told_before_the_log_is_read(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+
+    for option, what in (("--out", "file"), ("--csv", "file"), ("--figures", "folder")):
+        assert main(["sim", "report", str(tmp_path / "missing.log"), option, str(tmp_path / "new")]) == 2
+        assert f"expected a {what} that can be written (Permission denied)" in capsys.readouterr().err
 
 
 def test_many_keys_have_their_key_in_csv_and_no_plans(
@@ -175,7 +252,11 @@ def test_latencies_come_from_the_options(capsys: pytest.CaptureFixture[str], tra
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (["--out", "{}/absent/report.html"], "--out .*report.html: expected a file that can be written"),
+        (["--out", "{}/absent/report.html"], "--out .*report.html: expected a file that can be written .*no folder"),
+        (["--out", "{}"], "--out .*: expected a file that can be written .it is a folder"),
+        (["--out", "/dev/full"], "--out /dev/full: expected a file that can be written .No space left"),
+        (["--out", "-", "--csv", "-"], "--out -, --csv -, --json: expected one of them"),
+        (["--csv", "-", "--json"], "--out -, --csv -, --json: expected one of them"),
         (["--csv", "{}/absent/requests.csv"], "--csv .*requests.csv: expected a file that can be written"),
         (["--figures", "{}/burst.csv"], "--figures .*burst.csv: expected a folder that can be written"),
         (["--s3-ms", "fast"], "--s3-ms 'fast': expected milliseconds, at least 0"),
@@ -207,7 +288,7 @@ def test_text_on_a_page_is_no_markup() -> None:
 
     found = outline(page)
     assert not found.tags & {"a", "b", "c", "d", "e", "f"}
-    assert page.count("&lt;") == 7
+    assert page.count("&lt;") == 8
 
 
 def test_numbers_stand_right_in_tables() -> None:

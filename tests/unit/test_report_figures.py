@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from burstcache.core.parameters import configure
 from burstcache.errors import InvalidSettingError
@@ -43,6 +44,12 @@ def texts(figure: Figure) -> list[str]:
     """All texts, of the figure and of its axes."""
     found = [text.get_text() for text in figure.texts]
     return found + [text.get_text() for axes in figure.axes for text in axes.texts]
+
+
+def boxes_of_texts(figure: Figure) -> list[Any]:
+    """What the texts inside the axes cover [pixels]."""
+    figure.canvas.draw()
+    return [Text.get_window_extent(text) for text in figure.axes[0].texts]
 
 
 def cost(per_hour: float, per_burst: float) -> HourlyCost:
@@ -88,6 +95,21 @@ def test_many_requests_become_an_image_inside_the_picture() -> None:
     assert b"<image" not in few
     assert b"<image" in many
     assert len(many) < 500_000
+
+
+@pytest.mark.parametrize(("requests", "counted"), [(9_999, "requests per"), (10_000, "thousand requests per")])
+def test_many_requests_in_a_bucket_are_counted_in_thousands(requests: int, counted: str) -> None:
+    at_once = [0] * requests
+
+    figure = run_figure(at_once, run(at_once, THESIS))
+
+    assert any(axes.get_ylabel().startswith(counted) for axes in figure.axes)
+
+
+def test_a_burst_of_one_request_is_drawn_for_a_possible_number_of_them() -> None:
+    figure = breakeven_figure({"ours": cost(0.1, 0.01), "dearer": cost(1, 1)}, ours="ours", burst_us=0)
+
+    assert figure.axes[0].get_xlim() == (0, 60)
 
 
 def test_latencies_far_apart_are_drawn_on_a_logarithmic_axis() -> None:
@@ -179,6 +201,44 @@ def test_the_break_even_plot_rings_where_ours_becomes_the_dearer_one() -> None:
     assert figure.axes[0].get_xlabel() == "bursts per hour"
 
 
+def test_break_evens_close_to_each_other_share_a_text() -> None:
+    nodes = {f"node {usd}": cost(usd, 0) for usd in (0.0140, 0.0142, 0.0190, 0.0300)}
+    many = {f"node {i}": cost(0.02 + i / 1000, 0) for i in range(8)}
+
+    few, crowd = (
+        breakeven_figure({"ours": cost(0, 0.002), **others}, ours="ours", burst_us=60 * SECOND)
+        for others in (nodes, many)
+    )
+
+    assert {"7, 7.1", "9.5", "15"} <= set(texts(few))
+    assert "10 … 13.5" in texts(crowd)
+
+
+@settings(deadline=None, max_examples=25, print_blob=True)
+@given(st.lists(st.integers(2, 400), min_size=1, max_size=6))
+def test_texts_of_break_evens_cover_neither_each_other_nor_the_names(per_hour: list[int]) -> None:
+    costs = {"ours": cost(0, 0.01), **{f"node {i}": cost(each / 100, 0) for i, each in enumerate(per_hour)}}
+
+    figure = breakeven_figure(costs, ours="ours", burst_us=SECOND)
+
+    boxes = boxes_of_texts(figure)
+    assert len(boxes) > len(costs)
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+
+
+def test_names_of_points_stay_inside_the_plot() -> None:
+    fronts = {"knob": [(0.0, 0.7), (5.0, 1.1), (94.0, 1.0)]}
+
+    figure = pareto_figure(
+        fronts, points={"the first": (5.0, 1.14), "the second": (7.8, 1.13), "s3-only": (0.0, 0.012)}
+    )
+
+    plot = figure.axes[0].get_window_extent()
+    for box in boxes_of_texts(figure):
+        assert plot.x0 - 5 <= box.x0 < box.x1 <= plot.x1 + 5
+        assert plot.y0 - 5 <= box.y0 < box.y1 <= plot.y1 + 5
+
+
 def test_the_break_even_plot_shades_what_would_overlap() -> None:
     costs = {"ours": cost(0, 0.01), "always on": cost(0.03, 0)}
 
@@ -251,6 +311,6 @@ def test_durations_are_told_in_the_largest_unit_that_divides_them(seconds: int, 
     assert duration_text(seconds) == text
 
 
-@pytest.mark.parametrize(("value", "text"), [(0.00005, "0.00005"), (20.0, "20"), (0.5, "0.5")])
-def test_a_number_has_no_exponent(value: float, text: str) -> None:
+@pytest.mark.parametrize(("value", "text"), [(0.00005, "0.00005"), (20.0, "20"), (0.5, "0.5"), (5e-7, "5e-7")])
+def test_a_number_has_an_exponent_only_where_zeros_would_fill_the_margin(value: float, text: str) -> None:
     assert plain(value) == text

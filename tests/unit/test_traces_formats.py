@@ -84,6 +84,22 @@ def test_s3_keys_are_decoded_and_sizes_are_the_objects(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("written", "key"),
+    [
+        ("a%2520b.jpg", "a b.jpg"),
+        ("foo-%2525Y", "foo-%Y"),
+        ("caf%25C3%25A9", "café"),
+        ("once%20only", "once only"),
+        ("100%25", "100%"),
+    ],
+)
+def test_s3_writes_a_key_encoded_twice(tmp_path: Path, written: str, key: str) -> None:
+    log = log_of(tmp_path, s3_row(key=written))
+
+    assert log.trace.keys == (key,)
+
+
+@pytest.mark.parametrize(
     "row",
     [
         s3_row(operation="REST.HEAD.OBJECT", uri='"HEAD /media/a.jpg HTTP/1.1"'),
@@ -100,6 +116,19 @@ def test_s3_requests_that_no_cache_would_serve_are_counted_apart(tmp_path: Path,
     log = log_of(tmp_path, s3_row(), row)
 
     assert (len(log.trace), log.other_requests, log.bad_rows) == (1, 1, 0)
+
+
+def test_s3_readers_may_be_roles_services_and_nobody_behind_ipv6(tmp_path: Path) -> None:
+    nobody = s3_row().replace(f"192.0.2.3 {OWNER}", "- -")
+    role = s3_row().replace(
+        f"192.0.2.3 {OWNER}", "2001:db8::1 arn:aws:sts::123456789012:assumed-role/Reader/a@b.example"
+    )
+    service = s3_row().replace(f"192.0.2.3 {OWNER}", "192.0.2.3 svc:cloudfront.amazonaws.com")
+    referrer = s3_row().replace('"-" "agent', '"http://x/" onload="y" "agent')
+
+    log = log_of(tmp_path, nobody, role, service, referrer, s3_row(uri="-"))
+
+    assert (len(log.trace), log.trace.keys) == (5, ("a.jpg",))
 
 
 def test_the_bucket_is_part_of_the_key_where_there_are_several(tmp_path: Path) -> None:
@@ -134,6 +163,8 @@ def test_combined_takes_the_zone_of_the_time_into_account(tmp_path: Path) -> Non
         ("GET /caf\\xc3\\xa9 HTTP/1.1", "/café"),
         ('GET /unescaped"quote HTTP/1.0', '/unescaped"quote'),
         ("GET /%ff HTTP/1.0", "/\\xff"),
+        ("GET /two HTTP/2.0", "/two"),
+        ("GET /once%2520only HTTP/1.1", "/once%20only"),
     ],
 )
 def test_combined_keys_are_decoded_paths(tmp_path: Path, request_line: str, key: str) -> None:
@@ -151,6 +182,10 @@ def test_combined_keys_are_decoded_paths(tmp_path: Path, request_line: str, key:
         combined_row("\\x16\\x03\\x01", status="400"),
         combined_row("GET /missing HTTP/1.0", status="404", size="-"),
         combined_row("GET /moved HTTP/1.0", status="302"),
+        combined_row("", status="400", size="0"),
+        combined_row("PRI * HTTP/2.0", status="400"),
+        combined_row("GET /left HTTP/2.0", status="499", size="0"),
+        combined_row("GET /left HTTP/2.0", status="000", size="0"),
     ],
 )
 def test_combined_requests_that_no_cache_would_serve_are_counted_apart(tmp_path: Path, row: str) -> None:
@@ -181,6 +216,16 @@ def test_common_log_format_and_a_virtual_host_in_front_are_read_too(tmp_path: Pa
     assert log.trace.arrivals_us.tolist() == [0, 2_000_000]
 
 
+def test_combined_takes_half_hours_and_the_day_line_of_a_zone_into_account(tmp_path: Path) -> None:
+    log = log_of(
+        tmp_path,
+        combined_row(time="01/Aug/1995:00:00:00 +0530"),
+        combined_row(time="31/Jul/1995:15:00:01 -0330"),
+    )
+
+    assert log.trace.arrivals_us.tolist() == [0, 1_000_000]
+
+
 def test_alb_requests_count_from_when_they_came_in(tmp_path: Path) -> None:
     log = log_of(tmp_path, alb_row(), alb_row(created="2018-11-30T22:22:48.363999Z"))
 
@@ -196,6 +241,15 @@ def test_an_alb_entry_without_creation_time_has_its_time(tmp_path: Path) -> None
     log = log_of(tmp_path, alb_row(), short)
 
     assert log.trace.arrivals_us.tolist() == [0, 12_636_000]
+
+
+def test_alb_clients_and_hosts_may_have_ipv6_addresses_and_fields_may_follow(tmp_path: Path) -> None:
+    row = alb_row(request="GET https://[2001:db8::2]:443/a.jpg HTTP/2.0").replace("10.0.1.252:", "[2001:db8::1]:")
+    refused = row.replace("10.0.0.66:9000 0.000 0.002 0.000 200 200", "- -1 -1 -1 200 -", 1)
+
+    log = log_of(tmp_path, row[:-1] + ' TID_1 "-" "new field"\n', refused)
+
+    assert (len(log.trace), log.trace.keys) == (2, ("/a.jpg",))
 
 
 @pytest.mark.parametrize(
@@ -243,6 +297,29 @@ def test_cloudfront_fields_may_come_in_another_order_with_milliseconds(tmp_path:
     assert log.trace.keys == ("/a", "/b")
 
 
+def test_cloudfront_encodes_the_percent_signs_of_a_request(tmp_path: Path) -> None:
+    log = log_of(tmp_path, CLOUDFRONT_HEADER, cloudfront_row(stem="/a%2520b%252C.jpg"))
+
+    assert log.trace.keys == ("/a b,.jpg",)
+
+
+def test_files_of_cloudfront_may_have_different_fields(tmp_path: Path) -> None:
+    other = "#Fields:\tcs-uri-stem\tcs(Cookie)\tsc-status\tcs-method\tdate\ttime\r\n"
+    (tmp_path / "other.log").write_bytes(f"{other}/a.jpg\tid=1;%20x=2\t206\tGET\t2019-12-04\t21:02:30\r\n".encode())
+    (tmp_path / "first.log").write_text(CLOUDFRONT_HEADER + cloudfront_row())
+
+    log = read_log(tmp_path)
+
+    assert log.trace.arrivals_us.tolist() == [0, 1_000_000]
+    assert [log.trace.keys[id_] for id_ in log.trace.key_ids] == ["/a.jpg", "/a b.jpg"]
+
+
+def test_a_table_may_quote_its_header(tmp_path: Path) -> None:
+    log = log_of(tmp_path, '"t","key","size"\n', '1,"a",5\n')
+
+    assert (log.format_name, log.trace.keys, log.trace.sizes_bytes.tolist()) == ("csv", ("a",), [5])
+
+
 def test_a_table_may_quote_keys_and_leave_columns_away(tmp_path: Path) -> None:
     log = log_of(tmp_path, "t,key\n", '0.5,"a,""b"""\r\n', "0.25,é\n")
 
@@ -268,6 +345,10 @@ def test_a_table_is_filtered_by_method_and_status(tmp_path: Path) -> None:
         ((s3_row(), s3_row(time="31/Feb/2019:00:00:38 +0000")), 2, "a day of the calendar"),
         ((s3_row(), s3_row(time="06/Feb/2019:24:00:38 +0000")), 2, "a time like 06/Feb/2019:00:00:38 +0000"),
         ((combined_row(), combined_row()[:40]), 2, "a line of an access log"),
+        ((combined_row(time="01/Aug/1995:00:00:07"),), 1, "a time like 06/Feb/2019:00:00:38 +0000, not '01/Aug/1995"),
+        ((combined_row(time="1995-08-01T00:00:07Z"),), 1, "a time like 06/Feb/2019:00:00:38 +0000, not '1995-08-01"),
+        ((s3_row(), s3_row().partition("00 12 9 ")[0]), 2, "a record of an S3 server access log"),
+        ((alb_row(), alb_row().partition(":48.364")[0]), 2, "the line is cut off"),
         ((alb_row(), "h2 2018-11-30\n"), 2, "an entry of an Application Load Balancer's access log"),
         ((CLOUDFRONT_HEADER, cloudfront_row()[:40]), 3, "12 fields apart by tabs"),
         ((CLOUDFRONT_HEADER, cloudfront_row("2019-13-04\t21:02:35")), 3, "a day of the calendar"),
@@ -298,6 +379,31 @@ def test_bad_rows_are_skipped_and_counted_on_demand(tmp_path: Path, header: str,
     log = log_of(tmp_path, header, "one\n", good, "\n", "two\n", good, skip_bad_rows=True)
 
     assert (len(log.trace), log.bad_rows, log.rows) == (2, 2, 4)
+
+
+@pytest.mark.parametrize("header", ["", "\ufeff"])
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+@pytest.mark.parametrize("last_end", [True, False])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        s3_row() * 2,
+        combined_row() * 2,
+        alb_row() * 2,
+        CLOUDFRONT_HEADER + cloudfront_row() * 2,
+        "t,key,size\n1,a,5\n2,b,6\n",
+        "arrival_s\n1\n2\n",
+    ],
+    ids=["s3", "combined", "alb", "cloudfront", "csv", "arrival"],
+)
+def test_a_byte_order_mark_and_every_line_end_are_read(
+    tmp_path: Path, rows: str, header: str, line_end: str, last_end: bool
+) -> None:
+    text = header + rows.replace("\n", line_end)
+
+    log = log_of(tmp_path, text if last_end else text.rstrip("\r\n"))
+
+    assert (len(log.trace), log.bad_rows, log.other_requests) == (2, 0, 0)
 
 
 def test_every_format_is_recognised_as_itself_alone() -> None:

@@ -43,6 +43,13 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "logs"
 
 
+def test_a_row_has_any_number_of_decimals(tmp_path: Path) -> None:
+    path = tmp_path / "long.csv"
+    path.write_text(f"arrival_s\n0.{'0' * 1_048_575}\n7\n")
+
+    assert read_trace(path).arrivals_us.tolist() == [0, 7_000_000]
+
+
 @pytest.mark.parametrize("pattern", ["", "*", "**/*.log*", "[2]*"])
 def test_folders_and_globs_of_unsorted_files_make_one_sorted_trace(folder: Path, pattern: str) -> None:
     paths = [str(folder / pattern), folder / "deep", folder / "deep" / "1.log.gz"]
@@ -147,6 +154,44 @@ def test_files_of_two_formats_are_no_log(tmp_path: Path) -> None:
         read_trace([first, second])
 
 
+@pytest.mark.parametrize("skip_bad_rows", [False, True])
+def test_a_file_of_another_format_is_named_and_never_skipped(tmp_path: Path, skip_bad_rows: bool) -> None:
+    first = write(tmp_path / "1.log", combined(1))
+    second = write(tmp_path / "2.log", "#Version: 1.0\n", "#Fields: date time cs-method cs-uri-stem sc-status\n")
+
+    with pytest.raises(
+        BadLogError, match=r"2.log line 1: '#Version.*as in .*1.log: all files of a log have one format"
+    ):
+        read_trace([first, second], skip_bad_rows=skip_bad_rows)
+
+
+def test_a_file_of_bad_rows_alone_is_skipped_on_demand(tmp_path: Path) -> None:
+    first, second = write(tmp_path / "1.log", combined(1)), write(tmp_path / "2.log", "torn\n")
+
+    assert read_log([first, second], skip_bad_rows=True).bad_rows == 1
+
+
+def test_gzip_of_several_members_is_one_file_and_an_empty_one_none(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    torn = gzip.compress(combined(3)[:20].encode()) + gzip.compress(combined(3)[20:].encode())
+    (tmp_path / "logs" / "1.gz").write_bytes(gzip.compress(combined(1).encode()) + torn)
+    (tmp_path / "logs" / "2.gz").write_bytes(gzip.compress(b""))
+
+    assert read_trace(tmp_path / "logs").arrivals_us.tolist() == [0, 2_000_000]
+
+
+@pytest.mark.parametrize(
+    ("tail", "reason"), [(slice(None, -9), "Compressed file ended"), (slice(None), "Not a gzipped file")]
+)
+def test_gzip_that_is_cut_off_or_followed_by_something_else_is_named(tmp_path: Path, tail: slice, reason: str) -> None:
+    whole = gzip.compress("".join(combined(second) for second in range(60)).encode())
+    path = tmp_path / "a.gz"
+    path.write_bytes(whole[tail] if tail.stop else whole + b"garbage")
+
+    with pytest.raises(BadLogError, match=rf"a.gz line \d+: expected a file that can be read \({reason}"):
+        read_trace(path)
+
+
 def test_a_forced_format_is_not_guessed(tmp_path: Path) -> None:
     path = write(tmp_path / "a.log", combined(1))
 
@@ -154,6 +199,18 @@ def test_a_forced_format_is_not_guessed(tmp_path: Path) -> None:
         read_trace(path, format_="s3")
     with pytest.raises(InvalidSettingError, match="log format 'S4': expected one of auto, arrival, csv, s3"):
         read_trace(path, format_="S4")
+
+
+def test_every_command_takes_the_format_of_a_log_that_begins_badly(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path / "a.log", "torn\n" * 60, combined(1), combined(9))
+
+    for command in (["inspect"], ["run"], ["bill"], ["report"]):
+        call = ["sim", *command, str(path), "--skip-bad-rows"]
+        assert main(call) == 2
+        assert "expected the first line of one of" in capsys.readouterr().err
+        assert main([*call, "--format", "combined"]) == 0
 
 
 def test_a_log_without_a_request_to_serve_is_refused(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from random import Random
@@ -21,7 +22,11 @@ from burstcache.sim.run import run
 from burstcache.sim.trace import Trace
 from burstcache.sim.tune import search as tune_module
 from burstcache.sim.tune.candidates import BreakevenSpace, ThesisSpace, overrides_text, seconds_text
-from burstcache.sim.tune.search import CheapestAt, MostHitsFor, Tried, Workload, pareto_front, tune, workload_of
+from burstcache.sim.tune.front import Tried, pareto_front, spread
+from burstcache.sim.tune.hold_out import hold_out
+from burstcache.sim.tune.objectives import CheapestAt, MostHitsFor
+from burstcache.sim.tune.search import tune
+from burstcache.sim.tune.workload import Workload, workload_of
 
 PRICES = price_sheet("today-us-east-1")
 
@@ -103,6 +108,92 @@ def test_nothing_of_a_front_is_beaten() -> None:
     assert costs == sorted(set(costs))
     assert shares == sorted(set(shares))
     assert pareto_front(list(reversed(front))) == front
+
+
+# What is recommended: plain, and checked on requests that it was not chosen by
+
+
+def test_of_what_is_as_good_as_the_best_the_plainest_is_recommended() -> None:
+    space, objective = ThesisSpace(), CheapestAt(80)
+
+    tuned = tune(workload(), objective, space, candidates=300)
+
+    assert tuned.best is not None
+    assert objective.is_as_good(tuned.best, tuned.closest)
+    assert tuned.best.text.count("=") < tuned.closest.text.count("=")
+    for point in space.plainer(tuned.best.point):
+        load = workload()
+        (result,) = load.replay([space.parameters(point)])
+        misses = result.in_memory_pct < 80
+        assert misses or load.usd_per_month(result) > 1.01 * tuned.closest.usd_per_month
+
+
+def test_within_one_per_cent_is_as_good_and_beyond_is_not() -> None:
+    best = tune(workload(), MostHitsFor(60), ThesisSpace(), candidates=60).closest
+    share = best.in_memory_pct
+
+    def at(usd_per_month: float, n_s3: int) -> Tried:
+        in_memory = replace(best.result, n_s3=n_s3, n_lambda=best.result.n - n_s3, n_redis=0)
+        return replace(best, usd_per_month=usd_per_month, result=in_memory)
+
+    usd, n_s3 = best.usd_per_month, best.result.n_s3
+    assert CheapestAt(share).is_as_good(at(usd * 1.009, n_s3), best)
+    assert not CheapestAt(share).is_as_good(at(usd * 1.011, n_s3), best)
+    assert not CheapestAt(share).is_as_good(at(usd, n_s3 + 1), best)
+    assert MostHitsFor(usd).is_as_good(at(usd, n_s3 + 1), best)
+    assert not MostHitsFor(usd).is_as_good(at(usd, n_s3 + 10), best)
+    assert not MostHitsFor(usd).is_as_good(at(usd * 1.001, n_s3), best)
+
+
+def test_parameters_tuned_on_the_first_half_are_judged_by_the_second() -> None:
+    """Busy in the first half, seldom in the second: what the first half teaches is wrong there."""
+    gaps_us = np.concatenate((np.full(800, 5_000_000), np.full(130, 30_000_000)))
+    load, objective = workload(Trace(gaps_us.cumsum())), MostHitsFor(200)
+
+    found = hold_out(load, lambda _: objective, ThesisSpace(), candidates=200)
+
+    assert found is not None
+    assert found.workload.demand.requests < len(load.trace) / 2
+    assert found.workload.repeats_per_month == pytest.approx(2 * load.repeats_per_month)
+    assert found.tuned_before.result.n == found.tuned_on_it.result.n == found.workload.demand.requests
+    assert objective.rank(found.tuned_on_it) <= objective.rank(found.tuned_before)
+    assert found.tuned_before.in_memory_pct < found.tuned_on_it.in_memory_pct
+    assert found.usual is not None
+    assert found.usual.text == ""
+
+
+def test_a_log_with_few_requests_in_one_half_says_nothing_about_the_other() -> None:
+    times_us = np.concatenate((np.arange(500) * 1_000_000, [10_000_000_000]))
+
+    assert hold_out(workload(Trace(times_us)), lambda _: CheapestAt(50), ThesisSpace(), candidates=20) is None
+
+
+def test_objects_too_large_for_a_cache_are_never_replayed_and_always_billed() -> None:
+    times_us = np.arange(300) * 1_000_000
+    ids, sizes = (np.arange(300) % 3).astype(np.int32), np.full(300, 10_000)
+    sizes[ids == 2] = 0
+    sizes[2] = 4_194_305  # said once: the others of this object were answered with 304
+    load = workload(Trace(times_us, ids, sizes, ("a", "b", "c")))
+    usual = parameters_from_text(rate="9", sensitivity="4")
+
+    small, detailed = load.replay([usual])[0], load.replay_in_detail(usual)
+
+    assert load.redirected == 100
+    assert (small.n, small.n_s3 >= 100, small.in_memory_pct <= 67) == (300, True, True)
+    assert (small.n_s3, small.s3_requests) == (detailed.n_s3, detailed.s3_requests)
+    assert (load.own_demand.stored_bytes, load.demand.stored_bytes) == (20_000, 4_214_305)
+    assert load.own_demand.metered_512kb == 300 < load.demand.metered_512kb
+    assert workload(load.trace, only_cache=True).redirected == 0
+
+
+def test_a_log_of_nothing_but_too_large_objects_is_served_by_s3() -> None:
+    load = workload_of(bursts(), PRICES, Setup(object_bytes=5_000_000))
+
+    tuned = tune(load, CheapestAt(0), ThesisSpace(), candidates=20)
+
+    assert tuned.best is not None
+    assert tuned.best.result.n_s3 == tuned.best.result.n == len(load.trace)
+    assert tuned.best.usd_per_month > 30
 
 
 def test_many_objects_share_the_node_and_only_the_cache_costs_less() -> None:
@@ -226,13 +317,53 @@ def test_an_objective_out_of_reach_is_one_line_with_what_is_possible(
     assert "3 USD a month cannot be met: the cheapest that was found is " in err
 
 
+def test_a_share_beyond_what_first_requests_leave_is_said_to_be_out_of_reach(
+    capsys: pytest.CaptureFixture[str], log: str
+) -> None:
+    assert main(["sim", "tune", log, "--in-memory-pct", "100", "--candidates", "50"]) == 1
+
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert "; nothing serves more than 99.58 %, because an object's first request always goes to S3" in err
+
+
+def test_how_well_parameters_last_is_printed_and_in_the_json(capsys: pytest.CaptureFixture[str], log: str) -> None:
+    options = ["--in-memory-pct", "50", "--candidates", "100"]
+
+    assert main(["sim", "tune", log, *options]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert main(["sim", "tune", log, *options, "--json"]) == 0
+    lasting = json.loads(capsys.readouterr().out)["lasting"]
+
+    start = lines.index(next(line for line in lines if line.startswith("How well tuned parameters last: ")))
+    table = lines[start + 2 : start + 5]
+    assert [row["tuned_on"] for row in lasting] == [line.split("  ")[0] for line in table]
+    assert len({len(line) for line in lines[start + 1 : start + 5]}) == 1  # aligned
+    assert lasting[1]["usd_per_month"] <= lasting[0]["usd_per_month"] or lasting[0]["in_memory_pct"] < 50
+
+
+def test_a_log_too_short_to_check_is_said_to_be(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "short.csv"
+    path.write_text("arrival_s\n" + "".join(f"{at_s}\n" for at_s in range(0, 300, 3)))
+
+    assert main(["sim", "tune", str(path), "--in-memory-pct", "50", "--candidates", "50"]) == 0
+
+    assert "cannot be checked: one half of the log has fewer than 100 requests" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--in-memory-pct", "101"], "--in-memory-pct '101': expected a number from 0 to 100"),
         (["--usd-per-month", "nan"], "--usd-per-month 'nan': expected an amount of at least 0"),
+        (["--usd-per-month", "1e999"], "--usd-per-month '1e999': expected an amount of at least 0"),
+        (["--usd-per-month", "9", "--period-hours", "1e999"], "--period-hours: expected at most 876000"),
+        (["--usd-per-month", "9", "--in-memory-pct", "9"], "not allowed with argument"),
         (["--usd-per-month", "9", "--candidates", "0"], "--candidates 0: expected at least 1"),
-        (["--usd-per-month", "9", "--csv", "/nowhere/front.csv"], "--csv /nowhere/front.csv: expected a file that can"),
+        (
+            ["--usd-per-month", "9", "--csv", "/nowhere/front.csv"],
+            "--csv /nowhere/front.csv: expected a file that can be",
+        ),
         ([], "one of the arguments --in-memory-pct --usd-per-month is required"),
     ],
 )
@@ -252,6 +383,6 @@ def test_a_wrong_call_ends_with_two_and_one_line(
 def test_spread_keeps_both_ends() -> None:
     front = tune(workload(), CheapestAt(50), ThesisSpace(), candidates=200).front
 
-    few: list[Tried] = tune_module.spread(front, 4)
+    few: list[Tried] = spread(front, 4)
 
     assert [few[0], few[-1], len(few)] == [front[0], front[-1], 4]

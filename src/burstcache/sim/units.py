@@ -26,5 +26,5 @@ def run_cost_units(result: RunResult) -> int:
 
 
 def usd(units: int) -> float:
-    """Return cost units as dollars."""
-    return units / UNITS_PER_USD
+    """Return cost units as dollars, a double divided by a double as the simulator's rules have it."""
+    return units / float(UNITS_PER_USD)

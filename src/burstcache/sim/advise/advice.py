@@ -7,13 +7,26 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from burstcache.core.parameters import Parameters
+from burstcache.sim.advise.clock import Clock
 from burstcache.sim.advise.samconfig import busiest_second, hot_keys, template_parameters
-from burstcache.sim.advise.systems import Clock, System, choices, competitors, our_system, s3_usd_per_month, yield_of
+from burstcache.sim.advise.systems import (
+    System,
+    check_without,
+    choices,
+    competitors,
+    our_system,
+    s3_usd_per_month,
+    yield_of,
+)
 from burstcache.sim.advise.worth import Pays, Value, Yield, pays
 from burstcache.sim.commands.setup_options import weighed_in
 from burstcache.sim.latency import LatencySummary
 from burstcache.sim.tune.candidates import BreakevenSpace, ThesisSpace
-from burstcache.sim.tune.search import Tried, Tuned, Workload, tune
+from burstcache.sim.tune.front import Tried
+from burstcache.sim.tune.hold_out import HoldOut, hold_out
+from burstcache.sim.tune.objectives import NEARLY
+from burstcache.sim.tune.search import Tuned, tune
+from burstcache.sim.tune.workload import Workload
 
 if TYPE_CHECKING:
     from burstcache.sim.result import RunResult
@@ -28,6 +41,16 @@ class Choice:
     tried: Tried
     result: RunResult  # with details
     system: System
+
+
+@dataclass(frozen=True, slots=True)
+class Lasting:
+    """What some parameters give in the log's second half, for a month."""
+
+    tuned_on: str
+    tried: Tried
+    net_usd: float
+    usd_per_hit: float  # above S3 alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +72,7 @@ class Advice:
     simulated: Choice  # the break-even policy, which the live system does not have
     tuned: Tuned
     tuned_knob: Tuned  # of the break-even policy
+    lasting: tuple[Lasting, ...]  # empty: the log is too short to say
     others: tuple[System, ...]
     winner: System
     per_hit: BreakEvenValue
@@ -81,9 +105,15 @@ class _BestBuy:
         """Return the net value, negated, or else what a hit costs more than with S3 alone."""
         gain = _gain(tried, self.clock, self.s3_usd)
         net_usd = gain.net_usd(self.value)
-        if net_usd > 0:
-            return 0.0, -net_usd, gain.extra_usd
-        return 0.0, gain.extra_usd / gain.hits if gain.hits else float("inf"), gain.extra_usd
+        return (0.0, -net_usd, gain.extra_usd) if net_usd > 0 else (0.0, _usd_per_hit(gain), gain.extra_usd)
+
+    def is_as_good(self, tried: Tried, best: Tried) -> bool:
+        """Tell whether no more net value is lost than one per cent of it and of the bill, or else of a hit's cost."""
+        mine, theirs = (_gain(one, self.clock, self.s3_usd) for one in (tried, best))
+        most_usd = theirs.net_usd(self.value)
+        if most_usd > 0:
+            return most_usd - mine.net_usd(self.value) <= NEARLY * min(most_usd, best.usd_per_month)
+        return _usd_per_hit(mine) <= _usd_per_hit(theirs) * (1 + NEARLY)
 
 
 def advise(
@@ -102,12 +132,18 @@ def advise(
         InvalidSettingError: There is no such competitor.
         PriceMissingError: The sheet has no price for this system.
     """
-    s3_usd = s3_usd_per_month(workload)
-    objective = _BestBuy(value, clock, s3_usd)
+
+    check_without(without, workload)  # before the work
+
+    def objective_of(load: Workload) -> _BestBuy:
+        return _BestBuy(value, clock, s3_usd_per_month(load))
+
+    s3_usd, objective = s3_usd_per_month(workload), objective_of(workload)
     tuned = tune(workload, objective, ThesisSpace(), candidates=candidates)
+    held_out = hold_out(workload, objective_of, ThesisSpace(), candidates=candidates)
     knob = BreakevenSpace(weighed_in(workload.prices, workload.setup))
     simulated = tune(workload, objective, knob, candidates=candidates, effort=_KNOB_EFFORT)
-    ours = _choice(workload, tuned.closest, clock, s3_usd)
+    ours = _choice(workload, tuned.best or tuned.closest, clock, s3_usd)
     others = tuple(competitors(workload, ours.system, clock, without=without))
     real = choices(others)
     gains = [_gain(tried, clock, s3_usd) for tried in tuned.front]
@@ -116,9 +152,10 @@ def advise(
         clock=clock,
         value=value,
         ours=ours,
-        simulated=_choice(workload, simulated.closest, clock, s3_usd),
+        simulated=_choice(workload, simulated.best or simulated.closest, clock, s3_usd),
         tuned=tuned,
         tuned_knob=simulated,
+        lasting=() if held_out is None else _lasting(held_out, value, clock),
         others=others,
         winner=min([ours.system, *real], key=lambda system: (-system.gain.net_usd(value), system.usd_per_month)),
         per_hit=_break_even(gains, [system.gain for system in real], is_per_ms=False),
@@ -134,6 +171,16 @@ def _choice(workload: Workload, tried: Tried, clock: Clock, s3_usd: float) -> Ch
     """Return a candidate with the details that the sums of a search leave out."""
     result = workload.replay_in_detail(tried.parameters)
     return Choice(tried, result, our_system(workload, result, clock, s3_usd))
+
+
+def _lasting(held_out: HoldOut, value: Value, clock: Clock) -> tuple[Lasting, ...]:
+    s3_usd = s3_usd_per_month(held_out.workload)
+    gains = [(tuned_on, tried, _gain(tried, clock, s3_usd)) for tuned_on, tried in held_out.rows()]
+    return tuple(Lasting(tuned_on, tried, gain.net_usd(value), _usd_per_hit(gain)) for tuned_on, tried, gain in gains)
+
+
+def _usd_per_hit(gain: Yield) -> float:
+    return gain.extra_usd / gain.hits if gain.hits else float("inf")
 
 
 def _gain(tried: Tried, clock: Clock, s3_usd: float) -> Yield:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from math import isfinite
 from typing import Any
 
 from burstcache.core.parameters import US_PER_S
-from burstcache.sim.advise.advice import Advice, BreakEvenValue, Choice
+from burstcache.sim.advise.advice import Advice, BreakEvenValue, Choice, Lasting
 from burstcache.sim.advise.limits import assumptions
 from burstcache.sim.advise.systems import System
-from burstcache.sim.advise.text import verdict_lines
-from burstcache.sim.commands.tune import tried_fields
+from burstcache.sim.advise.verdict import verdict_lines
 from burstcache.sim.report.bills import bill_lines
+from burstcache.sim.tune.outcome import tried_fields
 
 
 def advice_fields(advice: Advice) -> dict[str, Any]:
@@ -27,9 +28,11 @@ def advice_fields(advice: Advice) -> dict[str, Any]:
         "repeats_per_month": float(workload.repeats_per_month),
         "prices": workload.prices.name,
         "value": asdict(advice.value),
+        "redirected_requests": workload.redirected,
         "candidates": advice.tuned.candidates,
         "burstcache": _choice_fields(advice, advice.ours) | {"policy": "thesis", "is_live": True},
         "breakeven_policy": _choice_fields(advice, advice.simulated) | {"policy": "breakeven", "is_live": False},
+        "lasting": [_lasting_fields(one) for one in advice.lasting],
         "latency_ms": asdict(advice.latency),
         "latency_without_ms": asdict(advice.latency_without),
         "systems": [_system_fields(advice, system) for system in advice.others],
@@ -59,6 +62,12 @@ def _system_fields(advice: Advice, system: System) -> dict[str, Any]:
         "note": system.why_not or system.note,
         "lines": bill_lines(system.bill),  # of the log's period, once
     }
+
+
+def _lasting_fields(one: Lasting) -> dict[str, Any]:
+    usd_per_hit = one.usd_per_hit if isfinite(one.usd_per_hit) else None
+    net = {"net_usd_per_month": one.net_usd, "usd_per_hit_above_s3": usd_per_hit}
+    return {"tuned_on": one.tuned_on} | net | tried_fields(one.tried)
 
 
 def _break_even_fields(found: BreakEvenValue) -> dict[str, Any]:

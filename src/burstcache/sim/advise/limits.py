@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import UNCHECKED
 from burstcache.sim.advise.advice import Advice
-from burstcache.sim.advise.systems import node_capacity_bytes
-from burstcache.sim.costs.usage import US_PER_H, Setup
+from burstcache.sim.advise.nodes import node_capacity_bytes
+from burstcache.sim.advise.samconfig import busiest_second
+from burstcache.sim.costs.usage import LARGEST_OBJECT_BYTES, US_PER_H, Setup
+from burstcache.sim.report.numbers import counted, duration
 
-_LARGEST_BYTES = {"http-api": 4_000_000, "alb": 700_000}  # larger objects are answered with a redirect to S3
+_PROXY_S3_S, _CONTROL = 0.08, 1  # a GET from S3: proxy, then scheduler (`sim.costs.usage`); a node's start or check
 _NEW_ACCOUNT = 10  # concurrent Lambda executions of a new AWS account
 _FEW_CANDIDATES = 300
-_UNITS = (("days", 86_400, 2), ("h", 3_600, 1), ("min", 60, 2))  # from how many of them on a time is said so
 
 
 def assumptions(advice: Advice) -> list[str]:
@@ -19,7 +22,7 @@ def assumptions(advice: Advice) -> list[str]:
     workload, demand, tiers = advice.workload, advice.workload.demand, advice.clock.tiers
     hours = demand.period_us / US_PER_H
     lines = [
-        f"Traffic: the log is repeated, once in {duration_text(demand.period_us / US_PER_S)}, and nothing is in memory"
+        f"Traffic: the log is repeated, once in {duration(demand.period_us / US_PER_S)}, and nothing is in memory"
         " when it starts anew."
         + (" A log shorter than an hour says little about a month: see --period-hours." if hours < 1 else ""),
         f"Latency (assumed, in the region): S3 {tiers.s3_ms:g} ms, cache function {tiers.lambda_ms:g}, Redis"
@@ -41,7 +44,7 @@ def assumptions(advice: Advice) -> list[str]:
 
 def _odd(advice: Advice) -> list[str]:
     """Return what a person should know about this log and this answer."""
-    return [line for tell in (_clock, _sizes, _memory, _concurrency, _search) if (line := tell(advice))]
+    return [line for tell in (_clock, _sizes, _redirects, _memory, _concurrency, _search) if (line := tell(advice))]
 
 
 def _clock(advice: Advice) -> str:
@@ -52,19 +55,23 @@ def _clock(advice: Advice) -> str:
 
 
 def _sizes(advice: Advice) -> str:
-    trace, setup = advice.workload.trace, advice.workload.setup
-    if trace.sizes_bytes is None:
-        return f"The log has no sizes: every object is taken as {setup.object_bytes} bytes (--object-bytes)."
-    largest_bytes = _LARGEST_BYTES[setup.front_door]
-    large_pct = 100 * float((trace.sizes_bytes > largest_bytes).mean())
-    if not large_pct:
+    if advice.workload.trace.sizes_bytes is not None:
         return ""
-    where = f"{large_pct:.1f} % of the requests are for objects above {largest_bytes / 1e6:g} MB"
-    return f"{where}: the live system redirects them to S3, here they count as cached."
+    size = advice.workload.setup.object_bytes
+    return f"The log has no sizes: every object is taken as {size} bytes (--object-bytes)."
+
+
+def _redirects(advice: Advice) -> str:
+    workload = advice.workload
+    if not workload.redirected:
+        return ""
+    where = f"{100 * workload.redirected / len(workload.trace):.1f} % of the requests are for objects above"
+    largest_bytes = LARGEST_OBJECT_BYTES[workload.setup.front_door]
+    return f"{where} {largest_bytes / 1024:,.0f} KB, which the live system never caches: it redirects them to S3."
 
 
 def _memory(advice: Advice) -> str:
-    setup, stored_bytes = advice.workload.setup, advice.workload.demand.stored_bytes
+    setup, stored_bytes = advice.workload.setup, advice.workload.own_demand.stored_bytes
     capacity = node_capacity_bytes(setup.instance_type)
     together = f"all objects ({stored_bytes / 1e9:.2g} GB)"
     if capacity and stored_bytes > capacity:
@@ -76,9 +83,10 @@ def _memory(advice: Advice) -> str:
 
 
 def _concurrency(advice: Advice) -> str:
-    if advice.hot_keys + 1 <= _NEW_ACCOUNT:
+    at_once = ceil(busiest_second(advice.workload.trace) * _PROXY_S3_S) + _CONTROL
+    if advice.hot_keys + at_once <= _NEW_ACCOUNT:
         return ""
-    needed = f"Up to {advice.hot_keys} cache functions live at once (MaxHotKeys)"
+    needed = f"Up to {counted(advice.hot_keys, 'cache function')} (MaxHotKeys) and about {at_once} others run at once"
     return f"{needed}: the account must allow more concurrent executions than that; a new one has {_NEW_ACCOUNT}."
 
 
@@ -87,11 +95,3 @@ def _search(advice: Advice) -> str:
     if tried >= _FEW_CANDIDATES:
         return ""
     return f"Only {tried} candidates were tried on the whole log. --candidates 1000 searches longer."
-
-
-def duration_text(seconds: float) -> str:
-    """Return a time as a person says it."""
-    for unit, size_s, least in _UNITS:
-        if seconds >= least * size_s:
-            return f"{seconds / size_s:.3g} {unit}"
-    return f"{seconds:.3g} s"

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from burstcache.core.parameters import US_PER_S
-from burstcache.errors import InvalidSettingError
 from burstcache.sim.advise.advice import Advice
 from burstcache.sim.advise.limits import assumptions
 from burstcache.sim.advise.samconfig import toml_text
 from burstcache.sim.advise.systems import OURS, System
 from burstcache.sim.advise.text import (
     bill_rows,
-    break_even_lines,
     deploy_text,
+    lasting_rows,
+    lasting_text,
     latency_rows,
     log_text,
     policy_text,
-    rivals,
     system_rows,
     value_text,
-    verdict_lines,
 )
+from burstcache.sim.advise.verdict import break_even_lines, rivals, verdict_lines
 from burstcache.sim.costs.comparison import HOURS_PER_MONTH
+from burstcache.sim.output import write_lines
 from burstcache.sim.report import html
 from burstcache.sim.report.figures import breakeven_figure, pareto_figure
 
@@ -29,12 +29,7 @@ _TITLE = "Should Burstcache be deployed for this log?"
 
 def write_page(path: str, advice: Advice) -> None:
     """Write the page; raise `InvalidSettingError` if the file cannot be written."""
-    text = advice_page(advice)
-    try:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise InvalidSettingError(f"--out {path}: expected a file that can be written ({error.strerror})") from error
+    write_lines("--out", path, [advice_page(advice)])
 
 
 def advice_page(advice: Advice) -> str:
@@ -47,6 +42,7 @@ def advice_page(advice: Advice) -> str:
             "With Burstcache",
             (html.text(policy_text(advice)), html.table(*latency_rows(advice), right=range(1, 6))),
         ),
+        html.Section("How well it lasts", (html.text(lasting_text(advice)), *_lasting(advice))),
         html.Section("Its bill", (html.table(*bill_rows(advice), right=(1, 2)),)),
         html.Section(
             "What else one could buy", (html.table(header, rows, right=(1, 2, 3, 4), strong=ours), _pareto(advice))
@@ -58,6 +54,10 @@ def advice_page(advice: Advice) -> str:
         html.Section("What this rests on", tuple(html.text(line) for line in assumptions(advice))),
     ]
     return html.page(_TITLE, sections, lead=log_text(advice))
+
+
+def _lasting(advice: Advice) -> list[str]:
+    return [html.table(*lasting_rows(advice), right=(1, 2, 3))] if advice.lasting else []
 
 
 def _code(advice: Advice) -> str:

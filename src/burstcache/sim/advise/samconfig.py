@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from burstcache.core.parameters import US_PER_S, Parameters, parameters_from_text
+from burstcache.core.parameters import US_PER_S, Parameters
 from burstcache.errors import InvalidSettingError
+from burstcache.settings import live_parameters
 from burstcache.sim.costs.usage import Setup
 from burstcache.sim.tune.candidates import TEMPLATE_RATE, TEMPLATE_SENSITIVITY, overrides_text
 
@@ -43,7 +44,8 @@ def template_parameters(parameters: Parameters, setup: Setup, *, hot_keys: int, 
         InvalidSettingError: The live system would read something else out of the text.
     """
     overrides = overrides_text(parameters)
-    read = parameters_from_text(rate=TEMPLATE_RATE, sensitivity=TEMPLATE_SENSITIVITY, overrides=overrides)
+    policy = {"POLICY_RATE": TEMPLATE_RATE, "POLICY_SENSITIVITY": TEMPLATE_SENSITIVITY, "POLICY_OVERRIDES": overrides}
+    read = live_parameters(policy)
     if read != parameters:
         raise InvalidSettingError(f"policy override {overrides!r}: expected {parameters}, it is read as {read}")
     values = {

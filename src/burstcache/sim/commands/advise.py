@@ -11,9 +11,9 @@ from burstcache.errors import InvalidSettingError
 
 if TYPE_CHECKING:
     from burstcache.core.prices import PriceSheet
-    from burstcache.sim.advise.systems import Clock
+    from burstcache.sim.advise.clock import Clock
     from burstcache.sim.advise.worth import Value
-    from burstcache.sim.tune.search import Workload
+    from burstcache.sim.tune.workload import Workload
 
 _QUESTION = (
     "What is a request answered from memory instead of S3 worth to you, in USD?\n"
@@ -62,12 +62,15 @@ def run(args: argparse.Namespace) -> int:
     """Read the log, ask what latency is worth if nobody said, search, answer."""
     from burstcache.core.prices import price_sheet
     from burstcache.sim.advise.advice import advise
+    from burstcache.sim.output import check_target
 
     for option in ("candidates", "object_bytes"):
         if (number := getattr(args, option)) is not None and number < 1:
             raise InvalidSettingError(f"--{option.replace('_', '-')} {number}: expected at least 1")
     clock, prices = _clock(args), price_sheet(args.prices)
     _value(args)  # what is wrong with a call is said before the log is read
+    if args.out:
+        check_target("--out", args.out)
     workload = _workload(args, prices)
     value = _asked() if _asks(args) else _value(args)
     advice = advise(workload, value, clock, candidates=args.candidates, without=args.without)
@@ -89,13 +92,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _workload(args: argparse.Namespace, prices: PriceSheet) -> Workload:
+    from burstcache.sim.advise.nodes import fitting_type, node_capacity_bytes
     from burstcache.sim.advise.samconfig import check_deployable
-    from burstcache.sim.advise.systems import fitting_type, node_capacity_bytes
     from burstcache.sim.commands.options import trace_of
     from burstcache.sim.commands.setup_options import period_us_of
-    from burstcache.sim.costs.demand import demand_of
     from burstcache.sim.costs.usage import Setup
-    from burstcache.sim.tune.search import workload_of
+    from burstcache.sim.tune.workload import workload_of
 
     period_us = period_us_of(args)
     front_door, memory_mb, size = args.front_door, args.cache_memory_mb, args.object_bytes
@@ -104,16 +106,16 @@ def _workload(args: argparse.Namespace, prices: PriceSheet) -> Workload:
     check_deployable(setup)
     for item in (f"ec2:{setup.instance_type}", f"lambda-duration:{setup.architecture}", "http-api-request"):
         prices.row(item)  # says at once what is missing
-    trace = trace_of(args)
-    if args.instance_type is None and len(trace):
-        stored_bytes = demand_of(trace, object_bytes=size).stored_bytes
-        setup = replace(setup, instance_type=fitting_type(prices, stored_bytes))
-    capacity = node_capacity_bytes(setup.instance_type)
-    return workload_of(trace, prices, setup, period_us=period_us, capacity_bytes=capacity)
+    workload = workload_of(trace_of(args), prices, setup, period_us=period_us)
+    if args.instance_type is None:
+        setup = replace(setup, instance_type=fitting_type(prices, workload.own_demand.stored_bytes))
+    has_sizes = workload.trace.key_ids is not None and workload.trace.sizes_bytes is not None
+    capacity_bytes = node_capacity_bytes(setup.instance_type) if has_sizes else None
+    return replace(workload, setup=setup, capacity_bytes=capacity_bytes)
 
 
 def _clock(args: argparse.Namespace) -> Clock:
-    from burstcache.sim.advise.systems import Clock
+    from burstcache.sim.advise.clock import Clock
     from burstcache.sim.latency import TierLatencies
 
     s3_ms, lambda_ms, redis_ms, front_door_ms = (
@@ -144,8 +146,14 @@ def _asked() -> Value:
 
     while True:
         print(_QUESTION, end="", file=sys.stderr, flush=True)
-        answer = sys.stdin.readline().strip()
-        if not answer:
+        try:
+            line = sys.stdin.readline()
+        except KeyboardInterrupt:
+            print(file=sys.stderr)
+            raise
+        if not line:
+            print(file=sys.stderr)  # Ctrl-D leaves the cursor behind the question
+        if not (answer := line.strip()):
             return Value()
         try:
             return Value(usd_per_hit=_above_zero("a hit's value", answer))

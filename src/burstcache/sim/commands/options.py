@@ -11,25 +11,38 @@ from burstcache.core.parameters import parameters_from_text
 from burstcache.errors import InvalidSettingError
 from burstcache.sim.progress import lines_told
 from burstcache.sim.run import PolicyParameters
+from burstcache.sim.units import UNITS_PER_USD
 
 if TYPE_CHECKING:
     from burstcache.sim.trace import Trace
+    from burstcache.sim.traces.read import Log
 
 
 def add_trace_options(parser: argparse.ArgumentParser) -> None:
     """Let a simulation take a trace or logs."""
     parser.add_argument("traces", nargs="+", metavar="TRACE", help="trace or access log: files, folders, globs")
+    formats = "auto, arrival, csv, s3, cloudfront, alb, combined"
+    parser.add_argument("--format", default="auto", metavar="NAME", help=f"{formats} (default: auto)")
     parser.add_argument("--rank", type=int, metavar="R", help="only the R-th most requested object (default: all)")
     parser.add_argument("--skip-bad-rows", action="store_true", help="leave out what is no row instead of ending")
+
+
+def log_of(args: argparse.Namespace) -> Log:
+    """Read the log that was asked for."""
+    from burstcache.sim.traces.read import read_log
+
+    format_ = getattr(args, "format", "auto")  # a command may leave the format to its guess
+    with lines_told() as on_lines:
+        return read_log(
+            args.traces, format_=format_, rank=args.rank, skip_bad_rows=args.skip_bad_rows, on_lines=on_lines
+        )
 
 
 def trace_of(args: argparse.Namespace) -> Trace:
     """Return the trace that was asked for; a log of one object is a trace of one key."""
     from burstcache.sim.trace import Trace
-    from burstcache.sim.traces.read import read_log
 
-    with lines_told() as on_lines:
-        trace = read_log(args.traces, rank=args.rank, skip_bad_rows=args.skip_bad_rows, on_lines=on_lines).trace
+    trace = log_of(args).trace
     return Trace(trace.arrivals_us, None, trace.sizes_bytes, trace.keys) if len(trace.keys) == 1 else trace
 
 
@@ -56,6 +69,13 @@ def policy_parameters(args: argparse.Namespace, prices: BreakevenPrices) -> Poli
     if args.hit_value_usd is None:
         raise InvalidSettingError("--hit-value-usd is missing: the policy breakeven needs it, in USD, such as 1e-4")
     return breakeven(decimal("--hit-value-usd", args.hit_value_usd, "an amount above 0"), prices)
+
+
+def penalty_units_of(args: argparse.Namespace) -> int | None:
+    """Return what a miss costs the optimum [cost units]; None: it has none."""
+    if args.miss_penalty_usd is None:
+        return None
+    return whole_parts("--miss-penalty-usd", args.miss_penalty_usd, UNITS_PER_USD, "an amount of at least 0")
 
 
 def decimal(option: str, text: str, expected: str) -> Fraction:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +13,13 @@ from burstcache.sim.commands.options import (
     add_policy_options,
     add_trace_options,
     decimal,
+    penalty_units_of,
     policy_parameters,
     trace_of,
-    whole_parts,
 )
 from burstcache.sim.commands.setup_options import add_setup_options, period_us_of, setup_of, weighed_in
 from burstcache.sim.latency import THESIS_LATENCIES, TierLatencies
-from burstcache.sim.units import UNITS_PER_USD
+from burstcache.sim.output import STANDARD_OUTPUT, check_target, made_folder, write_lines
 
 if TYPE_CHECKING:
     from burstcache.sim.report.contents import Report
@@ -41,20 +40,21 @@ def add_parser(subparsers: Any) -> None:
         add(f"--{tier}-ms", metavar="MS", default=str(ms), help=f"{what} (default: {ms:g})")
     add("--miss-penalty-usd", metavar="USD", help="what a miss costs the optimum (default: it has none)")
     add("--title", metavar="TEXT", help="of page and pictures (default: the first file's name)")
-    add("--out", metavar="FILE", help="write a page of its own (HTML)")
+    add("--out", metavar="FILE", help="write a page of its own (HTML; -: to standard output)")
     add("--figures", metavar="DIR", help="write the pictures here, as SVG and PNG")
-    add("--csv", metavar="FILE", help="write a line per request")
+    add("--csv", metavar="FILE", help="write a line per request (-: to standard output)")
     add("--json", action="store_true", help="print JSON")
 
 
 def run(args: argparse.Namespace) -> int:
     """Gather the report, write what was asked for, print it."""
+    has_tables = _check_output(args)
     prices = price_sheet(args.prices)
     setup = setup_of(args, prices)
     latencies = _latencies(args)
     weighed = weighed_in(prices, setup)
     parameters = policy_parameters(args, weighed)
-    penalty_units, period_us = _penalty_units(args), period_us_of(args)
+    penalty_units, period_us = penalty_units_of(args), period_us_of(args)
     trace = trace_of(args)
 
     from burstcache.sim.report.contents import gather
@@ -75,9 +75,23 @@ def run(args: argparse.Namespace) -> int:
     if args.csv:
         from burstcache.sim.report.document import csv_lines
 
-        _write("--csv", Path(args.csv), csv_lines(report, latencies))
-    _print(report, as_json=args.json)
+        write_lines("--csv", args.csv, csv_lines(report, latencies))
+    if has_tables:
+        _print(report, as_json=args.json)
     return 0
+
+
+def _check_output(args: argparse.Namespace) -> bool:
+    """Refuse what cannot be written before the long work; return whether standard output is free for the tables."""
+    for option, name in (("--out", args.out), ("--csv", args.csv)):
+        if name:
+            check_target(option, name)
+    if args.figures:
+        made_folder("--figures", args.figures)
+    streamed = [args.out, args.csv].count(STANDARD_OUTPUT)
+    if streamed + args.json > 1:
+        raise InvalidSettingError("--out -, --csv -, --json: expected one of them, all write to standard output")
+    return not streamed
 
 
 def _latencies(args: argparse.Namespace) -> TierLatencies:
@@ -85,12 +99,6 @@ def _latencies(args: argparse.Namespace) -> TierLatencies:
     return TierLatencies(
         **{f"{tier}_ms": float(decimal(f"--{tier}-ms", getattr(args, f"{tier}_ms"), expected)) for tier in _TIERS}
     )
-
-
-def _penalty_units(args: argparse.Namespace) -> int | None:
-    if args.miss_penalty_usd is None:
-        return None
-    return whole_parts("--miss-penalty-usd", args.miss_penalty_usd, UNITS_PER_USD, "an amount of at least 0")
 
 
 def _print(report: Report, *, as_json: bool) -> None:
@@ -110,12 +118,12 @@ def _draw(args: argparse.Namespace, report: Report, latencies: TierLatencies, in
     title = args.title or _title(args)
     figures = pictures(report, latencies=latencies, title=title, instance_type=instance_type)
     if args.figures:
-        folder = _folder(Path(args.figures))
+        folder = Path(args.figures)
         for name, figure in figures.items():
             for suffix in FORMATS:
                 write_image(figure, folder / f"{name}{suffix}")
     if args.out:
-        _write("--out", Path(args.out), [as_page(report, figures, title=title, policy=_policy(args))])
+        write_lines("--out", args.out, [as_page(report, figures, title=title, policy=_policy(args))])
 
 
 def _title(args: argparse.Namespace) -> str:
@@ -129,21 +137,3 @@ def _policy(args: argparse.Namespace) -> str:
         return f"break-even, a hit worth {args.hit_value_usd} USD"
     overrides = f", {args.overrides}" if args.overrides else ""
     return f"thesis, rate {args.rate} a minute, sensitivity {args.sensitivity}{overrides}"
-
-
-def _folder(path: Path) -> Path:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidSettingError(
-            f"--figures {path}: expected a folder that can be written ({error.strerror})"
-        ) from error
-    return path
-
-
-def _write(option: str, path: Path, lines: Iterable[str]) -> None:
-    try:
-        with path.open("w", encoding="utf-8", newline="") as file:
-            file.writelines(lines)
-    except OSError as error:
-        raise InvalidSettingError(f"{option} {path}: expected a file that can be written ({error.strerror})") from error

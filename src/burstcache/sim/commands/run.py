@@ -13,13 +13,14 @@ from burstcache.errors import InvalidSettingError
 from burstcache.sim.commands.options import (
     add_policy_options,
     add_trace_options,
+    penalty_units_of,
     policy_parameters,
     trace_of,
     whole_parts,
 )
 from burstcache.sim.costs.spending import offline_usd, run_usd, weighed
 from burstcache.sim.replay import replay
-from burstcache.sim.units import UNITS_PER_USD, run_cost_units, usd
+from burstcache.sim.units import run_cost_units, usd
 
 _THESIS = "thesis-2022"
 Fields = dict[str, Any]
@@ -77,7 +78,7 @@ def _run(args: argparse.Namespace, prices: PriceSheet) -> Fields:
     found: Fields = {name: getattr(result, name) for name in counted.split()}
     if prices.name == _THESIS:
         found["cost_units"] = run_cost_units(result)
-    found["cost_usd"] = run_usd(result, prices)
+    found["cost_usd"] = usd(found["cost_units"]) if prices.name == _THESIS else run_usd(result, prices)
     found["tiers_rle"] = result.tiers_rle
     if args.policy == "thesis":
         found |= {"checks": result.checks, "log": result.log}
@@ -106,7 +107,7 @@ def _offline(args: argparse.Namespace, prices: PriceSheet) -> Fields:
     if prices.name == _THESIS:
         found["cost_units"] = result.cost_units
         found["cost_units_with_requests"] = result.cost_units_with_requests
-    found["cost_usd"] = offline_usd(result, prices)
+    found["cost_usd"] = usd(result.cost_units) if prices.name == _THESIS else offline_usd(result, prices)
     return found | {"lam": result.lambda_runs_us, "red": result.redis_runs_us}
 
 
@@ -115,11 +116,7 @@ def _optimum(args: argparse.Namespace, prices: PriceSheet) -> Fields:
 
     if prices.name != _THESIS:
         raise InvalidSettingError(f"--prices {prices.name}: expected {_THESIS}, whose exact integers the optimum needs")
-    penalty_units = None
-    if args.miss_penalty_usd is not None:
-        penalty_units = whole_parts(
-            "--miss-penalty-usd", args.miss_penalty_usd, UNITS_PER_USD, "an amount of at least 0"
-        )
+    penalty_units = penalty_units_of(args)
     result = solve(_arrivals_us(args), penalty_units)
     found: Fields = {
         "cost_units": result.cost_units,

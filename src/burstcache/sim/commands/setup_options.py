@@ -8,6 +8,7 @@ from fractions import Fraction
 from burstcache.core.breakeven import BreakevenPrices
 from burstcache.core.prices import SHEETS, PriceSheet
 from burstcache.errors import InvalidSettingError
+from burstcache.sim.commands.options import decimal
 from burstcache.sim.costs.usage import THESIS_MEMORY_MB, US_PER_H, Setup
 
 _TODAY, _THESIS = "today-us-east-1", "thesis-2022"
@@ -56,7 +57,10 @@ def period_us_of(args: argparse.Namespace) -> int | None:
     """Return for how long the stack stands [us]; None: as long as the trace lasts."""
     if args.period_hours is None:
         return None
-    return round(_above_zero("--period-hours", args.period_hours) * US_PER_H)
+    expected = "a number above 0"
+    if (hours := decimal("--period-hours", args.period_hours, expected)) <= 0:
+        raise InvalidSettingError(f"--period-hours {args.period_hours!r}: expected {expected}")
+    return round(hours * US_PER_H)
 
 
 def weighed_in(prices: PriceSheet, setup: Setup) -> BreakevenPrices:
@@ -66,13 +70,3 @@ def weighed_in(prices: PriceSheet, setup: Setup) -> BreakevenPrices:
         redis_usd_per_s=prices.usd(f"ec2:{setup.instance_type}") / 3600,
         s3_get_usd=prices.usd("s3-get"),
     )
-
-
-def _above_zero(option: str, text: str) -> Fraction:
-    try:
-        value = Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        value = Fraction(0)
-    if value <= 0:
-        raise InvalidSettingError(f"{option} {text!r}: expected a number above 0")
-    return value

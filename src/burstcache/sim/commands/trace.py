@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from burstcache.core.parameters import US_PER_S
 from burstcache.errors import InvalidSettingError
-from burstcache.sim.progress import lines_told
+from burstcache.sim.commands.options import add_trace_options, log_of
+from burstcache.sim.output import STANDARD_OUTPUT, check_target, write_lines
 from burstcache.sim.traces import generate
-
-_US_PER_S = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def add_parser(subparsers: Any) -> None:
             )
         if name == "zipf":
             parser.add_argument("--object-bytes", type=int, default=10_000, metavar="N", help="size column (10000)")
-        parser.add_argument("--out", metavar="FILE", help="write here instead of to standard output")
+        parser.add_argument("--out", metavar="FILE", default=STANDARD_OUTPUT, help="default: -, standard output")
     _add_inspect(subparsers)
 
 
@@ -125,11 +125,8 @@ def _add_inspect(subparsers: Any) -> None:
     help_ = "tell what is in a log: requests, keys, span, bytes, clock"
     parser = subparsers.add_parser("inspect", help=help_, description=_sentence(help_))
     parser.set_defaults(run_trace_command=_inspect)
-    parser.add_argument("log", nargs="+", metavar="LOG", help="files, folders, globs; plain or gzip; in any order")
-    parser.add_argument("--format", default="auto", help="auto, arrival, csv, s3, cloudfront, alb, combined (auto)")
-    parser.add_argument("--rank", type=int, metavar="R", help="only the R-th most requested key")
+    add_trace_options(parser)
     parser.add_argument("--top", type=int, default=10, metavar="N", help="keys to list (10)")
-    parser.add_argument("--skip-bad-rows", action="store_true", help="count bad rows instead of ending at the first")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -139,6 +136,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _generate(args: argparse.Namespace) -> int:
+    check_target("--out", args.out)
     kind = KINDS[args.kind]
     for option in kind.options:
         _check(option, getattr(args, option.argument))
@@ -147,10 +145,10 @@ def _generate(args: argparse.Namespace) -> int:
     made = kind.generate(args.seed, **{option.argument: getattr(args, option.argument) for option in kind.options})
     if args.kind == "zipf":
         arrivals_us, keys = made
-        _write(_many_key_lines(arrivals_us, keys, args.object_bytes), args.out)
+        write_lines("--out", args.out, _many_key_lines(arrivals_us, keys, args.object_bytes))
     else:
         arrivals_us = made
-        _write(_lines(arrivals_us), args.out)
+        write_lines("--out", args.out, _lines(arrivals_us))
     if not arrivals_us:
         print("burstcache: the trace is empty: no request fell into it", file=sys.stderr)
     return 0
@@ -167,37 +165,21 @@ def _check(option: Option, value: float) -> None:
 def _lines(arrivals_us: Iterable[int]) -> Iterable[str]:
     yield "arrival_s\n"
     for us in arrivals_us:
-        yield f"{us // _US_PER_S}.{us % _US_PER_S:06d}\n"
+        yield f"{us // US_PER_S}.{us % US_PER_S:06d}\n"
 
 
 def _many_key_lines(arrivals_us: Iterable[int], keys: Iterable[int], object_bytes: int) -> Iterable[str]:
     yield "t,key,size\n"
     for us, key in zip(arrivals_us, keys, strict=True):
-        yield f"{us // _US_PER_S}.{us % _US_PER_S:06d},key-{key + 1},{object_bytes}\n"
-
-
-def _write(lines: Iterable[str], out: str | None) -> None:
-    if out is None:
-        sys.stdout.writelines(lines)
-        return
-    try:
-        with open(out, "w", encoding="utf-8", newline="") as file:
-            file.writelines(lines)
-    except OSError as error:
-        raise InvalidSettingError(f"--out {out}: expected a file that can be written ({error.strerror})") from error
+        yield f"{us // US_PER_S}.{us % US_PER_S:06d},key-{key + 1},{object_bytes}\n"
 
 
 def _inspect(args: argparse.Namespace) -> int:
     from burstcache.sim.traces.inspect import describe, describe_text
-    from burstcache.sim.traces.read import read_log
 
     if args.top < 0:
         raise InvalidSettingError(f"--top {args.top}: expected at least 0")
-    with lines_told() as on_lines:
-        log = read_log(
-            args.log, format_=args.format, rank=args.rank, skip_bad_rows=args.skip_bad_rows, on_lines=on_lines
-        )
-    description = describe(log, top=args.top, first_rank=args.rank or 1)
+    description = describe(log_of(args), top=args.top, first_rank=args.rank or 1)
     print(json.dumps(description, indent=2) if args.json else describe_text(description))
     return 0
 

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import json
-from collections.abc import Sequence
-from dataclasses import asdict
 from math import isfinite
 from typing import Any
 
-from burstcache.core.parameters import US_PER_S, Parameters
 from burstcache.core.prices import PriceSheet, price_sheet
 from burstcache.errors import BurstcacheError, InvalidSettingError
 from burstcache.sim.commands.options import add_trace_options, trace_of
 from burstcache.sim.commands.setup_options import add_setup_options, period_us_of, setup_of, weighed_in
+from burstcache.sim.costs.demand import stored_objects
 from burstcache.sim.costs.usage import Setup
-from burstcache.sim.report.table import aligned
+from burstcache.sim.output import check_target
 from burstcache.sim.tune.candidates import BreakevenSpace, Space, ThesisSpace
-from burstcache.sim.tune.search import CheapestAt, MostHitsFor, Tried, Tuned, Workload, spread, tune, workload_of
-
-_ROWS = 20  # of the front, at a terminal
-_COLUMNS = ("in_memory_pct", "usd_per_month", "n_s3", "n_lambda", "n_redis", "parameters")
+from burstcache.sim.tune.front import Tried
+from burstcache.sim.tune.hold_out import hold_out
+from burstcache.sim.tune.objectives import CheapestAt, MostHitsFor
+from burstcache.sim.tune.outcome import Found, found_fields, found_text, write_csv
+from burstcache.sim.tune.search import tune
+from burstcache.sim.tune.workload import Workload, workload_of
 
 
 class ObjectiveMissedError(BurstcacheError):
@@ -52,6 +51,8 @@ def run(args: argparse.Namespace) -> int:
         if (value := getattr(args, option)) is not None and value < 1:
             raise InvalidSettingError(f"--{option.replace('_', '-')} {value}: expected at least 1")
     period_us = period_us_of(args)
+    if args.csv:
+        check_target("--csv", args.csv)
     workload = workload_of(
         trace_of(args),
         prices,
@@ -60,37 +61,21 @@ def run(args: argparse.Namespace) -> int:
         only_cache=args.only_cache,
         capacity_bytes=args.node_capacity_bytes,
     )
-    tuned = tune(workload, objective, space_of(args.policy, prices, setup), candidates=args.candidates)
+    space = space_of(args.policy, prices, setup)
+    tuned = tune(workload, objective, space, candidates=args.candidates)
     if args.csv:
-        _write_csv(args.csv, tuned.front)
+        write_csv(args.csv, tuned.front)
     if tuned.best is None:
-        raise ObjectiveMissedError(f"{aim} cannot be met: {_reached(objective, tuned.closest)}")
-    print(json.dumps(_fields(args.policy, workload, tuned)) if args.json else _text(args.policy, aim, workload, tuned))
+        raise ObjectiveMissedError(f"{aim} cannot be met: {_reached(objective, tuned.closest, workload)}")
+    held_out = hold_out(workload, lambda _: objective, space, candidates=args.candidates)
+    found = Found(args.policy, aim, workload, tuned, tuned.best, held_out)
+    print(json.dumps(found_fields(found)) if args.json else found_text(found))
     return 0
 
 
 def space_of(policy: str, prices: PriceSheet, setup: Setup) -> Space:
     """Return where a policy's parameters are searched."""
     return ThesisSpace() if policy == "thesis" else BreakevenSpace(weighed_in(prices, setup))
-
-
-def tried_fields(tried: Tried) -> dict[str, Any]:
-    """Return a candidate for JSON."""
-    return {
-        "in_memory_pct": tried.in_memory_pct,
-        "usd_per_month": tried.usd_per_month,
-        "n_s3": tried.result.n_s3,
-        "n_lambda": tried.result.n_lambda,
-        "n_redis": tried.result.n_redis,
-        "text": tried.text,
-        "parameters": asdict(tried.parameters),
-    }
-
-
-def front_table(front: Sequence[Tried], name: str) -> str:
-    """Return some candidates of a front, evenly spread, as lines."""
-    header = ("memory %", "USD a month", "S3", "Lambda", "Redis", name)
-    return aligned(header, [_cells(tried) for tried in spread(front, _ROWS)], right=range(5))
 
 
 def _objective(args: argparse.Namespace) -> tuple[CheapestAt | MostHitsFor, str]:
@@ -111,61 +96,13 @@ def _number(option: str, text: str, most: float, expected: str) -> float:
     return value
 
 
-def _reached(objective: CheapestAt | MostHitsFor, closest: Tried) -> str:
-    reached = f"{closest.in_memory_pct:.2f} % for {closest.usd_per_month:.2f} USD a month ({closest.text})"
-    return f"the {'most' if isinstance(objective, CheapestAt) else 'cheapest'} that was found is {reached}"
-
-
-def _cells(tried: Tried) -> tuple[str, ...]:
-    result = tried.result
-    counts = [f"{n}" for n in (result.n_s3, result.n_lambda, result.n_redis)]
-    return f"{tried.in_memory_pct:.2f}", f"{tried.usd_per_month:.2f}", *counts, tried.text
-
-
-def _text(policy: str, aim: str, workload: Workload, tuned: Tuned) -> str:
-    best, demand = tuned.best or tuned.closest, workload.demand
-    name = "PolicyOverrides" if isinstance(best.parameters, Parameters) else "--hit-value-usd"
-    hours = demand.period_us / US_PER_S / 3600
-    what = f"{demand.requests} requests, {demand.objects} object{'s' if demand.objects > 1 else ''}, {hours:.4g} h"
-    lines = [
-        f"{what}; a month is this log {float(workload.repeats_per_month):.4g} times",
-        f"{_tried(tuned)} of the {policy} policy tried; best for {aim}:",
-        "",
-        f"  {best.in_memory_pct:.2f} % from memory, {best.usd_per_month:.2f} USD a month",
-        f"  {name}: {best.text}" if best.text else f"  {name} empty: what the template has",
-    ]
-    if policy == "breakeven":
-        lines.append("  not in the live system yet: only the simulator has the break-even policy")
-    lines += ["", f"Pareto front ({len(tuned.front)} candidates that nothing beats in cost and hits):"]
-    return "\n".join([*lines, front_table(tuned.front, name)])
-
-
-def _tried(tuned: Tuned) -> str:
-    before = f" (and {tuned.candidates_on_part:,} on its first part)" if tuned.candidates_on_part else ""
-    return f"{tuned.candidates:,} candidates{before}"
-
-
-def _fields(policy: str, workload: Workload, tuned: Tuned) -> dict[str, Any]:
-    return {
-        "policy": policy,
-        "is_live": policy == "thesis",
-        "prices": workload.prices.name,
-        "n": workload.demand.requests,
-        "period_s": workload.demand.period_us / US_PER_S,
-        "candidates": tuned.candidates,
-        "best": None if tuned.best is None else tried_fields(tuned.best),
-        "front": [tried_fields(tried) for tried in tuned.front],
-    }
-
-
-def _write_csv(path: str, front: Sequence[Tried]) -> None:
-    try:
-        with open(path, "w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(_COLUMNS)
-            for tried in front:
-                r = tried.result
-                row = tried.in_memory_pct, tried.usd_per_month, r.n_s3, r.n_lambda, r.n_redis, tried.text
-                writer.writerow(row)
-    except OSError as error:
-        raise InvalidSettingError(f"--csv {path}: expected a file that can be written ({error.strerror})") from error
+def _reached(objective: CheapestAt | MostHitsFor, closest: Tried, workload: Workload) -> str:
+    reached = f"{closest.in_memory_pct:.2f} % for {closest.usd_per_month:.2f} USD a month"
+    with_ = f"with {closest.text}" if closest.text else "with what the template has"
+    if isinstance(objective, MostHitsFor):
+        return f"the cheapest that was found is {reached}, {with_}"
+    first = workload.redirected + (stored_objects(workload.kept) if len(workload.kept) else 0)
+    most_pct = 100 * (1 - first / workload.demand.requests)
+    large = " and what is too large for a cache" if workload.redirected else ""
+    bound = f"; nothing serves more than {most_pct:.2f} %, because an object's first request{large} always goes to S3"
+    return f"the most that was found is {reached}, {with_}{bound if objective.in_memory_pct > most_pct else ''}"

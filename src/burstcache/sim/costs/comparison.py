@@ -60,7 +60,10 @@ def own_bill(result: RunResult, demand: Demand, prices: PriceSheet, setup: Setup
     if only_cache:
         return bill(thesis_usage(result, setup), prices, only_cache=True)
     sized = replace(setup, object_bytes=demand.body_bytes // demand.requests)  # what the trace says, if it does
-    return bill(live_usage(result, sized, period_us=demand.period_us, wakes=demand.wakes), prices)
+    metered = demand.metered_512kb
+    return bill(
+        live_usage(result, sized, period_us=demand.period_us, wakes=demand.wakes, metered_512kb=metered), prices
+    )
 
 
 def without_redis(parameters: PolicyParameters, requests: int) -> PolicyParameters:

@@ -179,8 +179,8 @@ def _lambda_always(market: _Market, _: str) -> Offer:
         "lambda-always",
         (f"+lambda-duration:{market.setup.architecture}", duration, "cache function, always on"),
         ("+lambda-request", runs, "invocations, one each 15 minutes"),
-        misses=runs,
-        note="one function that never ends; without the relay it needs",
+        misses=market.demand.invocation_misses,
+        note="one function without an end, empty every 15 minutes; without the relay it needs",
     )
 
 

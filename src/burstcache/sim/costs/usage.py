@@ -35,6 +35,9 @@ _LOG_BYTES = 500  # per invocation: Lambda's own three lines
 
 _EVENTUAL_READ = Fraction(1, 2)
 
+# Larger objects are answered with a redirect to S3 and never cached: MAX_OBJECT_BYTES in template.yaml.
+LARGEST_OBJECT_BYTES = {"http-api": 4_194_304, "alb": 716_800}
+
 # What stands always; a test of the template counts secrets and alarms in `docs/costs.md`.
 _VOLUME_GB, _SECRETS, _ALARM_METRICS, _ALB_ADDRESSES = 8, 5, 8, 2
 _RELAY_VCPU, _RELAY_GB = Fraction(1, 4), Fraction(1, 2)
@@ -88,7 +91,9 @@ def thesis_usage(result: RunResult, setup: Setup) -> Usage:
     )
 
 
-def live_usage(result: RunResult, setup: Setup, *, period_us: int, wakes: int = 1) -> Usage:
+def live_usage(
+    result: RunResult, setup: Setup, *, period_us: int, wakes: int = 1, metered_512kb: int | None = None
+) -> Usage:
     """Return all that the deployed system takes for a run.
 
     Args:
@@ -96,8 +101,10 @@ def live_usage(result: RunResult, setup: Setup, *, period_us: int, wakes: int = 
         setup: How the system is deployed.
         period_us: How long it stands, for what runs whether or not anybody asks [us].
         wakes: How often its functions start cold because nobody had asked for ten minutes.
+        metered_512kb: What an HTTP API meters for all requests; None: all answers have the setup's mean size.
     """
-    parts = (_cache(result, setup), _requests(result, setup), _control_plane(result), _standing(setup, period_us))
+    requests = _requests(result, setup, metered_512kb)
+    parts = (_cache(result, setup), requests, _control_plane(result), _standing(setup, period_us))
     together = replace(add(parts), architecture=setup.architecture, instance_type=setup.instance_type)
     return replace(together, init_gb_s=_init_gb_s(result, setup, wakes))
 
@@ -118,12 +125,14 @@ def _cache(result: RunResult, setup: Setup) -> Usage:
     )
 
 
-def _requests(result: RunResult, setup: Setup) -> Usage:
+def _requests(result: RunResult, setup: Setup, metered_512kb: int | None) -> Usage:
     """Return what every request takes: front door, proxy, route; served by S3 also an event and the scheduler."""
     is_alb = setup.front_door == "alb"
     proxy_ms = _PROXY_HIT_MS * (result.n_lambda + result.n_redis) + _PROXY_S3_MS * result.n_s3
+    if metered_512kb is None:
+        metered_512kb = result.n * max(1, -(-setup.object_bytes // (512 * 1024)))
     return Usage(
-        front_door_512kb=0 if is_alb else result.n * max(1, -(-setup.object_bytes // (512 * 1024))),
+        front_door_512kb=0 if is_alb else metered_512kb,
         alb_lcu_h=Fraction(setup.object_bytes * result.n, _BYTES_PER_GB) / Fraction(4, 10) if is_alb else 0,
         proxy_gb_s=_gb_s(proxy_ms, _PROXY_MB),
         scheduler_gb_s=_gb_s(_SCHEDULER_MS * result.n_s3, _SCHEDULER_MB),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from burstcache.errors import InvalidSettingError
+from burstcache.sim.output import made_folder, write_lines
 from burstcache.sim.paper import burst_tables, tables
 from burstcache.sim.paper.bursts import clairvoyant
 from burstcache.sim.paper.log_hour import LOG_SOURCE, log_hours
@@ -35,7 +35,7 @@ def reproduce(folder: Path, *, seeds: int, log: str | None = None) -> Iterator[s
         InvalidSettingError: The folder cannot be written, or the log has no request to simulate.
     """
     hours = log_hours(log) if log else []  # before the long work: a wrong name is told at once
-    _make(folder)
+    made_folder("--out", folder)
     fixed, random = _samples(seeds, is_n_fixed=True), _samples(seeds, is_n_fixed=False)
     futures = progress(by_workload(), text="the future known")
     known = {workload: clairvoyant(workload, range(1, max(1, seeds // _KNOWN_FUTURES) + 1)) for workload in futures}
@@ -43,6 +43,7 @@ def reproduce(folder: Path, *, seeds: int, log: str | None = None) -> Iterator[s
         tables.table_5_1(),
         tables.table_a1_costs(),
         tables.overview(fixed),
+        tables.counts(fixed),
         burst_tables.table_5_2(fixed),
         burst_tables.spikes(fixed),
         burst_tables.claims(fixed),
@@ -56,8 +57,9 @@ def reproduce(folder: Path, *, seeds: int, log: str | None = None) -> Iterator[s
     if not log:
         yield f"Figures 5.3 to 5.6 are left out: give a log; NASA's of August 1995 is at {LOG_SOURCE}\n"
     in_full = [tables.bands(each, fixed[each.workload], random.get(each.workload)) for each in EXPERIMENTS]
-    _write(folder / "tables.md", "\n\n".join(table.markdown() for table in [*short, *in_full]) + "\n")
-    _write(folder / "bands.csv", _bands_csv(fixed, random))
+    markdown = "\n\n".join(table.markdown() for table in [*short, *in_full])
+    write_lines("--out", str(folder / "tables.md"), [markdown, "\n"])
+    write_lines("--out", str(folder / "bands.csv"), [_bands_csv(fixed, random)])
     pictures = [*thesis_pictures(fixed, folder), *log_pictures(hours, folder)]
     yield f"{folder}: tables.md, bands.csv, {len(pictures)} pictures"
 
@@ -79,14 +81,3 @@ def _bands_csv(fixed: Mapping[Workload, Samples], random: Mapping[Workload, Samp
             if experiment.workload in samples:
                 rows += tables.csv_rows(experiment, samples[experiment.workload], reading)
     return csv_text(tables.CSV_HEADER, rows)
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidSettingError(f"{folder}: expected a folder that can be made ({error.strerror})") from error
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")

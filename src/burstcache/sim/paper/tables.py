@@ -78,6 +78,21 @@ def overview(fixed: Mapping[Workload, Samples]) -> Table:
     return Table(f"Figures 5.7 to 5.14, {FIXED}", header, tuple(rows), BAND_NOTE.partition(";")[0])
 
 
+def counts(fixed: Mapping[Workload, Samples]) -> Table:
+    """Return the counts of table A.1 beside their bands, a row per figure."""
+    rows = []
+    for experiment in EXPERIMENTS:
+        columns = fixed[experiment.workload].by_figure[experiment.figure].T
+        cells = [
+            f"{quantity.of_row(experiment.published):.4g}: {band(values).text(quantity.decimals)}"
+            for quantity, values in zip(QUANTITIES[1:-1], columns[1:-1], strict=True)
+        ]
+        rows.append((experiment.figure, *cells))
+    header = ("figure", *(quantity.text for quantity in QUANTITIES[1:-1]))
+    note = f"published: {BAND_NOTE.partition(';')[0]}"
+    return Table(f"Table A.1: counts of figures 5.7 to 5.14, {FIXED}", header, tuple(rows), note)
+
+
 def csv_rows(experiment: Experiment, samples: Samples, reading: str) -> list[tuple[object, ...]]:
     """Return one figure's bands for a program."""
     rows: list[tuple[object, ...]] = []

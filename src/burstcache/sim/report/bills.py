@@ -23,8 +23,7 @@ def bill_table(billed: Bill, per_month: Fraction) -> str:
         per_month: How many such periods a month has.
     """
     table = aligned(*bill_rows(billed, per_month), right=BILL_NUMBERS)
-    unchecked = unchecked_items(billed)
-    return f"{table}\nprices {UNCHECKED}: {'; '.join(unchecked)}" if unchecked else table
+    return "\n".join(filter(None, (table, unchecked_note(billed))))
 
 
 def bill_rows(billed: Bill, per_month: Fraction) -> Table:
@@ -38,9 +37,10 @@ def bill_rows(billed: Bill, per_month: Fraction) -> Table:
     return ("item", "quantity", "unit", "USD", "USD a month"), rows
 
 
-def unchecked_items(billed: Bill) -> list[str]:
-    """Return the items whose price nobody has checked."""
-    return [line.text for line in billed.lines if UNCHECKED in line.source]
+def unchecked_note(billed: Bill) -> str:
+    """Name the items whose price nobody has checked; empty if there are none."""
+    unchecked = [line.text for line in billed.lines if UNCHECKED in line.source]
+    return f"prices {UNCHECKED}: {'; '.join(unchecked)}" if unchecked else ""
 
 
 def comparison_table(compared: Sequence[Compared]) -> str:
@@ -61,8 +61,8 @@ def comparison_rows(compared: Sequence[Compared]) -> Table:
         )
         for system in compared
     ]
-    per = "hour" if compared[-1].cheaper_at is None or compared[-1].cheaper_at.window_h == 1 else "month"
-    return ("system", "USD", "USD a month", "memory %", f"we are cheaper at, a {per}", "note"), rows
+    per = "an hour" if compared[-1].cheaper_at is None or compared[-1].cheaper_at.window_h == 1 else "a month"
+    return ("system", "USD", "USD a month", "memory %", f"we are cheaper at, {per}", "note"), rows
 
 
 def bill_lines(billed: Bill) -> list[dict[str, Any]]:

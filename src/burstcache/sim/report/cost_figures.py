@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from burstcache.sim.costs.breakeven_frequency import HourlyCost
 from burstcache.sim.report.drawing import INK, LINE_COLOURS, drawing, head, new_figure, ticks_1_2_5
-from burstcache.sim.report.labels import Label, Point, label_ends, label_points
+from burstcache.sim.report.labels import Label, Point, label_ends, label_points, label_rings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,6 +21,7 @@ _BESIDE = 1.03  # where they begin, in widths of the plot
 _DASHES = ("-", "--", "-.", ":")
 _LOGARITHMIC_FROM = 30.0  # times between the least and the most
 _HOURS_PER_MONTH = 730
+_MOST_PER_H = 60  # bursts that are drawn if nothing else says how many: a burst of one request has no length
 
 
 def pareto_figure(
@@ -94,10 +95,10 @@ def breakeven_figure(
             first, last = (_usd(costs[name], bursts, window_h) for bursts in (0, most))
             axes.plot([0, most], [first, last], dash, color=colour, linewidth=2.4 if name == ours else 1.4)
             ends.append(Label(most, last, name, colour))
-        for bursts in _crossings(costs, ours, window_h, most):
-            at = bursts, _usd(costs[ours], bursts, window_h)
+        crossings = _crossings(costs, ours, window_h, most)
+        rings = [(f"{bursts:.3g}", (bursts, _usd(costs[ours], bursts, window_h))) for bursts in crossings]
+        for _, at in rings:
             axes.plot(*at, "o", markersize=8, mfc="white", mec=INK, mew=1.4)
-            axes.annotate(f"{bursts:.3g}", at, (7, -12), textcoords="offset points", fontsize=8.5)
         _shade_overlap(axes, window_h * 3_600e6 / max(burst_us, 1), most)
         axes.set_xlim(0, most)
         axes.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=True))
@@ -107,6 +108,7 @@ def breakeven_figure(
         _grid(axes)
         head(figure, title, *filter(None, [subtitle]))
         label_ends(axes, ends, x=_BESIDE)
+        label_rings(axes, rings)
     return figure
 
 
@@ -130,7 +132,7 @@ def _most_bursts(costs: Mapping[str, HourlyCost], ours: str, burst_us: int, wind
     """Return how far the picture reaches: a bit beyond the last break-even, but not far beyond what fits."""
     fitting = window_h * 3_600e6 / max(burst_us, 1)
     last = max(_crossings(costs, ours, window_h, 2 * max(fitting, 1.0)), default=None)
-    return float(max(2, ceil(fitting if last is None else 1.25 * last)))
+    return float(max(2, ceil(min(fitting, _MOST_PER_H * window_h) if last is None else 1.25 * last)))
 
 
 def _shade_overlap(axes: Axes, fitting: float, most: float) -> None:

@@ -19,6 +19,7 @@ from burstcache.sim.report.bills import (
     compared_fields,
     comparison_rows,
     comparison_table,
+    unchecked_note,
 )
 from burstcache.sim.report.contents import OPTIMUM_PRICES, Report
 from burstcache.sim.report.table import aligned
@@ -30,6 +31,15 @@ if TYPE_CHECKING:
 
 _SERVED = ("served by", "requests", "share %")
 _LATENCY = ("mean ms", "50 % within", "90 %", "95 %", "99 %")
+# What the pictures show, for whoever does not see them; the tables have the numbers.
+_PARETO = (
+    "Cost of each setting of both policies against the share of requests that it serves from memory, and one point"
+    " for each competitor"
+)
+_BREAKEVEN = (
+    "Cost of Burstcache and of one competitor of each kind against the number of bursts, with a ring where Burstcache"
+    " and another one cost the same"
+)
 
 
 def as_text(report: Report) -> str:
@@ -78,12 +88,11 @@ def as_page(report: Report, figures: Mapping[str, Figure], *, title: str, policy
     """
     result = report.result
     ours = [i for i, system in enumerate(report.compared) if system.name == OURS]
-    alternative = f"Latency of {result.n} requests over time, in the colour of who served them; below, what ran when"
     sections = [
         html.Section(
             "The run",
             (
-                html.picture(figures["run"], name="run", alternative=alternative),
+                html.picture(figures["run"], name="run", alternative=_alternative(result)),
                 html.table(_SERVED, _served_rows(result), right=(1, 2)),
                 html.table(_LATENCY, [_latency_row(report)], right=range(len(_LATENCY))),
                 html.text(_about_latency()),
@@ -98,6 +107,7 @@ def as_page(report: Report, figures: Mapping[str, Figure], *, title: str, policy
                     right=BILL_NUMBERS,
                     strong=[len(report.bill.lines)],
                 ),
+                *map(html.text, filter(None, [unchecked_note(report.bill)])),
             ),
         ),
         html.Section(
@@ -107,14 +117,14 @@ def as_page(report: Report, figures: Mapping[str, Figure], *, title: str, policy
         html.Section(
             "Cost against the share served from memory",
             (
-                html.picture(figures["pareto"], name="pareto", alternative="Cost of each setting of both policies"),
+                html.picture(figures["pareto"], name="pareto", alternative=_PARETO),
                 html.text("Lower and further to the right is better. Competitors have no knob: each is one point."),
             ),
         ),
         html.Section(
             "How often the trace may come",
             (
-                html.picture(figures["breakeven"], name="breakeven", alternative="Cost by the number of bursts"),
+                html.picture(figures["breakeven"], name="breakeven", alternative=_BREAKEVEN),
                 html.text("The trace counts as one burst, repeated without overlap at instants that nobody knows."),
             ),
         ),
@@ -140,7 +150,7 @@ def _lead(report: Report) -> str:
     requests = f"{result.n:,}".replace(",", " ")
     objects = f" for {report.demand.objects:,} objects".replace(",", " ") if report.demand.objects > 1 else ""
     return (
-        f"{requests} requests{objects} in {report.demand.period_us / US_PER_S:.0f} s,"
+        f"{requests} request{'s' if result.n != 1 else ''}{objects} in {report.demand.period_us / US_PER_S:.0f} s,"
         f" {result.in_memory_pct:.2f} % from memory, {report.bill.usd:.6f} USD with the prices {report.bill.sheet}."
     )
 
@@ -148,6 +158,11 @@ def _lead(report: Report) -> str:
 def _served_rows(result: RunResult) -> list[tuple[str, ...]]:
     counts = (("S3", result.n_s3), ("Lambda", result.n_lambda), ("Redis", result.n_redis))
     return [(name, f"{n:,}".replace(",", " "), f"{100 * n / max(result.n, 1):.2f}") for name, n in counts]
+
+
+def _alternative(result: RunResult) -> str:
+    shares = ", ".join(f"{name} {share} %" for name, _, share in _served_rows(result))
+    return f"Latency of each request over time in the colour of who served it ({shares}); below, what ran when"
 
 
 def _latency_row(report: Report) -> tuple[str, ...]:

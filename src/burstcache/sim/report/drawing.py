@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Apart for every kind of colour blindness, and readable on white and on black.
-TIER_COLOURS = {"S": "#7a7f87", "L": "#e08a00", "R": "#2f7abf"}
+# Apart for every kind of colour blindness; at least 3 : 1 against white and against a page's dark ground. Text is INK.
+TIER_COLOURS = {"S": "#7a7f87", "L": "#cf7d00", "R": "#2f7abf"}
 TIER_NAMES = {"S": "S3", "L": "Lambda", "R": "Redis"}
 LINE_COLOURS = ("#0f8b6d", "#b0457b", "#8c6d31", "#5b5fc7", "#3fa0b0", "#a04a3a", "#6d8f1f", "#7d5a9e")
 INK = "#1f2328"  # text and axes; a page replaces it by its own colour of text
 FORMATS = (".svg", ".png")
 _DPI = 150
-_TITLE, _LINE = 70, 110  # characters that fit a figure of 9 inches
+_TITLE, _LINE = 70, 120  # characters that fit a figure of 9 inches
 _SETTINGS: Any = {
     "axes.axisbelow": True,
     "axes.edgecolor": INK,
@@ -42,7 +42,9 @@ _SETTINGS: Any = {
 
 
 def plain(value: float) -> str:
-    """Return a number of few digits without an exponent."""
+    """Return a number of few digits, with an exponent only where there is no room for the zeros: `0.00005`, `5e-7`."""
+    if 0 < value < 1e-5:
+        return f"{value:.0e}".replace("e-0", "e-")
     return f"{value:.10f}".rstrip("0").rstrip(".")
 
 
@@ -82,7 +84,7 @@ def _cut(text: str, most: int) -> str:
 
 
 def ticks_1_2_5(axes: Axes) -> None:
-    """Make the y axis logarithmic, with plain numbers at 1, 2 and 5 of each decade."""
+    """Make the y axis logarithmic, with short numbers at 1, 2 and 5 of each decade."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     axes.set_yscale("log")

@@ -23,7 +23,7 @@ body { margin: 0 auto; max-width: 64rem; padding: 2rem 1.25rem 4rem; color: var(
   font: 1rem/1.55 system-ui, sans-serif; }
 h1 { font-size: 1.6rem; line-height: 1.25; margin: 0 0 .5rem; overflow-wrap: anywhere; }
 h2 { font-size: 1.15rem; margin: 2.5rem 0 .5rem; padding-top: 1rem; border-top: 1px solid var(--line); }
-p { margin: .4rem 0 .8rem; max-width: 46rem; }
+p { margin: .4rem 0 .8rem; max-width: 46rem; overflow-wrap: anywhere; }
 p.lead { color: var(--faint); }
 figure { margin: 1rem 0; overflow-x: auto; }
 figure svg { display: block; width: 100%; height: auto; min-width: 38rem; }
@@ -33,7 +33,15 @@ th, td { padding: .3rem .9rem .3rem 0; text-align: left; vertical-align: top; bo
 th { font-weight: 600; white-space: nowrap; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 tr.strong td { font-weight: 600; }
-@media print { body { max-width: none; padding: 0; } h2 { break-after: avoid; } figure, table { break-inside: avoid; } }
+@media print {
+  :root { color-scheme: light; --ink: #1f2328; --page: #ffffff; --line: #d5d9de; --faint: #5d646c; }
+  body { max-width: none; padding: 0; }
+  figure, .table { overflow: visible; }
+  figure svg { min-width: 0; }
+  table { font-size: .7rem; }
+  h2 { break-after: avoid; }
+  figure, tr { break-inside: avoid; }
+}
 """.strip()
 _NOTHING_FROM_OUTSIDE = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
@@ -71,7 +79,9 @@ def page(title: str, sections: Sequence[Section], *, lead: str = "") -> str:
             f"<style>\n{_STYLE}\n</style>",
             "</head>",
             "<body>",
+            "<main>",
             *body,
+            "</main>",
             "</body>",
             "</html>\n",
         )
@@ -98,15 +108,19 @@ def table(
         right: Columns of numbers.
         strong: Rows that stand out: the sum, this system.
     """
+    kinds = [' class="number"' if i in right else "" for i in range(len(header))]
 
     def row(cells: Sequence[str], tag: str, attributes: str = "") -> str:
-        kinds = [' class="number"' if i in right else "" for i in range(len(cells))]
-        columns = (f"<{tag}{kind}>{escape(cell)}</{tag}>" for kind, cell in zip(kinds, cells, strict=True))
+        columns = (f"<{tag}{kind}>{escape(cell)}</{tag[:2]}>" for kind, cell in zip(kinds, cells, strict=True))
         return f"<tr{attributes}>{''.join(columns)}</tr>"
 
-    head = row(header, "th")
+    head = row(header, 'th scope="col"')
     body = "\n".join(row(cells, "td", ' class="strong"' if i in strong else "") for i, cells in enumerate(rows))
-    return f'<div class="table"><table>\n<thead>{head}</thead>\n<tbody>\n{body}\n</tbody>\n</table></div>'
+    name = escape(", ".join(header))  # what can be scrolled can be reached by keyboard, and says what it is
+    return (
+        f'<div class="table" tabindex="0" role="region" aria-label="{name}"><table>\n<thead>{head}</thead>\n'
+        f"<tbody>\n{body}\n</tbody>\n</table></div>"
+    )
 
 
 def picture(figure: Figure, *, name: str, alternative: str) -> str:
@@ -123,4 +137,4 @@ def picture(figure: Figure, *, name: str, alternative: str) -> str:
     svg = re.sub(r'\bid="', f'id="{name}-', svg)
     svg = re.sub(r'(url\(|xlink:href=")#', rf"\1#{name}-", svg)
     svg = svg.replace("<svg ", f'<svg role="img" aria-label="{escape(alternative)}" ', 1)
-    return f"<figure>\n{svg.strip()}\n</figure>"
+    return f'<figure tabindex="0">\n{svg.strip()}\n</figure>'

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from burstcache.core.parameters import US_PER_S
 from burstcache.sim.report.drawing import INK, TIER_COLOURS
 
 if TYPE_CHECKING:
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
 Span = tuple[int, int]
 _COLUMNS = 2_000  # more edges than that are drawn in so many columns: no picture is wider
 _VECTOR_LINES = 300  # more are drawn as an image inside the picture
-_US_PER_S = 1_000_000
-_LEAST_LAMBDA_US, _LEAST_REDIS_US = 5 * _US_PER_S, 60 * _US_PER_S  # what the optimum pays for at least
+_LEAST_LAMBDA_US, _LEAST_REDIS_US = 5 * US_PER_S, 60 * US_PER_S  # what the optimum pays for at least
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +64,13 @@ def draw_strip(axes: Axes, strip: Strip, *, from_us: int, to_us: int, us_per_uni
     for tier, floor, spans_us in (("L", 1.04, strip.lambda_spans_us), ("R", 0.04, strip.redis_spans_us)):
         most = _draw_lane(axes, spans_us, TIER_COLOURS[tier], floor, (from_us, to_us), us_per_unit)
         if most > 1:
-            _note(axes, 1.006, floor + 0.46, f"≤ {most}", color=TIER_COLOURS[tier], ha="left")
+            _note(axes, 1.006, floor + 0.46, f"≤ {most}", ha="left")
     if strip.missed_us:
         times = [(at_us - from_us) / us_per_unit for at_us in strip.missed_us]
         axes.vlines(times, 0, 2, color=TIER_COLOURS["S"], linewidth=0.6, rasterized=len(times) > _VECTOR_LINES)
     _note(axes, -0.008, 1.42 if strip.usd is not None else 1.0, strip.name, ha="right")
     if strip.usd is not None:
-        _note(axes, -0.008, 0.5, f"{strip.usd:.4g} USD", ha="right", alpha=0.75, fontsize=8)
+        _note(axes, -0.008, 0.5, f"{strip.usd:.3g} USD", ha="right", alpha=0.75, fontsize=8)
 
 
 def running(spans_us: Sequence[Span], from_us: int, to_us: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

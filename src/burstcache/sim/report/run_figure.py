@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from burstcache.core.parameters import US_PER_S
 from burstcache.sim.latency import THESIS_LATENCIES, TierLatencies, latencies_ms, summarise
 from burstcache.sim.report.drawing import INK, TIER_COLOURS, TIER_NAMES, drawing, head, new_figure, ticks_1_2_5
 from burstcache.sim.report.lanes import Strip, draw_strip, strip_of_offline, strip_of_plan, strip_of_run
-from burstcache.sim.report.timescale import US_PER_S, TimeUnit, duration_text, step_s, unit_for
+from burstcache.sim.report.timescale import TimeUnit, duration_text, step_s, unit_for
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _WIDTH_IN, _PLOT_IN, _STRIP_IN, _GAP_IN = 9.0, 2.9, 0.36, 0.14
 _HEAD_IN, _FOOT_IN, _LEFT_IN, _RIGHT_IN = 1.0, 0.55, 0.95, 0.75
 _BUCKETS, _TICKS = 60, 12  # at most
+_COUNTED = ((1_000_000, "million requests"), (1_000, "thousand requests"), (1, "requests"))  # little room for digits
 _VECTOR_POINTS = 500  # more are drawn as an image inside the picture
 
 
@@ -113,12 +115,14 @@ def _draw_workload(axes: Axes, since_us: Times, unit: TimeUnit, span_us: int) ->
 
     bucket_s = step_s(span_us, most=_BUCKETS)
     counts = np.bincount(since_us // (bucket_s * US_PER_S)) if len(since_us) else np.zeros(1)
+    unit_of_counts, counted = next(unit for unit in _COUNTED if counts.max() >= 10 * unit[0] or unit[0] == 1)
+    counts = counts / unit_of_counts
     behind = axes.twinx()
     axes.set_zorder(behind.get_zorder() + 1)
     axes.patch.set_visible(False)
     edges = np.arange(len(counts) + 1) * bucket_s / unit.seconds
     behind.stairs(counts, edges, fill=True, color=INK, alpha=0.13, linewidth=0)
-    behind.set_ylabel(f"requests per {duration_text(bucket_s)}", alpha=0.75)
+    behind.set_ylabel(f"{counted} per {duration_text(bucket_s)}", alpha=0.75)
     behind.set_ylim(0, max(1.0, counts.max() * 1.6))  # the requests' points stand above most of it
     behind.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     behind.spines["left"].set_visible(False)
@@ -190,7 +194,7 @@ def _set_time(above: Axes, below: Sequence[Axes], span_us: int, unit: TimeUnit) 
 def _told(result: RunResult, latencies: TierLatencies, usd: float | None) -> str:
     found = summarise(result.n_s3, result.n_lambda, result.n_redis, latencies)
     parts = [
-        f"{result.n:,} requests".replace(",", " "),
+        f"{result.n:,} request{'' if result.n == 1 else 's'}".replace(",", " "),
         f"{percent(result.n_lambda + result.n_redis, result.n)} % from memory",
         f"latency {found.mean_ms:.3g} ms on average, {found.p99_ms:.3g} ms at the 99th percentile",
     ]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-US_PER_S = 1_000_000
+from burstcache.core.parameters import US_PER_S
+
 _UNITS = (("s", 1, 600), ("min", 60, 5 * 3600), ("h", 3600, 3 * 86_400), ("d", 86_400, 0))  # name, seconds, used up to
 _ONES = {"s": "second", "min": "minute", "h": "hour", "d": "day"}
 _STEPS_S = (

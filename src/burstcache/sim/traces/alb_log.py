@@ -2,7 +2,8 @@
 
 Source:
     Elastic Load Balancing User Guide, "Access logs for your Application Load Balancer": fields apart by blanks, texts
-    in quotes, new fields at the end. `time` is when the answer was made, `request_creation_time` when the request came.
+    in quotes, new fields at the end. `time` is when the answer was made, `request_creation_time` when the request came;
+    entries from before 2018 have no such field.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ def _parse(line: bytes) -> Request | None:
         raise BadRowError("an entry of an Application Load Balancer's access log: type time elb client:port …")
     time, status, size, request = match.groups()
     created = _CREATED.match(line, match.end())
+    if not created and not line.endswith(b"\n"):
+        raise BadRowError("the fields up to request_creation_time: the line is cut off")
     arrival_us = iso_us(created[1] if created else time)
     if not request.startswith(b"GET ") or status == b"-" or not is_served(status):
         return None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from burstcache.sim.traces.clock import US_PER_S, seconds_us
+from burstcache.core.parameters import US_PER_S
+from burstcache.sim.traces.clock import seconds_us
 from burstcache.sim.traces.errors import BadRowError
 from burstcache.sim.traces.log_format import UNKNOWN_BYTES, LogFormat, Parser, Request, without_line_end
 

@@ -7,10 +7,10 @@ from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal
 from functools import lru_cache
 from re import compile as regex
 
+from burstcache.core.parameters import US_PER_S
 from burstcache.sim.traces.errors import BadRowError
 from burstcache.sim.traces.log_format import text
 
-US_PER_S = 1_000_000
 MAX_US = 2**62
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _MONTHS = {

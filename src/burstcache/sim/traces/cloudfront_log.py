@@ -2,8 +2,8 @@
 
 Source:
     Amazon CloudFront Developer Guide, "Standard logging reference": `#Version` and `#Fields` first, then fields apart
-    by tabs, values URL-encoded. `date` and `time` say when the answer was finished, whole seconds of UTC; v2 can add
-    `timestamp(ms)`.
+    by tabs, values URL-encoded, so that a `%` of the request is `%25`. `date` and `time` say when the answer was
+    finished, whole seconds of UTC; v2 can add `timestamp(ms)`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from burstcache.sim.traces.clock import iso_us
 from burstcache.sim.traces.errors import BadRowError
-from burstcache.sim.traces.log_format import LogFormat, Parser, Request, is_served, path_of, size_bytes, text
+from burstcache.sim.traces.log_format import LogFormat, Parser, Request, decoded, is_served, path_of, size_bytes, text
 
 _FIELDS = b"#Fields:"
 _NEEDED = (b"cs-method", b"cs-uri-stem", b"sc-status")
@@ -55,7 +55,7 @@ def _row_parser(names: list[bytes]) -> Callable[[bytes], Request | None]:
         size = b"-" if length is None else fields[length]
         if size == b"-" and sent is not None:  # with the headers, but better than nothing
             size = fields[sent]
-        return time_us, path_of(fields[stem]), size_bytes(size, answer)
+        return time_us, decoded(path_of(fields[stem])), size_bytes(size, answer)
 
     return parse_row
 

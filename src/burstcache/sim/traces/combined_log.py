@@ -14,7 +14,7 @@ from burstcache.sim.traces.clock import bracketed_us
 from burstcache.sim.traces.errors import BadRowError
 from burstcache.sim.traces.log_format import LogFormat, Parser, Request, is_served, path_of, size_bytes
 
-_LINE = regex(rb'\S+ \S+ .*?\[(\d\d/\w{3}/\d{4}:[\d:]{8} [+-]\d{4})\] "((?:[^"\\]|\\.)*+|.*?)" (\d{3}) (\d+|-)(?=\s|$)')
+_LINE = regex(rb'\S+ \S+ .*?\[([^\]"]*)\] "((?:[^"\\]|\\.)*+|.*?)" (\d{3}) (\d+|-)(?=\s|$)')
 _ESCAPE = regex(rb'\\(x[0-9a-fA-F]{2}|["\\])')
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from burstcache.core.parameters import US_PER_S
 from burstcache.sim.traces.select import has_whole_seconds, ranking
 
 if TYPE_CHECKING:
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from burstcache.sim.trace import Trace
     from burstcache.sim.traces.read import Log
 
-_US_PER_S = 1_000_000
 _SHOWN_CHARACTERS = 72
 _CLOCK_WORD = (
     "The clock has whole seconds: requests within one second look simultaneous, so gaps below a second, and with them "
@@ -31,7 +31,7 @@ def describe(log: Log, *, top: int, first_rank: int = 1) -> dict[str, Any]:
     """
     trace = log.trace
     first_us, last_us = int(trace.arrivals_us[0]), int(trace.arrivals_us[-1])
-    span_s = (last_us - first_us) / _US_PER_S
+    span_s = (last_us - first_us) / US_PER_S
     return {
         "format": log.format_name,
         "files": log.files,
@@ -43,8 +43,8 @@ def describe(log: Log, *, top: int, first_rank: int = 1) -> dict[str, Any]:
         "keys": len(trace.keys) if trace.keys else 1,
         "first": _instant(log, first_us),
         "last": _instant(log, last_us),
-        "first_s": first_us / _US_PER_S,
-        "last_s": last_us / _US_PER_S,
+        "first_s": first_us / US_PER_S,
+        "last_s": last_us / US_PER_S,
         "span_s": span_s,
         "requests_per_min": round(len(trace) / span_s * 60, 6) if span_s else None,
         "has_whole_seconds": has_whole_seconds(trace),

@@ -6,6 +6,7 @@ format. Memory: 32 bytes a request at most, beside the names of the keys.
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -28,7 +29,6 @@ from burstcache.sim.traces.select import id_of_rank, key_names
 FORMATS = {log.name: log for log in (ARRIVAL_CSV, REQUEST_CSV, S3_LOG, CLOUDFRONT_LOG, ALB_LOG, COMBINED_LOG)}
 FORMAT_NAMES = ("auto", *FORMATS)
 _LINES_TO_RECOGNISE = 50  # a log may start with a bad row
-_LONGEST_LINE_BYTES = 1 << 20
 _LINES_TO_TELL = 100_000
 
 
@@ -104,6 +104,7 @@ class _Reading:
 
     def __init__(self, format_: LogFormat | None, skip_bad_rows: bool, on_lines: Callable[[int], None]) -> None:
         self.format = format_
+        self.guessed_by: Path | None = None  # the file that showed the format, if nobody named it
         self.skips_bad_rows = skip_bad_rows
         self.on_lines = on_lines
         self.columns = Columns()
@@ -114,10 +115,11 @@ class _Reading:
         number, requests_before = 0, len(self.columns)
         try:
             with open_log(path) as stream:
-                head = list(islice(iter(lambda: stream.readline(_LONGEST_LINE_BYTES), b""), _LINES_TO_RECOGNISE))
+                head = list(islice(stream, _LINES_TO_RECOGNISE))
                 if not head:
                     return  # a folder fetched from S3 may hold empty markers; if there is nothing else, it shows later
-                self.format = format_ = self._recognised(path, head)
+                head[0] = head[0].removeprefix(BOM_UTF8)
+                self.format = format_ = self._format_of(path, head)
                 parse = format_.new_parser(head[0])
                 for number, line in enumerate(chain(head, stream), start=1):
                     if not number % _LINES_TO_TELL:
@@ -148,17 +150,22 @@ class _Reading:
             raise bad_line(path, number, line, str(error)) from error
         self.bad_rows += 1
 
-    def _recognised(self, path: Path, head: list[bytes]) -> LogFormat:
+    def _format_of(self, path: Path, head: list[bytes]) -> LogFormat:
         """Return the format of a file; all files have the same."""
-        if self.format and (not self.format.starts_with_header or self.format.recognises(head[0])):
+        if not self.format:
+            if not (guess := _guess(head)):
+                accepted = "; ".join(format_.describes for format_ in FORMATS.values())
+                raise bad_line(path, 1, head[0], f"the first line of one of: {accepted}")
+            self.guessed_by = path
+            return guess
+        if _fits(self.format, head):
             return self.format
-        if self.format:
+        if self.format.starts_with_header:
             raise bad_line(path, 1, head[0], f"the header of a {self.format.describes}")
-        for format_ in FORMATS.values():
-            if any(format_.recognises(line) for line in (head[:1] if format_.starts_with_header else head)):
-                return format_
-        accepted = "; ".join(format_.describes for format_ in FORMATS.values())
-        raise bad_line(path, 1, head[0], f"the first line of one of: {accepted}")
+        if self.guessed_by and _guess(head):
+            same = f"{self.format.describes}, as in {self.guessed_by}: all files of a log have one format"
+            raise bad_line(path, 1, head[0], same)
+        return self.format  # its rows are named one by one, or skipped
 
     def log(self, files: Sequence[Path], rank: int | None) -> Log:
         """Return what was read; nothing is left here."""
@@ -185,3 +192,12 @@ class _Reading:
 
     def _counted_rows(self) -> int:
         return self.rows - self.comments
+
+
+def _guess(head: list[bytes]) -> LogFormat | None:
+    return next((format_ for format_ in FORMATS.values() if _fits(format_, head)), None)
+
+
+def _fits(format_: LogFormat, head: list[bytes]) -> bool:
+    """Tell whether a file with these first lines can be of this format."""
+    return any(map(format_.recognises, head[:1] if format_.starts_with_header else head))

@@ -24,7 +24,10 @@ def _fields(line: bytes) -> list[bytes]:
 
 
 def _is_header(line: bytes) -> bool:
-    return without_line_end(line).split(b",")[:2] == [b"t", b"key"]
+    try:
+        return _fields(line)[:2] == [b"t", b"key"]
+    except BadRowError:
+        return False
 
 
 def _new_parser(first_line: bytes) -> Parser:

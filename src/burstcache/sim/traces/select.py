@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from burstcache.core.parameters import US_PER_S
 from burstcache.errors import InvalidSettingError
 from burstcache.sim.trace import Trace
 from burstcache.sim.traces.log_format import LogFormat
@@ -58,4 +59,4 @@ def of_rank(trace: Trace, rank: int) -> Trace:
 
 def has_whole_seconds(trace: Trace) -> bool:
     """Tell whether the log's clock has whole seconds only: then requests within one second look simultaneous."""
-    return len(trace) > 1 and not bool(((trace.arrivals_us - trace.arrivals_us[0]) % 1_000_000).any())
+    return len(trace) > 1 and not bool(((trace.arrivals_us - trace.arrivals_us[0]) % US_PER_S).any())

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
+from math import log2
 from random import Random
 from typing import Protocol
 
@@ -39,6 +40,16 @@ class Space(Protocol):
 
     def text(self, point: Point) -> str:
         """Return how a person writes the point."""
+
+    @property
+    def usual(self) -> Point | None:
+        """What the template has; None: it does not have this policy."""
+
+    def plainer(self, point: Point) -> list[Point]:
+        """Return the point with one value after the other as the template has it."""
+
+    def oddness(self, point: Point) -> tuple[float, float]:
+        """Return how many values differ from what the template has, and how much (in powers of 2)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +118,21 @@ class ThesisSpace:
         """Return the template's `PolicyOverrides`."""
         return overrides_text(self.parameters(point))
 
+    @property
+    def usual(self) -> Point:
+        """What the configurator makes of the template's rate and sensitivity."""
+        return _configured(float(TEMPLATE_RATE), int(TEMPLATE_SENSITIVITY), redis_threshold=4)
+
+    def plainer(self, point: Point) -> list[Point]:
+        """Return the point with each odd value for itself put back."""
+        usual = self.usual
+        return [(*point[:i], usual[i], *point[i + 1 :]) for i, value in enumerate(point) if value != usual[i]]
+
+    def oddness(self, point: Point) -> tuple[float, float]:
+        """Return how many values differ, and by how many powers of 2 together."""
+        pairs = [(value, usual) for value, usual in zip(point, self.usual, strict=True) if value != usual]
+        return len(pairs), sum(abs(log2((value + 1) / (usual + 1))) for value, usual in pairs)
+
 
 @dataclass(frozen=True, slots=True)
 class BreakevenSpace:
@@ -131,6 +157,18 @@ class BreakevenSpace:
     def text(self, point: Point) -> str:
         """Return the value as `--hit-value-usd` takes it."""
         return f"{point[0]:.3g}"
+
+    @property
+    def usual(self) -> None:
+        """Nothing: the live system does not have this policy."""
+
+    def plainer(self, point: Point) -> list[Point]:
+        """Return nothing: one value is as plain as another."""
+        return []
+
+    def oddness(self, point: Point) -> tuple[float, float]:
+        """Return the same for every value."""
+        return 0, 0
 
 
 def overrides_text(parameters: Parameters) -> str:
