@@ -43,6 +43,7 @@ class Relay:
 
     async def connect(self, user: str, **options: Any) -> Client:
         arguments = {"user": user, "password": _PASSWORDS[user], "allow_reconnect": False, "connect_timeout": 2}
+        arguments["inbox_prefix"] = f"_INBOX.{user}"
         trust = ssl.create_default_context(cadata=self.certificate.ca_pem)
         trust.verify_flags |= ssl.VERIFY_X509_STRICT  # the default of the functions' Python, not yet of every other
         return await nats.connect(f"tls://127.0.0.1:{self.port}", **{"tls": trust, **arguments, **options})
@@ -138,8 +139,8 @@ async def refusals(relay: Relay, user: str, act: Callable[[Client], Awaitable[An
     [
         ("proxy", "get.1f", True),
         ("proxy", "control.1f", False),
-        ("proxy", "_INBOX.1", False),
-        ("cache", "_INBOX.1", True),
+        ("proxy", "_INBOX.proxy.1", False),
+        ("cache", "_INBOX.proxy.1", False),
         ("cache", "get.1f", False),
         ("cache", "control.1f", False),
         ("control", "control.1f", True),
@@ -155,13 +156,16 @@ def test_a_user_publishes_what_its_role_says(relay: Relay, user: str, subject: s
 @pytest.mark.parametrize(
     ("user", "subject", "allowed"),
     [
-        ("proxy", "_INBOX.>", True),
+        ("proxy", "_INBOX.proxy.>", True),
+        ("proxy", "_INBOX.control.>", False),
+        ("proxy", "_INBOX.>", False),
         ("proxy", "get.>", False),
         ("proxy", "control.>", False),
         ("cache", "get.1f", True),
         ("cache", "control.1f", True),
         ("cache", "_INBOX.>", False),
-        ("control", "_INBOX.>", True),
+        ("control", "_INBOX.control.>", True),
+        ("control", "_INBOX.proxy.>", False),
         ("control", "control.>", False),
         ("control", "get.>", False),
     ],

@@ -63,6 +63,8 @@ def _connect_arguments(settings: Settings) -> dict[str, Any]:
     if settings.relay_secret_arn:
         password = secret(settings.relay_secret_arn)[settings.relay_user]
         arguments |= {"user": settings.relay_user, "password": password}
+    if settings.relay_user:  # the relay lets everybody hear the answers to their own requests only
+        arguments["inbox_prefix"] = f"_INBOX.{settings.relay_user}"
     if settings.relay_url.startswith("tls://"):
         arguments["tls"] = ssl.create_default_context(cadata=settings.relay_ca_pem or None)
     return arguments
