@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from botocore.exceptions import ClientError
 
 from burstcache.aws.clock import now_us
 from burstcache.aws.executions import Executions
+from burstcache.aws.object_store import ObjectStore
 from burstcache.control import cache_environment
 from burstcache.control.redis_store import RedisStore
 from burstcache.core.keys import key_hash
@@ -176,13 +178,22 @@ def test_cache_that_cannot_load_its_object_leaves_no_connection_half_made(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[nats.NATS] = []
-    connect = cache_environment.relay.connect
+    connect, load, refused = cache_environment.relay.connect, ObjectStore.fetch, threading.Event()
+
+    def fetch(*args: Any, **options: Any) -> Any:
+        try:
+            return load(*args, **options)
+        finally:
+            refused.set()
 
     async def connect_late(*args: Any, **options: Any) -> nats.NATS:
-        await asyncio.sleep(0.3)
+        while not refused.is_set():
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)  # until the loop has seen the refusal
         made.append(await connect(*args, **options))
         return made[-1]
 
+    monkeypatch.setattr(ObjectStore, "fetch", fetch)
     monkeypatch.setattr(cache_environment.relay, "connect", connect_late)
     world.started("k")
     world.put_object("k", b"x" * (4 << 20) + b"x")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from typing import Any, cast
 
 import pytest
@@ -25,13 +26,13 @@ class _Executions:
     """Step Functions; it refuses to complete tasks."""
 
     def __init__(self) -> None:
-        self.beats = 0
+        self.beat = threading.Event()
 
     def succeed(self, token: str, output: object) -> bool:
         raise ClientError({"Error": {"Code": "ThrottlingException", "Message": "slow down"}}, "SendTaskSuccess")
 
     def heartbeat(self, token: str) -> bool:
-        self.beats += 1
+        self.beat.set()
         return True
 
 
@@ -86,20 +87,17 @@ def test_promotion_that_fails_does_not_prolong_the_life() -> None:
 
 
 def test_heartbeats_go_on_after_a_promotion_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(key_cache, "_HEARTBEAT_S", 0.001)
+    monkeypatch.setattr(key_cache, "_HEARTBEAT_S", 0)
     executions = _Executions()
     cache = _cache(executions, LambdaLife(deadline_us=_FAR_US, count=9, is_promoted=True))
 
     async def beat() -> None:
         beating = asyncio.create_task(cache._beat())
-        await asyncio.sleep(0.02)
-        assert executions.beats == 0
+        for _ in range(10):  # turns of the loop, each a beat's time
+            await asyncio.sleep(0)
+        assert not executions.beat.is_set()
         cache.life = LambdaLife(deadline_us=_FAR_US, count=9)
-        async with asyncio.timeout(5):
-            while not executions.beats and not beating.done():
-                await asyncio.sleep(0.001)
+        assert await asyncio.to_thread(executions.beat.wait, 5)
         beating.cancel()
 
     asyncio.run(beat())
-
-    assert executions.beats > 0

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from burstcache.errors import InvalidSettingError
+from burstcache.sim.commands.options import add_trace_options, trace_of
 
 if TYPE_CHECKING:
     from burstcache.core.prices import PriceSheet
@@ -29,9 +30,7 @@ def add_parser(subparsers: Any) -> None:
         description="Say whether Burstcache is the best buy for an access log, with which parameters, at what cost.",
     )
     add = parser.add_argument
-    add("traces", nargs="+", metavar="LOG", help="access log or trace: files, folders, globs")
-    add("--rank", type=int, metavar="R", help="only the R-th most requested object (default: all)")
-    add("--skip-bad-rows", action="store_true", help="leave out what is no row instead of ending")
+    add_trace_options(parser)
     worth = parser.add_mutually_exclusive_group()
     worth.add_argument(
         "--hit-value-usd", metavar="USD", help="what a request answered from memory is worth, such as 1e-5"
@@ -94,7 +93,6 @@ def run(args: argparse.Namespace) -> int:
 def _workload(args: argparse.Namespace, prices: PriceSheet) -> Workload:
     from burstcache.sim.advise.nodes import fitting_type, node_capacity_bytes
     from burstcache.sim.advise.samconfig import check_deployable
-    from burstcache.sim.commands.options import trace_of
     from burstcache.sim.commands.setup_options import period_us_of
     from burstcache.sim.costs.usage import Setup
     from burstcache.sim.tune.workload import workload_of

@@ -31,10 +31,9 @@ def log_of(args: argparse.Namespace) -> Log:
     """Read the log that was asked for."""
     from burstcache.sim.traces.read import read_log
 
-    format_ = getattr(args, "format", "auto")  # a command may leave the format to its guess
     with lines_told() as on_lines:
         return read_log(
-            args.traces, format_=format_, rank=args.rank, skip_bad_rows=args.skip_bad_rows, on_lines=on_lines
+            args.traces, format_=args.format, rank=args.rank, skip_bad_rows=args.skip_bad_rows, on_lines=on_lines
         )
 
 

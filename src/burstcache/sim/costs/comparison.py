@@ -79,6 +79,7 @@ def compare(
     prices: PriceSheet,
     setup: Setup,
     *,
+    result: RunResult | None = None,
     period_us: int | None = None,
     against: tuple[str, ...] = (),
     only_cache: bool = False,
@@ -90,6 +91,7 @@ def compare(
         parameters: This system's policy.
         prices: Prices of the region.
         setup: How this system is deployed.
+        result: What `simulate` gave for these; None: it is simulated here.
         period_us: How long what is paid by the hour is paid for; at least as long as the trace [us].
         against: Names of competitors (`sim.costs.competitors`); all that the sheet has prices for if empty.
         only_cache: The thesis's view: cache function, node and S3 alone.
@@ -98,7 +100,8 @@ def compare(
         InvalidSettingError: An unknown competitor, or an empty trace.
         PriceMissingError: The sheet has no price for this system or for a competitor that was named.
     """
-    result = simulate(trace, parameters, nodes=setup.nodes)
+    if result is None:
+        result = simulate(trace, parameters, nodes=setup.nodes)
     lambda_only = simulate(trace, without_redis(parameters, len(trace)), nodes=setup.nodes)
 
     def bills(demand: Demand) -> list[tuple[str, Bill, float, str]]:

@@ -96,7 +96,7 @@ def gather(
     """
     result = simulate(trace, parameters, nodes=setup.nodes)
     demand = demand_for(result, trace, setup, period_us)
-    compared = compare(trace, parameters, prices, setup, period_us=period_us, only_cache=only_cache)
+    compared = compare(trace, parameters, prices, setup, result=result, period_us=period_us, only_cache=only_cache)
 
     def point(tried: RunResult) -> Point:
         return tried.in_memory_pct, own_bill(tried, demand, prices, setup, only_cache=only_cache).usd
