@@ -49,9 +49,9 @@ format: setup ## format the code and mend what the linter can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-types: setup ## check the types of src
+types: setup ## check the types of src and tools
 	$(BIN)/mypy
 
 clean: ## remove .venv, caches and what a local run left
-	rm -rf $(VENV) build .aws-sam .burstcache .hypothesis .mypy_cache .pytest_cache .ruff_cache src/*.egg-info
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf $(VENV) build .aws-sam .burstcache .hypothesis .mypy_cache .pytest_cache .ruff_cache src/*.egg-info tools/*.egg-info
+	find src tools tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from burstcache.aws.executions import execution_arn
-from burstcache.view.history import History, Step
-from burstcache.view.stack import Stack, find_stack
+from burstcache.adapters.executions import execution_arn
+from burstcache_cli.history import History, Step
+from burstcache_cli.stack import Stack, find_stack
 
 PROJECT = Path(__file__).parents[1]
 
@@ -80,7 +80,7 @@ def running_cloud(
     """Run a local cloud of its own for the time of a `with`."""
     given = {"PolicyOverrides": overrides, **parameters}
     with tempfile.TemporaryDirectory() as state_dir:
-        command = [sys.executable, "-m", "burstcache.cli", "local", "up", "--state-dir", state_dir]
+        command = [sys.executable, "-m", "burstcache_cli.cli", "local", "up", "--state-dir", state_dir]
         command += ["--port", "0", "--endpoint-port", "0", "--boot-s", str(boot_s), "--stop-s", str(stop_s)]
         for name, value in given.items():
             command += ["--parameter", f"{name}={value}"]

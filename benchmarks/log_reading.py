@@ -93,7 +93,7 @@ def _write(path: Path, name: str, lines: int, keys: int) -> None:
 
 def _measure_here(path: str) -> None:
     """Read one file and print the processor time [s] and the largest memory [MB]; runs in a process of its own."""
-    from burstcache.sim.traces.read import read_trace
+    from burstcache_sim.traces.read import read_trace
 
     started_s = time.process_time()
     trace = read_trace(path)

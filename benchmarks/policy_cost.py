@@ -15,7 +15,7 @@ from fractions import Fraction
 from statistics import geometric_mean, mean
 
 from benchmarks.common import environment
-from burstcache.sim.matched_cost import (
+from burstcache_sim.choose.matched_cost import (
     Arrivals,
     Point,
     breakeven_curve,
@@ -26,8 +26,16 @@ from burstcache.sim.matched_cost import (
     points,
     traces,
 )
-from burstcache.sim.traces.generate import poisson
-from burstcache.sim.workloads import DAY_S, HALF_HOUR_S, SENSITIVITY, THESIS_SIX, Workload, family, thesis_parameters
+from burstcache_sim.traces.generate import poisson
+from burstcache_sim.traces.workloads import (
+    DAY_S,
+    HALF_HOUR_S,
+    SENSITIVITY,
+    THESIS_SIX,
+    Workload,
+    family,
+    thesis_parameters,
+)
 
 SENSITIVITIES = (2, 3, 4, 5)
 AIM = 0.72

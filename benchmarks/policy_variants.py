@@ -22,8 +22,17 @@ from numpy.typing import NDArray
 from benchmarks.common import environment
 from benchmarks.policy_variants_machine import FIELDS, UNITS_PER_USD, replay_knobs
 from benchmarks.policy_variants_settings import VARIANTS, Variant
-from burstcache.sim.matched_cost import KNOBS_USD, Arrivals, Point, breakeven_curve, matched, mean_rate, points, traces
-from burstcache.sim.workloads import DAY_S, HALF_HOUR_S, THESIS_SIX, Workload, family, thesis_parameters
+from burstcache_sim.choose.matched_cost import (
+    KNOBS_USD,
+    Arrivals,
+    Point,
+    breakeven_curve,
+    matched,
+    mean_rate,
+    points,
+    traces,
+)
+from burstcache_sim.traces.workloads import DAY_S, HALF_HOUR_S, THESIS_SIX, Workload, family, thesis_parameters
 
 FOREVER_US = 10**17
 HIT_UNITS = np.array([round(knob * UNITS_PER_USD) for knob in KNOBS_USD], np.int64)

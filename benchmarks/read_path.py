@@ -76,7 +76,7 @@ async def hold(port: int) -> None:
     import nats
 
     from burstcache.core.keys import key_hash
-    from burstcache.entry import encode
+    from burstcache.web.entry import encode
 
     client = await nats.connect(f"nats://127.0.0.1:{port}")
     for key, size_bytes in SIZES_BYTES.items():
@@ -90,7 +90,7 @@ async def hold(port: int) -> None:
 
 
 def entry(size_bytes: int) -> Any:
-    from burstcache.entry import entry_from_s3
+    from burstcache.web.entry import entry_from_s3
 
     headers = {"etag": '"d41d8cd98f00b204e9800998ecf8427e"', "last-modified": "Sun, 06 Nov 1994 08:49:37 GMT"}
     return entry_from_s3({**headers, "content-type": "application/octet-stream"}, os.urandom(size_bytes))
@@ -123,7 +123,7 @@ def in_turns(rounds: int, *sides: Callable[[], object]) -> list[Times]:
 
 
 def handler_of(tier: str, key: str) -> Callable[[], object]:
-    from burstcache.aws.routes import Route
+    from burstcache.adapters.routes import Route
     from burstcache.handlers import proxy
 
     context = {"http": {"method": "GET"}, "requestId": "JKJaXmPLvHcESHA=", "stage": "$default"}
@@ -209,8 +209,8 @@ def measure(redis_port: int, nats: BareNats, rounds: int) -> list[tuple[str, str
     import redis
 
     from burstcache.core.keys import key_hash
-    from burstcache.entry import encode_meta
-    from burstcache.tiers.redis import object_key
+    from burstcache.serve.redis_tier import object_key
+    from burstcache.web.entry import encode_meta
 
     client, rows = redis.Redis(port=redis_port), []
     for key, size_bytes in SIZES_BYTES.items():

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from benchmarks.common import environment
 from burstcache.core.breakeven import breakeven
 from burstcache.core.parameters import configure
-from burstcache.sim.engine.independent import run_fast, run_keys, run_many_parameters
-from burstcache.sim.engine.shared import run_shared
-from burstcache.sim.many import homes_of
-from burstcache.sim.optimum.exact import Variant, least_cost
-from burstcache.sim.run import PolicyParameters
-from burstcache.sim.trace import Trace
+from burstcache_sim.engine.independent import run_fast, run_keys, run_many_parameters
+from burstcache_sim.engine.shared import run_shared
+from burstcache_sim.optimum.exact import Variant, least_cost
+from burstcache_sim.traces.trace import Trace
+from burstcache_sim.world.many import homes_of
+from burstcache_sim.world.run import PolicyParameters
 
 SEED = 1
 KEYS = 100_000

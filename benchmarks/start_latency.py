@@ -12,10 +12,10 @@ import time
 from itertools import pairwise
 
 from benchmarks.common import Cloud, Getter, environment, quantiles, running_cloud
-from burstcache.aws.executions import execution_arn
-from burstcache.aws.key_table import KeyTable
+from burstcache.adapters.executions import execution_arn
+from burstcache.adapters.key_table import KeyTable
 from burstcache.core.keys import key_hash
-from burstcache.core.rows import KeyRow
+from burstcache.core.table import KeyRow
 
 _REPEATS = 30
 _POLL_S = 0.005  # asking without a pause would compete with what it waits for

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
+from burstcache.core.errors import InvalidSettingError, NodeAbsentError
 from burstcache.core.parameters import Parameters, parameters_from_text
-from burstcache.errors import InvalidSettingError, NodeAbsentError
 
 MAX_WINDOW = 100  # requests that a key's row remembers at most: each write of the row is billed by its size
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from burstcache.aws.executions import execution_arn
-from burstcache.aws.key_table import KeyTable
+from burstcache.adapters.executions import execution_arn
+from burstcache.adapters.key_table import KeyTable
 from burstcache.core.keys import key_hash
-from burstcache.view.stack import Stack, find_stack
+from burstcache_cli.stack import Stack, find_stack
 
 pytestmark = pytest.mark.skipif(
     "BURSTCACHE_E2E_STACK" not in os.environ, reason="needs a deployed stack: set BURSTCACHE_E2E_STACK to its name"

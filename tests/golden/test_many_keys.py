@@ -9,11 +9,11 @@ import pytest
 
 from burstcache.core.breakeven import breakeven
 from burstcache.core.parameters import configure
-from burstcache.sim.many import run_many
-from burstcache.sim.run import PolicyParameters
-from burstcache.sim.trace import Trace
-from burstcache.sim.traces.generate import zipf
-from burstcache.sim.units import run_cost_units
+from burstcache_sim.traces.generate import zipf
+from burstcache_sim.traces.trace import Trace
+from burstcache_sim.units import run_cost_units
+from burstcache_sim.world.many import run_many
+from burstcache_sim.world.run import PolicyParameters
 
 THESIS = configure(Fraction(3), Fraction(4))
 BREAKEVEN = breakeven(Fraction("1e-4"))

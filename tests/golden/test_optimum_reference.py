@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from burstcache.sim.optimum.exact import solve
+from burstcache_sim.optimum.exact import solve
 from support.reference import arrivals_us, each_trace
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from burstcache.sim.paper.bands import band, percentile
-from burstcache.sim.paper.published import EXPERIMENTS, Poisson, Workload
-from burstcache.sim.paper.samples import QUANTITIES, Samples, by_workload, sample
+from burstcache_sim.thesis.bands import band, percentile
+from burstcache_sim.thesis.published import EXPERIMENTS, Poisson, Workload
+from burstcache_sim.thesis.samples import QUANTITIES, Samples, by_workload, sample
 
 BANDS: dict[str, Any] = json.loads((Path(__file__).parent / "data" / "bands.json").read_text())
 NAMES = (

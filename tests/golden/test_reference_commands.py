@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from burstcache.cli import main
+from burstcache_cli.cli import main
 from support.reference import each_trace, trace_path
 
 Call = Callable[..., dict[str, Any]]

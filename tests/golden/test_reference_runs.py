@@ -12,12 +12,12 @@ import pytest
 from burstcache.core.breakeven import breakeven
 from burstcache.core.parameters import configure, parameters_from_text
 from burstcache.core.prices import price_sheet
-from burstcache.sim.costs.spending import offline_usd, run_usd
-from burstcache.sim.offline import offline
-from burstcache.sim.result import RunResult
-from burstcache.sim.run import PolicyParameters, run
-from burstcache.sim.timings import THESIS_TIMINGS
-from burstcache.sim.units import run_cost_units
+from burstcache_sim.bill.spending import offline_usd, run_usd
+from burstcache_sim.policies.offline import offline
+from burstcache_sim.units import run_cost_units
+from burstcache_sim.world.result import RunResult
+from burstcache_sim.world.run import PolicyParameters, run
+from burstcache_sim.world.timings import THESIS_TIMINGS
 from support.reference import REFERENCE, arrivals_us, each_trace, trace_path
 
 PRICES = price_sheet("thesis-2022")

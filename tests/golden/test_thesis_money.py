@@ -7,9 +7,9 @@ from fractions import Fraction
 
 import pytest
 
-from burstcache.sim.costs.infinicache import InfiniCache, infinicache_hour
-from burstcache.sim.paper.bursts import PRICES, row_bill, table_5_2_row
-from burstcache.sim.paper.published import S3_ONLY_REQUESTS, S3_ONLY_USD, TABLE_5_2, TABLE_A1, BurstRow
+from burstcache_sim.bill.infinicache import InfiniCache, infinicache_hour
+from burstcache_sim.thesis.bursts import PRICES, row_bill, table_5_2_row
+from burstcache_sim.thesis.published import S3_ONLY_REQUESTS, S3_ONLY_USD, TABLE_5_2, TABLE_A1, BurstRow
 
 # InfiniCache's own prices: 100 ms, us-east-1; one cache.r5.24xlarge costs 518.4 USD in 50 hours.
 PAPER = InfiniCache(billed_in_ms=100)

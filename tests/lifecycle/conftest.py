@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import boto3
 import pytest
 
-from burstcache.aws import clients, quick_clients
-from burstcache.local.server import moto_server
+from burstcache.adapters import clients, quick_clients
+from burstcache_local.moto.server import moto_server
 from support.servers import RedisServer, free_port, serve_nats
 from support.world import BUCKET, World
 

@@ -12,16 +12,16 @@ import nats
 import pytest
 from botocore.exceptions import ClientError
 
-from burstcache.aws.clock import now_us
-from burstcache.aws.executions import Executions
-from burstcache.aws.object_store import ObjectStore
+from burstcache.adapters.clock import now_us
+from burstcache.adapters.executions import Executions
+from burstcache.adapters.object_store import ObjectStore
+from burstcache.adapters.redis_objects import RedisStore
+from burstcache.adapters.relay import RelayRequests
 from burstcache.control import cache_environment
-from burstcache.control.redis_store import RedisStore
+from burstcache.core.errors import NodeFailedError, RedisDownError, SupersededError
 from burstcache.core.keys import key_hash
 from burstcache.core.policy import Request
-from burstcache.core.rows import Lease
-from burstcache.errors import NodeFailedError, RedisDownError, SupersededError
-from burstcache.tiers.relay import RelayRequests
+from burstcache.core.table import Lease
 from support.world import BUCKET, NODE, World
 
 _S = 1_000_000
@@ -211,7 +211,7 @@ def test_cache_crashes_and_proxies_get_no_answer_at_once(world: World) -> None:
 
 
 def test_zombie_cache_leaves_when_its_heartbeat_is_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("burstcache.control.key_cache._HEARTBEAT_S", 0.1)
+    monkeypatch.setattr("burstcache.control.cache_life._HEARTBEAT_S", 0.1)
     row = world.started("k")
     world.token(row.execution_name)
     zombie = world.serve("k")
@@ -447,7 +447,7 @@ def test_node_that_is_slow_once_is_asked_again_and_kept(world: World, monkeypatc
 
 
 def test_node_never_answers(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("burstcache.control.redis_node._PING_FOR_S", 0.1)
+    monkeypatch.setattr("burstcache.control.node_life._PING_FOR_S", 0.1)
     waiter = world.joined("k")
     generation = world.nodes.read(NODE).generation
     world.redis.kill()

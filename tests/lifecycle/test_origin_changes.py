@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from burstcache.aws.clock import now_us
-from burstcache.aws.object_store import ObjectStore
+from burstcache.adapters.clock import now_us
+from burstcache.adapters.object_store import ObjectStore
+from burstcache.adapters.relay import RelayRequests
 from burstcache.control.cache_environment import CacheEnvironment
-from burstcache.control.redis_keys import RedisKeys
+from burstcache.control.key_on_node import RedisKeys
+from burstcache.core.errors import RedisDownError, RelayDownError
 from burstcache.core.keys import key_hash
-from burstcache.entry import Entry, decode
-from burstcache.errors import RedisDownError, RelayDownError
-from burstcache.tiers.redis import object_key
-from burstcache.tiers.relay import RelayRequests
+from burstcache.serve.redis_tier import object_key
+from burstcache.web.entry import Entry, decode
 from support.world import BUCKET, NODE, World
 
 

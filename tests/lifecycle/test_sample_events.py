@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from burstcache.aws.clock import now_us
-from burstcache.aws.items import to_values
+from burstcache.adapters.clock import now_us
+from burstcache.adapters.items import to_values
 from burstcache.core.keys import key_hash
+from support.project import ROOT
 from support.world import NODE, World
 
-_EVENTS = Path(__file__).parents[2] / "events"
+_EVENTS = ROOT / "events"
 _HANDLERS = ("scheduler", "cache", "redis_control", "janitor")
 _SAMPLES = [path for handler in _HANDLERS for path in sorted((_EVENTS / handler).glob("*.json"))]
 _KEY, _EPOCH = "hello.txt", 1763632800000

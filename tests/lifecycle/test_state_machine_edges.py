@@ -11,16 +11,16 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
 import boto3
 import pytest
 
-from burstcache.aws.items import to_values
-from burstcache.local import endpoints
+from burstcache.adapters.items import to_values
+from burstcache_local.moto import endpoints
+from support.project import ROOT
 
-_DEFINITIONS = Path(__file__).parents[2] / "statemachines"
+_DEFINITIONS = ROOT / "statemachines"
 _TABLE = "edges"
 _KEY_INPUT = {"entry": "lambda", "epoch": 7, "failures": 1, "key": "k", "key_hash": "h"}
 _NODE_INPUT = {"generation": 7, "node": "node-1", "part": 1}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from burstcache.local.cloud import LocalCloud, LocalOptions
+from burstcache_local.cloud import LocalCloud, LocalOptions
 
 
 @pytest.fixture(scope="module")

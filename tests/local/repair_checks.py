@@ -26,10 +26,11 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from burstcache.local import endpoints, event_repairs, moto_repairs
-from burstcache.local.endpoints import client
-from burstcache.local.nodes import NodeAgent, NodeTimes
-from burstcache.local.server import moto_server
+from burstcache_local.machines.nodes import NodeAgent, NodeTimes
+from burstcache_local.moto import endpoints, event_repairs
+from burstcache_local.moto import registry as moto_repairs
+from burstcache_local.moto.endpoints import client
+from burstcache_local.moto.server import moto_server
 
 ROLE = "arn:aws:iam::123456789012:role/machine"
 AT_ONCE = 4

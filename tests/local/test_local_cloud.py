@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 import pytest
 import redis
 
-from burstcache.local.cloud import LocalCloud
-from burstcache.local.errors import LocalCloudError
+from burstcache_local.cloud import LocalCloud
+from burstcache_local.errors import LocalCloudError
 
 LIMIT_S = 30.0
 

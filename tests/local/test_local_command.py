@@ -35,7 +35,7 @@ class Shell:
         self._environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUNBUFFERED": "1"}
 
     def command(self, *words: str) -> list[str]:
-        return [sys.executable, "-m", "burstcache.cli", "local", *words]
+        return [sys.executable, "-m", "burstcache_cli.cli", "local", *words]
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from burstcache.local.functions import EventInvokeConfig, FunctionSpec
-from burstcache.local.lambdas import FunctionNotFoundError, LambdaLimits, Lambdas, ThrottledError
+from burstcache_local.functions import EventInvokeConfig, FunctionSpec
+from burstcache_local.lambdas.service import FunctionNotFoundError, LambdaLimits, Lambdas, ThrottledError
 
 CODE = """
 import json, os, sys, time, urllib.request

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from burstcache.local.http_events import (
+from burstcache_local.front.http_events import (
     HttpRequest,
     Route,
     alb_answer,

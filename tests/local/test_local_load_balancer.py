@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from burstcache.local import endpoints
-from burstcache.local.cloud import LocalCloud, LocalOptions
-from burstcache.local.server import moto_server
+from burstcache_local.cloud import LocalCloud, LocalOptions
+from burstcache_local.moto import endpoints
+from burstcache_local.moto.server import moto_server
 
 PARAMETERS = {"FrontDoor": "alb", "CertificateArn": "arn:aws:acm:eu-central-1:123456789012:certificate/a"}
 

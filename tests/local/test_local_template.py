@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from burstcache.local.errors import TemplateError
-from burstcache.local.template import LocalTemplate, load_template
-from burstcache.local.template_parameters import STAND_IN_AMI
+from burstcache_local.errors import TemplateError
+from burstcache_local.template.parameters import STAND_IN_AMI
+from burstcache_local.template.template import LocalTemplate, load_template
+from support.project import ROOT
 
-PROJECT = Path(__file__).parents[2] / "template.yaml"
+PROJECT = ROOT / "template.yaml"
 
 SMALL = """
 Transform: AWS::Serverless-2016-10-31

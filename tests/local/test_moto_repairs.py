@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from burstcache.local import moto_repairs
+from burstcache_local.moto import registry as moto_repairs
 
 CHECKS = Path(__file__).parent / "repair_checks.py"
 

@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from burstcache.aws.key_table import KeyTable
+from burstcache.adapters.key_table import KeyTable
 from burstcache.core.keys import key_hash
-from burstcache.core.rows import KeyRow
-from burstcache.local.cloud import LocalCloud, LocalOptions
+from burstcache.core.table import KeyRow
+from burstcache_local.cloud import LocalCloud, LocalOptions
 
 _OVERRIDES = "tick_s=3,lambda_threshold_s=5,redis_utilization_s=3,redis_check_s=1"
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from burstcache.core.breakeven import BreakevenParameters, breakeven
 from burstcache.core.parameters import Parameters, configure
-from burstcache.sim.run import PolicyParameters
+from burstcache_sim.world.run import PolicyParameters
 
 SECOND = 1_000_000
 TIMES_US = st.integers(1, 150).map(lambda seconds: seconds * SECOND)

@@ -12,24 +12,24 @@ from typing import Any
 
 import boto3
 
-from burstcache.aws.clients import client
-from burstcache.aws.clock import now_us
-from burstcache.aws.executions import Executions, execution_arn
-from burstcache.aws.hot_keys import HotKeys
-from burstcache.aws.items import to_plain, to_values
-from burstcache.aws.key_table import KeyTable
-from burstcache.aws.node_table import NodeTable
-from burstcache.aws.object_store import ObjectStore
+from burstcache.adapters.clients import client
+from burstcache.adapters.clock import now_us
+from burstcache.adapters.executions import Executions, execution_arn
+from burstcache.adapters.hot_keys import HotKeys
+from burstcache.adapters.items import to_plain, to_values
+from burstcache.adapters.key_table import KeyTable
+from burstcache.adapters.node_table import NodeTable
+from burstcache.adapters.object_store import ObjectStore
 from burstcache.control.cache_environment import CacheEnvironment, warm_copies
+from burstcache.control.cache_life import CacheTask, CacheTools
 from burstcache.control.janitor import Janitor
-from burstcache.control.key_cache import CacheTask, CacheTools
-from burstcache.control.redis_control import RedisControl
-from burstcache.control.redis_keys import Life
+from burstcache.control.key_on_node import Life
+from burstcache.control.operations import RedisControl
 from burstcache.control.scheduler import Scheduler
 from burstcache.core.keys import key_hash
 from burstcache.core.parameters import parameters_from_text
 from burstcache.core.policy import Request
-from burstcache.core.rows import KeyRow
+from burstcache.core.table import KeyRow
 from burstcache.settings import RedisNode, Settings, settings_from
 from support.servers import RedisServer
 

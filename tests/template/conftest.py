@@ -13,7 +13,8 @@ import pytest
 from samtranslator.translator.transform import transform
 from samtranslator.yaml_helper import yaml_parse
 
-ROOT = Path(__file__).parents[2]
+from support.project import ROOT
+
 Resources = dict[str, dict[str, Any]]
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from burstcache.local.errors import TemplateError
-from burstcache.local.intrinsics import Conditions
+from burstcache_local.errors import TemplateError
+from burstcache_local.template.intrinsics import Conditions
 
 _ANSWERS = {
     "FrontDoor": ("http-api", "alb"),

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from burstcache import errors
+from burstcache.core import errors
+from support.project import ROOT
 
-_ROOT = Path(__file__).parents[2]
+_ROOT = ROOT
 _MACHINES = {
     path.name.removesuffix(".asl.json"): json.loads(path.read_text())
     for path in sorted((_ROOT / "statemachines").glob("*.asl.json"))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import tomllib
-from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from support.project import ROOT
+
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 FUNCTIONS = (ROOT / "src" / "requirements.txt").read_text().splitlines()
 IN_LAMBDA_ALREADY = "boto3"

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from cachetools import LRUCache
 from nats.aio.client import Client
 
-from burstcache.aws.clock import now_us
-from burstcache.control.key_cache import CacheTask, CacheTools, End, KeyCache
-from burstcache.entry import Entry
-from burstcache.errors import BurstcacheError
+from burstcache.adapters import relay
+from burstcache.adapters.clock import now_us
+from burstcache.control.cache_life import CacheTask, CacheTools, End, KeyCache
+from burstcache.core.errors import BurstcacheError
 from burstcache.settings import Settings
-from burstcache.tiers import relay
+from burstcache.web.entry import Entry
 
 _LEAVE_BEFORE_US = 10_000_000  # of the invocation's end: for the last writes and the drain
 _ALIVE_WITHIN_S = 0.3

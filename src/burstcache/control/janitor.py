@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from burstcache.aws.executions import Executions
-from burstcache.aws.instances import Instances
-from burstcache.aws.key_table import KeyTable
-from burstcache.aws.node_table import NodeTable
+from burstcache.adapters.executions import Executions
+from burstcache.adapters.instances import Instances
+from burstcache.adapters.key_table import KeyTable
+from burstcache.adapters.node_table import NodeTable
 from burstcache.core.keys import node_execution_name
-from burstcache.core.rows import KeyRow, NodeRow
+from burstcache.core.table import KeyRow, NodeRow
 
 _LOOK_AGAIN_S = 5
 # An instance that runs while its row says `stopped` may be in its first boot: it installs Redis and shuts itself down.

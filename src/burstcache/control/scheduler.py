@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from burstcache.aws.executions import Executions, key_execution_input
-from burstcache.aws.hot_keys import HotKeys
-from burstcache.aws.key_table import KeyTable
-from burstcache.aws.node_table import NodeTable
+from burstcache.adapters.executions import Executions, key_execution_input
+from burstcache.adapters.hot_keys import HotKeys
+from burstcache.adapters.key_table import KeyTable
+from burstcache.adapters.node_table import NodeTable
 from burstcache.core.keys import key_hash, node_for
 from burstcache.core.parameters import US_PER_S, Parameters
 from burstcache.core.policy import Request, starts
-from burstcache.core.rows import PHASE_OF_ENTRY, Entry, KeyRow
+from burstcache.core.table import PHASE_OF_ENTRY, Entry, KeyRow
 
 # An execution that has not been heard of for so long was perhaps never started: start it again, which is harmless.
 _ANNOUNCE_S = 5

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
 
+from burstcache.core.errors import InvalidSettingError
 from burstcache.core.parameters import US_PER_S
-from burstcache.errors import InvalidSettingError
 
 ALWAYS_US = 10**17  # longer than any trace: "within" always holds
 

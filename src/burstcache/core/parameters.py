@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 
-from burstcache.errors import InvalidSettingError
+from burstcache.core.errors import InvalidSettingError
 
 MAX_SENSITIVITY = 5
 QUEUE_LENGTH = 5  # the thesis judges a running Redis by the last five requests (4.2.3)

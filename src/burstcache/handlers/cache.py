@@ -6,12 +6,12 @@ import os
 from functools import cache
 from typing import Any
 
-from burstcache.aws.executions import Executions
-from burstcache.aws.key_table import KeyTable
-from burstcache.aws.node_table import NodeTable
-from burstcache.aws.object_store import ObjectStore
+from burstcache.adapters.executions import Executions
+from burstcache.adapters.key_table import KeyTable
+from burstcache.adapters.node_table import NodeTable
+from burstcache.adapters.object_store import ObjectStore
 from burstcache.control.cache_environment import CacheEnvironment, warm_copies
-from burstcache.control.key_cache import CacheTask, CacheTools
+from burstcache.control.cache_life import CacheTask, CacheTools
 from burstcache.logs import logger
 from burstcache.settings import settings
 

@@ -8,11 +8,11 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
-from burstcache.aws.clock import now_us
-from burstcache.aws.executions import Executions
-from burstcache.aws.instances import Instances
-from burstcache.aws.key_table import KeyTable
-from burstcache.aws.node_table import NodeTable
+from burstcache.adapters.clock import now_us
+from burstcache.adapters.executions import Executions
+from burstcache.adapters.instances import Instances
+from burstcache.adapters.key_table import KeyTable
+from burstcache.adapters.node_table import NodeTable
 from burstcache.control.janitor import Janitor, invoke_by_name
 from burstcache.logs import logger
 from burstcache.settings import settings

@@ -7,17 +7,17 @@ import time
 from functools import cache
 from typing import Any
 
-from burstcache.aws.event_publisher import EventPublisher
-from burstcache.aws.object_store import ObjectStore
-from burstcache.aws.routes import Route, Routes
-from burstcache.http.front_door import Arrival, answer, arrival
-from burstcache.http.reading import read_request
-from burstcache.http.refusals import RefusedRequestError
-from burstcache.http.response import Response, error_response
+from burstcache.adapters.event_publisher import EventPublisher
+from burstcache.adapters.object_store import ObjectStore
+from burstcache.adapters.routes import Route, Routes
 from burstcache.logs import logger
+from burstcache.serve.reader import CachingTier, Reader
+from burstcache.serve.s3_tier import S3Tier
 from burstcache.settings import settings
-from burstcache.tiers.reader import CachingTier, Reader
-from burstcache.tiers.s3 import S3Tier
+from burstcache.web.front_door import Arrival, answer, arrival
+from burstcache.web.reading import read_request
+from burstcache.web.refusals import RefusedRequestError
+from burstcache.web.response import Response, error_response
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
@@ -60,10 +60,10 @@ def _reader() -> Reader:
 def _make_tier(route: Route) -> CachingTier:
     # redis and nats cost more to import than all the rest, and most environments never meet a hot key.
     if route.tier == "redis":
-        from burstcache.tiers.redis import RedisNodeTier
+        from burstcache.serve.redis_tier import RedisNodeTier
 
         return RedisNodeTier(settings().node(route.node), settings())
-    from burstcache.tiers.lambda_ import LambdaTier
+    from burstcache.serve.cache_function_tier import LambdaTier
 
     return LambdaTier(settings())
 

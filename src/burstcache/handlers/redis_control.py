@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from burstcache.control.redis_control import RedisControl
-from burstcache.control.redis_keys import Life
+from burstcache.control.key_on_node import Life
+from burstcache.control.operations import RedisControl
 from burstcache.logs import logger
 from burstcache.settings import settings
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from aws_lambda_powertools import Logger
 
-from burstcache.aws.clients import client
-from burstcache.aws.custom_resource import fail, succeed
+from burstcache.adapters.clients import client
+from burstcache.adapters.custom_resource import fail, succeed
 
 logger = Logger()
 

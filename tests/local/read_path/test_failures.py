@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from burstcache.aws import quick_clients
+from burstcache.adapters import quick_clients
 
 
 @contextmanager
@@ -90,7 +90,7 @@ def test_refused_report_is_logged_and_the_get_answered(
             return {"FailedEntryCount": 1, "Entries": [{"ErrorCode": "ThrottlingException"}]}
 
     cloud.put("a", b"body")
-    monkeypatch.setattr("burstcache.aws.event_publisher.quick_client", lambda _: Refusing())
+    monkeypatch.setattr("burstcache.adapters.event_publisher.quick_client", lambda _: Refusing())
 
     assert body_of(cloud.get("a")) == b"body"
     assert [record.reason for record in caplog.records] == ["RuntimeError('the bus refused: ThrottlingException')"]

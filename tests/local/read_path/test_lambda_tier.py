@@ -142,7 +142,7 @@ def test_connection_lost_in_a_freeze_is_made_anew_at_its_first_use(
     nats_server.stop()
     nats_server.start()
     relay("hot", make_entry(b"after"))
-    monkeypatch.setattr("burstcache.tiers.relay._TRUSTED_IDLE_S", 0)
+    monkeypatch.setattr("burstcache.adapters.relay._TRUSTED_IDLE_S", 0)
 
     assert body_of(hot.get("hot")) == b"after"
 
@@ -163,7 +163,7 @@ def test_relay_that_hangs_costs_one_time_out_and_not_one_per_read(hot: Any, envi
 def test_refused_password_is_read_anew(hot: Any, relay: Any, environment: Any, make_entry: Any) -> None:
     import boto3
 
-    from burstcache.aws import secrets
+    from burstcache.adapters import secrets
 
     arn = boto3.client("secretsmanager").create_secret(Name="stale", SecretString='{"proxy": "old"}')["ARN"]
     environment(RELAY_SECRET_ARN=arn)
@@ -184,8 +184,8 @@ def test_relay_is_reached_over_tls_with_the_stack_s_own_certificate(
     nats_server.start()
     environment(RELAY_URL=f"tls://127.0.0.1:{nats_server.port}", RELAY_CA_PEM=authority)
 
+    from burstcache.adapters.relay import RelayRequests
     from burstcache.settings import settings
-    from burstcache.tiers.relay import RelayRequests
 
     requests = RelayRequests(settings())
     try:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from burstcache.aws.object_store import ObjectStore
-from burstcache.errors import ObjectNotFoundError, ObjectTooLargeError, OriginError
+from burstcache.adapters.object_store import ObjectStore
+from burstcache.core.errors import ObjectNotFoundError, ObjectTooLargeError, OriginError
 
 
 @pytest.fixture

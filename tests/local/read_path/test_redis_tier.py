@@ -10,7 +10,7 @@ from typing import Any
 import boto3
 import pytest
 
-from burstcache.aws import quick_clients
+from burstcache.adapters import quick_clients
 from burstcache.core.keys import key_hash
 
 BODY = b"0123456789"
@@ -93,7 +93,7 @@ def test_hit_within_a_second_asks_aws_nothing(hot: Any, monkeypatch: pytest.Monk
     def refuse(service: str) -> Any:
         raise AssertionError(f"{service} was asked")
 
-    monkeypatch.setattr("burstcache.aws.routes.quick_client", refuse)
+    monkeypatch.setattr("burstcache.adapters.routes.quick_client", refuse)
     assert hot.get("hot")["headers"]["x-cache-tier"] == "redis"
 
 
@@ -174,7 +174,7 @@ def test_rotated_password_is_read_anew_after_a_refusal(
     assert body_of(hot.get("hot")) == b"from S3"
     boto3.client("secretsmanager").put_secret_value(SecretId=arn, SecretString='{"password": "redis password"}')
 
-    monkeypatch.setattr("burstcache.breaker.Breakers.is_open", lambda *_: False)
+    monkeypatch.setattr("burstcache.serve.breaker.Breakers.is_open", lambda *_: False)
 
     assert hot.get("hot")["headers"]["x-cache-tier"] == "redis"
 

@@ -6,9 +6,9 @@ and is rounded once, where a person reads it. Free tiers are never taken off.
 
 from __future__ import annotations
 
+from burstcache.core.errors import InvalidSettingError
 from burstcache.core.prices import thesis_2022, today_eu_central_1, today_us_east_1
 from burstcache.core.prices.sheet import UNCHECKED, PriceRow, PriceSheet
-from burstcache.errors import InvalidSettingError
 
 SHEETS = {sheet.name: sheet for sheet in (thesis_2022.SHEET, today_us_east_1.SHEET, today_eu_central_1.SHEET)}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from burstcache.errors import PriceMissingError
+from burstcache.core.errors import PriceMissingError
 
 UNCHECKED = "from memory, not checked"  # in a source: nobody has read the figure anywhere, and whoever bills it is told
 

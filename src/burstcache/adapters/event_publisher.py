@@ -1,0 +1,67 @@
+"""Request events: what S3 served is reported on the bus, beside the read."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import asdict, dataclass
+
+from burstcache.adapters.quick_clients import quick_client
+from burstcache.logs import logger
+from burstcache.serve.breaker import Breakers
+
+SOURCE = "burstcache.proxy"
+OBJECT_REQUESTED = "ObjectRequested"
+_WAIT_S = 1.0
+_WORKERS = 2  # one report at a time, and one that a frozen environment left behind
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectRequested:
+    """One GET that S3 served. `size_bytes` is 0 where S3 did not say it (a 304)."""
+
+    key: str
+    at_us: int
+    request_id: str
+    size_bytes: int
+    etag: str
+
+
+class EventPublisher:
+    """Sends events to one bus; a bus that fails costs a read a second at most, and then nothing for a while."""
+
+    def __init__(self, bus_name: str) -> None:
+        self._bus_name = bus_name
+        self._breakers = Breakers()
+        self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="event-publisher")
+
+    def start(self, event: ObjectRequested) -> Future[None] | None:
+        """Begin to send an event; None: not now, the bus failed a moment ago."""
+        return None if self._breakers.is_open(self._bus_name) else self._workers.submit(self._send, event)
+
+    def finish(self, report: Future[None] | None) -> None:
+        """Wait for a report, for a second at most; that it failed is logged, never raised."""
+        if report is None:
+            return
+        try:
+            report.result(_WAIT_S)
+        except FutureTimeoutError:
+            self._failed("no answer yet")
+        except Exception as error:
+            self._failed(repr(error))
+
+    def _send(self, event: ObjectRequested) -> None:
+        entry = {
+            "EventBusName": self._bus_name,
+            "Source": SOURCE,
+            "DetailType": OBJECT_REQUESTED,
+            "Detail": json.dumps(asdict(event)),
+        }
+        answer = quick_client("events").put_events(Entries=[entry])
+        if answer.get("FailedEntryCount"):
+            raise RuntimeError(f"the bus refused: {answer['Entries'][0].get('ErrorCode')}")
+
+    def _failed(self, reason: str) -> None:
+        self._breakers.fail(self._bus_name)
+        logger().warning("request event not sent", reason=reason, bus=self._bus_name)

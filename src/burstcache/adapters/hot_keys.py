@@ -1,0 +1,139 @@
+"""Starting a life: the key's row and the count of hot keys change together, so `MaxHotKeys` holds exactly.
+
+The one row `HOT`/`HOT` is the set of keys that have been started. Ends do not touch it (they happen in states that
+write one item): when the set is full, whoever wants in removes the keys that are cold by then.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from botocore.exceptions import ClientError
+
+from burstcache.adapters.clients import client
+from burstcache.adapters.items import to_plain, to_values, write_if
+from burstcache.adapters.key_table import KeyTable
+from burstcache.core.errors import ContendedRowTransientError
+from burstcache.core.table import KeyRow
+
+Admission = Literal["started", "lost", "full"]
+
+_ATTEMPTS = 8
+_HOT_KEY = to_values({"pk": "HOT", "sk": "HOT"})
+
+
+@dataclass(slots=True)
+class HotKeys:
+    """Admits keys to a life of their own, at most `max_hot_keys` at a time."""
+
+    keys: KeyTable
+    max_hot_keys: int
+    _dynamodb: Any = field(default_factory=lambda: client("dynamodb"))
+    _swept_at_s: float = float("-inf")
+
+    def start(self, life: KeyRow, *, former_epoch: int, now_us: int, take_over: bool = False) -> Admission:
+        """Write the first row of a life if the key is cold and there is room.
+
+        Args:
+            life: Row to write (its window is left as it is in the table).
+            former_epoch: Epoch that was read; 0 if the key had no life before.
+            now_us: A row whose deadline has passed at this instant is cold [us].
+            take_over: The former life is known to be dead although its deadline has not passed.
+
+        Returns:
+            `started`; `lost`: somebody else has started the key; `full`: `max_hot_keys` keys are hot.
+
+        Raises:
+            ContendedRowTransientError: The rows changed under every attempt.
+        """
+        for attempt in range(_ATTEMPTS):
+            outcome = self._try_start(life, former_epoch, now_us, take_over)
+            if outcome == "full" and not self._sweep(now_us):
+                return "full"
+            if outcome in ("started", "lost"):
+                return outcome
+            time.sleep(random.uniform(0, 0.01 * 2**attempt))  # only after a collision with another start
+        raise ContendedRowTransientError(f"{life.key!r} could not be admitted in {_ATTEMPTS} attempts")
+
+    def _try_start(
+        self, life: KeyRow, former_epoch: int, now_us: int, take_over: bool
+    ) -> Literal["started", "lost", "full", "collided"]:
+        try:
+            self._dynamodb.transact_write_items(
+                TransactItems=[
+                    {"Update": _row_update(self.keys.table_name, life, former_epoch, now_us, take_over)},
+                    {"Update": _admission(self.keys.table_name, life.hash, self.max_hot_keys)},
+                ]
+            )
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "TransactionCanceledException":
+                raise
+            row_reason, hot_reason = (reason.get("Code") for reason in error.response["CancellationReasons"])
+            if row_reason == "ConditionalCheckFailed":
+                return "lost"
+            return "full" if hot_reason == "ConditionalCheckFailed" else "collided"
+        return "started"
+
+    def _sweep(self, now_us: int) -> bool:
+        """Remove cold keys from the full set, at most once a second; tell whether another attempt makes sense."""
+        if time.monotonic() - self._swept_at_s < 1:
+            return False
+        answer = self._dynamodb.get_item(TableName=self.keys.table_name, Key=_HOT_KEY, ConsistentRead=True)
+        hot = to_plain(answer.get("Item", {}))
+        started = hot.get("live", set())
+        rows = self.keys.read_many(started)
+        cold = {hash_ for hash_ in started if hash_ not in rows or not rows[hash_].is_live(now_us)}
+        if not cold:
+            self._swept_at_s = time.monotonic()
+            return False
+        write_if(  # a start in between may be one of the cold keys: then the next attempt looks again
+            self._dynamodb.update_item,
+            TableName=self.keys.table_name,
+            Key=_HOT_KEY,
+            UpdateExpression="DELETE live :cold",
+            ConditionExpression="starts = :seen",
+            ExpressionAttributeValues=to_values({":cold": cold, ":seen": hot["starts"]}),
+        )
+        return True
+
+
+def _row_update(table_name: str, life: KeyRow, former_epoch: int, now_us: int, take_over: bool) -> dict[str, Any]:
+    values = {
+        ":phase": life.phase,
+        ":epoch": life.epoch,
+        ":entry": life.entry,
+        ":trigger": str(life.trigger),
+        ":changed": life.changed_at_us,
+        ":deadline": life.deadline_at_us,
+        ":failures": life.failures,
+        ":former": former_epoch,
+    }
+    condition = "epoch = :former" if former_epoch else "(attribute_not_exists(epoch) OR epoch = :former)"
+    if not take_over:
+        condition += " AND (attribute_not_exists(phase) OR phase = :s3 OR deadline_at_us < :now)"
+        values |= {":s3": "s3", ":now": now_us}
+    return {
+        "TableName": table_name,
+        "Key": to_values({"pk": f"KEY#{life.hash}", "sk": "ROUTE"}),
+        "UpdateExpression": (
+            "SET phase = :phase, epoch = :epoch, entry = :entry, #trigger = :trigger, changed_at_us = :changed,"
+            " deadline_at_us = :deadline, failures = :failures"
+            " REMOVE tier, holder, node, generation, not_before_us"
+        ),
+        "ConditionExpression": condition,
+        "ExpressionAttributeNames": {"#trigger": "trigger"},
+        "ExpressionAttributeValues": to_values(values),
+    }
+
+
+def _admission(table_name: str, hash_: str, max_hot_keys: int) -> dict[str, Any]:
+    return {
+        "TableName": table_name,
+        "Key": _HOT_KEY,
+        "UpdateExpression": "ADD live :this, starts :one",
+        "ConditionExpression": "attribute_not_exists(live) OR contains(live, :hash) OR size(live) < :most",
+        "ExpressionAttributeValues": to_values({":this": {hash_}, ":one": 1, ":hash": hash_, ":most": max_hot_keys}),
+    }

@@ -1,0 +1,124 @@
+"""Where a key is served from: its row, and for Redis the row of its node, as the proxy reads and remembers them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from burstcache.adapters.quick_clients import quick_client
+
+REMEMBERED_S = 1.0  # lifecycle: whoever changes a route waits 2 s for those who still follow the old one
+_MAX_REMEMBERED = 4096
+_T = TypeVar("_T")
+Row = dict[str, dict[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The tier that serves a key: "lambda", or "redis" and the node's name."""
+
+    tier: str
+    node: str = ""
+
+
+class Routes:
+    """Routes of all keys, read from the table, eventually consistent.
+
+    A route to a tier is remembered for a second; that a key is with S3 is not, so a key that gets hot moves at once.
+    """
+
+    def __init__(
+        self,
+        table_name: str,
+        *,
+        clock_s: Callable[[], float] = time.monotonic,
+        now_us: Callable[[], int] = lambda: time.time_ns() // 1000,
+    ) -> None:
+        self._table_name = table_name
+        self._now_us = now_us
+        self._keys: _Memory[tuple[Route, int]] = _Memory(clock_s)
+        self._nodes: _Memory[int | None] = _Memory(clock_s)
+
+    def route(self, hash_: str) -> Route | None:
+        """Return the tier to ask for the key with this hash; None: S3.
+
+        Raises:
+            botocore.exceptions.ClientError, BotoCoreError: DynamoDB does not answer.
+        """
+        known = self._keys.get(hash_)
+        if known is None and (known := self._read_route(hash_)) is not None:
+            self._keys.put(hash_, known)
+        if known is None:
+            return None
+        route, generation = known
+        return route if route.tier != "redis" or self._running_generation(route.node) == generation else None
+
+    def forget(self, hash_: str) -> None:
+        """Read this key's route anew at its next use: the tier did not have the object."""
+        self._keys.drop(hash_)
+
+    def _read_route(self, hash_: str) -> tuple[Route, int] | None:
+        row = self._row(f"KEY#{hash_}", "ROUTE", "tier, node, generation, deadline_at_us")
+        # An expired row counts as S3: its execution died, and nobody keeps what it says true.
+        if _number(row, "deadline_at_us", default=2**63) <= self._now_us():
+            return None
+        match _text(row, "tier"):
+            case "lambda":
+                return Route("lambda"), 0
+            case "redis":
+                return Route("redis", _text(row, "node")), _number(row, "generation")
+        return None
+
+    def _running_generation(self, node: str) -> int | None:
+        """Return the generation of a running node; None: it is not running, and that is remembered, too."""
+        if not self._nodes.has(node):
+            row = self._row(f"NODE#{node}", "NODE", "phase, generation")
+            running = _text(row, "phase") == "running"
+            self._nodes.put(node, _number(row, "generation") if running else None)
+        return self._nodes.get(node)
+
+    def _row(self, pk: str, sk: str, fields: str) -> Row:
+        names = {f"#{name}": name for name in fields.split(", ")}
+        answer = quick_client("dynamodb").get_item(
+            TableName=self._table_name,
+            Key={"pk": {"S": pk}, "sk": {"S": sk}},
+            ProjectionExpression=", ".join(names),
+            ExpressionAttributeNames=names,
+        )
+        row: Row = answer.get("Item", {})
+        return row
+
+
+class _Memory(Generic[_T]):
+    """Values by name, each for a second."""
+
+    def __init__(self, clock_s: Callable[[], float]) -> None:
+        self._clock_s = clock_s
+        self._values: dict[str, tuple[float, _T]] = {}
+
+    def has(self, name: str) -> bool:
+        entry = self._values.get(name)
+        return entry is not None and self._clock_s() < entry[0]
+
+    def get(self, name: str) -> _T | None:
+        return self._values[name][1] if self.has(name) else None
+
+    def put(self, name: str, value: _T) -> None:
+        if len(self._values) >= _MAX_REMEMBERED:
+            self._values = {known: entry for known, entry in self._values.items() if self.has(known)}
+        if len(self._values) >= _MAX_REMEMBERED:
+            self._values.clear()
+        self._values[name] = (self._clock_s() + REMEMBERED_S, value)
+
+    def drop(self, name: str) -> None:
+        self._values.pop(name, None)
+
+
+def _text(row: Row, field: str) -> str:
+    return row.get(field, {}).get("S", "")
+
+
+def _number(row: Row, field: str, *, default: int = 0) -> int:
+    return int(row.get(field, {}).get("N", default))

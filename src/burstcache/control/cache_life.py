@@ -1,0 +1,240 @@
+"""One life of the cache function: it holds an object, serves it over the relay, and decides when it is over.
+
+It is the only one who sees the key's requests while it serves (that is why it runs the policy itself): it completes the
+task of its state as `idle` or `promoted`. One event loop; calls to AWS go to threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Coroutine
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from botocore.exceptions import BotoCoreError, ClientError
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+from nats.errors import Error as RelayError
+
+from burstcache.adapters.clock import now_us
+from burstcache.adapters.executions import Executions
+from burstcache.adapters.key_table import KeyTable
+from burstcache.adapters.node_table import NodeTable
+from burstcache.adapters.object_store import ObjectStore
+from burstcache.core import policy
+from burstcache.core.errors import BurstcacheError
+from burstcache.core.keys import node_for
+from burstcache.core.parameters import US_PER_S, Parameters
+from burstcache.core.policy import LambdaLife, Request
+from burstcache.logs import logger
+from burstcache.web.entry import Entry, encode
+
+End = Literal["idle", "stopped", "superseded", "failed"]
+
+_HEARTBEAT_S = 15  # the state allows 60 s
+_TRIM_FACTOR = 4  # of the window's useful length: what a quarter of an hour's load would remember fills the memory
+_GRACE_S = 0.05  # what is on its way through the relay when the subscription ends: measured, loses nothing
+
+
+@dataclass(frozen=True, slots=True)
+class CacheTask:
+    """What the state hands to the cache function."""
+
+    key: str
+    hash: str
+    epoch: int
+    token: str
+    holder: str  # this invocation's request id
+
+
+@dataclass(frozen=True, slots=True)
+class CacheTools:
+    """What a life works with."""
+
+    keys: KeyTable
+    nodes: NodeTable
+    executions: Executions
+    objects: ObjectStore
+    node_names: tuple[str, ...]
+    max_object_bytes: int
+    parameters: Parameters
+
+
+@dataclass(slots=True)
+class KeyCache:
+    """Serves one key until it is idle, told to stop, or no longer entitled."""
+
+    task: CacheTask
+    tools: CacheTools
+    entry: Entry
+    end_by_us: int  # a little before the invocation's end
+    life: LambdaLife = field(default_factory=lambda: LambdaLife(deadline_us=0, count=0))
+    window: set[Request] = field(default_factory=set)  # what this life knows of: from the row, and what it served
+    _end: End = "idle"
+    _over: asyncio.Event = field(default_factory=asyncio.Event)
+    _stale: asyncio.Event = field(default_factory=asyncio.Event)
+    _is_promoting: bool = False
+    _work: set[asyncio.Task[None]] = field(default_factory=set)
+
+    async def serve(self, relay: Client) -> End:
+        """Subscribe, announce, serve until the end, drain; return how it ended."""
+        subject, queue = self.task.hash, self.task.hash  # a queue group: of an old and a new cache exactly one answers
+        gets = await relay.subscribe(f"get.{subject}", queue=queue, cb=self._on_get)
+        orders = await relay.subscribe(f"control.{subject}", queue=queue, cb=self._on_control)
+        try:
+            await relay.flush()
+            if not await self._announce():
+                return "superseded"
+            self._spawn(self._beat())
+            self._spawn(self._follow_writes())
+            await self._until_over()
+            await asyncio.to_thread(self._retire)
+        finally:
+            await _drain(relay, gets)
+            await _drain(relay, orders)
+            for work in self._work:
+                work.cancel()
+        return self._end
+
+    async def _announce(self) -> bool:
+        """Claim the key for this invocation: Lambda may invoke twice, and then only one may serve."""
+        claim = {"tier": "lambda", "holder": self.task.holder, "ready_at_us": now_us()}
+        row = await asyncio.to_thread(
+            self.tools.keys.update, self.task.hash, epoch=self.task.epoch, set_=claim, unless_held=True
+        )
+        if row is None or row.trigger is None:
+            return False
+        if row.written_in == self.task.epoch:  # after the object was loaded, perhaps
+            self._stale.set()
+        self.window.update(row.window)
+        count = policy.count_since(row.trigger, row.window)
+        self.life = policy.lambda_ready(now_us(), count, self.tools.parameters)
+        return True
+
+    async def _until_over(self) -> None:
+        while not self._over.is_set():
+            left_s = (min(self.life.deadline_us, self.end_by_us) - now_us()) / US_PER_S
+            if left_s <= 0:
+                return
+            try:
+                await asyncio.wait_for(self._over.wait(), left_s)
+            except TimeoutError:
+                continue  # GETs may have moved the deadline meanwhile
+
+    async def _on_get(self, message: Msg) -> None:
+        request = json.loads(message.data)
+        if request["method"] == "HEAD":  # costs no body, so it does not count as use
+            return await message.respond(encode(self.entry.without_body()))
+        await message.respond(encode(self.entry))
+        self.window.add(Request(request["at_us"], request["request_id"]))
+        if len(self.window) > _TRIM_FACTOR * self.tools.parameters.window_length:
+            self.window = set(policy.remember(self.window, (), self.tools.parameters.window_length))
+        self.life = policy.lambda_serves(self.life, self.tools.parameters)
+        if policy.wants_promotion(self.life, self.tools.parameters) and not self._is_promoting:
+            self._is_promoting = True
+            self._spawn(self._promote())
+
+    async def _on_control(self, message: Msg) -> None:
+        order = json.loads(message.data)
+        if order.get("epoch", self.task.epoch) != self.task.epoch:
+            return
+        if order["op"] == "refresh":
+            self._stale.set()
+            await message.respond(b"{}")
+        elif order["op"] == "stop":
+            newest = sorted(self.window)[-self.tools.parameters.window_length :]
+            await message.respond(json.dumps({"window": [str(request) for request in newest]}).encode())
+            self._finish("idle" if not self.life.is_promoted else "stopped")
+
+    async def _promote(self) -> None:
+        """Ask for Redis, unless its node is just stopping: then the next GET asks again."""
+        try:
+            node = node_for(self.task.hash, self.tools.node_names)
+            if (await asyncio.to_thread(self.tools.nodes.read, node)).phase_at(now_us()) != "stopping":
+                self.life = policy.promote(self.life, self.tools.parameters)  # at once: it may not end while it asks
+                await self._complete_as_promoted()
+        except (BotoCoreError, ClientError):
+            if self.life.is_promoted:  # or every failed attempt would prolong the life
+                deadline_us = self.life.deadline_us - self.tools.parameters.keep_running_us
+                self.life = replace(self.life, is_promoted=False, deadline_us=deadline_us)
+            logger().warning("promotion failed; the next GET asks again", exc_info=True)
+        finally:
+            self._is_promoting = False
+
+    async def _complete_as_promoted(self) -> None:
+        if not await asyncio.to_thread(self.tools.executions.succeed, self.task.token, {"outcome": "promoted"}):
+            await self._check_title()
+
+    async def _beat(self) -> None:
+        while True:
+            await asyncio.sleep(_HEARTBEAT_S)
+            if self.life.is_promoted:
+                continue  # the task is complete, or about to be: a promotion that fails is taken back
+            try:
+                if not await asyncio.to_thread(self.tools.executions.heartbeat, self.task.token):
+                    await self._check_title()
+            except (BotoCoreError, ClientError):
+                logger().warning("heartbeat failed; the next one may not", exc_info=True)
+
+    async def _check_title(self) -> None:
+        """The task is closed although this life did not complete it: leave, unless the row still names it."""
+        row = await asyncio.to_thread(self.tools.keys.read, self.task.hash)
+        if row is None or row.epoch != self.task.epoch or row.holder != self.task.holder or row.phase == "s3":
+            self._finish("superseded")
+        elif not self.life.is_promoted:
+            self.life = policy.promote(self.life, self.tools.parameters)
+
+    async def _follow_writes(self) -> None:
+        """Replace the copy after a write to the object; a write during the reload starts another."""
+        while True:
+            await self._stale.wait()
+            self._stale.clear()
+            try:
+                newer = await asyncio.to_thread(
+                    self.tools.objects.fetch,
+                    self.task.key,
+                    max_bytes=self.tools.max_object_bytes,
+                    if_none_match=self.entry.etag,
+                )
+            except BurstcacheError as error:  # gone, too large or unreadable now: S3 says so itself
+                await asyncio.to_thread(self.tools.executions.fail, self.task.token, error)
+                self._finish("failed")
+                return
+            self.entry = newer or self.entry
+
+    def _retire(self) -> None:
+        """Take the route off and leave the times of the last requests in the row, before the subscription ends."""
+        row = self.tools.keys.read(self.task.hash)
+        if row is None or row.epoch != self.task.epoch or row.holder != self.task.holder:
+            return
+        newest = sorted(self.window)[-self.tools.parameters.window_length :]
+        unknown = [request for request in newest if request not in row.window]
+        remove = ["tier"] if row.tier == "lambda" else []
+        self.tools.keys.update(self.task.hash, epoch=self.task.epoch, remove=remove, append_window=unknown)
+
+    def _finish(self, end: End) -> None:
+        if not self._over.is_set():
+            self._end = end
+            self._over.set()
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._work.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._work.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            logger().error("the cache function goes on without a part of its work", exc_info=error)
+
+
+async def _drain(relay: Client, subscription: Subscription) -> None:
+    """End a subscription so that no request is lost: what is on its way is still answered."""
+    try:
+        await subscription.drain()  # type: ignore[no-untyped-call]
+        await relay.flush(timeout=1)
+        await asyncio.sleep(_GRACE_S)
+    except (RelayError, OSError, TimeoutError):
+        pass  # without the relay nothing is on its way

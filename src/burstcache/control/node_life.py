@@ -1,0 +1,258 @@
+"""The life of a Redis node, step by step as `redis_node.asl.json` walks it. Every step may run twice."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from burstcache.adapters.clock import now_us
+from burstcache.adapters.executions import Executions, node_execution_input
+from burstcache.adapters.instances import Instances
+from burstcache.adapters.key_table import KeyTable
+from burstcache.adapters.node_table import NodeTable
+from burstcache.adapters.redis_objects import RedisStore
+from burstcache.core.errors import (
+    ContendedRowTransientError,
+    NodeFailedError,
+    RedisDownError,
+    SupersededError,
+)
+from burstcache.core.parameters import US_PER_S, Parameters
+from burstcache.core.policy import is_idle, newest_queue, next_check_us
+from burstcache.core.table import Lease, NodeRow
+
+_BOOT_DEADLINE_S = 420  # StartNode with its retries, AwaitNode
+_STOP_DEADLINE_S = 460  # StopNode
+_PING_FOR_S = 220  # within AwaitNode's time-out
+_STRAGGLER_S = 2  # a check waits for the times that proxies are just pushing
+_SECOND_LOOK_S = 1  # after a check that Redis did not answer
+_ROUTE_AGE_S = 2  # proxies remember a route for 1 s: after this nobody asks a node that is no longer running
+_CHECK_DEADLINE_S = 600  # how much later than planned a check may come before the node counts as abandoned
+_CHECKS_PER_PART = 2000  # about ten history events a check, and Step Functions allows 25,000
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLife:
+    """What Redis control does for one node."""
+
+    nodes: NodeTable
+    keys: KeyTable
+    executions: Executions
+    instances: Instances
+    machine_arn: str
+    parameters: Parameters
+    store: Callable[[], RedisStore]
+    sleep: Callable[[float], None] = time.sleep
+
+    def boot(self, seen: NodeRow) -> NodeRow | None:
+        """Start a new generation of a stopped node; None if somebody else has changed the row meanwhile."""
+        now = now_us()
+        row = self.nodes.change(
+            seen,
+            phase="booting",
+            generation=max(seen.generation + 1, now // 1000),
+            part=1,
+            deadline_at_us=now + _BOOT_DEADLINE_S * US_PER_S,
+        )
+        if row is not None:
+            self.run(row)
+        return row
+
+    def run(self, row: NodeRow) -> bool:
+        """See to it that the node's execution runs; False if it is over."""
+        return self.executions.start(self.machine_arn, row.execution_name, node_execution_input(row))
+
+    def start(self, node: str, generation: int) -> dict[str, Any]:
+        """StartNode: start the instance."""
+        self._row(node, generation)
+        self.instances.start(node)
+        return {}
+
+    def await_ready(self, node: str, generation: int) -> dict[str, Any]:
+        """AwaitNode: wait until Redis answers, mark the node running, tell every waiting key.
+
+        The order closes the race with a join: first the row says `running`, then the leases are read; who joins later
+        sees `running` and does not wait.
+        """
+        row = self._row(node, generation)
+        if row.phase == "booting":
+            self._await_ping(node)
+            if not self._live_leases(node):
+                return self._next_if_unused(row, at_us=now_us())
+            ready_us = now_us()
+            marked = self._mark_running(row, ready_us)
+            if marked is None:
+                return self.await_ready(node, generation)  # a repeat of this step was faster
+            row = marked
+        for lease in self.nodes.leases(node):
+            if lease.waiter:
+                self.executions.succeed(lease.waiter, {"generation": generation})
+        return self._plan(row, [], after_us=row.ready_at_us, checks=0)
+
+    def check(self, node: str, generation: int, *, check_at_us: int, checks: int) -> dict[str, Any]:
+        """CheckNodeUse: release every key whose last five requests are no longer within `redis_utilization`.
+
+        Args:
+            node: The node's name.
+            generation: The run that the check belongs to.
+            check_at_us: The check's nominal instant, which decides; it runs a little later [us].
+            checks: How many checks this part of the execution has made before.
+        """
+        row = self._row(node, generation)
+        leases = self._live_leases(node)
+        try:
+            queues = self._queues([lease.hash for lease in leases])
+        except RedisDownError:
+            return self._lose(row)
+        kept = []
+        for lease in leases:
+            queue = newest_queue(queues.get(lease.hash, ()))
+            if not self._is_released(lease, queue, check_at_us):
+                kept.append(queue)
+        if not kept:
+            return self._next_if_unused(row, at_us=check_at_us)
+        return self._plan(row, kept, after_us=max(check_at_us, now_us() - _STRAGGLER_S * US_PER_S), checks=checks)
+
+    def stop(self, node: str, generation: int) -> dict[str, Any]:
+        """StopNode: stop the instance; boot it again if a key has joined while it stopped."""
+        row = self._row(node, generation)
+        if row.phase == "stopping":
+            self.sleep(_ROUTE_AGE_S)
+            self.instances.stop(node)
+        return self._stopped_or_boot(row)
+
+    def abandon(self, node: str, generation: int) -> dict[str, Any]:
+        """AbandonNode: something failed. Nobody waits any longer, nobody is routed here, nothing keeps running."""
+        row = self._row(node, generation)
+        if row.phase in ("booting", "running"):
+            row = self._mark_stopping(row) or self._row(node, generation)
+        self._release_all(node, NodeFailedError(f"Redis node {node} failed in generation {generation}"))
+        self.instances.stop(node)
+        return self._stopped_or_boot(row)
+
+    def stop_by_hand(self, node: str) -> dict[str, Any]:
+        """Stop a node in place of its execution, which ends here: for a person, and for the janitor."""
+        row = self.nodes.read(node)
+        if row.phase == "stopped":
+            self.instances.stop(node)  # somebody may have started it elsewhere
+            return {"phase": "stopped"}
+        self.executions.stop(self.machine_arn, row.execution_name, cause="the node is stopped by hand")
+        return self.abandon(node, row.generation)
+
+    def _row(self, node: str, generation: int) -> NodeRow:
+        row = self.nodes.read(node)
+        if row.generation != generation:
+            raise SupersededError(f"node {node}: generation {generation} is over, it is in {row.generation}")
+        return row
+
+    def _await_ping(self, node: str) -> None:
+        give_up_s = time.monotonic() + _PING_FOR_S
+        while True:
+            try:
+                return self.store().ping()
+            except RedisDownError as error:
+                if time.monotonic() > give_up_s:
+                    raise NodeFailedError(f"Redis on {node} did not answer within {_PING_FOR_S} s: {error}") from error
+                self.sleep(0.2)
+
+    def _queues(self, hashes: list[str]) -> Mapping[str, tuple[int, ...]]:
+        """Return the newest times of keys; ask twice, since one slow answer should not cost all keys their node."""
+        try:
+            return self.store().queues(hashes)
+        except RedisDownError:
+            self.sleep(_SECOND_LOOK_S)
+            return self.store().queues(hashes)
+
+    def _live_leases(self, node: str) -> list[Lease]:
+        """Return the leases that still want the node; drop the others: their execution died, a hold ran out."""
+        leases = self.nodes.leases(node)
+        now = now_us()
+        rows = self.keys.read_many(lease.hash for lease in leases if lease.key)
+        live = []
+        for lease in leases:
+            row = rows.get(lease.hash)
+            wanted = (
+                row is not None and row.epoch == lease.epoch and row.is_live(now)
+                if lease.key
+                else lease.held_until_us > now
+            )
+            if wanted:
+                live.append(lease)
+            else:
+                self.nodes.drop(lease)
+        return live
+
+    def _is_released(self, lease: Lease, queue: tuple[int, ...], check_at_us: int) -> bool:
+        """Release a key that is idle, or of which Redis has had nothing for two checks; tell whether it was."""
+        if not lease.key:
+            return False
+        if lease.was_missing == bool(queue):
+            self.nodes.change_lease(lease, {"was_missing": 0 if queue else 1})
+        idle = is_idle(queue, check_at_us=check_at_us, parameters=self.parameters) if queue else lease.was_missing
+        if not (idle and lease.running):  # without a token it is on its way to RedisRunning: ask again
+            return False
+        self.executions.succeed(lease.running, {"outcome": "idle", "queue_us": list(queue)})
+        self.nodes.drop(lease)
+        return True
+
+    def _plan(self, row: NodeRow, queues: list[tuple[int, ...]], *, after_us: int, checks: int) -> dict[str, Any]:
+        check_at_us = next_check_us(queues, ready_at_us=row.ready_at_us, after_us=after_us, parameters=self.parameters)
+        wait_until_s = -(-check_at_us // US_PER_S) + _STRAGGLER_S  # Step Functions cuts fractions off
+        deadline_us = (wait_until_s + _CHECK_DEADLINE_S) * US_PER_S
+        is_full = checks + 1 >= _CHECKS_PER_PART
+        # The row names the successor before it starts: at any time the part in the row or the one before it is running.
+        self.nodes.change(row, part=row.part + is_full, deadline_at_us=deadline_us)
+        return {
+            "next": "continue_in_successor" if is_full else "continue",
+            "wait_until": datetime.fromtimestamp(wait_until_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "check_at_us": str(check_at_us),  # as text: JSONata writes only 15 digits of a number
+        }
+
+    def _next_if_unused(self, row: NodeRow, *, at_us: int) -> dict[str, Any]:
+        """Mark an unused node as stopping, unless a key has joined since the row was read."""
+        if self._mark_stopping(row, no_join_since=True) is not None:
+            return {"next": "stop"}
+        row = self._row(row.node, row.generation)
+        if row.phase == "stopping":  # a repeat of this step was faster
+            return {"next": "stop"}
+        if row.phase == "booting":
+            return self.await_ready(row.node, row.generation)
+        return self._plan(row, [], after_us=at_us, checks=0)
+
+    def _mark_running(self, row: NodeRow, ready_us: int) -> NodeRow | None:
+        deadline_us = ready_us + _CHECK_DEADLINE_S * US_PER_S
+        return self.nodes.change(row, phase="running", ready_at_us=ready_us, deadline_at_us=deadline_us)
+
+    def _mark_stopping(self, row: NodeRow, *, no_join_since: bool = False) -> NodeRow | None:
+        deadline_us = now_us() + _STOP_DEADLINE_S * US_PER_S
+        return self.nodes.change(row, no_join_since=no_join_since, phase="stopping", deadline_at_us=deadline_us)
+
+    def _lose(self, row: NodeRow) -> dict[str, Any]:
+        """The node died: rule 4 has unrouted its keys once its row stops saying `running`."""
+        self._mark_stopping(row)
+        self._release_all(row.node, NodeFailedError(f"Redis on {row.node} does not answer any more"))
+        return {"next": "stop"}
+
+    def _release_all(self, node: str, error: NodeFailedError) -> None:
+        for lease in self.nodes.leases(node):
+            if lease.waiter:
+                self.executions.fail(lease.waiter, error)
+            if lease.running:
+                self.executions.succeed(lease.running, {"outcome": "node_lost"})
+            self.nodes.drop(lease)
+
+    def _stopped_or_boot(self, row: NodeRow) -> dict[str, Any]:
+        """Mark the node stopped if no lease has come meanwhile, else start its next generation."""
+        for _ in range(10):
+            row = self._row(row.node, row.generation)
+            if row.phase == "stopped":
+                return {"phase": "stopped"}
+            if self._live_leases(row.node):
+                if (booting := self.boot(row)) is not None:
+                    return {"phase": "booting", "generation": booting.generation}
+            elif self.nodes.change(row, no_join_since=True, phase="stopped", deadline_at_us=0) is not None:
+                return {"phase": "stopped"}
+        raise ContendedRowTransientError(f"node {row.node}: keys came and went at every attempt to mark it stopped")

@@ -1,0 +1,35 @@
+"""The Lambda tier: the cache function that holds the object, asked over the relay."""
+
+from __future__ import annotations
+
+import json
+
+from burstcache.adapters.relay import RelayRequests, SilentHolderError
+from burstcache.serve.breaker import KeyFailedError
+from burstcache.settings import Settings
+from burstcache.web.entry import Entry, decode
+from burstcache.web.request import Request
+
+_TIMEOUT_S = 1.0
+
+
+class LambdaTier:
+    """All cache functions of the stack: the relay knows which one holds a key."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._relay = RelayRequests(settings)
+
+    def fetch(self, request: Request) -> Entry | None:
+        """Return the object, or None: no cache function holds it (any more, or yet).
+
+        Raises:
+            KeyFailedError: The cache function that holds it does not answer.
+            RelayDownError: The relay does not answer.
+            ValueError: The answer is no entry.
+        """
+        payload = {"at_us": request.at_us, "request_id": request.request_id, "method": request.method}
+        try:
+            answer = self._relay.request(f"get.{request.hash}", json.dumps(payload).encode(), timeout_s=_TIMEOUT_S)
+        except SilentHolderError as error:
+            raise KeyFailedError(str(error)) from error
+        return None if answer is None else decode(answer)

@@ -1,0 +1,132 @@
+"""The S3 tier: the origin, and the last resort of every other one.
+
+A GET that S3 answers with the object, a part of it or a 304 is a read and is reported on the bus: it is the load that
+makes a key hot. Not reported are HEADs (nothing a cache would make faster), errors (what does not exist is no key), and
+objects that are too large to be cached.
+"""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import Future
+from functools import partial
+
+from burstcache.adapters.event_publisher import EventPublisher, ObjectRequested
+from burstcache.adapters.object_store import Conditions, ObjectAnswer, ObjectStore
+from burstcache.core.errors import OriginError
+from burstcache.logs import logger
+from burstcache.web.conditions import range_applies
+from burstcache.web.headers import not_modified_headers, object_headers
+from burstcache.web.request import Request
+from burstcache.web.response import Response, error_response, precondition_failed, range_not_satisfiable, redirect
+
+_PRESIGNED_S = 60  # the client follows at once; a URL that leaks is soon worthless
+_RETRY_WITHIN_S = 10.0  # a body that breaks off later than this is not asked for again: the front door gives up at 29 s
+_CODES = {403: "AccessDenied", 404: "NoSuchKey", 405: "MethodNotAllowed"}
+_CLIENT_S_OWN = frozenset({403, 404, 405})
+_BAD_KEY_CODES = frozenset({"KeyTooLongError", "InvalidURI", "InvalidArgument"})
+
+
+class S3Tier:
+    """Answers from S3, whatever it says."""
+
+    def __init__(self, store: ObjectStore, publisher: EventPublisher, *, max_object_bytes: int) -> None:
+        self._store = store
+        self._publisher = publisher
+        self._max_object_bytes = max_object_bytes
+
+    def read(self, request: Request) -> Response:
+        """Return S3's answer to a GET or HEAD: the object, a redirect to it, or an error as JSON."""
+        try:
+            return self._head(request) if request.method == "HEAD" else self._get(request)
+        except OriginError as error:
+            logger().error("S3 did not answer", reason=str(error), key=request.key)
+            message = "S3 cannot be reached at the moment; try again"
+            headers = {"retry-after": "1"}
+            return error_response(503, "OriginUnavailable", message, method=request.method, headers=headers)
+
+    def _head(self, request: Request) -> Response:
+        answer = self._ask(request)
+        return Response(answer.status, _headers(answer)) if answer.is_success else _other(request, answer)
+
+    def _get(self, request: Request) -> Response:
+        started_s = time.monotonic()
+        answer = self._ask(request)
+        report = self._report(request, answer)
+        try:
+            return self._deliver(request, answer)
+        except OriginError:
+            if time.monotonic() - started_s > _RETRY_WITHIN_S:
+                raise
+            return self._deliver(request, self._ask(request))
+        finally:
+            self._publisher.finish(report)
+
+    def _deliver(self, request: Request, answer: ObjectAnswer) -> Response:
+        if not answer.is_success:
+            return _other(request, answer)
+        if answer.length_bytes > self._max_object_bytes:
+            answer.discard()
+            return redirect(self._store.presign(request.key, valid_s=_PRESIGNED_S))
+        return Response(answer.status, _headers(answer), answer.read())
+
+    def _ask(self, request: Request) -> ObjectAnswer:
+        ask = partial(self._store.head if request.method == "HEAD" else self._store.get, request.key)
+        conditions: Conditions = {
+            "if_match": request.headers.get("if-match", "").strip(),
+            "if_none_match": request.headers.get("if-none-match", "").strip(),
+            "if_modified_since": request.headers.get("if-modified-since", ""),
+            "if_unmodified_since": request.headers.get("if-unmodified-since", ""),
+        }
+        if request.range is None:
+            return ask(**conditions)
+        ranged: Conditions = {**conditions, "range_": str(request.range)}
+        part = ask(**ranged)
+        if "if-range" not in request.headers or part.status not in (200, 206, 416):
+            return part
+        # S3 knows no If-Range: what came tells whether the part was wanted (for a 416, the whole object's ETag does).
+        if part.status != 416 and _is_wanted(request, part):
+            return part
+        part.discard()
+        whole = ask(**conditions)
+        if part.status == 416 and whole.is_success and _is_wanted(request, whole):
+            whole.discard()
+            return part
+        return whole
+
+    def _report(self, request: Request, answer: ObjectAnswer) -> Future[None] | None:
+        size_bytes = 0 if answer.status == 304 else answer.object_size_bytes
+        if not (answer.is_success or answer.status == 304) or size_bytes > self._max_object_bytes:
+            return None
+        etag = answer.headers.get("etag", "")
+        return self._publisher.start(ObjectRequested(request.key, request.at_us, request.request_id, size_bytes, etag))
+
+
+def _is_wanted(request: Request, answer: ObjectAnswer) -> bool:
+    headers = answer.headers
+    return range_applies(request.headers, etag=headers.get("etag", ""), last_modified=headers.get("last-modified", ""))
+
+
+def _headers(answer: ObjectAnswer) -> dict[str, str]:
+    headers = object_headers(answer.headers) | {"accept-ranges": "bytes"}
+    if answer.status == 206 and (content_range := answer.headers.get("content-range")):
+        headers["content-range"] = content_range
+    return headers
+
+
+def _other(request: Request, answer: ObjectAnswer) -> Response:
+    """Return everything that is not the object: S3's errors are the client's, with S3's status and code."""
+    status, method = answer.status, request.method
+    if status == 304:
+        return Response(304, not_modified_headers(object_headers(answer.headers)))
+    if status == 412:
+        return precondition_failed(method)
+    if status == 416:
+        return range_not_satisfiable(method, answer.actual_size_bytes)
+    code = answer.code if answer.code and not answer.code.isdigit() else _CODES.get(status, "OriginError")
+    if code == "NoSuchKey":
+        return error_response(status, code, f"there is no object {request.key!r}", method=method)
+    if status in _CLIENT_S_OWN or status >= 500 or code in _BAD_KEY_CODES:
+        return error_response(status, code, f"S3 answered {status} {code}", method=method)
+    logger().error("S3 refused a read of ours", status=status, code=code, key=request.key)
+    return error_response(502, code, f"S3 answered the proxy {status} {code}", method=method)

@@ -1,0 +1,69 @@
+"""A cached object as it travels: S3's headers and the body."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from burstcache.web.headers import object_headers
+
+_LENGTH_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One object: what S3 said about it and its bytes.
+
+    `meta` maps lower-case header names to values; `etag` and `content-length` (of the whole object) are always there.
+    The body of an answer to HEAD is empty.
+    """
+
+    meta: dict[str, str]
+    body: bytes
+
+    @property
+    def etag(self) -> str:
+        """S3's ETag with its quotes."""
+        return self.meta["etag"]
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of the whole object, whether or not its body is here."""
+        return int(self.meta["content-length"])
+
+    def without_body(self) -> Entry:
+        """Return what a HEAD needs."""
+        return Entry(self.meta, b"")
+
+
+def entry_from_s3(headers: Mapping[str, str], body: bytes) -> Entry:
+    """Return the entry of a whole object that S3 sent with these headers."""
+    return Entry({**object_headers(headers), "content-length": str(len(body))}, body)
+
+
+def encode(entry: Entry) -> bytes:
+    """Return the entry as it goes over the relay: length of the meta (4 bytes, big-endian), meta as JSON, body."""
+    meta = encode_meta(entry.meta)
+    return b"".join((len(meta).to_bytes(_LENGTH_BYTES, "big"), meta, entry.body))
+
+
+def decode(data: bytes) -> Entry:
+    """Return the entry in `data`, or raise ValueError: cut short, or no entry at all."""
+    end = _LENGTH_BYTES + int.from_bytes(data[:_LENGTH_BYTES], "big")
+    if len(data) < _LENGTH_BYTES or end > len(data):
+        raise ValueError(f"{len(data)} bytes are no entry: its meta would end at {end}")
+    return Entry(decode_meta(data[_LENGTH_BYTES:end]), data[end:])
+
+
+def encode_meta(meta: Mapping[str, str]) -> bytes:
+    """Return the meta as JSON bytes: field `meta` of the hash in Redis."""
+    return json.dumps(meta, separators=(",", ":")).encode()
+
+
+def decode_meta(data: bytes) -> dict[str, str]:
+    """Return the meta in JSON bytes, or raise ValueError."""
+    meta = json.loads(data)
+    if not isinstance(meta, dict) or "etag" not in meta or not str(meta.get("content-length", "")).isdigit():
+        raise ValueError(f"the meta of an entry needs etag and content-length: {data[:200]!r}")
+    return meta

@@ -1,0 +1,122 @@
+"""The two front doors: an HTTP API (payload format 2.0) and an Application Load Balancer."""
+
+from __future__ import annotations
+
+from binascii import b2a_base64
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl, unquote_to_bytes
+
+from burstcache.web.refusals import RefusedRequestError
+from burstcache.web.response import Response
+
+Event = Mapping[str, Any]
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A request as it came in: path and query decoded, header names in lower case.
+
+    `request_id` is empty if the front door gives none.
+    """
+
+    method: str
+    path: str
+    query: tuple[tuple[str, str], ...]
+    headers: dict[str, str]
+    request_id: str
+
+
+def arrival(event: Any) -> Arrival:
+    """Return what an event of either front door says, or raise RefusedRequestError: 400."""
+    if not isinstance(event, dict):
+        raise _no_front_door()
+    context = _mapping(event.get("requestContext"))
+    if "elb" in context:
+        return _from_load_balancer(event)
+    if event.get("version") == "2.0" and isinstance(context.get("http"), dict):
+        return _from_http_api(event, context)
+    raise _no_front_door()
+
+
+def answer(event: Any, response: Response) -> dict[str, Any]:
+    """Return the response in the form that the event's front door takes; a binary body in base64."""
+    is_base64 = bool(response.body) and not response.is_text
+    body = b2a_base64(response.body, newline=False).decode("ascii") if is_base64 else response.body.decode()
+    message: dict[str, Any] = {"statusCode": response.status, "isBase64Encoded": is_base64, "body": body}
+    if isinstance(event, dict) and "elb" in _mapping(event.get("requestContext")):
+        message["statusDescription"] = f"{response.status} {_reason(response.status)}"
+        if "multiValueHeaders" in event:
+            message["multiValueHeaders"] = {name: [value] for name, value in response.headers.items()}
+            return message
+    message["headers"] = response.headers
+    return message
+
+
+def _from_http_api(event: Event, context: Event) -> Arrival:
+    # The HTTP API has decoded the path, once (and cut it at what decoded to '?'); the query is as the client sent it.
+    path = str(event.get("rawPath", ""))
+    stage = context.get("stage", "$default")
+    if stage != "$default":
+        path = path.removeprefix(f"/{stage}")
+    return Arrival(
+        method=str(context["http"].get("method", "")).upper(),
+        path=path,
+        query=_query(str(event.get("rawQueryString", ""))),
+        headers={str(name).lower(): str(value) for name, value in _mapping(event.get("headers")).items()},
+        request_id=str(context.get("requestId", "")),
+    )
+
+
+def _from_load_balancer(event: Event) -> Arrival:
+    # A load balancer passes path and query on as the client sent them. It names no request: the trace id may be forged.
+    parameters = _pairs(event, "multiValueQueryStringParameters", "queryStringParameters")
+    headers: dict[str, str] = {}
+    for name, value in _pairs(event, "multiValueHeaders", "headers"):
+        name = name.lower()
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return Arrival(
+        method=str(event.get("httpMethod", "")).upper(),
+        path=_strictly(lambda: unquote_to_bytes(str(event.get("path", ""))).decode(), "path"),
+        query=_query("&".join(f"{name}={value}" for name, value in parameters)),
+        headers=headers,
+        request_id="",
+    )
+
+
+def _pairs(event: Event, many: str, single: str) -> Iterable[tuple[str, str]]:
+    if isinstance(event.get(many), dict):
+        lists = ((name, values) for name, values in event[many].items() if isinstance(values, list))
+        return [(str(name), str(value)) for name, values in lists for value in values]
+    return [(str(name), str(value)) for name, value in _mapping(event.get(single)).items()]
+
+
+def _query(text: str) -> tuple[tuple[str, str], ...]:
+    return tuple(_strictly(lambda: parse_qsl(text, keep_blank_values=True, errors="strict"), "query"))
+
+
+def _strictly(decode: Callable[[], _T], part: str) -> _T:
+    try:
+        return decode()
+    except ValueError:
+        message = f"the {part} is not UTF-8; accepted: UTF-8, percent-encoded"
+        raise RefusedRequestError(400, "KeyNotUtf8", message) from None
+
+
+def _mapping(value: Any) -> Event:
+    return value if isinstance(value, dict) else {}
+
+
+def _reason(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "Unknown"
+
+
+def _no_front_door() -> RefusedRequestError:
+    message = "the event is none of a front door; accepted: HTTP API (payload format 2.0) or Application Load Balancer"
+    return RefusedRequestError(400, "UnknownEvent", message)

@@ -1,0 +1,44 @@
+"""From what came in to what is asked: every refusal of a request happens here, before any tier is troubled."""
+
+from __future__ import annotations
+
+from burstcache.core.keys import key_hash
+from burstcache.web.front_door import Arrival
+from burstcache.web.headers import is_safe
+from burstcache.web.keys import requested_key
+from burstcache.web.ranges import parse_range
+from burstcache.web.refusals import RefusedRequestError
+from burstcache.web.request import Request
+
+_METHODS = ("GET", "HEAD")
+_PASSED_ON = ("if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range", "range")
+
+
+def read_request(came: Arrival, *, request_id: str, at_us: int) -> Request:
+    """Return the read that is asked for.
+
+    Args:
+        came: What the front door handed over.
+        request_id: Names the request, so that a report of it that comes twice counts once.
+        at_us: When it came [us since 1970].
+
+    Raises:
+        RefusedRequestError: 400, 404 or 405, with what is accepted.
+    """
+    key = requested_key(came.path, came.query)
+    if came.method not in _METHODS:
+        message = f"the method {came.method[:20]!r} is not supported here; accepted: {', '.join(_METHODS)}"
+        raise RefusedRequestError(405, "MethodNotAllowed", message, {"allow": ", ".join(_METHODS)})
+    for name in _PASSED_ON:
+        if not is_safe(came.headers.get(name, "")):
+            raise RefusedRequestError(400, "MalformedHeader", f"{name}: only printable ASCII is accepted")
+    range_ = came.headers.get("range", "").strip()
+    return Request(
+        method=came.method,
+        key=key,
+        hash=key_hash(key),
+        headers=came.headers,
+        range=parse_range(range_) if range_ else None,
+        request_id=request_id,
+        at_us=at_us,
+    )

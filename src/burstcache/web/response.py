@@ -1,0 +1,80 @@
+"""Answers: what each kind of outcome looks like, whichever tier it comes from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from burstcache.web.conditions import NOT_MODIFIED, PRECONDITION_FAILED, failed_condition, range_applies
+from burstcache.web.headers import not_modified_headers
+from burstcache.web.request import Request
+
+_PRECONDITION_MESSAGE = "a condition of the request (If-Match or If-Unmodified-Since) does not hold for the object"
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """One answer. `headers` have lower-case names; the body of an answer to HEAD is empty, whatever its length says."""
+
+    status: int
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    is_text: bool = False
+
+    def served_by(self, tier: str, *, is_hit: bool) -> Response:
+        """Return the answer with the headers that say where it comes from."""
+        told = {"x-cache-tier": tier, "x-cache": "hit" if is_hit else "miss"}
+        return Response(self.status, self.headers | told, self.body, self.is_text)
+
+
+def error_response(
+    status: int, code: str, message: str, *, method: str = "GET", headers: Mapping[str, str] | None = None
+) -> Response:
+    """Return an error: JSON that says what is wrong; without its body for HEAD."""
+    body = json.dumps({"error": {"code": code, "message": message}}).encode()
+    told = {"content-type": "application/json", "content-length": str(len(body)), **(headers or {})}
+    return Response(status, told, b"" if method == "HEAD" else body, is_text=True)
+
+
+def precondition_failed(method: str) -> Response:
+    """Return a 412."""
+    return error_response(PRECONDITION_FAILED, "PreconditionFailed", _PRECONDITION_MESSAGE, method=method)
+
+
+def range_not_satisfiable(method: str, size_bytes: int | None) -> Response:
+    """Return a 416 that names the object's size, if it is known."""
+    size = "*" if size_bytes is None else size_bytes
+    headers = {} if size_bytes is None else {"content-range": f"bytes */{size_bytes}"}
+    message = f"no byte of the requested range exists; the object's size in bytes: {size}"
+    return error_response(416, "InvalidRange", message, method=method, headers=headers)
+
+
+def redirect(url: str) -> Response:
+    """Return a 307: the object is read elsewhere, now and with this URL only."""
+    return Response(307, {"location": url, "cache-control": "no-store", "content-length": "0"})
+
+
+def object_response(request: Request, meta: Mapping[str, str], body: bytes) -> Response:
+    """Return what S3 would answer, from a cached object.
+
+    Args:
+        request: A GET or HEAD; its conditions and range are evaluated here.
+        meta: The object's headers: `etag`, `content-length` (of the whole object), …
+        body: The whole object, or nothing for a HEAD.
+    """
+    etag, last_modified = meta["etag"], meta.get("last-modified", "")
+    status = failed_condition(request.headers, etag=etag, last_modified=last_modified)
+    if status == PRECONDITION_FAILED:
+        return precondition_failed(request.method)
+    if status == NOT_MODIFIED:
+        return Response(NOT_MODIFIED, not_modified_headers(meta))
+    headers = {**meta, "accept-ranges": "bytes"}
+    if request.range is None or not range_applies(request.headers, etag=etag, last_modified=last_modified):
+        return Response(200, headers, body)
+    size_bytes = int(meta["content-length"])
+    if (part := request.range.within(size_bytes)) is None:
+        return range_not_satisfiable(request.method, size_bytes)
+    first, end = part
+    headers |= {"content-range": f"bytes {first}-{end - 1}/{size_bytes}", "content-length": str(end - first)}
+    return Response(206, headers, body[first:end])

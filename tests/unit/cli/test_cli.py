@@ -1,0 +1,410 @@
+"""The `burstcache` command: output, exit codes and what it says when something is wrong. AWS is moto's."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from burstcache import __version__
+from burstcache.adapters.items import to_values
+from burstcache.core.keys import key_hash
+from burstcache_cli import cli, watch
+from burstcache_cli.cli import main
+from support.project import PYTHONPATH
+
+REGION = "eu-west-1"
+STACK = ("--stack-name", "mine", "--region", REGION)
+TEMPLATE = {
+    "Resources": {
+        "Table": {
+            "Type": "AWS::DynamoDB::Table",
+            "Properties": {
+                "BillingMode": "PAY_PER_REQUEST",
+                "KeySchema": [
+                    {"AttributeName": "pk", "KeyType": "HASH"},
+                    {"AttributeName": "sk", "KeyType": "RANGE"},
+                ],
+                "AttributeDefinitions": [
+                    {"AttributeName": "pk", "AttributeType": "S"},
+                    {"AttributeName": "sk", "AttributeType": "S"},
+                ],
+            },
+        }
+    },
+    "Outputs": {
+        "TableName": {"Value": {"Ref": "Table"}},
+        "KeyLifecycleArn": {"Value": f"arn:aws:states:{REGION}:123456789012:stateMachine:mine-key-lifecycle"},
+        "RedisNodeArn": {"Value": f"arn:aws:states:{REGION}:123456789012:stateMachine:mine-redis-node"},
+        "RedisNodes": {"Value": "node-1=i-1@10.0.0.5:6379"},
+    },
+}
+LIFE = {
+    "StartAt": "Lambda",
+    "States": {
+        "Lambda": {"Type": "Pass", "Next": "RedisBootup"},
+        "RedisBootup": {"Type": "Pass", "Next": "RedisRunning"},
+        "RedisRunning": {"Type": "Wait", "Seconds": 1, "Next": "RedisShutdown"},
+        "RedisShutdown": {"Type": "Pass", "End": True},
+    },
+}
+TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
+
+
+class Aws:
+    """The deployed stack that the commands see."""
+
+    def __init__(self) -> None:
+        cloudformation = self.client("cloudformation")
+        cloudformation.create_stack(StackName="mine", TemplateBody=json.dumps(TEMPLATE))
+        outputs = cloudformation.describe_stacks(StackName="mine")["Stacks"][0]["Outputs"]
+        self.table_name = next(o["OutputValue"] for o in outputs if o["OutputKey"] == "TableName")
+
+    @staticmethod
+    def client(service: str) -> Any:
+        return boto3.client(service, region_name=REGION)
+
+    def put(self, pk: str, sk: str, **fields: Any) -> None:
+        item = to_values({"pk": pk, "sk": sk, **fields})
+        self.client("dynamodb").put_item(TableName=self.table_name, Item=item)
+
+    def put_key(self, key: str, **fields: Any) -> None:
+        self.put(f"KEY#{key_hash(key)}", "ROUTE", **{"key": key, "phase": "s3", "window": [], **fields})
+
+    def start_life(self, name: str) -> None:
+        states = self.client("stepfunctions")
+        role = "arn:aws:iam::123456789012:role/any"
+        machine = states.create_state_machine(name="mine-key-lifecycle", definition=json.dumps(LIFE), roleArn=role)
+        states.start_execution(stateMachineArn=machine["stateMachineArn"], name=name, input="{}")
+
+
+@pytest.fixture
+def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[Aws]:
+    monkeypatch.delenv("AWS_PROFILE", raising=False)
+    with mock_aws(config={"stepfunctions": {"execute_state_machine": True}}):
+        yield Aws()
+
+
+def in_an_hour_us() -> int:
+    return time.time_ns() // 1000 + 3_600_000_000
+
+
+def call_wrongly(argv: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """Return the one line that a wrong call prints."""
+    try:
+        exit_code: Any = main(argv)
+    except SystemExit as end:
+        exit_code = end.code
+    out, err = capsys.readouterr()
+    assert (exit_code, out) == (2, "")
+    assert err.endswith("\n")
+    assert err.count("\n") == 1
+    return err
+
+
+def watched_json(key: str, capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    """Return the states of a key's life up to now."""
+    capsys.readouterr()
+    assert main(["watch", key, "--once", "--json", *STACK]) == 0
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+# What the commands print
+
+
+def test_keys_prints_one_line_per_key(aws: Aws, capsys: pytest.CaptureFixture[str]) -> None:
+    aws.put_key("b.json", window=["5:r1", "4:r0"])
+    aws.put_key(
+        "a.json", phase="lambda", tier="lambda", holder="h", epoch=7, changed_at_us=1_785_542_400_000_000,
+        deadline_at_us=in_an_hour_us(), window=[f"{i}:r" for i in range(6)],
+    )  # fmt: skip
+    aws.put("NODE#node-1", "NODE", phase="running", generation=1)
+
+    assert main(["keys", *STACK]) == 0
+
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines == [
+        ["KEY", "STATE", "TIER", "SINCE", "REQUESTS", "EXECUTION"],
+        ["a.json", "Lambda", "lambda", "2026-08-01T00:00:00Z", "6+", f"{key_hash('a.json')}-7"],
+        ["b.json", "S3", "s3", "-", "2", "-"],
+    ]
+
+
+def test_keys_prints_json_for_machines(aws: Aws, capsys: pytest.CaptureFixture[str]) -> None:
+    aws.put_key("b.json", window=["5:r1"])
+
+    assert main(["keys", "--json", *STACK]) == 0
+
+    assert json.loads(capsys.readouterr().out) == [
+        {
+            "key": "b.json", "state": "S3", "is_expired": False, "tier": "s3", "since_us": 0, "requests": 1,
+            "is_window_full": False, "execution_name": "", "failures": 0, "not_before_us": 0,
+        }
+    ]  # fmt: skip
+
+
+def test_keys_dates_the_state_of_a_hot_key_by_its_execution(aws: Aws, capsys: pytest.CaptureFixture[str]) -> None:
+    aws.put_key("a.json", phase="lambda", epoch=7, changed_at_us=5, deadline_at_us=in_an_hour_us())
+    aws.start_life(f"{key_hash('a.json')}-7")
+    assert main(["watch", "a.json", "--until", "RedisRunning", "--timeout-s", "5", *STACK]) == 0
+    entered_us = watched_json("a.json", capsys)[0]["at_us"]
+
+    assert main(["keys", "--json", *STACK]) == 0
+
+    assert json.loads(capsys.readouterr().out)[0]["since_us"] == entered_us
+
+
+def test_routes_prints_hot_keys_only_and_whether_their_route_is_followed(
+    aws: Aws, capsys: pytest.CaptureFixture[str]
+) -> None:
+    live = {"epoch": 7, "deadline_at_us": in_an_hour_us()}
+    aws.put_key("cold.json")
+    aws.put_key("starting.json", phase="lambda", **live)
+    aws.put_key("warm.json", phase="lambda", tier="lambda", holder="request-1", **live)
+    aws.put_key("hot.json", phase="redis_running", tier="redis", node="node-1", generation=3, **live)
+    aws.put("NODE#node-1", "NODE", phase="running", generation=4)
+
+    assert main(["routes", *STACK]) == 0
+
+    assert capsys.readouterr().out.splitlines() == [
+        "KEY        TIER    NODE    GENERATION  HOLDER     VALID",
+        "hot.json   redis   node-1  3           -          no: node-1 runs generation 4",
+        "warm.json  lambda  -       -           request-1  yes",
+    ]
+
+
+def test_redis_status_prints_every_node(aws: Aws, capsys: pytest.CaptureFixture[str]) -> None:
+    aws.put("NODE#node-1", "LEASE#abc", key="a.json", epoch=1)
+
+    assert main(["redis", "status", *STACK]) == 0
+
+    assert [line.split() for line in capsys.readouterr().out.splitlines()][1] == [
+        "node-1",
+        "stopped",
+        "-",
+        "-",
+        "1",
+        "-",
+    ]
+
+
+def test_watch_prints_each_state_as_it_is_entered_until_the_awaited_one(
+    aws: Aws, capsys: pytest.CaptureFixture[str]
+) -> None:
+    aws.put_key("a.json", phase="lambda", epoch=7, deadline_at_us=in_an_hour_us())
+    aws.start_life(f"{key_hash('a.json')}-7")
+
+    assert main(["watch", "a.json", "--until", "S3", "--timeout-s", "20", *STACK]) == 0
+
+    lines = [re.sub(r"\d+\.\d s", "N s", line) for line in capsys.readouterr().out.splitlines()]
+    assert all(re.match(TIME, line) for line in lines)
+    assert [line[26:] for line in lines] == [
+        "Lambda",
+        "RedisBootup         after N s in Lambda",
+        "RedisRunning        after N s in RedisBootup",
+        "RedisShutdown       after N s in RedisRunning",
+        "S3                  after N s in RedisShutdown",
+    ]
+
+
+def test_watch_once_prints_the_current_state_of_a_key_that_nobody_has_requested(
+    aws: Aws, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["watch", "new.json", "--once", *STACK]) == 0
+
+    assert capsys.readouterr().out == "-                         S3\n"
+
+
+def test_watch_prints_json_lines_for_machines(aws: Aws, capsys: pytest.CaptureFixture[str]) -> None:
+    aws.put_key("a.json", changed_at_us=5, epoch=1)
+
+    assert main(["watch", "a.json", "--once", "--json", *STACK]) == 0
+
+    assert json.loads(capsys.readouterr().out)["state"] == "S3"
+
+
+def test_watch_follows_a_node(aws: Aws, capsys: pytest.CaptureFixture[str]) -> None:
+    aws.put("NODE#node-1", "NODE", phase="running", generation=4, part=1, deadline_at_us=in_an_hour_us(), ready_at_us=9)
+
+    assert main(["watch", "--node", "node-1", "--once", *STACK]) == 0
+
+    assert "RedisNodeRunning" in capsys.readouterr().out
+
+
+# When the work fails
+
+
+def test_state_that_is_not_reached_in_time_is_a_failure(aws: Aws, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["watch", "a.json", "--until", "Lambda", "--timeout-s", "0", *STACK]) == 1
+
+    assert capsys.readouterr().err == "burstcache: Lambda was not entered within 0 s; the state is S3\n"
+
+
+def test_missing_local_run_is_a_failure_with_a_remedy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["keys", "--state-dir", str(tmp_path)]) == 1
+
+    assert "no local run in" in (said := capsys.readouterr().err)
+    assert "burstcache local up" in said
+
+
+def test_stack_that_is_out_of_reach_is_one_line_and_no_trace(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+
+    assert main(["keys", *STACK]) == 1
+
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert 'EndpointConnectionError: Could not connect to the endpoint URL: "http://127.0.0.1:1/"' in err
+
+
+def test_defect_of_ours_is_one_line_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def broken(name: str) -> None:
+        raise ZeroDivisionError("twelve\nby nothing")
+
+    monkeypatch.setattr(cli, "import_module", broken)
+
+    assert main(["keys"]) == 1
+    assert capsys.readouterr().err == "burstcache: ZeroDivisionError: twelve by nothing\n"
+
+
+# When the call is wrong
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        ([], "a command is missing: expected one of local, keys, watch"),
+        (["kyes"], "'kyes' (choose from 'local', 'keys'"),
+        (["--fast"], "unrecognized arguments: --fast"),
+        (["keys", "--fast"], "unrecognized arguments: --fast"),
+        (["redis"], "the following arguments are required: COMMAND"),
+        (["redis", "boot"], "'boot' (choose from 'start', 'stop', 'ping', 'status')"),
+        (["redis", "start", "--for-s", "soon"], "'soon' is not a whole number of seconds from 1 to 604800"),
+        (["redis", "start", "--for-s", "604801"], "'604801' is not a whole number of seconds from 1 to 604800"),
+        (["redis", "start", "--for-s", "0"], "'0' is not a whole number"),
+        (["lambda", "start"], "the following arguments are required: KEY"),
+        (["lambda", "start", ""], "'' is not a key"),
+        (["watch"], "give either a KEY or --node NODE"),
+        (["watch", "a", "--node", "node-1"], "give either a KEY or --node NODE"),
+        (["watch", "a", "--until", "Moon"], "--until Moon: expected one of S3, Lambda, RestrictedLambda"),
+        (["watch", "--node", "n", "--until", "S3"], "--until S3: expected one of Stopped, StartNode"),
+        (["watch", "a", "--timeout-s", "-1"], "'-1' is not a number of seconds of at least 0"),
+        (["watch", "a", "--timeout-s", "nan"], "'nan' is not a number of seconds of at least 0"),
+        (["keys", "--region", REGION], "--region eu-west-1: is for a deployed stack only"),
+    ],
+)
+def test_wrong_call_is_one_line_that_names_the_value_and_what_is_accepted(
+    argv: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert said in call_wrongly(argv, capsys)
+
+
+@pytest.mark.usefixtures("aws")
+def test_unknown_stack_and_unknown_node_are_wrong_calls(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "--stack-name yours: there is no such stack" in call_wrongly(
+        ["keys", "--stack-name", "yours", "--region", REGION], capsys
+    )
+    assert "node 'node-9': stack mine has node-1" in call_wrongly(["redis", "ping", "node-9", *STACK], capsys)
+    assert "node 'node-9': stack mine has node-1" in call_wrongly(["watch", "--node", "node-9", *STACK], capsys)
+
+
+# Interrupts
+
+
+def interrupt(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.usefixtures("aws")
+@pytest.mark.parametrize(("options", "exit_code"), [((), 0), (("--until", "Lambda"), 130)])
+def test_ctrl_c_ends_a_watch_quietly(
+    options: tuple[str, ...], exit_code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(watch.Watcher, "look", interrupt)
+
+    assert main(["watch", "a.json", *options, *STACK]) == exit_code
+    assert capsys.readouterr() == ("", "")
+
+
+def test_ctrl_c_ends_any_command_quietly(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(cli, "import_module", interrupt)
+
+    assert main(["keys"]) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+# The command itself
+
+
+def run_python(code: str) -> str:
+    """Return what a fresh process prints that runs this code."""
+    environ = os.environ | {"PYTHONPATH": PYTHONPATH}
+    return subprocess.run([sys.executable, "-c", code], env=environ, check=True, capture_output=True, text=True).stdout
+
+
+def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main(["--version"])
+
+    assert capsys.readouterr().out == f"burstcache {__version__}\n"
+
+
+def test_help_lists_every_command_with_its_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main(["--help"])
+
+    said = capsys.readouterr().out
+    assert all(re.search(rf"^    {command.name} +{re.escape(command.help)}$", said, re.M) for command in cli.COMMANDS)
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS, ids=lambda command: command.name)
+def test_module_of_a_command_knows_it(command: cli.Command, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main([command.name, "--help"])
+
+    assert capsys.readouterr().out.startswith(f"usage: burstcache {command.name}")
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["keys", "--help"], ["redis", "start", "--for-s", "soon"]])
+def test_help_and_wrong_calls_do_not_wait_for_boto3(argv: list[str]) -> None:
+    code = (
+        "import sys\nfrom burstcache_cli.cli import main\ntry:\n    main("
+        + repr(argv)
+        + ")\nexcept SystemExit:\n    pass\n"
+        "print(sorted({'boto3', 'botocore', 'asyncio', 'moto', 'nats', 'redis'} & set(sys.modules)))"
+    )
+
+    assert run_python(code).splitlines()[-1] == "[]"
+
+
+def test_reader_that_has_gone_is_taken_quietly() -> None:
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    code = "import sys; from burstcache_cli.cli import main; sys.exit(main(['--help']))"
+
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        stdout=write_end,
+        stderr=subprocess.PIPE,
+        env={"PYTHONPATH": PYTHONPATH},  # and not PYTHONUNBUFFERED
+        check=False,
+    )
+    os.close(write_end)
+
+    assert (ended.returncode, ended.stderr) == (1, b"")

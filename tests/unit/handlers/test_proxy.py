@@ -1,0 +1,185 @@
+"""The proxy's handler: well-formed answers to whatever comes, and samples of what comes."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from burstcache.handlers import proxy
+from burstcache.web.request import Request
+from burstcache.web.response import Response, object_response
+from support.project import ROOT
+
+SAMPLES = sorted((ROOT / "events" / "proxy").glob("*.json"))
+BODY = b"0123456789"
+META = {"etag": '"e"', "last-modified": "Sun, 06 Nov 1994 08:49:37 GMT", "content-length": "10", "content-type": "a/b"}
+
+
+class Everything:
+    """Stands for the tiers: every key exists. Keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[Request] = []
+
+    def read(self, request: Request) -> Response:
+        self.asked.append(request)
+        body = b"" if request.method == "HEAD" else BODY
+        return object_response(request, META, body).served_by("s3", is_hit=False)
+
+
+@pytest.fixture
+def everything(monkeypatch: pytest.MonkeyPatch) -> Everything:
+    reader = Everything()
+    monkeypatch.setattr(proxy, "_reader", lambda: reader)
+    return reader
+
+
+def assert_well_formed(message: dict[str, Any]) -> None:
+    headers = message["headers"] if "headers" in message else message["multiValueHeaders"]
+    assert 200 <= message["statusCode"] < 500
+    assert all(isinstance(value, (str, list)) and name == name.lower() for name, value in headers.items())
+    assert isinstance(message["body"], str)
+    json.dumps(message).encode()
+    if message["isBase64Encoded"]:
+        base64.b64decode(message["body"], validate=True)
+    elif message["body"]:
+        error = json.loads(message["body"])["error"]
+        assert set(error) == {"code", "message"}
+        assert "Traceback" not in error["message"]
+
+
+def event_of(method: str, path: str, query: str, headers: dict[str, str], door: str) -> dict[str, Any]:
+    if door == "alb":
+        parameters = {"key": query} if query else {}
+        common = {"requestContext": {"elb": {}}, "httpMethod": method, "path": path}
+        return common | {"headers": headers, "queryStringParameters": parameters}
+    context = {"http": {"method": method}, "requestId": "1", "stage": "$default"}
+    common = {"version": "2.0", "rawPath": path, "rawQueryString": query}
+    return common | {"headers": headers, "requestContext": context}
+
+
+_TEXT = st.text(st.characters(exclude_categories=[]), max_size=30)
+_PATHS = st.one_of(
+    _TEXT,
+    _TEXT.map(lambda text: "/objects/" + text),
+    _TEXT.map(lambda text: "/objects" + text),
+    st.lists(st.sampled_from(["..", ".", "", "a", "%2e%2e", "%FF", "%", "\udc80", "ü"])).map(
+        lambda parts: "/objects/" + "/".join(parts)
+    ),
+)
+_CONDITIONS = st.dictionaries(
+    st.sampled_from(
+        ["Range", "if-range", "If-Match", "if-none-match", "if-modified-since", "if-unmodified-since", "x"]
+    ),
+    st.one_of(
+        _TEXT, _TEXT.map(lambda text: "bytes=" + text), st.sampled_from(["bytes=1-2", '"e"', META["last-modified"]])
+    ),
+)
+
+
+@settings(deadline=None)
+@given(
+    method=st.sampled_from(["GET", "HEAD", "PUT", "", "get", "🐟"]),
+    path=_PATHS,
+    query=st.one_of(_TEXT, _TEXT.map(lambda text: "key=" + text)),
+    headers=_CONDITIONS,
+    door=st.sampled_from(["http_api", "alb"]),
+)
+def test_any_request_gets_a_well_formed_answer(
+    method: str, path: str, query: str, headers: dict[str, str], door: str
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(proxy, "_reader", Everything)
+
+        assert_well_formed(proxy.handler(event_of(method, path, query, headers, door), None))
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | _TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_TEXT, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(deadline=None)
+@given(
+    event=_JSON,
+    parts=st.fixed_dictionaries(
+        {},
+        optional={
+            "version": st.just("2.0") | _JSON,
+            "requestContext": st.just({"elb": {}}) | st.just({"http": {}}) | _JSON,
+            "rawPath": _JSON,
+            "rawQueryString": _JSON,
+            "headers": _JSON,
+            "multiValueHeaders": _JSON,
+            "queryStringParameters": _JSON,
+            "multiValueQueryStringParameters": _JSON,
+            "httpMethod": _JSON,
+            "path": _JSON,
+        },
+    ),
+)
+@example(event=None, parts={"requestContext": {"elb": {}}, "multiValueHeaders": {"": 0}})
+def test_any_event_gets_a_well_formed_answer(event: Any, parts: dict[str, Any]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(proxy, "_reader", Everything)
+
+        assert_well_formed(proxy.handler({**event, **parts} if isinstance(event, dict) else parts, None))
+        assert_well_formed(proxy.handler(event, None))
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
+def test_sample_event_is_answered_as_its_name_says(sample: Path, everything: Everything) -> None:
+    message = proxy.handler(json.loads(sample.read_text()), None)
+
+    assert_well_formed(message)
+    status = int(sample.stem.rpartition("_")[2])
+    assert message["statusCode"] == status
+    assert bool(everything.asked) is (status < 400)
+
+
+def test_samples_cover_both_front_doors() -> None:
+    names = {sample.stem.partition("_")[0] for sample in SAMPLES}
+
+    assert names == {"http", "alb"}
+
+
+def test_unsupported_method_is_told_what_is_allowed(everything: Everything) -> None:
+    message = proxy.handler(event_of("PUT", "/objects/a", "", {}, "http_api"), None)
+
+    assert (message["statusCode"], message["headers"]["allow"]) == (405, "GET, HEAD")
+
+
+def test_request_without_an_id_of_the_front_door_is_named_by_its_invocation(everything: Everything) -> None:
+    class Context:
+        aws_request_id = "invocation-1"
+
+    proxy.handler(event_of("GET", "/objects/a", "", {}, "alb"), Context())
+
+    assert everything.asked[0].request_id == "invocation-1"
+
+
+def test_refused_head_has_no_body(everything: Everything) -> None:
+    message = proxy.handler(event_of("HEAD", "/objects/a", "", {"range": "x"}, "http_api"), None)
+
+    assert (message["statusCode"], message["body"]) == (400, "")
+
+
+@pytest.mark.parametrize(
+    ("disabled", "trace", "is_traced"),
+    [("true", "Root=1;Sampled=1", False), ("", "Root=1;Sampled=0", False), ("", "", False), ("", "Sampled=1", True)],
+)
+def test_tracing_starts_only_for_a_sampled_request(
+    monkeypatch: pytest.MonkeyPatch, disabled: str, trace: str, is_traced: bool
+) -> None:
+    monkeypatch.setenv("POWERTOOLS_TRACE_DISABLED", disabled)
+    monkeypatch.setenv("_X_AMZN_TRACE_ID", trace)
+
+    assert proxy._is_traced() is is_traced

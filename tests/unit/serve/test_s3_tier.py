@@ -1,0 +1,98 @@
+"""The S3 tier: what a body that breaks off leads to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from burstcache.adapters.object_store import ObjectAnswer
+from burstcache.core.errors import OriginError
+from burstcache.serve.s3_tier import S3Tier
+from burstcache.web.request import Request
+
+GET = Request("GET", "a", "0" * 32, {}, None, "request-1", 1)
+
+
+class Stream:
+    """A body, or a part of one and then nothing."""
+
+    def __init__(self, data: bytes | None) -> None:
+        self.data, self.is_closed = data, False
+
+    def read(self) -> bytes:
+        if self.data is None:
+            raise OSError("reset")
+        return self.data
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+class Store:
+    """Gives these answers, one after the other."""
+
+    def __init__(self, *answers: ObjectAnswer) -> None:
+        self.answers = list(answers)
+
+    def get(self, *_: Any, **__: Any) -> ObjectAnswer:
+        return self.answers.pop(0)
+
+    def presign(self, key: str, *, valid_s: int) -> str:
+        return f"https://s3/{key}?for={valid_s}"
+
+
+class Publisher:
+    """Counts reports begun and awaited."""
+
+    def __init__(self) -> None:
+        self.begun, self.awaited = 0, 0
+
+    def start(self, _: Any) -> object:
+        self.begun += 1
+        return object()
+
+    def finish(self, report: object) -> None:
+        self.awaited += report is not None
+
+
+def object_of(data: bytes | None, length_bytes: int = 4) -> ObjectAnswer:
+    return ObjectAnswer(200, {"content-length": str(length_bytes), "etag": '"e"'}, _stream=Stream(data))
+
+
+def read(*answers: ObjectAnswer) -> tuple[Any, Publisher]:
+    publisher = Publisher()
+    tier = S3Tier(Store(*answers), publisher, max_object_bytes=10)  # type: ignore[arg-type]
+    return tier.read(GET), publisher
+
+
+def test_body_that_breaks_off_is_asked_for_again_and_reported_once() -> None:
+    response, publisher = read(object_of(None), object_of(b"body"))
+
+    assert (response.status, response.body, publisher.begun, publisher.awaited) == (200, b"body", 1, 1)
+
+
+def test_second_answer_counts_for_itself() -> None:
+    gone, _ = read(object_of(None), ObjectAnswer(404, {}, "NoSuchKey"))
+    grown, _ = read(object_of(None), object_of(b"", length_bytes=11))
+
+    assert (gone.status, grown.status) == (404, 307)
+
+
+def test_body_that_breaks_off_twice_is_a_503() -> None:
+    response, publisher = read(object_of(None), object_of(None))
+
+    assert (response.status, publisher.awaited) == (503, 1)
+
+
+def test_object_that_is_too_large_is_hung_up_on_and_not_reported() -> None:
+    answer = object_of(b"", length_bytes=11)
+
+    response, publisher = read(answer)
+
+    assert (response.status, answer._stream.is_closed, publisher.begun) == (307, True, 0)
+
+
+def test_broken_stream_is_an_origin_error() -> None:
+    with pytest.raises(OriginError, match="broke off: reset"):
+        object_of(None).read()

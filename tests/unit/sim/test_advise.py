@@ -1,0 +1,348 @@
+"""Advice for a log: the rule by which it is given, what it recommends, and what it says."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from burstcache.core.errors import InvalidSettingError
+from burstcache.core.parameters import Parameters, parameters_from_text
+from burstcache.core.prices import price_sheet
+from burstcache_local.template.parameters import parameter_values
+from burstcache_sim.bill.usage import Setup
+from burstcache_sim.choose.advise.advice import Advice, advise
+from burstcache_sim.choose.advise.clock import Clock
+from burstcache_sim.choose.advise.limits import assumptions
+from burstcache_sim.choose.advise.nodes import fitting_type, node_capacity_bytes
+from burstcache_sim.choose.advise.samconfig import (
+    INSTANCE_TYPES,
+    busiest_second,
+    check_deployable,
+    hot_keys,
+    template_parameters,
+)
+from burstcache_sim.choose.advise.text import advice_text
+from burstcache_sim.choose.advise.verdict import verdict_lines
+from burstcache_sim.choose.advise.worth import Pays, Value, Yield, pays
+from burstcache_sim.choose.tune.workload import Workload, workload_of
+from burstcache_sim.latency import TierLatencies
+from burstcache_sim.report.numbers import duration
+from burstcache_sim.traces.trace import Trace
+from burstcache_sim.world.result import RunResult
+from burstcache_sim.world.run import run
+from support.project import ROOT
+
+PRICES = price_sheet("today-us-east-1")
+CLOCK = Clock(TierLatencies(), 10)
+DAY_US = 24 * 3_600_000_000
+
+
+def hits(gain: Yield) -> float:
+    return gain.hits
+
+
+def burst(objects: int = 1, size_bytes: int = 10_000) -> Trace:
+    """Ten minutes of ten requests a second, over so many objects in turn."""
+    arrivals_us = np.arange(6_000) * 100_000
+    if objects == 1:
+        return Trace(arrivals_us)
+    key_ids = (np.arange(6_000) % objects).astype(np.int32)
+    return Trace(arrivals_us, key_ids, np.full(6_000, size_bytes), tuple(f"key-{i}" for i in range(objects)))
+
+
+def small() -> Workload:
+    return workload_of(burst(), PRICES, Setup(), period_us=DAY_US)
+
+
+def large() -> Workload:
+    """Ten minutes a day: 20 small objects, and a tail of 500 that only a large node holds."""
+    arrivals_us = np.arange(6_000) * 100_000
+    key_ids = (np.arange(6_000) % 20).astype(np.int32)
+    sizes_bytes = np.full(6_000, 10_000)
+    key_ids[::12], sizes_bytes[::12] = np.arange(20, 520), 4_000_000
+    trace = Trace(arrivals_us, key_ids, sizes_bytes, tuple(f"key-{i}" for i in range(520)))
+    return workload_of(trace, PRICES, Setup(instance_type="r7g.large"), period_us=DAY_US)
+
+
+def advice(workload: Workload, value: Value | None = None, **options: Any) -> Advice:
+    return advise(workload, value or Value(), CLOCK, candidates=80, **options)
+
+
+# The rule
+
+
+def test_a_system_pays_where_its_line_crosses_the_others() -> None:
+    s3, always_on = Yield(0, 0, 0), Yield(100, 1000, 0)
+
+    assert pays([Yield(30, 900, 0)], [s3, always_on], hits) == Pays(30 / 900, 70 / 100)
+    assert pays([Yield(30, 900, 0)], [s3], hits) == Pays(30 / 900, None)
+
+
+def test_what_costs_more_and_serves_less_never_pays() -> None:
+    assert pays([Yield(30, 900, 0)], [Yield(0, 0, 0), Yield(6, 1000, 0)], hits) is None
+    assert pays([Yield(30, 0, 0)], [Yield(0, 0, 0)], hits) is None
+
+
+def test_the_best_of_our_parameters_counts_at_each_value() -> None:
+    ours = [Yield(30, 500, 0), Yield(60, 1000, 0)]
+
+    assert pays(ours, [Yield(0, 0, 0), Yield(90, 1100, 0)], hits) == Pays(60 / 1000, 30 / 100)
+
+
+def test_between_the_two_values_and_nowhere_else_burstcache_is_the_best_buy() -> None:
+    span = advice(large(), without=["cloudfront"]).per_hit.best_buy
+    assert span is not None
+    assert span.to_usd is not None
+
+    below, within, above = (
+        advice(large(), Value(usd_per_hit=usd), without=["cloudfront"])
+        for usd in (span.from_usd * 0.9, (span.from_usd + span.to_usd) / 2, span.to_usd * 1.2)
+    )
+
+    assert [below.deploys, within.deploys, above.deploys] == [False, True, False]
+    assert below.winner.name == "s3-only"
+    assert above.winner.name == "ec2:r7g.large"
+    assert verdict_lines(within)[0].startswith("DEPLOY BURSTCACHE. It costs ")
+
+
+def test_the_winner_has_the_highest_net_value_of_what_can_be_bought() -> None:
+    found = advice(large(), Value(usd_per_ms=2e-6))
+
+    nets = {system.name: system.gain.net_usd(found.value) for system in (found.ours.system, *found.others)}
+    no_choice = {system.name for system in found.others if system.why_not}
+    assert max(nets.keys() - no_choice, key=lambda name: nets[name]) == found.winner.name
+    assert {"infinicache", "perfect-automation:r7g.large", "ec2:t4g.micro"} <= no_choice
+    assert nets["s3-only"] == 0
+
+
+def test_without_a_value_money_decides_for_s3_and_the_value_from_which_it_pays_is_said() -> None:
+    found = advice(small())
+
+    first, second, third = verdict_lines(found)
+    assert first.startswith("DO NOT DEPLOY BURSTCACHE: S3 alone is cheaper, ")
+    assert re.search(r"worth more than S3 alone if a hit is worth [\d.e-]+ USD", second)
+    assert third.startswith("At no value of a hit is it the best buy: ")
+    assert "to 100.0 %" not in third
+
+
+def test_a_hit_worth_the_break_even_value_is_worth_the_bill() -> None:
+    value_usd = advice(small()).per_hit.over_s3_usd
+    assert value_usd is not None
+
+    above, below = (advice(small(), Value(usd_per_hit=value_usd * factor)) for factor in (1.01, 0.99))
+
+    assert above.ours.system.gain.net_usd(above.value) > 0 > below.ours.system.gain.net_usd(below.value)
+
+
+def test_a_higher_value_buys_more_hits_and_each_has_the_most_net_value_that_was_found() -> None:
+    gaps_us = np.random.default_rng(2).exponential(20_000_000, 2_000).astype(np.int64)
+    load = workload_of(Trace(gaps_us.cumsum()), PRICES, Setup())
+
+    found = [advice(load, Value(usd_per_hit=usd)) for usd in (3e-4, 3e-2)]
+
+    assert found[0].ours.result.n_redis < found[1].ours.result.n_redis
+    for one in found:
+        repeats, s3_usd = float(load.repeats_per_month), one.others[0].usd_per_month
+        nets = [
+            (t.result.n_lambda + t.result.n_redis) * repeats * one.value.usd_per_hit - t.usd_per_month + s3_usd
+            for t in one.tuned.front
+        ]
+        assert one.ours.system.gain.net_usd(one.value) >= 0.99 * max(nets) > 0
+
+
+def test_what_is_worth_nearly_as_much_and_is_plainer_is_recommended() -> None:
+    found = advice(large(), Value(usd_per_hit=5e-4))
+
+    most = found.tuned.closest
+    ours = found.ours.tried
+    assert ours.text.count("=") < most.text.count("=")
+    repeats, hits_lost = float(found.workload.repeats_per_month), ours.result.n_s3 - most.result.n_s3
+    lost_usd = 5e-4 * hits_lost * repeats + ours.usd_per_month - most.usd_per_month
+    net_usd = found.ours.system.gain.net_usd(found.value) + lost_usd
+    assert 0 <= lost_usd <= 0.0101 * min(net_usd, most.usd_per_month)
+
+
+def test_plain_parameters_never_cost_more_than_a_hundredth_of_the_bill() -> None:
+    found = advice(small(), Value(usd_per_hit=1))  # net value is a thousand times the bill
+
+    ours, most = found.ours.tried, found.tuned.closest
+    assert found.ours.system.gain.net_usd(found.value) > 1_000 * most.usd_per_month
+    assert ours.usd_per_month <= 1.01 * most.usd_per_month
+
+
+def test_what_parameters_give_on_requests_they_were_not_tuned_on_is_told() -> None:
+    found = advice(large(), Value(usd_per_hit=5e-4))
+
+    before, hindsight, usual = found.lasting
+    assert (before.tuned_on, hindsight.tuned_on) == ("the first half", "the second half itself")
+    assert before.tried.result.n == 3_000
+    assert before.net_usd <= hindsight.net_usd
+    assert usual.tried.text == ""
+    text = advice_text(found)
+    assert f"{before.net_usd:,.2f}" in text
+    assert "net USD a month" in text[text.index("How well tuned parameters last") :].splitlines()[1]
+
+
+def test_a_log_too_short_to_check_says_so() -> None:
+    found = advice(workload_of(Trace(np.arange(150) * 1_000_000), PRICES, Setup()))
+
+    assert found.lasting == ()
+    assert "cannot be checked: one half of the log has fewer than 100 requests" in advice_text(found)
+
+
+def test_burstcache_is_not_bought_for_objects_that_it_never_caches() -> None:
+    found = advice(workload_of(burst(3, 5_000_000), PRICES, Setup()), Value(usd_per_hit=1))
+
+    assert found.ours.result.n_s3 == found.ours.result.n == 6_000
+    assert not found.deploys
+    assert found.ours.system.mean_ms == pytest.approx(60)
+    assert found.ours.system.gain.net_usd(found.value) < 0
+
+
+def test_what_is_left_out_is_no_choice() -> None:
+    value = Value(usd_per_hit=1e-3)
+    first = advice(small(), value)
+
+    second = advice(small(), value, without=[first.winner.name.partition(":")[0]])
+
+    assert first.winner.name != second.winner.name
+    with pytest.raises(InvalidSettingError, match=r"--without S3: expected one of ec2:"):
+        advice(small(), value, without=["S3"])
+
+
+def test_a_proxied_miss_is_slower_than_s3_and_that_counts() -> None:
+    result = run([0, 400_000_000], parameters_from_text(rate="9", sensitivity="4"))
+
+    assert CLOCK.saved_ms(result) == -20
+    assert CLOCK.with_burstcache(result).mean_ms == pytest.approx(60)
+    assert CLOCK.without(2).mean_ms == pytest.approx(50)
+
+
+def test_the_bill_is_the_one_of_the_comparison() -> None:
+    found = advice(small())
+
+    lines = found.ours.system.bill.lines
+    assert {"NLB of the relay", "Step Functions", "INIT of all functions"} <= {line.text for line in lines}
+    assert found.ours.system.usd_per_month == pytest.approx(found.ours.tried.usd_per_month)
+
+
+def test_one_request_is_answered_too() -> None:
+    found = advice(workload_of(Trace(np.array([5_000_000])), PRICES, Setup()))
+
+    assert verdict_lines(found)[1:] == ["Nothing of this log would be answered from memory."]
+    assert "1 request for 1 object in 0 s" in advice_text(found)
+    assert "Per millisecond saved: it never pays" in advice_text(found)
+
+
+# What is recommended
+
+
+def test_the_template_accepts_what_is_recommended() -> None:
+    found = advice(small())
+    template = ROOT / "template.yaml"
+    declared = yaml.load(template.read_text(), Loader=yaml.BaseLoader)["Parameters"]
+
+    values = parameter_values(declared, found.template)
+
+    read = parameters_from_text(
+        rate=values["PolicyRatePerMin"], sensitivity=values["PolicySensitivity"], overrides=values["PolicyOverrides"]
+    )
+    assert read == found.ours.tried.parameters
+    assert declared["RedisInstanceType"]["AllowedValues"] == list(INSTANCE_TYPES)
+
+
+def test_the_lines_for_samconfig_are_toml_with_pairs_as_sam_reads_them() -> None:
+    found = advice(small())
+
+    text = "\n".join(advice_text(found).split("[default.deploy")[1].splitlines()[:2])
+
+    overrides = tomllib.loads("[default.deploy" + text)["default"]["deploy"]["parameters"]["parameter_overrides"]
+    pairs = dict(re.findall(r'([A-Za-z0-9]+)="((?:\\.|[^"\\])*)"', overrides))  # how SAM takes it apart
+    assert pairs == found.template
+    assert " ".join(f'{name}="{value}"' for name, value in pairs.items()) == overrides
+
+
+def test_limits_follow_the_log() -> None:
+    usual = parameters_from_text(rate="9", sensitivity="4")
+
+    quiet = template_parameters(usual, Setup(), hot_keys=1, per_s=3)
+    busy = template_parameters(usual, Setup(), hot_keys=40, per_s=300)
+
+    assert (quiet["MaxHotKeys"], busy["MaxHotKeys"]) == ("5", "40")
+    assert "ThrottleRatePerS" not in quiet
+    assert (busy["ThrottleRatePerS"], busy["ThrottleBurstRequests"]) == ("300", "600")
+
+
+def test_text_that_would_be_read_as_something_else_is_refused() -> None:
+    usual = parameters_from_text(rate="9", sensitivity="4")
+
+    with pytest.raises(InvalidSettingError, match="expected a time above 0 s"):
+        template_parameters(replace(usual, tick_us=0), Setup(), hot_keys=1, per_s=1)
+
+
+def test_cache_functions_that_live_at_once_are_counted_with_their_start() -> None:
+    def result(*spans_us: tuple[int, int]) -> RunResult:
+        return replace(run([], Parameters(1, 2, 1, 4, 1)), lambda_spans_us=spans_us)
+
+    assert hot_keys(result((0, 10_000_000), (10_500_000, 20_000_000))) == 2
+    assert hot_keys(result((0, 10_000_000), (11_000_000, 20_000_000))) == 1
+    assert hot_keys(result()) == 0
+
+
+def test_the_busiest_second_is_found() -> None:
+    assert busiest_second(Trace(np.array([0, 999_999, 1_000_000, 1_000_000, 1_000_001]))) == 3
+
+
+def test_a_node_is_large_enough_for_the_objects() -> None:
+    assert node_capacity_bytes("t4g.micro") == 805_306_368
+    assert fitting_type(PRICES, 800_000_000) == "t4g.micro"
+    assert fitting_type(PRICES, 900_000_000) == "t4g.small"
+    assert fitting_type(PRICES, 90_000_000_000) == "r7g.large"
+
+
+@pytest.mark.parametrize("setup", [Setup(instance_type="t2.micro"), Setup(cache_memory_mb=64)])
+def test_what_the_template_cannot_deploy_is_refused(setup: Setup) -> None:
+    with pytest.raises(InvalidSettingError, match="expected "):
+        check_deployable(setup)
+
+
+# What is said
+
+
+def test_the_log_and_its_oddities_are_told() -> None:
+    seconds = workload_of(Trace(np.arange(300) * 1_000_000), PRICES, Setup())
+    said = "\n".join(assumptions(advice(seconds)))
+
+    assert "A log shorter than an hour says little about a month" in said
+    assert "The log's clock has whole seconds" in said
+    assert "The log has no sizes: every object is taken as 10000 bytes" in said
+    assert "Not in the live system yet: the break-even policy" in said
+
+
+def test_objects_that_are_never_cached_are_told() -> None:
+    said = "\n".join(assumptions(advice(workload_of(burst(3, 5_000_000), PRICES, Setup()))))
+
+    assert "100.0 % of the requests are for objects above 4,096 KB, which the live system never caches" in said
+
+
+def test_functions_that_run_at_once_count_besides_those_that_cache() -> None:
+    times_us = np.arange(2_000) * 10_000  # a hundred a second: eight in proxy and scheduler at once
+
+    said = "\n".join(assumptions(advice(workload_of(Trace(times_us), PRICES, Setup()))))
+
+    assert "Up to 1 cache function (MaxHotKeys) and about 9 others run at once" not in said
+    busier = "\n".join(assumptions(advice(workload_of(Trace(times_us // 2), PRICES, Setup()))))
+    assert "Up to 1 cache function (MaxHotKeys) and about 17 others run at once" in busier
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0 s"), (119, "119 s"), (120, "2 min"), (3600, "1 h"), (86_400 * 2, "2 days")]
+)
+def test_a_duration_is_said_as_a_person_says_it(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

@@ -1,0 +1,150 @@
+"""`burstcache advise` as it is typed: what it prints, whom it asks, what it refuses."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from burstcache_cli.cli import main
+from burstcache_sim.commands import advise as advise_command
+from support.project import PYTHONPATH
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> str:
+    """Ten minutes of ten requests a second."""
+    path = tmp_path / "burst.csv"
+    path.write_text("arrival_s\n" + "".join(f"{tenth / 10:.6f}\n" for tenth in range(6_000)))
+    return str(path)
+
+
+def test_json_has_the_verdict_the_bill_the_latencies_and_the_overrides(
+    capsys: pytest.CaptureFixture[str], log: str
+) -> None:
+    assert main(["advise", log, "--json", "--candidates", "80", "--hit-value-usd", "1e-6"]) == 0
+
+    found = json.loads(capsys.readouterr().out)
+    assert found["verdict"] == "do not deploy"
+    assert found["best_buy"] != "burstcache"
+    assert found["latency_ms"]["mean_ms"] < found["latency_without_ms"]["mean_ms"] == pytest.approx(50)
+    assert found["burstcache"]["is_live"]
+    assert not found["breakeven_policy"]["is_live"]
+    assert found["parameter_overrides"]["PolicyOverrides"] == found["burstcache"]["text"]
+    assert {"s3-only", "cloudfront"} <= {system["name"] for system in found["systems"]}
+    assert [row["tuned_on"] for row in found["lasting"]][:2] == ["the first half", "the second half itself"]
+    assert found["redirected_requests"] == 0
+
+
+def test_the_page_stands_alone(capsys: pytest.CaptureFixture[str], log: str, tmp_path: Path) -> None:
+    out = tmp_path / "report.html"
+
+    assert main(["advise", log, "--candidates", "80", "--out", str(out)]) == 0
+
+    page = out.read_text()
+    assert capsys.readouterr().out.splitlines()[3] in page.replace("&#x27;", "'")
+    assert page.count("<svg ") == 2
+    assert "the second half itself" in page
+    assert "<script" not in page
+    assert not re.search(r'(src|href)="http', page)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("1e-4\n", "is worth 0.0001 USD"),
+        ("much\n2e-4\n", "is worth 0.0002 USD"),
+        ("\n", "is not known"),
+        ("", "is not known"),
+    ],
+)
+def test_a_person_at_a_terminal_is_asked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], log: str, typed: str, said: str
+) -> None:
+    monkeypatch.setattr(advise_command.sys, "stdin", Terminal(typed))
+    monkeypatch.setattr(advise_command.sys, "stderr", Terminal())
+
+    assert main(["advise", log, "--candidates", "20"]) == 0
+
+    assert said in capsys.readouterr().out
+
+
+def test_who_interrupts_the_question_gets_a_line_of_his_own(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], log: str
+) -> None:
+    class Interrupted(Terminal):
+        def readline(self, *_: object) -> str:
+            raise KeyboardInterrupt
+
+    screen = Terminal()
+    monkeypatch.setattr(advise_command.sys, "stdin", Interrupted())
+    monkeypatch.setattr(advise_command.sys, "stderr", screen)
+
+    assert main(["advise", log]) == 130
+
+    assert screen.getvalue().endswith("if you do not know) \n")
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("argv", [["advise", "--help"], ["advise", "x", "--hit-value-usd", "much"], ["sim", "--help"]])
+def test_help_and_wrong_calls_wait_for_no_heavy_import(argv: list[str]) -> None:
+    code = (
+        f"import sys\nfrom burstcache_cli.cli import main\ntry:\n    main({argv!r})\nexcept SystemExit:\n    pass\n"
+        "print(sorted({'numpy', 'numba', 'matplotlib', 'tqdm', 'boto3'} & set(sys.modules)))"
+    )
+    environ = os.environ | {"PYTHONPATH": PYTHONPATH}
+
+    ended = subprocess.run([sys.executable, "-c", code], env=environ, check=True, capture_output=True, text=True)
+
+    assert ended.stdout.splitlines()[-1] == "[]"
+
+
+def test_nobody_is_asked_where_nobody_is(capsys: pytest.CaptureFixture[str], log: str) -> None:
+    assert main(["advise", log, "--candidates", "20"]) == 0
+
+    assert "in USD?" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--hit-value-usd", "-1"], "--hit-value-usd '-1': expected an amount above 0, such as 1e-5"),
+        (["--ms-value-usd", "0"], "--ms-value-usd '0': expected an amount above 0, such as 1e-5"),
+        (["--s3-ms", "fast"], "--s3-ms 'fast': expected a number of milliseconds of at least 0"),
+        (["--instance-type", "t2.micro"], "--instance-type t2.micro: expected one of t4g.nano, "),
+        (["--prices", "thesis-2022"], "has no price for ec2:t4g.micro"),
+        (["--candidates", "0"], "--candidates 0: expected at least 1"),
+        (["--period-hours", "0"], "--period-hours '0': expected a number above 0"),
+        (["--period-hours", "1e999"], "--period-hours: expected at most 876000"),
+        (
+            ["--out", "/nowhere/report.html"],
+            "--out /nowhere/report.html: expected a file that can be",
+        ),
+        (["--out", "/"], "--out /: expected a file that can be written (it is a folder)"),
+        (["--hit-value-usd", "nan"], "--hit-value-usd 'nan': expected an amount above 0"),
+        (["--hit-value-usd", "1e999"], "--hit-value-usd '1e999': expected an amount above 0"),
+        (["--without", "memcached"], "--without memcached: expected one of "),
+    ],
+)
+def test_a_wrong_call_ends_with_two_and_one_line(
+    capsys: pytest.CaptureFixture[str], log: str, options: list[str], message: str
+) -> None:
+    argv = ["advise", log, *options] + ([] if "--candidates" in options else ["--candidates", "20"])
+
+    assert main(argv) == 2
+
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert message in err

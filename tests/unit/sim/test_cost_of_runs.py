@@ -1,0 +1,138 @@
+"""What a simulated run takes of the live system: counts of the code, the idle bill of the documents."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+from burstcache.core.prices import price_sheet
+from burstcache_sim.bill.cost import bill
+from burstcache_sim.bill.usage import LARGEST_OBJECT_BYTES, US_PER_H, Setup, live_usage
+from burstcache_sim.world.result import RunResult
+from support.project import ROOT
+
+TODAY = price_sheet("today-us-east-1")
+HOUR_US = US_PER_H
+NOTHING = RunResult(
+    n=0, n_s3=0, n_lambda=0, n_redis=0, lambda_ms=0, invocations=0, cold_starts=0, redis_s=0, redis_starts=0,
+    s3_requests=0, lambda_us_exact=0, redis_us_exact=0, end_us=0,
+)  # fmt: skip
+UNPROMOTED = replace(NOTHING, n=3, n_s3=2, n_lambda=1, invocations=1, lambda_ms=5000, cold_starts=1, s3_requests=3)
+PROMOTED = replace(
+    UNPROMOTED, redis_starts=1, s3_requests=4, redis_s=120, redis_us_exact=120_000_000, checks=2,
+    redis_spans_us=((0, 120_000_000),),
+)  # fmt: skip
+
+
+def test_an_unpromoted_life_takes_four_transitions() -> None:
+    assert live_usage(UNPROMOTED, Setup(), period_us=0).transitions == 4
+
+
+def test_a_promoted_life_takes_seven_and_the_nodes_run_eleven_with_two_checks() -> None:
+    assert live_usage(PROMOTED, Setup(), period_us=0).transitions == 7 + 11
+
+
+def test_a_key_that_goes_straight_to_redis_takes_five() -> None:
+    straight = replace(PROMOTED, invocations=0, cold_starts=0, s3_requests=3, n_lambda=0, redis_starts=0, checks=0)
+
+    assert live_usage(replace(straight, redis_us_exact=0), Setup(), period_us=0).transitions == 5
+
+
+def test_the_transitions_are_those_of_the_machine() -> None:
+    states = json.loads((ROOT / "statemachines/key_lifecycle.asl.json").read_text())["States"]
+
+    def steps(state: str, choices: dict[str, str]) -> int:
+        following = choices.get(state, states[state].get("Next"))
+        return 1 + (steps(following, choices) if following else 0)
+
+    assert steps("IsNodeRunning", {"IsNodeRunning": "Lambda", "IsPromoted": "ReturnToS3"}) == 4
+    assert steps("IsNodeRunning", {"IsNodeRunning": "Lambda", "IsPromoted": "RedisBootup"}) == 7
+    assert steps("IsNodeRunning", {"IsNodeRunning": "RedisBootup"}) == 5
+
+
+def test_the_node_is_billed_from_running_to_the_stop() -> None:
+    node_s = live_usage(PROMOTED, Setup(), period_us=0).node_h * 3600
+
+    assert node_s == 14 + 120 + 4  # running 16 s after the start, ready after 30 s; stopped up to 4 s late
+
+
+def test_a_short_run_of_the_node_is_billed_a_minute() -> None:
+    short = replace(PROMOTED, redis_s=60, redis_us_exact=1_000_000, redis_spans_us=((0, 1_000_000),))
+
+    assert live_usage(short, Setup(), period_us=0).node_h * 3600 == 60
+
+
+def test_a_node_that_still_boots_at_the_horizon_is_billed_a_minute() -> None:
+    booting = replace(PROMOTED, redis_s=0, redis_us_exact=0, redis_spans_us=(), checks=0)
+
+    assert live_usage(booting, Setup(), period_us=0).node_h * 3600 == 60
+
+
+def test_runs_of_which_only_the_sum_is_known_are_billed_too() -> None:
+    assert live_usage(replace(PROMOTED, redis_spans_us=()), Setup(), period_us=0).node_h * 3600 == 138
+
+
+def test_a_cache_function_that_lives_longer_than_an_invocation_is_started_again() -> None:
+    hour_us = 3600 * 1_000_000
+    long = replace(UNPROMOTED, lambda_ms=hour_us // 1000, lambda_spans_us=((0, hour_us),))
+
+    usage = live_usage(long, Setup(), period_us=0)
+
+    assert (usage.cache_requests, usage.transitions) == (5, 20)  # 890 s each
+
+
+def test_only_what_s3_served_becomes_an_event_and_a_write_of_the_scheduler() -> None:
+    served = replace(NOTHING, n=10, n_s3=4, n_lambda=6, s3_requests=4)
+
+    usage = live_usage(served, Setup(), period_us=0)
+
+    assert (usage.events_64kb, usage.dynamodb_writes, usage.front_door_512kb) == (4, 4, 10)
+    assert usage.function_requests == 14
+
+
+def test_what_the_api_metered_is_billed_instead_of_the_mean_size() -> None:
+    assert live_usage(UNPROMOTED, Setup(), period_us=0, metered_512kb=17).front_door_512kb == 17
+
+
+def test_the_largest_object_is_the_templates() -> None:
+    template = (ROOT / "template.yaml").read_text()
+
+    limits = set(re.findall(r'MAX_OBJECT_BYTES: !If \[UsesAlb, "(\d+)", "(\d+)"\]', template))
+
+    assert limits == {(str(LARGEST_OBJECT_BYTES["alb"]), str(LARGEST_OBJECT_BYTES["http-api"]))}
+
+
+def test_behind_a_load_balancer_there_is_no_http_api() -> None:
+    usage = live_usage(UNPROMOTED, Setup(front_door="alb"), period_us=HOUR_US)
+
+    assert (usage.front_door_512kb, usage.alb_h, usage.ipv4_h) == (0, 1, 3)
+    assert usage.alb_lcu_h > 0
+
+
+def test_nobody_asking_costs_the_hour_but_no_more() -> None:
+    billed = bill(live_usage(NOTHING, Setup(), period_us=HOUR_US, wakes=0), TODAY)
+
+    assert billed.variable_usd_exact == 0
+    assert billed.fixed_usd_exact > 0
+
+
+def test_the_idle_month_is_that_of_the_documents() -> None:
+    table = (ROOT / "docs/costs.md").read_text().split("## Idle")[1].split("## In use")[0]
+    documented = sum(float(month) for month in re.findall(r"\| (\d+\.\d\d) \| [^|]*\|$", table, re.MULTILINE))
+
+    month = bill(live_usage(NOTHING, Setup(), period_us=730 * HOUR_US, wakes=0), TODAY)
+
+    assert documented > 30
+    assert month.usd == pytest.approx(documented, abs=0.04)  # seven items, each rounded to a cent
+
+
+def test_a_hit_costs_what_the_documents_say() -> None:
+    hits = replace(NOTHING, n=1_000_000, n_lambda=1_000_000)
+    items = {line.text: line.usd for line in bill(live_usage(hits, Setup(), period_us=0, wakes=0), TODAY).lines}
+
+    assert items["HTTP API"] == pytest.approx(1.0)
+    assert items["proxy, duration"] == pytest.approx(0.067, abs=0.001)
+    assert items["DynamoDB reads"] == pytest.approx(0.0625)

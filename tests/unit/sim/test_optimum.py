@@ -1,0 +1,102 @@
+"""The exact optimum against its rules written plainly, against the policies, and at the edges of its arithmetic."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from burstcache.core.breakeven import breakeven
+from burstcache.core.errors import InvalidSettingError
+from burstcache.core.parameters import configure
+from burstcache_sim.optimum.exact import MAX_SPAN_US, Variant, least_cost, solve
+from burstcache_sim.units import run_cost_units
+from burstcache_sim.world.run import PolicyParameters, run
+from support.readable_optimum import readable_optimum
+from support.trace_strategies import traces_us
+
+LAMBDA_RUN = 72_000_000 + 6_012 * 5_000_000
+PENALTIES = st.one_of(st.none(), st.integers(0, 40 * 10**9), st.sampled_from([0, 10**8, 3_600_000_000, 10**18]))
+# Their Lambda runs last at least 5 s.
+POLICIES: list[PolicyParameters] = [
+    configure(Fraction(9), Fraction(4)),
+    configure(Fraction(3), Fraction(2)),
+    *(breakeven(Fraction(value)) for value in ("1e-4", "3e-4", "1e-3")),
+]
+
+
+@settings(deadline=None, max_examples=300, print_blob=True)
+@given(traces_us(most=30), PENALTIES, st.sampled_from(Variant))
+def test_optimum_equals_its_rules_written_plainly(t: list[int], penalty: int | None, variant: Variant) -> None:
+    least_us, is_bridged = variant.value
+
+    found = least_cost(t, penalty, variant=variant)
+
+    assert found == readable_optimum(t, penalty=penalty, least_lambda_s=least_us // 10**6, is_bridged=is_bridged)
+
+
+@settings(deadline=None, max_examples=200, print_blob=True)
+@given(traces_us(most=60), st.sampled_from(POLICIES), st.integers(0, 10**11))
+def test_no_policy_costs_less_than_the_optimum_with_the_same_price_per_miss(
+    t: list[int], policy: PolicyParameters, penalty: int
+) -> None:
+    result = run(t, policy)
+
+    assert least_cost(t, penalty)[0] <= run_cost_units(result) + penalty * result.n_s3
+
+
+@settings(deadline=None, max_examples=100, print_blob=True)
+@given(traces_us(most=60), PENALTIES, st.integers(0, 10**18))
+def test_shifting_a_trace_in_time_changes_no_optimum(t: list[int], penalty: int | None, shift_us: int) -> None:
+    shifted = [at_us + shift_us for at_us in t]
+
+    assert solve(shifted, penalty) == solve(t, penalty)
+
+
+@settings(deadline=None, max_examples=100, print_blob=True)
+@given(traces_us(most=60), st.integers(0, 10**11))
+def test_freedom_never_costs_more(t: list[int], penalty: int) -> None:
+    result = solve(t, penalty)
+
+    assert result.objective_units is not None
+    assert result.objective_units <= result.cost_units <= result.cost_units_bridged
+    assert result.cost_units_dmin_1s <= result.cost_units
+
+
+def test_a_short_stretch_of_requests_does_not_pay_for_two_runs_of_redis() -> None:
+    assert solve([0, 1_000_000, 5_000_000]).cost_units == LAMBDA_RUN
+
+
+def test_an_empty_trace_costs_nothing() -> None:
+    assert solve([], 5).objective_units == solve([]).cost_units == 0
+
+
+def test_a_trace_of_the_longest_span_is_exact() -> None:
+    assert solve([0, MAX_SPAN_US], 10**30).objective_units == 2 * LAMBDA_RUN
+
+
+@pytest.mark.parametrize(
+    ("arrivals_us", "message"),
+    [([0, MAX_SPAN_US + 1], "over at most"), ([0, 10**30], "over at most"), ([5, 3, 9], "arrival 2 precedes")],
+)
+def test_a_trace_whose_sums_could_be_wrong_is_refused(arrivals_us: list[int], message: str) -> None:
+    with pytest.raises(InvalidSettingError, match=message):
+        solve(arrivals_us)
+
+
+def test_a_penalty_below_zero_is_refused() -> None:
+    with pytest.raises(InvalidSettingError, match="penalty of -1 units"):
+        solve([0], -1)
+
+
+def test_importing_the_optimum_and_the_engine_loads_neither_numpy_nor_numba() -> None:
+    modules = "burstcache_sim.engine.independent, burstcache_sim.optimum.exact, sys"
+    code = f"import {modules}; print({{'numba', 'numpy'}} & set(sys.modules))"
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "set()\n"

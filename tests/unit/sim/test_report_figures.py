@@ -1,0 +1,316 @@
+"""The pictures of a report: same bytes for the same input, every request drawn, nothing covered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import combinations, pairwise
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from burstcache.core.errors import InvalidSettingError
+from burstcache.core.parameters import configure
+from burstcache_sim.bill.breakeven_frequency import HourlyCost
+from burstcache_sim.latency import TierLatencies
+from burstcache_sim.optimum.plans import plan
+from burstcache_sim.policies.offline import offline
+from burstcache_sim.report import lanes
+from burstcache_sim.report.drawing import TIER_COLOURS, image_bytes, plain, write_image
+from burstcache_sim.report.figures import breakeven_figure, pareto_figure, run_figure
+from burstcache_sim.report.labels import spread
+from burstcache_sim.report.pictures import representative
+from burstcache_sim.report.timescale import duration_text, step_s, unit_for
+from burstcache_sim.traces.generate import poisson, spike
+from burstcache_sim.world.run import run
+
+SECOND = 1_000_000
+THESIS = configure(Fraction(9), Fraction(4))
+SPANS = st.lists(st.tuples(st.integers(0, 1_000), st.integers(0, 300)).map(lambda s: (s[0], s[0] + s[1])), max_size=40)
+
+
+def drawn(arrivals_us: Sequence[int], **how: Any) -> Figure:
+    return run_figure(arrivals_us, run(arrivals_us, THESIS), title="trace", **how)
+
+
+def texts(figure: Figure) -> list[str]:
+    """All texts, of the figure and of its axes."""
+    found = [text.get_text() for text in figure.texts]
+    return found + [text.get_text() for axes in figure.axes for text in axes.texts]
+
+
+def boxes_of_texts(figure: Figure) -> list[Any]:
+    """What the texts inside the axes cover [pixels]."""
+    figure.canvas.draw()
+    return [Text.get_window_extent(text) for text in figure.axes[0].texts]
+
+
+def cost(per_hour: float, per_burst: float) -> HourlyCost:
+    return HourlyCost(Fraction(per_hour), Fraction(per_burst))
+
+
+def lines(figure: Figure, colour: str) -> list[Any]:
+    return [line for line in figure.axes[0].get_lines() if line.get_color() == colour and len(line.get_xdata())]
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".png"])
+def test_the_same_run_gives_the_same_bytes(suffix: str) -> None:
+    t = spike(1, 50.0, 150)
+
+    first, second = (image_bytes(drawn(t, offline=offline(t), optimum=plan(t)), suffix) for _ in range(2))
+
+    assert first == second
+    assert b"<dc:date>" not in first
+
+
+def test_every_request_is_drawn_in_the_colour_of_who_served_it() -> None:
+    t = spike(1, 50.0, 150)
+    result = run(t, THESIS)
+
+    figure = run_figure(t, result)
+
+    served = {"S": result.n_s3, "L": result.n_lambda, "R": result.n_redis}
+    assert {tier: sum(len(line.get_xdata()) for line in lines(figure, TIER_COLOURS[tier])) for tier in served} == served
+
+
+def test_a_strip_for_each_plan_names_it_and_its_cost() -> None:
+    t = spike(1, 50.0, 150)
+
+    figure = drawn(t, offline=offline(t), optimum=plan(t), usd=0.01, offline_usd=0.005, optimum_usd=0.002)
+
+    told = texts(figure)
+    assert {"This run", "0.01 USD", "Offline", "0.005 USD", "Optimum", "0.002 USD"} <= set(told)
+
+
+def test_many_requests_become_an_image_inside_the_picture() -> None:
+    few, many = (image_bytes(drawn(poisson(1, 60.0, float(seconds)))) for seconds in (60, 1_800))
+
+    assert b"<image" not in few
+    assert b"<image" in many
+    assert len(many) < 500_000
+
+
+@pytest.mark.parametrize(("requests", "counted"), [(9_999, "requests per"), (10_000, "thousand requests per")])
+def test_many_requests_in_a_bucket_are_counted_in_thousands(requests: int, counted: str) -> None:
+    at_once = [0] * requests
+
+    figure = run_figure(at_once, run(at_once, THESIS))
+
+    assert any(axes.get_ylabel().startswith(counted) for axes in figure.axes)
+
+
+def test_a_burst_of_one_request_is_drawn_for_a_possible_number_of_them() -> None:
+    figure = breakeven_figure({"ours": cost(0.1, 0.01), "dearer": cost(1, 1)}, ours="ours", burst_us=0)
+
+    assert figure.axes[0].get_xlim() == (0, 60)
+
+
+def test_latencies_far_apart_are_drawn_on_a_logarithmic_axis() -> None:
+    near = TierLatencies(network_ms=24.0)
+
+    assert drawn(spike(1, 50.0, 150)).axes[0].get_yscale() == "log"
+    assert drawn(spike(1, 50.0, 150), latencies=near).axes[0].get_yscale() == "linear"
+
+
+@pytest.mark.parametrize("arrivals_us", [[], [0], [5 * SECOND, 5 * SECOND], [3_600_000 * SECOND]])
+def test_a_trace_of_next_to_nothing_is_drawn(arrivals_us: list[int]) -> None:
+    assert image_bytes(drawn(arrivals_us, optimum=plan(arrivals_us), offline=offline(arrivals_us)))
+
+
+def test_a_horizon_cuts_the_requests_that_are_drawn() -> None:
+    t = poisson(1, 9.0, 600.0)
+    result = run(t, THESIS, until_us=300 * SECOND)
+
+    figure = run_figure(t, result)
+
+    assert f"{result.n} requests" in figure.texts[1].get_text()
+
+
+@settings(deadline=None, max_examples=200, print_blob=True)
+@given(SPANS)
+def test_a_lane_tells_how_many_run_at_each_instant(spans_us: list[tuple[int, int]]) -> None:
+    at_us, counts = lanes.running(spans_us, 0, 1_300)
+
+    for instant in range(0, 1_300, 7):
+        position = np.searchsorted(at_us, instant, side="right") - 1
+        found = counts[position] if position >= 0 else 0
+        assert found == sum(begin <= instant < end for begin, end in spans_us)
+
+
+def test_spans_that_follow_each_other_do_not_run_at_once() -> None:
+    assert lanes.running([(0, 10), (10, 20)], 0, 30)[1].max() == 1
+
+
+def test_a_lane_of_very_many_spans_keeps_the_most_in_each_column() -> None:
+    spans_us = [(start, start + 400) for start in range(0, 5_000_000, 500)]
+    spans_us += [(2_500_000, 2_500_100)] * 7
+
+    at_us, counts = lanes.running(sorted(spans_us), 0, 5_000_000)
+
+    assert len(at_us) == 2_000
+    assert counts.max() == 8
+    assert counts.min() == 1
+
+
+def test_a_long_span_is_there_in_columns_in_which_nothing_begins() -> None:
+    crowd = [(at, at + 1) for at in range(1_500)]
+
+    at_us, counts = lanes.running([(0, 1_000_000), *crowd], 0, 2_000_000)
+
+    assert counts[(at_us > 2_000) & (at_us < 990_000)].tolist() == [1] * len(
+        counts[(at_us > 2_000) & (at_us < 990_000)]
+    )
+    assert counts[at_us > 1_001_000].max() == 0
+
+
+@settings(max_examples=200, print_blob=True)
+@given(st.lists(st.floats(0, 200), max_size=12).map(sorted))
+def test_labels_keep_their_distance_and_their_order(heights: list[float]) -> None:
+    placed = spread(heights, least=11.0, most=200.0)
+
+    assert all(above - below >= 11.0 - 1e-9 for below, above in pairwise(placed))
+    assert len(heights) * 11 > 200 or all(height <= 200.0 for height in placed)
+
+
+def test_the_pareto_plot_has_each_front_and_names_each_single_system() -> None:
+    figure = pareto_figure({"ours": [(90.0, 0.2), (10.0, 0.1)]}, points={"s3": (0.0, 0.01), "ec2": (99.0, 0.3)})
+
+    front = next(line for line in figure.axes[0].get_lines() if line.get_label() == "ours")
+    assert list(front.get_xdata()) == [10.0, 90.0]
+    assert {"s3", "ec2"} <= set(texts(figure))
+
+
+def test_an_empty_pareto_plot_is_drawn() -> None:
+    assert image_bytes(pareto_figure({"ours": []}))
+
+
+def test_the_break_even_plot_rings_where_ours_becomes_the_dearer_one() -> None:
+    costs = {"ours": cost(0, 0.01), "always on": cost(0.055, 0), "dearer": cost(0.5, 0.02)}
+
+    figure = breakeven_figure(costs, ours="ours", burst_us=60 * SECOND)
+
+    assert "5.5" in texts(figure)
+    assert {"ours", "always on", "dearer"} <= set(texts(figure))
+    assert figure.axes[0].get_xlabel() == "bursts per hour"
+
+
+def test_break_evens_close_to_each_other_share_a_text() -> None:
+    nodes = {f"node {usd}": cost(usd, 0) for usd in (0.0140, 0.0142, 0.0190, 0.0300)}
+    many = {f"node {i}": cost(0.02 + i / 1000, 0) for i in range(8)}
+
+    few, crowd = (
+        breakeven_figure({"ours": cost(0, 0.002), **others}, ours="ours", burst_us=60 * SECOND)
+        for others in (nodes, many)
+    )
+
+    assert {"7, 7.1", "9.5", "15"} <= set(texts(few))
+    assert "10 … 13.5" in texts(crowd)
+
+
+@settings(deadline=None, max_examples=25, print_blob=True)
+@given(st.lists(st.integers(2, 400), min_size=1, max_size=6))
+def test_texts_of_break_evens_cover_neither_each_other_nor_the_names(per_hour: list[int]) -> None:
+    costs = {"ours": cost(0, 0.01), **{f"node {i}": cost(each / 100, 0) for i, each in enumerate(per_hour)}}
+
+    figure = breakeven_figure(costs, ours="ours", burst_us=SECOND)
+
+    boxes = boxes_of_texts(figure)
+    assert len(boxes) > len(costs)
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+
+
+def test_names_of_points_stay_inside_the_plot() -> None:
+    fronts = {"knob": [(0.0, 0.7), (5.0, 1.1), (94.0, 1.0)]}
+
+    figure = pareto_figure(
+        fronts, points={"the first": (5.0, 1.14), "the second": (7.8, 1.13), "s3-only": (0.0, 0.012)}
+    )
+
+    plot = figure.axes[0].get_window_extent()
+    for box in boxes_of_texts(figure):
+        assert plot.x0 - 5 <= box.x0 < box.x1 <= plot.x1 + 5
+        assert plot.y0 - 5 <= box.y0 < box.y1 <= plot.y1 + 5
+
+
+def test_the_break_even_plot_shades_what_would_overlap() -> None:
+    costs = {"ours": cost(0, 0.01), "always on": cost(0.03, 0)}
+
+    shaded, free = (breakeven_figure(costs, ours="ours", burst_us=us * SECOND) for us in (1_800, 60))
+
+    assert "shaded: they would overlap" in texts(shaded)
+    assert "shaded: they would overlap" not in texts(free)
+
+
+def test_a_person_compares_with_the_node_of_the_same_size() -> None:
+    names = ["burstcache", "s3-only", "ec2:t4g.micro", "ec2:t4g.nano", "elasticache-redis:t2.micro", "infinicache"]
+    compared: Any = [SimpleNamespace(name=name, usd=i) for i, name in enumerate(names)]
+
+    found = [system.name for system in representative(compared, "t4g.micro")]
+
+    assert found == ["burstcache", "s3-only", "ec2:t4g.micro", "elasticache-redis:t2.micro"]
+
+
+def test_a_dollar_sign_is_drawn_as_it_is() -> None:
+    assert image_bytes(run_figure([0], run([0], THESIS), title=r"a$b_{$ \frac{"))
+
+
+def test_a_title_may_be_long_and_in_any_script() -> None:
+    figure = run_figure([0], run([0], THESIS), title="日志 " * 100)
+
+    assert image_bytes(figure, ".png")
+    assert len(figure.texts[0].get_text()) == 70
+
+
+def test_a_persons_own_settings_of_matplotlib_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    import matplotlib as mpl
+
+    t = spike(1, 50.0, 20)
+    plainly = image_bytes(drawn(t))
+
+    monkeypatch.setitem(mpl.rcParams, "axes.facecolor", "red")
+    monkeypatch.setitem(mpl.rcParams, "font.size", 30.0)
+
+    assert image_bytes(drawn(t)) == plainly
+    assert mpl.rcParams["font.size"] == 30.0
+
+
+def test_another_kind_of_picture_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSettingError, match=r"x\.gif: expected a name that ends in \.svg or \.png"):
+        write_image(drawn([0]), tmp_path / "x.gif")
+
+
+def test_a_picture_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSettingError, match=r"expected a file that can be written"):
+        write_image(drawn([0]), tmp_path / "absent" / "x.svg")
+
+
+@pytest.mark.parametrize(("span_s", "unit"), [(1, "s"), (600, "s"), (601, "min"), (18_001, "h"), (10**6, "d")])
+def test_a_span_is_told_in_a_unit_of_its_size(span_s: int, unit: str) -> None:
+    assert unit_for(span_s * SECOND).name == unit
+
+
+@pytest.mark.parametrize("span_s", [1, 7, 59, 1_800, 45_358, 10**6, 10**8, 10**9])
+def test_steps_are_round_and_few(span_s: int) -> None:
+    step = step_s(span_s * SECOND, most=60)
+
+    assert span_s / step <= 60
+    assert duration_text(step)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(1, "second"), (30, "30 s"), (60, "minute"), (90, "90 s"), (7_200, "2 h"), (86_400, "day")]
+)
+def test_durations_are_told_in_the_largest_unit_that_divides_them(seconds: int, text: str) -> None:
+    assert duration_text(seconds) == text
+
+
+@pytest.mark.parametrize(("value", "text"), [(0.00005, "0.00005"), (20.0, "20"), (0.5, "0.5"), (5e-7, "5e-7")])
+def test_a_number_has_an_exponent_only_where_zeros_would_fill_the_margin(value: float, text: str) -> None:
+    assert plain(value) == text

@@ -1,0 +1,118 @@
+"""Where a stack is: on this machine, by the local run's state file, or in AWS, by its name. Both speak the same API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import ClientError, ProfileNotFound
+
+from burstcache.core.errors import BurstcacheError, InvalidSettingError
+from burstcache.settings import parse_nodes
+from burstcache_local import state_file
+
+# An operation of Redis control may wait for EC2 up to its function's time-out of 420 s, and must not be sent twice.
+_INVOKE_CONFIG = Config(connect_timeout=2, read_timeout=430, retries={"mode": "standard", "total_max_attempts": 1})
+_CONFIG = Config(connect_timeout=2, read_timeout=10, retries={"mode": "standard", "total_max_attempts": 3})
+
+
+class LocalRunAbsentError(BurstcacheError):
+    """No system is running on this machine."""
+
+
+class StackIncompleteError(BurstcacheError):
+    """A stack lacks an output that a command needs."""
+
+
+@dataclass(frozen=True)
+class Stack:
+    """One stack and how to reach its services."""
+
+    name: str
+    session: Any
+    endpoint_urls: Mapping[str, str]  # by service; empty text: every other service; no entry: AWS's own
+
+    def client(self, service: str) -> Any:
+        """Return a client of `service` for this stack."""
+        return self.session.client(
+            service,
+            endpoint_url=self.endpoint_urls.get(service, self.endpoint_urls.get("")),
+            config=_INVOKE_CONFIG if service == "lambda" else _CONFIG,
+        )
+
+    @cached_property
+    def outputs(self) -> Mapping[str, str]:
+        """The stack's outputs by name; raises InvalidSettingError if there is no stack of that name."""
+        try:
+            answer = self.client("cloudformation").describe_stacks(StackName=self.name)
+        except ClientError as error:
+            # CloudFormation has no error of its own for this: a stack that does not exist is a ValidationError.
+            if error.response["Error"]["Code"] == "ValidationError":
+                region = self.session.region_name
+                raise InvalidSettingError(f"--stack-name {self.name}: there is no such stack in {region}") from error
+            raise
+        return {output["OutputKey"]: output["OutputValue"] for output in answer["Stacks"][0].get("Outputs", [])}
+
+    def output(self, name: str) -> str:
+        """Return one output, or raise StackIncompleteError."""
+        if name not in self.outputs:
+            raise StackIncompleteError(
+                f"stack {self.name!r} has no output {name}: is it one of Burstcache? It has"
+                f" {', '.join(sorted(self.outputs)) or 'none'}"
+            )
+        return self.outputs[name]
+
+    def node_name(self, name: str) -> str:
+        """Return the name of a Redis node of this stack, the first one if `name` is empty.
+
+        Raises:
+            InvalidSettingError: The stack has no node of that name.
+        """
+        known = [node.name for node in parse_nodes(self.output("RedisNodes"))]
+        if name and name not in known:
+            raise InvalidSettingError(f"node {name!r}: stack {self.name} has {', '.join(known) or 'none'}")
+        return name or known[0]
+
+
+def find_stack(
+    *, stack_name: str = "", region: str = "", profile: str = "", state_dir: Path = state_file.STATE_DIR
+) -> Stack:
+    """Return the deployed stack of that name, or without a name the one that runs on this machine.
+
+    Raises:
+        InvalidSettingError: An option names something that does not exist.
+        LocalRunAbsentError: No name was given and nothing runs here.
+    """
+    if stack_name:
+        return _deployed(stack_name, region, profile)
+    for option, value in (("--region", region), ("--profile", profile)):
+        if value:
+            raise InvalidSettingError(f"{option} {value}: is for a deployed stack only; give its --stack-name too")
+    return _local(state_dir)
+
+
+def _deployed(stack_name: str, region: str, profile: str) -> Stack:
+    try:
+        session = boto3.Session(profile_name=profile or None, region_name=region or None)
+    except ProfileNotFound as error:
+        known = ", ".join(boto3.Session().available_profiles) or "none"
+        raise InvalidSettingError(f"--profile {profile}: there is no such profile; known: {known}") from error
+    if not session.region_name:
+        raise InvalidSettingError("--region is missing: neither the environment nor the profile names one")
+    return Stack(stack_name, session, {})
+
+
+def _local(state_dir: Path) -> Stack:
+    running = state_file.read(state_dir)
+    if running is None:
+        raise LocalRunAbsentError(
+            f"no local run in {state_dir}: start one with `burstcache local up`, or name a deployed one (--stack-name)"
+        )
+    session = boto3.Session(aws_access_key_id="local", aws_secret_access_key="local", region_name=running.region)
+    endpoint_urls = {"": running.endpoint_url, "lambda": running.lambda_endpoint_url}
+    return Stack(running.stack_name, session, endpoint_urls)

@@ -1,0 +1,209 @@
+"""The local cloud: everything that template.yaml describes, on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+import uuid
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from burstcache_local.errors import LocalCloudError, TemplateError
+from burstcache_local.front.front_door import Front
+from burstcache_local.functions import EventInvokeConfig, FunctionSpec
+from burstcache_local.lambdas import lambda_api
+from burstcache_local.lambdas.schedules import run_schedules
+from burstcache_local.lambdas.service import FunctionNotFoundError, LambdaLimits, Lambdas
+from burstcache_local.loop import LoopThread
+from burstcache_local.machines.network import LoopbackBlock
+from burstcache_local.machines.nodes import NodeAgent, NodeTimes
+from burstcache_local.machines.relay import TaskAgent
+from burstcache_local.moto import endpoints, event_repairs
+from burstcache_local.moto.server import MotoServer
+from burstcache_local.origin import check_origin, upload
+from burstcache_local.stack import Stack, function_named
+from burstcache_local.template.template import load_template
+
+_PROJECT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class LocalOptions:
+    """How to run the local cloud."""
+
+    template: Path = _PROJECT / "template.yaml"
+    parameters: Mapping[str, str] = field(default_factory=dict)  # values that replace the template's defaults
+    origin: Path | None = None  # a folder whose files become the origin's objects
+    front_port: int = 0  # 0: any free one
+    endpoint_port: int = 0
+    boot_s: float = 1.0  # how long an instance takes to start …
+    stop_s: float = 0.5  # … and to stop
+    environment: Mapping[str, str] = field(default_factory=dict)  # variables that every function gets
+    limits: LambdaLimits = field(default_factory=LambdaLimits)
+    stack_name: str = "burstcache"
+    run_dir: Path | None = None  # where logs go; None: a folder that is removed at the end
+
+
+class LocalCloud:
+    """The whole system in this process and its children. One at a time per process."""
+
+    _running = False
+
+    def __init__(self, options: LocalOptions | None = None) -> None:
+        self.options = options or LocalOptions()
+        self.stack_name = self.options.stack_name
+        self.front_url = ""  # what clients talk to
+        self.endpoint_url = ""  # all AWS services …
+        self.lambda_endpoint_url = ""  # … but invocations of functions
+        self.outputs: dict[str, str] = {}
+        self.physical_ids: dict[str, str] = {}  # by logical id
+        self._closers = ExitStack()
+
+    def __enter__(self) -> LocalCloud:
+        self.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    @property
+    def bucket_name(self) -> str:
+        """The origin bucket."""
+        return self.outputs["BucketName"]
+
+    def client(self, service: str) -> Any:
+        """Return a boto3 client of a service of this cloud."""
+        return endpoints.client(service)
+
+    def invoke(self, logical_id: str, payload: object) -> Any:
+        """Invoke a function of the template and return what it returns.
+
+        Raises:
+            LocalCloudError: The function failed; the message is its error as JSON.
+        """
+        name = self.physical_ids[logical_id]
+        outcome = self._loop.run(self._lambdas.invoke(name, json.dumps(payload).encode()))
+        if outcome.error:
+            raise LocalCloudError(f"{logical_id} failed: {outcome.body.decode()}")
+        return json.loads(outcome.body)
+
+    def function_variables(self, logical_id: str) -> dict[str, str]:
+        """Return the environment variables of a function of the template."""
+        spec, _ = self._loop.run(self._lambdas.function(self.physical_ids[logical_id]))
+        return dict(spec.variables)
+
+    def start(self) -> None:
+        """Start everything; nothing is left behind if that fails.
+
+        Raises:
+            LocalCloudError: In one line what is wrong and what to do.
+        """
+        if LocalCloud._running:
+            raise LocalCloudError("a local cloud runs in this process already: stop it first, or use another process")
+        LocalCloud._running = True
+        self._closers.callback(self._forget)
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End everything that runs, the newest first."""
+        self._closers.close()
+
+    def _start(self) -> None:
+        options = self.options
+        if options.origin:
+            check_origin(options.origin)
+        self.run_dir = options.run_dir or self._temporary_dir()
+        self.run_dir.mkdir(parents=True, exist_ok=True)
+        block = LoopbackBlock()
+        self._closers.callback(block.release)
+        self.region = endpoints.fresh_region()
+        template = load_template(options.template, options.parameters, vpc_block=block.cidr, region=self.region)
+        self._start_lambda()
+        server = MotoServer(options.endpoint_port, self.region)
+        self.endpoint_url = server.start()
+        self._closers.callback(server.stop)
+        endpoints.here.relay_address = block.relay_address
+        self._stack = Stack(options.stack_name, template)
+        self._start_servers()
+        nodes = NodeAgent(NodeTimes(options.boot_s, options.stop_s), self.run_dir)
+        nodes.start()
+        self._closers.callback(nodes.stop)
+        tasks = TaskAgent(self.run_dir, {"RELAY_HOST": block.relay_address})
+        self._create_stack()
+        tasks.start()
+        self._closers.callback(tasks.stop)
+        if options.origin:
+            upload(options.origin, self.bucket_name)
+
+    def _forget(self) -> None:
+        LocalCloud._running = False
+
+    def _temporary_dir(self) -> Path:
+        folder = tempfile.TemporaryDirectory(prefix="burstcache-", ignore_cleanup_errors=True)
+        self._closers.callback(folder.cleanup)
+        return Path(folder.name)
+
+    def _start_lambda(self) -> None:
+        self._loop = LoopThread()
+        self._closers.callback(self._loop.stop)
+        self._lambdas = Lambdas(resolve=self._resolve, send=_send, logs=self.run_dir, limits=self.options.limits)
+        self._closers.callback(lambda: self._loop.run(self._lambdas.close()))
+        self._loop.run(self._lambdas.start())
+
+    def _start_servers(self) -> None:
+        self._front = Front(self._lambdas)
+        self.front_url = self._loop.serve(self._front.application(), self.options.front_port)
+        self.lambda_endpoint_url = self._loop.serve(lambda_api.application(self._lambdas))
+        endpoints.here.front_url, endpoints.here.lambda_url = self.front_url, self.lambda_endpoint_url
+        event_repairs.deliver_to(self._deliver)
+        self._closers.callback(event_repairs.deliver_to, None)
+
+    def _create_stack(self) -> None:
+        try:
+            self._stack.create()
+        except TemplateError as error:
+            raise TemplateError(f"{self.options.template}: {error}") from None
+        self.outputs, self.physical_ids = self._stack.outputs, self._stack.physical_ids
+        self._front.door = self._stack.door()
+        schedules = run_schedules(self._stack.template.schedules, self.outputs, self._lambdas)
+        asyncio.run_coroutine_threadsafe(schedules, self._loop.loop)
+
+    async def _resolve(self, name: str) -> tuple[FunctionSpec, EventInvokeConfig]:
+        template = self._stack.template
+        roots = {template.resources[id_]["Properties"]["Handler"]: root for id_, root in template.roots.items()}
+        variables = {
+            "AWS_ENDPOINT_URL": self.endpoint_url,
+            "AWS_ENDPOINT_URL_LAMBDA": self.lambda_endpoint_url,
+            "AWS_USE_DUALSTACK_ENDPOINT": "false",  # botocore refuses it together with an endpoint of one's own
+            **self.options.environment,
+        }
+        return await asyncio.get_running_loop().run_in_executor(None, function_named, name, roots, variables)
+
+    def _deliver(self, target: Mapping[str, Any], payload: bytes) -> None:
+        asyncio.run_coroutine_threadsafe(self._deliver_event(target, payload), self._loop.loop)
+
+    async def _deliver_event(self, target: Mapping[str, Any], payload: bytes) -> None:
+        """Hand an event over to a function; without that function it goes to the target's dead-letter queue."""
+        try:
+            await self._lambdas.invoke_event(target["Arn"], payload, request_id=str(uuid.uuid4()))
+        except FunctionNotFoundError:
+            if queue := target.get("DeadLetterConfig", {}).get("Arn"):
+                await _send(queue, payload.decode())
+
+
+async def _send(queue_arn: str, message: str) -> None:
+    sqs = endpoints.client("sqs")
+
+    def send() -> None:
+        url = sqs.get_queue_url(QueueName=queue_arn.rpartition(":")[2])["QueueUrl"]
+        sqs.send_message(QueueUrl=url, MessageBody=message)
+
+    await asyncio.get_running_loop().run_in_executor(None, send)

@@ -1,0 +1,132 @@
+"""The front door on a loopback port: the HTTP API of the stack, or its load balancer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from aiohttp import web
+from multidict import CIMultiDict
+
+from burstcache_local.front.http_events import (
+    HttpAnswer,
+    HttpRequest,
+    Route,
+    alb_answer,
+    alb_event,
+    decoded_path,
+    http_api_answer,
+    http_api_event,
+    match_route,
+)
+from burstcache_local.functions import Outcome
+from burstcache_local.lambdas.service import Lambdas, ThrottledError
+
+_MB = 1024 * 1024
+# A client must see what the function says about these, not what aiohttp would rather say.
+_HOP_HEADERS = frozenset({"connection", "content-length", "keep-alive", "transfer-encoding", "upgrade"})
+
+
+@dataclass(frozen=True, slots=True)
+class HttpApi:
+    """The HTTP API's door."""
+
+    routes: Sequence[Route]  # sorted by rank
+    api_id: str
+    timeout_s: float = 30.0
+    max_request_bytes: int = 10 * _MB
+
+    async def handle(self, request: HttpRequest, lambdas: Lambdas) -> HttpAnswer:
+        found = match_route(self.routes, request.method, decoded_path(request.raw_path))
+        if found is None:
+            return _message(404, "Not Found")
+        if len(request.body) > self.max_request_bytes:
+            return _message(413, "Request Too Long")
+        route, parameters = found
+        event = http_api_event(request, route, parameters, api_id=self.api_id)
+        try:
+            # The function runs on when the door has given up, as on AWS: hence the shield.
+            invocation = asyncio.ensure_future(_invoke(lambdas, route.function, event))
+            outcome = await asyncio.wait_for(asyncio.shield(invocation), self.timeout_s)
+        except TimeoutError:
+            return _message(503, "Service Unavailable")
+        except ThrottledError:
+            return _message(503, "Service Unavailable")
+        answer = None if outcome.error else http_api_answer(outcome.body)
+        answer = answer or _message(500, "Internal Server Error")
+        identity = ("apigw-requestid", event["requestContext"]["requestId"])
+        return replace(answer, headers=(*answer.headers, identity))
+
+
+@dataclass(frozen=True, slots=True)
+class LoadBalancer:
+    """The Application Load Balancer's door."""
+
+    function: str
+    target_group_arn: str
+    multi_value: bool
+    max_body_bytes: int = _MB
+
+    async def handle(self, request: HttpRequest, lambdas: Lambdas) -> HttpAnswer:
+        if len(request.body) > self.max_body_bytes:
+            return _page(413, "Request Entity Too Large")
+        event = alb_event(request, target_group_arn=self.target_group_arn, multi_value=self.multi_value)
+        try:
+            outcome = await _invoke(lambdas, self.function, event)
+        except ThrottledError:
+            return _page(502, "Bad Gateway")
+        if outcome.error or len(outcome.body) > self.max_body_bytes:
+            return _page(502, "Bad Gateway")
+        return alb_answer(outcome.body, multi_value=self.multi_value) or _page(502, "Bad Gateway")
+
+
+Door = HttpApi | LoadBalancer
+
+
+class Front:
+    """The web application; it is there before the stack, whose outputs name its URL, and then gets its door."""
+
+    def __init__(self, lambdas: Lambdas) -> None:
+        self._lambdas = lambdas
+        self.door: Door | None = None
+
+    def application(self) -> web.Application:
+        app = web.Application(client_max_size=64 * _MB)
+        app.router.add_route("*", r"/{path:[\s\S]*}", self._handle)
+        return app
+
+    async def _handle(self, request: web.Request) -> web.Response:
+        if self.door is None:
+            return _response(_message(503, "Service Unavailable"), request.method)
+        body = await request.read() if request.body_exists else b""
+        raw_path, _, raw_query = request.raw_path.partition("?")
+        headers = tuple((name, value) for name, value in request.headers.items())
+        wire = HttpRequest(request.method, raw_path, raw_query, headers, body, request.remote or "127.0.0.1")
+        return _response(await self.door.handle(wire, self._lambdas), request.method)
+
+
+async def _invoke(lambdas: Lambdas, function: str, event: dict[str, Any]) -> Outcome:
+    return await lambdas.invoke(function, json.dumps(event).encode(), request_id=str(uuid.uuid4()))
+
+
+def _response(answer: HttpAnswer, method: str) -> web.Response:
+    headers = CIMultiDict((name, value) for name, value in answer.headers if name not in _HOP_HEADERS)
+    response = web.Response(status=answer.status, headers=headers, body=answer.body)
+    if method == "HEAD" and not answer.body:
+        lengths = [value for name, value in answer.headers if name == "content-length"]
+        response.headers.update({"Content-Length": lengths[0]} if lengths else {})
+    return response
+
+
+def _message(status: int, text: str) -> HttpAnswer:
+    return HttpAnswer(status, (("content-type", "application/json"),), json.dumps({"message": text}).encode())
+
+
+def _page(status: int, text: str) -> HttpAnswer:
+    title = f"{status} {text}"
+    page = f"<html><head><title>{title}</title></head><body><center><h1>{title}</h1></center></body></html>"
+    return HttpAnswer(status, (("content-type", "text/html"),), page.encode())

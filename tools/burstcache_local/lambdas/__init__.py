@@ -1,0 +1,1 @@
+"""The local Lambda service: execution environments under AWS's runtime client."""

@@ -1,0 +1,73 @@
+"""The Lambda Invoke API, which the state machines and the functions call, and what custom resources answer to."""
+
+from __future__ import annotations
+
+import base64
+import json
+import uuid
+
+from aiohttp import web
+
+from burstcache_local.lambdas.service import FunctionNotFoundError, Lambdas, ThrottledError
+from burstcache_local.moto import custom_resources
+
+_MAX_SYNC_BYTES = 6 * 1024 * 1024
+_MAX_ASYNC_BYTES = 1024 * 1024
+
+
+def application(lambdas: Lambdas) -> web.Application:
+    """Return the web application."""
+
+    async def invoke(request: web.Request) -> web.Response:
+        request_id = str(uuid.uuid4())
+        payload = await request.read() or b"{}"
+        kind = request.headers.get("X-Amz-Invocation-Type", "RequestResponse")
+        limit_bytes = _MAX_ASYNC_BYTES if kind == "Event" else _MAX_SYNC_BYTES
+        if len(payload) > limit_bytes:
+            message = (
+                f"{len(payload)} byte payload is too large for the {kind} invocation type (limit {limit_bytes} bytes)"
+            )
+            return _error(413, "RequestTooLargeException", message, request_id)
+        try:
+            return await _invoke(lambdas, request, kind, payload, request_id)
+        except FunctionNotFoundError as error:
+            return _error(404, "ResourceNotFoundException", str(error), request_id)
+        except ThrottledError as error:
+            return _error(429, "TooManyRequestsException", str(error), request_id)
+
+    async def answer(request: web.Request) -> web.Response:
+        custom_resources.answered(request.match_info["id"], json.loads(await request.read()))
+        return web.Response()
+
+    app = web.Application(client_max_size=8 * 1024 * 1024)
+    app.router.add_post("/2015-03-31/functions/{name}/invocations", invoke)
+    app.router.add_put("/custom-resources/{id}", answer)
+    return app
+
+
+async def _invoke(lambdas: Lambdas, request: web.Request, kind: str, payload: bytes, request_id: str) -> web.Response:
+    name, tenant_id = request.match_info["name"], request.headers.get("X-Amz-Tenant-Id", "")
+    headers = {"x-amzn-RequestId": request_id}
+    if kind == "DryRun":
+        await lambdas.function(name)
+        return web.Response(status=204, headers=headers)
+    if kind == "Event":
+        await lambdas.invoke_event(name, payload, request_id=request_id, tenant_id=tenant_id)
+        return web.Response(status=202, headers=headers)
+    context = request.headers.get("X-Amz-Client-Context", "")
+    outcome = await lambdas.invoke(
+        name,
+        payload,
+        request_id=request_id,
+        tenant_id=tenant_id,
+        client_context=base64.b64decode(context).decode() if context else "",
+    )
+    headers |= {"X-Amz-Executed-Version": "$LATEST"} | (
+        {"X-Amz-Function-Error": outcome.error} if outcome.error else {}
+    )
+    return web.Response(body=outcome.body, headers=headers, content_type="application/json")
+
+
+def _error(status: int, kind: str, message: str, request_id: str) -> web.Response:
+    headers = {"x-amzn-RequestId": request_id, "x-amzn-ErrorType": kind}
+    return web.json_response({"Type": "User", "message": message}, status=status, headers=headers)

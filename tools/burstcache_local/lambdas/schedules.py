@@ -1,0 +1,41 @@
+"""Functions that are invoked by the clock."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from burstcache_local.functions import ACCOUNT
+from burstcache_local.lambdas.service import Lambdas
+from burstcache_local.moto import endpoints
+from burstcache_local.template.template import Schedule
+
+
+async def run_schedules(schedules: Sequence[Schedule], outputs: Mapping[str, str], lambdas: Lambdas) -> None:
+    """Invoke what is due, for ever; the first time after one period."""
+    await asyncio.gather(*(_run(schedule, json.loads(outputs[schedule.output]), lambdas) for schedule in schedules))
+
+
+async def _run(schedule: Schedule, target: Mapping[str, Any], lambdas: Lambdas) -> None:
+    while True:
+        await asyncio.sleep(schedule.period_s)
+        payload = target.get("Input") or json.dumps(_event(schedule.name))
+        await lambdas.invoke_event(target["Arn"], payload.encode(), request_id=str(uuid.uuid4()))
+
+
+def _event(rule: str) -> dict[str, object]:
+    return {
+        "version": "0",
+        "id": str(uuid.uuid4()),
+        "detail-type": "Scheduled Event",
+        "source": "aws.events",
+        "account": ACCOUNT,
+        "time": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "region": endpoints.here.region,
+        "resources": [f"arn:aws:events:{endpoints.here.region}:{ACCOUNT}:rule/{rule}"],
+        "detail": {},
+    }

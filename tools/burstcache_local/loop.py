@@ -1,0 +1,78 @@
+"""An event loop in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+
+from burstcache_local.errors import PortTakenError
+
+T = TypeVar("T")
+_logger = logging.getLogger("aiohttp.server")
+
+
+def _is_our_mistake(record: logging.LogRecord) -> bool:
+    """Tell whether a logged error is not that of a client that speaks no HTTP: that one has got its 400."""
+    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
+
+
+class LoopThread:
+    """Runs coroutines for threads, and web applications."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._runners: list[web.AppRunner] = []
+        self._thread = threading.Thread(target=self.loop.run_forever, name="loop", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
+        """Run a coroutine and return what it returns."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(timeout_s)
+
+    def serve(self, application: web.Application, port: int = 0) -> str:
+        """Serve an application on 127.0.0.1 and return its URL, or raise PortTakenError."""
+        return self.run(self._serve(application, port))
+
+    def stop(self) -> None:
+        """Close the servers and end the loop."""
+        self.run(self._close())
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+        self.loop.close()
+
+    async def _serve(self, application: web.Application, port: int) -> str:
+        _logger.addFilter(_is_our_mistake)
+        listener = _listener(port)
+        runner = web.AppRunner(application, access_log=None, keepalive_timeout=3600, shutdown_timeout=0.5)
+        await runner.setup()
+        await web.SockSite(runner, listener).start()
+        self._runners.append(runner)
+        return f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+    async def _close(self) -> None:
+        for runner in self._runners:
+            await runner.cleanup()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await self.loop.shutdown_default_executor()
+
+
+def _listener(port: int) -> socket.socket:
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(("127.0.0.1", port))
+    except OSError:
+        listener.close()
+        raise PortTakenError(f"port {port} is in use: choose another one, or stop what listens there") from None
+    listener.setblocking(False)
+    return listener

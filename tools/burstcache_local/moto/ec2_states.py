@@ -1,0 +1,73 @@
+"""Repair: moto's instances reach their final state at once; EC2's pass through others, which refuse some calls."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from burstcache_local.moto.registry import repair
+
+_CODES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}
+
+
+class Agent(Protocol):
+    """Who is in charge of the instances."""
+
+    def created(self, instance: Any) -> None: ...
+
+    def enter(self, instance: Any, state: str) -> None: ...
+
+
+_agent: Agent | None = None
+
+
+def set_agent(agent: Agent | None) -> None:
+    """Give the instances into the hands of an agent, or back to moto."""
+    global _agent
+    _agent = agent
+
+
+def set_state(instance: Any, name: str) -> None:
+    """Let everybody see an instance in a state."""
+    instance._state.name, instance._state.code = name, _CODES[name]
+
+
+@repair
+def instances_pass_through_states() -> None:
+    """moto jumps to running, stopped and terminated, and starts an instance that is stopping."""
+    from moto.ec2.models.instances import Instance
+
+    make = Instance.__init__
+
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        make(self, *args, **kwargs)
+        if _agent:
+            _agent.created(self)
+
+    Instance.__init__ = init
+    _pass_through(Instance, "start", "pending", refused_in={"stopping", "shutting-down", "terminated"})
+    _pass_through(Instance, "stop", "stopping", refused_in={"pending", "shutting-down", "terminated"})
+    _pass_through(Instance, "terminate", "shutting-down", refused_in=set())
+
+
+def _pass_through(model: Any, name: str, transient: str, *, refused_in: set[str]) -> None:
+    """Wrap a method that changes the state."""
+    from moto.ec2.exceptions import EC2ClientError
+
+    change, done = getattr(model, name), {"start": "running", "stop": "stopped", "terminate": "terminated"}[name]
+
+    def method(self: Any) -> Any:
+        if _agent is None:
+            return change(self)
+        before = self.state
+        if before in refused_in:
+            verb = {"start": "started", "stop": "stopped"}[name]
+            message = f"The instance '{self.id}' is not in a state from which it can be {verb}."
+            raise EC2ClientError("IncorrectInstanceState", message)
+        previous = change(self)
+        if before in (transient, done):
+            set_state(self, before)
+        else:
+            _agent.enter(self, transient)
+        return previous
+
+    setattr(model, name, method)

@@ -1,0 +1,30 @@
+"""Repairs to what moto keeps for ever."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from burstcache_local.moto.registry import repair
+from burstcache_local.moto.sfn_value_repairs import replace_everywhere
+
+
+@repair
+def models_are_forgotten() -> None:
+    """moto keeps every object of every model, each version of each DynamoDB item too, to show it on its dashboard."""
+    from moto.core.common_models import BaseModel
+
+    def new(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        return object.__new__(cls)
+
+    BaseModel.__new__ = new
+
+
+@repair
+def finished_threads_are_forgotten() -> None:
+    """moto keeps every thread of every state in a list."""
+
+    class Nothing(list[Any]):
+        def append(self, item: Any) -> None:
+            pass
+
+    replace_everywhere("TMP_THREADS", Nothing())

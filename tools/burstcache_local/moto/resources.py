@@ -1,0 +1,255 @@
+"""Resource types that moto's CloudFormation lacks or breaks. A later class of a type wins, so nothing is patched."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from moto.cloudformation import parsing
+from moto.cloudformation.exceptions import UnformattedGetAttTemplateException
+from moto.core.common_models import CloudFormationModel
+
+from burstcache_local.functions import ACCOUNT
+from burstcache_local.moto import custom_resources, endpoints
+
+Properties = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A resource that exists: what `Ref` gives, and what `Fn::GetAtt` gives."""
+
+    ref: str
+    attributes: Mapping[str, Any]
+
+
+Maker = Callable[[str, Properties], Made]
+
+
+def _secret(name: str, properties: Properties) -> Made:
+    value = properties.get("SecretString", "")
+    if generate := dict(properties.get("GenerateSecretString") or {}):
+        template, key = generate.pop("SecretStringTemplate", "{}"), generate.pop("GenerateStringKey", "")
+        value = endpoints.client("secretsmanager").get_random_password(**generate)["RandomPassword"]
+        value = json.dumps({**json.loads(template), key: value}) if key else value
+    content = {"SecretString": value} if value else {}
+    arn = endpoints.client("secretsmanager").create_secret(Name=name, **content)["ARN"]
+    return Made(arn, {"Id": arn})
+
+
+def _http_api(name: str, properties: Properties) -> Made:
+    api = endpoints.client("apigatewayv2").create_api(Name=name, ProtocolType="HTTP")
+    return Made(api["ApiId"], {"ApiId": api["ApiId"], "ApiEndpoint": endpoints.here.front_url})
+
+
+def _integration(name: str, properties: Properties) -> Made:
+    integration = endpoints.client("apigatewayv2").create_integration(
+        ApiId=properties["ApiId"],
+        IntegrationType=properties["IntegrationType"],
+        IntegrationUri=properties["IntegrationUri"],
+        PayloadFormatVersion=properties["PayloadFormatVersion"],
+    )
+    return Made(integration["IntegrationId"], {"IntegrationId": integration["IntegrationId"]})
+
+
+def _route(name: str, properties: Properties) -> Made:
+    route = endpoints.client("apigatewayv2").create_route(
+        ApiId=properties["ApiId"], RouteKey=properties["RouteKey"], Target=properties["Target"]
+    )
+    return Made(route["RouteId"], {"RouteId": route["RouteId"]})
+
+
+def _stage(name: str, properties: Properties) -> Made:
+    stage = properties["StageName"]
+    endpoints.client("apigatewayv2").create_stage(ApiId=properties["ApiId"], StageName=stage, AutoDeploy=True)
+    return Made(stage, {})
+
+
+def _state_machine(name: str, properties: Properties) -> Made:
+    definition = properties["DefinitionString"]
+    for placeholder, value in properties.get("DefinitionSubstitutions", {}).items():
+        definition = definition.replace(f"${{{placeholder}}}", str(value))
+    arn = endpoints.client("stepfunctions").create_state_machine(
+        name=properties.get("StateMachineName", name),
+        definition=definition,
+        roleArn=properties["RoleArn"],
+        type=properties.get("StateMachineType", "STANDARD"),
+    )["stateMachineArn"]
+    return Made(arn, {"Arn": arn, "Name": arn.rpartition(":")[2]})
+
+
+def _event_bus(name: str, properties: Properties) -> Made:
+    arn = endpoints.client("events").create_event_bus(Name=name)["EventBusArn"]
+    return Made(name, {"Arn": arn, "Name": name})
+
+
+def _load_balancer(name: str, properties: Properties) -> Made:
+    accepted = ("Subnets", "SecurityGroups", "Scheme", "Type", "IpAddressType")
+    balancer = endpoints.client("elbv2").create_load_balancer(
+        Name=name, **{part: properties[part] for part in accepted if part in properties}
+    )["LoadBalancers"][0]
+    arn = balancer["LoadBalancerArn"]
+    is_network = properties.get("Type") == "network"
+    return Made(
+        arn,
+        {
+            "LoadBalancerArn": arn,
+            "DNSName": endpoints.here.relay_address if is_network else endpoints.here.front_url.partition("//")[2],
+            "LoadBalancerName": name,
+            "LoadBalancerFullName": arn.partition("loadbalancer/")[2],
+            "CanonicalHostedZoneID": balancer["CanonicalHostedZoneId"],
+        },
+    )
+
+
+def _target_group(name: str, properties: Properties) -> Made:
+    accepted = ("VpcId", "TargetType", "Port", "Protocol", "HealthCheckProtocol", "HealthCheckPort", "HealthCheckPath")
+    group = endpoints.client("elbv2").create_target_group(
+        Name=name, **{part: properties[part] for part in accepted if part in properties}
+    )["TargetGroups"][0]
+    arn = group["TargetGroupArn"]
+    full_name = arn.rpartition(":")[2]
+    return Made(arn, {"TargetGroupArn": arn, "TargetGroupFullName": full_name, "TargetGroupName": name})
+
+
+def _listener(name: str, properties: Properties) -> Made:
+    protocol = properties["Protocol"]
+    listener = endpoints.client("elbv2").create_listener(
+        LoadBalancerArn=properties["LoadBalancerArn"],
+        Port=int(properties["Port"]),
+        Protocol="HTTP"
+        if protocol == "HTTPS"
+        else protocol,  # the certificate that HTTPS would need does not exist here
+        DefaultActions=properties["DefaultActions"],
+    )["Listeners"][0]
+    return Made(listener["ListenerArn"], {"ListenerArn": listener["ListenerArn"]})
+
+
+def _event_invoke_config(name: str, properties: Properties) -> Made:
+    accepted = ("FunctionName", "MaximumRetryAttempts", "MaximumEventAgeInSeconds", "DestinationConfig")
+    endpoints.cloud_client("lambda").put_function_event_invoke_config(
+        **{part: properties[part] for part in accepted if part in properties}
+    )
+    return Made(name, {})
+
+
+def _egress_gateway(name: str, properties: Properties) -> Made:
+    gateway = endpoints.client("ec2").create_egress_only_internet_gateway(VpcId=properties["VpcId"])
+    return Made(gateway["EgressOnlyInternetGateway"]["EgressOnlyInternetGatewayId"], {})
+
+
+def _custom_resource(name: str, properties: Properties) -> Made:
+    return Made(*custom_resources.create(name, properties))
+
+
+def _role_policy(name: str, properties: Properties) -> Made:
+    endpoints.client("iam").put_role_policy(
+        RoleName=properties["RoleName"],
+        PolicyName=properties["PolicyName"],
+        PolicyDocument=json.dumps(properties["PolicyDocument"]),
+    )
+    return Made(properties["PolicyName"], {})
+
+
+# Type → property that names the resource, maker.
+_TYPES: dict[str, tuple[str, Maker]] = {
+    "AWS::ApiGatewayV2::Api": ("Name", _http_api),
+    "AWS::ApiGatewayV2::Integration": ("", _integration),
+    "AWS::ApiGatewayV2::Route": ("", _route),
+    "AWS::ApiGatewayV2::Stage": ("", _stage),
+    "AWS::CloudFormation::CustomResource": ("", _custom_resource),
+    "AWS::EC2::EgressOnlyInternetGateway": ("", _egress_gateway),
+    "AWS::ElasticLoadBalancingV2::Listener": ("", _listener),
+    "AWS::ElasticLoadBalancingV2::LoadBalancer": ("Name", _load_balancer),
+    "AWS::ElasticLoadBalancingV2::TargetGroup": ("Name", _target_group),
+    "AWS::Events::EventBus": ("Name", _event_bus),
+    "AWS::IAM::RolePolicy": ("", _role_policy),
+    "AWS::Lambda::EventInvokeConfig": ("", _event_invoke_config),
+    "AWS::SecretsManager::Secret": ("Name", _secret),
+    "AWS::StepFunctions::StateMachine": ("StateMachineName", _state_machine),
+}
+
+
+class _AnyAttribute(dict[str, str]):
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+
+    def __missing__(self, attribute: str) -> str:
+        arn = f"arn:aws:local:{endpoints.here.region}:{ACCOUNT}:{self._name}"
+        return arn if attribute == "Arn" else f"{self._name}-{attribute}"
+
+
+def _placeholder(name: str, properties: Properties) -> Made:
+    """Stand for a resource that nothing here asks: its attributes are made-up names."""
+    return Made(name, _AnyAttribute(name))
+
+
+_models: dict[str, type] = {}  # moto finds classes by what holds them weakly
+
+
+def register(types: set[str]) -> set[str]:
+    """Make moto able to create all of `types`; return those that it gets only a placeholder for."""
+    for type_, (name_property, maker) in _TYPES.items():
+        if type_ not in _models:
+            _models[type_] = _model(type_, name_property, maker)
+    lacking = {type_ for type_ in types if type_ not in _known_to_moto()}
+    for type_ in lacking:
+        _models[type_] = _model(type_, "", _placeholder)
+    _known_to_moto()
+    return lacking
+
+
+def _known_to_moto() -> set[str]:
+    """Return all types that moto can create or ignores, from classes that it looks for anew."""
+    for cached in (parsing.get_model_list, parsing.get_model_map, parsing.get_name_type_map):
+        cached.cache_clear()
+    return {*parsing.get_model_map(), *parsing.NULL_MODELS}
+
+
+def _model(type_: str, name_property: str, maker: Maker) -> type:
+    """Return a direct subclass of moto's model class: moto finds no other."""
+
+    class Model(CloudFormationModel):  # type: ignore[misc]
+        def __init__(self, made: Made) -> None:
+            self._made = made
+
+        @property
+        def physical_resource_id(self) -> str:
+            return self._made.ref
+
+        @staticmethod
+        def cloudformation_type() -> str:
+            return type_
+
+        @staticmethod
+        def cloudformation_name_type() -> str:
+            return name_property
+
+        @classmethod
+        def create_from_cloudformation_json(
+            cls, resource_name: str, cloudformation_json: Any, account_id: str, region_name: str, **_: Any
+        ) -> Model:
+            return cls(maker(resource_name, cloudformation_json.get("Properties", {})))
+
+        @classmethod
+        def update_from_cloudformation_json(cls, original_resource: Any, *_: Any, **__: Any) -> Any:
+            return original_resource
+
+        @classmethod
+        def delete_from_cloudformation_json(cls, *_: Any, **__: Any) -> None:
+            pass
+
+        @classmethod
+        def has_cfn_attr(cls, attr: str) -> bool:
+            return True
+
+        def get_cfn_attribute(self, attribute_name: str) -> Any:
+            try:
+                return self._made.attributes[attribute_name]
+            except KeyError:
+                raise UnformattedGetAttTemplateException() from None
+
+    return Model

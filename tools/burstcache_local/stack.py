@@ -1,0 +1,132 @@
+"""The stack in moto: created from the template, completed where CloudFormation's emulation stops, and read back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from burstcache_local.errors import TemplateError
+from burstcache_local.front.front_door import Door, HttpApi, LoadBalancer
+from burstcache_local.front.http_events import Route
+from burstcache_local.functions import EventInvokeConfig, FunctionSpec
+from burstcache_local.lambdas.service import FunctionNotFoundError
+from burstcache_local.moto import endpoints, resources, server
+from burstcache_local.template.template import LocalTemplate
+
+
+class Stack:
+    """One stack of the template."""
+
+    def __init__(self, name: str, template: LocalTemplate) -> None:
+        self.name, self.template = name, template
+        self.outputs: dict[str, str] = {}
+        self.physical_ids: dict[str, str] = {}  # by logical id
+
+    def create(self) -> None:
+        """Create all resources, or raise TemplateError."""
+        resources.register({resource["Type"] for resource in self.template.resources.values()})
+        cloudformation = endpoints.client("cloudformation")
+        try:
+            cloudformation.create_stack(StackName=self.name, TemplateBody=json.dumps(self.template.body))
+        except ClientError as error:
+            cause = server.errors.pop() if server.errors else error
+            raise TemplateError(f"the stack cannot be created: {' '.join(str(cause).split())[:500]}") from cause
+        (stack,) = cloudformation.describe_stacks(StackName=self.name)["Stacks"]
+        if stack["StackStatus"] != "CREATE_COMPLETE":
+            raise TemplateError(
+                f"the stack is {stack['StackStatus']}: {stack.get('StackStatusReason', 'no reason given')}"
+            )
+        self.outputs = {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
+        for resource in cloudformation.describe_stack_resources(StackName=self.name)["StackResources"]:
+            self.physical_ids[resource["LogicalResourceId"]] = resource.get("PhysicalResourceId", "")
+        self._complete()
+
+    def _complete(self) -> None:
+        """Set what moto's CloudFormation drops in silence."""
+        for name, properties in self.template.of_type("AWS::DynamoDB::Table").items():
+            if "TimeToLiveSpecification" in properties:
+                endpoints.client("dynamodb").update_time_to_live(
+                    TableName=self.physical_ids[name], TimeToLiveSpecification=properties["TimeToLiveSpecification"]
+                )
+        for name, properties in self.template.of_type("AWS::S3::Bucket").items():
+            if "EventBridgeConfiguration" in properties.get("NotificationConfiguration", {}):
+                endpoints.client("s3").put_bucket_notification_configuration(
+                    Bucket=self.physical_ids[name], NotificationConfiguration={"EventBridgeConfiguration": {}}
+                )
+
+    def door(self) -> Door:
+        """Return the front door: the load balancer if the template has one, else the HTTP API."""
+        for name, properties in self.template.of_type("AWS::ElasticLoadBalancingV2::TargetGroup").items():
+            if properties.get("TargetType") == "lambda":
+                attributes = {each["Key"]: each["Value"] for each in properties.get("TargetGroupAttributes", [])}
+                return LoadBalancer(
+                    function=self._function_of(properties["Targets"][0]["Id"]),
+                    target_group_arn=self.physical_ids[name],
+                    multi_value=attributes.get("lambda.multi_value_headers.enabled") == "true",
+                )
+        integrations = self.template.of_type("AWS::ApiGatewayV2::Integration")
+        routes = []
+        for properties in self.template.of_type("AWS::ApiGatewayV2::Route").values():
+            integration = integrations[_referred(properties["Target"])]
+            routes.append(Route.parse(properties["RouteKey"], self._function_of(integration["IntegrationUri"])))
+        apis = [self.physical_ids[name] for name in self.template.of_type("AWS::ApiGatewayV2::Api")]
+        return HttpApi(sorted(routes, key=lambda route: route.rank), apis[0] if apis else "none")
+
+    def _function_of(self, reference: Any) -> str:
+        return self.physical_ids[_referred(reference)]
+
+
+def _referred(value: Any) -> str:
+    """Return the logical id that a Ref, GetAtt or Sub of one resource names."""
+    ((name, operand),) = value.items()
+    if name == "Fn::Sub":
+        return str(operand).partition("${")[2].partition("}")[0].partition(".")[0]
+    return str(operand[0] if isinstance(operand, list) else operand)
+
+
+def function_named(
+    name: str, roots: Mapping[str, Path], variables: Mapping[str, str]
+) -> tuple[FunctionSpec, EventInvokeConfig]:
+    """Return how a function runs, as moto's Lambda knows it.
+
+    Args:
+        name: The function's name.
+        roots: Handler → folder of its code.
+        variables: Environment variables that replace the function's own.
+
+    Raises:
+        FunctionNotFoundError: There is no such function.
+    """
+    api = endpoints.cloud_client("lambda")
+    try:
+        config = api.get_function_configuration(FunctionName=name)
+    except api.exceptions.ResourceNotFoundException:
+        raise FunctionNotFoundError(f"Function not found: {name}") from None
+    spec = FunctionSpec(
+        name=name,
+        arn=config["FunctionArn"].removesuffix(":$LATEST"),
+        handler=config["Handler"],
+        timeout_s=int(config.get("Timeout") or 3),
+        memory_mb=int(config.get("MemorySize") or 128),
+        root=roots[config["Handler"]],
+        variables={**_texts(config.get("Environment", {}).get("Variables", {})), **variables},
+    )
+    try:
+        async_config = api.get_function_event_invoke_config(FunctionName=name)
+    except api.exceptions.ResourceNotFoundException:
+        return spec, EventInvokeConfig()
+    destination = async_config.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination", "")
+    defaults = EventInvokeConfig()
+    return spec, EventInvokeConfig(
+        max_retries=async_config.get("MaximumRetryAttempts", defaults.max_retries),
+        max_age_s=async_config.get("MaximumEventAgeInSeconds", defaults.max_age_s),
+        on_failure_arn=destination,
+    )
+
+
+def _texts(variables: Mapping[str, Any]) -> dict[str, str]:
+    return {name: str(value) for name, value in variables.items()}

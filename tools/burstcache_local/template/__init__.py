@@ -1,0 +1,1 @@
+"""From `template.yaml` to resources: read, parameters, transform, resolve, complete."""

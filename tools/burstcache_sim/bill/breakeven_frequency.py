@@ -1,0 +1,75 @@
+"""How often a burst may come before something else is cheaper: the thesis's table 5.2 for any trace and competitor.
+
+Source:
+    Thesis, section 5.5 "Burst Frequency": bursts repeat without overlapping, at instants that nobody knows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor
+
+from burstcache.core.parameters import US_PER_S
+from burstcache_sim.bill.cost import Bill
+
+
+@dataclass(frozen=True, slots=True)
+class HourlyCost:
+    """What a system costs per hour that it stands, and per burst that it serves [USD]."""
+
+    per_hour_usd: Fraction
+    per_burst_usd: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class BurstFrequency:
+    """At how many bursts a system is cheaper: from `least` up to `most` (`None`: any number) in `window_h` hours."""
+
+    most: int | None
+    burst_us: int
+    least: int = 1
+    window_h: int = 1
+
+    @property
+    def coverage_pct(self) -> float | None:
+        """Share of the hours that the most bursts span without overlapping, above 100 if they do not fit [%]."""
+        return None if self.most is None else self.most * self.burst_us / (self.window_h * 36 * US_PER_S)
+
+    def __str__(self) -> str:
+        if self.most is None:
+            return "any number" if self.least <= 1 else f"from {self.least}"
+        if self.most == 0:
+            return "never"
+        covered = int(self.coverage_pct or 0)  # the thesis cuts decimals off
+        return f"up to {self.most} ({covered} %)" if covered <= 100 else f"up to {self.most} (> 100 %)"
+
+
+def burst_frequency(ours: HourlyCost, theirs: HourlyCost, *, burst_us: int, window_h: int = 1) -> BurstFrequency:
+    """Return at how many bursts in a window `ours` is cheaper than `theirs`; equal is not cheaper.
+
+    Args:
+        ours: The system that pays for bursts.
+        theirs: What to compare with; an always-on node has no cost per burst.
+        burst_us: How long a burst lasts [us].
+        window_h: Length of the window: the thesis's hour, or a month for what lasts longer than an hour [h].
+    """
+    head_start_usd = (theirs.per_hour_usd - ours.per_hour_usd) * window_h
+    dearer_usd = ours.per_burst_usd - theirs.per_burst_usd
+    if dearer_usd > 0:
+        return BurstFrequency(max(0, ceil(head_start_usd / dearer_usd) - 1), burst_us, window_h=window_h)
+    if dearer_usd < 0:
+        least = max(1, floor(head_start_usd / dearer_usd) + 1)
+        return BurstFrequency(None, burst_us, least, window_h)
+    return BurstFrequency(None if head_start_usd > 0 else 0, burst_us, window_h=window_h)
+
+
+def hourly_cost(bill: Bill, *, hours: int, bursts: int = 1) -> HourlyCost:
+    """Split the bill of full hours into what the hours cost and what their bursts cost.
+
+    Args:
+        bill: What the hours were billed. Full ones, because some things are billed by the full hour.
+        hours: How many, > 0.
+        bursts: How many bursts they had.
+    """
+    return HourlyCost(bill.fixed_usd_exact / hours, bill.variable_usd_exact / bursts)

@@ -1,0 +1,198 @@
+"""A bill: what was used × what it costs, item by item, nothing left out because it is small.
+
+Source:
+    InfiniCache and the thesis bill the cache alone (`only_cache`); what runs around it is this system's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
+
+from burstcache.core.errors import InvalidSettingError
+from burstcache.core.prices import PriceSheet
+
+COST_UNITS_PER_USD = 360_000_000_000_000  # a cost unit is 1e-11/3600 USD: every price of the thesis is a whole number
+
+Amount = Fraction | int
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a run took, in the units that are billed. Without rounding: whoever measures rounds as AWS does."""
+
+    architecture: str = "arm"  # of the functions and of the relay
+    instance_type: str = "t4g.micro"
+    # the cache itself: all that the thesis bills
+    cache_gb_s: Amount = 0
+    cache_requests: Amount = 0
+    node_h: Amount = 0
+    s3_gets: Amount = 0
+    # grows with the load
+    front_door_512kb: Amount = 0
+    alb_lcu_h: Amount = 0
+    proxy_gb_s: Amount = 0
+    scheduler_gb_s: Amount = 0
+    control_gb_s: Amount = 0
+    init_gb_s: Amount = 0
+    function_requests: Amount = 0  # of proxy, scheduler and Redis control
+    events_64kb: Amount = 0
+    dynamodb_writes: Amount = 0
+    dynamodb_reads: Amount = 0
+    transitions: Amount = 0
+    nlb_lcu_h: Amount = 0
+    logs_gb: Amount = 0
+    # runs whether or not anybody asks
+    volume_gb_h: Amount = 0
+    nlb_h: Amount = 0
+    relay_vcpu_h: Amount = 0
+    relay_gb_h: Amount = 0
+    alb_h: Amount = 0
+    ipv4_h: Amount = 0
+    secret_h: Amount = 0
+    alarm_h: Amount = 0
+    janitor_gb_s: Amount = 0
+    janitor_requests: Amount = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Billed:
+    """How one field of `Usage` is billed. `price` may name `{architecture}` or `{instance_type}`."""
+
+    field: str
+    text: str
+    price: str
+    is_cache: bool = False
+    is_fixed: bool = False  # by the hour, whether or not anybody asks
+
+
+BILLED = (
+    Billed("cache_gb_s", "cache function, duration", "lambda-duration:{architecture}", is_cache=True),
+    Billed("cache_requests", "cache function, invocations", "lambda-request", is_cache=True),
+    Billed("node_h", "Redis node {instance_type}", "ec2:{instance_type}", is_cache=True),
+    Billed("s3_gets", "S3 GET", "s3-get", is_cache=True),
+    Billed("front_door_512kb", "HTTP API", "http-api-request"),
+    Billed("alb_lcu_h", "ALB, capacity units", "alb-lcu"),
+    Billed("proxy_gb_s", "proxy, duration", "lambda-duration:{architecture}"),
+    Billed("scheduler_gb_s", "scheduler, duration", "lambda-duration:{architecture}"),
+    Billed("control_gb_s", "Redis control, duration", "lambda-duration:{architecture}"),
+    Billed("init_gb_s", "INIT of all functions", "lambda-duration:{architecture}"),
+    Billed("function_requests", "proxy, scheduler, Redis control, invocations", "lambda-request"),
+    Billed("events_64kb", "EventBridge", "event"),
+    Billed("dynamodb_writes", "DynamoDB writes", "dynamodb-write"),
+    Billed("dynamodb_reads", "DynamoDB reads", "dynamodb-read"),
+    Billed("transitions", "Step Functions", "transition"),
+    Billed("nlb_lcu_h", "NLB, capacity units", "nlb-lcu"),
+    Billed("logs_gb", "logs", "logs"),
+    Billed("volume_gb_h", "volume of the node", "ebs-gp3", is_fixed=True),
+    Billed("nlb_h", "NLB of the relay", "nlb", is_fixed=True),
+    Billed("relay_vcpu_h", "relay, processor", "fargate-vcpu:{architecture}", is_fixed=True),
+    Billed("relay_gb_h", "relay, memory", "fargate-memory:{architecture}", is_fixed=True),
+    Billed("alb_h", "ALB", "alb", is_fixed=True),
+    Billed("ipv4_h", "public IPv4 addresses", "ipv4", is_fixed=True),
+    Billed("secret_h", "secrets", "secret", is_fixed=True),
+    Billed("alarm_h", "alarms", "alarm", is_fixed=True),
+    Billed("janitor_gb_s", "janitor, duration", "lambda-duration:{architecture}", is_fixed=True),
+    Billed("janitor_requests", "janitor, invocations", "lambda-request", is_fixed=True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BillLine:
+    """One item: `quantity` times `unit` at a price whose source is known."""
+
+    text: str
+    quantity: Fraction
+    unit: str
+    usd_exact: Fraction
+    is_fixed: bool
+    source: str
+
+    @property
+    def usd(self) -> float:
+        """What the item costs [USD]."""
+        return float(self.usd_exact)
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """Items of one period, and their sum."""
+
+    sheet: str
+    lines: tuple[BillLine, ...]
+
+    @property
+    def usd_exact(self) -> Fraction:
+        """The sum, without rounding [USD]."""
+        return sum((line.usd_exact for line in self.lines), Fraction(0))
+
+    @property
+    def usd(self) -> float:
+        """The sum [USD]."""
+        return float(self.usd_exact)
+
+    @property
+    def fixed_usd_exact(self) -> Fraction:
+        """What it would cost if nobody asked [USD]."""
+        return sum((line.usd_exact for line in self.lines if line.is_fixed), Fraction(0))
+
+    @property
+    def variable_usd_exact(self) -> Fraction:
+        """What the requests add [USD]."""
+        return self.usd_exact - self.fixed_usd_exact
+
+    def times(self, factor: Fraction) -> Bill:
+        """Return the bill of a period `factor` times as long with the same load."""
+        return replace(self, lines=tuple(_times(line, factor) for line in self.lines))
+
+
+def bill(usage: Usage, prices: PriceSheet, *, only_cache: bool = False) -> Bill:
+    """Return what a run is billed; items of which nothing was used do not appear and need no price.
+
+    Args:
+        usage: What was used.
+        prices: Prices of the region.
+        only_cache: Leave out everything but cache function, node and S3 (the thesis's view).
+
+    Raises:
+        PriceMissingError: The sheet has no price for something that was used.
+    """
+    names = {"architecture": usage.architecture, "instance_type": usage.instance_type}
+    lines = (
+        bill_line(prices, item.price.format(**names), quantity, item.text.format(**names), is_fixed=item.is_fixed)
+        for item in BILLED
+        if (quantity := getattr(usage, item.field)) and (item.is_cache or not only_cache)
+    )
+    return Bill(prices.name, tuple(lines))
+
+
+def bill_line(prices: PriceSheet, item: str, quantity: Amount, text: str, *, is_fixed: bool = False) -> BillLine:
+    """Return one item of a bill; raises `PriceMissingError`."""
+    row = prices.row(item)
+    exact = Fraction(quantity)
+    return BillLine(text, exact, row.unit, exact * row.usd_exact, is_fixed, row.source)
+
+
+def cost_units(bills: Iterable[Bill]) -> int:
+    """Return the sum of bills in cost units of 1e-11/3600 USD.
+
+    Raises:
+        InvalidSettingError: The sum is no whole number of them, as it is with the prices of `thesis-2022` only.
+    """
+    units = sum((bill.usd_exact for bill in bills), Fraction(0)) * COST_UNITS_PER_USD
+    if units.denominator != 1:
+        raise InvalidSettingError("cost units: expected the prices of thesis-2022, in which every price is whole")
+    return int(units)
+
+
+def add(usages: Iterable[Usage]) -> Usage:
+    """Return what several runs of one system took together."""
+    first, *others = usages
+    amounts = [field.name for field in fields(Usage) if field.name not in ("architecture", "instance_type")]
+    sums = {name: sum((getattr(usage, name) for usage in others), getattr(first, name)) for name in amounts}
+    return replace(first, **sums)
+
+
+def _times(line: BillLine, factor: Fraction) -> BillLine:
+    return replace(line, quantity=line.quantity * factor, usd_exact=line.usd_exact * factor)

@@ -1,0 +1,147 @@
+"""What a trace asks for, as far as the bill of something else than this system depends on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from burstcache.core.errors import InvalidSettingError
+from burstcache.core.parameters import US_PER_S
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from burstcache_sim.traces.trace import Trace
+
+_WAKES_AFTER_US = 600 * US_PER_S  # a function that nobody asks for so long starts cold
+_LEAST_PERIOD_US = 60 * US_PER_S  # of a single request a month would be made of millions
+_MOST_PERIOD_US = 100 * 8_760 * 3_600 * US_PER_S
+_METERED_BYTES = 512 * 1024  # an HTTP API counts a request per so much
+_INVOCATION_US = 15 * 60 * US_PER_S
+REDIS_RESTART_US = 60 * US_PER_S  # 30 s to stop, 30 s to boot
+_REDIS_LEAST_US = 60 * US_PER_S
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """A trace in sums. `period_us` is what a bill by the hour covers, at least the trace and a minute."""
+
+    requests: int
+    objects: int
+    first_us: int
+    last_us: int
+    period_us: int
+    body_bytes: int  # of all answers together
+    stored_bytes: int  # of all objects together
+    wakes: int  # how often the first request after ten quiet minutes comes
+    perfect_redis_us: int  # what a node of one's own runs at least, if one knew the trace
+    metered_512kb: int  # units of an HTTP API, at least one per request
+    invocation_misses: int  # of a function that begins anew every 15 minutes, with nothing in memory
+
+
+def demand_of(trace: Trace, *, object_bytes: int, period_us: int | None = None) -> Demand:
+    """Sum a trace up.
+
+    Args:
+        trace: Requests; sizes in it are used, where it has none `object_bytes` is taken.
+        object_bytes: Size of an object whose size is not known [bytes].
+        period_us: How long what is paid by the hour is paid for; never less than the trace lasts [us].
+
+    Raises:
+        InvalidSettingError: The trace is empty, or the period longer than a hundred years.
+    """
+    import numpy as np
+
+    if len(trace) == 0:
+        raise InvalidSettingError("the trace is empty: expected at least one request")
+    if (period_us or 0) > _MOST_PERIOD_US:
+        raise InvalidSettingError("--period-hours: expected at most 876000, which is a hundred years")
+    first_us, last_us = int(trace.arrivals_us[0]), int(trace.arrivals_us[-1])
+    return Demand(
+        requests=len(trace),
+        objects=stored_objects(trace),
+        first_us=first_us,
+        last_us=last_us,
+        period_us=max(period_us or 0, last_us - first_us, _LEAST_PERIOD_US),
+        body_bytes=object_bytes * len(trace) if trace.sizes_bytes is None else int(trace.sizes_bytes.sum()),
+        stored_bytes=stored_bytes(trace, object_bytes),
+        wakes=1 + int(np.count_nonzero(np.diff(trace.arrivals_us) > _WAKES_AFTER_US)),
+        perfect_redis_us=perfect_redis_us(trace.arrivals_us),
+        metered_512kb=metered_512kb(trace, object_bytes),
+        invocation_misses=_invocation_misses(trace),
+    )
+
+
+def perfect_redis_us(arrivals_us: ArrayLike) -> int:
+    """Return how long a node must run to serve every request, billed at least a minute a run [us].
+
+    The thesis's perfect automation process runs from the first to the last request of a spike. For any trace it also
+    stops in between, where a stop and a boot (60 s) fit and save: over the blocks of requests that no such gap parts,
+    the cheapest division into runs.
+
+    Source:
+        Thesis, sections 5.1.4 "Comparison Systems" and 5.5 "Perfect Automation Process".
+    """
+    blocks = _blocks(arrivals_us)
+    # cost[i]: cheapest service of the first i blocks. A run over blocks j to i costs max(60 s, end - start): runs that
+    # are longer are judged by cost[j] - start alone, the short ones by cost[j], which only grows: the earliest is best.
+    cost, short, best_long = [0], 0, 10**30
+    for i, (_, end_us) in enumerate(blocks):
+        while end_us - blocks[short][0] > _REDIS_LEAST_US and short < i:
+            best_long = min(best_long, cost[short] - blocks[short][0])
+            short += 1
+        newest_us = cost[short] + max(_REDIS_LEAST_US, end_us - blocks[short][0])
+        cost.append(min(newest_us, best_long + end_us))
+    return cost[-1]
+
+
+def _blocks(arrivals_us: ArrayLike) -> list[tuple[int, int]]:
+    """Return first and last request of every block that is parted from the others by a stop and a boot at least."""
+    import numpy as np
+
+    times_us = np.asarray(arrivals_us, dtype=np.int64)
+    before_gap = np.flatnonzero(np.diff(times_us) >= REDIS_RESTART_US)
+    starts = times_us[np.concatenate(([0], before_gap + 1))].tolist()
+    ends = times_us[np.concatenate((before_gap, [len(times_us) - 1]))].tolist()
+    return list(zip(starts, ends, strict=True))
+
+
+def stored_objects(trace: Trace) -> int:
+    """Return how many objects a trace has; one without keys has one."""
+    import numpy as np
+
+    return 1 if trace.key_ids is None else len(np.unique(trace.key_ids))
+
+
+def stored_bytes(trace: Trace, object_bytes: int) -> int:
+    """Return the size of all objects of a trace together; where it has no sizes `object_bytes` is taken [bytes]."""
+    import numpy as np
+
+    if len(trace) == 0:
+        return 0
+    if trace.key_ids is None:
+        return object_bytes if trace.sizes_bytes is None else int(trace.sizes_bytes.max())
+    if trace.sizes_bytes is None:
+        return stored_objects(trace) * object_bytes
+    largest = np.zeros(int(trace.key_ids.max()) + 1, dtype=np.int64)  # an answer without a body (304) has no size
+    np.maximum.at(largest, trace.key_ids, trace.sizes_bytes)
+    return int(largest.sum())
+
+
+def metered_512kb(trace: Trace, object_bytes: int) -> int:
+    """Return what an HTTP API bills for a trace: a unit per request and 512 KB of its answer."""
+    import numpy as np
+
+    if trace.sizes_bytes is None:
+        return len(trace) * max(1, -(-object_bytes // _METERED_BYTES))
+    return int(np.maximum(1, -(-trace.sizes_bytes // _METERED_BYTES)).sum())
+
+
+def _invocation_misses(trace: Trace) -> int:
+    """Return how often an object is asked for that was not yet, in its 15 minutes from the first request on."""
+    import numpy as np
+
+    runs = (trace.arrivals_us - trace.arrivals_us[0]) // _INVOCATION_US
+    if trace.key_ids is None:
+        return 1 + int(np.count_nonzero(np.diff(runs)))
+    return len(np.unique(runs * (int(trace.key_ids.max()) + 1) + trace.key_ids))

@@ -1,0 +1,216 @@
+"""From a simulated run to what AWS would bill for it: the thesis's four items, or all of what the live system takes.
+
+What the simulator does not know (how long a handler runs, how often the table is read) is counted from the code of the
+live system; each constant says where it comes from. Where a count depends on the traffic, the ceiling is taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal
+
+from burstcache.core.parameters import US_PER_S
+from burstcache_sim.bill.cost import Usage, add
+from burstcache_sim.world.result import RunResult
+
+US_PER_H = 3600 * US_PER_S
+THESIS_MEMORY_MB = 1024
+_MB_PER_GB = 1024
+_BYTES_PER_GB = 1024**3
+
+# EC2 bills from `running`, 16 s after the start; the rules' boot of 30 s lasts until Redis answers. At the end the
+# check waits 2 s for stragglers and StopNode 2 s for remembered routes.
+_BILLED_BEFORE_READY_S = 30 - 16
+_BILLED_AFTER_STOP_S = 2 + 2
+_LEAST_NODE_S = 60
+
+# Handlers [ms]. The hit is `docs/costs.md`'s; S3 answers within 15 to 60 ms; the rest is AWS calls of about 10 ms each.
+_PROXY_HIT_MS, _PROXY_S3_MS, _SCHEDULER_MS = 10, 60, 20
+_WARM_START_MS, _COLD_START_MS = 20, 600  # of a cache function, INIT and the object's load included (thesis 5.6)
+_INIT_PROXY_MS, _INIT_SCHEDULER_MS, _INIT_CONTROL_MS = 241, 189, 516  # imports, `docs/results.md`
+_PROXY_MB, _SCHEDULER_MB, _CONTROL_MB, _JANITOR_MB = 512, 256, 512, 256  # template.yaml
+_LONGEST_CACHE_US = (900 - 10) * US_PER_S  # a cache function leaves 10 s before its 15 minutes are over
+_LOG_BYTES = 500  # per invocation: Lambda's own three lines
+
+_EVENTUAL_READ = Fraction(1, 2)
+
+# Larger objects are answered with a redirect to S3 and never cached: MAX_OBJECT_BYTES in template.yaml.
+LARGEST_OBJECT_BYTES = {"http-api": 4_194_304, "alb": 716_800}
+
+# What stands always; a test of the template counts secrets and alarms in `docs/costs.md`.
+_VOLUME_GB, _SECRETS, _ALARM_METRICS, _ALB_ADDRESSES = 8, 5, 8, 2
+_RELAY_VCPU, _RELAY_GB = Fraction(1, 4), Fraction(1, 2)
+_JANITOR_PER_H, _JANITOR_MS = 12, 200
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What one life or one step takes of the control plane; DynamoDB in units (a transaction takes two per item)."""
+
+    transitions: int
+    control_calls: int
+    control_ms: int
+    writes: int
+    reads: int
+
+
+_UNPROMOTED = _Step(transitions=4, control_calls=0, control_ms=0, writes=7, reads=2)
+_PROMOTED = _Step(transitions=7, control_calls=3, control_ms=100 + 300 + 150, writes=15, reads=3)  # join, seed, leave
+_STRAIGHT = _Step(transitions=5, control_calls=3, control_ms=100 + 300 + 150, writes=13, reads=1)  # the node runs
+# StartNode's call takes 2 s, AwaitNode waits for the rest of the boot, StopNode until the instance has stopped.
+_NODE_RUN = _Step(transitions=5, control_calls=3, control_ms=2_000 + 28_000 + 32_000, writes=5, reads=8)
+_CHECK = _Step(transitions=3, control_calls=1, control_ms=300, writes=1, reads=3)
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """How the system is deployed, as far as it changes the bill. Defaults are the template's."""
+
+    architecture: str = "arm"
+    instance_type: str = "t4g.micro"
+    cache_memory_mb: int = 256
+    front_door: Literal["http-api", "alb"] = "http-api"
+    object_bytes: int = 10_000  # mean size
+    nodes: int = 1
+
+
+def thesis_usage(result: RunResult, setup: Setup) -> Usage:
+    """Return the four items of the thesis: billed milliseconds, invocations, Redis seconds, S3 requests.
+
+    Source:
+        Thesis, section 5.1.4 "Cost Considerations", table A.1.
+    """
+    return Usage(
+        architecture=setup.architecture,
+        instance_type=setup.instance_type,
+        cache_gb_s=_gb_s(result.lambda_ms, setup.cache_memory_mb),
+        cache_requests=result.invocations,
+        node_h=Fraction(result.redis_s, 3600),
+        s3_gets=result.s3_requests,
+    )
+
+
+def live_usage(
+    result: RunResult, setup: Setup, *, period_us: int, wakes: int = 1, metered_512kb: int | None = None
+) -> Usage:
+    """Return all that the deployed system takes for a run.
+
+    Args:
+        result: The run.
+        setup: How the system is deployed.
+        period_us: How long it stands, for what runs whether or not anybody asks [us].
+        wakes: How often its functions start cold because nobody had asked for ten minutes.
+        metered_512kb: What an HTTP API meters for all requests; None: all answers have the setup's mean size.
+    """
+    requests = _requests(result, setup, metered_512kb)
+    parts = (_cache(result, setup), requests, _control_plane(result), _standing(setup, period_us))
+    together = replace(add(parts), architecture=setup.architecture, instance_type=setup.instance_type)
+    return replace(together, init_gb_s=_init_gb_s(result, setup, wakes))
+
+
+def _cache(result: RunResult, setup: Setup) -> Usage:
+    """Return what the cache function, the node and S3 take."""
+    invocations = cache_lives(result)
+    started_ms = _WARM_START_MS * (invocations - result.cold_starts)
+    return Usage(
+        cache_gb_s=_gb_s(result.lambda_ms + started_ms, setup.cache_memory_mb),
+        cache_requests=invocations,
+        node_h=Fraction(_node_s(result), 3600),
+        # Every start of a cache function asks S3, a warm one with its ETag; a seed gets the object and compares again.
+        s3_gets=result.n_s3 + invocations + 2 * promotions(result),
+        # A hit passes the balancer twice, to the relay and from it; a capacity unit is 1 GB.
+        nlb_lcu_h=Fraction(2 * setup.object_bytes * result.n_lambda, _BYTES_PER_GB),
+        logs_gb=Fraction(_LOG_BYTES * invocations, _BYTES_PER_GB),
+    )
+
+
+def _requests(result: RunResult, setup: Setup, metered_512kb: int | None) -> Usage:
+    """Return what every request takes: front door, proxy, route; served by S3 also an event and the scheduler."""
+    is_alb = setup.front_door == "alb"
+    proxy_ms = _PROXY_HIT_MS * (result.n_lambda + result.n_redis) + _PROXY_S3_MS * result.n_s3
+    if metered_512kb is None:
+        metered_512kb = result.n * max(1, -(-setup.object_bytes // (512 * 1024)))
+    return Usage(
+        front_door_512kb=0 if is_alb else metered_512kb,
+        alb_lcu_h=Fraction(setup.object_bytes * result.n, _BYTES_PER_GB) / Fraction(4, 10) if is_alb else 0,
+        proxy_gb_s=_gb_s(proxy_ms, _PROXY_MB),
+        scheduler_gb_s=_gb_s(_SCHEDULER_MS * result.n_s3, _SCHEDULER_MB),
+        function_requests=result.n + result.n_s3,
+        events_64kb=result.n_s3,
+        dynamodb_writes=result.n_s3,
+        dynamodb_reads=_EVENTUAL_READ * (result.n_s3 + result.n_lambda + 2 * result.n_redis),  # Redis: key and node
+        logs_gb=Fraction(_LOG_BYTES * (result.n + result.n_s3), _BYTES_PER_GB),
+    )
+
+
+def _control_plane(result: RunResult) -> Usage:
+    """Return what the lives of keys and the runs of the node take: both state machines, Redis control, the table."""
+    promoted, boots, lives = promotions(result), result.redis_starts, cache_lives(result)
+    through_cache = min(promoted, lives)
+    counts = {
+        _UNPROMOTED: lives - through_cache,
+        _PROMOTED: through_cache,
+        _STRAIGHT: promoted - through_cache,
+        _NODE_RUN: boots,
+        _CHECK: result.checks or -(-result.redis_us_exact // (60 * US_PER_S)),
+    }
+    calls = sum(step.control_calls * count for step, count in counts.items())
+    return Usage(
+        control_gb_s=_gb_s(sum(step.control_ms * count for step, count in counts.items()), _CONTROL_MB),
+        function_requests=calls,
+        dynamodb_writes=sum(step.writes * count for step, count in counts.items()),
+        dynamodb_reads=sum(step.reads * count for step, count in counts.items()),
+        transitions=sum(step.transitions * count for step, count in counts.items()),
+        logs_gb=Fraction(_LOG_BYTES * calls, _BYTES_PER_GB),
+    )
+
+
+def _standing(setup: Setup, period_us: int) -> Usage:
+    """Return what the stack takes by the hour, whether or not anybody asks."""
+    hours = Fraction(period_us, US_PER_H)
+    is_alb = setup.front_door == "alb"
+    return Usage(
+        volume_gb_h=_VOLUME_GB * setup.nodes * hours,
+        nlb_h=hours,
+        relay_vcpu_h=_RELAY_VCPU * hours,
+        relay_gb_h=_RELAY_GB * hours,
+        alb_h=hours if is_alb else 0,
+        ipv4_h=(1 + (_ALB_ADDRESSES if is_alb else 0)) * hours,
+        secret_h=_SECRETS * hours,
+        alarm_h=_ALARM_METRICS * hours,
+        janitor_gb_s=_gb_s(_JANITOR_MS, _JANITOR_MB) * _JANITOR_PER_H * hours,
+        janitor_requests=_JANITOR_PER_H * hours,
+    )
+
+
+def promotions(result: RunResult) -> int:
+    """Return how often an object was put into Redis: the S3 requests besides serving and cold starts."""
+    return result.s3_requests - result.n_s3 - result.cold_starts
+
+
+def cache_lives(result: RunResult) -> int:
+    """Return how often a cache function is started: a simulated life may last longer than an invocation can."""
+    spans_us = (end_us - ready_us for ready_us, end_us in result.lambda_spans_us)
+    return result.invocations + sum(max(0, -(-span_us // _LONGEST_CACHE_US) - 1) for span_us in spans_us)
+
+
+def _node_s(result: RunResult) -> int:
+    """Return the seconds EC2 bills: from `running` to the stop, each run by itself, at least a minute [s]."""
+    around_s = _BILLED_BEFORE_READY_S + _BILLED_AFTER_STOP_S
+    if result.redis_s and not result.redis_spans_us:  # only sums are known: each run was billed its minute already
+        return result.redis_s + around_s * result.redis_starts
+    runs_s = [-(-(stop_us - ready_us) // US_PER_S) + around_s for ready_us, stop_us in result.redis_spans_us]
+    unready = max(0, result.redis_starts - len(runs_s))  # still booting at the horizon
+    return sum(max(_LEAST_NODE_S, run_s) for run_s in runs_s) + _LEAST_NODE_S * unready
+
+
+def _init_gb_s(result: RunResult, setup: Setup, wakes: int) -> Fraction:
+    """Return what functions take before their first request; INIT is billed since 2025-08-01 [GB-s]."""
+    around = _gb_s(_INIT_PROXY_MS, _PROXY_MB) + (_gb_s(_INIT_SCHEDULER_MS, _SCHEDULER_MB) if result.n_s3 else 0)
+    control = _gb_s(_INIT_CONTROL_MS, _CONTROL_MB) * min(wakes, result.redis_starts)
+    return _gb_s(_COLD_START_MS * result.cold_starts, setup.cache_memory_mb) + around * wakes + control
+
+
+def _gb_s(milliseconds: int, memory_mb: int) -> Fraction:
+    return Fraction(milliseconds * memory_mb, 1000 * _MB_PER_GB)

@@ -1,0 +1,78 @@
+"""The answer of `burstcache advise` for machines."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from math import isfinite
+from typing import Any
+
+from burstcache.core.parameters import US_PER_S
+from burstcache_sim.choose.advise.advice import Advice, BreakEvenValue, Choice, Lasting
+from burstcache_sim.choose.advise.limits import assumptions
+from burstcache_sim.choose.advise.systems import System
+from burstcache_sim.choose.advise.verdict import verdict_lines
+from burstcache_sim.choose.tune.outcome import tried_fields
+from burstcache_sim.report.bills import bill_lines
+
+
+def advice_fields(advice: Advice) -> dict[str, Any]:
+    """Return everything that the text says, as fields of JSON."""
+    demand, workload = advice.workload.demand, advice.workload
+    return {
+        "verdict": "deploy" if advice.deploys else "do not deploy",
+        "best_buy": advice.winner.name,
+        "text": verdict_lines(advice),
+        "n": demand.requests,
+        "objects": demand.objects,
+        "period_s": demand.period_us / US_PER_S,
+        "repeats_per_month": float(workload.repeats_per_month),
+        "prices": workload.prices.name,
+        "value": asdict(advice.value),
+        "redirected_requests": workload.redirected,
+        "candidates": advice.tuned.candidates,
+        "burstcache": _choice_fields(advice, advice.ours) | {"policy": "thesis", "is_live": True},
+        "breakeven_policy": _choice_fields(advice, advice.simulated) | {"policy": "breakeven", "is_live": False},
+        "lasting": [_lasting_fields(one) for one in advice.lasting],
+        "latency_ms": asdict(advice.latency),
+        "latency_without_ms": asdict(advice.latency_without),
+        "systems": [_system_fields(advice, system) for system in advice.others],
+        "break_even_usd_per_hit": _break_even_fields(advice.per_hit),
+        "break_even_usd_per_ms": _break_even_fields(advice.per_ms),
+        "parameter_overrides": advice.template,
+        "front": [tried_fields(tried) for tried in advice.tuned.front],
+        "assumptions": assumptions(advice),
+    }
+
+
+def _choice_fields(advice: Advice, choice: Choice) -> dict[str, Any]:
+    return tried_fields(choice.tried) | _system_fields(advice, choice.system)
+
+
+def _system_fields(advice: Advice, system: System) -> dict[str, Any]:
+    at, repeats = system.cheaper_at, float(advice.workload.repeats_per_month)
+    return {
+        "name": system.name,
+        "usd_per_month": system.usd_per_month,
+        "fixed_usd_per_month": float(system.bill.fixed_usd_exact) * repeats,
+        "in_memory_pct": system.in_memory_pct,
+        "mean_ms": system.mean_ms,
+        "net_usd_per_month": system.gain.net_usd(advice.value),
+        "burstcache_cheaper_at": None if at is None else {"from": at.least, "to": at.most, "in_hours": at.window_h},
+        "is_choice": not system.why_not,
+        "note": system.why_not or system.note,
+        "lines": bill_lines(system.bill),  # of the log's period, once
+    }
+
+
+def _lasting_fields(one: Lasting) -> dict[str, Any]:
+    usd_per_hit = one.usd_per_hit if isfinite(one.usd_per_hit) else None
+    net = {"net_usd_per_month": one.net_usd, "usd_per_hit_above_s3": usd_per_hit}
+    return {"tuned_on": one.tuned_on} | net | tried_fields(one.tried)
+
+
+def _break_even_fields(found: BreakEvenValue) -> dict[str, Any]:
+    best = found.best_buy
+    return {
+        "over_s3": found.over_s3_usd,
+        "best_buy": None if best is None else {"from": best.from_usd, "to": best.to_usd},
+    }

@@ -1,0 +1,97 @@
+"""What an answer of `burstcache advise` takes for granted, and what is odd about the log."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from burstcache.core.parameters import US_PER_S
+from burstcache.core.prices import UNCHECKED
+from burstcache_sim.bill.usage import LARGEST_OBJECT_BYTES, US_PER_H, Setup
+from burstcache_sim.choose.advise.advice import Advice
+from burstcache_sim.choose.advise.nodes import node_capacity_bytes
+from burstcache_sim.choose.advise.samconfig import busiest_second
+from burstcache_sim.report.numbers import counted, duration
+
+_PROXY_S3_S, _CONTROL = 0.08, 1  # a GET from S3: proxy, then scheduler (`sim.costs.usage`); a node's start or check
+_NEW_ACCOUNT = 10  # concurrent Lambda executions of a new AWS account
+_FEW_CANDIDATES = 300
+
+
+def assumptions(advice: Advice) -> list[str]:
+    """Return what the answer takes for granted, and what is odd about the log."""
+    workload, demand, tiers = advice.workload, advice.workload.demand, advice.clock.tiers
+    hours = demand.period_us / US_PER_H
+    lines = [
+        f"Traffic: the log is repeated, once in {duration(demand.period_us / US_PER_S)}, and nothing is in memory"
+        " when it starts anew."
+        + (" A log shorter than an hour says little about a month: see --period-hours." if hours < 1 else ""),
+        f"Latency (assumed, in the region): S3 {tiers.s3_ms:g} ms, cache function {tiers.lambda_ms:g}, Redis"
+        f" {tiers.redis_ms:g}; Burstcache's front door and proxy add {advice.clock.front_door_ms:g} ms to each request,"
+        " what else one could buy is read directly.",
+        "A competitor keeps each object that was asked for once. CloudFront's hit is taken as 10 ms (no figure found).",
+    ]
+    lines += _odd(advice)
+    simulated = advice.simulated
+    lines.append(
+        f"Not in the live system yet: the break-even policy ({simulated.tried.text} USD a hit) would serve"
+        f" {simulated.system.in_memory_pct:.1f} % from memory for {simulated.system.usd_per_month:.2f} USD a month."
+    )
+    unchecked = sorted({line.text for line in advice.ours.system.bill.lines if UNCHECKED in line.source})
+    doubts = f"; {UNCHECKED}: {', '.join(unchecked)}" if unchecked else ""
+    lines.append(f"Prices: {workload.prices.name}, free tiers not taken off{doubts}.")
+    return lines
+
+
+def _odd(advice: Advice) -> list[str]:
+    """Return what a person should know about this log and this answer."""
+    return [line for tell in (_clock, _sizes, _redirects, _memory, _concurrency, _search) if (line := tell(advice))]
+
+
+def _clock(advice: Advice) -> str:
+    arrivals_us = advice.workload.trace.arrivals_us
+    if len(arrivals_us) < 2 or (arrivals_us % US_PER_S).any():
+        return ""
+    return "The log's clock has whole seconds: requests of one second look simultaneous."
+
+
+def _sizes(advice: Advice) -> str:
+    if advice.workload.trace.sizes_bytes is not None:
+        return ""
+    size = advice.workload.setup.object_bytes
+    return f"The log has no sizes: every object is taken as {size} bytes (--object-bytes)."
+
+
+def _redirects(advice: Advice) -> str:
+    workload = advice.workload
+    if not workload.redirected:
+        return ""
+    where = f"{100 * workload.redirected / len(workload.trace):.1f} % of the requests are for objects above"
+    largest_bytes = LARGEST_OBJECT_BYTES[workload.setup.front_door]
+    return f"{where} {largest_bytes / 1024:,.0f} KB, which the live system never caches: it redirects them to S3."
+
+
+def _memory(advice: Advice) -> str:
+    setup, stored_bytes = advice.workload.setup, advice.workload.own_demand.stored_bytes
+    capacity = node_capacity_bytes(setup.instance_type)
+    together = f"all objects ({stored_bytes / 1e9:.2g} GB)"
+    if capacity and stored_bytes > capacity:
+        fits = f"The {setup.instance_type} holds {capacity / 1e9:.2g} GB and not {together}"
+        return f"{fits}: the least recently used ones leave."
+    if setup.instance_type == Setup().instance_type:
+        return ""
+    return f"The {setup.instance_type} holds {together}. A smaller node costs less and may do: try --instance-type."
+
+
+def _concurrency(advice: Advice) -> str:
+    at_once = ceil(busiest_second(advice.workload.trace) * _PROXY_S3_S) + _CONTROL
+    if advice.hot_keys + at_once <= _NEW_ACCOUNT:
+        return ""
+    needed = f"Up to {counted(advice.hot_keys, 'cache function')} (MaxHotKeys) and about {at_once} others run at once"
+    return f"{needed}: the account must allow more concurrent executions than that; a new one has {_NEW_ACCOUNT}."
+
+
+def _search(advice: Advice) -> str:
+    tried = advice.tuned.candidates
+    if tried >= _FEW_CANDIDATES:
+        return ""
+    return f"Only {tried} candidates were tried on the whole log. --candidates 1000 searches longer."

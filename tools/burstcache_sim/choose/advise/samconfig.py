@@ -1,0 +1,89 @@
+"""What a recommendation looks like in `samconfig.toml`: the template's parameters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from burstcache.core.errors import InvalidSettingError
+from burstcache.core.parameters import US_PER_S, Parameters
+from burstcache.settings import live_parameters
+from burstcache_sim.bill.usage import Setup
+from burstcache_sim.choose.tune.candidates import TEMPLATE_RATE, TEMPLATE_SENSITIVITY, overrides_text
+
+if TYPE_CHECKING:
+    from burstcache_sim.traces.trace import Trace
+    from burstcache_sim.world.result import RunResult
+
+# What the template accepts; a test compares.
+INSTANCE_TYPES = (
+    *("t4g.nano", "t4g.micro", "t4g.small", "t4g.medium", "t4g.large"),
+    *("m7g.medium", "m7g.large", "r7g.medium", "r7g.large", "r8g.medium", "r8g.large"),
+)
+MEMORY_MB = range(128, 10_241)
+_MAX_HOT_KEYS, _THROTTLE_PER_S, _COLD_START_US = 5, 100, 600_000
+
+
+def check_deployable(setup: Setup) -> None:
+    """Raise `InvalidSettingError` if the template cannot deploy a setup."""
+    if setup.instance_type not in INSTANCE_TYPES:
+        raise InvalidSettingError(f"--instance-type {setup.instance_type}: expected one of {', '.join(INSTANCE_TYPES)}")
+    if setup.cache_memory_mb not in MEMORY_MB:
+        raise InvalidSettingError(f"--cache-memory-mb {setup.cache_memory_mb}: expected 128 to 10240")
+
+
+def template_parameters(parameters: Parameters, setup: Setup, *, hot_keys: int, per_s: int) -> dict[str, str]:
+    """Return the template's parameters for a policy.
+
+    Args:
+        parameters: The policy, as `candidates.overrides_text` can write it.
+        setup: How the system is deployed.
+        hot_keys: How many cache functions live at once at most.
+        per_s: Requests in the busiest second.
+
+    Raises:
+        InvalidSettingError: The live system would read something else out of the text.
+    """
+    overrides = overrides_text(parameters)
+    policy = {"POLICY_RATE": TEMPLATE_RATE, "POLICY_SENSITIVITY": TEMPLATE_SENSITIVITY, "POLICY_OVERRIDES": overrides}
+    read = live_parameters(policy)
+    if read != parameters:
+        raise InvalidSettingError(f"policy override {overrides!r}: expected {parameters}, it is read as {read}")
+    values = {
+        "PolicyRatePerMin": TEMPLATE_RATE,
+        "PolicySensitivity": TEMPLATE_SENSITIVITY,
+        "PolicyOverrides": overrides,
+        "MaxHotKeys": str(max(_MAX_HOT_KEYS, hot_keys)),
+        "CacheMemoryMb": str(setup.cache_memory_mb),
+        "RedisInstanceType": setup.instance_type,
+        "FrontDoor": setup.front_door,
+    }
+    if setup.front_door == "http-api" and per_s > _THROTTLE_PER_S:
+        values |= {"ThrottleRatePerS": str(per_s), "ThrottleBurstRequests": str(2 * per_s)}
+    return values
+
+
+def toml_text(values: dict[str, str]) -> str:
+    """Return the lines of `samconfig.toml` that set the template's parameters."""
+    pairs = " ".join(f'{name}="{value}"' for name, value in values.items())
+    return f"[default.deploy.parameters]\nparameter_overrides = '{pairs}'"
+
+
+def hot_keys(result: RunResult) -> int:
+    """Return how many cache functions of a run live at once at most, their starts included."""
+    ends = [(end_us, -1) for _, end_us in result.lambda_spans_us]
+    changes = sorted(ends + [(max(0, ready_us - _COLD_START_US), 1) for ready_us, _ in result.lambda_spans_us])
+    now = most = 0
+    for _, change in changes:
+        now += change
+        most = max(most, now)
+    return most
+
+
+def busiest_second(trace: Trace) -> int:
+    """Return the number of requests in the second that has most of them."""
+    import numpy as np
+
+    if not len(trace):
+        return 0
+    seconds = trace.arrivals_us // US_PER_S
+    return int(np.unique(seconds, return_counts=True)[1].max())

@@ -1,0 +1,108 @@
+"""Two policies at the same in-memory share: the knob of the one is turned until it serves as many hits as the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from burstcache.core.breakeven import breakeven
+from burstcache_sim.engine.independent import run_many_parameters
+from burstcache_sim.optimum.exact import Variant, least_cost
+from burstcache_sim.traces.workloads import Workload
+from burstcache_sim.units import REDIS_UNITS_PER_US, UNITS_PER_USD, run_cost_units
+from burstcache_sim.world.run import PolicyParameters
+
+Arrivals = NDArray[np.int64]
+
+STEPS_PER_DECADE = 40
+KNOBS_USD = tuple(round(10 ** (-7 + step / STEPS_PER_DECADE), 12) for step in range(7 * STEPS_PER_DECADE + 1))
+PENALTIES_USD = tuple(10 ** (-6.5 + step / 3) for step in range(12))
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What a policy gives and takes over all traces of a workload."""
+
+    share_pct: float  # of all requests, served from memory
+    usd: float  # mean per trace
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """What the other policy costs at a share, and the smaller of the two adjacent knobs between which it lies [USD]."""
+
+    usd: float
+    knob_usd: float
+
+
+def traces(workload: Workload, seeds: Sequence[int]) -> list[Arrivals]:
+    """Return a workload's traces [us]."""
+    return [np.array(workload.arrivals_us(seed), np.int64) for seed in seeds]
+
+
+def mean_rate(workload: Workload, arrivals_us: Sequence[Arrivals]) -> Fraction:
+    """Return how many requests a minute these traces have, to a hundredth [1/min]."""
+    if workload.duration_s is None:
+        gaps, time_us = sum(len(t) - 1 for t in arrivals_us), sum(int(t[-1] - t[0]) for t in arrivals_us)
+    else:
+        gaps, time_us = sum(len(t) for t in arrivals_us), len(arrivals_us) * workload.duration_s * 1_000_000
+    return Fraction(round(6_000_000_000 * gaps / time_us), 100)
+
+
+def points(
+    arrivals_us: Sequence[Arrivals], candidates: Sequence[PolicyParameters], until_us: int | None
+) -> list[Point]:
+    """Return share and cost of each candidate."""
+    sums = np.zeros((len(candidates), 2))
+    for t in arrivals_us:
+        results = run_many_parameters(t, candidates, until_us=until_us)
+        sums += [(r.n_lambda + r.n_redis, run_cost_units(r) / UNITS_PER_USD) for r in results]
+    requests = sum(len(t) for t in arrivals_us)
+    return [Point(100 * hits / requests, usd / len(arrivals_us)) for hits, usd in sums.tolist()]
+
+
+def breakeven_curve(arrivals_us: Sequence[Arrivals], until_us: int | None) -> list[Point]:
+    """Return share and cost of the break-even policy at each of `KNOBS_USD`."""
+    return points(arrivals_us, [breakeven(Fraction(str(knob))) for knob in KNOBS_USD], until_us)
+
+
+def matched(curve: Sequence[Point], share_pct: float) -> Match | None:
+    """Return the curve's cost at a share, linear between the first two adjacent points that enclose it.
+
+    A mixture of these two settings has exactly this share and cost. None: no two points enclose it; nothing is
+    extrapolated.
+    """
+    for i, (lower, upper) in enumerate(pairwise(curve)):
+        if lower.share_pct <= share_pct <= upper.share_pct and lower.share_pct < upper.share_pct:
+            part = (share_pct - lower.share_pct) / (upper.share_pct - lower.share_pct)
+            return Match(lower.usd + part * (upper.usd - lower.usd), KNOBS_USD[i])
+    return None
+
+
+def clairvoyant_usd(arrivals_us: Sequence[Arrivals], share_pct: float) -> float:
+    """Return a lower bound of the cost at a share if the future is known and cache functions run at least 1 s [USD].
+
+    For any price of a miss, the least objective minus that price times the misses bounds the cost from below: the best
+    of twelve prices.
+    """
+    misses = sum(len(t) for t in arrivals_us) * (100 - share_pct) / 100
+    best_usd = 0.0
+    for penalty_usd in PENALTIES_USD:
+        penalty_units = round(penalty_usd * UNITS_PER_USD)
+        units = sum(least_cost(t, penalty_units, variant=Variant.SHORT_LAMBDA)[0] for t in arrivals_us)
+        best_usd = max(best_usd, (units - penalty_units * misses) / UNITS_PER_USD)
+    return best_usd / len(arrivals_us)
+
+
+def memoryless_usd(duration_s: float, share_pct: float) -> float:
+    """Return the least expected cost of any policy without clairvoyance on Poisson requests [USD].
+
+    The past says nothing about the next request, so a share of hits takes that share of the time in memory, and Redis
+    is the cheapest memory per second.
+    """
+    return share_pct / 100 * duration_s * 1_000_000 * REDIS_UNITS_PER_US / UNITS_PER_USD

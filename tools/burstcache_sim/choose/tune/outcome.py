@@ -1,0 +1,120 @@
+"""What `burstcache sim tune` found, for a terminal, for machines and as CSV."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from io import StringIO
+from typing import Any
+
+from burstcache.core.parameters import US_PER_S
+from burstcache_sim.choose.tune.front import Tried, spread
+from burstcache_sim.choose.tune.hold_out import LEAST_REQUESTS, HoldOut
+from burstcache_sim.choose.tune.search import Tuned
+from burstcache_sim.choose.tune.workload import Workload
+from burstcache_sim.output import write_lines
+from burstcache_sim.report.numbers import amount, counted, duration
+from burstcache_sim.report.table import aligned
+
+_ROWS = 20  # of the front, at a terminal
+_COLUMNS = ("in_memory_pct", "usd_per_month", "n_s3", "n_lambda", "n_redis", "parameters")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is printed."""
+
+    policy: str
+    aim: str
+    workload: Workload
+    tuned: Tuned
+    best: Tried
+    held_out: HoldOut | None
+
+
+def found_text(found: Found) -> str:
+    """Return what was found, for a person."""
+    best, tuned, workload = found.best, found.tuned, found.workload
+    demand, name = workload.demand, "--hit-value-usd" if found.policy == "breakeven" else "PolicyOverrides"
+    what = f"{counted(demand.requests, 'request')} for {counted(demand.objects, 'object')}"
+    before = f" (and {tuned.candidates_on_part:,} on its first part)" if tuned.candidates_on_part else ""
+    lines = [
+        f"{what} in {duration((demand.last_us - demand.first_us) / US_PER_S)};"
+        f" a month is taken as this log {amount(float(workload.repeats_per_month))} times.",
+        f"{tuned.candidates:,} candidates{before} of the {found.policy} policy tried. Best for {found.aim}"
+        f"{', the plainest within 1 %' * (found.policy == 'thesis')}:",
+        "",
+        f"  {best.in_memory_pct:.2f} % from memory, {best.usd_per_month:.2f} USD a month",
+        f"  {name}: {best.text}" if best.text else f"  {name}: empty, what the template has",
+    ]
+    if found.policy == "breakeven":
+        lines.append("  not in the live system yet: only the simulator has the break-even policy")
+    if workload.redirected:
+        lines += ["", f"{counted(workload.redirected, 'request')} for objects too large for a cache are sent to S3."]
+    lines += ["", _lasting_text(found.held_out)]
+    lines += ["", f"Pareto front ({len(tuned.front)} candidates that nothing beats in cost and hits):"]
+    return "\n".join([*lines, _front_table(tuned.front, name)])
+
+
+def _lasting_text(held_out: HoldOut | None) -> str:
+    if held_out is None:
+        few = f"one half of the log has fewer than {LEAST_REQUESTS} requests"
+        return f"How well these parameters last cannot be checked: {few}."
+    header = ("tuned on", "memory %", "USD a month")
+    rows = [(on, f"{tried.in_memory_pct:.2f}", f"{tried.usd_per_month:.2f}") for on, tried in held_out.rows()]
+    title = "How well tuned parameters last: what they give in the second half of the log, for a month."
+    return f"{title}\n{aligned(header, rows, right=(1, 2))}"
+
+
+def found_fields(found: Found) -> dict[str, Any]:
+    """Return what was found, for JSON."""
+    tuned, workload, held_out = found.tuned, found.workload, found.held_out
+    return {
+        "policy": found.policy,
+        "is_live": found.policy == "thesis",
+        "prices": workload.prices.name,
+        "n": workload.demand.requests,
+        "redirected_requests": workload.redirected,
+        "period_s": workload.demand.period_us / US_PER_S,
+        "candidates": tuned.candidates,
+        "best": tried_fields(found.best),
+        "lasting": [{"tuned_on": on} | tried_fields(tried) for on, tried in held_out.rows()] if held_out else [],
+        "front": [tried_fields(tried) for tried in tuned.front],
+    }
+
+
+def tried_fields(tried: Tried) -> dict[str, Any]:
+    """Return a candidate for JSON."""
+    return {
+        "in_memory_pct": tried.in_memory_pct,
+        "usd_per_month": tried.usd_per_month,
+        "n_s3": tried.result.n_s3,
+        "n_lambda": tried.result.n_lambda,
+        "n_redis": tried.result.n_redis,
+        "text": tried.text,
+        "parameters": asdict(tried.parameters),
+    }
+
+
+def write_csv(path: str, front: Sequence[Tried]) -> None:
+    """Write a front; raise `InvalidSettingError` if the file cannot be written."""
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    for tried in front:
+        r = tried.result
+        writer.writerow((tried.in_memory_pct, tried.usd_per_month, r.n_s3, r.n_lambda, r.n_redis, tried.text))
+    write_lines("--csv", path, [text.getvalue()])
+
+
+def _front_table(front: Sequence[Tried], name: str) -> str:
+    """Return some candidates of a front, evenly spread, as lines."""
+    header = ("memory %", "USD a month", "S3", "Lambda", "Redis", name)
+    return aligned(header, [_cells(tried) for tried in spread(front, _ROWS)], right=range(5))
+
+
+def _cells(tried: Tried) -> tuple[str, ...]:
+    result = tried.result
+    counts = [f"{n}" for n in (result.n_s3, result.n_lambda, result.n_redis)]
+    return f"{tried.in_memory_pct:.2f}", f"{tried.usd_per_month:.2f}", *counts, tried.text

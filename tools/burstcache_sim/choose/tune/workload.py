@@ -1,0 +1,170 @@
+"""A log as it is billed: the requests, the month they are repeated for, and the system that serves them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from burstcache.core.prices import PriceSheet
+from burstcache_sim.bill.comparison import HOURS_PER_MONTH, own_bill
+from burstcache_sim.bill.demand import Demand, demand_of, metered_512kb, stored_bytes
+from burstcache_sim.bill.usage import LARGEST_OBJECT_BYTES, US_PER_H, Setup
+from burstcache_sim.world.run import PolicyParameters
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from burstcache_sim.bill.cost import Bill
+    from burstcache_sim.traces.trace import Trace
+    from burstcache_sim.world.result import RunResult
+
+_WORKERS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A log as it is billed. Requests for objects that this system redirects to S3 are never replayed, but counted."""
+
+    trace: Trace
+    demand: Demand  # of all requests, whatever serves them
+    prices: PriceSheet
+    setup: Setup
+    kept: Trace  # requests for objects that a cache of this system may hold
+    own_demand: Demand  # what passes through this system: of the redirected objects nothing
+    only_cache: bool = False
+    capacity_bytes: int | None = None  # of a node; None: no limit
+
+    @property
+    def redirected(self) -> int:
+        """How many requests are answered with a redirect to S3."""
+        return len(self.trace) - len(self.kept)
+
+    @property
+    def repeats_per_month(self) -> Fraction:
+        """How often the log comes in a month, back to back."""
+        return Fraction(HOURS_PER_MONTH * US_PER_H, self.demand.period_us)
+
+    def replay(self, candidates: Sequence[PolicyParameters]) -> list[RunResult]:
+        """Replay the log under each candidate, without details."""
+        if self.kept.key_ids is None:
+            from burstcache_sim.engine.independent import run_many_parameters
+
+            results = run_many_parameters(self.kept.arrivals_us, candidates, workers=_WORKERS)
+        else:
+            results = self._replay_shared(candidates, details=False)
+        return [self._with_redirected(result) for result in results]
+
+    def replay_in_detail(self, parameters: PolicyParameters) -> RunResult:
+        """Replay the log under one candidate, with the spans of each run."""
+        if self.kept.key_ids is None:
+            from burstcache_sim.engine.independent import run_fast
+
+            return self._with_redirected(run_fast(self.kept.arrivals_us, parameters))
+        return self._with_redirected(self._replay_shared([parameters], details=True)[0])
+
+    def _replay_shared(self, candidates: Sequence[PolicyParameters], *, details: bool) -> list[RunResult]:
+        from burstcache_sim.engine.shared import run_shared
+
+        nodes, capacity_bytes = self.setup.nodes, self.capacity_bytes
+        return run_shared(
+            self.kept, candidates, nodes=nodes, capacity_bytes=capacity_bytes, details=details, workers=_WORKERS
+        )
+
+    def _with_redirected(self, result: RunResult) -> RunResult:
+        """Return a run with the requests that go to S3 whatever the policy does."""
+        if not (more := self.redirected):
+            return result
+        n, n_s3, s3_requests = result.n + more, result.n_s3 + more, result.s3_requests + more
+        return replace(result, n=n, n_s3=n_s3, s3_requests=s3_requests, tiers="")
+
+    def bill(self, result: RunResult, *, period_us: int | None = None) -> Bill:
+        """Return what a run is billed for the log's period, or a longer one; what outlasts it is billed in full."""
+        demand = replace(self.own_demand, period_us=period_us or self.own_demand.period_us)
+        return own_bill(result, demand, self.prices, self.setup, only_cache=self.only_cache)
+
+    def usd_per_month(self, result: RunResult) -> float:
+        """Return a run's bill for a month [USD]."""
+        return float(self.bill(result).usd_exact * self.repeats_per_month)
+
+    def part(self, first: int, last: int, share: Fraction) -> Workload:
+        """Return the requests from one index to before another, with so much of the log's period around them."""
+        whole = self.trace
+        trace = replace(
+            whole,
+            arrivals_us=whole.arrivals_us[first:last],
+            key_ids=None if whole.key_ids is None else whole.key_ids[first:last],
+            sizes_bytes=None if whole.sizes_bytes is None else whole.sizes_bytes[first:last],
+        )
+        return workload_of(
+            trace,
+            self.prices,
+            self.setup,
+            period_us=int(self.demand.period_us * share),
+            only_cache=self.only_cache,
+            capacity_bytes=self.capacity_bytes,
+        )
+
+
+def workload_of(
+    trace: Trace,
+    prices: PriceSheet,
+    setup: Setup,
+    *,
+    period_us: int | None = None,
+    only_cache: bool = False,
+    capacity_bytes: int | None = None,
+) -> Workload:
+    """Return a log as it is billed.
+
+    Args:
+        trace: Requests, at least one.
+        prices: Prices of the region.
+        setup: How the system is deployed.
+        period_us: How often the log comes: once in so long; None: back to back [us].
+        only_cache: The thesis's view of the bill, and of what is cached: everything.
+        capacity_bytes: What a node holds; used only for many objects whose sizes are known.
+
+    Raises:
+        InvalidSettingError: The trace is empty, or the period out of range.
+    """
+    demand = demand_of(trace, object_bytes=setup.object_bytes, period_us=period_us)
+    has_sizes = trace.key_ids is not None and trace.sizes_bytes is not None
+    kept, own_demand = (trace, demand) if only_cache else _without_large(trace, demand, setup)
+    capacity_bytes = capacity_bytes if has_sizes else None
+    return Workload(trace, demand, prices, setup, kept, own_demand, only_cache, capacity_bytes)
+
+
+def _without_large(trace: Trace, demand: Demand, setup: Setup) -> tuple[Trace, Demand]:
+    """Return the requests that a cache may answer, and the demand without the bodies of the others."""
+    is_kept = _is_kept(trace, setup)
+    if is_kept.all():
+        return trace, demand
+    kept = replace(
+        trace,
+        arrivals_us=trace.arrivals_us[is_kept],
+        key_ids=None if trace.key_ids is None else trace.key_ids[is_kept],
+        sizes_bytes=None if trace.sizes_bytes is None else trace.sizes_bytes[is_kept],
+    )
+    return kept, replace(
+        demand,
+        body_bytes=0 if kept.sizes_bytes is None else int(kept.sizes_bytes.sum()),
+        stored_bytes=stored_bytes(kept, setup.object_bytes),
+        metered_512kb=metered_512kb(kept, setup.object_bytes) + len(trace) - len(kept),
+    )
+
+
+def _is_kept(trace: Trace, setup: Setup) -> NDArray[np.bool_]:
+    """Tell per request whether its object, as large as the log ever says, may be cached."""
+    import numpy as np
+
+    largest_bytes = LARGEST_OBJECT_BYTES[setup.front_door]
+    if trace.sizes_bytes is None:
+        return np.full(len(trace), setup.object_bytes <= largest_bytes)
+    if trace.key_ids is None:
+        return np.full(len(trace), trace.sizes_bytes.max() <= largest_bytes)
+    of_key_bytes = np.zeros(int(trace.key_ids.max()) + 1, dtype=np.int64)
+    np.maximum.at(of_key_bytes, trace.key_ids, trace.sizes_bytes)
+    return np.asarray(of_key_bytes[trace.key_ids] <= largest_bytes)

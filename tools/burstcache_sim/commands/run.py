@@ -1,0 +1,151 @@
+"""`burstcache sim run|offline|optimum TRACE`: a trace replayed and priced."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from typing import Any
+
+from burstcache.core.errors import InvalidSettingError
+from burstcache.core.parameters import US_PER_S
+from burstcache.core.prices import SHEETS, PriceSheet, price_sheet
+from burstcache_sim.bill.spending import offline_usd, run_usd, weighed
+from burstcache_sim.commands.options import (
+    add_policy_options,
+    add_trace_options,
+    penalty_units_of,
+    policy_parameters,
+    trace_of,
+    whole_parts,
+)
+from burstcache_sim.replay import replay
+from burstcache_sim.units import run_cost_units, usd
+
+_THESIS = "thesis-2022"
+Fields = dict[str, Any]
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the three simulations and their options."""
+    run_parser = subparsers.add_parser("run", help="replay a trace under a policy")
+    _add_common(run_parser)
+    add_policy_options(run_parser)
+    run_parser.add_argument("--until", metavar="SECONDS", help="horizon; without it, until nothing is left to happen")
+    run_parser.add_argument("--nodes", type=int, default=1, help="nodes that the keys of a log share (default: 1)")
+    run_parser.add_argument("--node-capacity-bytes", type=int, metavar="BYTES", help="what one holds (default: all)")
+    _add_common(subparsers.add_parser("offline", help="replay a trace under the thesis's offline algorithm"))
+    optimum_parser = subparsers.add_parser("optimum", help="find the cheapest possible plan for a trace")
+    _add_common(optimum_parser)
+    optimum_parser.add_argument(
+        "--miss-penalty-usd", metavar="USD", help="what a request served by S3 is worth avoiding (default: never S3)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run one simulation and print what it gave."""
+    prices = price_sheet(args.prices)
+    simulations: dict[str, Callable[[argparse.Namespace, PriceSheet], Fields]] = {
+        "run": _run,
+        "offline": _offline,
+        "optimum": _optimum,
+    }
+    found = simulations[args.sim_command](args, prices)
+    print(json.dumps(found) if args.json else _table(found))
+    return 0
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    add_trace_options(parser)
+    parser.add_argument("--prices", default=_THESIS, metavar="SHEET", help=f"{', '.join(SHEETS)} (default: {_THESIS})")
+    parser.add_argument("--json", action="store_true", help="print one JSON object with all fields")
+
+
+def _run(args: argparse.Namespace, prices: PriceSheet) -> Fields:
+    until_us = None if args.until is None else whole_parts("--until", args.until, US_PER_S, "seconds, at least 0")
+    result = replay(
+        trace_of(args),
+        policy_parameters(args, weighed(prices)),
+        nodes=args.nodes,
+        capacity_bytes=args.node_capacity_bytes,
+        until_us=until_us,
+        has_log=args.json and args.policy == "thesis",
+    )
+    counted = (
+        "n n_s3 n_lambda n_redis in_memory_pct lambda_ms invocations cold_starts redis_s redis_starts s3_requests"
+        " lambda_us_exact redis_us_exact end_us"
+    )
+    found: Fields = {name: getattr(result, name) for name in counted.split()}
+    if prices.name == _THESIS:
+        found["cost_units"] = run_cost_units(result)
+    found["cost_usd"] = usd(found["cost_units"]) if prices.name == _THESIS else run_usd(result, prices)
+    found["tiers_rle"] = result.tiers_rle
+    if args.policy == "thesis":
+        found |= {"checks": result.checks, "log": result.log}
+    return found
+
+
+def _arrivals_us(args: argparse.Namespace) -> list[int]:
+    """Return the requests of one key [us]."""
+    trace = trace_of(args)
+    if trace.key_ids is not None:
+        raise InvalidSettingError(f"{args.traces[0]} has {len(trace.keys)} keys: expected one, choose it with --rank")
+    times_us: list[int] = trace.arrivals_us.tolist()
+    return times_us
+
+
+def _offline(args: argparse.Namespace, prices: PriceSheet) -> Fields:
+    from burstcache_sim.policies.offline import offline
+
+    result = offline(_arrivals_us(args))
+    found: Fields = {
+        "lambda_us": result.lambda_us,
+        "lambda_runs": len(result.lambda_runs_us),
+        "redis_us": result.redis_us,
+        "redis_runs": len(result.redis_runs_us),
+    }
+    if prices.name == _THESIS:
+        found["cost_units"] = result.cost_units
+        found["cost_units_with_requests"] = result.cost_units_with_requests
+    found["cost_usd"] = usd(result.cost_units) if prices.name == _THESIS else offline_usd(result, prices)
+    return found | {"lam": result.lambda_runs_us, "red": result.redis_runs_us}
+
+
+def _optimum(args: argparse.Namespace, prices: PriceSheet) -> Fields:
+    from burstcache_sim.optimum.exact import solve
+
+    if prices.name != _THESIS:
+        raise InvalidSettingError(f"--prices {prices.name}: expected {_THESIS}, whose exact integers the optimum needs")
+    penalty_units = penalty_units_of(args)
+    result = solve(_arrivals_us(args), penalty_units)
+    found: Fields = {
+        "cost_units": result.cost_units,
+        "cost_units_dmin_1s": result.cost_units_dmin_1s,
+        "cost_units_bridged": result.cost_units_bridged,
+        "cost_usd": usd(result.cost_units),
+    }
+    if result.objective_units is not None:
+        found |= {
+            "penalty_units": penalty_units,
+            "objective_units": result.objective_units,
+            "objective_usd": usd(result.objective_units),
+            "fewest_misses": result.fewest_misses,
+            "cost_units_at_fewest_misses": result.cost_units_at_fewest_misses,
+        }
+    return found
+
+
+def _table(found: Fields) -> str:
+    """Return a line per field; the lists are for the JSON."""
+    shown = {name: value for name, value in found.items() if not isinstance(value, tuple)}
+    width = max(map(len, shown))
+    return "\n".join(f"{name:<{width}}  {_text(name, value)}" for name, value in shown.items())
+
+
+def _text(name: str, value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.6f}"
+    if name == "tiers_rle":
+        text = str(value)
+        return text if len(text) <= 80 else text[:79] + "…"
+    return f"{value:,}".replace(",", " ") if isinstance(value, int) else str(value)

@@ -1,0 +1,54 @@
+"""Compilation of inner loops: once per machine, kept in the user's cache folder."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+numba: Any = importlib.import_module("numba")  # half a second: only what computes imports this module
+
+
+def cache_folder() -> Path:
+    """Return where compiled code is kept: below XDG_CACHE_HOME or ~/.cache, else below the temporary folder."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    for folder in (Path(base) / "burstcache", Path(tempfile.gettempdir()) / f"burstcache-{os.getuid()}"):
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError:
+            continue
+        if os.access(folder, os.W_OK) and folder.stat().st_uid == os.getuid():
+            return folder
+    return Path(tempfile.mkdtemp(prefix="burstcache-"))
+
+
+def sources_digest(folder: Path = Path(__file__).parents[1]) -> str:
+    """Return what names the version of all compiled code.
+
+    numba looks only at the file of a function, not at those that its constants and its callees come from.
+    """
+    sources = (path for package in ("engine", "optimum") for path in sorted((folder / package).glob("*.py")))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
+
+
+def compiled(function: _Function) -> _Function:
+    """Compile a function of integers and arrays at its first call; it holds no interpreter lock while it runs."""
+    return cast(_Function, numba.njit(cache=True, nogil=True)(function))
+
+
+def uncounted(function: _Function) -> _Function:
+    """Compile a function that allocates nothing: its arrays are its caller's, and no references are counted.
+
+    Counting takes longer than what most of these functions do.
+    """
+    return cast(_Function, numba.njit(cache=True, nogil=True, _nrt=False)(function))
+
+
+if not numba.config.CACHE_DIR:  # NUMBA_CACHE_DIR wins
+    numba.config.CACHE_DIR = str(cache_folder() / sources_digest())

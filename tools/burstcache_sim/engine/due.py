@@ -1,0 +1,74 @@
+"""When which cache function is due to end, compiled: a heap of (instant, key) with one entry per key at most.
+
+An entry may be too early, never too late: a life that is extended leaves its entry alone, and who takes the first entry
+asks the key again. So an extension costs nothing, however many there are.
+"""
+
+from __future__ import annotations
+
+from burstcache_sim.engine.books import Integers
+from burstcache_sim.engine.compiled import uncounted
+
+# queue[0, 0] is the number of entries; entry i, from 1, is queue[i]: an instant [us] and a key. places[key] is its i.
+
+
+@uncounted
+def set_due(queue: Integers, places: Integers, key: int, due_us: int) -> None:
+    """Let the key's entry be no later than that."""
+    place = places[key]
+    if place == 0:
+        queue[0, 0] += 1
+        place = queue[0, 0]
+    elif due_us >= queue[place, 0]:
+        return
+    _rise(queue, places, place, due_us, key)
+
+
+@uncounted
+def put_first_off(queue: Integers, places: Integers, due_us: int) -> None:
+    """Let the first entry's key be due later, or equally early."""
+    _sink(queue, places, due_us, queue[1, 1])
+
+
+@uncounted
+def drop_first(queue: Integers, places: Integers) -> None:
+    """Take the first entry out."""
+    places[queue[1, 1]] = 0
+    last = queue[0, 0]
+    queue[0, 0] = last - 1
+    if last > 1:
+        _sink(queue, places, queue[last, 0], queue[last, 1])
+
+
+@uncounted
+def _rise(queue: Integers, places: Integers, place: int, due_us: int, key: int) -> None:
+    while place > 1:
+        above = place >> 1
+        if queue[above, 0] < due_us or (queue[above, 0] == due_us and queue[above, 1] < key):
+            break
+        _write(queue, places, place, queue[above, 0], queue[above, 1])
+        place = above
+    _write(queue, places, place, due_us, key)
+
+
+@uncounted
+def _sink(queue: Integers, places: Integers, due_us: int, key: int) -> None:
+    place, count = 1, queue[0, 0]
+    while 2 * place <= count:
+        below = 2 * place
+        if below < count and (
+            queue[below + 1, 0] < queue[below, 0]
+            or (queue[below + 1, 0] == queue[below, 0] and queue[below + 1, 1] < queue[below, 1])
+        ):
+            below += 1
+        if due_us < queue[below, 0] or (due_us == queue[below, 0] and key < queue[below, 1]):
+            break
+        _write(queue, places, place, queue[below, 0], queue[below, 1])
+        place = below
+    _write(queue, places, place, due_us, key)
+
+
+@uncounted
+def _write(queue: Integers, places: Integers, place: int, due_us: int, key: int) -> None:
+    queue[place, 0], queue[place, 1] = due_us, key
+    places[key] = place

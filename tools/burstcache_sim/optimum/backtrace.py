@@ -1,0 +1,126 @@
+"""Traces one optimal plan back through the nodes of `optimum.kernel`: linear in the requests.
+
+The plan is taken apart from its end. Before the end of the trace, and before each start of Redis, stands a stretch
+without Redis; what it costs from any request on is computed backwards until it and a Redis run's end (or the beginning
+of the trace) add up to the node's exact cost. Then the run's start is sought the same way. Each search ends where the
+plan goes on, so no request is looked at more than twice.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from burstcache_sim.engine.compiled import compiled
+from burstcache_sim.optimum.bridge import (
+    COOL_DOWN_US,
+    FREE_REDIS_US,
+    INFINITE,
+    LAMBDA_RATE,
+    LAMBDA_START,
+    LEAST_LAMBDA_US,
+    LEAST_REDIS_US,
+    MISS,
+    REDIS_RATE,
+    REDIS_START,
+    Integers,
+    least_run_ends,
+)  # fmt: skip
+
+BY_S3, BY_LAMBDA, BY_REDIS = 0, 1, 2
+
+
+@compiled
+def backtrace(t: Integers, p: Integers, nodes: Integers, cost: int, misses: int) -> Integers:
+    """Return the plan's pieces, the last one first: who serves, the first request, the last one; kinds as `BY_…`.
+
+    Args:
+        t: The arrivals, at least one [us].
+        p: The prices.
+        nodes: From `optimum_and_nodes`.
+        cost: The optimum.
+        misses: The fewest misses at it.
+    """
+    n = len(t)
+    ends = least_run_ends(t, p)
+    pieces = np.empty((n, 3), np.int64)
+    count = 0
+    after = np.empty(n + 1, np.int64)  # per request the one that its Lambda run no longer serves; -1: a miss
+    spent, missed = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
+    end = n
+    while end > 0:
+        begin = _stretch(t, p, nodes, ends, end, cost, misses, after, spent, missed)
+        count = _note_stretch(pieces, count, after, begin, end)
+        if begin == 0:
+            break
+        start = _redis_start(t, p, nodes, begin)
+        pieces[count, 0], pieces[count, 1], pieces[count, 2] = BY_REDIS, start, begin - 1
+        count += 1
+        end, cost, misses = start, nodes[0, start], nodes[1, start]
+    return pieces[:count]
+
+
+@compiled
+def _stretch(
+    t: Integers, p: Integers, nodes: Integers, ends: Integers, end: int, cost: int, misses: int,
+    after: Integers, spent: Integers, missed: Integers,
+) -> int:  # fmt: skip
+    """Return the first request of the stretch without Redis that ends before `end`, and fill its part of `after`.
+
+    `cost` and `misses` are those of everything before `end`. If a run of Redis starts at `end`, the stretch begins so
+    early that the run before has cooled down. `spent` and `missed` are scratch: of the stretch from a request on.
+    """
+    n = len(t)
+    spent[end] = missed[end] = 0
+    longer, longer_misses, longer_end = INFINITE, 0, -1  # the best Lambda run beyond the least length …
+    seen = end + 1  # … of those that end before this request or a later one
+    least = p[LAMBDA_START] + p[LAMBDA_RATE] * p[LEAST_LAMBDA_US]
+    for i in range(end, -1, -1):
+        if i < end:
+            reach = min(ends[i], end)
+            spent[i], missed[i], after[i] = spent[reach] + least, missed[reach], reach
+            while seen > ends[i] + 1:
+                seen -= 1
+                candidate = spent[seen] + p[LAMBDA_RATE] * t[seen - 1]
+                if candidate < longer or (candidate == longer and missed[seen] < longer_misses):
+                    longer, longer_misses, longer_end = candidate, missed[seen], seen
+            if longer_end >= 0:
+                candidate = longer + p[LAMBDA_START] - p[LAMBDA_RATE] * t[i]
+                if candidate < spent[i] or (candidate == spent[i] and longer_misses < missed[i]):
+                    spent[i], missed[i], after[i] = candidate, longer_misses, longer_end
+            if p[MISS] < INFINITE:
+                candidate = spent[i + 1] + p[MISS]
+                if candidate < spent[i] or (candidate == spent[i] and missed[i + 1] + 1 < missed[i]):
+                    spent[i], missed[i], after[i] = candidate, missed[i + 1] + 1, -1
+        if i == 0:
+            break
+        is_cool = end == n or t[end] >= t[i - 1] + p[COOL_DOWN_US]
+        if is_cool and nodes[2, i] + spent[i] == cost and nodes[3, i] + missed[i] == misses:
+            return i
+    return 0
+
+
+@compiled
+def _note_stretch(pieces: Integers, count: int, after: Integers, begin: int, end: int) -> int:
+    """Add a stretch's pieces, the last one first; return how many pieces there are."""
+    first = count
+    i = begin
+    while i < end:
+        is_miss = after[i] < 0
+        past = i + 1 if is_miss else after[i]
+        pieces[count, 0], pieces[count, 1], pieces[count, 2] = BY_S3 if is_miss else BY_LAMBDA, i, past - 1
+        count += 1
+        i = past
+    pieces[first:count] = pieces[first:count][::-1].copy()
+    return count
+
+
+@compiled
+def _redis_start(t: Integers, p: Integers, nodes: Integers, after: int) -> int:
+    """Return the request with which the Redis run starts that ends with the request before `after`."""
+    for start in range(after - 1, -1, -1):
+        run_us = max(p[LEAST_REDIS_US], t[after - 1] - t[start]) - p[FREE_REDIS_US]
+        run = p[REDIS_START] + p[REDIS_RATE] * run_us
+        is_free = nodes[0, start] < INFINITE
+        if is_free and nodes[0, start] + run == nodes[2, after] and nodes[1, start] == nodes[3, after]:
+            return start
+    return 0

@@ -1,0 +1,138 @@
+"""The exact optimum's dynamic program, compiled: near-linear in the requests.
+
+Node i: the first i requests are served. Three costs per node, each with its fewest misses:
+
+* `least`: whatever Redis does;
+* `free`: a Redis run may start with request i (no run yet, or the last one has cooled down);
+* `ended`: a Redis run ends with request i-1.
+
+A Lambda run that serves for its least length goes to the first request that it no longer reaches (fewer never help), or
+beyond, where each further gap costs its length; so one running minimum stands for all starts. A Redis run may usefully
+end within its least length, because the cool-down counts from its end: there the minimum over the starts slides.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from burstcache_sim.engine.compiled import compiled
+from burstcache_sim.optimum.bridge import (
+    COOL_DOWN_US,
+    FREE_REDIS_US,
+    INFINITE,
+    LAMBDA_RATE,
+    LAMBDA_START,
+    LEAST_LAMBDA_US,
+    LEAST_REDIS_US,
+    MISS,
+    REDIS_RATE,
+    REDIS_START,
+    Integers,
+    bridge,
+    least_run_ends,
+    lower,
+    summed_floors,
+)  # fmt: skip
+
+
+@compiled
+def optimum(t: Integers, p: Integers) -> tuple[int, int]:
+    """Return the least cost of serving the arrivals `t` (the first one 0) and the fewest misses at that cost."""
+    nowhere = np.empty((0, 0), np.int64)
+    return optimum_and_nodes(t, p, nowhere)
+
+
+@compiled
+def optimum_and_nodes(t: Integers, p: Integers, nodes: Integers) -> tuple[int, int]:
+    """Return what `optimum` returns, and leave what a plan can be traced back by.
+
+    Args:
+        t: The arrivals [us].
+        p: The prices.
+        nodes: Four rows of one place per node, to be filled: `free`, its misses, `ended`, its misses; or no row.
+    """
+    n = len(t)
+    is_kept = len(nodes) > 0
+    ends, sums = least_run_ends(t, p), summed_floors(t, p)
+    near, near_misses = np.full(n + 2, INFINITE, np.int64), np.zeros(n + 2, np.int64)
+    going, going_misses = np.full(n + 2, INFINITE, np.int64), np.zeros(n + 2, np.int64)
+    least, least_misses = np.full(n + 1, INFINITE, np.int64), np.zeros(n + 1, np.int64)
+    free, free_misses = np.full(n + 1, INFINITE, np.int64), np.zeros(n + 1, np.int64)
+    lasting, lasting_misses = np.full(n + 2, INFINITE, np.int64), np.zeros(n + 2, np.int64)
+    # Running minima: Lambda beyond its least length (by `least`), Redis beyond its least length.
+    beyond, beyond_misses = np.full(2, INFINITE, np.int64), np.zeros(2, np.int64)
+    starts = np.empty(n + 1, np.int64)  # Redis starts that may still be the best within the least length
+    head = tail = 0
+    short = 0  # the first request whose least Lambda run reaches the newest one served
+    brief = 0  # the same for Redis
+    cooled = 0  # the first request after the newest end's cool-down
+    lambda_least = p[LAMBDA_START] + p[LAMBDA_RATE] * p[LEAST_LAMBDA_US]
+    redis_least = p[REDIS_START] + p[REDIS_RATE] * (p[LEAST_REDIS_US] - p[FREE_REDIS_US])
+    least[0] = free[0] = 0
+    for i in range(n + 1):
+        if i > 0:
+            last_us = t[i - 1]
+            gap_us = last_us - t[i - 2] if i > 1 else 0
+            for rate, place in ((p[LAMBDA_RATE], 0), (p[REDIS_RATE], 1)):
+                if beyond[place] < INFINITE:
+                    beyond[place] += rate * gap_us
+            while last_us - t[short] > p[LEAST_LAMBDA_US]:
+                cost = least[short] + p[LAMBDA_START] + p[LAMBDA_RATE] * (last_us - t[short])
+                lower(beyond, beyond_misses, 0, cost, least_misses[short])
+                short += 1
+            while last_us - t[brief] > p[LEAST_REDIS_US]:
+                if free[brief] < INFINITE:
+                    run_us = last_us - t[brief] - p[FREE_REDIS_US]
+                    cost = free[brief] + p[REDIS_START] + p[REDIS_RATE] * run_us
+                    lower(beyond, beyond_misses, 1, cost, free_misses[brief])
+                brief += 1
+            while head < tail and starts[head] < brief:
+                head += 1
+            lower(least, least_misses, i, beyond[0], beyond_misses[0])
+            lower(least, least_misses, i, least[short] + lambda_least, least_misses[short])
+            if p[MISS] < INFINITE:
+                lower(least, least_misses, i, least[i - 1] + p[MISS], least_misses[i - 1] + 1)
+            ended, ended_misses = beyond[1], beyond_misses[1]
+            if head < tail:
+                cost, missed = free[starts[head]] + redis_least, free_misses[starts[head]]
+                if cost < ended or (cost == ended and missed < ended_misses):
+                    ended, ended_misses = cost, missed
+            if is_kept:
+                nodes[2, i], nodes[3, i] = ended, ended_misses
+            is_worth_following = ended < least[i] or (ended == least[i] and ended_misses <= least_misses[i])
+            lower(least, least_misses, i, ended, ended_misses)
+            while cooled < n and (cooled < i or t[cooled] < last_us + p[COOL_DOWN_US]):
+                cooled += 1
+            if ended < INFINITE and is_worth_following and cooled < n:
+                if cooled == i:
+                    lower(free, free_misses, i, ended, ended_misses)
+                else:
+                    bridge(
+                        t, p, i, cooled, ended, ended_misses, ends, sums, near, near_misses,
+                        going, going_misses, free, free_misses, lasting, lasting_misses,
+                    )  # fmt: skip
+        if i == n:
+            break
+        lower(free, free_misses, i, lasting[i], lasting_misses[i])
+        if lasting[i] < INFINITE:
+            lower(lasting, lasting_misses, i + 1, lasting[i] + p[LAMBDA_RATE] * (t[i] - t[i - 1]), lasting_misses[i])
+        if free[i] == INFINITE:
+            continue
+        after = ends[i]
+        if after < n:
+            lower(free, free_misses, after, free[i] + lambda_least, free_misses[i])
+            cost = free[i] + p[LAMBDA_START] + p[LAMBDA_RATE] * (t[after] - t[i])
+            lower(lasting, lasting_misses, after + 1, cost, free_misses[i])
+        if p[MISS] < INFINITE:
+            lower(free, free_misses, i + 1, free[i] + p[MISS], free_misses[i] + 1)
+        while tail > head and (
+            free[starts[tail - 1]] > free[i]
+            or (free[starts[tail - 1]] == free[i] and free_misses[starts[tail - 1]] >= free_misses[i])
+        ):
+            tail -= 1
+        starts[tail] = i
+        tail += 1
+    if is_kept:
+        nodes[0], nodes[1] = free, free_misses
+        nodes[2, 0] = INFINITE
+    return least[n], least_misses[n]

@@ -1,0 +1,147 @@
+"""What a report tells of a trace: gathered once, for the terminal, the page and the pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from burstcache.core.prices import PriceSheet
+from burstcache_sim.bill.comparison import HOURS_PER_MONTH, OURS, Compared, compare, demand_for, own_bill, simulate
+from burstcache_sim.bill.cost import Bill, Usage, bill
+from burstcache_sim.bill.demand import Demand
+from burstcache_sim.bill.usage import THESIS_MEMORY_MB, US_PER_H, Setup
+from burstcache_sim.latency import LatencySummary, TierLatencies, summarise
+from burstcache_sim.optimum.exact import least_cost
+from burstcache_sim.optimum.plans import Plan, plan
+from burstcache_sim.policies.offline import OfflineResult, offline
+from burstcache_sim.progress import progress
+from burstcache_sim.units import usd
+from burstcache_sim.world.run import PolicyParameters
+
+if TYPE_CHECKING:
+    from burstcache_sim.traces.trace import Trace
+    from burstcache_sim.world.result import RunResult
+
+OPTIMUM_PRICES = "thesis-2022"  # the optimum's integers are this sheet's …
+_OPTIMUM_SETUP = ("t2.micro", THESIS_MEMORY_MB)  # … for this node and this much memory of the cache function
+Knob = Mapping[str, Sequence[PolicyParameters]]
+Point = tuple[float, float]  # share from memory [%], cost [USD]
+
+
+@dataclass(frozen=True, slots=True)
+class Plans:
+    """What could have run, were the future known; costs of the cache alone [USD]."""
+
+    offline: OfflineResult
+    offline_usd: float
+    optimum: Plan
+    optimum_usd: float | None  # None: the sheet is not the optimum's
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything a report tells."""
+
+    trace: Trace
+    result: RunResult
+    demand: Demand
+    bill: Bill
+    cache_usd: float  # cache function, node and S3 alone
+    latency: LatencySummary
+    compared: tuple[Compared, ...]
+    fronts: Mapping[str, tuple[Point, ...]]  # by policy; costs as in `bill`
+    plans: Plans | None  # of one key only
+
+    @property
+    def periods_per_month(self) -> Fraction:
+        """How many such periods a month has."""
+        return Fraction(HOURS_PER_MONTH * US_PER_H, self.demand.period_us)
+
+    @property
+    def ours(self) -> Compared:
+        """This system among the compared ones."""
+        return next(system for system in self.compared if system.name == OURS)
+
+
+def gather(
+    trace: Trace,
+    parameters: PolicyParameters,
+    prices: PriceSheet,
+    setup: Setup,
+    *,
+    latencies: TierLatencies,
+    knobs: Knob,
+    period_us: int | None = None,
+    penalty_units: int | None = None,
+    only_cache: bool = False,
+) -> Report:
+    """Simulate, bill, compare, plan.
+
+    Args:
+        trace: Requests, at least one.
+        parameters: The policy.
+        prices: Prices of the region.
+        setup: How the system is deployed.
+        latencies: What the tiers take.
+        knobs: Per policy the parameters to try for the Pareto plot.
+        period_us: How long the stack stands; None: as long as the trace [us].
+        penalty_units: What a miss costs the optimum; None: it serves everything from memory [cost units].
+        only_cache: The thesis's view of the bill.
+
+    Raises:
+        InvalidSettingError: The trace is empty.
+        PriceMissingError: The sheet has no price for this system.
+    """
+    result = simulate(trace, parameters, nodes=setup.nodes)
+    demand = demand_for(result, trace, setup, period_us)
+    compared = compare(trace, parameters, prices, setup, result=result, period_us=period_us, only_cache=only_cache)
+
+    def point(tried: RunResult) -> Point:
+        return tried.in_memory_pct, own_bill(tried, demand, prices, setup, only_cache=only_cache).usd
+
+    return Report(
+        trace=trace,
+        result=result,
+        demand=demand,
+        bill=own_bill(result, demand, prices, setup, only_cache=only_cache),
+        cache_usd=own_bill(result, demand, prices, setup, only_cache=True).usd,
+        latency=summarise(result.n_s3, result.n_lambda, result.n_redis, latencies),
+        compared=tuple(compared),
+        fronts={name: tuple(map(point, _tried(trace, name, tries, setup))) for name, tries in knobs.items()},
+        plans=None if trace.key_ids is not None else _plans(trace, prices, setup, penalty_units),
+    )
+
+
+def _tried(trace: Trace, name: str, tries: Sequence[PolicyParameters], setup: Setup) -> list[RunResult]:
+    """Replay the trace under each step of a knob, without details."""
+    if trace.key_ids is None:
+        from burstcache_sim.engine.independent import run_many_parameters
+
+        return run_many_parameters(trace.arrivals_us, tries)
+    from burstcache_sim.engine.shared import run_shared
+
+    return [
+        run_shared(trace, [parameters], nodes=setup.nodes, details=False)[0]
+        for parameters in progress(tries, total=len(tries), text=f"knob of {name}")
+    ]
+
+
+def _plans(trace: Trace, prices: PriceSheet, setup: Setup, penalty_units: int | None) -> Plans:
+    found = offline(trace.arrivals_us.tolist())
+    usage = Usage(
+        architecture=setup.architecture,
+        instance_type=setup.instance_type,
+        cache_gb_s=Fraction(found.lambda_us * setup.cache_memory_mb, 1024 * 1_000_000),
+        node_h=Fraction(found.redis_us, US_PER_H),
+    )
+    optimum = plan(trace.arrivals_us, penalty_units)
+    objective_units, misses = least_cost(trace.arrivals_us, penalty_units)
+    is_priced = prices.name == OPTIMUM_PRICES and (setup.instance_type, setup.cache_memory_mb) == _OPTIMUM_SETUP
+    return Plans(
+        offline=found,
+        offline_usd=bill(usage, prices, only_cache=True).usd,
+        optimum=optimum,
+        optimum_usd=usd(objective_units - misses * (penalty_units or 0)) if is_priced else None,
+    )

@@ -1,0 +1,140 @@
+"""A page that stands alone: pictures inside, no script, nothing from a network, readable in dark and in light."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING
+
+from burstcache_sim.report.drawing import INK, image_bytes
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1f2328; --page: #ffffff; --line: #d5d9de; --faint: #5d646c; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e4e7ea; --page: #14171a; --line: #363c43; --faint: #9aa2ab; }
+}
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 64rem; padding: 2rem 1.25rem 4rem; color: var(--ink); background: var(--page);
+  font: 1rem/1.55 system-ui, sans-serif; }
+h1 { font-size: 1.6rem; line-height: 1.25; margin: 0 0 .5rem; overflow-wrap: anywhere; }
+h2 { font-size: 1.15rem; margin: 2.5rem 0 .5rem; padding-top: 1rem; border-top: 1px solid var(--line); }
+p { margin: .4rem 0 .8rem; max-width: 46rem; overflow-wrap: anywhere; }
+p.lead { color: var(--faint); }
+figure { margin: 1rem 0; overflow-x: auto; }
+figure svg { display: block; width: 100%; height: auto; min-width: 38rem; }
+.table { overflow-x: auto; margin: .8rem 0; }
+table { border-collapse: collapse; font-size: .875rem; }
+th, td { padding: .3rem .9rem .3rem 0; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line); }
+th { font-weight: 600; white-space: nowrap; }
+td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+tr.strong td { font-weight: 600; }
+@media print {
+  :root { color-scheme: light; --ink: #1f2328; --page: #ffffff; --line: #d5d9de; --faint: #5d646c; }
+  body { max-width: none; padding: 0; }
+  figure, .table { overflow: visible; }
+  figure svg { min-width: 0; }
+  table { font-size: .7rem; }
+  h2 { break-after: avoid; }
+  figure, tr { break-inside: avoid; }
+}
+""".strip()
+_NOTHING_FROM_OUTSIDE = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading and what stands below it: pieces of HTML as `text`, `table` and `picture` make them."""
+
+    heading: str
+    parts: tuple[str, ...]
+
+
+def page(title: str, sections: Sequence[Section], *, lead: str = "") -> str:
+    """Return a whole page.
+
+    Args:
+        title: Plain text.
+        sections: What the page has.
+        lead: Plain text below the title.
+    """
+    body = [f"<h1>{escape(title)}</h1>"]
+    if lead:
+        body.append(f'<p class="lead">{escape(lead)}</p>')
+    for section in sections:
+        body += ["<section>", f"<h2>{escape(section.heading)}</h2>", *section.parts, "</section>"]
+    return "\n".join(
+        (
+            "<!doctype html>",
+            '<html lang="en">',
+            "<head>",
+            '<meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{_NOTHING_FROM_OUTSIDE}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{escape(title)}</title>",
+            f"<style>\n{_STYLE}\n</style>",
+            "</head>",
+            "<body>",
+            "<main>",
+            *body,
+            "</main>",
+            "</body>",
+            "</html>\n",
+        )
+    )
+
+
+def text(paragraph: str) -> str:
+    """Return plain text as a paragraph."""
+    return f"<p>{escape(paragraph)}</p>"
+
+
+def table(
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    right: Collection[int] = (),
+    strong: Collection[int] = (),
+) -> str:
+    """Return a table.
+
+    Args:
+        header: The columns' names.
+        rows: Cells, as many in each row as there are columns.
+        right: Columns of numbers.
+        strong: Rows that stand out: the sum, this system.
+    """
+    kinds = [' class="number"' if i in right else "" for i in range(len(header))]
+
+    def row(cells: Sequence[str], tag: str, attributes: str = "") -> str:
+        columns = (f"<{tag}{kind}>{escape(cell)}</{tag[:2]}>" for kind, cell in zip(kinds, cells, strict=True))
+        return f"<tr{attributes}>{''.join(columns)}</tr>"
+
+    head = row(header, 'th scope="col"')
+    body = "\n".join(row(cells, "td", ' class="strong"' if i in strong else "") for i, cells in enumerate(rows))
+    name = escape(", ".join(header))  # what can be scrolled can be reached by keyboard, and says what it is
+    return (
+        f'<div class="table" tabindex="0" role="region" aria-label="{name}"><table>\n<thead>{head}</thead>\n'
+        f"<tbody>\n{body}\n</tbody>\n</table></div>"
+    )
+
+
+def picture(figure: Figure, *, name: str, alternative: str) -> str:
+    """Return a figure as part of the page; its text and its ground take the page's colours.
+
+    Args:
+        figure: What to show.
+        name: Unique on the page, a word: it keeps the pictures' parts apart.
+        alternative: What the picture shows, for whoever does not see it.
+    """
+    svg = image_bytes(figure, ".svg").decode("utf-8")
+    svg = svg[svg.index("<svg ") :].replace(INK, "currentColor").replace("#ffffff", "var(--page)")
+    svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'\bid="', f'id="{name}-', svg)
+    svg = re.sub(r'(url\(|xlink:href=")#', rf"\1#{name}-", svg)
+    svg = svg.replace("<svg ", f'<svg role="img" aria-label="{escape(alternative)}" ', 1)
+    return f'<figure tabindex="0">\n{svg.strip()}\n</figure>'

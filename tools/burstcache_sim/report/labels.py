@@ -1,0 +1,187 @@
+"""Names beside what they name, without covering each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from burstcache_sim.report.drawing import INK
+
+if TYPE_CHECKING:
+    import numpy as np
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+    Places = NDArray[np.float64]  # rows of x and y
+
+Point = tuple[float, float]  # in the data's units
+_FAR_RIGHT = 0.75  # of the width: points from here on are named beside the plot
+Box = tuple[float, float, float, float]  # left, bottom, right, top
+Offset = tuple[int, int, str]
+_OFFSETS_PT: tuple[Offset, ...] = (
+    (8, 0, "left"),
+    (0, 12, "center"),
+    (0, -12, "center"),
+    (-8, 0, "right"),
+    *((side * 7, height, at) for height in (-12, 12, -24, 24) for side, at in ((1, "left"), (-1, "right"))),
+    (0, 26, "center"),
+    (0, -26, "center"),
+)
+_WIDE_PT, _HIGH_PT = 4.8, 11.0  # of a character and of a line at this size of type
+_NEAR_PT = 12  # a text further up or down than that has a line to its point
+_LEADER = {"arrowstyle": "-", "color": INK, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 3}
+_GROUND = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.6}  # lines do not strike a text through
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A text for a point of a picture, whose place is in the data's units."""
+
+    x: float
+    y: float
+    text: str
+    colour: str  # of the line to it
+
+
+def label_ends(axes: Axes, labels: Sequence[Label], *, x: float) -> None:
+    """Write texts at `x`, each as near to its own height as the others allow, with a line to what it names.
+
+    Args:
+        axes: Where; its limits are final.
+        labels: What to write.
+        x: Where the texts begin, in widths of the axes.
+    """
+    box = axes.get_window_extent()
+    pt_per_pixel = 72 / axes.figure.dpi
+    at_pt = [(axes.transData.transform((label.x, label.y))[1] - box.y0) * pt_per_pixel for label in labels]
+    order = sorted(range(len(labels)), key=at_pt.__getitem__)
+    heights_pt = spread([at_pt[i] for i in order], least=11.5, most=box.height * pt_per_pixel)
+    for i, height_pt in zip(order, heights_pt, strict=True):
+        label = labels[i]
+        axes.annotate(
+            label.text,
+            xy=(label.x, label.y),
+            xytext=(x, height_pt / (box.height * pt_per_pixel)),
+            textcoords="axes fraction",
+            fontsize=8.5,
+            va="center",
+            annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": label.colour, "linewidth": 1.2, "shrinkB": 3, "relpos": (0, 0.5)},
+        )
+
+
+def spread(heights: Sequence[float], *, least: float, most: float) -> list[float]:
+    """Return ascending heights moved apart, at least `least` between two, none above `most` if there is room."""
+    placed: list[float] = []
+    for height in heights:
+        placed.append(max(height, placed[-1] + least) if placed else height)
+    ceiling = max(most, least * (len(placed) - 1))
+    for i in reversed(range(len(placed))):
+        placed[i] = min(placed[i], ceiling)
+        ceiling = placed[i] - least
+    return placed
+
+
+def label_points(axes: Axes, points: Mapping[str, Point], *, x: float) -> None:
+    """Name each point: at `x` if it lies far on the right, else beside itself where least is in the way.
+
+    Args:
+        axes: Where; its limits are final.
+        points: By their names.
+        x: Where the texts beside the plot begin, in widths of the axes.
+    """
+    low, high = axes.get_xlim()
+    far = low + _FAR_RIGHT * (high - low)
+    right = [Label(*point, name, INK) for name, point in points.items() if point[0] >= far]
+    label_ends(axes, right, x=x)
+    _label_nearby(axes, [(name, point) for name, point in points.items() if point[0] < far])
+
+
+def label_rings(axes: Axes, rings: Sequence[tuple[str, Point]]) -> None:
+    """Write each text beside its ring; rings too close to each other for that share one text.
+
+    Args:
+        axes: Where; its limits are final.
+        rings: Texts and places, from left to right.
+    """
+    groups: list[list[tuple[str, Point]]] = []
+    for ring in rings:
+        if groups and _is_close(axes, groups[-1][-1], ring):
+            groups[-1].append(ring)
+        else:
+            groups.append([ring])
+    _label_nearby(axes, [(_together([text for text, _ in group]), group[0][1]) for group in groups])
+
+
+def _is_close(axes: Axes, ring: tuple[str, Point], next_: tuple[str, Point]) -> bool:
+    """Tell whether the text of a ring would come near the next ring's text."""
+    (text, at), (_, next_at) = ring, next_
+    x_pt, y_pt = (axes.transData.transform(next_at) - axes.transData.transform(at)) * 72 / axes.figure.dpi
+    return bool(x_pt < _WIDE_PT * (len(text) + 3) and abs(y_pt) < 1.5 * _HIGH_PT)
+
+
+def _together(texts: Sequence[str]) -> str:
+    different = list(dict.fromkeys(texts))
+    return ", ".join(different) if len(different) <= 3 else f"{different[0]} … {different[-1]}"
+
+
+def _label_nearby(axes: Axes, texts: Sequence[tuple[str, Point]]) -> None:
+    """Write each text close to its point, inside the plot, where the fewest lines and texts are in the way."""
+    import numpy as np
+
+    scale = 72 / axes.figure.dpi
+    left, bottom, right, top = (float(side) * scale for side in axes.get_window_extent().extents)
+    plot_pt = (left, bottom, right, top)
+    taken = _drawn_pt(axes)
+    for text, point in texts:
+        at_pt = axes.transData.transform(point) * scale
+        boxes = [_box(at_pt, text, offset) for offset in _OFFSETS_PT]
+        _, chosen = min((_in_the_way(box, plot_pt, taken), i) for i, box in enumerate(boxes))
+        dx, dy, side = _OFFSETS_PT[chosen]
+        axes.annotate(
+            text,
+            point,
+            (dx, dy),
+            textcoords="offset points",
+            fontsize=8.5,
+            ha=side,
+            va="center",
+            bbox=_GROUND,
+            arrowprops=_LEADER if abs(dy) > _NEAR_PT else None,
+        )
+        left, bottom, right, top = boxes[chosen]
+        taken = np.concatenate([taken, np.linspace((left, (bottom + top) / 2), (right, (bottom + top) / 2), 12)])
+
+
+def _box(at_pt: NDArray[np.float64], text: str, offset: Offset) -> Box:
+    """Return what a text covers that is written so far from a place [points]."""
+    dx, dy, side = offset
+    wide_pt = _WIDE_PT * len(text)
+    left = float(at_pt[0]) + dx - {"left": 0.0, "center": wide_pt / 2, "right": wide_pt}[side]
+    bottom = float(at_pt[1]) + dy - _HIGH_PT / 2
+    return left, bottom, left + wide_pt, bottom + _HIGH_PT
+
+
+def _in_the_way(box: Box, plot_pt: Box, taken: Places) -> tuple[bool, int]:
+    """Tell whether a box leaves the plot, and how much of what is drawn it would cover."""
+    import numpy as np
+
+    left, bottom, right, top = box
+    leaves = left < plot_pt[0] or bottom < plot_pt[1] or right > plot_pt[2] or top > plot_pt[3]
+    x, y = taken.T
+    return leaves, int(np.count_nonzero((x > left) & (x < right) & (y > bottom) & (y < top)))
+
+
+def _drawn_pt(axes: Axes) -> Places:
+    """Return places along all lines, close together, and along the horizontal axis [points]."""
+    import numpy as np
+
+    pt_per_pixel = 72 / axes.figure.dpi
+    bottom = axes.get_window_extent()
+    places = [np.linspace((bottom.x0, bottom.y0), (bottom.x1, bottom.y0), 200) * pt_per_pixel]
+    for line in axes.get_lines():
+        at = axes.transData.transform(np.asarray(line.get_xydata(), float).reshape(-1, 2)) * pt_per_pixel
+        places += [at, *(np.linspace(one, next_, 60) for one, next_ in pairwise(at))]
+    return np.concatenate(places)

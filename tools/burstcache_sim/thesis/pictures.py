@@ -1,0 +1,79 @@
+"""The thesis's figures as pictures: of all random traces the one whose run is most like the published one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from burstcache_sim.engine.independent import run_fast
+from burstcache_sim.latency import THESIS_NETWORK_MS, TierLatencies
+from burstcache_sim.optimum.exact import least_cost
+from burstcache_sim.optimum.plans import plan
+from burstcache_sim.policies.offline import offline
+from burstcache_sim.progress import progress
+from burstcache_sim.report.drawing import write_image
+from burstcache_sim.report.figures import run_figure
+from burstcache_sim.thesis.log_hour import LogHour
+from burstcache_sim.thesis.published import EXPERIMENTS, LOG_SENSITIVITIES, Experiment, Workload
+from burstcache_sim.thesis.samples import (
+    Samples,
+    arrivals_us,
+    horizon_us,
+    most_alike,
+    parameters_of,
+    requests_of,
+)
+from burstcache_sim.thesis.tables import workload_text
+from burstcache_sim.units import run_cost_units, usd
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from burstcache_sim.world.result import RunResult
+
+_AT_THE_CLIENT = TierLatencies(network_ms=THESIS_NETWORK_MS)  # as the thesis's figures: end to end
+
+
+def thesis_pictures(fixed: Mapping[Workload, Samples], folder: Path) -> Iterator[Path]:
+    """Draw figures 5.7 to 5.14 into a folder; yields the files."""
+    for experiment in progress(EXPERIMENTS, text="pictures"):
+        yield _written(_of_experiment(experiment, fixed[experiment.workload]), folder, experiment.figure)
+
+
+def log_pictures(hours: Sequence[LogHour], folder: Path) -> Iterator[Path]:
+    """Draw each hour of a log in the manner of figures 5.3 to 5.5; yields the files."""
+    for hour in hours:
+        for figure, result in hour.runs().items():
+            title = f"As figure {figure}: {hour.key}, hour {hour.number}, sensitivity {LOG_SENSITIVITIES[figure]}"
+            yield _written(_draw(hour.arrivals_us, result, title), folder, f"{figure}-hour-{hour.number}")
+
+
+def _of_experiment(experiment: Experiment, samples: Samples) -> Figure:
+    values = samples.by_figure[experiment.figure]
+    seed = samples.seeds[most_alike(values, experiment.published)]
+    trace_us = arrivals_us(experiment.workload, seed, requests_of(experiment.workload))
+    result = run_fast(trace_us, parameters_of(experiment), until_us=horizon_us(experiment.workload))
+    given = f"rate {experiment.rate_per_min}, sensitivity {experiment.sensitivity}, seed {seed}"
+    return _draw(trace_us, result, f"As figure {experiment.figure}: {workload_text(experiment.workload)}, {given}")
+
+
+def _draw(trace_us: Sequence[int], result: RunResult, title: str) -> Figure:
+    known = offline(trace_us)
+    return run_figure(
+        trace_us,
+        result,
+        offline=known,
+        offline_usd=usd(known.cost_units),
+        optimum=plan(trace_us),
+        optimum_usd=usd(least_cost(trace_us)[0]),
+        latencies=_AT_THE_CLIENT,
+        title=title,
+        usd=usd(run_cost_units(result)),
+    )
+
+
+def _written(figure: Figure, folder: Path, name: str) -> Path:
+    path = folder / f"figure-{name}.png"
+    write_image(figure, path)
+    return path

@@ -1,0 +1,39 @@
+"""A table of the reproduction: for a terminal, as Markdown, as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from burstcache_sim.report.table import aligned
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under a title; every column but the first `words` ones holds numbers."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+    words: int = 1  # columns of text at the left
+
+    def text(self) -> str:
+        """Return the table for a terminal."""
+        right = range(self.words, len(self.header))
+        return "\n".join(filter(None, (self.title, self.note, aligned(self.header, self.rows, right=right))))
+
+    def markdown(self) -> str:
+        """Return the table with a heading."""
+        rules = ["---"] * self.words + ["---:"] * (len(self.header) - self.words)
+        lines = "\n".join(f"| {' | '.join(row)} |" for row in (self.header, rules, *self.rows))
+        return "\n\n".join(filter(None, (f"## {self.title}", self.note, lines)))
+
+
+def csv_text(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return rows as CSV."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows([header, *rows])
+    return out.getvalue()

@@ -1,0 +1,125 @@
+"""Tables 5.1 and A.1 beside what the simulator gives, and the latencies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+from burstcache.core.parameters import US_PER_S, configure
+from burstcache_sim.latency import THESIS_NETWORK_MS, TierLatencies, summarise
+from burstcache_sim.thesis.bands import band, percentile
+from burstcache_sim.thesis.bursts import row_bill
+from burstcache_sim.thesis.published import (
+    EXPERIMENTS,
+    MEAN_LATENCY_MS,
+    TABLE_5_1,
+    TABLE_A1,
+    Experiment,
+    Poisson,
+    Workload,
+)
+from burstcache_sim.thesis.samples import QUANTITIES, Samples
+from burstcache_sim.thesis.table import Table
+
+BAND_NOTE = "mean (5 - 95 %); percentile: share of the traces below the published value, half of the equal ones"
+CSV_HEADER = ("figure", "requests", "quantity", "published", "mean", "p5", "p50", "p95", "percentile", "traces")
+FIXED, RANDOM = "n as published", "n random"
+
+
+def table_5_1() -> Table:
+    """Return the configurator's parameters."""
+    rows = []
+    for (rate, sensitivity), printed_s in TABLE_5_1.items():
+        p = configure(Fraction(rate), Fraction(sensitivity))
+        ours_s = tuple(us // US_PER_S for us in (p.tick_us, p.lambda_threshold_us, p.redis_utilization_us))
+        rows.append((str(rate), str(sensitivity), *map(str, ours_s), "yes" if ours_s == printed_s else str(printed_s)))
+    header = ("rate [1/min]", "sensitivity", "TICK [s]", "lambdaThreshold [s]", "redisUtilization [s]", "as printed")
+    return Table("Table 5.1: parameters", header, tuple(rows), words=0)
+
+
+def table_a1_costs() -> Table:
+    """Return table A.1's totals, priced from its own counts."""
+    rows = tuple((name, f"{row.total_usd:g}", f"{row_bill(row).usd:.6f}") for name, row in TABLE_A1.items())
+    return Table("Table A.1: total cost from the printed counts", ("figure", "printed [USD]", "priced [USD]"), rows)
+
+
+def bands(experiment: Experiment, fixed: Samples, random: Samples | None) -> Table:
+    """Return one figure's row of table A.1 beside the bands over random traces."""
+    rows = []
+    for i, quantity in enumerate(QUANTITIES):
+        published = quantity.of_row(experiment.published)
+        row = [quantity.text, f"{published:.{quantity.decimals}f}"]
+        for samples in filter(None, (fixed, random)):
+            values = samples.by_figure[experiment.figure][:, i]
+            row += [band(values).text(quantity.decimals), f"{percentile(values, published):.1f}"]
+        rows.append(tuple(row))
+    header = ["", "published", FIXED, "percentile", *([RANDOM, "percentile"] if random else [])]
+    given = f"rate {experiment.rate_per_min}, sensitivity {experiment.sensitivity}"
+    title = (
+        f"Figure {experiment.figure}: {workload_text(experiment.workload)}, {experiment.published.n} requests, {given}"
+    )
+    return Table(title, tuple(header), tuple(rows))
+
+
+def overview(fixed: Mapping[Workload, Samples]) -> Table:
+    """Return share from memory and cost of all figures, and which of the other quantities lie outside their band."""
+    rows = []
+    for experiment in EXPERIMENTS:
+        columns = fixed[experiment.workload].by_figure[experiment.figure].T
+        row, outside = [experiment.figure], []
+        for quantity, values in zip(QUANTITIES, columns, strict=True):
+            published, found = quantity.of_row(experiment.published), band(values)
+            if quantity in (QUANTITIES[0], QUANTITIES[-1]):
+                row += [f"{published:.{quantity.decimals}f}", found.text(quantity.decimals)]
+            if not 5 <= percentile(values, published) <= 95:
+                outside.append(quantity.text)
+        rows.append((*row, ", ".join(outside) or "none"))
+    header = ("figure", "published [%]", "in memory [%]", "published [USD]", "total [USD]", "outside 5 - 95 %")
+    return Table(f"Figures 5.7 to 5.14, {FIXED}", header, tuple(rows), BAND_NOTE.partition(";")[0])
+
+
+def counts(fixed: Mapping[Workload, Samples]) -> Table:
+    """Return the counts of table A.1 beside their bands, a row per figure."""
+    rows = []
+    for experiment in EXPERIMENTS:
+        columns = fixed[experiment.workload].by_figure[experiment.figure].T
+        cells = [
+            f"{quantity.of_row(experiment.published):.4g}: {band(values).text(quantity.decimals)}"
+            for quantity, values in zip(QUANTITIES[1:-1], columns[1:-1], strict=True)
+        ]
+        rows.append((experiment.figure, *cells))
+    header = ("figure", *(quantity.text for quantity in QUANTITIES[1:-1]))
+    note = f"published: {BAND_NOTE.partition(';')[0]}"
+    return Table(f"Table A.1: counts of figures 5.7 to 5.14, {FIXED}", header, tuple(rows), note)
+
+
+def csv_rows(experiment: Experiment, samples: Samples, reading: str) -> list[tuple[object, ...]]:
+    """Return one figure's bands for a program."""
+    rows: list[tuple[object, ...]] = []
+    for i, quantity in enumerate(QUANTITIES):
+        values = samples.by_figure[experiment.figure][:, i]
+        published, found = quantity.of_row(experiment.published), band(values)
+        numbers = (published, found.mean, found.p5, found.p50, found.p95, percentile(values, published))
+        name = (experiment.figure, reading, quantity.text)
+        rows.append((*name, *(f"{number:.8g}" for number in numbers), len(values)))
+    return rows
+
+
+def latencies() -> Table:
+    """Return the figures' mean latencies beside what their own S3 share gives with the means of section 5.2."""
+    means = TierLatencies(network_ms=THESIS_NETWORK_MS)
+    rows = []
+    for figure, mean_ms in MEAN_LATENCY_MS.items():
+        row = TABLE_A1[figure]
+        n_s3 = row.s3_requests - row.cold_starts - row.redis_starts
+        computed_ms = summarise(n_s3, 0, row.n - n_s3, means).mean_ms
+        rows.append((figure, f"{row.in_memory_pct:.2f}", f"{mean_ms:.2f}", f"{computed_ms:.2f}"))
+    header = ("figure", "in memory [%]", "mean, published [ms]", "from section 5.2 [ms]")
+    return Table("Mean latency end to end", header, tuple(rows))
+
+
+def workload_text(workload: Workload) -> str:
+    """Return a workload's name."""
+    if isinstance(workload, Poisson):
+        return f"Poisson {workload.rate_per_min}/min"
+    return f"spike of deviation {workload.std_s} s"

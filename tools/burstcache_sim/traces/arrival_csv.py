@@ -1,0 +1,42 @@
+"""Traces of one key: the header `arrival_s`, then one sorted arrival per line [s]."""
+
+from __future__ import annotations
+
+from burstcache.core.parameters import US_PER_S
+from burstcache_sim.traces.clock import seconds_us
+from burstcache_sim.traces.errors import BadRowError
+from burstcache_sim.traces.log_format import UNKNOWN_BYTES, LogFormat, Parser, Request, without_line_end
+
+HEADER = b"arrival_s"
+
+
+def _is_header(line: bytes) -> bool:
+    return without_line_end(line) == HEADER
+
+
+def _new_parser(first_line: bytes) -> Parser:
+    latest_us = -1  # -1: the header comes next
+
+    def parse(line: bytes) -> Request | None:
+        nonlocal latest_us
+        if latest_us < 0:
+            latest_us = 0
+            return None
+        arrival_us = seconds_us(without_line_end(line))
+        if arrival_us < latest_us:
+            raise BadRowError(f"at least the {latest_us / US_PER_S:.6f} of the row before: arrivals are sorted")
+        latest_us = arrival_us
+        return arrival_us, b"", UNKNOWN_BYTES
+
+    return parse
+
+
+ARRIVAL_CSV = LogFormat(
+    name="arrival",
+    describes="CSV of one key, header arrival_s",
+    recognises=_is_header,
+    new_parser=_new_parser,
+    starts_with_header=True,
+    has_dates=False,
+    allows_blank_lines=False,
+)

@@ -1,0 +1,90 @@
+"""Times as logs write them, in microseconds; exact, no floating point."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal
+from functools import lru_cache
+from re import compile as regex
+
+from burstcache.core.parameters import US_PER_S
+from burstcache_sim.traces.errors import BadRowError
+from burstcache_sim.traces.log_format import text
+
+MAX_US = 2**62
+_EPOCH_DAY = date(1970, 1, 1).toordinal()
+_MONTHS = {
+    name: number
+    for number, name in enumerate((b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct",
+                                   b"Nov", b"Dec"), start=1)
+}  # fmt: skip
+_NUMBER = regex(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,9})?")
+_BRACKETED = regex(rb"(\d\d/[A-Z][a-z]{2}/\d{4}):([01]\d|2[0-3]):([0-5]\d):([0-6]\d) ([+-])(\d\d)([0-5]\d)")
+_ISO = regex(rb"(\d{4}-\d\d-\d\d)[T ]([01]\d|2[0-3]):([0-5]\d):([0-6]\d)(?:\.(\d{1,9}))?Z?")
+
+
+def seconds_us(digits: bytes) -> int:
+    """Return a decimal number of seconds in microseconds, rounded half to even.
+
+    Raises:
+        BadRowError: No finite decimal number, negative, or beyond 146,000 years.
+    """
+    whole, point, fraction = digits.partition(b".")
+    if whole.isdigit() and len(whole) < 13 and (fraction.isdigit() or not point) and len(fraction) <= 6:
+        return int(whole) * US_PER_S + int(fraction.ljust(6, b"0"))
+    if not _NUMBER.fullmatch(digits):
+        raise BadRowError(f"a number of seconds, not {text(digits)}")
+    value = Decimal(digits.decode())
+    if value < 0:
+        raise BadRowError(f"seconds of at least 0, not {text(digits)}")
+    if value > MAX_US // US_PER_S:
+        raise BadRowError(f"at most {MAX_US // US_PER_S} seconds, not {text(digits)}")
+    exact = Context(prec=len(digits) + 32, Emin=MIN_EMIN, Emax=MAX_EMAX)  # so that only the last step rounds
+    return int(value.scaleb(6, exact).to_integral_value(ROUND_HALF_EVEN, exact))
+
+
+@lru_cache(maxsize=1024)
+def bracketed_us(stamp: bytes) -> int:
+    """Return `06/Feb/2019:00:00:38 +0000` in microseconds since 1970.
+
+    Raises:
+        BadRowError: Another shape, or no such day.
+    """
+    if not (match := _BRACKETED.fullmatch(stamp)):
+        raise BadRowError(f"a time like 06/Feb/2019:00:00:38 +0000, not {text(stamp)}")
+    day, hours, minutes, seconds, sign, zone_hours, zone_minutes = match.groups()
+    zone_s = int(zone_hours) * 3600 + int(zone_minutes) * 60
+    clock_s = int(hours) * 3600 + int(minutes) * 60 + int(seconds)
+    return (_bracketed_day_s(day) + clock_s - (zone_s if sign == b"+" else -zone_s)) * US_PER_S
+
+
+def iso_us(stamp: bytes) -> int:
+    """Return `2018-11-30T22:23:00.186641Z` (UTC; a blank may stand for the T) in microseconds since 1970.
+
+    Raises:
+        BadRowError: Another shape, or no such day.
+    """
+    if not (match := _ISO.fullmatch(stamp)):
+        raise BadRowError(f"a time like 2018-11-30T22:23:00.186641Z, not {text(stamp)}")
+    day, hours, minutes, seconds, fraction = match.groups()
+    clock_s = int(hours) * 3600 + int(minutes) * 60 + int(seconds)
+    return (_iso_day_s(day) + clock_s) * US_PER_S + int((fraction or b"0").ljust(6, b"0")[:6])
+
+
+@lru_cache(maxsize=1024)
+def _bracketed_day_s(day: bytes) -> int:
+    number, month, year = day.split(b"/")
+    return _day_s(day, int(year), _MONTHS.get(month, 0), int(number))
+
+
+@lru_cache(maxsize=1024)
+def _iso_day_s(day: bytes) -> int:
+    year, month, number = map(int, day.split(b"-"))
+    return _day_s(day, year, month, number)
+
+
+def _day_s(written: bytes, year: int, month: int, number: int) -> int:
+    try:
+        return (date(year, month, number).toordinal() - _EPOCH_DAY) * 86_400
+    except ValueError as error:
+        raise BadRowError(f"a day of the calendar, not {text(written)}") from error

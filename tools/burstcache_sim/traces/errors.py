@@ -1,0 +1,24 @@
+"""What is wrong with a log, by file and line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from burstcache.core.errors import InvalidSettingError
+
+_SHOWN_CHARACTERS = 80
+
+
+class BadLogError(InvalidSettingError):
+    """A log cannot be read: file, line number, what was found and what was expected."""
+
+
+class BadRowError(ValueError):
+    """A line is not what its format promises; the message says what was expected. The reader adds file and line."""
+
+
+def bad_line(path: Path, number: int, line: bytes, expected: str) -> BadLogError:
+    """Return the error that points at a line (counted from 1)."""
+    text = line.rstrip(b"\r\n").decode("utf-8", "backslashreplace")
+    shown = text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"
+    return BadLogError(f"{path} line {number}: {shown!r}: expected {expected}")

@@ -1,0 +1,146 @@
+"""What is in a log, for a person and as data."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from burstcache.core.parameters import US_PER_S
+from burstcache_sim.traces.select import has_whole_seconds, ranking
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from burstcache_sim.traces.read import Log
+    from burstcache_sim.traces.trace import Trace
+
+_SHOWN_CHARACTERS = 72
+_CLOCK_WORD = (
+    "The clock has whole seconds: requests within one second look simultaneous, so gaps below a second, and with them "
+    "short-lived decisions, are blurred."
+)
+
+
+def describe(log: Log, *, top: int, first_rank: int = 1) -> dict[str, Any]:
+    """Return what is in a log, with its `top` most requested keys, as JSON can hold it.
+
+    Args:
+        log: The log, of all keys or of one.
+        top: How many keys to list.
+        first_rank: Rank of the most requested key: more than 1 where only one key was read.
+    """
+    trace = log.trace
+    first_us, last_us = int(trace.arrivals_us[0]), int(trace.arrivals_us[-1])
+    span_s = (last_us - first_us) / US_PER_S
+    return {
+        "format": log.format_name,
+        "files": log.files,
+        "rows": log.rows,
+        "requests": len(trace),
+        "other_key_requests": log.rows - len(trace) - log.other_requests - log.bad_rows,
+        "other_requests": log.other_requests,
+        "bad_rows": log.bad_rows,
+        "keys": len(trace.keys) if trace.keys else 1,
+        "first": _instant(log, first_us),
+        "last": _instant(log, last_us),
+        "first_s": first_us / US_PER_S,
+        "last_s": last_us / US_PER_S,
+        "span_s": span_s,
+        "requests_per_min": round(len(trace) / span_s * 60, 6) if span_s else None,
+        "has_whole_seconds": has_whole_seconds(trace),
+        **_bytes(trace),
+        "top_keys": _top_keys(trace, top, first_rank),
+    }
+
+
+def _instant(log: Log, us: int) -> str | None:
+    if log.origin_us is None:
+        return None
+    instant = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=log.origin_us + us)
+    return instant.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _bytes(trace: Trace) -> dict[str, int | None]:
+    """Return the bytes of all answers, and of all objects once (each at its largest)."""
+    if trace.sizes_bytes is None:
+        return {"requested_bytes": None, "object_bytes": None}
+    if trace.key_ids is None:
+        objects_bytes = trace.sizes_bytes.max()
+    else:
+        objects_bytes = _largest(trace.key_ids, trace.sizes_bytes, len(trace.keys)).sum()
+    return {"requested_bytes": int(trace.sizes_bytes.sum()), "object_bytes": int(objects_bytes)}
+
+
+def _largest(key_ids: NDArray[Any], sizes_bytes: NDArray[Any], keys: int) -> NDArray[Any]:
+    import numpy as np
+
+    largest = np.zeros(keys, dtype=np.int64)
+    np.maximum.at(largest, key_ids, sizes_bytes)
+    return largest
+
+
+def _top_keys(trace: Trace, top: int, first_rank: int) -> list[dict[str, Any]]:
+    import numpy as np
+
+    if not trace.keys or trace.sizes_bytes is None:
+        return []
+    if trace.key_ids is None:
+        counts, largest = np.array([len(trace)]), trace.sizes_bytes.max(keepdims=True)
+    else:
+        counts = np.bincount(trace.key_ids, minlength=len(trace.keys))
+        largest = _largest(trace.key_ids, trace.sizes_bytes, len(trace.keys))
+    return [
+        {
+            "rank": rank,
+            "key": trace.keys[id_],
+            "requests": int(counts[id_]),
+            "share_pct": round(100 * int(counts[id_]) / len(trace), 6),
+            "size_bytes": int(largest[id_]),
+        }
+        for rank, id_ in enumerate(ranking(counts, trace.keys)[:top], start=first_rank)
+    ]
+
+
+def describe_text(description: dict[str, Any]) -> str:
+    """Return a description for a terminal."""
+    rate = description["requests_per_min"]
+    left_out = f"{description['other_requests']:,} other requests, {description['bad_rows']:,} bad rows"
+    if description["other_key_requests"]:
+        left_out = f"{description['other_key_requests']:,} of other keys, {left_out}"
+    rows = [
+        ("Format", f"{description['format']}, {description['files']:,} file(s), {description['rows']:,} rows"),
+        ("Requests", f"{description['requests']:,} (GETs answered 2xx or 304)"),
+        ("Left out", left_out),
+        ("Keys", f"{description['keys']:,}"),
+        ("Span", _span(description)),
+        ("Mean rate", "—" if rate is None else f"{rate:,.3f} requests a minute"),
+    ]
+    if description["requested_bytes"] is not None:
+        sizes = f"{description['requested_bytes']:,} requested, {description['object_bytes']:,} in the objects"
+        rows.append(("Bytes", sizes))
+    lines = [f"{name + ':':<11}{value}" for name, value in rows]
+    if description["has_whole_seconds"]:
+        lines.append(f"{'Clock:':<11}{_CLOCK_WORD}")
+    return "\n".join([*lines, *_top_lines(description["top_keys"])])
+
+
+def _span(description: dict[str, Any]) -> str:
+    if description["first"]:
+        return f"{description['span_s']:,.6f} s, {description['first']} to {description['last']}"
+    return f"{description['span_s']:,.6f} s, {description['first_s']:,.6f} s to {description['last_s']:,.6f} s"
+
+
+def _top_lines(top_keys: list[dict[str, Any]]) -> list[str]:
+    if not top_keys:
+        return []
+    lines = ["", f"{'rank':>6}{'requests':>12}{'share':>9}{'bytes':>15}  key"]
+    for row in top_keys:
+        key = row["key"] if len(row["key"]) <= _SHOWN_CHARACTERS else row["key"][: _SHOWN_CHARACTERS - 1] + "…"
+        share = f"{row['share_pct']:.2f} %"
+        lines.append(f"{row['rank']:>6}{row['requests']:>12,}{share:>9}{row['size_bytes']:>15,}  {_printable(key)}")
+    return lines
+
+
+def _printable(key: str) -> str:
+    """Return the key with its control characters shown, not sent to the terminal."""
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in key)

@@ -1,0 +1,62 @@
+"""Which keys of a log are simulated: all of them, or the one of a rank (thesis, section 5.1.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from burstcache.core.errors import InvalidSettingError
+from burstcache.core.parameters import US_PER_S
+from burstcache_sim.traces.log_format import LogFormat
+from burstcache_sim.traces.trace import Trace
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def key_names(ids: Iterable[bytes], format_: LogFormat) -> tuple[str, ...]:
+    """Return the keys as text, by id; the bucket's name only where the log is of several buckets."""
+    keys = [key.decode("utf-8", "backslashreplace") for key in ids]
+    if format_.has_buckets and len({key.partition("/")[0] for key in keys}) == 1:
+        keys = [key.partition("/")[2] for key in keys]
+    return tuple(keys)
+
+
+def ranking(counts: NDArray[Any], names: tuple[str, ...]) -> list[int]:
+    """Return the ids of all keys, the most requested one first, those with as many requests by name."""
+    numbers = counts.tolist()
+    return sorted(range(len(numbers)), key=lambda id_: (-numbers[id_], names[id_]))
+
+
+def id_of_rank(counts: NDArray[Any], names: tuple[str, ...], rank: int) -> int:
+    """Return the id of the rank-th most requested key, from 1.
+
+    Raises:
+        InvalidSettingError: The log has no such rank.
+    """
+    if not 1 <= rank <= len(names):
+        raise InvalidSettingError(f"rank {rank}: expected 1 to {len(names)}, the number of keys in the log")
+    return ranking(counts, names)[rank - 1]
+
+
+def of_rank(trace: Trace, rank: int) -> Trace:
+    """Return the requests of the rank-th most requested key of a trace of many, as a trace of one.
+
+    Raises:
+        InvalidSettingError: The trace has no such rank.
+    """
+    import numpy as np
+
+    if trace.key_ids is None:
+        if rank != 1:
+            raise InvalidSettingError(f"rank {rank}: expected 1, the trace has one key")
+        return trace
+    key_id = id_of_rank(np.bincount(trace.key_ids, minlength=len(trace.keys)), trace.keys, rank)
+    kept = trace.key_ids == key_id
+    sizes_bytes = None if trace.sizes_bytes is None else trace.sizes_bytes[kept]
+    return Trace(trace.arrivals_us[kept], None, sizes_bytes, trace.keys[key_id : key_id + 1])
+
+
+def has_whole_seconds(trace: Trace) -> bool:
+    """Tell whether the log's clock has whole seconds only: then requests within one second look simultaneous."""
+    return len(trace) > 1 and not bool(((trace.arrivals_us - trace.arrivals_us[0]) % US_PER_S).any())

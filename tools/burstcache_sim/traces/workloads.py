@@ -1,0 +1,97 @@
+"""The workloads that policies are compared on: the thesis's six, and a family of 25.
+
+A workload is a generator with its arguments; a seed makes it a trace. `docs/policies.md` says how they are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from burstcache.core.parameters import US_PER_S, Parameters, configure
+from burstcache_sim.traces.generate import diurnal, mmpp, poisson, spike, spikes_train
+
+DAY_S = 86_400
+HALF_HOUR_S = 1_800  # how long the thesis simulates
+SENSITIVITY = 4  # the only one that the thesis uses on all its six workloads
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Requests for one key, random but for the seed."""
+
+    name: str
+    generator: Callable[..., list[int]]
+    arguments: tuple[float, ...]  # what the generator takes after the seed
+    duration_s: int | None = None  # of a trace; None: a trace lasts from its first request to its last
+    until_us: int | None = None  # the horizon of its runs; None: until nothing is left to happen
+    thesis_rate: Fraction | None = None  # what the thesis tells its configurator [1/min], if it is one of the thesis's
+
+    def arrivals_us(self, seed: int) -> list[int]:
+        """Return the requests of one trace [us]."""
+        return self.generator(seed, *self.arguments)
+
+
+def thesis_parameters(rate_per_min: Fraction, sensitivity: int = SENSITIVITY) -> Parameters:
+    """Return the thesis policy's parameters for a rate that it is told.
+
+    Args:
+        rate_per_min: Expected rate, > 0 [1/min]. Above 12 times the sensitivity TICK would fall under a second, which
+            the live system refuses, naming the highest rate that it accepts: that one is taken then.
+        sensitivity: Of its configurator, 1 to 5.
+    """
+    return configure(min(rate_per_min, Fraction(12 * sensitivity)), Fraction(sensitivity))
+
+
+def family(duration_s: int) -> tuple[Workload, ...]:
+    """Return the 25 workloads; Poisson, MMPP and diurnal traces last `duration_s`, spikes as long as they are.
+
+    Poisson rates are evenly apart on a logarithmic scale, spikes about as dense as the thesis's; three of the trains
+    consist of the thesis's spikes.
+    """
+    rates = ("0.1", "0.25", "0.6", "1.5", "4", "10", "25", "60")
+    spikes = ((10, 30), (30, 90), (60, 150), (120, 300), (300, 600), (600, 1_200))
+    trains = ((20, 60, 24, 600), (50, 150, 12, 1_800), (100, 250, 8, 3_600), (300, 600, 6, 7_200))
+    bursts = ((30, "0", 60, 600), (12, "0.2", 300, 1_800), (60, "1", 120, 900), (20, "0", 900, 5_400))
+    return (
+        *(Workload(f"Poisson {rate}/min", poisson, (float(rate), duration_s), duration_s) for rate in rates),
+        *(Workload(f"spike {std} s, {n}", spike, (std, n)) for std, n in spikes),
+        *(
+            Workload(f"{count} spikes {std} s, {n}, each {spacing} s", spikes_train, (std, n, count, spacing))
+            for std, n, count, spacing in trains
+        ),
+        *(
+            Workload(
+                f"MMPP {on}/min {busy} s, {off}/min {quiet} s",
+                mmpp,
+                (on, float(off), busy, quiet, duration_s),
+                duration_s,
+            )
+            for on, off, busy, quiet in bursts
+        ),
+        *(
+            Workload(f"diurnal {mean}/min", diurnal, (mean, 0.9, duration_s, duration_s), duration_s)
+            for mean in (1, 4, 15)
+        ),
+    )
+
+
+# Thesis, figures 5.7-5.14 and table A.1: half an hour of Poisson requests, and single spikes.
+THESIS_SIX = (
+    *(
+        Workload(
+            f"Poisson {rate}/min",
+            poisson,
+            (rate, HALF_HOUR_S),
+            HALF_HOUR_S,
+            HALF_HOUR_S * US_PER_S,
+            Fraction(rate),
+        )
+        for rate in (3, 4)
+    ),
+    *(
+        Workload(f"spike {std} s, {n}", spike, (std, n), thesis_rate=Fraction(9))
+        for std, n in ((50, 150), (100, 250), (150, 300), (300, 600))
+    ),
+)

@@ -1,0 +1,30 @@
+"""Exact money: integer cost units, in which every price of the thesis is a whole number."""
+
+from __future__ import annotations
+
+from burstcache_sim.world.result import RunResult
+
+UNITS_PER_USD = 360_000_000_000_000  # a unit is 1e-11/3600 USD
+LAMBDA_UNITS_PER_US = 6_012  # 1024 MB: 1.67e-8 USD per ms
+REDIS_UNITS_PER_US = 1_340  # t2.micro: 0.0134 USD per hour
+INVOCATION_UNITS = 72_000_000  # 2e-7 USD
+S3_GET_UNITS = 154_800_000  # 4.3e-7 USD
+
+
+def run_cost_units(result: RunResult) -> int:
+    """Return what a run is billed at the thesis's prices [cost units]: the sum of the four prices.
+
+    Source:
+        Thesis, section 5.1.1; the simulator's rules, section 2 "Billing".
+    """
+    return (
+        result.lambda_ms * 1_000 * LAMBDA_UNITS_PER_US
+        + result.redis_s * 1_000_000 * REDIS_UNITS_PER_US
+        + result.invocations * INVOCATION_UNITS
+        + result.s3_requests * S3_GET_UNITS
+    )
+
+
+def usd(units: int) -> float:
+    """Return cost units as dollars, a double divided by a double as the simulator's rules have it."""
+    return units / float(UNITS_PER_USD)

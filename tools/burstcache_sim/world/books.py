@@ -1,0 +1,69 @@
+"""The books of a run: what was started, what it is billed, who served which request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from burstcache_sim.world.result import RunResult, Tier
+from burstcache_sim.world.timings import Timings
+
+_US_PER_MS = 1_000
+_US_PER_S = 1_000_000
+
+
+@dataclass(slots=True)
+class Books:
+    """Counts and billed times so far. Start-ups and stops are unbilled; running time is, rounded up."""
+
+    timings: Timings
+    lambda_ms: int = 0
+    invocations: int = 0
+    cold_starts: int = 0
+    redis_s: int = 0
+    redis_starts: int = 0
+    seeds: int = 0  # objects fetched from S3 into Redis
+    tiers: list[Tier] = field(default_factory=list)
+    lambda_spans_us: list[tuple[int, int]] = field(default_factory=list)
+    redis_spans_us: list[tuple[int, int]] = field(default_factory=list)
+
+    def invoke(self, *, is_cold: bool) -> int:
+        """Note one invocation and return how long it takes to be ready [us]."""
+        self.invocations += 1
+        self.cold_starts += is_cold
+        return self.timings.cold_start_us if is_cold else self.timings.warm_start_us
+
+    def end_lambda(self, ready_us: int, end_us: int) -> None:
+        """Bill one invocation; one that never became ready costs no time."""
+        if end_us >= ready_us:
+            self.lambda_ms += -(-(end_us - ready_us) // _US_PER_MS)
+            self.lambda_spans_us.append((ready_us, end_us))
+
+    def end_redis(self, since_us: int, stop_us: int) -> None:
+        """Bill one run of a Redis node."""
+        billed_us = max(self.timings.redis_least_bill_us, stop_us - since_us)
+        self.redis_s += -(-billed_us // _US_PER_S)
+        self.redis_spans_us.append((since_us, stop_us))
+
+    def close(self, *, end_us: int, checks: int = 0, log: tuple[tuple[int, str, str], ...] = ()) -> RunResult:
+        """Return the run's result."""
+        served = {tier: self.tiers.count(tier) for tier in ("S", "L", "R")}
+        return RunResult(
+            n=len(self.tiers),
+            n_s3=served["S"],
+            n_lambda=served["L"],
+            n_redis=served["R"],
+            lambda_ms=self.lambda_ms,
+            invocations=self.invocations,
+            cold_starts=self.cold_starts,
+            redis_s=self.redis_s,
+            redis_starts=self.redis_starts,
+            s3_requests=served["S"] + self.cold_starts + self.seeds,
+            lambda_us_exact=sum(end_us - ready_us for ready_us, end_us in self.lambda_spans_us),
+            redis_us_exact=sum(stop_us - since_us for since_us, stop_us in self.redis_spans_us),
+            end_us=end_us,
+            checks=checks,
+            tiers="".join(self.tiers),
+            log=log,
+            lambda_spans_us=tuple(self.lambda_spans_us),
+            redis_spans_us=tuple(self.redis_spans_us),
+        )
