@@ -1,1 +1,1 @@
-"""What is fast, measured against what else; the results stand in docs/results.md."""
+"""What is fast, measured against what else; the results stand in docs/evidence/measurements.md."""

@@ -2,8 +2,8 @@
 
     python -m benchmarks.policy_cost [--first-seed N] [--seeds N] [--without-optimum]
 
-The thesis policy is told each workload's mean rate, the break-even policy nothing but its knob; `docs/policies.md` has
-the definitions. Ratios are break-even to thesis, costs USD per trace at the thesis's prices.
+The thesis policy is told each workload's mean rate, the break-even policy nothing but its knob; `docs/use/policies.md`
+has the definitions. Ratios are break-even to thesis, costs USD per trace at the thesis's prices.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python -m benchmarks.policy_variants [--first-seed N] [--seeds N]
 
-Workloads, shares and matching are `benchmarks.policy_cost`'s; `docs/policies.md` has the variants. They run in a
+Workloads, shares and matching are `benchmarks.policy_cost`'s; `docs/use/policies.md` has the variants. They run in a
 machine of their own (`policy_variants_machine`), whose break-even is held to the project's.
 """
 

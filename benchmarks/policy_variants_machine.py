@@ -1,6 +1,6 @@
 """A machine for variants of the break-even policy: one key's cache, compiled, at the thesis's prices and timings.
 
-`docs/policies.md` has the variants; the order of events, the timings and the billing are the simulator's, and
+`docs/use/policies.md` has the variants; the order of events, the timings and the billing are the simulator's, and
 `benchmarks.policy_variants` checks them against it.
 """
 

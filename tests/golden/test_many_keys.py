@@ -1,4 +1,4 @@
-"""Many keys on shared nodes: a change of these numbers is a change of the rules (`docs/many-keys.md`)."""
+"""Many keys on shared nodes: a change of these numbers is a change of the rules (`docs/understand/simulation.md`)."""
 
 from __future__ import annotations
 

@@ -24,13 +24,13 @@ def _table(text: str, heading: str) -> list[list[str]]:
 
 @pytest.fixture
 def months(root: Path) -> dict[str, Decimal]:
-    rows = _table((root / "docs/costs.md").read_text(), "## Idle")
+    rows = _table((root / "docs/operate/costs.md").read_text(), "## Idle")
     return {row[0]: Decimal(row[3]) for row in rows}
 
 
 @pytest.fixture
 def quantities(root: Path) -> dict[str, str]:
-    return {row[0]: row[1] for row in _table((root / "docs/costs.md").read_text(), "## Idle")}
+    return {row[0]: row[1] for row in _table((root / "docs/operate/costs.md").read_text(), "## Idle")}
 
 
 def test_the_readmes_sum_is_that_of_its_items_and_of_the_costs(root: Path, months: dict[str, Decimal]) -> None:

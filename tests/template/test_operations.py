@@ -11,7 +11,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def guide(root: Path) -> str:
-    return (root / "docs/operations.md").read_text()
+    return (root / "docs/operate/operations.md").read_text()
 
 
 def test_every_sample_event_is_named(guide: str, root: Path) -> None:

@@ -62,7 +62,7 @@ def test_the_readme_explains_every_parameter(parameters: dict[str, dict[str, Any
 
 
 def test_the_operations_guide_names_no_parameter_or_output_that_is_gone(template: dict[str, Any], root: Path) -> None:
-    guide = (root / "docs/operations.md").read_text()
+    guide = (root / "docs/operate/operations.md").read_text()
     known = {*template["Parameters"], *template["Outputs"], *template["Resources"]}
 
     named = set(re.findall(r"`([A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+)`", guide))

@@ -6,7 +6,8 @@ from burstcache_sim.traces.trace import Trace
 from burstcache_sim.world.result import RunResult
 from burstcache_sim.world.run import PolicyParameters, run
 
-# The compiled engines load in half a second (`docs/results.md`), in which the readable simulators replay so many.
+# Loading the compiled engines takes 0.5 s (`docs/evidence/measurements.md`); the readable simulator replays about this
+# many requests in that time.
 LEAST_COMPILED = 200_000
 
 

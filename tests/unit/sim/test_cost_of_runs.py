@@ -120,7 +120,7 @@ def test_nobody_asking_costs_the_hour_but_no_more() -> None:
 
 
 def test_the_idle_month_is_that_of_the_documents() -> None:
-    table = (ROOT / "docs/costs.md").read_text().split("## Idle")[1].split("## In use")[0]
+    table = (ROOT / "docs/operate/costs.md").read_text().split("## Idle")[1].split("## In use")[0]
     documented = sum(float(month) for month in re.findall(r"\| (\d+\.\d\d) \| [^|]*\|$", table, re.MULTILINE))
 
     month = bill(live_usage(NOTHING, Setup(), period_us=730 * HOUR_US, wakes=0), TODAY)

@@ -1,4 +1,4 @@
-"""Many keys on shared nodes, by the rules of `docs/many-keys.md`."""
+"""Many keys on shared nodes, by the rules of `docs/understand/simulation.md`."""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ from burstcache_sim.thesis.tables import bands, counts, latencies, overview, tab
 from burstcache_sim.world.run import run
 from support.project import ROOT
 
-DOCUMENT = ROOT / "docs" / "thesis.md"
-RESULTS = DOCUMENT.with_name("results.md")
+DOCUMENT = ROOT / "docs" / "evidence" / "thesis.md"
+RESULTS = DOCUMENT.with_name("measurements.md")
 MIDDAY_S = 3 * 3600
 
 
@@ -266,6 +266,6 @@ def test_the_documents_counts_differ_from_a_smaller_run_by_chance_only(smaller_r
 
 
 def test_the_documents_pictures_exist() -> None:
-    pictures_ = re.findall(r"\(figures/([\w.-]+)\)", DOCUMENT.read_text())
+    pictures_ = re.findall(r"\(../images/([\w.-]+)\)", DOCUMENT.read_text())
 
-    assert sorted(pictures_) == sorted(path.name for path in (DOCUMENT.parent / "figures").glob("figure-*"))
+    assert sorted(pictures_) == sorted(path.name for path in (ROOT / "docs" / "images").glob("figure-*"))

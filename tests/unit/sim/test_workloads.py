@@ -10,7 +10,7 @@ from burstcache.core.parameters import US_PER_S, configure
 from burstcache_sim.traces.workloads import DAY_S, HALF_HOUR_S, THESIS_SIX, Workload, family, thesis_parameters
 from support.project import ROOT
 
-RESULTS = ROOT / "docs" / "results.md"
+RESULTS = ROOT / "docs" / "evidence" / "measurements.md"
 
 
 def test_the_six_workloads_are_those_of_the_figures_and_told_what_the_thesis_tells() -> None:

@@ -25,10 +25,11 @@ _BILLED_BEFORE_READY_S = 30 - 16
 _BILLED_AFTER_STOP_S = 2 + 2
 _LEAST_NODE_S = 60
 
-# Handlers [ms]. The hit is `docs/costs.md`'s; S3 answers within 15 to 60 ms; the rest is AWS calls of about 10 ms each.
+# Handlers [ms]. The hit is that of `docs/operate/costs.md`; S3 answers within 15 to 60 ms; the rest is AWS calls of
+# about 10 ms each.
 _PROXY_HIT_MS, _PROXY_S3_MS, _SCHEDULER_MS = 10, 60, 20
 _WARM_START_MS, _COLD_START_MS = 20, 600  # of a cache function, INIT and the object's load included (thesis 5.6)
-_INIT_PROXY_MS, _INIT_SCHEDULER_MS, _INIT_CONTROL_MS = 241, 189, 516  # imports, `docs/results.md`
+_INIT_PROXY_MS, _INIT_SCHEDULER_MS, _INIT_CONTROL_MS = 241, 189, 516  # imports, `docs/evidence/measurements.md`
 _PROXY_MB, _SCHEDULER_MB, _CONTROL_MB, _JANITOR_MB = 512, 256, 512, 256  # template.yaml
 _LONGEST_CACHE_US = (900 - 10) * US_PER_S  # a cache function leaves 10 s before its 15 minutes are over
 _LOG_BYTES = 500  # per invocation: Lambda's own three lines
@@ -38,7 +39,7 @@ _EVENTUAL_READ = Fraction(1, 2)
 # Larger objects are answered with a redirect to S3 and never cached: MAX_OBJECT_BYTES in template.yaml.
 LARGEST_OBJECT_BYTES = {"http-api": 4_194_304, "alb": 716_800}
 
-# What stands always; a test of the template counts secrets and alarms in `docs/costs.md`.
+# What stands always; a test of the template counts secrets and alarms in `docs/operate/costs.md`.
 _VOLUME_GB, _SECRETS, _ALARM_METRICS, _ALB_ADDRESSES = 8, 5, 8, 2
 _RELAY_VCPU, _RELAY_GB = Fraction(1, 4), Fraction(1, 2)
 _JANITOR_PER_H, _JANITOR_MS = 12, 200

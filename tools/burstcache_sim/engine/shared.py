@@ -1,6 +1,6 @@
 """The fast simulator of many keys that share nodes: the results of `sim.many`, candidate by candidate.
 
-The rules are those of `docs/many-keys.md`. Importing this module loads neither numpy nor numba.
+The rules are those of `docs/understand/simulation.md`. Importing this module loads neither numpy nor numba.
 """
 
 from __future__ import annotations

@@ -155,7 +155,7 @@ def _world(
 
 @uncounted
 def _advance(w: World, until_us: int, is_thesis: bool) -> None:
-    """Let everything happen that is due up to and including `until_us`, in the order of `docs/many-keys.md`."""
+    """Handle everything due up to and including `until_us`, in the order of `docs/understand/simulation.md`."""
     while True:
         node = _next_node(w, until_us)
         node_us = w.nodes[node, DUE_US]

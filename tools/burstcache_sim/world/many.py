@@ -1,4 +1,4 @@
-"""Many keys under one policy, on shared nodes or each on its own. Rules: `docs/many-keys.md`."""
+"""Many keys under one policy, on shared nodes or each on its own. Rules: `docs/understand/simulation.md`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many keys on shared nodes: what happens at which instant, whatever the policy decides. Rules: `docs/many-keys.md`."""
+"""Many keys on shared nodes: what happens when, whatever the policy decides. Rules: `docs/understand/simulation.md`."""
 
 from __future__ import annotations
 

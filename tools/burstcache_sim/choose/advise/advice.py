@@ -1,4 +1,4 @@
-"""The answer to "should I deploy this for my log, and how?". The rule: `docs/advise.md`."""
+"""The answer to "should I deploy this for my log, and how?". The rule: `docs/use/advise.md`."""
 
 from __future__ import annotations
 
