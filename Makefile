@@ -8,10 +8,14 @@ PYTHON = $(shell for python in python3.11 python3 python3.12 python3.13 python3.
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run stop demo paper test check lint format types clean
+.PHONY: help setup run stop demo paper test test-fast check lint format types clean
+
+# Processes that run tests at a time; `make test WORKERS=0` runs them in one, for a debugger.
+WORKERS ?= auto
+FAST := unit contract template golden
 
 help: ## show the targets
-	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
 setup: $(VENV)/.ready ## make .venv with the `burstcache` command (again only when pyproject.toml changes)
 
@@ -37,21 +41,26 @@ paper: setup ## reproduce the thesis's evaluation; LOG=FILE lets an access log s
 	$(BIN)/burstcache sim paper $(if $(LOG),--log "$(LOG)")
 
 test: setup ## run all tests but those against a deployed stack
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --ignore tests/e2e
+
+test-fast: setup ## run the tests that take less than a minute: all but those of the local run
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(wildcard $(FAST:%=tests/%))
 
 check: lint types test ## everything that must hold before a commit
 
-lint: setup ## format and lint, changing nothing
+lint: setup ## check format, rules, imports and the template, changing nothing
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+	$(BIN)/cfn-lint --regions eu-central-1 us-east-1 -- template.yaml
 
 format: setup ## format the code and mend what the linter can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-types: setup ## check the types of src and tools
+types: setup ## check the types of everything written in Python
 	$(BIN)/mypy
 
 clean: ## remove .venv, caches and what a local run left
-	rm -rf $(VENV) build .aws-sam .burstcache .hypothesis .mypy_cache .pytest_cache .ruff_cache src/*.egg-info tools/*.egg-info
+	rm -rf $(VENV) build .aws-sam .burstcache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache src/*.egg-info tools/*.egg-info
 	find src tools tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
