@@ -17,6 +17,8 @@ from burstcache_local.functions import EventInvokeConfig, FunctionSpec, Outcome
 from burstcache_local.lambdas.forks import Forks
 from burstcache_local.lambdas.runtime import Environment
 
+_CLOSE_LIMIT_S = 5.0
+
 
 class FunctionNotFoundError(LocalCloudError):
     """No function has this name."""
@@ -96,8 +98,10 @@ class Lambdas:
         """End all environments, running ones too."""
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*(environment.close() for environment in self._environments), return_exceptions=True)
-        self._forks.stop()
+        if closings := [asyncio.ensure_future(environment.close()) for environment in self._environments]:
+            await asyncio.wait(closings, timeout=_CLOSE_LIMIT_S)
+        self._forks.stop()  # and with it all that did not end in time
+        await asyncio.gather(*closings, return_exceptions=True)
 
     def _background(self, work: Awaitable[None]) -> None:
         task = asyncio.ensure_future(work)

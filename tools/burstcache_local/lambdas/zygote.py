@@ -1,7 +1,12 @@
 """The program that execution environments are forks of: it has imported what a function's cold start would wait for.
 
-It runs isolated (`python -I`), knows nothing of this package, and is told by packets of JSON on a socket what to run
-in a fork. It answers with the fork's process id, and later with how that ended.
+It runs isolated (`python -I`), imports nothing of this package, and takes its orders as packets of JSON on a socket:
+
+    {"id": 7, "handler": …, "env": …, "root": …, "log": …}    fork, and run AWS's runtime client in the fork
+    {"id": 7, "kill": true}                                   kill that fork and its process group
+
+Each fork is reported by its order's id: {"id": 7, "pid": 4711} when it is born, {"id": 7, "exit": -9} when it has ended.
+Only its parent can kill a fork without a race: until the parent has waited for it, its process id belongs to nobody else.
 """
 
 from __future__ import annotations
@@ -53,6 +58,7 @@ def main() -> None:
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    forks = _Forks(wires)
     with selectors.DefaultSelector() as selector:
         selector.register(wires, selectors.EVENT_READ)
         selector.register(woken, selectors.EVENT_READ)
@@ -60,36 +66,61 @@ def main() -> None:
             for key, _ in selector.select():
                 if key.fd == woken:
                     os.read(woken, 512)
-                    _report_ended(wires)
+                    forks.report_ended()
                 elif packet := wires.recv(_MAX_PACKET_BYTES):
-                    _fork(json.loads(packet), wires)
+                    forks.obey(json.loads(packet))
                 else:
                     return
 
 
-def _report_ended(wires: socket.socket) -> None:
-    with contextlib.suppress(ChildProcessError):
-        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
-            wires.send(json.dumps({"pid": ended[0], "exit": os.waitstatus_to_exitcode(ended[1])}).encode())
+class _Forks:
+    """The living forks, each under the id of the order that made it."""
 
+    def __init__(self, wires: socket.socket) -> None:
+        self._wires = wires
+        self._ids: dict[int, int] = {}  # by process id
+        self._pids: dict[int, int] = {}  # by order id
 
-def _fork(order: dict[str, Any], wires: socket.socket) -> None:
-    parent = os.getpid()
-    if pid := os.fork():
-        wires.send(json.dumps({"pid": pid}).encode())
-        return
-    status = 1
-    try:
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        wires.close()
-        _become(order, parent)
-        status = _run(order["handler"])
-    finally:
-        with contextlib.suppress(Exception):
-            sys.stdout.flush()
-            sys.stderr.flush()
-        os._exit(status)
+    def obey(self, order: dict[str, Any]) -> None:
+        if order.get("kill"):
+            self._kill(order["id"])
+        else:
+            self._fork(order)
+
+    def report_ended(self) -> None:
+        with contextlib.suppress(ChildProcessError):
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                order_id = self._ids.pop(ended[0])
+                del self._pids[order_id]
+                self._answer({"id": order_id, "exit": os.waitstatus_to_exitcode(ended[1])})
+
+    def _fork(self, order: dict[str, Any]) -> None:
+        parent = os.getpid()
+        if pid := os.fork():
+            self._ids[pid], self._pids[order["id"]] = order["id"], pid
+            self._answer({"id": order["id"], "pid": pid})
+            return
+        status = 1
+        try:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            self._wires.close()
+            _become(order, parent)
+            status = _run(order["handler"])
+        finally:
+            with contextlib.suppress(Exception):
+                sys.stdout.flush()
+                sys.stderr.flush()
+            os._exit(status)
+
+    def _kill(self, order_id: int) -> None:
+        if pid := self._pids.get(order_id):
+            with contextlib.suppress(ProcessLookupError):  # it does not lead its group yet
+                os.killpg(pid, signal.SIGKILL)
+            os.kill(pid, signal.SIGKILL)
+
+    def _answer(self, answer: dict[str, int]) -> None:
+        self._wires.send(json.dumps(answer).encode())
 
 
 def _become(order: dict[str, Any], parent: int) -> None:
