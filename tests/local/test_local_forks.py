@@ -1,4 +1,4 @@
-"""Forks of the local Lambda service: every order is answered, to its own caller, however far the zygote falls behind."""
+"""Forks of the local Lambda service: each order is answered, to its own caller, however far the zygote falls behind."""
 
 from __future__ import annotations
 

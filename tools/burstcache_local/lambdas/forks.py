@@ -66,7 +66,8 @@ class Forks:
         if self._process is None:
             self.start()
         order_id = next(self._ids)
-        born = self._unborn[order_id] = self._loop.create_future()
+        born: asyncio.Future[Fork] = self._loop.create_future()
+        self._unborn[order_id] = born
         self._send({"id": order_id, "handler": handler, "env": dict(env), "root": str(root), "log": str(log)})
         return await born
 

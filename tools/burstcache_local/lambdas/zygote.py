@@ -5,8 +5,8 @@ It runs isolated (`python -I`), imports nothing of this package, and takes its o
     {"id": 7, "handler": …, "env": …, "root": …, "log": …}    fork, and run AWS's runtime client in the fork
     {"id": 7, "kill": true}                                   kill that fork and its process group
 
-Each fork is reported by its order's id: {"id": 7, "pid": 4711} when it is born, {"id": 7, "exit": -9} when it has ended.
-Only its parent can kill a fork without a race: until the parent has waited for it, its process id belongs to nobody else.
+It reports each fork under its order's id: {"id": 7, "pid": 4711} at its birth, {"id": 7, "exit": -9} at its end. Only
+its parent can kill a fork without a race: until the parent has waited for it, no other process gets its process id.
 """
 
 from __future__ import annotations
