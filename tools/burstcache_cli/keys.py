@@ -12,7 +12,7 @@ from burstcache.core.parameters import QUEUE_LENGTH
 from burstcache.core.table import KeyPhase, KeyRow, NodeRow
 from burstcache_cli.history import Step, histories
 from burstcache_cli.stack import Stack
-from burstcache_cli.text import NOTHING, table_text, time_text
+from burstcache_terminal.text import NOTHING, table_text, time_text
 
 # A key's phases under the names that the Step Functions console shows.
 STATE_OF_PHASE: dict[KeyPhase, str] = {

@@ -13,7 +13,7 @@ from burstcache.core.errors import BurstcacheError
 from burstcache.core.table import Lease, NodeRow
 from burstcache.settings import parse_nodes
 from burstcache_cli.stack import Stack
-from burstcache_cli.text import NOTHING, table_text, time_text
+from burstcache_terminal.text import NOTHING, table_text, time_text
 
 
 class OperationFailedError(BurstcacheError):

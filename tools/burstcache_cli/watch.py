@@ -17,7 +17,7 @@ from burstcache.core.table import KeyRow
 from burstcache_cli.history import History, histories
 from burstcache_cli.keys import STATE_OF_PHASE
 from burstcache_cli.stack import Stack
-from burstcache_cli.text import duration_text, time_text
+from burstcache_terminal.text import duration_text, time_text
 
 POLL_S = 0.5
 KEY_STATES = tuple(STATE_OF_PHASE.values())
@@ -122,12 +122,12 @@ class Lines:
     def line(self, entered: Entered) -> str:
         """Return the line of a state just entered."""
         before, self._before = self._before, entered
-        in_before_us = entered.at_us - before.at_us if before and before.at_us and entered.at_us else None
+        in_before_s = (entered.at_us - before.at_us) / 1_000_000 if before and before.at_us and entered.at_us else None
         if self.as_json:
             previous: dict[str, Any] = {"previous_state": before.state if before else None}
-            previous["in_previous_s"] = None if in_before_us is None else in_before_us / 1_000_000
+            previous["in_previous_s"] = in_before_s
             return json.dumps(asdict(entered) | previous)
-        after = f"after {duration_text(in_before_us)} in {before.state}" if before and in_before_us is not None else ""
+        after = f"after {duration_text(in_before_s)} in {before.state}" if before and in_before_s is not None else ""
         cells = (time_text(entered.at_us, with_ms=True).ljust(24), entered.state.ljust(18), after, entered.note)
         return "  ".join(filter(None, cells)).rstrip()
 

@@ -32,7 +32,6 @@ from burstcache_sim.choose.advise.verdict import verdict_lines
 from burstcache_sim.choose.advise.worth import Pays, Value, Yield, pays
 from burstcache_sim.choose.tune.workload import Workload, workload_of
 from burstcache_sim.latency import TierLatencies
-from burstcache_sim.report.numbers import duration
 from burstcache_sim.traces.trace import Trace
 from burstcache_sim.world.result import RunResult
 from burstcache_sim.world.run import run
@@ -339,10 +338,3 @@ def test_functions_that_run_at_once_count_besides_those_that_cache() -> None:
     assert "Up to 1 cache function (MaxHotKeys) and about 9 others run at once" not in said
     busier = "\n".join(assumptions(advice(workload_of(Trace(times_us // 2), PRICES, Setup()))))
     assert "Up to 1 cache function (MaxHotKeys) and about 17 others run at once" in busier
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0, "0 s"), (119, "119 s"), (120, "2 min"), (3600, "1 h"), (86_400 * 2, "2 days")]
-)
-def test_a_duration_is_said_as_a_person_says_it(seconds: float, text: str) -> None:
-    assert duration(seconds) == text

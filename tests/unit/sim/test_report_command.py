@@ -16,7 +16,7 @@ from burstcache_cli.cli import main
 from burstcache_sim.progress import lines_told, progress
 from burstcache_sim.report import html
 from burstcache_sim.report.drawing import LINE_COLOURS, TIER_COLOURS
-from burstcache_sim.report.table import aligned
+from burstcache_terminal.text import table_text
 
 CACHE_ONLY = ["--rate", "3", "--prices", "thesis-2022", "--only-cache"]
 _VOID = {"meta", "br", "hr", "img", "link"}
@@ -292,7 +292,7 @@ def test_text_on_a_page_is_no_markup() -> None:
 
 
 def test_numbers_stand_right_in_tables() -> None:
-    assert aligned(("name", "n"), [("a", "1"), ("bcd", "23")], right=(1,)) == "name   n\na      1\nbcd   23"
+    assert table_text(("name", "n"), [("a", "1"), ("bcd", "23")], right=(1,)) == "name   n\na      1\nbcd   23"
     assert '<td class="number">1</td>' in html.table(("n",), [("1",)], right=(0,))
 
 

@@ -27,7 +27,7 @@ from burstcache_sim.report.drawing import TIER_COLOURS, image_bytes, plain, writ
 from burstcache_sim.report.figures import breakeven_figure, pareto_figure, run_figure
 from burstcache_sim.report.labels import spread
 from burstcache_sim.report.pictures import representative
-from burstcache_sim.report.timescale import duration_text, step_s, unit_for
+from burstcache_sim.report.timescale import step_s, unit_for
 from burstcache_sim.traces.generate import poisson, spike
 from burstcache_sim.world.run import run
 
@@ -301,14 +301,6 @@ def test_steps_are_round_and_few(span_s: int) -> None:
     step = step_s(span_s * SECOND, most=60)
 
     assert span_s / step <= 60
-    assert duration_text(step)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(1, "second"), (30, "30 s"), (60, "minute"), (90, "90 s"), (7_200, "2 h"), (86_400, "day")]
-)
-def test_durations_are_told_in_the_largest_unit_that_divides_them(seconds: int, text: str) -> None:
-    assert duration_text(seconds) == text
 
 
 @pytest.mark.parametrize(("value", "text"), [(0.00005, "0.00005"), (20.0, "20"), (0.5, "0.5"), (5e-7, "5e-7")])

@@ -9,7 +9,7 @@ from typing import Any
 from burstcache.core.prices import UNCHECKED
 from burstcache_sim.bill.comparison import Compared
 from burstcache_sim.bill.cost import Bill
-from burstcache_sim.report.table import aligned
+from burstcache_terminal.text import table_text
 
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]  # header, rows
 BILL_NUMBERS, COMPARISON_NUMBERS = (1, 3, 4), (1, 2, 3)  # columns that are aligned to the right
@@ -22,7 +22,7 @@ def bill_table(billed: Bill, per_month: Fraction) -> str:
         billed: The bill of a period.
         per_month: How many such periods a month has.
     """
-    table = aligned(*bill_rows(billed, per_month), right=BILL_NUMBERS)
+    table = table_text(*bill_rows(billed, per_month), right=BILL_NUMBERS)
     return "\n".join(filter(None, (table, unchecked_note(billed))))
 
 
@@ -45,7 +45,7 @@ def unchecked_note(billed: Bill) -> str:
 
 def comparison_table(compared: Sequence[Compared]) -> str:
     """Return a line per system."""
-    return aligned(*comparison_rows(compared), right=COMPARISON_NUMBERS)
+    return table_text(*comparison_rows(compared), right=COMPARISON_NUMBERS)
 
 
 def comparison_rows(compared: Sequence[Compared]) -> Table:

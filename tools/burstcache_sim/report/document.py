@@ -22,7 +22,7 @@ from burstcache_sim.report.bills import (
     unchecked_note,
 )
 from burstcache_sim.report.contents import OPTIMUM_PRICES, Report
-from burstcache_sim.report.table import aligned
+from burstcache_terminal.text import table_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -47,8 +47,8 @@ def as_text(report: Report) -> str:
     return "\n\n".join(
         (
             _lead(report),
-            aligned(_SERVED, _served_rows(report.result), right=(1, 2)),
-            aligned(_LATENCY, [_latency_row(report)], right=range(len(_LATENCY))),
+            table_text(_SERVED, _served_rows(report.result), right=(1, 2)),
+            table_text(_LATENCY, [_latency_row(report)], right=range(len(_LATENCY))),
             bill_table(report.bill, report.periods_per_month),
             comparison_table(report.compared),
         )

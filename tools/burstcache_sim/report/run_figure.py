@@ -13,7 +13,8 @@ from burstcache.core.parameters import US_PER_S
 from burstcache_sim.latency import THESIS_LATENCIES, TierLatencies, latencies_ms, summarise
 from burstcache_sim.report.drawing import INK, TIER_COLOURS, TIER_NAMES, drawing, head, new_figure, ticks_1_2_5
 from burstcache_sim.report.lanes import Strip, draw_strip, strip_of_offline, strip_of_plan, strip_of_run
-from burstcache_sim.report.timescale import TimeUnit, duration_text, step_s, unit_for
+from burstcache_sim.report.timescale import TimeUnit, step_s, unit_for
+from burstcache_terminal.text import duration_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -122,7 +123,7 @@ def _draw_workload(axes: Axes, since_us: Times, unit: TimeUnit, span_us: int) ->
     axes.patch.set_visible(False)
     edges = np.arange(len(counts) + 1) * bucket_s / unit.seconds
     behind.stairs(counts, edges, fill=True, color=INK, alpha=0.13, linewidth=0)
-    behind.set_ylabel(f"{counted} per {duration_text(bucket_s)}", alpha=0.75)
+    behind.set_ylabel(f"{counted} per {duration_text(bucket_s).removeprefix('1 ')}", alpha=0.75)
     behind.set_ylim(0, max(1.0, counts.max() * 1.6))  # the requests' points stand above most of it
     behind.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     behind.spines["left"].set_visible(False)

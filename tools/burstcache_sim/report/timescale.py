@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from burstcache.core.parameters import US_PER_S
 
 _UNITS = (("s", 1, 600), ("min", 60, 5 * 3600), ("h", 3600, 3 * 86_400), ("d", 86_400, 0))  # name, seconds, used up to
-_ONES = {"s": "second", "min": "minute", "h": "hour", "d": "day"}
 _STEPS_S = (
     *(1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1_200, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200),
     *(86_400 * days for days in (1, 2, 7, 14, 28, 91, 182, 364)),
@@ -32,9 +31,3 @@ def step_s(span_us: int, *, most: int) -> int:
     """Return the least round number of seconds of which a span has at most `most`."""
     wanted_s = span_us / US_PER_S / most
     return next((step for step in _STEPS_S if step >= wanted_s), int(-(-wanted_s // 86_400)) * 86_400)
-
-
-def duration_text(seconds: int) -> str:
-    """Return whole seconds in the largest unit that divides them: `30 s`, `5 min`, `hour`, `7 d`."""
-    name, length = next((name, length) for name, length, _ in reversed(_UNITS) if seconds % length == 0)
-    return _ONES[name] if seconds == length else f"{seconds // length} {name}"

@@ -7,7 +7,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from burstcache_sim.report.table import aligned
+from burstcache_terminal.text import table_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Table:
     def text(self) -> str:
         """Return the table for a terminal."""
         right = range(self.words, len(self.header))
-        return "\n".join(filter(None, (self.title, self.note, aligned(self.header, self.rows, right=right))))
+        return "\n".join(filter(None, (self.title, self.note, table_text(self.header, self.rows, right=right))))
 
     def markdown(self) -> str:
         """Return the table with a heading."""

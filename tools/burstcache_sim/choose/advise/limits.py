@@ -10,7 +10,7 @@ from burstcache_sim.bill.usage import LARGEST_OBJECT_BYTES, US_PER_H, Setup
 from burstcache_sim.choose.advise.advice import Advice
 from burstcache_sim.choose.advise.nodes import node_capacity_bytes
 from burstcache_sim.choose.advise.samconfig import busiest_second
-from burstcache_sim.report.numbers import counted, duration
+from burstcache_terminal.text import count_text, duration_text
 
 _PROXY_S3_S, _CONTROL = 0.08, 1  # a GET from S3: proxy, then scheduler (`sim.costs.usage`); a node's start or check
 _NEW_ACCOUNT = 10  # concurrent Lambda executions of a new AWS account
@@ -22,7 +22,7 @@ def assumptions(advice: Advice) -> list[str]:
     workload, demand, tiers = advice.workload, advice.workload.demand, advice.clock.tiers
     hours = demand.period_us / US_PER_H
     lines = [
-        f"Traffic: the log is repeated, once in {duration(demand.period_us / US_PER_S)}, and nothing is in memory"
+        f"Traffic: the log is repeated, once in {duration_text(demand.period_us / US_PER_S)}, and nothing is in memory"
         " when it starts anew."
         + (" A log shorter than an hour says little about a month: see --period-hours." if hours < 1 else ""),
         f"Latency (assumed, in the region): S3 {tiers.s3_ms:g} ms, cache function {tiers.lambda_ms:g}, Redis"
@@ -86,7 +86,9 @@ def _concurrency(advice: Advice) -> str:
     at_once = ceil(busiest_second(advice.workload.trace) * _PROXY_S3_S) + _CONTROL
     if advice.hot_keys + at_once <= _NEW_ACCOUNT:
         return ""
-    needed = f"Up to {counted(advice.hot_keys, 'cache function')} (MaxHotKeys) and about {at_once} others run at once"
+    needed = (
+        f"Up to {count_text(advice.hot_keys, 'cache function')} (MaxHotKeys) and about {at_once} others run at once"
+    )
     return f"{needed}: the account must allow more concurrent executions than that; a new one has {_NEW_ACCOUNT}."
 
 

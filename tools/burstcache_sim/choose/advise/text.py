@@ -11,8 +11,7 @@ from burstcache_sim.choose.advise.verdict import break_even_lines, verdict_lines
 from burstcache_sim.choose.tune.hold_out import LEAST_REQUESTS
 from burstcache_sim.choose.tune.search import Tuned
 from burstcache_sim.latency import LatencySummary
-from burstcache_sim.report.numbers import amount, counted, duration, small_usd
-from burstcache_sim.report.table import aligned
+from burstcache_terminal.text import count_text, duration_text, number_text, small_usd_text, table_text
 
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]  # header, rows
 _LATENCY_HEADER = ("", "mean ms", "p50", "p90", "p95", "p99")
@@ -25,10 +24,10 @@ def advice_text(advice: Advice) -> str:
         f"{log_text(advice)}\n{value_text(advice)}",
         "\n".join(verdict_lines(advice)),
         f"With Burstcache: {policy_text(advice)}",
-        aligned(*latency_rows(advice), right=range(1, 6)),
+        table_text(*latency_rows(advice), right=range(1, 6)),
         _lasting(advice),
-        f"Its bill, {ours.usd_per_month:.2f} USD a month:\n{aligned(*bill_rows(advice), right=(1, 2))}",
-        f"What else one could buy:\n{aligned(*system_rows(advice), right=(1, 2, 3, 4))}",
+        f"Its bill, {ours.usd_per_month:.2f} USD a month:\n{table_text(*bill_rows(advice), right=(1, 2))}",
+        f"What else one could buy:\n{table_text(*system_rows(advice), right=(1, 2, 3, 4))}",
         "\n".join(break_even_lines(advice)),
         f"{deploy_text(advice)}\n\n{toml_text(advice.template)}",
         "\n".join(["What this rests on:", *(f"- {line}" for line in assumptions(advice))]),
@@ -39,19 +38,19 @@ def advice_text(advice: Advice) -> str:
 def log_text(advice: Advice) -> str:
     """Return what the log is, and what a month is made of."""
     demand, repeats = advice.workload.demand, float(advice.workload.repeats_per_month)
-    what = f"{counted(demand.requests, 'request')} for {counted(demand.objects, 'object')}"
-    lasts = duration((demand.last_us - demand.first_us) / US_PER_S)
-    month = f"a month is taken as this log {amount(repeats)} times"
-    return f"{what} in {lasts}; {month}, {amount(demand.requests * repeats)} requests."
+    what = f"{count_text(demand.requests, 'request')} for {count_text(demand.objects, 'object')}"
+    lasts = duration_text((demand.last_us - demand.first_us) / US_PER_S)
+    month = f"a month is taken as this log {number_text(repeats)} times"
+    return f"{what} in {lasts}; {month}, {number_text(demand.requests * repeats)} requests."
 
 
 def value_text(advice: Advice) -> str:
     """Return what latency is worth, in words."""
     value = advice.value
     if value.usd_per_hit:
-        return f"A request answered from memory is worth {small_usd(value.usd_per_hit)} (as you said)."
+        return f"A request answered from memory is worth {small_usd_text(value.usd_per_hit)} (as you said)."
     if value.usd_per_ms:
-        return f"A millisecond saved is worth {small_usd(value.usd_per_ms)} (as you said)."
+        return f"A millisecond saved is worth {small_usd_text(value.usd_per_ms)} (as you said)."
     return "What latency is worth is not known (--hit-value-usd or --ms-value-usd), so money alone decides."
 
 
@@ -142,7 +141,7 @@ def _system_cells(system: System, advice: Advice) -> tuple[str, ...]:
 
 
 def _lasting(advice: Advice) -> str:
-    rows = f"\n{aligned(*lasting_rows(advice), right=(1, 2, 3))}" if advice.lasting else ""
+    rows = f"\n{table_text(*lasting_rows(advice), right=(1, 2, 3))}" if advice.lasting else ""
     return lasting_text(advice) + rows
 
 

@@ -14,8 +14,7 @@ from burstcache_sim.choose.tune.hold_out import LEAST_REQUESTS, HoldOut
 from burstcache_sim.choose.tune.search import Tuned
 from burstcache_sim.choose.tune.workload import Workload
 from burstcache_sim.output import write_lines
-from burstcache_sim.report.numbers import amount, counted, duration
-from burstcache_sim.report.table import aligned
+from burstcache_terminal.text import count_text, duration_text, number_text, table_text
 
 _ROWS = 20  # of the front, at a terminal
 _COLUMNS = ("in_memory_pct", "usd_per_month", "n_s3", "n_lambda", "n_redis", "parameters")
@@ -37,11 +36,11 @@ def found_text(found: Found) -> str:
     """Return what was found, for a person."""
     best, tuned, workload = found.best, found.tuned, found.workload
     demand, name = workload.demand, "--hit-value-usd" if found.policy == "breakeven" else "PolicyOverrides"
-    what = f"{counted(demand.requests, 'request')} for {counted(demand.objects, 'object')}"
+    what = f"{count_text(demand.requests, 'request')} for {count_text(demand.objects, 'object')}"
     before = f" (and {tuned.candidates_on_part:,} on its first part)" if tuned.candidates_on_part else ""
     lines = [
-        f"{what} in {duration((demand.last_us - demand.first_us) / US_PER_S)};"
-        f" a month is taken as this log {amount(float(workload.repeats_per_month))} times.",
+        f"{what} in {duration_text((demand.last_us - demand.first_us) / US_PER_S)};"
+        f" a month is taken as this log {number_text(float(workload.repeats_per_month))} times.",
         f"{tuned.candidates:,} candidates{before} of the {found.policy} policy tried. Best for {found.aim}"
         f"{', the plainest within 1 %' * (found.policy == 'thesis')}:",
         "",
@@ -51,7 +50,7 @@ def found_text(found: Found) -> str:
     if found.policy == "breakeven":
         lines.append("  not in the live system yet: only the simulator has the break-even policy")
     if workload.redirected:
-        lines += ["", f"{counted(workload.redirected, 'request')} for objects too large for a cache are sent to S3."]
+        lines += ["", f"{count_text(workload.redirected, 'request')} for objects too large for a cache are sent to S3."]
     lines += ["", _lasting_text(found.held_out)]
     lines += ["", f"Pareto front ({len(tuned.front)} candidates that nothing beats in cost and hits):"]
     return "\n".join([*lines, _front_table(tuned.front, name)])
@@ -64,7 +63,7 @@ def _lasting_text(held_out: HoldOut | None) -> str:
     header = ("tuned on", "memory %", "USD a month")
     rows = [(on, f"{tried.in_memory_pct:.2f}", f"{tried.usd_per_month:.2f}") for on, tried in held_out.rows()]
     title = "How well tuned parameters last: what they give in the second half of the log, for a month."
-    return f"{title}\n{aligned(header, rows, right=(1, 2))}"
+    return f"{title}\n{table_text(header, rows, right=(1, 2))}"
 
 
 def found_fields(found: Found) -> dict[str, Any]:
@@ -111,7 +110,7 @@ def write_csv(path: str, front: Sequence[Tried]) -> None:
 def _front_table(front: Sequence[Tried], name: str) -> str:
     """Return some candidates of a front, evenly spread, as lines."""
     header = ("memory %", "USD a month", "S3", "Lambda", "Redis", name)
-    return aligned(header, [_cells(tried) for tried in spread(front, _ROWS)], right=range(5))
+    return table_text(header, [_cells(tried) for tried in spread(front, _ROWS)], right=range(5))
 
 
 def _cells(tried: Tried) -> tuple[str, ...]:
