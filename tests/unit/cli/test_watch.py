@@ -171,7 +171,7 @@ def test_lines_tell_how_long_the_state_before_took() -> None:
         "2026-08-01T00:00:08.450Z  RedisBootup         after 8.2 s in Lambda"
     )
     assert lines.line(Entered(at_us + 9_200_000, "S3", "", "X: y")) == (
-        "2026-08-01T00:00:09.450Z  S3                  after 1.0 s in RedisBootup  X: y"
+        "2026-08-01T00:00:09.450Z  S3                  after 1 s in RedisBootup  X: y"
     )
 
 
