@@ -1,4 +1,4 @@
-"""Every row of the protocol's table of interleavings, by name."""
+"""Every row of `docs/understand/lifecycle.md`, "Interleavings", by name."""
 
 from __future__ import annotations
 

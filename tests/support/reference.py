@@ -1,4 +1,4 @@
-"""Results of another implementation of the simulator's rules, for nine small traces."""
+"""Results of another implementation of `docs/understand/simulation.md`, for nine small traces."""
 
 from __future__ import annotations
 

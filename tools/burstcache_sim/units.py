@@ -15,7 +15,7 @@ def run_cost_units(result: RunResult) -> int:
     """Return what a run is billed at the thesis's prices [cost units]: the sum of the four prices.
 
     Source:
-        Thesis, section 5.1.1; the simulator's rules, section 2 "Billing".
+        Thesis, section 5.1.1; `docs/understand/simulation.md`, "Billing".
     """
     return (
         result.lambda_ms * 1_000 * LAMBDA_UNITS_PER_US
@@ -26,5 +26,5 @@ def run_cost_units(result: RunResult) -> int:
 
 
 def usd(units: int) -> float:
-    """Return cost units as dollars, a double divided by a double as the simulator's rules have it."""
+    """Return cost units as dollars, a double divided by a double as the references have it."""
     return units / float(UNITS_PER_USD)

@@ -8,8 +8,8 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
-# A hanging service must not hold a read for longer than the fall-back to S3 may take (design rule 1), so connections
-# are given a second and answers a few; the caller decides about trying again.
+# A hanging service must not hold a read for longer than the fall-back to S3 may take, so connections are given a second
+# and answers a few; the caller decides about trying again.
 _CONFIG = Config(
     connect_timeout=1,
     read_timeout=5,

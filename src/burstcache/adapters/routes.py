@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from burstcache.adapters.quick_clients import quick_client
 
-REMEMBERED_S = 1.0  # lifecycle: whoever changes a route waits 2 s for those who still follow the old one
+REMEMBERED_S = 1.0  # a node that stops waits 2 s: `docs/understand/lifecycle.md`, "A node"
 _MAX_REMEMBERED = 4096
 _T = TypeVar("_T")
 Row = dict[str, dict[str, str]]

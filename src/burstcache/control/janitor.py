@@ -1,4 +1,4 @@
-"""The janitor: finds what has no owner any more and has it switched off (design rule 4).
+"""The janitor finds what no longer has an owner and has it switched off: `docs/understand/lifecycle.md`, "The janitor".
 
 A row is looked at twice, some seconds apart: between a row's write and its execution's start nothing is wrong.
 """

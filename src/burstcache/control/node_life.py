@@ -231,7 +231,10 @@ class NodeLife:
         return self.nodes.change(row, no_join_since=no_join_since, phase="stopping", deadline_at_us=deadline_us)
 
     def _lose(self, row: NodeRow) -> dict[str, Any]:
-        """The node died: rule 4 has unrouted its keys once its row stops saying `running`."""
+        """Give all keys back: the node died.
+
+        Its keys are unrouted once its row stops saying `running` (`docs/understand/lifecycle.md`, rule 4).
+        """
         self._mark_stopping(row)
         self._release_all(row.node, NodeFailedError(f"Redis on {row.node} does not answer any more"))
         return {"next": "stop"}

@@ -54,8 +54,8 @@ def breakeven(hit_value_usd: Fraction, prices: BreakevenPrices = THESIS_PRICES) 
         InvalidSettingError: The value is not above 0.
 
     Source:
-        The simulator's rules, section 5. A stay of Redis or Lambda pays for one hit during its gap; the square root is
-        the optimal stay for a start that costs a minimum run.
+        `docs/understand/simulation.md`, "The break-even policy". A stay of Redis or Lambda pays for one hit during its
+        gap; the square root is the optimal stay for a start that costs a minimum run.
     """
     if hit_value_usd <= 0:
         raise InvalidSettingError(f"hit value {float(hit_value_usd):g} USD: expected an amount above 0")

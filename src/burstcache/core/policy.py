@@ -1,7 +1,7 @@
 """The endpoint scheduler of the thesis (4.2.3) as pure functions: nothing else decides when a key changes its tier.
 
 The live functions and the simulator call the same ones. Times are integer microseconds since any common origin; "now"
-is always passed in. Boundaries follow the simulator's rules: "within" is strict, and so is "no longer within".
+is always passed in. "Within" is strict, and so is "no longer within", as `docs/understand/simulation.md` has it.
 """
 
 from __future__ import annotations

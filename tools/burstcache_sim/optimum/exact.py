@@ -64,7 +64,7 @@ def solve(arrivals_us: Sequence[int] | NDArray[np.int64], penalty_units: int | N
         InvalidSettingError: The arrivals are unsorted or span too much, or the penalty is below 0.
 
     Source:
-        The simulator's rules, section 4.
+        `docs/understand/simulation.md`, "The exact optimum".
     """
     plain, short, bridged = (least_cost(arrivals_us, variant=variant)[0] for variant in Variant)
     if penalty_units is None:

@@ -50,7 +50,7 @@ def plan(
         InvalidSettingError: The arrivals are unsorted or span too much, or the penalty is below 0.
 
     Source:
-        The simulator's rules, section 4.
+        `docs/understand/simulation.md`, "The exact optimum".
     """
     import numpy as np
 

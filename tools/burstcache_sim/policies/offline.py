@@ -98,7 +98,7 @@ def offline(arrivals_us: Sequence[int]) -> OfflineResult:
         arrivals_us: When the requests come, sorted, doubles allowed [us].
 
     Source:
-        Thesis, appendix A.4, algorithms 2 and 3; the simulator's rules, section 3.
+        Thesis, appendix A.4, algorithms 2 and 3; `docs/understand/simulation.md`, "The offline algorithm".
     """
     schedule = _Schedule([int(at_us) for at_us in arrivals_us])
     for index in range(len(schedule.arrivals_us)):

@@ -1,7 +1,7 @@
 """Traces made from a seed: the same seed gives the same bytes.
 
 Source:
-    The simulator's rules, section 1; thesis, section 5.1.2 (poisson, spike).
+    `docs/understand/simulation.md`, "Traces"; thesis, section 5.1.2 (poisson, spike).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ class BreakevenMachine(Machine):
     """One key under the break-even policy.
 
     Source:
-        The simulator's rules, section 5.
+        `docs/understand/simulation.md`, "The break-even policy".
     """
 
     def __init__(self, parameters: BreakevenParameters, timings: Timings = THESIS_TIMINGS) -> None:

@@ -11,7 +11,7 @@ Tier = Literal["S", "L", "R"]
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """One run of one policy over one trace (the simulator's rules, section 2)."""
+    """One run of one policy over one trace (`docs/understand/simulation.md`, "Billing")."""
 
     n: int  # requests up to the horizon
     n_s3: int

@@ -32,7 +32,7 @@ def run(
         timings: How long starts and stops take.
 
     Source:
-        The simulator's rules, sections 2 and 5.
+        `docs/understand/simulation.md`.
     """
     machine = machine_for(parameters, timings)
     for at_us in arrivals_us:

@@ -42,7 +42,7 @@ class ThesisMachine(Machine):
     """One key under the thesis's scheduler.
 
     Source:
-        Thesis, section 4.2.3; the simulator's rules, section 2.
+        Thesis, section 4.2.3; `docs/understand/simulation.md`, "The thesis policy".
     """
 
     def __init__(self, parameters: Parameters, timings: Timings = THESIS_TIMINGS) -> None:

@@ -1,4 +1,4 @@
-"""How long things take in a simulated run; the simulator's rules, section 2."""
+"""How long things take in a simulated run: `docs/understand/simulation.md`, "Constants"."""
 
 from __future__ import annotations
 

@@ -1,0 +1,20 @@
+"""The project's own text files, for tests that read all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from support.project import ROOT
+
+_FOLDERS = ("src", "tools", "tests", "benchmarks", "research", "docs", "events", "statemachines")
+
+
+def sources(*suffixes: str, under: str = "") -> Iterator[Path]:
+    """Yield the project's files with one of these suffixes in a folder, or in all of them and at the top level."""
+    if not under:
+        yield from (path for path in sorted(ROOT.iterdir()) if path.is_file() and path.suffix in suffixes)
+    for folder in [under] if under else _FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in suffixes and path.is_file() and not any(".egg-info" in part for part in path.parts):
+                yield path
