@@ -1,6 +1,6 @@
 """Errors by name: the state machines match the class name of what a function raises.
 
-A name that ends in `TransientError` may be retried, every other one is final (`docs/understand/lifecycle.md`, "Retries").
+A name that ends in `TransientError` may be retried, others are final (`docs/understand/lifecycle.md`, "Retries").
 """
 
 from __future__ import annotations
