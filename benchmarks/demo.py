@@ -34,7 +34,9 @@ def _burst(cloud: Cloud, kind: str, *, gets: int | None) -> list[str]:
     """GET one key every 0.2 s until Redis has served for 5 s (or `gets` times), then wait until its life is over."""
     key = f"{kind}.bin"
     cloud.put(key, _BODY)
-    getter, began_s, tiers, problems = Getter(cloud.url), time.monotonic(), [], []
+    getter, began_s = Getter(cloud.url), time.monotonic()
+    tiers: list[tuple[str, float]] = []
+    problems: list[str] = []
     print(f"\n{kind} life of {key}")
     while gets is None or gets > 0:
         status, tier, body, latency_ms = getter.get(key)

@@ -215,7 +215,7 @@ def measure(redis_port: int, nats: BareNats, rounds: int) -> list[tuple[str, str
     client, rows = redis.Redis(port=redis_port), []
     for key, size_bytes in SIZES_BYTES.items():
         held = entry(size_bytes)
-        fields = {"meta": encode_meta(held.meta), "body": held.body}
+        fields: dict[Any, bytes] = {"meta": encode_meta(held.meta), "body": held.body}
         client.hset(object_key(key_hash(key)), mapping=fields)
         sides = {"redis": bare_redis(redis_port, key, held.body), "lambda": nats.requesting(key)}
         for tier, bare in sides.items():

@@ -67,7 +67,8 @@ def _invoked_at_us(cloud: Cloud, row: KeyRow) -> int:
     """Return when the state machine invoked the cache function; what comes before is Step Functions [us]."""
     arn = execution_arn(cloud.stack.output("KeyLifecycleArn"), row.execution_name)
     events = cloud.client("stepfunctions").get_execution_history(executionArn=arn)["events"]
-    return next(round(event["timestamp"].timestamp() * 1e6) for event in events if event["type"] == "TaskStarted")
+    started = next(event["timestamp"] for event in events if event["type"] == "TaskStarted")
+    return round(float(started.timestamp()) * 1e6)
 
 
 def _parts(row: KeyRow, crossed_us: int, invoked_at_us: int, hit_us: int) -> dict[str, float]:

@@ -42,7 +42,8 @@ def key(stack: Stack) -> Iterator[str]:
 
 def _ask(stack: Stack, key: str, method: str = "GET") -> HTTPResponse:
     url = f"{stack.output('ApiUrl').rstrip('/')}/objects/{key}"
-    return urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=35)
+    answer: HTTPResponse = urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=35)
+    return answer
 
 
 def _until(ask: Callable[[], Any], within_s: float) -> Any:

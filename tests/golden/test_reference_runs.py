@@ -35,7 +35,8 @@ def fields_of(result: RunResult) -> dict[str, Any]:
 
 def expected_runs(trace: dict[str, Any]) -> Iterator[tuple[PolicyParameters, int | None, dict[str, Any]]]:
     """Yield parameters, horizon [us] and fields of every run that the reference has for a trace."""
-    runs = [(parameters_from_text(rate=str(r["rate"]), sensitivity=str(r["sensitivity"])), r) for r in trace["thesis"]]
+    runs: list[tuple[PolicyParameters, Any]] = []
+    runs += [(parameters_from_text(rate=str(r["rate"]), sensitivity=str(r["sensitivity"])), r) for r in trace["thesis"]]
     runs += [(breakeven(Fraction(hit_value_usd)), r) for hit_value_usd, r in trace["be"].items()]
     for parameters, results in runs:
         yield parameters, None, results["natural"]

@@ -19,7 +19,7 @@ each_trace = pytest.mark.parametrize(
 
 def trace_path(trace: dict[str, Any]) -> Path:
     """Return the file of a reference trace."""
-    return DATA / trace["file"]
+    return DATA / str(trace["file"])
 
 
 def arrivals_us(trace: dict[str, Any]) -> list[int]:

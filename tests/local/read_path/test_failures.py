@@ -93,7 +93,9 @@ def test_refused_report_is_logged_and_the_get_answered(
     monkeypatch.setattr("burstcache.adapters.event_publisher.quick_client", lambda _: Refusing())
 
     assert body_of(cloud.get("a")) == b"body"
-    assert [record.reason for record in caplog.records] == ["RuntimeError('the bus refused: ThrottlingException')"]
+    assert [vars(record)["reason"] for record in caplog.records] == [
+        "RuntimeError('the bus refused: ThrottlingException')"
+    ]
 
 
 def test_good_reads_write_no_log(cloud: Any, caplog: pytest.LogCaptureFixture) -> None:

@@ -77,15 +77,14 @@ def test_redis_route_holds_while_its_node_runs_in_the_same_generation(
 ) -> None:
     table.put(f"KEY#{HASH}", tier="redis", node="n", generation=2)
     found = []
+    nodes: list[dict[str, str | int]] = [
+        {"phase": "running", "generation": 2},
+        {"phase": "stopping", "generation": 2},
+        {"phase": "running", "generation": 3},
+        {},
+    ]
 
-    for clock.now_s, node in enumerate(
-        [
-            {"phase": "running", "generation": 2},
-            {"phase": "stopping", "generation": 2},
-            {"phase": "running", "generation": 3},
-            {},
-        ]
-    ):
+    for clock.now_s, node in enumerate(nodes):
         table.put("NODE#n", **node)
         found.append(routes.route(HASH))
 

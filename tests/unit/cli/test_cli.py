@@ -21,6 +21,7 @@ from burstcache.adapters.items import to_values
 from burstcache.core.keys import key_hash
 from burstcache_cli import cli, watch
 from burstcache_cli.cli import main
+from burstcache_cli.command import Command
 from support.project import PYTHONPATH
 
 REGION = "eu-west-1"
@@ -374,7 +375,7 @@ def test_help_lists_every_command_with_its_help(capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize("command", cli.COMMANDS, ids=lambda command: command.name)
-def test_module_of_a_command_knows_it(command: cli.Command, capsys: pytest.CaptureFixture[str]) -> None:
+def test_module_of_a_command_knows_it(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="0"):
         main([command.name, "--help"])
 

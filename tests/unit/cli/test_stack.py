@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
@@ -85,7 +86,7 @@ def test_local_run_that_is_gone_is_none(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("_deployed")
 @pytest.mark.parametrize("options", [{"region": "eu-west-1"}, {"profile": "production"}])
-def test_deployed_stack_is_found_by_its_name(options: dict[str, str]) -> None:
+def test_deployed_stack_is_found_by_its_name(options: dict[str, Any]) -> None:
     stack = find_stack(stack_name="mine", **options)
 
     assert stack.output("TableName") == "the-table"
@@ -129,6 +130,6 @@ def test_missing_region_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize("options", [{"region": "eu-west-1"}, {"profile": "production"}])
-def test_options_of_a_deployed_stack_need_its_name(options: dict[str, str]) -> None:
+def test_options_of_a_deployed_stack_need_its_name(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidSettingError, match="is for a deployed stack only; give its --stack-name too"):
         find_stack(**options)

@@ -13,7 +13,7 @@ from burstcache.core.parameters import US_PER_S, Parameters, configure, paramete
 from burstcache_sim.thesis.published import TABLE_5_1
 
 
-def times_s(parameters: Parameters) -> tuple[float, float, float]:
+def times_s(parameters: Parameters) -> tuple[float, ...]:
     times_us = (parameters.tick_us, parameters.lambda_threshold_us, parameters.redis_utilization_us)
     return tuple(time_us / US_PER_S for time_us in times_us)
 

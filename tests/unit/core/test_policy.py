@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count, takewhile
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -61,7 +62,9 @@ def test_window_keeps_two_requests_of_the_same_instant() -> None:
 
 
 @given(reports=st.lists(st.lists(requests, max_size=5), max_size=8), length=st.integers(1, 8), randomly=st.randoms())
-def test_window_is_the_same_whatever_is_doubled_late_or_out_of_order(reports, length, randomly) -> None:
+def test_window_is_the_same_whatever_is_doubled_late_or_out_of_order(
+    reports: list[list[Request]], length: int, randomly: Random
+) -> None:
     def after(batches: Sequence[Sequence[Request]]) -> tuple[Request, ...]:
         kept: tuple[Request, ...] = ()
         for batch in batches:
@@ -240,7 +243,9 @@ def stop_by_ticker_us(times_us: Sequence[int], ready_at_us: int, parameters: Par
 
 
 @given(times_us=key_times, ready_after_us=st.integers(0, 60), parameters=small_parameters)
-def test_node_of_one_key_stops_at_the_instant_of_the_minute_ticker(times_us, ready_after_us, parameters) -> None:
+def test_node_of_one_key_stops_at_the_instant_of_the_minute_ticker(
+    times_us: list[int], ready_after_us: int, parameters: Parameters
+) -> None:
     ready_at_us = times_us[0] + ready_after_us
     check_us = ready_at_us
     queue_us = queue_before(times_us, ready_at_us)
@@ -253,7 +258,9 @@ def test_node_of_one_key_stops_at_the_instant_of_the_minute_ticker(times_us, rea
 
 
 @given(keys=st.lists(key_times, min_size=1, max_size=5), ready_at_us=st.integers(0, 60), parameters=small_parameters)
-def test_no_check_is_skipped_at_which_one_of_many_keys_would_have_been_idle(keys, ready_at_us, parameters) -> None:
+def test_no_check_is_skipped_at_which_one_of_many_keys_would_have_been_idle(
+    keys: list[list[int]], ready_at_us: int, parameters: Parameters
+) -> None:
     in_use = dict(enumerate(keys))
     stops_us, made = {}, 0
     check_us = ready_at_us

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from burstcache.adapters import custom_resource
 from burstcache.control import certificate
 from burstcache.control.certificate import RelayCertificate
 from burstcache.handlers import relay_certificate
@@ -58,7 +57,7 @@ class CloudFormation:
 
 @pytest.fixture
 def cloudformation(monkeypatch: pytest.MonkeyPatch) -> Iterator[CloudFormation]:
-    monkeypatch.setattr(custom_resource.time, "sleep", lambda _: None)
+    monkeypatch.setattr("burstcache.adapters.custom_resource.time.sleep", lambda _: None)
     monkeypatch.setattr(relay_certificate, "client", lambda service: service)
     end = CloudFormation()
     yield end

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from burstcache_cli.cli import main
-from burstcache_sim.commands import advise as advise_command
 from support.project import PYTHONPATH
 
 
@@ -72,8 +71,8 @@ class Terminal(io.StringIO):
 def test_a_person_at_a_terminal_is_asked(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], log: str, typed: str, said: str
 ) -> None:
-    monkeypatch.setattr(advise_command.sys, "stdin", Terminal(typed))
-    monkeypatch.setattr(advise_command.sys, "stderr", Terminal())
+    monkeypatch.setattr(sys, "stdin", Terminal(typed))
+    monkeypatch.setattr(sys, "stderr", Terminal())
 
     assert main(["advise", log, "--candidates", "20"]) == 0
 
@@ -84,12 +83,12 @@ def test_who_interrupts_the_question_gets_a_line_of_his_own(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], log: str
 ) -> None:
     class Interrupted(Terminal):
-        def readline(self, *_: object) -> str:
+        def readline(self, *_: object) -> str:  # type: ignore[override]
             raise KeyboardInterrupt
 
     screen = Terminal()
-    monkeypatch.setattr(advise_command.sys, "stdin", Interrupted())
-    monkeypatch.setattr(advise_command.sys, "stderr", screen)
+    monkeypatch.setattr(sys, "stdin", Interrupted())
+    monkeypatch.setattr(sys, "stderr", screen)
 
     assert main(["advise", log]) == 130
 

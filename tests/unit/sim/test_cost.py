@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import fields, replace
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,8 @@ from burstcache_sim.units import run_cost_units
 from burstcache_sim.world.result import RunResult
 
 AMOUNTS = [field.name for field in fields(Usage) if field.name not in ("architecture", "instance_type")]
-ALL_USED = replace(Usage(), **dict.fromkeys(AMOUNTS, 1))
+ONE_EACH: dict[str, Any] = dict.fromkeys(AMOUNTS, 1)
+ALL_USED = replace(Usage(), **ONE_EACH)
 TODAY = price_sheet("today-us-east-1")
 THESIS = price_sheet("thesis-2022")
 

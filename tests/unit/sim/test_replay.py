@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace as changed
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,7 +39,7 @@ THESIS = configure(Fraction(9), Fraction(4))
     ],
 )
 def test_a_long_trace_gives_what_the_readable_simulator_gives(
-    monkeypatch: pytest.MonkeyPatch, policy: PolicyParameters, trace: Trace, setting: dict[str, int]
+    monkeypatch: pytest.MonkeyPatch, policy: PolicyParameters, trace: Trace, setting: dict[str, Any]
 ) -> None:
     readable = replay.replay(trace, policy, **setting)
 

@@ -8,6 +8,7 @@ import pytest
 
 from burstcache_sim.traces.errors import BadLogError
 from burstcache_sim.traces.read import FORMATS, Log, read_log
+from support.trace_columns import keys_of, sizes_of
 
 OWNER = "79a59df900b949e5"
 S3_TAIL = '12 9 "-" "agent \\"odd\\" 1.0" - hostid= SigV4 ECDHE AuthHeader media.s3.eu-west-1.amazonaws.com TLSV1.2 - -'
@@ -78,8 +79,8 @@ def test_s3_keys_are_decoded_and_sizes_are_the_objects(tmp_path: Path) -> None:
 
     assert log.format_name == "s3"
     assert log.trace.arrivals_us.tolist() == [0, 2_000_000]
-    assert [log.trace.keys[id_] for id_ in log.trace.key_ids] == ["index.html", "photos/a+b c.jpg"]
-    assert log.trace.sizes_bytes.tolist() == [77, 500]
+    assert keys_of(log.trace) == ["index.html", "photos/a+b c.jpg"]
+    assert sizes_of(log.trace) == [77, 500]
     assert log.origin_us == 1_549_411_238_000_000
 
 
@@ -170,7 +171,7 @@ def test_combined_takes_the_zone_of_the_time_into_account(tmp_path: Path) -> Non
 def test_combined_keys_are_decoded_paths(tmp_path: Path, request_line: str, key: str) -> None:
     log = log_of(tmp_path, combined_row(), combined_row(request_line))
 
-    assert log.trace.keys[log.trace.key_ids[1]] == key
+    assert keys_of(log.trace)[1] == key
 
 
 @pytest.mark.parametrize(
@@ -203,7 +204,7 @@ def test_where_a_line_does_not_tell_the_size_it_is_the_largest_known_of_the_key(
         combined_row("GET /never HTTP/1.0", status="304", size="0"),
     )
 
-    assert log.trace.sizes_bytes.tolist() == [900, 900, 900, 0]
+    assert sizes_of(log.trace) == [900, 900, 900, 0]
 
 
 def test_common_log_format_and_a_virtual_host_in_front_are_read_too(tmp_path: Path) -> None:
@@ -232,7 +233,7 @@ def test_alb_requests_count_from_when_they_came_in(tmp_path: Path) -> None:
     assert log.format_name == "alb"
     assert log.trace.arrivals_us.tolist() == [0, 1]
     assert log.trace.keys == ("/a b.jpg",)
-    assert log.trace.sizes_bytes.tolist() == [257, 257]
+    assert sizes_of(log.trace) == [257, 257]
 
 
 def test_an_alb_entry_without_creation_time_has_its_time(tmp_path: Path) -> None:
@@ -281,7 +282,7 @@ def test_cloudfront_reads_the_fields_that_its_header_names(tmp_path: Path) -> No
     assert log.format_name == "cloudfront"
     assert log.trace.arrivals_us.tolist() == [0, 0, 4_000_000]
     assert log.trace.keys == ("/a b.jpg",)
-    assert log.trace.sizes_bytes.tolist() == [300, 300, 300]
+    assert sizes_of(log.trace) == [300, 300, 300]
     assert (log.rows, log.other_requests) == (5, 2)
 
 
@@ -311,20 +312,20 @@ def test_files_of_cloudfront_may_have_different_fields(tmp_path: Path) -> None:
     log = read_log(tmp_path)
 
     assert log.trace.arrivals_us.tolist() == [0, 1_000_000]
-    assert [log.trace.keys[id_] for id_ in log.trace.key_ids] == ["/a.jpg", "/a b.jpg"]
+    assert keys_of(log.trace) == ["/a.jpg", "/a b.jpg"]
 
 
 def test_a_table_may_quote_its_header(tmp_path: Path) -> None:
     log = log_of(tmp_path, '"t","key","size"\n', '1,"a",5\n')
 
-    assert (log.format_name, log.trace.keys, log.trace.sizes_bytes.tolist()) == ("csv", ("a",), [5])
+    assert (log.format_name, log.trace.keys, sizes_of(log.trace)) == ("csv", ("a",), [5])
 
 
 def test_a_table_may_quote_keys_and_leave_columns_away(tmp_path: Path) -> None:
     log = log_of(tmp_path, "t,key\n", '0.5,"a,""b"""\r\n', "0.25,é\n")
 
     assert log.trace.arrivals_us.tolist() == [250_000, 500_000]
-    assert [log.trace.keys[id_] for id_ in log.trace.key_ids] == ["é", 'a,"b"']
+    assert keys_of(log.trace) == ["é", 'a,"b"']
     assert log.origin_us is None
 
 
@@ -334,7 +335,7 @@ def test_a_table_is_filtered_by_method_and_status(tmp_path: Path) -> None:
     log = log_of(tmp_path, "t,key,size,op,client,status\n", *rows)
 
     assert log.trace.arrivals_us.tolist() == [0, 3_000_000, 4_000_000]
-    assert log.trace.sizes_bytes.tolist() == [5, 5, 0]
+    assert sizes_of(log.trace) == [5, 5, 0]
     assert (log.rows, log.other_requests) == (5, 2)
 
 

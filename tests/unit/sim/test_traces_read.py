@@ -21,6 +21,7 @@ from burstcache_sim.traces.log_format import UNKNOWN_BYTES
 from burstcache_sim.traces.read import read_log, read_trace
 from burstcache_sim.traces.select import has_whole_seconds, of_rank
 from burstcache_sim.traces.trace import Trace
+from support.trace_columns import keys_of, sizes_of
 
 
 def combined(second: int, key: str = "/a") -> str:
@@ -52,13 +53,13 @@ def test_a_row_has_any_number_of_decimals(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("pattern", ["", "*", "**/*.log*", "[2]*"])
 def test_folders_and_globs_of_unsorted_files_make_one_sorted_trace(folder: Path, pattern: str) -> None:
-    paths = [str(folder / pattern), folder / "deep", folder / "deep" / "1.log.gz"]
+    paths: list[str | Path] = [str(folder / pattern), folder / "deep", folder / "deep" / "1.log.gz"]
 
     (folder.parent / "link").symlink_to(folder)
     log = read_log([*paths, folder.parent / "link" / "2.log"])
 
     assert log.trace.arrivals_us.tolist() == [0, 4_000_000, 19_000_000, 29_000_000]
-    assert [log.trace.keys[id_] for id_ in log.trace.key_ids] == ["/a", "/b", "/a", "/a"]
+    assert keys_of(log.trace) == ["/a", "/b", "/a", "/a"]
     assert log.rows == 4  # no file is read twice
 
 
@@ -78,7 +79,7 @@ def test_requests_of_one_instant_stay_in_the_order_of_reading(tmp_path: Path) ->
 
     trace = read_trace([first, second])
 
-    assert [trace.keys[id_] for id_ in trace.key_ids] == ["/b", "/a", "/c", "/x"]
+    assert keys_of(trace) == ["/b", "/a", "/c", "/x"]
 
 
 def test_sorting_many_requests_keeps_their_keys_sizes_and_the_order_of_reading() -> None:
@@ -91,19 +92,17 @@ def test_sorting_many_requests_keeps_their_keys_sizes_and_the_order_of_reading()
 
     trace = columns.take_trace(names, origin_us=0, key_id=None, has_keys=True)
 
-    read = [
-        (int(us), names[id_].encode(), int(size))
-        for us, id_, size in zip(trace.arrivals_us, trace.key_ids, trace.sizes_bytes, strict=True)
-    ]
-    assert read == sorted(rows, key=lambda row: row[0]), "seed 8"
-    assert (trace.arrivals_us.dtype, trace.key_ids.dtype, trace.sizes_bytes.dtype) == (np.int64, np.int32, np.int64)
+    read = zip(trace.arrivals_us.tolist(), map(str.encode, keys_of(trace)), sizes_of(trace), strict=True)
+    assert list(read) == sorted(rows, key=lambda row: row[0]), "seed 8"
+    columns_read = (trace.arrivals_us, trace.key_ids, trace.sizes_bytes)
+    assert [column is not None and column.dtype.name for column in columns_read] == ["int64", "int32", "int64"]
 
 
 def test_unknown_sizes_never_stay(tmp_path: Path) -> None:
     columns = Columns()
     columns.add(0, b"a", UNKNOWN_BYTES)
 
-    assert columns.take_trace(("a",), origin_us=0, key_id=None, has_keys=True).sizes_bytes.tolist() == [0]
+    assert sizes_of(columns.take_trace(("a",), origin_us=0, key_id=None, has_keys=True)) == [0]
 
 
 def test_a_rank_is_one_key_on_the_clock_of_the_whole_log(tmp_path: Path) -> None:
@@ -116,7 +115,7 @@ def test_a_rank_is_one_key_on_the_clock_of_the_whole_log(tmp_path: Path) -> None
     assert first.arrivals_us.tolist() == [3_000_000, 4_000_000, 5_000_000]
     assert (second.keys, second.arrivals_us.tolist()) == (("/two",), [2_000_000, 8_000_000])
     assert (third.keys, last.keys) == (("/a",), ("/z",))  # equally often: by name
-    assert first.sizes_bytes.tolist() == [5, 5, 5]
+    assert sizes_of(first) == [5, 5, 5]
 
 
 def test_a_rank_of_a_trace_is_the_rank_of_its_log(tmp_path: Path) -> None:
