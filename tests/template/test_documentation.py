@@ -3,48 +3,88 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields
+from dataclasses import asdict
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
-from burstcache.core.parameters import Parameters
+from burstcache.core.parameters import US_PER_S, configure
 from burstcache_cli.cli import COMMANDS
+from support.project import ROOT
+from support.sources import sources
 
-_DOCUMENTS = (
-    "README.md",
-    "docs/understand/architecture.md",
-    "docs/understand/decisions.md",
-    "docs/operate/operations.md",
-    "docs/understand/papers.md",
+_DOCUMENTS = [path.relative_to(ROOT) for path in sources(".md") if "tests" not in path.parts]
+_PATH = re.compile(
+    r"`((?:src/|tools/|docs/|tests/|benchmarks/|research/|events/|statemachines/)[\w./*-]*|Makefile|[\w-]+\.(?:yaml|toml))`"
 )
-_PATH = re.compile(r"`((?:src/|tools/|docs/|tests/|benchmarks/|events/|statemachines/)[\w./*-]*)`")
+_LINK = re.compile(r"\]\((?!https?://)([^)#]*)(?:#([\w-]+))?\)")
 
 
-def test_every_command_is_in_the_readme(root: Path) -> None:
-    readme = (root / "README.md").read_text()
-
-    assert [command.name for command in COMMANDS if f"`burstcache {command.name}" not in readme] == []
+def _page(name: str) -> str:
+    return (ROOT / name).read_text()
 
 
-def test_every_make_target_with_a_purpose_is_documented(root: Path) -> None:
-    targets = re.findall(r"^([\w-]+):.*## ", (root / "Makefile").read_text(), re.MULTILINE)
-    documents = "".join((root / name).read_text() for name in ("README.md", "docs/evidence/measurements.md"))
+def test_every_command_is_documented() -> None:
+    page = _page("docs/use/commands.md")
+
+    assert [command.name for command in COMMANDS if f"`burstcache {command.name}" not in page] == []
+
+
+def test_every_make_target_is_documented() -> None:
+    targets = re.findall(r"^([\w-]+):.*## ", _page("Makefile"), re.MULTILINE)
+    page = _page("docs/use/commands.md")
 
     assert targets
-    assert [target for target in targets if f"make {target}" not in documents] == []
+    assert [target for target in targets if f"`make {target}`" not in page and f"`{target}`" not in page] == []
 
 
-def test_every_policy_override_is_in_the_readme(root: Path) -> None:
-    readme = (root / "README.md").read_text()
+def test_every_policy_override_is_documented_with_its_default() -> None:
+    defaults = asdict(configure(Fraction(9), Fraction(4)))
+    rows = re.findall(r"^\| (`\w+_\w+`(?:, `\w+`)*) \| ([\d, ]+) \|", _page("docs/use/parameters.md"), re.MULTILINE)
+    names = [name.strip("`") for names, _ in rows for name in names.split(", ")]
+    values = [int(value) for _, values in rows for value in values.split(", ")]
 
-    names = [field.name.replace("_us", "_s") for field in fields(Parameters)]
+    expected = {
+        name.replace("_us", "_s"): value // US_PER_S if name.endswith("_us") else value
+        for name, value in defaults.items()
+    }
 
-    assert [name for name in names if f"`{name}`" not in readme] == []
+    assert dict(zip(names, values, strict=True)) == expected
 
 
-@pytest.mark.parametrize("document", _DOCUMENTS)
-def test_every_path_that_is_named_exists(root: Path, document: str) -> None:
-    named = _PATH.findall((root / document).read_text())
+@pytest.mark.parametrize("document", _DOCUMENTS, ids=str)
+def test_every_path_that_is_named_exists(document: Path) -> None:
+    named = _PATH.findall(_page(str(document)))
 
-    assert [path for path in named if not list(root.glob(path.rstrip("/")))] == []
+    assert [path for path in named if not list(ROOT.glob(path.rstrip("/")))] == []
+
+
+@pytest.mark.parametrize("document", _DOCUMENTS, ids=str)
+def test_every_link_leads_somewhere(document: Path) -> None:
+    dead = []
+    for target, anchor in _LINK.findall(_page(str(document))):
+        path = (ROOT / document.parent / target).resolve() if target else ROOT / document
+        if not path.exists() or (anchor and anchor not in _anchors(path)):
+            dead.append(f"{target}#{anchor}")
+
+    assert dead == []
+
+
+def test_every_page_is_linked_from_the_readme() -> None:
+    linked = {target for target, _ in _LINK.findall(_page("README.md"))}
+
+    assert {str(path) for path in _DOCUMENTS if path.name != "README.md"} - linked == set()
+
+
+def test_the_readme_fits_on_one_page() -> None:
+    lines = _page("README.md").splitlines()
+
+    assert len(lines) <= 90
+    assert [line for line in lines if len(line) > 120] == []
+
+
+def _anchors(path: Path) -> set[str]:
+    """Return the anchors that GitHub gives a page's headings."""
+    headings = re.findall(r"^#+ (.+)$", path.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}

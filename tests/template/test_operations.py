@@ -59,25 +59,3 @@ def test_a_sum_of_metrics_counts_one_that_has_no_data(resources: dict[str, Any])
         }
 
     assert sums
-
-
-def test_the_fixed_costs_add_up(guide: str, template: dict[str, Any]) -> None:
-    table = guide.partition("| Part | USD a month |")[2].partition("**Together**")
-    parts = [float(found) for found in re.findall(r"\| ([0-9.]+) \|$", table[0], re.MULTILINE)]
-
-    total = re.match(r" \| \*\*([0-9.]+)\*\*", table[2])
-
-    assert total
-    assert sum(parts) == pytest.approx(float(total[1]))
-    assert f"about {float(total[1]):.0f} USD a month" in " ".join(template["Description"].split())
-
-
-def test_the_guide_counts_what_the_template_has(guide: str, resources: dict[str, Any]) -> None:
-    secrets = [part for part in resources.values() if part["Type"] == "AWS::SecretsManager::Secret"]
-    alarms = [part["Properties"] for part in resources.values() if part["Type"] == "AWS::CloudWatch::Alarm"]
-    metrics = sum(len([m for m in alarm.get("Metrics", [1]) if m == 1 or "MetricStat" in m]) for alarm in alarms)
-
-    assert len(secrets) == 5
-    assert "| Five secrets at 0.40 |" in guide
-    assert metrics == 8
-    assert "| Eight alarm metrics at 0.10" in guide

@@ -1,4 +1,4 @@
-"""Parameters are questions that a person answers: defaults deploy, units are in the names, the README explains them."""
+"""Parameters are questions that a person answers: defaults deploy, units are in the names, a page explains them."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ def test_the_policy_accepts_the_example_in_the_description(parameters: dict[str,
     assert parameters_from_text(rate="9", sensitivity="4", overrides=example[1]).redis_threshold == 10
 
 
-def test_the_readme_explains_every_parameter(parameters: dict[str, dict[str, Any]], root: Path) -> None:
-    readme = (root / "README.md").read_text()
+def test_every_parameter_is_explained(parameters: dict[str, dict[str, Any]], root: Path) -> None:
+    page = (root / "docs/use/parameters.md").read_text()
 
-    missing = [name for name in parameters if f"`{name}`" not in readme]
+    missing = [name for name in parameters if f"`{name}`" not in page]
 
     assert missing == []
 
