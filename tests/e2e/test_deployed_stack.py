@@ -6,12 +6,10 @@ What no emulator can tell comes first: permissions, time-outs, and what AWS does
 from __future__ import annotations
 
 import os
-import time
 import urllib.request
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.client import HTTPResponse
-from typing import Any
 
 import pytest
 
@@ -19,6 +17,7 @@ from burstcache.adapters.executions import execution_arn
 from burstcache.adapters.key_table import KeyTable
 from burstcache.core.keys import key_hash
 from burstcache_cli.stack import Stack, find_stack
+from support.waiting import until
 
 pytestmark = pytest.mark.skipif(
     "BURSTCACHE_E2E_STACK" not in os.environ, reason="needs a deployed stack: set BURSTCACHE_E2E_STACK to its name"
@@ -46,14 +45,6 @@ def _ask(stack: Stack, key: str, method: str = "GET") -> HTTPResponse:
     return answer
 
 
-def _until(ask: Callable[[], Any], within_s: float) -> Any:
-    give_up_s = time.monotonic() + within_s
-    while not (answer := ask()):
-        assert time.monotonic() < give_up_s, f"it did not happen within {within_s} s"
-        time.sleep(0.5)
-    return answer
-
-
 def _serves(stack: Stack, key: str, tier: str) -> bool:
     answer = _ask(stack, key)
     assert answer.read() == _BODY
@@ -69,26 +60,27 @@ def test_head_has_the_length_over_the_front_door(stack: Stack, key: str) -> None
 
 def test_key_goes_through_all_tiers_and_everything_stops(stack: Stack, key: str) -> None:
     """SendTask* permissions, the dual-stack endpoints, Valkey on the node: all of it, or this does not end."""
-    _until(lambda: _serves(stack, key, "lambda"), 30)
-    _until(lambda: _serves(stack, key, "redis"), 180)
+    until(lambda: _serves(stack, key, "lambda"))
+    until(lambda: _serves(stack, key, "redis"))
 
     keys = KeyTable(stack.output("TableName"), stack.client("dynamodb"))
-    row = _until(lambda: (r := keys.read(key_hash(key))) and r.phase == "s3" and r, 240)
+    until(lambda: (row := keys.read(key_hash(key))) is not None and row.phase == "s3")
+    row = keys.read(key_hash(key))
+    assert row is not None
     arn = execution_arn(stack.output("KeyLifecycleArn"), row.execution_name)
-    _until(lambda: stack.client("stepfunctions").describe_execution(executionArn=arn)["status"] == "SUCCEEDED", 30)
+    until(lambda: stack.client("stepfunctions").describe_execution(executionArn=arn)["status"] == "SUCCEEDED")
     instance_id = stack.output("RedisNodes").partition("=")[2].partition("@")[0]
     ec2 = stack.client("ec2")
-    _until(
+    until(
         lambda: (
             ec2.describe_instances(InstanceIds=[instance_id])["Reservations"][0]["Instances"][0]["State"]["Name"]
             == "stopped"
-        ),
-        300,
+        )
     )
 
 
 def test_write_straight_to_s3_is_seen_while_a_cache_function_serves(stack: Stack, key: str) -> None:
-    _until(lambda: _serves(stack, key, "lambda"), 30)
+    until(lambda: _serves(stack, key, "lambda"))
     stack.client("s3").put_object(Bucket=stack.output("BucketName"), Key=key, Body=b"new")
 
-    _until(lambda: _ask(stack, key).read() == b"new", 10)
+    until(lambda: _ask(stack, key).read() == b"new")

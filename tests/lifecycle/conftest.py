@@ -9,7 +9,8 @@ import pytest
 
 from burstcache.adapters import clients, quick_clients
 from burstcache_local.moto.server import moto_server
-from support.servers import RedisServer, free_port, serve_nats
+from support.servers import RedisServer, serve_nats
+from support.waiting import free_port
 from support.world import BUCKET, World
 
 

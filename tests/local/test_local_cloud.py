@@ -5,9 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-import time
-from collections.abc import Callable
-from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -15,21 +12,11 @@ import redis
 
 from burstcache_local.cloud import LocalCloud
 from burstcache_local.errors import LocalCloudError
-
-LIMIT_S = 30.0
-
-
-def until(holds: Callable[[], Any]) -> Any:
-    """Return the first true value of `holds`."""
-    end_s = time.monotonic() + LIMIT_S
-    while not (value := holds()):
-        assert time.monotonic() < end_s, "waited too long"
-        time.sleep(0.05)
-    return value
+from support.waiting import LIMIT_S, until
 
 
 def ask(cloud: LocalCloud, method: str, path: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
-    connection = http.client.HTTPConnection(urlsplit(cloud.front_url).netloc, timeout=35)
+    connection = http.client.HTTPConnection(urlsplit(cloud.front_url).netloc, timeout=LIMIT_S)
     try:
         connection.request(method, path, headers=headers)
         response = connection.getresponse()
@@ -144,7 +131,7 @@ def test_lambdas_own_errors_are_those_of_aws(cloud: LocalCloud) -> None:
 
 
 def test_a_request_above_10_mb_is_refused_by_the_front_door(cloud: LocalCloud) -> None:
-    connection = http.client.HTTPConnection(urlsplit(cloud.front_url).netloc, timeout=35)
+    connection = http.client.HTTPConnection(urlsplit(cloud.front_url).netloc, timeout=LIMIT_S)
     connection.request("PUT", "/objects/large", body=b"x" * (10 * 1024 * 1024 + 1))
 
     response = connection.getresponse()

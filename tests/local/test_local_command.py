@@ -9,21 +9,13 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-LIMIT_S = 60.0
-
-
-def until(holds: Callable[[], object]) -> None:
-    end_s = time.monotonic() + LIMIT_S
-    while not holds():
-        assert time.monotonic() < end_s, "waited too long"
-        time.sleep(0.05)
+from support.waiting import LIMIT_S, until
 
 
 class Shell:

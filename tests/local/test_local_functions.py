@@ -12,6 +12,7 @@ import pytest
 
 from burstcache_local.functions import EventInvokeConfig, FunctionSpec
 from burstcache_local.lambdas.service import FunctionNotFoundError, LambdaLimits, Lambdas, ThrottledError
+from support.waiting import eventually
 
 CODE = """
 import json, os, sys, time, urllib.request
@@ -81,11 +82,6 @@ async def ask(lambdas: Lambdas, name: str = "app", **event: Any) -> Any:
     outcome = await lambdas.invoke(name, json.dumps(event).encode())
     await asyncio.sleep(0.02)  # the runtime asks for its next event
     return json.loads(outcome.body)
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    while not holds():
-        await asyncio.sleep(0.02)
 
 
 def test_a_warm_environment_is_used_again_and_knows_its_context(bench: Bench) -> None:
@@ -181,7 +177,7 @@ def test_an_idle_environment_goes(bench: Bench) -> None:
     async def scenario(lambdas: Lambdas) -> None:
         pid = (await ask(lambdas))["pid"]
 
-        await until(lambda: not Path(f"/proc/{pid}").exists())
+        await eventually(lambda: not Path(f"/proc/{pid}").exists())
         assert (await ask(lambdas))["calls"] == 1
 
     bench.run(scenario, idle_s=0.1)
@@ -192,7 +188,7 @@ def test_an_event_is_tried_again_and_then_goes_to_its_destination(bench: Bench) 
 
     async def scenario(lambdas: Lambdas) -> None:
         await lambdas.invoke_event("app", b'{"do": "raise", "n": 1}', request_id="r-1")
-        await until(lambda: bool(bench.sent))
+        await eventually(lambda: bool(bench.sent))
 
     bench.run(scenario, config)
 
@@ -209,7 +205,7 @@ def test_an_event_without_retries_is_tried_once(bench: Bench) -> None:
     async def scenario(lambdas: Lambdas) -> None:
         await ask(lambdas)
         await lambdas.invoke_event("app", b'{"do": "raise"}', request_id="r-1")
-        await until(lambda: "KeyError" in (bench.folder / "app.log").read_text())
+        await eventually(lambda: "KeyError" in (bench.folder / "app.log").read_text())
         await asyncio.sleep(0.2)  # a retry would come after 0.05 s
         assert (await ask(lambdas))["calls"] == 3
 
@@ -222,7 +218,7 @@ def test_a_throttled_event_waits_until_it_is_too_old(bench: Bench) -> None:
 
     async def scenario(lambdas: Lambdas) -> None:
         await lambdas.invoke_event("app", b"{}", request_id="r-1")
-        await until(lambda: bool(bench.sent))
+        await eventually(lambda: bool(bench.sent))
 
     bench.run(scenario, config, concurrency=0)
 

@@ -6,7 +6,7 @@ import http.client
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,6 +17,7 @@ from burstcache.adapters.key_table import KeyTable
 from burstcache.core.keys import key_hash
 from burstcache.core.table import KeyRow
 from burstcache_local.cloud import LocalCloud, LocalOptions
+from support.waiting import LIMIT_S, until
 
 _OVERRIDES = "tick_s=3,lambda_threshold_s=5,redis_utilization_s=3,redis_check_s=1"
 
@@ -43,7 +44,7 @@ class Client:
         self.cloud.client("s3").put_object(Bucket=self.cloud.bucket_name, Key=self.key, Body=body)
 
     def ask(self) -> tuple[int, str, bytes]:
-        connection = http.client.HTTPConnection(self._address, timeout=35)
+        connection = http.client.HTTPConnection(self._address, timeout=LIMIT_S)
         connection.request("GET", f"/objects/{self.key}")
         answer = connection.getresponse()
         status, tier, body = answer.status, answer.headers["X-Cache-Tier"], answer.read()
@@ -68,14 +69,6 @@ class Client:
         arn = self.cloud.outputs["KeyLifecycleArn"].replace(":stateMachine:", ":execution:")
         states = self.cloud.client("stepfunctions")
         return dict(states.describe_execution(executionArn=f"{arn}:{self.row().execution_name}"))
-
-
-def until(holds: Callable[[], Any], within_s: float = 40) -> Any:
-    give_up_s = time.monotonic() + within_s
-    while not (answer := holds()):
-        assert time.monotonic() < give_up_s, "it did not happen"
-        time.sleep(0.05)
-    return answer
 
 
 def running(cloud: LocalCloud) -> list[str]:
@@ -108,7 +101,7 @@ def test_write_straight_to_s3_is_seen_while_a_cache_function_serves(cloud: Local
 
     cloud.client("s3").put_object(Bucket=cloud.bucket_name, Key=client.key, Body=b"new")
 
-    until(lambda: client.ask()[2] == b"new", within_s=5)
+    until(lambda: client.ask()[2] == b"new")
 
 
 def test_write_straight_to_s3_is_seen_while_redis_serves(cloud: LocalCloud) -> None:
@@ -117,7 +110,7 @@ def test_write_straight_to_s3_is_seen_while_redis_serves(cloud: LocalCloud) -> N
 
     cloud.client("s3").put_object(Bucket=cloud.bucket_name, Key=client.key, Body=b"new")
 
-    until(lambda: client.ask()[2] == b"new", within_s=5)
+    until(lambda: client.ask()[2] == b"new")
 
 
 def test_deleted_object_is_absent_while_redis_serves(cloud: LocalCloud) -> None:
@@ -126,7 +119,7 @@ def test_deleted_object_is_absent_while_redis_serves(cloud: LocalCloud) -> None:
 
     cloud.client("s3").delete_object(Bucket=cloud.bucket_name, Key=client.key)
 
-    until(lambda: client.ask()[0] == 404, within_s=5)
+    until(lambda: client.ask()[0] == 404)
 
 
 def test_every_get_is_answered_while_redis_is_killed(cloud: LocalCloud) -> None:
@@ -141,7 +134,7 @@ def test_every_get_is_answered_while_redis_is_killed(cloud: LocalCloud) -> None:
 
 
 def test_every_get_is_answered_while_the_relay_is_killed(cloud: LocalCloud) -> None:
-    until(lambda: not running(cloud), within_s=60)  # a running node would take the key at once
+    until(lambda: not running(cloud))  # a running node would take the key at once
     client = Client(cloud, "relay")
     client.reach("lambda")
 
@@ -168,7 +161,7 @@ def test_object_that_vanishes_before_its_life_begins_fails_it_by_name_and_cools_
 
 
 def test_everything_is_off_in_the_end(cloud: LocalCloud) -> None:
-    until(lambda: not running(cloud), within_s=60)
+    until(lambda: not running(cloud))
 
     assert until(lambda: not processes_named("redis-server"))
     assert cloud.invoke("JanitorFunction", {}) == {"keys": [], "nodes": []}

@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
+
+from support.waiting import wait_for_port
 
 _SCRIPTS = Path(sys.executable).parent
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def serve(command: list[str], port: int) -> subprocess.Popen[bytes]:
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    give_up_s = time.monotonic() + 10
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), 0.2).close()
-            return server
-        except OSError:
-            assert server.poll() is None, f"{command} ended with {server.returncode}"
-            assert time.monotonic() < give_up_s, f"{command} does not listen on {port}"
-            time.sleep(0.01)
+    wait_for_port(port, server)
+    return server
 
 
 @dataclass

@@ -6,13 +6,12 @@ import asyncio
 import gc
 import os
 import shutil
-import socket
 import ssl
 import subprocess
 import sys
-import time
 import urllib.request
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,14 +23,13 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from burstcache.control.certificate import RelayCertificate, issue_certificate
+from support.waiting import LIMIT_S, free_ports, until
 
 # nats-py wraps its connection in TLS and forgets to close what it has wrapped.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed transport:ResourceWarning")
 
 _T = TypeVar("_T")
 _PASSWORDS = {"proxy": "proxyPassword1", "cache": "007", "control": "controlPassword3"}  # quoted, or 007 is a number
-_START_WITHIN_S = 10
-_HEAR_WITHIN_S = 5
 _FORBIDDEN = "forbidden.to.all"
 
 
@@ -41,20 +39,20 @@ class Relay:
     certificate: RelayCertificate
     folder: Path
 
+    @asynccontextmanager
+    async def connection(self, user: str, **options: Any) -> AsyncIterator[Client]:
+        client = await self.connect(user, **options)
+        try:
+            yield client
+        finally:
+            await client.close()
+
     async def connect(self, user: str, **options: Any) -> Client:
-        arguments = {"user": user, "password": _PASSWORDS[user], "allow_reconnect": False, "connect_timeout": 2}
+        arguments = {"user": user, "password": _PASSWORDS[user], "allow_reconnect": False, "connect_timeout": LIMIT_S}
         arguments["inbox_prefix"] = f"_INBOX.{user}"
         trust = ssl.create_default_context(cadata=self.certificate.ca_pem)
         trust.verify_flags |= ssl.VERIFY_X509_STRICT  # the default of the functions' Python, not yet of every other
         return await nats.connect(f"tls://127.0.0.1:{self.port}", **{"tls": trust, **arguments, **options})
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 def container(resources: dict[str, Any]) -> dict[str, Any]:
@@ -62,16 +60,13 @@ def container(resources: dict[str, Any]) -> dict[str, Any]:
     return definition  # type: ignore[no-any-return]
 
 
-def wait_until_healthy(url: str, process: subprocess.Popen[bytes]) -> None:
-    give_up_s = time.monotonic() + _START_WITHIN_S
-    while True:
-        try:
-            with urllib.request.urlopen(url, timeout=1):
-                return
-        except OSError:
-            assert process.poll() is None, f"the entry point ended with {process.returncode}"
-            assert time.monotonic() < give_up_s, f"{url} does not answer"
-            time.sleep(0.02)
+def is_healthy(url: str, process: subprocess.Popen[bytes]) -> bool:
+    assert process.poll() is None, f"the entry point ended with {process.returncode}"
+    try:
+        urllib.request.urlopen(url, timeout=LIMIT_S).close()
+    except OSError:
+        return False
+    return True
 
 
 @pytest.fixture(scope="module")
@@ -96,11 +91,11 @@ def relay(resources: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -
     _, *arguments = container(resources)["EntryPoint"]
     process = subprocess.Popen(["/bin/sh", *arguments], env=environment, stderr=subprocess.DEVNULL)
     try:
-        wait_until_healthy(f"http://127.0.0.1:{monitor_port}/healthz", process)
+        until(lambda: is_healthy(f"http://127.0.0.1:{monitor_port}/healthz", process))
         yield Relay(port, certificate, folder)
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(LIMIT_S)
 
 
 def run(work: Awaitable[_T]) -> _T:
@@ -122,15 +117,12 @@ async def refusals(relay: Relay, user: str, act: Callable[[Client], Awaitable[An
     async def hear(error: Exception) -> None:
         heard.put_nowait(str(error))
 
-    client = await relay.connect(user, error_cb=hear)
-    try:
+    async with relay.connection(user, error_cb=hear) as client, asyncio.timeout(LIMIT_S):
         await act(client)
         await client.publish(_FORBIDDEN, b"")
-        said = [await asyncio.wait_for(heard.get(), _HEAR_WITHIN_S)]
+        said = [await heard.get()]
         while _FORBIDDEN not in said[-1]:
-            said.append(await asyncio.wait_for(heard.get(), _HEAR_WITHIN_S))
-    finally:
-        await client.close()
+            said.append(await heard.get())
     return said[:-1]
 
 
@@ -183,12 +175,10 @@ def test_a_proxy_gets_an_answer_of_four_megabytes_from_a_cache(relay: Relay) -> 
         await message.respond(body)
 
     async def ask() -> bytes:
-        cache, proxy = await relay.connect("cache"), await relay.connect("proxy")
-        await cache.subscribe("get.1f", queue="1f", cb=answer)
-        await cache.flush()
-        answered = await proxy.request("get.1f", b"{}", timeout=_HEAR_WITHIN_S)
-        await cache.close()
-        await proxy.close()
+        async with relay.connection("cache") as cache, relay.connection("proxy") as proxy:
+            await cache.subscribe("get.1f", queue="1f", cb=answer)
+            await cache.flush(LIMIT_S)
+            answered = await proxy.request("get.1f", b"{}", timeout=LIMIT_S)
         return answered.data
 
     assert run(ask()) == body
@@ -196,9 +186,8 @@ def test_a_proxy_gets_an_answer_of_four_megabytes_from_a_cache(relay: Relay) -> 
 
 def test_a_message_may_have_eight_megabytes(relay: Relay) -> None:
     async def limit_bytes() -> int:
-        client = await relay.connect("proxy")
-        await client.close()
-        return client.max_payload
+        async with relay.connection("proxy") as client:
+            return client.max_payload
 
     assert run(limit_bytes()) == 8 * 1024 * 1024
 

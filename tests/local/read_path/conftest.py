@@ -6,11 +6,9 @@ import asyncio
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,27 +26,10 @@ from burstcache.core.keys import key_hash
 from burstcache.handlers import proxy
 from burstcache.settings import settings
 from burstcache.web.entry import Entry, encode, encode_meta
+from support.waiting import free_port, wait_for_port
 
 REGION, TABLE, BUCKET, BUS = "us-east-1", "table", "bucket", "bus"
 PASSWORDS = {"proxy": "proxy's password", "cache": "cache's password", "control": "control's password"}
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def wait_for_port(port: int, process: subprocess.Popen[bytes]) -> None:
-    deadline_s = time.monotonic() + 10
-    while time.monotonic() < deadline_s:
-        assert process.poll() is None, "the server ended at once"
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            return
-        except OSError:
-            time.sleep(0.01)
-    raise TimeoutError(f"nothing listens on port {port}")
 
 
 class Server:

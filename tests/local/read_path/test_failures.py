@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import socket
 import threading
 import time
@@ -14,6 +12,7 @@ from typing import Any
 import pytest
 
 from burstcache.adapters import quick_clients
+from support.answers import body_of, error_of
 
 
 @contextmanager
@@ -51,14 +50,6 @@ def endpoint_that_sends(reply: bytes, *, times: int) -> Iterator[str]:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
         server.shutdown(socket.SHUT_RDWR)
         thread.join()
-
-
-def body_of(message: dict[str, Any]) -> bytes:
-    return base64.b64decode(message["body"])
-
-
-def error_of(message: dict[str, Any]) -> str:
-    return str(json.loads(message["body"])["error"]["code"])
 
 
 @pytest.mark.parametrize("endpoint", [dead_endpoint, silent_endpoint])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import datetime
 import ipaddress
 import socket
@@ -15,6 +14,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from support.answers import body_of
+
 BODY = b"0123456789"
 
 
@@ -24,10 +25,6 @@ def hot(cloud: Any, relay: Any) -> Any:
     cloud.put("hot", b"from S3")
     cloud.route("hot", tier="lambda")
     return cloud
-
-
-def body_of(message: dict[str, Any]) -> bytes:
-    return base64.b64decode(message["body"])
 
 
 def test_get_is_a_hit_that_tells_the_cache_function_who_and_when(hot: Any, relay: Any, make_entry: Any) -> None:

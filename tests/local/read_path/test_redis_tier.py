@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import socket
 import time
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 
 from burstcache.adapters import quick_clients
 from burstcache.core.keys import key_hash
+from support.answers import body_of
 
 BODY = b"0123456789"
 REDIS_ROUTE = {"tier": "redis", "node": "node-1", "generation": 7}
@@ -24,10 +24,6 @@ def hot(cloud: Any, node: Any, make_entry: Any) -> Any:
     cloud.route("hot", **REDIS_ROUTE)
     node.seed("hot", make_entry(BODY, content_type="a/b", x_amz_meta_colour="red"))
     return cloud
-
-
-def body_of(message: dict[str, Any]) -> bytes:
-    return base64.b64decode(message["body"])
 
 
 def test_get_is_a_hit_with_the_object_s_headers(hot: Any, reported: list[Any]) -> None:

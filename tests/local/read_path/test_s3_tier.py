@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import json
 from typing import Any
 
 import boto3
 import pytest
 
+from support.answers import body_of, error_of
+
 BODY = b"0123456789"
 ETAG = f'"{hashlib.md5(BODY).hexdigest()}"'
-
-
-def body_of(message: dict[str, Any]) -> bytes:
-    return base64.b64decode(message["body"])
-
-
-def error_of(message: dict[str, Any]) -> str:
-    return str(json.loads(message["body"])["error"]["code"])
 
 
 def test_get_answers_with_the_object_and_its_own_headers(cloud: Any) -> None:

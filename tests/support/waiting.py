@@ -1,0 +1,65 @@
+"""Waiting for what must happen, under one limit.
+
+The limit is generous because only a failing test meets it; `BURSTCACHE_TEST_LIMIT_S` changes it for a slower machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+LIMIT_S = int(os.environ.get("BURSTCACHE_TEST_LIMIT_S", "300"))
+_LOOK_EVERY_S = 0.02
+
+
+def until(ask: Callable[[], T | None]) -> T:
+    """Return the first true answer of `ask`."""
+    end_s = time.monotonic() + LIMIT_S
+    while not (answer := ask()):
+        assert time.monotonic() < end_s, f"it did not happen within {LIMIT_S} s"
+        time.sleep(_LOOK_EVERY_S)
+    return answer
+
+
+async def eventually(ask: Callable[[], T | None]) -> T:
+    """Return the first true answer of `ask`, while the event loop goes on."""
+    async with asyncio.timeout(LIMIT_S):
+        while not (answer := ask()):
+            await asyncio.sleep(_LOOK_EVERY_S)
+    return answer
+
+
+def free_port() -> int:
+    """Return a port of 127.0.0.1 on which nothing listens."""
+    (port,) = free_ports(1)
+    return port
+
+
+def free_ports(count: int) -> list[int]:
+    """Return different ports of 127.0.0.1 on which nothing listens."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [int(each.getsockname()[1]) for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+def wait_for_port(port: int, process: subprocess.Popen[bytes]) -> None:
+    """Wait until the process listens on that port of 127.0.0.1."""
+
+    def listens() -> bool:
+        assert process.poll() is None, f"{process.args!r} ended with {process.returncode}"
+        try:
+            socket.create_connection(("127.0.0.1", port), LIMIT_S).close()
+        except OSError:
+            return False
+        return True
+
+    until(listens)
