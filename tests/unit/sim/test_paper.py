@@ -25,7 +25,6 @@ from burstcache_sim.world.run import run
 from support.project import ROOT
 
 DOCUMENT = ROOT / "docs" / "evidence" / "thesis.md"
-RESULTS = DOCUMENT.with_name("measurements.md")
 MIDDAY_S = 3 * 3600
 
 
@@ -226,17 +225,14 @@ def smaller_run() -> dict[Workload, Samples]:
     return {workload: sample(workload, range(20_001, 20_401)) for workload in by_workload()}
 
 
-def documented(document: Path, *, columns: int) -> dict[str, list[str]]:
-    """Cells of the tables that have so many columns and a band in each row, by figure."""
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in document.read_text().splitlines()]
+def documented(*, columns: int) -> dict[str, list[str]]:
+    """Return the cells of the document's tables with this many columns and a band in each row, by figure."""
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in DOCUMENT.read_text().splitlines()]
     return {row[0]: row[1:] for row in rows if len(row) == columns and row[0] in TABLE_A1 and "(" in row[2]}
 
 
-@pytest.mark.parametrize("document", [DOCUMENT, RESULTS], ids=lambda path: path.name)
-def test_the_documents_bands_differ_from_a_smaller_run_by_chance_only(
-    smaller_run: dict[Workload, Samples], document: Path
-) -> None:
-    rows = documented(document, columns=6)
+def test_the_documents_bands_differ_from_a_smaller_run_by_chance_only(smaller_run: dict[Workload, Samples]) -> None:
+    rows = documented(columns=6)
 
     assert list(rows) == [experiment.figure for experiment in EXPERIMENTS]
     for experiment in EXPERIMENTS:
@@ -248,12 +244,8 @@ def test_the_documents_bands_differ_from_a_smaller_run_by_chance_only(
             assert float(found.split()[0]) == pytest.approx(smaller.mean, abs=5 * smaller.standard_error)
 
 
-def test_both_documents_have_the_same_bands() -> None:
-    assert documented(DOCUMENT, columns=6) == documented(RESULTS, columns=6)
-
-
 def test_the_documents_counts_differ_from_a_smaller_run_by_chance_only(smaller_run: dict[Workload, Samples]) -> None:
-    rows, smaller = documented(DOCUMENT, columns=7), {row[0]: row[1:] for row in counts(smaller_run).rows}
+    rows, smaller = documented(columns=7), {row[0]: row[1:] for row in counts(smaller_run).rows}
 
     assert list(rows) == list(smaller) == [experiment.figure for experiment in EXPERIMENTS]
     for experiment in EXPERIMENTS:
