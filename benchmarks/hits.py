@@ -216,7 +216,7 @@ def heat(url: str, tier: str) -> None:
 
 def measure(cloud: Cloud, tier: str, *, sizes_bytes: Sequence[int], clients: Sequence[int], gets: int) -> list[Row]:
     """Return the rows of one tier, of S3 and, next to the Redis tier, of redis-py."""
-    rows = []
+    rows: list[Row] = []
     node = cloud.redis() if tier == "redis" else None
     for size_bytes in sizes_bytes:
         key, body = f"{tier}-{size_bytes}", os.urandom(size_bytes)

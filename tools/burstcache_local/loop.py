@@ -9,6 +9,7 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+import uvloop
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
@@ -19,15 +20,15 @@ _logger = logging.getLogger("aiohttp.server")
 
 
 def _is_our_mistake(record: logging.LogRecord) -> bool:
-    """Tell whether a logged error is not that of a client that speaks no HTTP: that one has got its 400."""
+    """Whether a logged error is worth showing: a client that speaks no HTTP has got its 400 already."""
     return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
 
 
 class LoopThread:
-    """Runs coroutines for threads, and web applications."""
+    """Runs coroutines on behalf of other threads, and serves web applications."""
 
     def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
+        self.loop = uvloop.new_event_loop()
         self._runners: list[web.AppRunner] = []
         self._thread = threading.Thread(target=self.loop.run_forever, name="loop", daemon=True)
         self._thread.start()

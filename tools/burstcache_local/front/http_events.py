@@ -18,6 +18,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
+import orjson
+import pybase64
+
 from burstcache_local.functions import ACCOUNT
 
 _TEXT_TYPE = re.compile(r"text/|application/(json|javascript|xml|x-www-form-urlencoded|[\w.+-]+\+(json|xml))")
@@ -155,7 +158,7 @@ def alb_event(request: HttpRequest, *, target_group_arn: str, multi_value: bool)
 def http_api_answer(body: bytes) -> HttpAnswer | None:
     """Return the client's answer, or None if what the function returned is none."""
     try:
-        returned = json.loads(body)
+        returned = orjson.loads(body)
         if not isinstance(returned, dict) or "statusCode" not in returned:
             text = returned if isinstance(returned, str) else json.dumps(returned)
             return HttpAnswer(200, (("content-type", "application/json"),), text.encode())
@@ -171,7 +174,7 @@ def http_api_answer(body: bytes) -> HttpAnswer | None:
 def alb_answer(body: bytes, *, multi_value: bool) -> HttpAnswer | None:
     """Return the client's answer, or None if the load balancer would say 502."""
     try:
-        returned = json.loads(body)
+        returned = orjson.loads(body)
         if multi_value:
             pairs = (
                 (name, value) for name, values in (returned.get("multiValueHeaders") or {}).items() for value in values
@@ -205,7 +208,7 @@ def _body(body: bytes, headers: Mapping[str, str]) -> dict[str, Any]:
 def _returned_body(returned: Mapping[str, Any]) -> bytes:
     body = returned.get("body") or ""
     text = body if isinstance(body, str) else json.dumps(body)
-    return base64.b64decode(text, validate=True) if returned.get("isBase64Encoded") else text.encode()
+    return pybase64.b64decode(text, validate=True) if returned.get("isBase64Encoded") else text.encode()
 
 
 def _text(value: object) -> str:

@@ -73,6 +73,7 @@ class Environment:
     async def start(self) -> None:
         """Start the process. It initialises itself while the first invocation waits."""
         self._started_s = time.monotonic()
+        self._log_file = self._log_path.open("ab", buffering=0)  # kept open: each invocation writes twice
         self._service = wire.Service(self._route)
         port = await self._service.start()
         spec = self._spec
@@ -82,6 +83,7 @@ class Environment:
             )
         except BaseException:
             self._service.close()
+            self._log_file.close()
             raise
         self._process.ended.add_done_callback(self._exited)
 
@@ -121,6 +123,7 @@ class Environment:
                 await asyncio.wait_for(self._gone.wait(), _SHUTDOWN_GRACE_S)
         self._process.kill()
         await self._gone.wait()
+        self._log_file.close()
 
     async def _await_init(self) -> float:
         """Wait until runtime and extensions are ready; return the time of the init phase [ms], 0 if it was over."""
@@ -224,5 +227,5 @@ class Environment:
         self._log(f"END RequestId: {request_id}\n" + "\t".join(figures))
 
     def _log(self, text: str) -> None:
-        with self._log_path.open("a") as log:
-            log.write(text + "\n")
+        if not self._log_file.closed:  # an invocation that the end of its environment ends reports to nobody
+            self._log_file.write(f"{text}\n".encode())
