@@ -1,0 +1,197 @@
+"""Time that passes only when nothing is left to do: the earliest sleeper wakes once everything else is at rest.
+
+Whatever takes part runs in a thread that counts as active until it sleeps on the clock, waits for another participant,
+or ends. An event loop takes part as one thread, at rest while it waits for work. A call to a real server counts as
+activity, so time stands still for as long as it lasts. Where everybody waits and nobody for an instant of time, the
+test fails at once instead of hanging.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import math
+import selectors
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, ParamSpec, TypeVar
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+_START_US = 1_763_632_800_000_000  # 2025-11-20T10:00:00Z
+_US_PER_S = 1_000_000
+
+
+class NothingHappensError(AssertionError):
+    """Everybody waits, and nobody for an instant of time."""
+
+
+class Rest:
+    """One participant's rest: it begins with `VirtualClock.rest` and ends with `VirtualClock.wake`."""
+
+    __slots__ = ("_awake", "error", "has_begun", "is_over", "must_end")
+
+    def __init__(self, *, must_end: bool = False) -> None:
+        self._awake = threading.Event()
+        self.must_end = must_end
+        self.has_begun = self.is_over = False
+        self.error: Exception | None = None
+
+    def end(self) -> None:
+        """Let the participant go on."""
+        self.is_over = True
+        self._awake.set()
+
+    def wait(self) -> None:
+        """Block until the end."""
+        self._awake.wait()
+        if self.error is not None:
+            raise self.error
+
+
+class VirtualClock:
+    """The clock of a world; the thread that makes it is its first participant."""
+
+    def __init__(self, start_us: int = _START_US) -> None:
+        self._start_us = self._now_us = start_us
+        self._active = 1
+        self._sleepers: list[tuple[int, int, Rest]] = []
+        self._waiting: set[Rest] = set()  # at rest without an instant at which to wake
+        self._numbers = itertools.count()
+        self._lock = threading.RLock()
+
+    def now_us(self) -> int:
+        """Return the wall time [us]."""
+        return self._now_us
+
+    def monotonic_s(self) -> float:
+        """Return the time since this clock was made [s]."""
+        return (self._now_us - self._start_us) / _US_PER_S
+
+    def sleep(self, seconds: float) -> None:
+        """Rest for that long."""
+        self.sleep_until(self._now_us + math.ceil(seconds * _US_PER_S))
+
+    def sleep_until(self, at_us: int) -> None:
+        """Rest until an instant; one that has passed is no reason to."""
+        if at_us > self._now_us:
+            rest = Rest()
+            self.rest(rest, at_us)
+            rest.wait()
+
+    def wait_for(self, future: Future[T]) -> T:
+        """Rest until another participant completes a future; return its result or raise its exception.
+
+        Raises:
+            NothingHappensError: Nobody is left who could complete it.
+        """
+        rest = Rest(must_end=True)
+        future.add_done_callback(lambda _: self.wake(rest))
+        self.rest(rest)
+        rest.wait()
+        return future.result()
+
+    def start(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Run a function as a participant in a thread of its own."""
+        future: Future[T] = Future()
+        with self._lock:
+            self._active += 1
+
+        def run() -> None:
+            try:
+                future.set_result(work(*args, **kwargs))
+            except BaseException as error:
+                future.set_exception(error)
+            finally:
+                with self._lock:
+                    self._leave()
+
+        threading.Thread(target=run, daemon=True).start()
+        return future
+
+    def rest(self, rest: Rest, until_us: int | None = None) -> None:
+        """Count the calling participant as at rest until it is woken, by time if `until_us` is given."""
+        with self._lock:
+            if rest.is_over:  # woken before it could begin
+                return
+            rest.has_begun = True
+            if until_us is None:
+                self._waiting.add(rest)
+            else:
+                heapq.heappush(self._sleepers, (until_us, next(self._numbers), rest))
+            self._leave()
+
+    def wake(self, rest: Rest) -> None:
+        """End a rest, or prevent one that has not begun; harmless if it is over."""
+        with self._lock:
+            if not rest.is_over:
+                self._waiting.discard(rest)
+                self._active += rest.has_begun
+                rest.end()
+
+    def _leave(self) -> None:
+        self._active -= 1
+        while self._active == 0 and self._sleepers:
+            at_us, _, rest = heapq.heappop(self._sleepers)
+            if not rest.is_over:
+                self._now_us = max(self._now_us, at_us)
+                self.wake(rest)
+        if self._active == 0:
+            for rest in [rest for rest in self._waiting if rest.must_end]:
+                rest.error = NothingHappensError("everybody waits, and nobody for an instant of time")
+                self.wake(rest)
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """An event loop on a virtual clock. Other threads reach it by `call_soon_threadsafe` only, never by sockets."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self._clock, self._rests = clock, _RestingSelector(clock)
+        super().__init__(self._rests)
+        self.set_default_executor(_Participants(clock))
+
+    def time(self) -> float:
+        """Return the clock's time [s]."""
+        return self._clock.monotonic_s()
+
+    def call_soon_threadsafe(self, *args: Any, **kwargs: Any) -> asyncio.Handle:
+        """Count the loop as active before the caller can be at rest itself."""
+        handle = super().call_soon_threadsafe(*args, **kwargs)
+        self._rests.wake()
+        return handle
+
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+        """Do nothing: the executor keeps no threads."""
+
+
+class _RestingSelector(selectors.DefaultSelector):
+    """A selector that rests on a clock instead of in the kernel."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        super().__init__()
+        self._clock, self._rest = clock, Rest()
+
+    def wake(self) -> None:
+        self._clock.wake(self._rest)
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is None or timeout > 0:
+            until_us = None if timeout is None else self._clock.now_us() + math.ceil(timeout * _US_PER_S)
+            self._clock.rest(self._rest, until_us)
+            self._rest.wait()
+            self._rest = Rest()
+        return super().select(0)
+
+
+class _Participants(ThreadPoolExecutor):
+    """What asyncio takes for a default executor: every call is a participant of its own."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        super().__init__()
+        self._clock = clock
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        return self._clock.start(fn, *args, **kwargs)

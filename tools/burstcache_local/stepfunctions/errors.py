@@ -1,0 +1,44 @@
+"""What Step Functions answers and what a state fails with."""
+
+from __future__ import annotations
+
+from burstcache_local.errors import LocalCloudError
+
+TIMEOUT = "States.Timeout"
+
+
+class ApiError(LocalCloudError):
+    """A call is refused; `code` is the name that boto3 reports."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class StateError(Exception):
+    """A state fails with an error name and a cause; the machine may retry or catch it."""
+
+    def __init__(self, name: str, cause: str = "") -> None:
+        super().__init__(f"{name}: {cause}")
+        self.name, self.cause = name, cause
+
+    def matches(self, names: list[str]) -> bool:
+        """Whether a retrier or catcher with these `ErrorEquals` takes this error.
+
+        Source:
+            Amazon States Language, "Errors": `States.TaskFailed` stands for all but a time-out.
+        """
+        if self.name in names or "States.ALL" in names:
+            return True
+        return "States.TaskFailed" in names and self.name != TIMEOUT
+
+
+class HeartbeatLostError(StateError):
+    """A task sent no heartbeat in time: AWS reports `States.Timeout` without a cause and matches both names."""
+
+    def __init__(self) -> None:
+        super().__init__(TIMEOUT)
+
+    def matches(self, names: list[str]) -> bool:
+        """Whether a retrier or catcher takes a lost heartbeat."""
+        return "States.HeartbeatTimeout" in names or super().matches(names)

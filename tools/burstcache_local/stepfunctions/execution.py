@@ -1,0 +1,249 @@
+"""One execution: it walks from state to state on its event loop, whose time is the only time that it waits by.
+
+Events, their order and the errors' names are those that AWS records: a lost heartbeat is `States.Timeout` without a
+cause, for example, and an error that no state catches leaves no exit of its state.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from burstcache_local.functions import ACCOUNT
+from burstcache_local.stepfunctions.definition import TOKEN_SUFFIX, State, resource_of
+from burstcache_local.stepfunctions.errors import TIMEOUT, StateError
+from burstcache_local.stepfunctions.expressions import evaluate
+from burstcache_local.stepfunctions.tokens import Tokens
+
+Call = Callable[[dict[str, Any]], Awaitable[Any]]  # a task's arguments in, its result out; raises StateError
+Left = tuple[str | None, Any]  # the next state, if there is one, and its input
+
+_ROLE = f"arn:aws:iam::{ACCOUNT}:role/local"
+
+
+@dataclass(slots=True)
+class Execution:
+    """One run of a machine."""
+
+    arn: str
+    machine_arn: str
+    definition: Mapping[str, Any]
+    input: str  # byte for byte as it was given
+    calls: Mapping[str, Call]  # by resource
+    tokens: Tokens
+    now_us: Callable[[], int]
+    on_enter: Callable[[Execution, str], None]  # called before a state is entered; it may stop the execution there
+    status: str = "RUNNING"
+    output: str = ""
+    error: str = ""
+    cause: str = ""
+    started_at: datetime = field(init=False)
+    stopped_at: datetime | None = None
+    events: list[dict[str, Any]] = field(default_factory=list)
+    _variables: dict[str, Any] = field(default_factory=dict)  # what states have assigned
+    _context: dict[str, Any] = field(default_factory=dict)
+    _task: asyncio.Task[None] | None = None
+
+    def __post_init__(self) -> None:
+        self.started_at = self._now()
+
+    @property
+    def name(self) -> str:
+        """The name, unique in its machine."""
+        return self.arn.rpartition(":")[2]
+
+    def start(self) -> None:
+        """Begin to run."""
+        self._task = asyncio.get_running_loop().create_task(self._run(), name=self.name)
+
+    def stop(self, error: str = "", cause: str = "") -> None:
+        """End as ABORTED at once, in a state or between two; one that is over stays as it is."""
+        if self.status == "RUNNING" and self._task is not None:
+            self._end("ABORTED", error=error, cause=cause)
+            self._task.cancel()
+
+    async def _run(self) -> None:
+        value = json.loads(self.input)
+        self._context |= {
+            "Execution": {
+                "Id": self.arn,
+                "Input": value,
+                "Name": self.name,
+                "RoleArn": _ROLE,
+                "StartTime": _text(self.started_at),
+            },
+            "StateMachine": {"Id": self.machine_arn, "Name": self.machine_arn.rpartition(":")[2]},
+        }
+        self._log("ExecutionStarted", input=self.input, roleArn=_ROLE)
+        name: str | None = self.definition["StartAt"]
+        try:
+            while name is not None:
+                self.on_enter(self, name)
+                if self.status != "RUNNING":
+                    return
+                name, value = await self._step(name, self.definition["States"][name], value)
+        except StateError as error:
+            self._end("FAILED", error=error.name, cause=error.cause)
+        else:
+            self._end("SUCCEEDED", output=json.dumps(value))
+
+    async def _step(self, name: str, state: State, value: Any) -> Left:
+        self._context["State"] = {"EnteredTime": _text(self._now()), "Name": name, "RetryCount": 0}
+        self._log(f"{state['Type']}StateEntered", name=name, input=json.dumps(value))
+        part = state
+        match state["Type"]:
+            case "Fail":
+                raise StateError(*(self._evaluate(state.get(field, ""), input=value) for field in ("Error", "Cause")))
+            case "Task":
+                return await self._task_state(state, value)
+            case "Choice":
+                part = self._chosen(state, value)
+            case "Wait":
+                await asyncio.sleep(self._wait_s(state, value))
+        return self._leave(part, default=value, input=value)
+
+    async def _task_state(self, state: State, value: Any) -> Left:
+        """Attempt a task until it succeeds, its retries are used up or none is for its error."""
+        retries = [0] * len(state.get("Retry", ()))
+        while True:
+            try:
+                result = await self._attempt(state, value)
+                return self._leave(state, default=result, input=value, result=result)
+            except StateError as error:
+                if (delay_s := _retry_delay_s(state, error, retries)) is None:
+                    return self._caught(state, value, error)
+            self._context["State"]["RetryCount"] += 1
+            await asyncio.sleep(delay_s)
+
+    async def _attempt(self, state: State, value: Any) -> Any:
+        resource, waits = resource_of(state)
+        heartbeat_s, timeout_s = (
+            self._evaluate(state[field], input=value) if field in state else None
+            for field in ("HeartbeatSeconds", "TimeoutSeconds")
+        )
+        kind, _, action = resource.rpartition(":")
+        what = {"resourceType": kind, "resource": action + TOKEN_SUFFIX * waits}
+        token = self.tokens.open(self.arn, heartbeat_s) if waits else ""
+        self._context["Task"] = {"Token": token} if waits else {}
+        try:
+            arguments = self._evaluate(state.get("Arguments", {}), input=value)
+            limits = {"timeoutInSeconds": timeout_s, "heartbeatInSeconds": heartbeat_s}
+            self._log("TaskScheduled", **what, parameters=json.dumps(arguments), **limits)
+            self._log("TaskStarted", **what)
+            async with asyncio.timeout(timeout_s):
+                result = await self.calls[resource](arguments)
+                if waits:
+                    self._log("TaskSubmitted", **what, output=json.dumps(result))
+                    result = await self.tokens.completed(token)
+        except TimeoutError:
+            self._log("TaskTimedOut", **what, error=TIMEOUT)
+            raise StateError(TIMEOUT) from None
+        except StateError as error:
+            self._log("TaskTimedOut" if error.name == TIMEOUT else "TaskFailed", **what, **_details(error))
+            raise
+        finally:
+            self.tokens.close(token)
+            del self._context["Task"]
+        self._log("TaskSucceeded", **what, output=json.dumps(result))
+        return result
+
+    def _caught(self, state: State, value: Any, error: StateError) -> Left:
+        for catcher in state.get("Catch", ()):
+            if error.matches(catcher["ErrorEquals"]):
+                output = {"Error": error.name, "Cause": error.cause}
+                return self._leave(catcher, default=output, input=value, errorOutput=output)
+        raise error
+
+    def _chosen(self, state: State, value: Any) -> State:
+        """Return the first rule whose condition is true, or the state itself if it has a default."""
+        for rule in state["Choices"]:
+            if self._evaluate(rule["Condition"], input=value) is True:
+                return dict(rule)
+        if "Default" not in state:
+            raise StateError("States.NoChoiceMatched", f"no condition of {self._context['State']['Name']} is true")
+        return state
+
+    def _wait_s(self, state: State, value: Any) -> float:
+        if "Seconds" in state:
+            return float(self._evaluate(state["Seconds"], input=value))
+        text = self._evaluate(state["Timestamp"], input=value)
+        try:
+            return max(0.0, (datetime.fromisoformat(text) - self._now()).total_seconds())
+        except (TypeError, ValueError):
+            raise StateError("States.Runtime", f"Timestamp: {text!r} is not an ISO 8601 time with an offset") from None
+
+    def _leave(self, part: State, *, default: Any, **states: Any) -> Left:
+        """Leave a state by itself, one of its rules or one of its catchers: each has an Output and an Assign."""
+        output = self._evaluate(part["Output"], **states) if "Output" in part else default
+        assigned = self._evaluate(part.get("Assign", {}), **states)
+        self._variables |= assigned
+        name = self._context["State"]["Name"]
+        kind = self.definition["States"][name]["Type"]
+        texts = {"assignedVariables": {each: json.dumps(value) for each, value in assigned.items()}} if assigned else {}
+        self._log(f"{kind}StateExited", name=name, output=json.dumps(output), **texts)
+        return part.get("Next", part.get("Default")), output
+
+    def _evaluate(self, template: Any, **states: Any) -> Any:
+        variables = {**self._variables, "states": {**states, "context": self._context}}
+        try:
+            return evaluate(template, variables, now_us=self.now_us())
+        except StateError as error:
+            self._log("EvaluationFailed", **_details(error), state=self._context["State"]["Name"])
+            raise
+
+    def _end(self, status: str, *, output: str = "", error: str = "", cause: str = "") -> None:
+        self.status, self.output, self.error, self.cause = status, output, error, cause
+        self.stopped_at = self._now()
+        self._log(f"Execution{status.title()}", **_given(output=output, error=error, cause=cause))
+
+    def _log(self, kind: str, **details: Any) -> None:
+        """Add an event; two kinds have no predecessor, and state transitions share one name for their details."""
+        number = len(self.events) + 1
+        place = f"state{kind[-len('Entered') :]}" if kind.endswith(("StateEntered", "StateExited")) else kind
+        place = place[0].lower() + place[1:]
+        self.events.append(
+            {
+                "id": number,
+                "previousEventId": 0 if number <= 2 or kind == "ExecutionAborted" else number - 1,
+                "timestamp": self._now(),
+                "type": kind,
+                f"{place}EventDetails": _given(**details),
+            }
+        )
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(self.now_us() / 1e6, UTC)
+
+
+def _retry_delay_s(state: State, error: StateError, retries: list[int]) -> float | None:
+    """Return how long to wait before the next attempt, counting it in `retries`; None: there is none.
+
+    Source:
+        Amazon States Language, "Retrying after error": the first retrier that matches decides alone.
+    """
+    for i, retrier in enumerate(state.get("Retry", ())):
+        if error.matches(retrier["ErrorEquals"]):
+            if retries[i] >= retrier.get("MaxAttempts", 3):
+                return None
+            delay_s = retrier.get("IntervalSeconds", 1) * retrier.get("BackoffRate", 2.0) ** retries[i]
+            delay_s = min(delay_s, retrier.get("MaxDelaySeconds", delay_s))
+            retries[i] += 1
+            return random.uniform(0, delay_s) if retrier.get("JitterStrategy") == "FULL" else float(delay_s)
+    return None
+
+
+def _details(error: StateError) -> dict[str, str]:
+    return _given(error=error.name, cause=error.cause)
+
+
+def _given(**details: Any) -> dict[str, Any]:
+    return {name: value for name, value in details.items() if value not in ("", None)}
+
+
+def _text(at: datetime) -> str:
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,97 @@
+"""JSONata in a state machine: every string `{% … %}` of a field is replaced by its value."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+import uuid
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from jsonata import Jsonata
+from jsonata.jexception import JException
+from jsonata.utils import Utils
+
+from burstcache_local.stepfunctions.errors import StateError
+
+_OPENING, _CLOSING = "{%", "%}"
+
+
+def check(template: Any) -> None:
+    """Parse every expression in a field, or raise ValueError that names the first one that is malformed."""
+    for text in _texts(template):
+        if is_expression(text):
+            try:
+                Jsonata(_body(text))
+            except JException as error:
+                raise ValueError(f"the JSONata expression {text!r} cannot be parsed: {error}") from error
+
+
+def is_expression(value: Any) -> bool:
+    """Whether a value is a string that is evaluated."""
+    return isinstance(value, str) and value.startswith(_OPENING) and value.endswith(_CLOSING)
+
+
+def evaluate(template: Any, variables: Mapping[str, Any], *, now_us: int) -> Any:
+    """Return the field's value as plain JSON.
+
+    Args:
+        template: The field: JSON with expressions in its strings.
+        variables: What expressions see, by name: `states` and what states have assigned.
+        now_us: What `$millis()` and `$now()` are derived from [us].
+
+    Raises:
+        StateError: `States.QueryEvaluationError`: an expression fails, or yields nothing or no JSON.
+    """
+    if isinstance(template, dict):
+        return {name: evaluate(part, variables, now_us=now_us) for name, part in template.items()}
+    if isinstance(template, list):
+        return [evaluate(part, variables, now_us=now_us) for part in template]
+    if not is_expression(template):
+        return template
+    functions = {
+        "hash": Jsonata.JLambda(_digest),
+        "millis": Jsonata.JLambda(lambda: now_us // 1000),
+        "uuid": Jsonata.JLambda(lambda: str(uuid.uuid4())),
+    }
+    try:
+        value = _compiled(_body(template), threading.get_ident()).evaluate(None, {**functions, **variables})
+        if value is None:
+            raise ValueError("it returned nothing (undefined)")
+        return json.loads(json.dumps(value, default=_plain))
+    except Exception as error:  # the evaluator lets Python's own errors through
+        raise StateError(
+            "States.QueryEvaluationError", f"The JSONata expression {template!r} failed: {error}"
+        ) from error
+
+
+@lru_cache(maxsize=1024)
+def _compiled(body: str, thread: int) -> Jsonata:
+    """Return an expression for one thread: the evaluator keeps state of its own per thread."""
+    expression = Jsonata(body)
+    expression.set_output_convert_nulls(False)  # or null and nothing would be the same
+    return expression
+
+
+def _plain(value: Any) -> None:
+    if value is not Utils.NULL_VALUE:
+        raise ValueError(f"it returned a value that is not JSON: {value!r}")
+
+
+def _digest(text: str, algorithm: str = "SHA-256") -> str:
+    """Return `$hash`, in hexadecimal digits."""
+    return hashlib.new(algorithm.replace("-", "").lower(), text.encode()).hexdigest()
+
+
+def _body(text: str) -> str:
+    return text[len(_OPENING) : -len(_CLOSING)].strip()
+
+
+def _texts(template: Any) -> list[str]:
+    if isinstance(template, dict):
+        return [text for part in template.values() for text in _texts(part)]
+    if isinstance(template, list):
+        return [text for part in template for text in _texts(part)]
+    return [template] if isinstance(template, str) else []

@@ -1,0 +1,63 @@
+"""What tasks call: functions of the local Lambda service, and DynamoDB as the AWS SDK integration calls it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from burstcache_local.functions import Outcome
+from burstcache_local.lambdas.service import FunctionNotFoundError, Lambdas, ThrottledError
+from burstcache_local.stepfunctions.errors import StateError
+from burstcache_local.stepfunctions.execution import Call
+
+
+def invoke_of(lambdas: Lambdas) -> Call:
+    """Return `lambda:invoke`: a function that fails fails its task with the name of its exception."""
+
+    async def invoke(arguments: dict[str, Any]) -> dict[str, Any]:
+        name, payload = arguments["FunctionName"], json.dumps(arguments.get("Payload", {})).encode()
+        request_id = str(uuid.uuid4())
+        try:
+            if arguments.get("InvocationType") == "Event":
+                await lambdas.invoke_event(name, payload, request_id=request_id)
+                return {"Payload": "", "StatusCode": 202}
+            return result_of(await lambdas.invoke(name, payload, request_id=request_id))
+        except FunctionNotFoundError as error:
+            raise StateError("Lambda.ResourceNotFoundException", str(error)) from error
+        except ThrottledError as error:
+            raise StateError("Lambda.TooManyRequestsException", str(error)) from error
+
+    return invoke
+
+
+def result_of(outcome: Outcome) -> dict[str, Any]:
+    """Return a task's result for what a function returned, or raise StateError if the function failed."""
+    body = json.loads(outcome.body)
+    if outcome.error:
+        raise StateError(body.get("errorType") or "Lambda.Unknown", outcome.body.decode())
+    return {"ExecutedVersion": "$LATEST", "Payload": body, "StatusCode": 200}
+
+
+def update_item_of(dynamodb: Any) -> Call:
+    """Return `aws-sdk:dynamodb:updateItem` over a boto3 client, with the SDK's names for errors."""
+
+    def update(arguments: dict[str, Any]) -> dict[str, Any]:
+        try:
+            answer = dict(dynamodb.update_item(**arguments))
+        except ClientError as error:
+            told, status = error.response["Error"], error.response["ResponseMetadata"]["HTTPStatusCode"]
+            cause = f"{told['Message']} (Service: DynamoDb, Status Code: {status})"
+            raise StateError(f"DynamoDb.{told['Code']}", cause) from error
+        except BotoCoreError as error:
+            raise StateError("DynamoDb.SdkClientException", str(error)) from error
+        del answer["ResponseMetadata"]
+        return answer
+
+    async def update_item(arguments: dict[str, Any]) -> dict[str, Any]:
+        return await asyncio.to_thread(update, arguments)
+
+    return update_item

@@ -1,0 +1,96 @@
+"""Task tokens: one per attempt of a task that waits to be completed from outside."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from dataclasses import dataclass
+from typing import Any
+
+from burstcache_local.stepfunctions.errors import ApiError, HeartbeatLostError, StateError
+
+
+@dataclass(slots=True)
+class _Waiting:
+    outcome: asyncio.Future[Any]
+    heartbeat_s: float | None
+    limit: asyncio.Timeout | None = None  # of the next heartbeat, while the task waits for one
+
+
+class Tokens:
+    """All tokens of one Step Functions; every method belongs to its event loop."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, _Waiting] = {}
+        self._count = 0
+
+    def open(self, execution_arn: str, heartbeat_s: float | None) -> str:
+        """Return a new token; a token never completes two attempts."""
+        self._count += 1
+        token = base64.b64encode(f"{execution_arn}#{self._count}".encode()).decode()
+        self._waiting[token] = _Waiting(asyncio.get_running_loop().create_future(), heartbeat_s)
+        return token
+
+    def close(self, token: str) -> None:
+        """Refuse the token from now on."""
+        self._waiting.pop(token, None)
+
+    async def completed(self, token: str) -> Any:
+        """Wait for the completion of an open token and return the task's output.
+
+        Raises:
+            StateError: The task has failed.
+            HeartbeatLostError: No heartbeat came in time; the first one is due that long after this call.
+        """
+        waiting = self._waiting[token]
+        try:
+            async with asyncio.timeout(waiting.heartbeat_s) as waiting.limit:
+                return await asyncio.shield(waiting.outcome)
+        except TimeoutError:
+            raise HeartbeatLostError from None
+
+    def complete(self, token: str, outcome: Any) -> None:
+        """End the token's task with an output or a StateError.
+
+        Raises:
+            ApiError: The token is closed or was never one.
+        """
+        future = self._open(token).outcome
+        if future.done():
+            raise _timed_out()
+        if isinstance(outcome, StateError):
+            future.set_exception(outcome)
+            future.exception()  # seen: an execution that is stopped at this moment never looks
+        else:
+            future.set_result(outcome)
+
+    def beat(self, token: str) -> None:
+        """Put off the time-out of a task that waits.
+
+        Raises:
+            ApiError: The token is closed or was never one.
+        """
+        waiting = self._open(token)
+        if waiting.outcome.done():
+            raise _timed_out()
+        if waiting.limit is not None and waiting.heartbeat_s is not None:
+            waiting.limit.reschedule(asyncio.get_running_loop().time() + waiting.heartbeat_s)
+
+    def _open(self, token: str) -> _Waiting:
+        """Return what waits for the token, or raise the one of three errors that AWS answers."""
+        if (waiting := self._waiting.get(token)) is not None:
+            return waiting
+        try:
+            arn, _, number = base64.b64decode(token, validate=True).decode().rpartition("#")
+        except (binascii.Error, UnicodeDecodeError):
+            arn, number = "", ""
+        if not (arn.startswith("arn:") and number.isdigit()):
+            raise ApiError("InvalidToken", "Invalid Token: 'Invalid token'")
+        if int(number) > self._count:
+            raise ApiError("TaskDoesNotExist", "Task Does Not Exist: 'Provided task does not exist'")
+        raise _timed_out()
+
+
+def _timed_out() -> ApiError:
+    return ApiError("TaskTimedOut", "Task Timed Out: 'Provided task does not exist anymore'")
