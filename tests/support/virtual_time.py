@@ -157,7 +157,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Return the clock's time [s]."""
         return self._clock.monotonic_s()
 
-    def call_soon_threadsafe(self, *args: Any, **kwargs: Any) -> asyncio.Handle:
+    def call_soon_threadsafe(self, *args: Any, **kwargs: Any) -> asyncio.Handle:  # type: ignore[override]
         """Count the loop as active before the caller can be at rest itself."""
         handle = super().call_soon_threadsafe(*args, **kwargs)
         self._rests.wake()

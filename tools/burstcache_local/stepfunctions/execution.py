@@ -204,15 +204,15 @@ class Execution:
     def _log(self, kind: str, **details: Any) -> None:
         """Add an event; two kinds have no predecessor, and state transitions share one name for their details."""
         number = len(self.events) + 1
-        place = f"state{kind[-len('Entered') :]}" if kind.endswith(("StateEntered", "StateExited")) else kind
-        place = place[0].lower() + place[1:]
+        shared = [name for name in ("StateEntered", "StateExited") if kind.endswith(name)]
+        place = shared[0] if shared else kind
         self.events.append(
             {
                 "id": number,
                 "previousEventId": 0 if number <= 2 or kind == "ExecutionAborted" else number - 1,
                 "timestamp": self._now(),
                 "type": kind,
-                f"{place}EventDetails": _given(**details),
+                f"{place[0].lower()}{place[1:]}EventDetails": _given(**details),
             }
         )
 

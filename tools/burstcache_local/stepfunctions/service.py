@@ -21,7 +21,7 @@ Answer = dict[str, Any]
 
 # Arguments by resource. Whatever a definition uses beyond these is refused at its creation.
 _START_EXECUTION = "states:startExecution"
-_INTEGRATIONS: dict[str, frozenset[str]] = {
+INTEGRATIONS: dict[str, frozenset[str]] = {
     "lambda:invoke": frozenset({"FunctionName", "InvocationType", "Payload"}),
     "aws-sdk:dynamodb:updateItem": frozenset(
         {
@@ -107,7 +107,7 @@ class StepFunctions:
         if known is not None and known.text != asked["definition"]:
             raise ApiError("StateMachineAlreadyExists", f"State Machine Already Exists: '{arn}'")
         if known is None:
-            supported = {resource: _INTEGRATIONS[resource] for resource in self._calls}
+            supported = {resource: INTEGRATIONS[resource] for resource in self._calls}
             definition = parse(asked["definition"], supported)
             known = self._machines[arn] = _Machine(arn, asked["definition"], definition, self._now(), {})
         return {"stateMachineArn": arn, "creationDate": known.created_at}

@@ -1,0 +1,112 @@
+"""Step Functions alone, for tests of the interpreter: one scripted function, a virtual clock, one thread."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from burstcache_local.stepfunctions.errors import StateError
+from burstcache_local.stepfunctions.service import StepFunctions
+from support.virtual_time import VirtualClock, VirtualLoop
+
+_ROLE = "arn:aws:iam::123456789012:role/machine"
+INVOKE = "arn:aws:states:::lambda:invoke"
+TOKEN = ".waitForTaskToken"
+CAUGHT = {"Caught": {"Type": "Succeed"}}
+
+States = dict[str, dict[str, Any]]
+Function = Callable[[Any], Any]
+
+
+class MachineStage:
+    """Step Functions whose one function a test scripts, on a virtual clock of its own."""
+
+    def __init__(self) -> None:
+        self.clock = VirtualClock()
+        self.loop = VirtualLoop(self.clock)
+        self.function: Function = lambda payload: {}
+        self.payloads: list[Any] = []
+        self.states = StepFunctions(
+            region="eu-central-1",
+            calls={"lambda:invoke": self._invoke, "aws-sdk:dynamodb:updateItem": self._invoke},
+            now_us=self.clock.now_us,
+        )
+
+    async def _invoke(self, arguments: dict[str, Any]) -> Any:
+        self.payloads.append(arguments.get("Payload"))
+        answer = self.function(arguments.get("Payload"))
+        return {"Payload": await answer if isinstance(answer, Awaitable) else answer, "StatusCode": 200}
+
+    def do(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return self.loop.run_until_complete(work)
+
+    def create(self, states: States) -> str:
+        definition = {"QueryLanguage": "JSONata", "StartAt": next(iter(states)), "States": states}
+        asked = {"name": str(uuid.uuid4()), "definition": json.dumps(definition), "roleArn": _ROLE}
+        return str(self.states.answer("CreateStateMachine", asked)["stateMachineArn"])
+
+    def start(self, machine: str, given: object = None, name: str = "") -> str:
+        asked = {"stateMachineArn": machine, "name": name, "input": json.dumps({} if given is None else given)}
+        return str(self.states.answer("StartExecution", asked)["executionArn"])
+
+    async def ended(self, execution: str) -> dict[str, Any]:
+        while (described := self.states.answer("DescribeExecution", {"executionArn": execution}))[
+            "status"
+        ] == "RUNNING":
+            await asyncio.sleep(0.01)
+        return described
+
+    def run(self, states: States, given: object = None) -> dict[str, Any]:
+        """Return the description of an execution that has ended."""
+
+        async def work() -> dict[str, Any]:
+            return await self.ended(self.start(self.create(states), given))
+
+        return dict(self.do(work()))
+
+    def output(self, states: States, given: object = None) -> Any:
+        described = self.run(states, given)
+        assert described["status"] == "SUCCEEDED", described
+        return json.loads(described["output"])
+
+    def events(self, execution: str, **asked: Any) -> list[dict[str, Any]]:
+        return list(self.states.answer("GetExecutionHistory", {"executionArn": execution, **asked})["events"])
+
+    def seconds(self, states: States, given: object = None) -> float:
+        """Return how long an execution took."""
+        described = self.run(states, given)
+        return float((described["stopDate"] - described["startDate"]).total_seconds())
+
+    def close(self) -> None:
+        self.states.close()
+        self.do(asyncio.sleep(0))
+        self.loop.close()
+
+
+def task(resource: str = INVOKE, **more: Any) -> dict[str, Any]:
+    arguments = {
+        "FunctionName": "f",
+        "Payload": {"token": "{% $states.context.Task.Token %}"} if TOKEN in resource else {},
+    }
+    return {"Type": "Task", "Resource": resource, "Arguments": arguments, "End": True, **more}
+
+
+def catch(error: str) -> dict[str, Any]:
+    return {"Catch": [{"ErrorEquals": [error], "Next": "Caught"}]}
+
+
+def retry(error: str, **more: Any) -> dict[str, Any]:
+    return {"Retry": [{"ErrorEquals": [error], **more}]}
+
+
+def raise_(name: str, cause: str = "") -> Any:
+    raise StateError(name, cause)
+
+
+def failing(*errors: str) -> Function:
+    """Return a function that fails with each of these errors in turn and then succeeds."""
+    left = iter(errors)
+    return lambda payload: raise_(error) if (error := next(left, "")) else {}
