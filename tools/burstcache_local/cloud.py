@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
+import time
 import uuid
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -26,6 +27,9 @@ from burstcache_local.moto import endpoints, event_repairs
 from burstcache_local.moto.server import MotoServer
 from burstcache_local.origin import check_origin, upload
 from burstcache_local.stack import Stack, function_named
+from burstcache_local.stepfunctions.http import HttpApi
+from burstcache_local.stepfunctions.integrations import invoke_of, update_item_of
+from burstcache_local.stepfunctions.service import StepFunctions
 from burstcache_local.template.template import load_template
 
 _PROJECT = Path(__file__).parents[2]
@@ -127,7 +131,7 @@ class LocalCloud:
         self.region = endpoints.fresh_region()
         template = load_template(options.template, options.parameters, vpc_block=block.cidr, region=self.region)
         self._start_lambda()
-        server = MotoServer(options.endpoint_port, self.region)
+        server = MotoServer(options.endpoint_port, self.region, before=self._start_step_functions().before)
         self.endpoint_url = server.start()
         self._closers.callback(server.stop)
         endpoints.here.relay_address = block.relay_address
@@ -157,6 +161,15 @@ class LocalCloud:
         self._lambdas = Lambdas(resolve=self._resolve, send=_send, logs=self.run_dir, limits=self.options.limits)
         self._closers.callback(lambda: self._loop.run(self._lambdas.close()))
         self._loop.run(self._lambdas.start())
+
+    def _start_step_functions(self) -> HttpApi:
+        calls = {
+            "lambda:invoke": invoke_of(self._lambdas),
+            "aws-sdk:dynamodb:updateItem": update_item_of(lambda: endpoints.client("dynamodb")),
+        }
+        states = StepFunctions(region=self.region, calls=calls, now_us=lambda: time.time_ns() // 1000)
+        self._closers.callback(lambda: self._loop.loop.call_soon_threadsafe(states.close))
+        return HttpApi(states, self._loop.loop)
 
     def _start_servers(self) -> None:
         self._front = Front(self._lambdas)

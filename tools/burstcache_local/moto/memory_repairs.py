@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from burstcache_local.moto.registry import repair
-from burstcache_local.moto.sfn_value_repairs import replace_everywhere
 
 
 @repair
@@ -17,14 +16,3 @@ def models_are_forgotten() -> None:
         return object.__new__(cls)
 
     BaseModel.__new__ = new
-
-
-@repair
-def finished_threads_are_forgotten() -> None:
-    """moto keeps every thread of every state in a list."""
-
-    class Nothing(list[Any]):
-        def append(self, item: Any) -> None:
-            pass
-
-    replace_everywhere("TMP_THREADS", Nothing())

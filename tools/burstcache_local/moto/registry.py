@@ -16,9 +16,6 @@ _MODULES = (
     "ec2_states",
     "event_repairs",
     "memory_repairs",
-    "sfn_execution_repairs",
-    "sfn_task_repairs",
-    "sfn_value_repairs",
 )
 
 Repair = Callable[[], None]

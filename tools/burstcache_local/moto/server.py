@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from wsgiref.types import WSGIApplication
 
 from cheroot.wsgi import Server
 from flask import got_request_exception
@@ -23,10 +23,22 @@ _THREADS = 20
 
 
 class MotoServer:
-    """All AWS services but Lambda's invocations on one port of 127.0.0.1, in threads of this process."""
+    """All AWS services but Lambda's invocations on one port of 127.0.0.1, in threads of this process.
 
-    def __init__(self, port: int = 0, region: str = endpoints.REGION) -> None:
-        self._port, self._region = port, region
+    Args:
+        port: Where to listen; 0: any free port.
+        region: The region whose state the clients of this process see.
+        before: Wraps moto's WSGI application with one that answers for a service itself.
+    """
+
+    def __init__(
+        self,
+        port: int = 0,
+        region: str = endpoints.REGION,
+        *,
+        before: Callable[[WSGIApplication], WSGIApplication] = lambda application: application,
+    ) -> None:
+        self._port, self._region, self._before_moto = port, region, before
 
     def start(self) -> str:
         """Listen, with a fresh state if no other one runs in this process, and return the URL.
@@ -34,7 +46,7 @@ class MotoServer:
         Raises:
             PortTakenError: The port is in use.
         """
-        application = _application()
+        application = self._before_moto(_application())
         self._server = Server(("127.0.0.1", self._port), application, numthreads=_THREADS, request_queue_size=1024)
         self._server.timeout = _KEEP_ALIVE_S
         self._server.keep_alive_conn_limit = 100_000
@@ -57,8 +69,7 @@ class MotoServer:
         self._thread.join(10)
 
 
-def _application() -> object:
-    logging.getLogger("moto").setLevel(logging.CRITICAL)  # it reports what a state machine catches as errors
+def _application() -> WSGIApplication:
     os.environ["MOTO_DISABLE_GLOBAL_CORS"] = "1"
     os.environ["TZ"] = "UTC"  # moto mixes local and universal time
     time.tzset()
@@ -72,11 +83,10 @@ def _application() -> object:
             for account in accounts.values():
                 account.reset()
     got_request_exception.connect(_keep_error)
-    config["stepfunctions"]["execute_state_machine"] = True
     config["lambda"]["use_docker"] = False
     config["iam"]["load_aws_managed_policies"] = True
     moto_repairs.apply()
-    return DomainDispatcherApplication(create_backend_app)
+    return DomainDispatcherApplication(create_backend_app)  # type: ignore[no-any-return]
 
 
 errors: deque[BaseException] = deque(maxlen=1)  # the last one that moto did not expect; its client sees a bare 500

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -42,12 +43,12 @@ def result_of(outcome: Outcome) -> dict[str, Any]:
     return {"ExecutedVersion": "$LATEST", "Payload": body, "StatusCode": 200}
 
 
-def update_item_of(dynamodb: Any) -> Call:
-    """Return `aws-sdk:dynamodb:updateItem` over a boto3 client, with the SDK's names for errors."""
+def update_item_of(dynamodb: Callable[[], Any]) -> Call:
+    """Return `aws-sdk:dynamodb:updateItem` over the boto3 client that `dynamodb` gives, with the SDK's error names."""
 
     def update(arguments: dict[str, Any]) -> dict[str, Any]:
         try:
-            answer = dict(dynamodb.update_item(**arguments))
+            answer = dict(dynamodb().update_item(**arguments))
         except ClientError as error:
             told, status = error.response["Error"], error.response["ResponseMetadata"]["HTTPStatusCode"]
             cause = f"{told['Message']} (Service: DynamoDb, Status Code: {status})"
