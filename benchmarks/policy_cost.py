@@ -26,15 +26,14 @@ from burstcache_sim.choose.matched_cost import (
     points,
     traces,
 )
+from burstcache_sim.policies.thesis import SENSITIVITY, Thesis
 from burstcache_sim.traces.generate import poisson
 from burstcache_sim.traces.workloads import (
     DAY_S,
     HALF_HOUR_S,
-    SENSITIVITY,
     THESIS_SIX,
     Workload,
     family,
-    thesis_parameters,
 )
 
 SENSITIVITIES = (2, 3, 4, 5)
@@ -58,8 +57,8 @@ class Measured:
 
     def thesis(self, rate: Fraction, sensitivity: int = SENSITIVITY) -> Point:
         """Return share and cost of the thesis policy."""
-        parameters = thesis_parameters(rate, sensitivity)
-        return points(self.arrivals_us, [parameters], self.workload.until_us)[0]
+        policy = Thesis.told(rate, sensitivity)
+        return points(self.arrivals_us, [policy], self.workload.until_us)[0]
 
     def ratio(self, rate: Fraction, sensitivity: int = SENSITIVITY) -> float | None:
         """Return the ratio of the costs; None where the thesis policy's share is 0 or no knob gives it."""

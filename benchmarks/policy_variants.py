@@ -32,7 +32,8 @@ from burstcache_sim.choose.matched_cost import (
     points,
     traces,
 )
-from burstcache_sim.traces.workloads import DAY_S, HALF_HOUR_S, THESIS_SIX, Workload, family, thesis_parameters
+from burstcache_sim.policies.thesis import Thesis
+from burstcache_sim.traces.workloads import DAY_S, HALF_HOUR_S, THESIS_SIX, Workload, family
 
 FOREVER_US = 10**17
 HIT_UNITS = np.array([round(knob * UNITS_PER_USD) for knob in KNOBS_USD], np.int64)
@@ -71,8 +72,8 @@ def curve(variant: Variant, arrivals_us: Sequence[Arrivals], until_us: int | Non
 def measure(workload: Workload, seeds: Sequence[int]) -> Row:
     """Replay one workload under all variants."""
     arrivals_us, until_us = traces(workload, seeds), workload.until_us
-    parameters = thesis_parameters(mean_rate(workload, arrivals_us))
-    thesis = points(arrivals_us, [parameters], until_us)[0]
+    policy = Thesis.told(mean_rate(workload, arrivals_us))
+    thesis = points(arrivals_us, [policy], until_us)[0]
     curves = [curve(variant, arrivals_us, until_us) for variant in VARIANTS]
     engine = breakeven_curve(arrivals_us, until_us)
     ratios = tuple(ratio(each, thesis) for each in curves)

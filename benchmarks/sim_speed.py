@@ -10,20 +10,19 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
-from fractions import Fraction
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.common import environment
-from burstcache.core.breakeven import breakeven
-from burstcache.core.parameters import configure
-from burstcache_sim.engine.independent import run_fast, run_keys, run_many_parameters
-from burstcache_sim.engine.shared import run_shared
+from burstcache_sim.engine.run import run_compiled
 from burstcache_sim.optimum.exact import Variant, least_cost
+from burstcache_sim.policies.breakeven import Breakeven
+from burstcache_sim.policies.policy import Policy
+from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.trace import Trace
-from burstcache_sim.world.many import homes_of
-from burstcache_sim.world.run import PolicyParameters
+from burstcache_sim.world.scenario import Scenario
 
 SEED = 1
 KEYS = 100_000
@@ -31,11 +30,11 @@ CANDIDATES = 1_000
 ONE_KEY_AIM, MANY_KEYS_AIM, LRU_AIM, OPTIMUM_AIM = 70e6, 10e6, 5e6, 1e6  # requests per second
 PUBLISHED = "libCacheSim states over 20 million requests/s for replaying a realistic trace (its README)"
 
-POLICIES: dict[str, PolicyParameters] = {
-    "thesis, rate 4, sensitivity 4": configure(Fraction(4), Fraction(4)),
-    "thesis, rate 4, sensitivity 2": configure(Fraction(4), Fraction(2)),
-    "thesis, rate 9, sensitivity 4": configure(Fraction(9), Fraction(4)),
-    **{f"breakeven, {p} USD a hit": breakeven(Fraction(p)) for p in ("1e-5", "3e-5", "1e-4", "3e-4", "1e-3")},
+POLICIES: dict[str, Policy] = {
+    "thesis, rate 4, sensitivity 4": Thesis.configured(4, 4),
+    "thesis, rate 4, sensitivity 2": Thesis.configured(4, 2),
+    "thesis, rate 9, sensitivity 4": Thesis.configured(9, 4),
+    **{f"breakeven, {p} USD a hit": Breakeven.worth(p) for p in ("1e-5", "3e-5", "1e-4", "3e-4", "1e-3")},
 }
 
 
@@ -86,32 +85,28 @@ def main() -> None:
 def warm_up() -> None:
     """Compile, or load what an earlier run compiled."""
     begun = time.perf_counter()
-    run_keys(Trace(poisson_us(10, 15)), POLICIES["thesis, rate 4, sensitivity 4"])
-    run_fast([0], POLICIES["thesis, rate 4, sensitivity 4"], details=False)
-    run_shared(Trace(np.zeros(1, np.int64)), [POLICIES["thesis, rate 4, sensitivity 4"]])
+    one_key = Trace(np.zeros(1, np.int64))
+    for trace in (one_key, replace(one_key, key_ids=np.zeros(1, np.int32), keys=("key",))):
+        run_compiled(list(POLICIES.values()), Scenario(trace), details=False)
     least_cost([0])
     print(f"import and compilation, or loading from the cache: {time.perf_counter() - begun:.2f} s\n")
 
 
 def engines(requests: int) -> None:
     """Measure the policies."""
-    t = poisson_us(requests, 15)
+    scenario = Scenario(Trace(poisson_us(requests, 15)))
     print("one key, 4 requests a minute")
     for name, policy in POLICIES.items():
-        measure(name, requests, lambda policy=policy: run_fast(t, policy, details=False), ONE_KEY_AIM)
-    measure("thesis 9/4 with tiers and spans", requests, lambda: run_fast(t, POLICIES["thesis, rate 9, sensitivity 4"]))
+        measure(name, requests, lambda policy=policy: run_compiled([policy], scenario, details=False), ONE_KEY_AIM)
+    thesis = POLICIES["thesis, rate 9, sensitivity 4"]
+    measure("thesis 9/4 with tiers and spans", requests, lambda: run_compiled([thesis], scenario))
     candidates = list(POLICIES.values()) * (CANDIDATES // len(POLICIES))
-    day = t[:5_760]
+    day = Scenario(Trace(scenario.trace.arrivals_us[:5_760]))
     measure(
         f"{len(candidates)} candidates over a day",
-        len(day) * len(candidates),
-        lambda: run_many_parameters(day, candidates),
+        len(day.trace) * len(candidates),
+        lambda: run_compiled(candidates, day, details=False),
     )
-    print(f"\n{KEYS:,} keys with nodes of their own, {requests:,} requests, the rank squared uniform")
-    key_ids = (np.random.default_rng(SEED).random(requests) ** 2 * KEYS).astype(np.int32)
-    many = Trace(poisson_us(requests, 0.01), key_ids)
-    for name, policy in POLICIES.items():
-        measure(name, requests, lambda policy=policy: run_keys(many, policy), MANY_KEYS_AIM)
 
 
 def shared_nodes(requests: int) -> None:
@@ -120,18 +115,18 @@ def shared_nodes(requests: int) -> None:
     sizes_bytes = np.random.default_rng(SEED).lognormal(9, 1.5, KEYS).astype(np.int64) + 1
     names = tuple(map(str, range(KEYS)))
     trace = Trace(poisson_us(requests, 15 / KEYS), key_ids, sizes_bytes[key_ids], names)
-    capacity_bytes = int(sizes_bytes.sum()) // 5
+    roomy, full = Scenario(trace), Scenario(trace, capacity_bytes=int(sizes_bytes.sum()) // 5)
     print(f"\n{KEYS:,} keys that share a node, {requests:,} requests, 4 a minute and key, Zipf 1")
     for name, policy in POLICIES.items():
-        measure(name, requests, lambda policy=policy: run_shared(trace, [policy], details=False), MANY_KEYS_AIM)
+        measure(name, requests, lambda policy=policy: run_compiled([policy], roomy, details=False), MANY_KEYS_AIM)
         measure(
             "  a fifth of all bytes fits",
             requests,
-            lambda policy=policy: run_shared(trace, [policy], capacity_bytes=capacity_bytes, details=False),
+            lambda policy=policy: run_compiled([policy], full, details=False),
             LRU_AIM,
         )
     begun = time.process_time()
-    homes_of(trace, 8)
+    Scenario(trace, 8).homes()
     print(f"homes of {KEYS:,} keys among 8 nodes, once a trace: {time.process_time() - begun:.2f} s")
 
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 import pytest
 
-from burstcache.core.breakeven import breakeven
-from burstcache.core.parameters import configure
+from burstcache_sim.policies.breakeven import Breakeven
+from burstcache_sim.policies.policy import Policy
+from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.generate import zipf
 from burstcache_sim.traces.trace import Trace
 from burstcache_sim.units import run_cost_units
-from burstcache_sim.world.many import run_many
-from burstcache_sim.world.run import PolicyParameters
+from support.runs import run_many
 
-THESIS = configure(Fraction(3), Fraction(4))
-BREAKEVEN = breakeven(Fraction("1e-4"))
+THESIS = Thesis.configured(3, 4)
+BREAKEVEN = Breakeven.worth("1e-4")
 
 
 def zipf_trace() -> Trace:
@@ -27,7 +25,7 @@ def zipf_trace() -> Trace:
 
 
 @pytest.mark.parametrize(
-    ("parameters", "nodes", "capacity_bytes", "expected"),
+    ("policy", "nodes", "capacity_bytes", "expected"),
     [  # served by S3, Lambda, Redis; invocations, boots, S3 requests, cost units
         (THESIS, 1, None, (1269, 22, 2287, 11, 1, 1596, 7204354332000)),
         (THESIS, 3, None, (1278, 50, 2250, 32, 4, 1601, 20598332208000)),
@@ -38,9 +36,9 @@ def zipf_trace() -> Trace:
     ],
 )
 def test_totals_of_an_hour_have_not_moved(
-    parameters: PolicyParameters, nodes: int, capacity_bytes: int | None, expected: tuple[int, ...]
+    policy: Policy, nodes: int, capacity_bytes: int | None, expected: tuple[int, ...]
 ) -> None:
-    result = run_many(zipf_trace(), parameters, nodes=nodes, capacity_bytes=capacity_bytes)
+    result = run_many(zipf_trace(), policy, nodes=nodes, capacity_bytes=capacity_bytes)
 
     counted = (result.n_s3, result.n_lambda, result.n_redis, result.invocations, result.redis_starts)
     assert (*counted, result.s3_requests, run_cost_units(result)) == expected

@@ -10,15 +10,18 @@ from typing import Any
 import pytest
 
 from burstcache.core.breakeven import breakeven
-from burstcache.core.parameters import configure, parameters_from_text
+from burstcache.core.parameters import configure
 from burstcache.core.prices import price_sheet
 from burstcache_sim.bill.spending import offline_usd, run_usd
+from burstcache_sim.policies.breakeven import Breakeven
 from burstcache_sim.policies.offline import offline
+from burstcache_sim.policies.policy import Policy
+from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.units import run_cost_units
 from burstcache_sim.world.result import RunResult
-from burstcache_sim.world.run import PolicyParameters, run
 from burstcache_sim.world.timings import THESIS_TIMINGS
 from support.reference import REFERENCE, arrivals_us, each_trace, trace_path
+from support.runs import run
 
 PRICES = price_sheet("thesis-2022")
 
@@ -33,23 +36,24 @@ def fields_of(result: RunResult) -> dict[str, Any]:
     }
 
 
-def expected_runs(trace: dict[str, Any]) -> Iterator[tuple[PolicyParameters, int | None, dict[str, Any]]]:
-    """Yield parameters, horizon [us] and fields of every run that the reference has for a trace."""
-    runs: list[tuple[PolicyParameters, Any]] = []
-    runs += [(parameters_from_text(rate=str(r["rate"]), sensitivity=str(r["sensitivity"])), r) for r in trace["thesis"]]
-    runs += [(breakeven(Fraction(hit_value_usd)), r) for hit_value_usd, r in trace["be"].items()]
-    for parameters, results in runs:
-        yield parameters, None, results["natural"]
+def expected_runs(trace: dict[str, Any]) -> Iterator[tuple[Policy, int | None, dict[str, Any]]]:
+    """Yield policy, horizon [us] and fields of every run that the reference has for a trace."""
+    runs: list[tuple[Policy, dict[str, Any]]] = [
+        (Thesis.configured(str(r["rate"]), str(r["sensitivity"])), r) for r in trace["thesis"]
+    ]
+    runs += [(Breakeven.worth(hit_value_usd), r) for hit_value_usd, r in trace["be"].items()]
+    for policy, results in runs:
+        yield policy, None, results["natural"]
         if "horizon" in results:
-            yield parameters, trace["duration_s"] * 1_000_000, results["horizon"]
+            yield policy, trace["duration_s"] * 1_000_000, results["horizon"]
 
 
 @each_trace
 def test_a_run_equals_the_reference_in_every_field(trace: dict[str, Any]) -> None:
     requests_us = arrivals_us(trace)
 
-    for parameters, until_us, expected in expected_runs(trace):
-        found = fields_of(run(requests_us, parameters, until_us=until_us))
+    for policy, until_us, expected in expected_runs(trace):
+        found = fields_of(run(requests_us, policy, until_us=until_us))
 
         assert {name: found[name] for name in expected} == expected
 

@@ -1,19 +1,19 @@
-"""Parameters and horizons for property tests: both policies, as configured and with every value set by itself."""
+"""Policies and horizons for property tests: as configured, and with every value set by itself."""
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from hypothesis import strategies as st
 
-from burstcache.core.breakeven import BreakevenParameters, breakeven
-from burstcache.core.parameters import Parameters, configure
-from burstcache_sim.world.run import PolicyParameters
+from burstcache.core.breakeven import BreakevenParameters
+from burstcache.core.parameters import Parameters
+from burstcache_sim.policies.breakeven import Breakeven
+from burstcache_sim.policies.policy import Policy
+from burstcache_sim.policies.thesis import Thesis
 
 SECOND = 1_000_000
 TIMES_US = st.integers(1, 150).map(lambda seconds: seconds * SECOND)
 CONFIGURED = st.builds(
-    lambda rate, sensitivity: configure(Fraction(rate), Fraction(sensitivity)),
+    Thesis.configured,
     st.sampled_from(["0.5", "3", "4", "7.5", "9"]),
     st.integers(2, 5),
 )
@@ -26,8 +26,8 @@ OVERRIDDEN = st.builds(
     redis_utilization_us=TIMES_US,
     redis_check_us=TIMES_US,
     keep_running_us=TIMES_US,
-)
-KNOB = st.sampled_from(["1e-7", "1e-5", "3e-5", "1e-4", "3e-4", "1e-3", "1e-2"]).map(lambda p: breakeven(Fraction(p)))
+).map(Thesis)
+KNOB = st.sampled_from(["1e-7", "1e-5", "3e-5", "1e-4", "3e-4", "1e-3", "1e-2"]).map(Breakeven.worth)
 FREE = st.builds(
     BreakevenParameters,
     boot_requests=st.integers(1, 6),
@@ -38,6 +38,6 @@ FREE = st.builds(
     redis_idle_us=TIMES_US,
     redis_least_us=TIMES_US,
     keep_running_us=TIMES_US,
-)
-POLICIES: st.SearchStrategy[PolicyParameters] = st.one_of(CONFIGURED, OVERRIDDEN, KNOB, FREE)
+).map(Breakeven)
+POLICIES: st.SearchStrategy[Policy] = st.one_of(CONFIGURED, OVERRIDDEN, KNOB, FREE)
 HORIZONS = st.one_of(st.none(), st.integers(0, 400 * SECOND), st.integers(0, 60).map(lambda s: s * 30 * SECOND))

@@ -1,52 +1,55 @@
-"""A trace of one key or of many replayed by whichever simulator is done first; their results are the same."""
+"""A scenario replayed by whichever simulator is done first; their results are the same."""
 
 from __future__ import annotations
 
-from burstcache_sim.traces.trace import Trace
-from burstcache_sim.world.result import RunResult
-from burstcache_sim.world.run import PolicyParameters, run
+from collections.abc import Sequence
 
-# Loading the compiled engines takes 0.5 s (`docs/evidence/measurements.md`); the readable simulator replays about this
-# many requests in that time.
+from burstcache_sim.policies.policy import Policy
+from burstcache_sim.world.result import RunResult
+from burstcache_sim.world.scenario import Scenario
+from burstcache_sim.world.simulate import simulate
+
+# Loading the compiled engines takes half a second; the readable simulator replays about this many requests meanwhile.
 LEAST_COMPILED = 200_000
 
 
-def replay(
-    trace: Trace,
-    parameters: PolicyParameters,
-    *,
-    nodes: int = 1,
-    capacity_bytes: int | None = None,
-    until_us: int | None = None,
-    has_log: bool = False,
-) -> RunResult:
-    """Replay a trace.
+def replay(policy: Policy, scenario: Scenario, *, has_log: bool = False) -> RunResult:
+    """Replay a scenario's requests under a policy, with all details.
 
     Args:
-        trace: The requests.
-        parameters: The policy and its parameters.
-        nodes: How many nodes the keys share.
-        capacity_bytes: What a node holds; None: no limit.
-        until_us: The horizon; None: until nothing is left to happen [us].
-        has_log: Whether the log of a run of one key is wanted, which only the readable simulator writes.
+        policy: What starts and stops cache functions and nodes.
+        scenario: What it meets.
+        has_log: Whether the result has the log of its only key, which only the readable simulator writes.
 
     Raises:
-        InvalidSettingError: There is no node, no capacity, or a capacity without the objects' sizes.
+        InvalidSettingError: The compiled engine refuses a setting or a time.
     """
-    if trace.key_ids is None and capacity_bytes is None:
-        return _one_key(trace, parameters, until_us, has_log=has_log)
-    if len(trace) >= LEAST_COMPILED:
-        from burstcache_sim.engine.shared import run_shared
+    if has_log or len(scenario.trace) < LEAST_COMPILED or policy.compiled() is None:
+        return simulate(policy, scenario, has_log=has_log)
+    from burstcache_sim.engine.run import run_compiled
 
-        return run_shared(trace, [parameters], nodes=nodes, capacity_bytes=capacity_bytes, until_us=until_us)[0]
-    from burstcache_sim.world.many import run_many
-
-    return run_many(trace, parameters, nodes=nodes, capacity_bytes=capacity_bytes, until_us=until_us)
+    return run_compiled([policy], scenario)[0]
 
 
-def _one_key(trace: Trace, parameters: PolicyParameters, until_us: int | None, *, has_log: bool) -> RunResult:
-    if len(trace) >= LEAST_COMPILED and not has_log:
-        from burstcache_sim.engine.independent import run_fast
+def replay_each(
+    policies: Sequence[Policy], scenario: Scenario, *, details: bool = False, workers: int = 1
+) -> list[RunResult]:
+    """Replay a scenario's requests under many policies: compiled, wherever a policy is.
 
-        return run_fast(trace.arrivals_us, parameters, until_us=until_us)
-    return run(trace.arrivals_us.tolist(), parameters, until_us=until_us)
+    Args:
+        policies: In any mixture.
+        scenario: What they meet.
+        details: Whether the results must have the tier per request and the spans.
+        workers: Threads that the compiled engines may use, at least 1.
+
+    Returns:
+        A result per policy, in their order.
+
+    Raises:
+        InvalidSettingError: The compiled engine refuses a setting or a time.
+    """
+    from burstcache_sim.engine.run import run_compiled
+
+    fast = [policy for policy in policies if policy.compiled() is not None]
+    found = iter(run_compiled(fast, scenario, details=details, workers=workers))
+    return [next(found) if policy.compiled() is not None else simulate(policy, scenario) for policy in policies]

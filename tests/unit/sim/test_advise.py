@@ -32,10 +32,11 @@ from burstcache_sim.choose.advise.verdict import verdict_lines
 from burstcache_sim.choose.advise.worth import Pays, Value, Yield, pays
 from burstcache_sim.choose.tune.workload import Workload, workload_of
 from burstcache_sim.latency import TierLatencies
+from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.trace import Trace
 from burstcache_sim.world.result import RunResult
-from burstcache_sim.world.run import run
 from support.project import ROOT
+from support.runs import run
 
 PRICES = price_sheet("today-us-east-1")
 CLOCK = Clock(TierLatencies(), 10)
@@ -216,7 +217,7 @@ def test_what_is_left_out_is_no_choice() -> None:
 
 
 def test_a_proxied_miss_is_slower_than_s3_and_that_counts() -> None:
-    result = run([0, 400_000_000], parameters_from_text(rate="9", sensitivity="4"))
+    result = run([0, 400_000_000], Thesis.configured(9, 4))
 
     assert CLOCK.saved_ms(result) == -20
     assert CLOCK.with_burstcache(result).mean_ms == pytest.approx(60)
@@ -252,7 +253,7 @@ def test_the_template_accepts_what_is_recommended() -> None:
     read = parameters_from_text(
         rate=values["PolicyRatePerMin"], sensitivity=values["PolicySensitivity"], overrides=values["PolicyOverrides"]
     )
-    assert read == found.ours.tried.parameters
+    assert read == found.ours.tried.policy.parameters
     assert declared["RedisInstanceType"]["AllowedValues"] == list(INSTANCE_TYPES)
 
 
@@ -287,7 +288,7 @@ def test_text_that_would_be_read_as_something_else_is_refused() -> None:
 
 def test_cache_functions_that_live_at_once_are_counted_with_their_start() -> None:
     def result(*spans_us: tuple[int, int]) -> RunResult:
-        return replace(run([], Parameters(1, 2, 1, 4, 1)), lambda_spans_us=spans_us)
+        return replace(run([], Thesis(Parameters(1, 2, 1, 4, 1))), lambda_spans_us=spans_us)
 
     assert hot_keys(result((0, 10_000_000), (10_500_000, 20_000_000))) == 2
     assert hot_keys(result((0, 10_000_000), (11_000_000, 20_000_000))) == 1

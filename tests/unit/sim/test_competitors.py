@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from burstcache.core.errors import InvalidSettingError, PriceMissingError
-from burstcache.core.parameters import US_PER_S, parameters_from_text
+from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import price_sheet
 from burstcache_sim.bill.breakeven_frequency import HourlyCost, burst_frequency
 from burstcache_sim.bill.comparison import OURS, Compared, compare
@@ -19,6 +19,7 @@ from burstcache_sim.bill.competitors import Offer, offer_names, offers
 from burstcache_sim.bill.demand import Demand, demand_of, perfect_redis_us
 from burstcache_sim.bill.infinicache import pool_for
 from burstcache_sim.bill.usage import US_PER_H, Setup
+from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.trace import Trace
 
 TODAY = price_sheet("today-us-east-1")
@@ -209,9 +210,9 @@ def test_how_often_a_burst_may_come(ours: tuple[int, int], theirs: tuple[int, in
 
 
 def compared(trace: Trace, **options: object) -> dict[str, Compared]:
-    parameters = parameters_from_text(rate="9", sensitivity="4")
+    policy = Thesis.configured(9, 4)
     setup = Setup("x86", "t2.micro", 1024)
-    systems = compare(trace, parameters, THESIS, setup, only_cache=True, **options)  # type: ignore[arg-type]
+    systems = compare(trace, policy, THESIS, setup, only_cache=True, **options)  # type: ignore[arg-type]
     return {system.name: system for system in systems}
 
 

@@ -4,34 +4,38 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from burstcache.core.errors import InvalidSettingError
-from burstcache.core.parameters import Parameters, configure
 from burstcache_sim.engine import compiled
 from burstcache_sim.engine.compiled import cache_folder, sources_digest
-from burstcache_sim.engine.independent import run_fast, run_keys, run_many_parameters
+from burstcache_sim.engine.run import run_compiled
 from burstcache_sim.engine.values import MAX_TIME_US
+from burstcache_sim.policies.policy import Policy
+from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.trace import Trace
-from burstcache_sim.world.run import PolicyParameters, run
+from burstcache_sim.world.scenario import Scenario
 from burstcache_sim.world.timings import Timings
 from support.policy_strategies import HORIZONS, POLICIES
+from support.runs import run, run_fast
 from support.trace_strategies import traces_us
 
 SECOND = 1_000_000
-THESIS = configure(Fraction(9), Fraction(4))
+THESIS = Thesis.configured(9, 4)
+
+
+def overridden(**parameters: int) -> Thesis:
+    return Thesis(replace(THESIS.parameters, **parameters))
 
 
 @settings(deadline=None, max_examples=1000, print_blob=True)
 @given(traces_us(most=80), POLICIES, HORIZONS)
 def test_the_engine_equals_the_readable_simulator_request_by_request(
-    t: list[int], policy: PolicyParameters, until_us: int | None
+    t: list[int], policy: Policy, until_us: int | None
 ) -> None:
     readable = run(t, policy, until_us=until_us)
 
@@ -40,7 +44,7 @@ def test_the_engine_equals_the_readable_simulator_request_by_request(
 
 @settings(deadline=None, max_examples=200, print_blob=True)
 @given(traces_us(most=80), POLICIES)
-def test_other_timings_give_the_readable_simulators_results_too(t: list[int], policy: PolicyParameters) -> None:
+def test_other_timings_give_the_readable_simulators_results_too(t: list[int], policy: Policy) -> None:
     timings = Timings(5 * SECOND, 50 * SECOND, 90 * SECOND, 16 * SECOND, 7 * SECOND, 10 * SECOND)
 
     assert run_fast(t, policy, timings=timings) == replace(run(t, policy, timings=timings), log=())
@@ -48,9 +52,7 @@ def test_other_timings_give_the_readable_simulators_results_too(t: list[int], po
 
 @settings(deadline=None, max_examples=200, print_blob=True)
 @given(traces_us(most=80), POLICIES, st.integers(0, 10**15))
-def test_shifting_a_trace_in_time_changes_nothing_but_the_end(
-    t: list[int], policy: PolicyParameters, shift_us: int
-) -> None:
+def test_shifting_a_trace_in_time_changes_nothing_but_the_end(t: list[int], policy: Policy, shift_us: int) -> None:
     shifted = run_fast([at_us + shift_us for at_us in t], policy)
 
     plain = run_fast(t, policy)
@@ -63,9 +65,7 @@ def test_shifting_a_trace_in_time_changes_nothing_but_the_end(
 
 @settings(deadline=None, max_examples=200, print_blob=True)
 @given(traces_us(most=80), POLICIES, HORIZONS)
-def test_served_counts_add_up_and_no_time_is_negative(
-    t: list[int], policy: PolicyParameters, until_us: int | None
-) -> None:
+def test_served_counts_add_up_and_no_time_is_negative(t: list[int], policy: Policy, until_us: int | None) -> None:
     result = run_fast(t, policy, until_us=until_us)
 
     assert result.n_s3 + result.n_lambda + result.n_redis == result.n == len(result.tiers)
@@ -76,34 +76,13 @@ def test_served_counts_add_up_and_no_time_is_negative(
 @settings(deadline=None, max_examples=50, print_blob=True)
 @given(traces_us(most=80), st.lists(POLICIES, max_size=7), HORIZONS, st.integers(1, 3))
 def test_many_candidates_give_what_each_gives_alone(
-    t: list[int], candidates: list[PolicyParameters], until_us: int | None, workers: int
+    t: list[int], candidates: list[Policy], until_us: int | None, workers: int
 ) -> None:
-    found = run_many_parameters(t, candidates, until_us=until_us, workers=workers)
+    scenario = Scenario(Trace.of_times(t), until_us=until_us)
+
+    found = run_compiled(candidates, scenario, details=False, workers=workers)
 
     assert found == [run_fast(t, policy, until_us=until_us, details=False) for policy in candidates]
-
-
-@settings(deadline=None, max_examples=100, print_blob=True)
-@given(traces_us(most=120), POLICIES, HORIZONS, st.randoms(use_true_random=False))
-def test_many_keys_with_nodes_of_their_own_are_single_keys_side_by_side(
-    t: list[int], policy: PolicyParameters, until_us: int | None, random: object
-) -> None:
-    key_ids = np.array([random.randrange(4) for _ in t], np.int32)  # type: ignore[attr-defined]
-
-    found = run_keys(Trace(np.array(t), key_ids, keys=tuple("abcd")), policy, until_us=until_us, per_key=True)
-
-    for key_id, result in enumerate(found.per_key):
-        mine = [at_us for at_us, owner in zip(t, key_ids, strict=True) if owner == key_id]
-        assert result == run_fast(mine, policy, until_us=until_us, details=False)
-    assert found.total.n_lambda == sum(result.n_lambda for result in found.per_key)
-    assert found.total.redis_s == sum(result.redis_s for result in found.per_key)
-    assert found.total.n == found.total.n_s3 + found.total.n_lambda + found.total.n_redis
-
-
-def test_a_trace_without_key_numbers_has_one_key() -> None:
-    t = np.arange(0, 600 * SECOND, 3 * SECOND)
-
-    assert run_keys(Trace(t), THESIS).total == run_fast(t, THESIS, details=False)
 
 
 @pytest.mark.parametrize(
@@ -119,12 +98,12 @@ def test_arrivals_that_the_engine_cannot_take_are_refused(arrivals_us: list[int]
 @pytest.mark.parametrize(
     ("policy", "message"),
     [
-        (replace(THESIS, tick_us=10**18), "tick_us 1000000000000000000 added by 2 requests"),
-        (replace(THESIS, keep_running_us=10**19), "expected values from 0"),
-        (replace(THESIS, redis_check_us=0), "redis_check_us 0"),
+        (overridden(tick_us=10**18), "and 2 requests: expected a sum"),
+        (overridden(keep_running_us=10**19), "expected values from 0"),
+        (overridden(redis_check_us=0), "expected a check above 0 us"),
     ],
 )
-def test_parameters_that_would_overflow_or_never_end_are_refused(policy: Parameters, message: str) -> None:
+def test_parameters_that_would_overflow_or_never_end_are_refused(policy: Policy, message: str) -> None:
     with pytest.raises(InvalidSettingError, match=message):
         run_fast([0, 1], policy)
 

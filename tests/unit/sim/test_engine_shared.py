@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from burstcache.core.breakeven import breakeven
 from burstcache.core.errors import InvalidSettingError
-from burstcache.core.parameters import configure
-from burstcache_sim.engine.independent import run_fast
-from burstcache_sim.engine.shared import run_shared
+from burstcache_sim.engine.run import run_compiled
+from burstcache_sim.policies.breakeven import Breakeven
+from burstcache_sim.policies.policy import Policy
+from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.generate import zipf
 from burstcache_sim.traces.trace import Trace
-from burstcache_sim.world.many import run_many
 from burstcache_sim.world.result import RunResult
-from burstcache_sim.world.run import PolicyParameters
+from burstcache_sim.world.scenario import Scenario
 from burstcache_sim.world.timings import Timings
 from support.policy_strategies import HORIZONS, POLICIES, SECOND
+from support.runs import run_fast, run_many, run_shared
 from support.trace_strategies import gaps_us, traces_us
 
-THESIS = configure(Fraction(9), Fraction(4))
+THESIS = Thesis.configured(9, 4)
 KEYS = "abcdefgh"
 # Gaps of one key are those of the boundaries; with several keys the same instants meet more often if gaps are short.
 GAPS_US = st.one_of(gaps_us(), st.integers(0, 4).map(lambda seconds: seconds * SECOND), st.just(0), st.just(SECOND))
@@ -43,48 +42,50 @@ def trace_of(requests: list[tuple[int, int, int]]) -> Trace:
 @given(REQUESTS, POLICIES, st.integers(1, 3), CAPACITIES, HORIZONS)
 def test_the_shared_engine_equals_the_readable_simulator_in_every_field(
     requests: list[tuple[int, int, int]],
-    policy: PolicyParameters,
+    policy: Policy,
     nodes: int,
     capacity_bytes: int | None,
     until_us: int | None,
 ) -> None:
     trace = trace_of(requests)
 
-    found = run_shared(trace, [policy], nodes=nodes, capacity_bytes=capacity_bytes, until_us=until_us)
+    found = run_shared(trace, policy, nodes=nodes, capacity_bytes=capacity_bytes, until_us=until_us)
 
-    assert found == [run_many(trace, policy, nodes=nodes, capacity_bytes=capacity_bytes, until_us=until_us)]
+    assert found == run_many(trace, policy, nodes=nodes, capacity_bytes=capacity_bytes, until_us=until_us)
 
 
 @settings(deadline=None, max_examples=300, print_blob=True)
 @given(REQUESTS, POLICIES, CAPACITIES, st.builds(Timings, *[st.integers(0, 60).map(lambda s: s * SECOND)] * 6))
 def test_other_timings_give_the_readable_simulators_results_too(
-    requests: list[tuple[int, int, int]], policy: PolicyParameters, capacity_bytes: int | None, timings: Timings
+    requests: list[tuple[int, int, int]], policy: Policy, capacity_bytes: int | None, timings: Timings
 ) -> None:
     trace = trace_of(requests)
 
-    found = run_shared(trace, [policy], capacity_bytes=capacity_bytes, timings=timings)
+    found = run_shared(trace, policy, capacity_bytes=capacity_bytes, timings=timings)
 
-    assert found == [run_many(trace, policy, capacity_bytes=capacity_bytes, timings=timings)]
+    assert found == run_many(trace, policy, capacity_bytes=capacity_bytes, timings=timings)
 
 
 @settings(deadline=None, max_examples=200, print_blob=True)
 @given(traces_us(most=80), POLICIES, HORIZONS)
-def test_one_key_gives_the_single_keys_result(t: list[int], policy: PolicyParameters, until_us: int | None) -> None:
-    found = run_shared(Trace(np.array(t)), [policy], until_us=until_us)
+def test_one_key_gives_the_single_keys_result(t: list[int], policy: Policy, until_us: int | None) -> None:
+    trace = Trace(np.array(t), np.zeros(len(t), np.int32), None, ("key",))
 
-    assert found == [run_fast(t, policy, until_us=until_us)]
+    found = run_shared(trace, policy, until_us=until_us)
+
+    assert found == run_fast(t, policy, until_us=until_us)
 
 
-@pytest.mark.parametrize("policy", [THESIS, configure(Fraction(3), Fraction(4)), breakeven(Fraction("1e-4"))])
+@pytest.mark.parametrize("policy", [THESIS, Thesis.configured(3, 4), Breakeven.worth("1e-4")])
 @pytest.mark.parametrize(("nodes", "capacity_bytes"), [(1, None), (3, None), (1, 200_000), (3, 100_000)])
 def test_hours_of_a_zipf_trace_give_the_readable_simulators_result(
-    policy: PolicyParameters, nodes: int, capacity_bytes: int | None
+    policy: Policy, nodes: int, capacity_bytes: int | None
 ) -> None:
     trace = zipf_trace()
 
-    found = run_shared(trace, [policy], nodes=nodes, capacity_bytes=capacity_bytes)
+    found = run_shared(trace, policy, nodes=nodes, capacity_bytes=capacity_bytes)
 
-    assert found == [run_many(trace, policy, nodes=nodes, capacity_bytes=capacity_bytes)]
+    assert found == run_many(trace, policy, nodes=nodes, capacity_bytes=capacity_bytes)
 
 
 @pytest.mark.parametrize(
@@ -104,17 +105,20 @@ def test_what_ends_at_the_same_instant_ends_in_order(
     arrivals_us = np.array([round(at_s * SECOND) for at_s, _ in requests_s])
     trace = Trace(arrivals_us, np.array([KEYS.index(key) for _, key in requests_s], np.int32), None, tuple(KEYS))
 
-    found = run_shared(trace, [THESIS])[0]
+    found = run_shared(trace, THESIS)
 
     assert found.lambda_spans_us == tuple((round(a * SECOND), round(b * SECOND)) for a, b in expected_s)
     assert found == run_many(trace, THESIS)
 
 
 def test_a_cache_function_that_is_kept_for_a_boot_is_no_longer_extended() -> None:
-    policy = replace(THESIS, tick_us=SECOND, keep_running_us=5 * SECOND)
-    trace = Trace(np.arange(0, 8 * SECOND, SECOND))  # the node boots at 6 s, when 7.6 s is the deadline
+    policy = Thesis(replace(THESIS.parameters, tick_us=SECOND, keep_running_us=5 * SECOND))
+    requests_us = np.arange(0, 8 * SECOND, SECOND)
+    trace = Trace(
+        requests_us, np.zeros(8, np.int32), None, ("key",)
+    )  # the node boots at 6 s, when 7.6 s is the deadline
 
-    found = run_shared(trace, [policy])[0]
+    found = run_shared(trace, policy)
 
     assert found.lambda_spans_us == ((1_600_000, 12_600_000),)
     assert found == run_many(trace, policy)
@@ -122,21 +126,21 @@ def test_a_cache_function_that_is_kept_for_a_boot_is_no_longer_extended() -> Non
 
 def test_candidates_over_threads_give_what_each_gives_alone_and_no_details_change_no_count() -> None:
     trace = zipf_trace()
-    candidates = [THESIS, *(breakeven(Fraction(worth)) for worth in ("1e-5", "1e-4", "1e-3")), THESIS]
+    candidates = [THESIS, *(Breakeven.worth(worth) for worth in ("1e-5", "1e-4", "1e-3")), THESIS]
 
-    found = run_shared(trace, candidates, nodes=2, details=False, workers=2)
+    found = run_compiled(candidates, Scenario(trace, 2), details=False, workers=2)
 
-    assert found == [without_details(run_shared(trace, [policy], nodes=2)[0]) for policy in candidates]
+    assert found == [without_details(run_shared(trace, policy, nodes=2)) for policy in candidates]
 
 
 def test_a_capacity_beyond_all_objects_is_none() -> None:
     trace = zipf_trace()
 
-    assert run_shared(trace, [THESIS], capacity_bytes=10**30) == run_shared(trace, [THESIS])
+    assert run_shared(trace, THESIS, capacity_bytes=10**30) == run_shared(trace, THESIS)
 
 
 def test_no_candidate_gives_no_result() -> None:
-    assert run_shared(zipf_trace(), []) == []
+    assert run_compiled([], Scenario(zipf_trace())) == []
 
 
 @pytest.mark.parametrize(
@@ -144,7 +148,7 @@ def test_no_candidate_gives_no_result() -> None:
 )
 def test_a_key_without_a_name_is_refused(key_ids: list[int], message: str) -> None:
     with pytest.raises(InvalidSettingError, match=message):
-        run_shared(Trace(np.array([0, 1]), np.array(key_ids, np.int32), None, tuple(KEYS)), [THESIS])
+        run_shared(Trace(np.array([0, 1]), np.array(key_ids, np.int32), None, tuple(KEYS)), THESIS)
 
 
 @pytest.mark.parametrize(
@@ -154,12 +158,16 @@ def test_a_key_without_a_name_is_refused(key_ids: list[int], message: str) -> No
         ({"capacity_bytes": 0}, "capacity 0 bytes: expected at least 1"),
         ({"capacity_bytes": 8}, "the trace has no sizes"),
         ({"until_us": -1}, "horizon -1 us"),
-        ({"workers": 0}, "workers 0: expected at least 1"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(setting: dict[str, int], message: str) -> None:
     with pytest.raises(InvalidSettingError, match=message):
-        run_shared(Trace(np.array([0, 1])), [THESIS], **setting)
+        run_shared(Trace(np.array([0, 1])), THESIS, **setting)
+
+
+def test_no_worker_is_refused() -> None:
+    with pytest.raises(InvalidSettingError, match="workers 0: expected at least 1"):
+        run_compiled([THESIS], Scenario(zipf_trace()), workers=0)
 
 
 def zipf_trace() -> Trace:

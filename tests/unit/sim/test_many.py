@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from burstcache.core.breakeven import breakeven
 from burstcache.core.errors import InvalidSettingError
-from burstcache.core.parameters import US_PER_S, configure
+from burstcache.core.parameters import US_PER_S
+from burstcache_sim.policies.breakeven import Breakeven
+from burstcache_sim.policies.policy import Policy
+from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.trace import Trace
-from burstcache_sim.world.many import run_many
-from burstcache_sim.world.run import PolicyParameters, run
+from support.runs import run_fast, run_many
 
 S = US_PER_S
-THESIS = configure(Fraction(9), Fraction(4))  # TICK 5 s, lambdaThreshold 10 s, redisUtilization 60 s
-BREAKEVEN = breakeven(Fraction("1e-4"))  # Redis outlives its last request by 56.901171 s
-POLICIES = [THESIS, configure(Fraction(3), Fraction(2)), BREAKEVEN, *map(breakeven, map(Fraction, ("1e-5", "1e-3")))]
+THESIS = Thesis.configured(9, 4)  # TICK 5 s, lambdaThreshold 10 s, redisUtilization 60 s
+BREAKEVEN = Breakeven.worth("1e-4")  # Redis outlives its last request by 56.901171 s
+POLICIES = [THESIS, Thesis.configured(3, 2), BREAKEVEN, *map(Breakeven.worth, ("1e-5", "1e-3"))]
 
 gaps_us = st.one_of(st.sampled_from([0, 1, 20_000, 4 * S, 5 * S, 30 * S, 60 * S, 600 * S]), st.integers(0, 90 * S))
 BURST = [(second, "a") for second in range(7)]  # under the thesis policy its node boots at 6 and is ready at 36
@@ -45,18 +44,19 @@ def tiers_of(trace: Trace, tiers: str, key: str) -> str:
     return "".join(tier for tier, id_ in zip(tiers, trace.key_ids, strict=True) if trace.keys[id_] == key)
 
 
-@settings(max_examples=300)
+@settings(deadline=None, max_examples=300)
 @given(
     st.lists(gaps_us, max_size=60), st.sampled_from(POLICIES), st.integers(1, 3), st.none() | st.integers(0, 900 * S)
 )
-def test_one_key_gives_the_single_keys_result(
-    gaps: list[int], parameters: PolicyParameters, nodes: int, until_us: int | None
+def test_one_key_gives_what_the_engine_of_one_key_gives_whatever_the_nodes(
+    gaps: list[int], policy: Policy, nodes: int, until_us: int | None
 ) -> None:
-    trace = Trace(np.cumsum(np.array(gaps, np.int64)), np.zeros(len(gaps), np.int32), None, ("key",))
+    times_us = np.cumsum(np.array(gaps, np.int64))
+    trace = Trace(times_us, np.zeros(len(gaps), np.int32), None, ("key",))
 
-    result = run_many(trace, parameters, nodes=nodes, until_us=until_us)
+    result = run_many(trace, policy, nodes=nodes, until_us=until_us)
 
-    assert result == replace(run(trace.arrivals_us.tolist(), parameters, until_us=until_us), log=())
+    assert result == run_fast(times_us, policy, until_us=until_us)
 
 
 @settings(max_examples=200)
@@ -69,7 +69,7 @@ def test_one_key_gives_the_single_keys_result(
 )
 def test_counts_add_up(
     requests: list[tuple[int, int]],
-    parameters: PolicyParameters,
+    policy: Policy,
     nodes: int,
     capacity: int | None,
     until_us: int | None,
@@ -78,7 +78,7 @@ def test_counts_add_up(
     key_ids = np.array(ids, np.int32)
     trace = Trace(np.cumsum(np.array(gaps, np.int64)), key_ids, 4 + 2 * key_ids.astype(np.int64), tuple("abcde"))
 
-    result = run_many(trace, parameters, nodes=nodes, capacity_bytes=capacity, until_us=until_us)
+    result = run_many(trace, policy, nodes=nodes, capacity_bytes=capacity, until_us=until_us)
 
     counted = Counter(result.tiers)
     assert (result.n_s3, result.n_lambda, result.n_redis) == (counted["S"], counted["L"], counted["R"])
@@ -140,7 +140,7 @@ def test_the_break_even_policys_node_stops_after_the_newest_request_of_any_key()
 
     assert tiers_of(trace, result.tiers, "b") == "SSR"
     assert tiers_of(trace, result.tiers, "a") == "SSLR"
-    assert result.redis_spans_us == ((32 * S, 100 * S + BREAKEVEN.redis_idle_us),)
+    assert result.redis_spans_us == ((32 * S, 100 * S + BREAKEVEN.parameters.redis_idle_us),)
 
 
 def test_the_least_recently_used_object_leaves_a_full_node() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from statistics import geometric_mean
 
 import numpy as np
@@ -19,9 +18,10 @@ from burstcache_sim.choose.matched_cost import (
     points,
     traces,
 )
-from burstcache_sim.engine.independent import run_fast
+from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.generate import poisson, spike
-from burstcache_sim.traces.workloads import THESIS_SIX, Workload, thesis_parameters
+from burstcache_sim.traces.workloads import THESIS_SIX, Workload
+from support.runs import run_fast
 
 SEEDS = range(1, 21)
 
@@ -48,7 +48,7 @@ def test_a_curve_that_passes_a_share_twice_is_taken_where_the_knob_is_smaller() 
 
 
 def test_a_share_is_one_of_all_requests_and_a_cost_the_mean_of_the_traces() -> None:
-    candidates = [thesis_parameters(Fraction(9))]
+    candidates = [Thesis.told(9)]
     empty, sparse, dense = (np.arange(n) * 1_000_000 for n in (0, 2, 40))
     alone = [points([t], candidates, None)[0] for t in (sparse, dense)]
     hits = [run_fast(t, candidates[0]).in_memory_pct for t in (sparse, dense)]
@@ -80,7 +80,7 @@ def test_the_clairvoyant_bound_is_close_to_a_plan_that_is_known() -> None:
 def test_no_policy_costs_less_than_the_bounds_at_its_share() -> None:
     workload = Workload("Poisson 2/min", poisson, (2, 40_000), 40_000)
     t = traces(workload, range(1, 4))
-    thesis = points(t, [thesis_parameters(mean_rate(workload, t))], None)[0]
+    thesis = points(t, [Thesis.told(mean_rate(workload, t))], None)[0]
 
     match = matched(breakeven_curve(t, None), thesis.share_pct)
 
@@ -92,7 +92,7 @@ def test_breakeven_costs_at_most_0_72_of_the_thesis_policy_on_its_six_workloads(
     ratios = []
     for workload in THESIS_SIX:
         t = traces(workload, SEEDS)
-        thesis = points(t, [thesis_parameters(mean_rate(workload, t))], workload.until_us)[0]
+        thesis = points(t, [Thesis.told(mean_rate(workload, t))], workload.until_us)[0]
         match = matched(breakeven_curve(t, workload.until_us), thesis.share_pct)
         assert match is not None
         ratios.append(match.usd / thesis.usd)

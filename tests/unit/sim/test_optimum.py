@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from burstcache.core.breakeven import breakeven
 from burstcache.core.errors import InvalidSettingError
-from burstcache.core.parameters import configure
 from burstcache_sim.optimum.exact import MAX_SPAN_US, Variant, least_cost, solve
+from burstcache_sim.policies.breakeven import Breakeven
+from burstcache_sim.policies.policy import Policy
+from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.units import run_cost_units
-from burstcache_sim.world.run import PolicyParameters, run
 from support.readable_optimum import readable_optimum
+from support.runs import run
 from support.trace_strategies import traces_us
 
 LAMBDA_RUN = 72_000_000 + 6_012 * 5_000_000
 PENALTIES = st.one_of(st.none(), st.integers(0, 40 * 10**9), st.sampled_from([0, 10**8, 3_600_000_000, 10**18]))
 # Their Lambda runs last at least 5 s.
-POLICIES: list[PolicyParameters] = [
-    configure(Fraction(9), Fraction(4)),
-    configure(Fraction(3), Fraction(2)),
-    *(breakeven(Fraction(value)) for value in ("1e-4", "3e-4", "1e-3")),
+POLICIES: list[Policy] = [
+    Thesis.configured(9, 4),
+    Thesis.configured(3, 2),
+    *(Breakeven.worth(value) for value in ("1e-4", "3e-4", "1e-3")),
 ]
 
 
@@ -42,7 +42,7 @@ def test_optimum_equals_its_rules_written_plainly(t: list[int], penalty: int | N
 @settings(deadline=None, max_examples=200, print_blob=True)
 @given(traces_us(most=60), st.sampled_from(POLICIES), st.integers(0, 10**11))
 def test_no_policy_costs_less_than_the_optimum_with_the_same_price_per_miss(
-    t: list[int], policy: PolicyParameters, penalty: int
+    t: list[int], policy: Policy, penalty: int
 ) -> None:
     result = run(t, policy)
 

@@ -21,8 +21,8 @@ from burstcache_sim.thesis.reproduce import reproduce
 from burstcache_sim.thesis.samples import QUANTITIES, Samples, arrivals_us, by_workload, horizon_us, most_alike, sample
 from burstcache_sim.thesis.table import Table
 from burstcache_sim.thesis.tables import bands, counts, latencies, overview, table_5_1, table_a1_costs
-from burstcache_sim.world.run import run
 from support.project import ROOT
+from support.runs import run
 
 DOCUMENT = ROOT / "docs" / "evidence" / "thesis.md"
 MIDDAY_S = 3 * 3600
@@ -72,13 +72,13 @@ def test_traces_of_a_known_number_have_it_and_others_scatter_around_the_rate() -
 
 @pytest.mark.parametrize("workload", by_workload(), ids=str)
 def test_samples_are_what_the_readable_simulator_gives(workload: Poisson | Spike) -> None:
-    from burstcache_sim.thesis.samples import parameters_of
+    from burstcache_sim.thesis.samples import policy_of
 
     found = sample(workload, [7])
 
     for experiment in by_workload()[workload]:
         trace_us = arrivals_us(workload, 7, experiment.published.n)
-        result = run(trace_us, parameters_of(experiment), until_us=horizon_us(workload))
+        result = run(trace_us, policy_of(experiment), until_us=horizon_us(workload))
         expected = [quantity.of_run(result) for quantity in QUANTITIES]
         assert found.by_figure[experiment.figure].tolist() == [expected]
         assert found.spans_us.tolist() == [trace_us[-1] - trace_us[0]]

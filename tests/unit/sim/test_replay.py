@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace as changed
-from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
 
-from burstcache.core.breakeven import breakeven
-from burstcache.core.parameters import configure
 from burstcache_sim import replay
-from burstcache_sim.engine import independent as engine
-from burstcache_sim.engine import shared as engine_shared
+from burstcache_sim.engine import run as engine
+from burstcache_sim.policies.breakeven import Breakeven
+from burstcache_sim.policies.policy import Policy
+from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.generate import poisson
 from burstcache_sim.traces.trace import Trace
-from burstcache_sim.world.run import PolicyParameters
+from burstcache_sim.world.scenario import Scenario
 
 ONE_KEY = Trace(np.array(poisson(1, 9, 3600), np.int64))
 MANY_KEYS = changed(
@@ -25,41 +23,51 @@ MANY_KEYS = changed(
     sizes_bytes=np.arange(len(ONE_KEY), dtype=np.int64) % 7 + 1,
     keys=tuple("abcdefg"),
 )
-THESIS = configure(Fraction(9), Fraction(4))
+THESIS = Thesis.configured(9, 4)
 
 
-@pytest.mark.parametrize("policy", [THESIS, breakeven(Fraction("1e-4"))])
+@pytest.mark.parametrize("policy", [THESIS, Breakeven.worth("1e-4")])
 @pytest.mark.parametrize(
-    ("trace", "setting"),
+    "scenario",
     [
-        (ONE_KEY, {}),
-        (ONE_KEY, {"until_us": 10**9}),
-        (MANY_KEYS, {}),
-        (MANY_KEYS, {"nodes": 2, "capacity_bytes": 9, "until_us": 10**9}),
+        Scenario(ONE_KEY),
+        Scenario(ONE_KEY, until_us=10**9),
+        Scenario(MANY_KEYS),
+        Scenario(MANY_KEYS, nodes=2, capacity_bytes=9, until_us=10**9),
     ],
+    ids=["one key", "one key, horizon", "many keys", "many keys, capacity, horizon"],
 )
 def test_a_long_trace_gives_what_the_readable_simulator_gives(
-    monkeypatch: pytest.MonkeyPatch, policy: PolicyParameters, trace: Trace, setting: dict[str, Any]
+    monkeypatch: pytest.MonkeyPatch, policy: Policy, scenario: Scenario
 ) -> None:
-    readable = replay.replay(trace, policy, **setting)
+    readable = replay.replay(policy, scenario)
 
     monkeypatch.setattr(replay, "LEAST_COMPILED", 1)
-    assert replay.replay(trace, policy, **setting) == changed(readable, log=())
+    assert replay.replay(policy, scenario) == readable
 
 
 def test_a_log_that_is_wanted_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay, "LEAST_COMPILED", 1)
 
-    assert replay.replay(ONE_KEY, THESIS, has_log=True).log
-    assert not replay.replay(ONE_KEY, THESIS).log
+    assert replay.replay(THESIS, Scenario(ONE_KEY), has_log=True).log
+    assert not replay.replay(THESIS, Scenario(ONE_KEY)).log
 
 
-@pytest.mark.parametrize(
-    ("trace", "module", "name"), [(ONE_KEY, engine, "run_fast"), (MANY_KEYS, engine_shared, "run_shared")]
-)
-def test_a_short_trace_loads_no_compiled_code(
-    monkeypatch: pytest.MonkeyPatch, trace: Trace, module: object, name: str
-) -> None:
-    monkeypatch.setattr(module, name, None)  # a call would fail
+@pytest.mark.parametrize("trace", [ONE_KEY, MANY_KEYS], ids=["one key", "many keys"])
+def test_a_short_trace_loads_no_compiled_code(monkeypatch: pytest.MonkeyPatch, trace: Trace) -> None:
+    monkeypatch.setattr(engine, "run_compiled", None)  # a call would fail
 
-    assert replay.replay(trace, THESIS).n == len(trace)
+    assert replay.replay(THESIS, Scenario(trace)).n == len(trace)
+
+
+def test_a_policy_without_a_compiled_engine_runs_in_the_readable_simulator() -> None:
+    class Readable(Thesis):
+        def compiled(self) -> None:  # type: ignore[override]
+            return None
+
+    policies = [THESIS, Readable(THESIS.parameters), Breakeven.worth("1e-4")]
+
+    found = replay.replay_each(policies, Scenario(MANY_KEYS, nodes=2), details=True)
+
+    assert found[0] == found[1]
+    assert found[2] == replay.replay(policies[2], Scenario(MANY_KEYS, nodes=2))

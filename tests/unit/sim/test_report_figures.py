@@ -17,11 +17,11 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from burstcache.core.errors import InvalidSettingError
-from burstcache.core.parameters import configure
 from burstcache_sim.bill.breakeven_frequency import HourlyCost
 from burstcache_sim.latency import TierLatencies
 from burstcache_sim.optimum.plans import plan
 from burstcache_sim.policies.offline import offline
+from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.report import lanes
 from burstcache_sim.report.drawing import TIER_COLOURS, image_bytes, plain, write_image
 from burstcache_sim.report.figures import breakeven_figure, pareto_figure, run_figure
@@ -29,10 +29,10 @@ from burstcache_sim.report.labels import spread
 from burstcache_sim.report.pictures import representative
 from burstcache_sim.report.timescale import step_s, unit_for
 from burstcache_sim.traces.generate import poisson, spike
-from burstcache_sim.world.run import run
+from support.runs import run
 
 SECOND = 1_000_000
-THESIS = configure(Fraction(9), Fraction(4))
+THESIS = Thesis.configured(9, 4)
 SPANS = st.lists(st.tuples(st.integers(0, 1_000), st.integers(0, 300)).map(lambda s: (s[0], s[0] + s[1])), max_size=40)
 
 

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from burstcache.core.breakeven import breakeven
-from burstcache.core.parameters import US_PER_S, configure, parameters_from_text
+from burstcache.core.parameters import US_PER_S, parameters_from_text
+from burstcache_sim.policies.breakeven import Breakeven
+from burstcache_sim.policies.policy import Policy
+from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.world.result import RunResult
-from burstcache_sim.world.run import PolicyParameters, run
+from support.runs import run
 
 S = US_PER_S
 POLICIES = [
-    configure(Fraction(9), Fraction(4)),
-    configure(Fraction(3), Fraction(2)),
-    *(breakeven(Fraction(hit_value_usd)) for hit_value_usd in ("1e-5", "1e-4", "3e-4", "1e-3")),
+    Thesis.configured(9, 4),
+    Thesis.configured(3, 2),
+    *(Breakeven.worth(hit_value_usd) for hit_value_usd in ("1e-5", "1e-4", "3e-4", "1e-3")),
 ]
 THESIS = POLICIES[0]  # TICK 5 s, lambdaThreshold 10 s, redisUtilization 60 s
 
@@ -37,10 +38,8 @@ def seconds(*times_s: float) -> list[int]:
 
 
 @given(traces_us, policies, st.none() | st.integers(0, 1_000 * S))
-def test_counts_add_up_and_no_time_is_negative(
-    trace_us: list[int], parameters: PolicyParameters, until_us: int | None
-) -> None:
-    result = run(trace_us, parameters, until_us=until_us)
+def test_counts_add_up_and_no_time_is_negative(trace_us: list[int], policy: Policy, until_us: int | None) -> None:
+    result = run(trace_us, policy, until_us=until_us)
 
     assert result.n == result.n_s3 + result.n_lambda + result.n_redis == len(result.tiers)
     assert result.n == sum(until_us is None or at_us <= until_us for at_us in trace_us)
@@ -54,12 +53,10 @@ def test_counts_add_up_and_no_time_is_negative(
 
 
 @given(traces_us, policies, st.integers(0, 10**12))
-def test_shifting_a_trace_in_time_changes_nothing(
-    trace_us: list[int], parameters: PolicyParameters, shift_us: int
-) -> None:
-    result = run(trace_us, parameters)
+def test_shifting_a_trace_in_time_changes_nothing(trace_us: list[int], policy: Policy, shift_us: int) -> None:
+    result = run(trace_us, policy)
 
-    shifted = run([at_us + shift_us for at_us in trace_us], parameters)
+    shifted = run([at_us + shift_us for at_us in trace_us], policy)
 
     def moved(spans_us: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
         return tuple((start_us + shift_us, end_us + shift_us) for start_us, end_us in spans_us)
@@ -74,23 +71,23 @@ def test_shifting_a_trace_in_time_changes_nothing(
 
 
 @given(traces_us, policies)
-def test_a_horizon_after_the_end_changes_nothing_but_the_end(trace_us: list[int], parameters: PolicyParameters) -> None:
-    natural = run(trace_us, parameters)
+def test_a_horizon_after_the_end_changes_nothing_but_the_end(trace_us: list[int], policy: Policy) -> None:
+    natural = run(trace_us, policy)
 
-    assert run(trace_us, parameters, until_us=natural.end_us + 1) == replace(natural, end_us=natural.end_us + 1)
+    assert run(trace_us, policy, until_us=natural.end_us + 1) == replace(natural, end_us=natural.end_us + 1)
 
 
 @given(traces_us, policies, st.integers(0, 1_000 * S))
 def test_what_comes_after_the_horizon_changes_no_tier_before_it(
-    trace_us: list[int], parameters: PolicyParameters, until_us: int
+    trace_us: list[int], policy: Policy, until_us: int
 ) -> None:
-    assert run(trace_us, parameters).tiers.startswith(run(trace_us, parameters, until_us=until_us).tiers)
+    assert run(trace_us, policy).tiers.startswith(run(trace_us, policy, until_us=until_us).tiers)
 
 
 @settings(max_examples=300)
 @given(traces_us, policies)
-def test_every_tier_is_that_of_the_spans(trace_us: list[int], parameters: PolicyParameters) -> None:
-    result = run(trace_us, parameters)
+def test_every_tier_is_that_of_the_spans(trace_us: list[int], policy: Policy) -> None:
+    result = run(trace_us, policy)
 
     def is_within(at_us: int, spans_us: tuple[tuple[int, int], ...]) -> bool:
         return any(start_us <= at_us < end_us for start_us, end_us in spans_us)
@@ -159,11 +156,11 @@ def test_a_key_that_gets_hot_while_redis_stops_stays_in_restricted_lambda_until_
 
 
 def test_a_tick_of_zero_ends_a_cache_function_when_it_is_ready() -> None:
-    parameters = parameters_from_text(rate="30", sensitivity="2", least_tick_s=0)
+    policy = Thesis(parameters_from_text(rate="30", sensitivity="2", least_tick_s=0))
 
-    result = run(seconds(0, 0.1, 0.8), parameters)
+    result = run(seconds(0, 0.1, 0.8), policy)
 
-    assert parameters.tick_us == 0
+    assert policy.parameters.tick_us == 0
     assert (result.tiers, result.invocations, result.lambda_ms) == ("SSS", 2, 0)
 
 

@@ -16,17 +16,19 @@ from burstcache.core.parameters import Parameters, parameters_from_text
 from burstcache.core.prices import price_sheet
 from burstcache_cli.cli import main
 from burstcache_sim.bill.comparison import own_bill
-from burstcache_sim.bill.spending import weighed
+from burstcache_sim.bill.spending import thesis_setup, weighed
 from burstcache_sim.bill.usage import Setup
 from burstcache_sim.choose.tune import search as tune_module
-from burstcache_sim.choose.tune.candidates import BreakevenSpace, ThesisSpace, overrides_text, seconds_text
+from burstcache_sim.choose.tune.candidates import ThesisSpace, WorthSpace, overrides_text, seconds_text
 from burstcache_sim.choose.tune.front import Tried, pareto_front, spread
 from burstcache_sim.choose.tune.hold_out import hold_out
 from burstcache_sim.choose.tune.objectives import CheapestAt, MostHitsFor
 from burstcache_sim.choose.tune.search import tune
 from burstcache_sim.choose.tune.workload import Workload, workload_of
+from burstcache_sim.policies.breakeven import Breakeven
+from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.trace import Trace
-from burstcache_sim.world.run import run
+from support.runs import run
 
 PRICES = price_sheet("today-us-east-1")
 
@@ -54,7 +56,7 @@ def log(tmp_path: Path) -> str:
 
 def test_what_is_found_meets_the_share_and_costs_no_more_than_what_the_template_has() -> None:
     load = workload()
-    usual = load.replay([parameters_from_text(rate="9", sensitivity="4")])[0]
+    usual = load.replay([Thesis.configured(9, 4)])[0]
 
     best = tune(load, CheapestAt(usual.in_memory_pct), ThesisSpace(), candidates=300).best
 
@@ -76,11 +78,11 @@ def test_a_bill_is_kept_and_more_money_never_buys_fewer_hits() -> None:
 
 def test_what_was_tried_is_what_the_readable_simulator_and_the_bill_say() -> None:
     load = workload()
-    knob = BreakevenSpace(weighed(PRICES))
+    knob = WorthSpace(Breakeven, weighed(PRICES, thesis_setup(PRICES)))
 
     for best in (tune(load, CheapestAt(50), space, candidates=60).best for space in (ThesisSpace(), knob)):
         assert best is not None
-        readable = run(load.trace.arrivals_us, best.parameters)
+        readable = run(load.trace.arrivals_us, best.policy)
         usd = own_bill(readable, load.demand, PRICES, load.setup).usd_exact * load.repeats_per_month
 
         assert best.result.n_redis == readable.n_redis
@@ -123,7 +125,7 @@ def test_of_what_is_as_good_as_the_best_the_plainest_is_recommended() -> None:
     assert tuned.best.text.count("=") < tuned.closest.text.count("=")
     for point in space.plainer(tuned.best.point):
         load = workload()
-        (result,) = load.replay([space.parameters(point)])
+        (result,) = load.replay([space.policy(point)])
         misses = result.in_memory_pct < 80
         assert misses or load.usd_per_month(result) > 1.01 * tuned.closest.usd_per_month
 
@@ -174,7 +176,7 @@ def test_objects_too_large_for_a_cache_are_never_replayed_and_always_billed() ->
     sizes[ids == 2] = 0
     sizes[2] = 4_194_305  # said once: the others of this object were answered with 304
     load = workload(Trace(times_us, ids, sizes, ("a", "b", "c")))
-    usual = parameters_from_text(rate="9", sensitivity="4")
+    usual = Thesis.configured(9, 4)
 
     small, detailed = load.replay([usual])[0], load.replay_in_detail(usual)
 
@@ -259,12 +261,12 @@ def test_a_time_is_written_without_needless_zeros(time_us: int, text: str) -> No
 
 
 def test_the_knob_stays_within_its_bounds() -> None:
-    space, random = BreakevenSpace(weighed(PRICES)), Random(3)
+    space, random = WorthSpace(Breakeven, weighed(PRICES, thesis_setup(PRICES))), Random(3)
     points = space.start(50, random)
     points += [space.near(point, 5.0, random) for point in points for _ in range(3)]
 
     assert all(1e-9 <= value <= 1 for (value,) in points)
-    assert {space.parameters(point).uses_lambda for point in points} == {True, False}  # type: ignore[union-attr]
+    assert {space.policy(point).parameters.uses_lambda for point in points} == {True, False}
 
 
 # The command

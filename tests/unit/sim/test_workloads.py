@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import pytest
 
-from burstcache.core.parameters import US_PER_S, configure
-from burstcache_sim.traces.workloads import DAY_S, HALF_HOUR_S, THESIS_SIX, Workload, family, thesis_parameters
+from burstcache.core.parameters import US_PER_S
+from burstcache_sim.policies.thesis import Thesis
+from burstcache_sim.traces.workloads import DAY_S, HALF_HOUR_S, THESIS_SIX, Workload, family
 from support.project import ROOT
 
 RESULTS = ROOT / "docs" / "evidence" / "measurements.md"
@@ -52,8 +51,8 @@ def test_no_request_comes_after_the_duration(workload: Workload) -> None:
 
 
 def test_a_rate_beyond_the_configurator_gets_its_highest() -> None:
-    assert thesis_parameters(Fraction(60)) == configure(Fraction(48), Fraction(4))
-    assert thesis_parameters(Fraction(40)) == configure(Fraction(40), Fraction(4))
+    assert Thesis.told(60) == Thesis.configured(48, 4)
+    assert Thesis.told(40) == Thesis.configured(40, 4)
 
 
 def test_every_workload_is_in_the_table_of_results() -> None:

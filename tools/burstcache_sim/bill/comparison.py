@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from burstcache.core.breakeven import BreakevenParameters
 from burstcache.core.prices import PriceSheet
 from burstcache_sim.bill.breakeven_frequency import BurstFrequency, HourlyCost, burst_frequency, hourly_cost
 from burstcache_sim.bill.competitors import offers
 from burstcache_sim.bill.cost import Bill, bill
 from burstcache_sim.bill.demand import Demand, demand_of
 from burstcache_sim.bill.usage import US_PER_H, Setup, live_usage, thesis_usage
+from burstcache_sim.policies.policy import Policy
 from burstcache_sim.replay import replay
-from burstcache_sim.world.run import PolicyParameters
+from burstcache_sim.world.scenario import Scenario
 
 if TYPE_CHECKING:
     from burstcache_sim.traces.trace import Trace
@@ -44,11 +44,6 @@ class Compared:
         return self.bill.usd
 
 
-def simulate(trace: Trace, parameters: PolicyParameters, *, nodes: int = 1) -> RunResult:
-    """Replay a trace of one key or of many, until nothing is left to happen."""
-    return replay(trace, parameters, nodes=nodes)
-
-
 def demand_for(result: RunResult, trace: Trace, setup: Setup, period_us: int | None = None) -> Demand:
     """Return a trace's demand; the period lasts from the first request until the run has ended, or longer."""
     lasts_us = result.end_us - int(trace.arrivals_us[0]) if len(trace) else 0
@@ -66,16 +61,9 @@ def own_bill(result: RunResult, demand: Demand, prices: PriceSheet, setup: Setup
     )
 
 
-def without_redis(parameters: PolicyParameters, requests: int) -> PolicyParameters:
-    """Return the policy with a threshold that no trace of so many requests reaches: Lambda only."""
-    if isinstance(parameters, BreakevenParameters):
-        return replace(parameters, boot_requests=requests + 1, uses_lambda=True)
-    return replace(parameters, redis_threshold=requests + 1)
-
-
 def compare(
     trace: Trace,
-    parameters: PolicyParameters,
+    policy: Policy,
     prices: PriceSheet,
     setup: Setup,
     *,
@@ -88,10 +76,10 @@ def compare(
 
     Args:
         trace: Requests.
-        parameters: This system's policy.
+        policy: This system's.
         prices: Prices of the region.
         setup: How this system is deployed.
-        result: What `simulate` gave for these; None: it is simulated here.
+        result: What `replay` gave for these; None: it is simulated here.
         period_us: How long what is paid by the hour is paid for; at least as long as the trace [us].
         against: Names of competitors (`sim.costs.competitors`); all that the sheet has prices for if empty.
         only_cache: The thesis's view: cache function, node and S3 alone.
@@ -101,8 +89,8 @@ def compare(
         PriceMissingError: The sheet has no price for this system or for a competitor that was named.
     """
     if result is None:
-        result = simulate(trace, parameters, nodes=setup.nodes)
-    lambda_only = simulate(trace, without_redis(parameters, len(trace)), nodes=setup.nodes)
+        result = replay(policy, Scenario(trace, setup.nodes))
+    lambda_only = replay(policy.without_redis(len(trace)), Scenario(trace, setup.nodes))
 
     def bills(demand: Demand) -> list[tuple[str, Bill, float, str]]:
         ours = own_bill(result, demand, prices, setup, only_cache=only_cache)

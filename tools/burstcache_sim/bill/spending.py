@@ -1,12 +1,14 @@
-"""What a simulated run costs with any price sheet: the cache alone, its function with 1 GB, as the thesis counts."""
+"""What a simulated run costs as the thesis counts: cache function, node and S3 alone; and what a policy weighs."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 
 from burstcache.core.breakeven import BreakevenPrices
+from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import PriceSheet
 from burstcache_sim.bill.cost import Usage, bill
+from burstcache_sim.bill.usage import THESIS_MEMORY_MB, US_PER_H, Setup, thesis_usage
 from burstcache_sim.policies.offline import OfflineResult
 from burstcache_sim.world.result import RunResult
 
@@ -20,34 +22,37 @@ def instance_type(prices: PriceSheet) -> str:
     return next((name for name in _INSTANCE_TYPES if name in known), _INSTANCE_TYPES[-1])
 
 
-def weighed(prices: PriceSheet) -> BreakevenPrices:
-    """Return what the break-even policy weighs a hit against."""
+def thesis_setup(prices: PriceSheet) -> Setup:
+    """Return the thesis's cache with a sheet's prices: a function with 1 GB, a micro node."""
+    return Setup(
+        architecture=prices.architecture, instance_type=instance_type(prices), cache_memory_mb=THESIS_MEMORY_MB
+    )
+
+
+def weighed(prices: PriceSheet, setup: Setup) -> BreakevenPrices:
+    """Return what a policy weighs a hit against."""
     return BreakevenPrices(
-        lambda_usd_per_s=prices.usd(f"lambda-duration:{prices.architecture}"),
-        redis_usd_per_s=prices.usd(f"ec2:{instance_type(prices)}") / 3600,
+        lambda_usd_per_s=prices.usd(f"lambda-duration:{setup.architecture}") * Fraction(setup.cache_memory_mb, 1024),
+        redis_usd_per_s=prices.usd(f"ec2:{setup.instance_type}") / 3600,
         s3_get_usd=prices.usd("s3-get"),
     )
 
 
 def run_usd(result: RunResult, prices: PriceSheet) -> float:
     """Return what a run's cache function, its node and its S3 requests cost [USD]."""
-    usage = Usage(
-        architecture=prices.architecture,
-        instance_type=instance_type(prices),
-        cache_gb_s=Fraction(result.lambda_ms, 1_000),
-        cache_requests=result.invocations,
-        node_h=Fraction(result.redis_s, 3_600),
-        s3_gets=result.s3_requests,
-    )
-    return bill(usage, prices, only_cache=True).usd
+    return bill(thesis_usage(result, thesis_setup(prices)), prices, only_cache=True).usd
 
 
 def offline_usd(result: OfflineResult, prices: PriceSheet) -> float:
     """Return what the offline algorithm's running times cost; like the thesis it bills no request [USD]."""
-    usage = Usage(
-        architecture=prices.architecture,
-        instance_type=instance_type(prices),
-        cache_gb_s=Fraction(result.lambda_us, 1_000_000),
-        node_h=Fraction(result.redis_us, 3_600_000_000),
+    return bill(offline_usage(result, thesis_setup(prices)), prices, only_cache=True).usd
+
+
+def offline_usage(result: OfflineResult, setup: Setup) -> Usage:
+    """Return the offline algorithm's running times as they are billed."""
+    return Usage(
+        architecture=setup.architecture,
+        instance_type=setup.instance_type,
+        cache_gb_s=Fraction(result.lambda_us * setup.cache_memory_mb, 1024 * US_PER_S),
+        node_h=Fraction(result.redis_us, US_PER_H),
     )
-    return bill(usage, prices, only_cache=True).usd

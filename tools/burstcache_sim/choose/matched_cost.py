@@ -10,12 +10,14 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from burstcache.core.breakeven import breakeven
-from burstcache_sim.engine.independent import run_many_parameters
 from burstcache_sim.optimum.exact import Variant, least_cost
+from burstcache_sim.policies.breakeven import Breakeven
+from burstcache_sim.policies.policy import Policy
+from burstcache_sim.replay import replay_each
+from burstcache_sim.traces.trace import Trace
 from burstcache_sim.traces.workloads import Workload
 from burstcache_sim.units import REDIS_UNITS_PER_US, UNITS_PER_USD, run_cost_units
-from burstcache_sim.world.run import PolicyParameters
+from burstcache_sim.world.scenario import Scenario
 
 Arrivals = NDArray[np.int64]
 
@@ -54,13 +56,11 @@ def mean_rate(workload: Workload, arrivals_us: Sequence[Arrivals]) -> Fraction:
     return Fraction(round(6_000_000_000 * gaps / time_us), 100)
 
 
-def points(
-    arrivals_us: Sequence[Arrivals], candidates: Sequence[PolicyParameters], until_us: int | None
-) -> list[Point]:
-    """Return share and cost of each candidate."""
-    sums = np.zeros((len(candidates), 2))
+def points(arrivals_us: Sequence[Arrivals], policies: Sequence[Policy], until_us: int | None) -> list[Point]:
+    """Return share and cost of each policy."""
+    sums = np.zeros((len(policies), 2))
     for t in arrivals_us:
-        results = run_many_parameters(t, candidates, until_us=until_us)
+        results = replay_each(policies, Scenario(Trace(t), until_us=until_us))
         sums += [(r.n_lambda + r.n_redis, run_cost_units(r) / UNITS_PER_USD) for r in results]
     requests = sum(len(t) for t in arrivals_us)
     return [Point(100 * hits / requests, usd / len(arrivals_us)) for hits, usd in sums.tolist()]
@@ -68,7 +68,7 @@ def points(
 
 def breakeven_curve(arrivals_us: Sequence[Arrivals], until_us: int | None) -> list[Point]:
     """Return share and cost of the break-even policy at each of `KNOBS_USD`."""
-    return points(arrivals_us, [breakeven(Fraction(str(knob))) for knob in KNOBS_USD], until_us)
+    return points(arrivals_us, [Breakeven.worth(str(knob)) for knob in KNOBS_USD], until_us)
 
 
 def matched(curve: Sequence[Point], share_pct: float) -> Match | None:

@@ -9,13 +9,16 @@ from typing import Any
 
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import PriceSheet, price_sheet
-from burstcache_sim.bill.comparison import HOURS_PER_MONTH, compare, demand_for, own_bill, simulate
+from burstcache_sim.bill.comparison import HOURS_PER_MONTH, compare, demand_for, own_bill
+from burstcache_sim.bill.spending import weighed
 from burstcache_sim.bill.usage import US_PER_H, Setup
-from burstcache_sim.commands.options import add_policy_options, add_trace_options, policy_parameters, trace_of
-from burstcache_sim.commands.setup_options import add_setup_options, period_us_of, setup_of, weighed_in
+from burstcache_sim.commands.options import add_policy_options, add_trace_options, policy_of, trace_of
+from burstcache_sim.commands.setup_options import add_setup_options, period_us_of, setup_of
+from burstcache_sim.policies.policy import Policy
+from burstcache_sim.replay import replay
 from burstcache_sim.report.bills import bill_lines, bill_table, compared_fields, comparison_table
 from burstcache_sim.traces.trace import Trace
-from burstcache_sim.world.run import PolicyParameters
+from burstcache_sim.world.scenario import Scenario
 
 
 def add_parser(subparsers: Any) -> None:
@@ -33,14 +36,14 @@ def run(args: argparse.Namespace) -> int:
     prices = price_sheet(args.prices)
     setup = setup_of(args, prices)
     trace = trace_of(args)
-    parameters = policy_parameters(args, weighed_in(prices, setup))
+    policy = policy_of(args, weighed(prices, setup))
     period_us = period_us_of(args)
     if args.sim_command == "bill":
-        print(_bill(args, trace, parameters, prices, setup, period_us))
+        print(_bill(args, trace, policy, prices, setup, period_us))
     else:
         compared = compare(
             trace,
-            parameters,
+            policy,
             prices,
             setup,
             period_us=period_us,
@@ -62,12 +65,12 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 def _bill(
     args: argparse.Namespace,
     trace: Trace,
-    parameters: PolicyParameters,
+    policy: Policy,
     prices: PriceSheet,
     setup: Setup,
     period_us: int | None,
 ) -> str:
-    result = simulate(trace, parameters, nodes=setup.nodes)
+    result = replay(policy, Scenario(trace, setup.nodes))
     demand = demand_for(result, trace, setup, period_us)
     billed = own_bill(result, demand, prices, setup, only_cache=args.only_cache)
     per_month = Fraction(HOURS_PER_MONTH * US_PER_H, demand.period_us or 1)

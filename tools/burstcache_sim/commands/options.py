@@ -6,12 +6,12 @@ import argparse
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from burstcache.core.breakeven import BreakevenPrices, breakeven
+from burstcache.core.breakeven import BreakevenPrices
 from burstcache.core.errors import InvalidSettingError
-from burstcache.core.parameters import parameters_from_text
+from burstcache_sim.policies.policy import Options, Policy
+from burstcache_sim.policies.registry import DEFAULT, POLICIES
 from burstcache_sim.progress import lines_told
 from burstcache_sim.units import UNITS_PER_USD
-from burstcache_sim.world.run import PolicyParameters
 
 if TYPE_CHECKING:
     from burstcache_sim.traces.read import Log
@@ -47,27 +47,25 @@ def trace_of(args: argparse.Namespace) -> Trace:
 
 def add_policy_options(parser: argparse.ArgumentParser) -> None:
     """Let a simulation take a policy and its parameters."""
-    parser.add_argument("--policy", choices=["thesis", "breakeven"], default="thesis", help="default: thesis")
+    parser.add_argument("--policy", choices=list(POLICIES), default=DEFAULT, help=f"default: {DEFAULT}")
     parser.add_argument("--rate", default="9", help="thesis: expected requests per minute (default: 9)")
     parser.add_argument("--sensitivity", default="4", help="thesis: above 0 and up to 5 (default: 4)")
     parser.add_argument("--overrides", default="", metavar="NAME=VALUE,…", help="thesis: single parameters")
     parser.add_argument("--hit-value-usd", metavar="USD", help="breakeven: what a hit is worth, such as 1e-4")
 
 
-def policy_parameters(args: argparse.Namespace, prices: BreakevenPrices) -> PolicyParameters:
-    """Return the policy's parameters; the break-even policy weighs a hit against the prices.
+def policy_options(args: argparse.Namespace) -> Options:
+    """Return what was said about the policy."""
+    return Options(args.rate, args.sensitivity, args.overrides, args.hit_value_usd)
+
+
+def policy_of(args: argparse.Namespace, prices: BreakevenPrices) -> Policy:
+    """Return the policy that was asked for; it may weigh a hit against the prices.
 
     Raises:
         InvalidSettingError: A value is missing or not accepted.
     """
-    if args.policy == "thesis":
-        # A TICK truncated to 0 is of no use in a live system, but the thesis's rules give it a meaning.
-        return parameters_from_text(
-            rate=args.rate, sensitivity=args.sensitivity, overrides=args.overrides, least_tick_s=0
-        )
-    if args.hit_value_usd is None:
-        raise InvalidSettingError("--hit-value-usd is missing: the policy breakeven needs it, in USD, such as 1e-4")
-    return breakeven(decimal("--hit-value-usd", args.hit_value_usd, "an amount above 0"), prices)
+    return POLICIES[args.policy].from_options(policy_options(args), prices)
 
 
 def penalty_units_of(args: argparse.Namespace) -> int | None:

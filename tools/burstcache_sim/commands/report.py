@@ -9,17 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.prices import price_sheet
+from burstcache_sim.bill.spending import weighed
 from burstcache_sim.commands.options import (
     add_policy_options,
     add_trace_options,
     decimal,
     penalty_units_of,
-    policy_parameters,
+    policy_of,
+    policy_options,
     trace_of,
 )
-from burstcache_sim.commands.setup_options import add_setup_options, period_us_of, setup_of, weighed_in
+from burstcache_sim.commands.setup_options import add_setup_options, period_us_of, setup_of
 from burstcache_sim.latency import THESIS_LATENCIES, TierLatencies
 from burstcache_sim.output import STANDARD_OUTPUT, check_target, made_folder, write_lines
+from burstcache_sim.policies.registry import POLICIES
 
 if TYPE_CHECKING:
     from burstcache_sim.report.contents import Report
@@ -52,21 +55,20 @@ def run(args: argparse.Namespace) -> int:
     prices = price_sheet(args.prices)
     setup = setup_of(args, prices)
     latencies = _latencies(args)
-    weighed = weighed_in(prices, setup)
-    parameters = policy_parameters(args, weighed)
+    weighs = weighed(prices, setup)
+    policy = policy_of(args, weighs)
     penalty_units, period_us = penalty_units_of(args), period_us_of(args)
     trace = trace_of(args)
 
     from burstcache_sim.report.contents import gather
-    from burstcache_sim.report.knobs import knobs
 
     report = gather(
         trace,
-        parameters,
+        policy,
         prices,
         setup,
         latencies=latencies,
-        knobs=knobs(weighed, rate=args.rate, overrides=args.overrides),
+        knobs=dict(each.knob(policy_options(args), weighs) for each in POLICIES.values()),
         period_us=period_us,
         penalty_units=penalty_units,
         only_cache=args.only_cache,
@@ -123,17 +125,11 @@ def _draw(args: argparse.Namespace, report: Report, latencies: TierLatencies, in
             for suffix in FORMATS:
                 write_image(figure, folder / f"{name}{suffix}")
     if args.out:
-        write_lines("--out", args.out, [as_page(report, figures, title=title, policy=_policy(args))])
+        policy = POLICIES[args.policy].described(policy_options(args))
+        write_lines("--out", args.out, [as_page(report, figures, title=title, policy=policy)])
 
 
 def _title(args: argparse.Namespace) -> str:
     name = Path(args.traces[0]).name or args.traces[0]
     more = f" and {len(args.traces) - 1} more" if len(args.traces) > 1 else ""
     return f"{name}{more}" if args.rank is None else f"{name}{more}, object {args.rank}"
-
-
-def _policy(args: argparse.Namespace) -> str:
-    if args.policy == "breakeven":
-        return f"break-even, a hit worth {args.hit_value_usd} USD"
-    overrides = f", {args.overrides}" if args.overrides else ""
-    return f"thesis, rate {args.rate} a minute, sensitivity {args.sensitivity}{overrides}"

@@ -10,17 +10,18 @@ from typing import Any
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import SHEETS, PriceSheet, price_sheet
-from burstcache_sim.bill.spending import offline_usd, run_usd, weighed
+from burstcache_sim.bill.spending import offline_usd, run_usd, thesis_setup, weighed
 from burstcache_sim.commands.options import (
     add_policy_options,
     add_trace_options,
     penalty_units_of,
-    policy_parameters,
+    policy_of,
     trace_of,
     whole_parts,
 )
 from burstcache_sim.replay import replay
 from burstcache_sim.units import run_cost_units, usd
+from burstcache_sim.world.scenario import Scenario
 
 _THESIS = "thesis-2022"
 Fields = dict[str, Any]
@@ -63,13 +64,11 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace, prices: PriceSheet) -> Fields:
     until_us = None if args.until is None else whole_parts("--until", args.until, US_PER_S, "seconds, at least 0")
+    policy = policy_of(args, weighed(prices, thesis_setup(prices)))
     result = replay(
-        trace_of(args),
-        policy_parameters(args, weighed(prices)),
-        nodes=args.nodes,
-        capacity_bytes=args.node_capacity_bytes,
-        until_us=until_us,
-        has_log=args.json and args.policy == "thesis",
+        policy,
+        Scenario(trace_of(args), args.nodes, args.node_capacity_bytes, until_us),
+        has_log=args.json and policy.is_ticked,
     )
     counted = (
         "n n_s3 n_lambda n_redis in_memory_pct lambda_ms invocations cold_starts redis_s redis_starts s3_requests"
@@ -80,7 +79,7 @@ def _run(args: argparse.Namespace, prices: PriceSheet) -> Fields:
         found["cost_units"] = run_cost_units(result)
     found["cost_usd"] = usd(found["cost_units"]) if prices.name == _THESIS else run_usd(result, prices)
     found["tiers_rle"] = result.tiers_rle
-    if args.policy == "thesis":
+    if policy.is_ticked:
         found |= {"checks": result.checks, "log": result.log}
     return found
 

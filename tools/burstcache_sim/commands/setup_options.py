@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from fractions import Fraction
 
-from burstcache.core.breakeven import BreakevenPrices
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.prices import SHEETS, PriceSheet
 from burstcache_sim.bill.usage import THESIS_MEMORY_MB, US_PER_H, Setup
@@ -61,12 +59,3 @@ def period_us_of(args: argparse.Namespace) -> int | None:
     if (hours := decimal("--period-hours", args.period_hours, expected)) <= 0:
         raise InvalidSettingError(f"--period-hours {args.period_hours!r}: expected {expected}")
     return round(hours * US_PER_H)
-
-
-def weighed_in(prices: PriceSheet, setup: Setup) -> BreakevenPrices:
-    """Return what the break-even policy weighs a hit against, in this setup."""
-    return BreakevenPrices(
-        lambda_usd_per_s=prices.usd(f"lambda-duration:{setup.architecture}") * Fraction(setup.cache_memory_mb, 1024),
-        redis_usd_per_s=prices.usd(f"ec2:{setup.instance_type}") / 3600,
-        s3_get_usd=prices.usd("s3-get"),
-    )

@@ -8,10 +8,10 @@ from math import isfinite
 from typing import Any
 
 from burstcache.core.errors import BurstcacheError, InvalidSettingError
-from burstcache.core.prices import PriceSheet, price_sheet
+from burstcache.core.prices import price_sheet
 from burstcache_sim.bill.demand import stored_objects
-from burstcache_sim.bill.usage import Setup
-from burstcache_sim.choose.tune.candidates import BreakevenSpace, Space, ThesisSpace
+from burstcache_sim.bill.spending import weighed
+from burstcache_sim.choose.tune.candidates import space_of
 from burstcache_sim.choose.tune.front import Tried
 from burstcache_sim.choose.tune.hold_out import hold_out
 from burstcache_sim.choose.tune.objectives import CheapestAt, MostHitsFor
@@ -19,8 +19,9 @@ from burstcache_sim.choose.tune.outcome import Found, found_fields, found_text, 
 from burstcache_sim.choose.tune.search import tune
 from burstcache_sim.choose.tune.workload import Workload, workload_of
 from burstcache_sim.commands.options import add_trace_options, trace_of
-from burstcache_sim.commands.setup_options import add_setup_options, period_us_of, setup_of, weighed_in
+from burstcache_sim.commands.setup_options import add_setup_options, period_us_of, setup_of
 from burstcache_sim.output import check_target
+from burstcache_sim.policies.registry import DEFAULT, POLICIES
 
 
 class ObjectiveMissedError(BurstcacheError):
@@ -34,7 +35,7 @@ def add_parser(subparsers: Any) -> None:
     objective = parser.add_mutually_exclusive_group(required=True)
     objective.add_argument("--in-memory-pct", metavar="PCT", help="cheapest with at least so many hits, such as 95")
     objective.add_argument("--usd-per-month", metavar="USD", help="most hits for at most this bill, such as 50")
-    parser.add_argument("--policy", choices=["thesis", "breakeven"], default="thesis", help="default: thesis")
+    parser.add_argument("--policy", choices=list(POLICIES), default=DEFAULT, help=f"default: {DEFAULT}")
     parser.add_argument("--candidates", type=int, metavar="N", help="try about so many (default: what takes seconds)")
     add_setup_options(parser)
     parser.add_argument("--node-capacity-bytes", type=int, metavar="BYTES", help="what a node holds (default: all)")
@@ -61,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         only_cache=args.only_cache,
         capacity_bytes=args.node_capacity_bytes,
     )
-    space = space_of(args.policy, prices, setup)
+    space = space_of(POLICIES[args.policy], weighed(prices, setup))
     tuned = tune(workload, objective, space, candidates=args.candidates)
     if args.csv:
         write_csv(args.csv, tuned.front)
@@ -71,11 +72,6 @@ def run(args: argparse.Namespace) -> int:
     found = Found(args.policy, aim, workload, tuned, tuned.best, held_out)
     print(json.dumps(found_fields(found)) if args.json else found_text(found))
     return 0
-
-
-def space_of(policy: str, prices: PriceSheet, setup: Setup) -> Space:
-    """Return where a policy's parameters are searched."""
-    return ThesisSpace() if policy == "thesis" else BreakevenSpace(weighed_in(prices, setup))
 
 
 def _objective(args: argparse.Namespace) -> tuple[CheapestAt | MostHitsFor, str]:

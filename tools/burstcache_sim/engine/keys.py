@@ -1,4 +1,4 @@
-"""Many keys, each with nodes of its own, compiled: the requests are brought into the keys' order first."""
+"""One key under many candidates, and requests brought into the keys' order, compiled."""
 
 from __future__ import annotations
 
@@ -31,34 +31,13 @@ def order_by_key(t: Integers, key_ids: Keys, key_count: int) -> tuple[Integers, 
 
 
 @compiled
-def replay_keys(
-    begins: Integers, ordered: Integers, horizon_us: int, p: Integers, is_thesis: bool, spans: Integers
-) -> Integers:
-    """Return the counts of every key, a row each."""
-    counts = np.zeros((len(begins) - 1, COUNTS), np.int64)
-    for key_id in range(len(begins) - 1):
-        t = ordered[begins[key_id] : begins[key_id + 1]]
-        if len(t) == 0:
-            continue
-        counts[key_id, END_US] = t[-1]
-        if is_thesis:
-            thesis(t, horizon_us, p, counts[key_id], spans)
-        else:
-            breakeven(t, horizon_us, p, counts[key_id], spans)
-    return counts
-
-
-@compiled
-def replay_candidates(
-    t: Integers, horizon_us: int, candidates: Integers, is_thesis: Integers, spans: Integers
-) -> Integers:
-    """Return the counts of every candidate (a row of parameters) over one key, a row each."""
-    counts = np.zeros((len(candidates), COUNTS), np.int64)
-    for row in range(len(candidates)):
-        if len(t):
-            counts[row, END_US] = t[-1]
-        if is_thesis[row]:
-            thesis(t, horizon_us, candidates[row], counts[row], spans)
-        else:
-            breakeven(t, horizon_us, candidates[row], counts[row], spans)
+def replay_candidate(t: Integers, horizon_us: int, p: Integers, is_thesis: bool, spans: Integers) -> Integers:
+    """Return the counts of one candidate over one key."""
+    counts = np.zeros(COUNTS, np.int64)
+    if len(t):
+        counts[END_US] = t[-1]
+    if is_thesis:
+        thesis(t, horizon_us, p, counts, spans)
+    else:
+        breakeven(t, horizon_us, p, counts, spans)
     return counts

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import astuple
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
-from burstcache.core.breakeven import BreakevenParameters
 from burstcache.core.errors import InvalidSettingError
-from burstcache.core.parameters import Parameters
 from burstcache_sim.world.result import RunResult, Tier
-from burstcache_sim.world.run import PolicyParameters
 from burstcache_sim.world.timings import Timings
 
 if TYPE_CHECKING:
@@ -24,16 +21,13 @@ MAX_TIME_US = 10**18  # 31,000 years: sums of a few such times still fit 64 bits
 _TIERS: tuple[Tier, ...] = ("L", "R")
 
 
-def checked(arrivals_us: Sequence[int] | NDArray[np.int64], until_us: int | None) -> tuple[Integers, int]:
+def checked(arrivals_us: NDArray[np.int64], until_us: int | None) -> tuple[Integers, int]:
     """Return the arrivals up to the horizon, and the horizon [us]."""
     import numpy as np
 
     from burstcache_sim.engine.books import FOREVER_US
 
-    try:
-        t = np.ascontiguousarray(arrivals_us, dtype=np.int64)
-    except OverflowError:
-        raise InvalidSettingError(f"an arrival exceeds 64 bits: expected times of at most {MAX_TIME_US} us") from None
+    t = np.ascontiguousarray(arrivals_us, dtype=np.int64)
     if len(t) and (t[0] < 0 or t[-1] > MAX_TIME_US):
         raise InvalidSettingError(f"arrivals from {t[0]} to {t[-1]} us: expected times from 0 to {MAX_TIME_US} us")
     if np.any(t[1:] < t[:-1]):
@@ -45,42 +39,24 @@ def checked(arrivals_us: Sequence[int] | NDArray[np.int64], until_us: int | None
     return t[: np.searchsorted(t, until_us, side="right")], until_us
 
 
-def rows_of(candidates: Sequence[PolicyParameters], n: int, timings: Timings) -> Integers:
+def rows_of(candidates: Sequence[NamedTuple], n: int, timings: Timings) -> Integers:
     """Return the candidates as rows of integers (`engine.books` names the places)."""
     import numpy as np
 
     from burstcache_sim.engine.books import PARAMETERS
 
     rows = np.zeros((len(candidates), PARAMETERS), np.int64)
-    for row, parameters in zip(rows, candidates, strict=True):
-        values = [*astuple(timings), parameters.keep_running_us, *_own(parameters)]
+    for row, setting in zip(rows, candidates, strict=True):
+        values = [*astuple(timings), *setting]
         for value in values:
             if not 0 <= value <= MAX_TIME_US:
-                raise InvalidSettingError(f"{parameters} and {timings}: expected values from 0 to {MAX_TIME_US}")
-        if isinstance(parameters, Parameters) and parameters.tick_us * n > MAX_TIME_US:
-            raise InvalidSettingError(
-                f"tick_us {parameters.tick_us} added by {n} requests: expected a sum of at most {MAX_TIME_US} us"
-            )
-        if isinstance(parameters, Parameters) and parameters.redis_check_us < 1:
-            raise InvalidSettingError(f"redis_check_us {parameters.redis_check_us}: expected a time above 0 us")
+                raise InvalidSettingError(f"{setting} and {timings}: expected values from 0 to {MAX_TIME_US}")
+        if getattr(setting, "tick_us", 0) * n > MAX_TIME_US:
+            raise InvalidSettingError(f"{setting} and {n} requests: expected a sum of at most {MAX_TIME_US} us")
+        if getattr(setting, "check_us", 1) < 1:
+            raise InvalidSettingError(f"{setting}: expected a check above 0 us")
         row[: len(values)] = values
     return rows
-
-
-def _own(p: PolicyParameters) -> list[int]:
-    """Return what only the one policy has, in the order of its places."""
-    if isinstance(p, BreakevenParameters):
-        boot = [p.boot_requests, p.boot_within_us, int(p.uses_lambda), p.invoke_requests]
-        return [*boot, p.lambda_gap_us, p.redis_idle_us, p.redis_least_us]
-    start = [p.tick_us, p.lambda_window_elements, p.lambda_threshold_us]
-    return [*start, p.redis_threshold, p.redis_utilization_us, p.redis_check_us]
-
-
-def flags_of(candidates: Sequence[PolicyParameters]) -> Any:
-    """Tell of each candidate whether it is the thesis's policy."""
-    import numpy as np
-
-    return np.array([isinstance(parameters, Parameters) for parameters in candidates], np.bool_)
 
 
 def empty_spans(rows: int) -> Integers:
@@ -90,15 +66,6 @@ def empty_spans(rows: int) -> Integers:
     from burstcache_sim.engine.books import SPAN_COLUMNS
 
     return np.zeros((rows, SPAN_COLUMNS), np.int64)
-
-
-def summed(counts: Integers) -> Integers:
-    """Return the keys' counts as one."""
-    from burstcache_sim.engine.books import END_US
-
-    total: Integers = counts.sum(axis=0)
-    total[END_US] = counts[:, END_US].max(initial=0)
-    return total
 
 
 def result_of(

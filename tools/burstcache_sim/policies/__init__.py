@@ -1,1 +1,1 @@
-"""The policies, each in a module of its own, behind one protocol and one registry."""
+"""Which policies there are, a file each. Nothing outside this package knows them by name."""

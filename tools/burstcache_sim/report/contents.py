@@ -8,17 +8,19 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from burstcache.core.prices import PriceSheet
-from burstcache_sim.bill.comparison import HOURS_PER_MONTH, OURS, Compared, compare, demand_for, own_bill, simulate
-from burstcache_sim.bill.cost import Bill, Usage, bill
+from burstcache_sim.bill.comparison import HOURS_PER_MONTH, OURS, Compared, compare, demand_for, own_bill
+from burstcache_sim.bill.cost import Bill, bill
 from burstcache_sim.bill.demand import Demand
+from burstcache_sim.bill.spending import offline_usage
 from burstcache_sim.bill.usage import THESIS_MEMORY_MB, US_PER_H, Setup
 from burstcache_sim.latency import LatencySummary, TierLatencies, summarise
 from burstcache_sim.optimum.exact import least_cost
 from burstcache_sim.optimum.plans import Plan, plan
 from burstcache_sim.policies.offline import OfflineResult, offline
-from burstcache_sim.progress import progress
+from burstcache_sim.policies.policy import Policy
+from burstcache_sim.replay import replay, replay_each
 from burstcache_sim.units import usd
-from burstcache_sim.world.run import PolicyParameters
+from burstcache_sim.world.scenario import Scenario
 
 if TYPE_CHECKING:
     from burstcache_sim.traces.trace import Trace
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
 OPTIMUM_PRICES = "thesis-2022"  # the optimum's integers are this sheet's …
 _OPTIMUM_SETUP = ("t2.micro", THESIS_MEMORY_MB)  # … for this node and this much memory of the cache function
-Knob = Mapping[str, Sequence[PolicyParameters]]
+Knob = Mapping[str, Sequence[Policy]]
 Point = tuple[float, float]  # share from memory [%], cost [USD]
 
 
@@ -67,7 +69,7 @@ class Report:
 
 def gather(
     trace: Trace,
-    parameters: PolicyParameters,
+    policy: Policy,
     prices: PriceSheet,
     setup: Setup,
     *,
@@ -81,11 +83,11 @@ def gather(
 
     Args:
         trace: Requests, at least one.
-        parameters: The policy.
+        policy: What decides.
         prices: Prices of the region.
         setup: How the system is deployed.
         latencies: What the tiers take.
-        knobs: Per policy the parameters to try for the Pareto plot.
+        knobs: Per policy the settings to try for the Pareto plot.
         period_us: How long the stack stands; None: as long as the trace [us].
         penalty_units: What a miss costs the optimum; None: it serves everything from memory [cost units].
         only_cache: The thesis's view of the bill.
@@ -94,9 +96,10 @@ def gather(
         InvalidSettingError: The trace is empty.
         PriceMissingError: The sheet has no price for this system.
     """
-    result = simulate(trace, parameters, nodes=setup.nodes)
+    scenario = Scenario(trace, setup.nodes)
+    result = replay(policy, scenario)
     demand = demand_for(result, trace, setup, period_us)
-    compared = compare(trace, parameters, prices, setup, result=result, period_us=period_us, only_cache=only_cache)
+    compared = compare(trace, policy, prices, setup, result=result, period_us=period_us, only_cache=only_cache)
 
     def point(tried: RunResult) -> Point:
         return tried.in_memory_pct, own_bill(tried, demand, prices, setup, only_cache=only_cache).usd
@@ -109,39 +112,19 @@ def gather(
         cache_usd=own_bill(result, demand, prices, setup, only_cache=True).usd,
         latency=summarise(result.n_s3, result.n_lambda, result.n_redis, latencies),
         compared=tuple(compared),
-        fronts={name: tuple(map(point, _tried(trace, name, tries, setup))) for name, tries in knobs.items()},
+        fronts={name: tuple(map(point, replay_each(tries, scenario))) for name, tries in knobs.items()},
         plans=None if trace.key_ids is not None else _plans(trace, prices, setup, penalty_units),
     )
 
 
-def _tried(trace: Trace, name: str, tries: Sequence[PolicyParameters], setup: Setup) -> list[RunResult]:
-    """Replay the trace under each step of a knob, without details."""
-    if trace.key_ids is None:
-        from burstcache_sim.engine.independent import run_many_parameters
-
-        return run_many_parameters(trace.arrivals_us, tries)
-    from burstcache_sim.engine.shared import run_shared
-
-    return [
-        run_shared(trace, [parameters], nodes=setup.nodes, details=False)[0]
-        for parameters in progress(tries, total=len(tries), text=f"knob of {name}")
-    ]
-
-
 def _plans(trace: Trace, prices: PriceSheet, setup: Setup, penalty_units: int | None) -> Plans:
     found = offline(trace.arrivals_us.tolist())
-    usage = Usage(
-        architecture=setup.architecture,
-        instance_type=setup.instance_type,
-        cache_gb_s=Fraction(found.lambda_us * setup.cache_memory_mb, 1024 * 1_000_000),
-        node_h=Fraction(found.redis_us, US_PER_H),
-    )
     optimum = plan(trace.arrivals_us, penalty_units)
     objective_units, misses = least_cost(trace.arrivals_us, penalty_units)
     is_priced = prices.name == OPTIMUM_PRICES and (setup.instance_type, setup.cache_memory_mb) == _OPTIMUM_SETUP
     return Plans(
         offline=found,
-        offline_usd=bill(usage, prices, only_cache=True).usd,
+        offline_usd=bill(offline_usage(found, setup), prices, only_cache=True).usd,
         optimum=optimum,
         optimum_usd=usd(objective_units - misses * (penalty_units or 0)) if is_priced else None,
     )

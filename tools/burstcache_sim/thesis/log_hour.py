@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.parameters import US_PER_S
 from burstcache_sim.bill.usage import US_PER_H
-from burstcache_sim.engine.independent import run_fast
+from burstcache_sim.policies.thesis import Thesis
+from burstcache_sim.replay import replay
 from burstcache_sim.thesis.published import LOG_SENSITIVITIES, S3_ONLY_REQUESTS
 from burstcache_sim.traces.read import read_trace
 from burstcache_sim.traces.select import of_rank
-from burstcache_sim.traces.workloads import thesis_parameters
+from burstcache_sim.traces.trace import Trace
 from burstcache_sim.world.result import RunResult
+from burstcache_sim.world.scenario import Scenario
 
 US_PER_MIN = 60 * US_PER_S
 LOG_SOURCE = "https://ita.ee.lbl.gov/html/contrib/NASA-HTTP.html"
@@ -31,9 +32,8 @@ class LogHour:
 
     def run(self, sensitivity: int) -> RunResult:
         """Replay the hour under the thesis's policy."""
-        return run_fast(
-            self.arrivals_us, thesis_parameters(Fraction(self.rate_per_min), sensitivity), until_us=US_PER_H
-        )
+        policy = Thesis.told(self.rate_per_min, sensitivity)
+        return replay(policy, Scenario(Trace.of_times(self.arrivals_us), until_us=US_PER_H))
 
     def runs(self) -> dict[str, RunResult]:
         """Replay it with the sensitivities of the thesis's figures."""

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from burstcache_sim.engine.independent import run_fast
 from burstcache_sim.latency import THESIS_NETWORK_MS, TierLatencies
 from burstcache_sim.optimum.exact import least_cost
 from burstcache_sim.optimum.plans import plan
 from burstcache_sim.policies.offline import offline
 from burstcache_sim.progress import progress
+from burstcache_sim.replay import replay
 from burstcache_sim.report.drawing import write_image
 from burstcache_sim.report.figures import run_figure
 from burstcache_sim.thesis.log_hour import LogHour
@@ -21,11 +21,13 @@ from burstcache_sim.thesis.samples import (
     arrivals_us,
     horizon_us,
     most_alike,
-    parameters_of,
+    policy_of,
     requests_of,
 )
 from burstcache_sim.thesis.tables import workload_text
+from burstcache_sim.traces.trace import Trace
 from burstcache_sim.units import run_cost_units, usd
+from burstcache_sim.world.scenario import Scenario
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,7 +55,8 @@ def _of_experiment(experiment: Experiment, samples: Samples) -> Figure:
     values = samples.by_figure[experiment.figure]
     seed = samples.seeds[most_alike(values, experiment.published)]
     trace_us = arrivals_us(experiment.workload, seed, requests_of(experiment.workload))
-    result = run_fast(trace_us, parameters_of(experiment), until_us=horizon_us(experiment.workload))
+    scenario = Scenario(Trace.of_times(trace_us), until_us=horizon_us(experiment.workload))
+    result = replay(policy_of(experiment), scenario)
     given = f"rate {experiment.rate_per_min}, sensitivity {experiment.sensitivity}, seed {seed}"
     return _draw(trace_us, result, f"As figure {experiment.figure}: {workload_text(experiment.workload)}, {given}")
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from fractions import Fraction
 from random import Random
 from typing import TYPE_CHECKING
 
-from burstcache.core.parameters import US_PER_S, Parameters, configure
-from burstcache_sim.engine.independent import run_fast
+from burstcache.core.parameters import US_PER_S
+from burstcache_sim.policies.thesis import Thesis
+from burstcache_sim.replay import replay_each
 from burstcache_sim.thesis.published import EXPERIMENTS, TABLE_A1, Experiment, Poisson, Row, Spike, Workload
 from burstcache_sim.traces.generate import poisson, spike
+from burstcache_sim.traces.trace import Trace
 from burstcache_sim.units import run_cost_units, usd
 from burstcache_sim.world.result import RunResult
+from burstcache_sim.world.scenario import Scenario
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,9 +53,9 @@ class Samples:
     by_figure: dict[str, NDArray[np.float64]]  # a row per trace, a column per quantity
 
 
-def parameters_of(experiment: Experiment) -> Parameters:
+def policy_of(experiment: Experiment) -> Thesis:
     """Return what the configurator gives for an experiment."""
-    return configure(Fraction(experiment.rate_per_min), Fraction(experiment.sensitivity))
+    return Thesis.configured(experiment.rate_per_min, experiment.sensitivity)
 
 
 def arrivals_us(workload: Workload, seed: int, n: int | None) -> list[int]:
@@ -102,12 +104,12 @@ def sample(workload: Workload, seeds: Iterable[int], *, is_n_fixed: bool = True)
     import numpy as np
 
     experiments = by_workload()[workload]
-    candidates = [parameters_of(experiment) for experiment in experiments]
+    policies = [policy_of(experiment) for experiment in experiments]
     n, until_us = requests_of(workload) if is_n_fixed else None, horizon_us(workload)
     taken, spans_us, rows = [], [], []
     for seed in seeds:
         trace_us = np.array(arrivals_us(workload, seed, n), np.int64)
-        runs = [run_fast(trace_us, candidate, until_us=until_us, details=False) for candidate in candidates]
+        runs = replay_each(policies, Scenario(Trace(trace_us), until_us=until_us))
         taken.append(seed)
         spans_us.append(int(trace_us[-1] - trace_us[0]) if len(trace_us) else 0)
         rows.append([[quantity.of_run(run) for quantity in QUANTITIES] for run in runs])

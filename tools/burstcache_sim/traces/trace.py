@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
+
+from burstcache.core.errors import InvalidSettingError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,6 +25,20 @@ class Trace:
     key_ids: NDArray[np.int32] | None = None  # index into `keys`, per request
     sizes_bytes: NDArray[np.int64] | None = None  # of the object, per request
     keys: tuple[str, ...] = ()
+
+    @classmethod
+    def of_times(cls, arrivals_us: Sequence[int] | NDArray[np.int64]) -> Self:
+        """Return the trace of one key that is requested at these instants, sorted [us].
+
+        Raises:
+            InvalidSettingError: A time exceeds 64 bits.
+        """
+        import numpy as np
+
+        try:
+            return cls(np.asarray(arrivals_us, np.int64))
+        except OverflowError:
+            raise InvalidSettingError(f"an arrival exceeds 64 bits: expected times of at most {2**63 - 1} us") from None
 
     def __len__(self) -> int:
         return len(self.arrivals_us)

@@ -9,12 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from burstcache.core.parameters import US_PER_S, Parameters, configure
+from burstcache.core.parameters import US_PER_S
 from burstcache_sim.traces.generate import diurnal, mmpp, poisson, spike, spikes_train
 
 DAY_S = 86_400
 HALF_HOUR_S = 1_800  # how long the thesis simulates
-SENSITIVITY = 4  # the only one that the thesis uses on all its six workloads
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +30,6 @@ class Workload:
     def arrivals_us(self, seed: int) -> list[int]:
         """Return the requests of one trace [us]."""
         return self.generator(seed, *self.arguments)
-
-
-def thesis_parameters(rate_per_min: Fraction, sensitivity: int = SENSITIVITY) -> Parameters:
-    """Return the thesis policy's parameters for a rate that it is told.
-
-    Args:
-        rate_per_min: Expected rate, > 0 [1/min]. Above 12 times the sensitivity TICK would fall under a second, which
-            the live system refuses, naming the highest rate that it accepts: that one is taken then.
-        sensitivity: Of its configurator, 1 to 5.
-    """
-    return configure(min(rate_per_min, Fraction(12 * sensitivity)), Fraction(sensitivity))
 
 
 def family(duration_s: int) -> tuple[Workload, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from burstcache.core.parameters import Parameters
+from burstcache_sim.bill.spending import weighed
 from burstcache_sim.choose.advise.clock import Clock
 from burstcache_sim.choose.advise.samconfig import busiest_second, hot_keys, template_parameters
 from burstcache_sim.choose.advise.systems import (
@@ -19,14 +19,15 @@ from burstcache_sim.choose.advise.systems import (
     yield_of,
 )
 from burstcache_sim.choose.advise.worth import Pays, Value, Yield, pays
-from burstcache_sim.choose.tune.candidates import BreakevenSpace, ThesisSpace
+from burstcache_sim.choose.tune.candidates import ThesisSpace, WorthSpace
 from burstcache_sim.choose.tune.front import Tried
 from burstcache_sim.choose.tune.hold_out import HoldOut, hold_out
 from burstcache_sim.choose.tune.objectives import NEARLY
 from burstcache_sim.choose.tune.search import Tuned, tune
 from burstcache_sim.choose.tune.workload import Workload
-from burstcache_sim.commands.setup_options import weighed_in
 from burstcache_sim.latency import LatencySummary
+from burstcache_sim.policies.breakeven import Breakeven
+from burstcache_sim.policies.thesis import Thesis
 
 if TYPE_CHECKING:
     from burstcache_sim.world.result import RunResult
@@ -141,7 +142,7 @@ def advise(
     s3_usd, objective = s3_usd_per_month(workload), objective_of(workload)
     tuned = tune(workload, objective, ThesisSpace(), candidates=candidates)
     held_out = hold_out(workload, objective_of, ThesisSpace(), candidates=candidates)
-    knob = BreakevenSpace(weighed_in(workload.prices, workload.setup))
+    knob = WorthSpace(Breakeven, weighed(workload.prices, workload.setup))
     simulated = tune(workload, objective, knob, candidates=candidates, effort=_KNOB_EFFORT)
     ours = _choice(workload, tuned.best or tuned.closest, clock, s3_usd)
     others = tuple(competitors(workload, ours.system, clock, without=without))
@@ -169,7 +170,7 @@ def advise(
 
 def _choice(workload: Workload, tried: Tried, clock: Clock, s3_usd: float) -> Choice:
     """Return a candidate with the details that the sums of a search leave out."""
-    result = workload.replay_in_detail(tried.parameters)
+    result = workload.replay_in_detail(tried.policy)
     return Choice(tried, result, our_system(workload, result, clock, s3_usd))
 
 
@@ -196,7 +197,7 @@ def _break_even(ours: list[Yield], others: list[Yield], *, is_per_ms: bool) -> B
 
 
 def _template(workload: Workload, ours: Choice) -> dict[str, str]:
-    parameters = ours.tried.parameters
-    assert isinstance(parameters, Parameters), "the live system has the thesis's policy"
+    policy = ours.tried.policy
+    assert isinstance(policy, Thesis), "the live system has the thesis's policy"
     busiest = busiest_second(workload.trace)
-    return template_parameters(parameters, workload.setup, hot_keys=hot_keys(ours.result), per_s=busiest)
+    return template_parameters(policy.parameters, workload.setup, hot_keys=hot_keys(ours.result), per_s=busiest)

@@ -14,9 +14,10 @@ from math import log2
 from random import Random
 from typing import Protocol
 
-from burstcache.core.breakeven import BreakevenPrices, breakeven
+from burstcache.core.breakeven import BreakevenPrices
 from burstcache.core.parameters import US_PER_S, Parameters, configure
-from burstcache_sim.world.run import PolicyParameters
+from burstcache_sim.policies.policy import Policy, WorthPolicy
+from burstcache_sim.policies.thesis import Thesis
 
 Point = tuple[float, ...]
 TEMPLATE_RATE, TEMPLATE_SENSITIVITY = "9", "4"  # template.yaml's defaults; the overrides stand on them
@@ -35,8 +36,8 @@ class Space(Protocol):
     def near(self, point: Point, step: float, random: Random) -> Point:
         """Return another point: moved by a factor of up to 2 to the power of `step`."""
 
-    def parameters(self, point: Point) -> PolicyParameters:
-        """Return what a policy makes of the point."""
+    def policy(self, point: Point) -> Policy:
+        """Return the policy under the setting that the point stands for."""
 
     def text(self, point: Point) -> str:
         """Return how a person writes the point."""
@@ -102,8 +103,12 @@ class ThesisSpace:
             moved[place] = _THESIS[place].move(point[place], max(step, _FINEST), random)
         return tuple(moved)
 
+    def policy(self, point: Point) -> Thesis:
+        """Return the policy with the point's parameters."""
+        return Thesis(self.parameters(point))
+
     def parameters(self, point: Point) -> Parameters:
-        """Return the policy's parameters."""
+        """Return the point's parameters."""
         tick_s, threshold_s, elements, redis_threshold, utilization_s, check_s = point
         return Parameters(
             tick_us=_us(tick_s),
@@ -135,9 +140,10 @@ class ThesisSpace:
 
 
 @dataclass(frozen=True, slots=True)
-class BreakevenSpace:
-    """The break-even policy: what a hit is worth."""
+class WorthSpace:
+    """A policy with one knob: what a hit is worth."""
 
+    of: type[WorthPolicy]
     prices: BreakevenPrices
 
     def start(self, count: int, random: Random) -> list[Point]:
@@ -150,9 +156,9 @@ class BreakevenSpace:
         moved = point[0] * 2 ** random.uniform(-step, step)
         return (_rounded(min(max(moved, _HIT_VALUE_USD.least), _HIT_VALUE_USD.most), 3),)
 
-    def parameters(self, point: Point) -> PolicyParameters:
+    def policy(self, point: Point) -> Policy:
         """Return what follows from the value at the sheet's prices."""
-        return breakeven(Fraction(self.text(point)), self.prices)
+        return self.of.worth(Fraction(self.text(point)), self.prices)
 
     def text(self, point: Point) -> str:
         """Return the value as `--hit-value-usd` takes it."""
@@ -169,6 +175,11 @@ class BreakevenSpace:
     def oddness(self, point: Point) -> tuple[float, float]:
         """Return the same for every value."""
         return 0, 0
+
+
+def space_of(policy: type[Policy], prices: BreakevenPrices) -> Space:
+    """Return where a policy's settings are searched."""
+    return WorthSpace(policy, prices) if issubclass(policy, WorthPolicy) else ThesisSpace()
 
 
 def overrides_text(parameters: Parameters) -> str:

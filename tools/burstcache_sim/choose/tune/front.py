@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from burstcache_sim.choose.tune.candidates import Point
-from burstcache_sim.world.run import PolicyParameters
+from burstcache_sim.policies.policy import Policy
 
 if TYPE_CHECKING:
     from burstcache_sim.world.result import RunResult
@@ -18,7 +18,7 @@ class Tried:
     """One candidate. `text` is how a person writes it: `PolicyOverrides`, or what a hit is worth."""
 
     point: Point
-    parameters: PolicyParameters
+    policy: Policy
     text: str
     result: RunResult
     usd_per_month: float

@@ -92,7 +92,7 @@ def tried_fields(tried: Tried) -> dict[str, Any]:
         "n_lambda": tried.result.n_lambda,
         "n_redis": tried.result.n_redis,
         "text": tried.text,
-        "parameters": asdict(tried.parameters),
+        "parameters": asdict(tried.policy.parameters),
     }
 
 

@@ -64,7 +64,7 @@ def tune(
     Args:
         workload: The log and its prices.
         objective: What to look for.
-        space: Which policy, as `candidates.ThesisSpace` or `BreakevenSpace`.
+        space: Which policy, as `candidates.space_of` has it.
         candidates: How many to try; None: as many as `candidates_for` says.
         effort: The share of them to try, up to 1.
         known: What to try in any case.
@@ -107,11 +107,11 @@ class _Search:
         new = unseen(points, self._seen)
         if not new:
             return
-        parameters = [self.space.parameters(point) for point in new]
-        results, repeats = self.workload.replay(parameters), float(self.workload.repeats_per_month)
+        policies = [self.space.policy(point) for point in new]
+        results, repeats = self.workload.replay(policies), float(self.workload.repeats_per_month)
         usd = {result: self.workload.usd_per_month(result) for result in set(results)}
-        for point, p, result in zip(new, parameters, results, strict=True):
-            self.tried.append(Tried(point, p, self.space.text(point), result, usd[result], repeats))
+        for point, policy, result in zip(new, policies, results, strict=True):
+            self.tried.append(Tried(point, policy, self.space.text(point), result, usd[result], repeats))
 
     def refine(self, objective: Objective, wanted: int) -> None:
         """Try points near the best and near the front, ever nearer, until there are about so many."""

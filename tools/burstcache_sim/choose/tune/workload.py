@@ -11,7 +11,9 @@ from burstcache.core.prices import PriceSheet
 from burstcache_sim.bill.comparison import HOURS_PER_MONTH, own_bill
 from burstcache_sim.bill.demand import Demand, demand_of, metered_512kb, stored_bytes
 from burstcache_sim.bill.usage import LARGEST_OBJECT_BYTES, US_PER_H, Setup
-from burstcache_sim.world.run import PolicyParameters
+from burstcache_sim.policies.policy import Policy
+from burstcache_sim.replay import replay_each
+from burstcache_sim.world.scenario import Scenario
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,31 +49,17 @@ class Workload:
         """How often the log comes in a month, back to back."""
         return Fraction(HOURS_PER_MONTH * US_PER_H, self.demand.period_us)
 
-    def replay(self, candidates: Sequence[PolicyParameters]) -> list[RunResult]:
-        """Replay the log under each candidate, without details."""
-        if self.kept.key_ids is None:
-            from burstcache_sim.engine.independent import run_many_parameters
+    def replay(self, policies: Sequence[Policy]) -> list[RunResult]:
+        """Replay the log under each policy, without details."""
+        return [self._with_redirected(result) for result in replay_each(policies, self._scenario, workers=_WORKERS)]
 
-            results = run_many_parameters(self.kept.arrivals_us, candidates, workers=_WORKERS)
-        else:
-            results = self._replay_shared(candidates, details=False)
-        return [self._with_redirected(result) for result in results]
+    def replay_in_detail(self, policy: Policy) -> RunResult:
+        """Replay the log under one policy, with the spans of each run."""
+        return self._with_redirected(replay_each([policy], self._scenario, details=True)[0])
 
-    def replay_in_detail(self, parameters: PolicyParameters) -> RunResult:
-        """Replay the log under one candidate, with the spans of each run."""
-        if self.kept.key_ids is None:
-            from burstcache_sim.engine.independent import run_fast
-
-            return self._with_redirected(run_fast(self.kept.arrivals_us, parameters))
-        return self._with_redirected(self._replay_shared([parameters], details=True)[0])
-
-    def _replay_shared(self, candidates: Sequence[PolicyParameters], *, details: bool) -> list[RunResult]:
-        from burstcache_sim.engine.shared import run_shared
-
-        nodes, capacity_bytes = self.setup.nodes, self.capacity_bytes
-        return run_shared(
-            self.kept, candidates, nodes=nodes, capacity_bytes=capacity_bytes, details=details, workers=_WORKERS
-        )
+    @property
+    def _scenario(self) -> Scenario:
+        return Scenario(self.kept, self.setup.nodes, self.capacity_bytes)
 
     def _with_redirected(self, result: RunResult) -> RunResult:
         """Return a run with the requests that go to S3 whatever the policy does."""

@@ -1,16 +1,16 @@
-"""Many keys on shared nodes: what happens when, whatever the policy decides. Rules: `docs/understand/simulation.md`."""
+"""Keys and the nodes they share: what happens when, whatever the policy. Rules: `docs/understand/simulation.md`."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import deque
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from typing import Any, Protocol
 
-from burstcache.core.policy import LambdaLife
 from burstcache_sim.world.books import Books
+from burstcache_sim.world.log import Log, state_of
 from burstcache_sim.world.lru import LruStore
-from burstcache_sim.world.result import Tier
+from burstcache_sim.world.result import RunResult, Tier
 from burstcache_sim.world.timings import Timings
 
 # What comes first of the things that happen at the same instant.
@@ -28,10 +28,11 @@ class Node:
     look_us: int | None = None  # … and the policy looks at it then
     stopped_us: int | None = None  # stopping until then
     leases: dict[int, Key] = field(default_factory=dict)  # keys that it serves or will serve, in the order they came
+    memory: Any = None  # what the policy remembers of the node; nothing else looks at it
 
     @property
     def is_off(self) -> bool:
-        """Tell whether a boot may begin."""
+        """Whether a boot may begin."""
         return self.ready_us is None and self.since_us is None and self.stopped_us is None
 
 
@@ -41,44 +42,57 @@ class Key:
 
     index: int
     node: Node
-    window: deque[int]
+    window: deque[int]  # the newest requests, oldest first [us]
+    memory: Any = None  # what the policy remembers of the key; nothing else looks at it
     size_bytes: int = 0
     lambda_ready_us: int | None = None
     lambda_deadline_us: int | None = None
-    lambda_ended_us: int | None = None
-    life: LambdaLife | None = None  # thesis policy
-    is_bridging: bool = False  # break-even policy: the cache function bridges a boot
-    was_missing: bool = False  # a check has found the lease without an entry
+    lambda_ended_us: int | None = None  # the last invocation's end
 
     @property
     def is_leased(self) -> bool:
-        """Tell whether the key's node serves it or will."""
+        """Whether the key's node serves it or will."""
         return self.index in self.node.leases
 
+    @property
+    def has_lambda(self) -> bool:
+        """Whether the key's cache function starts or runs."""
+        return self.lambda_ready_us is not None
 
-class World(ABC):
-    """All keys and nodes. A policy derives from it and decides in the methods that are abstract here."""
 
-    def __init__(self, keys: list[Key], nodes: list[Node], timings: Timings) -> None:
+class Decider(Protocol):
+    """What the world asks of a policy. A policy changes the world through the methods of `World` alone."""
+
+    @property
+    def window(self) -> int:
+        """How many of a key's newest requests it looks back on, at least 1."""
+
+    def memory(self) -> Any:
+        """Return what it remembers of a key that has not been requested yet: its `Key.memory`."""
+
+    def request(self, world: World, key: Key, at_us: int, tier: Tier) -> None:
+        """Handle a request that `tier` serves; it is the newest one in the key's window."""
+
+    def look(self, world: World, node: Node, at_us: int) -> None:
+        """Judge a running node at an instant that `World.set_look` was given: stop it or set the next look."""
+
+    def ready(self, world: World, node: Node, at_us: int) -> None:
+        """Set the first look at a node that runs from now on; the cache functions of its keys end after this."""
+
+
+class World:
+    """All keys and nodes of one run, and the instants at which something is due."""
+
+    def __init__(self, policy: Decider, keys: list[Key], nodes: list[Node], timings: Timings, log: Log | None) -> None:
+        self.policy = policy
         self.keys = keys
         self.nodes = nodes
         self.timings = timings
         self.books = Books(timings)
-        self.checks = 0
-        self.now_us = 0
+        self.checks = 0  # looks that a policy counts
+        self.now_us = 0  # the newest request or event
+        self._log = log
         self._due: list[tuple[int, int, int]] = []  # instant, kind, index; those that no longer hold are passed over
-
-    @abstractmethod
-    def decide(self, key: Key, at_us: int, tier: Tier) -> None:
-        """Handle a request that `tier` serves."""
-
-    @abstractmethod
-    def look_at_node(self, node: Node, at_us: int) -> None:
-        """Judge a running node: stop it or set the next look."""
-
-    @abstractmethod
-    def node_is_ready(self, node: Node, at_us: int) -> None:
-        """Set the first look at a node that runs now; the cache functions of its keys end after this."""
 
     def serve(self, key: Key, at_us: int, size_bytes: int) -> None:
         """Handle one request, and before it everything that happens up to its instant."""
@@ -89,46 +103,54 @@ class World(ABC):
         capacity_bytes = key.node.store.capacity_bytes
         if capacity_bytes is None or size_bytes <= capacity_bytes:
             key.size_bytes = size_bytes
-            self.decide(key, at_us, tier)
+            key.window.append(at_us)
+            self.policy.request(self, key, at_us, tier)
+            self._note(key)
 
     def advance(self, until_us: int | None) -> None:
-        """Let everything happen that is due up to and including `until_us` (None: all there is), in time order."""
+        """Let everything happen that is due up to and including `until_us` (None: all there is), in time order.
+
+        At equal instants: cache functions' time-outs, nodes that are ready, nodes that have stopped, looks.
+        """
         while self._due and (until_us is None or self._due[0][0] <= until_us):
             at_us, kind, index = heappop(self._due)
             if kind == _TIME_OUT:
-                if self.keys[index].lambda_deadline_us == at_us:
-                    self.now_us = at_us
-                    self.end_lambda(self.keys[index], at_us)
+                self._time_out(self.keys[index], at_us)
             else:
                 self._node_event(self.nodes[index], kind, at_us)
 
-    def close_at(self, until_us: int) -> None:
-        """Bill up to the horizon what still runs there."""
-        self.now_us = until_us
-        for key in self.keys:
-            self.end_lambda(key, until_us)
-        for node in self.nodes:
-            if node.since_us is not None:
-                self.books.end_redis(node.since_us, until_us)
+    def close(self, until_us: int | None) -> RunResult:
+        """Return the run's result: at the horizon, what still runs is billed up to there."""
+        self.advance(until_us)
+        if until_us is not None:
+            self.now_us = until_us
+            for key in self.keys:
+                self.end_lambda(key, until_us)
+            for node in self.nodes:
+                if node.since_us is not None:
+                    self.books.end_redis(node.since_us, until_us)
+        log = () if self._log is None else tuple(self._log.rows)
+        return self.books.close(end_us=self.now_us, checks=self.checks, log=log)
 
     def start_lambda(self, key: Key, at_us: int) -> int:
         """Start a key's cache function, its deadline still to be set; return when it is ready [us]."""
         is_cold = key.lambda_ended_us is None or at_us - key.lambda_ended_us > self.timings.stays_warm_us
         key.lambda_ready_us = at_us + self.books.invoke(is_cold=is_cold)
+        self._note(key, "invoke cold" if is_cold else "invoke warm")
         return key.lambda_ready_us
 
     def set_deadline(self, key: Key, deadline_us: int) -> None:
-        """Let the key's cache function end at that instant."""
+        """Let the key's cache function end at that instant, which no longer belongs to it."""
         if key.lambda_deadline_us != deadline_us:
             key.lambda_deadline_us = deadline_us
             heappush(self._due, (deadline_us, _TIME_OUT, key.index))
 
     def end_lambda(self, key: Key, at_us: int) -> None:
-        """End the key's cache function if one lives."""
+        """End the key's cache function if it has one."""
         if key.lambda_ready_us is not None:
             self.books.end_lambda(key.lambda_ready_us, at_us)
             key.lambda_ended_us = at_us
-        key.lambda_ready_us = key.lambda_deadline_us = key.life = None
+        key.lambda_ready_us = key.lambda_deadline_us = None
 
     def join(self, key: Key, at_us: int) -> None:
         """Take a lease for a key: a node that is off boots, a running one serves the key from now on."""
@@ -142,21 +164,21 @@ class World(ABC):
         if node.since_us is not None:
             node.store.put(key.index, key.size_bytes)
             self.end_lambda(key, at_us)
+        self._note(key)
 
     def release(self, key: Key) -> None:
         """Give a key's lease and entry back: S3 serves it from now on."""
-        key.was_missing = False
         key.node.leases.pop(key.index, None)
         key.node.store.drop(key.index)
 
     def set_look(self, node: Node, look_us: int) -> None:
-        """Let the policy look at a running node at that instant."""
+        """Let the policy look at a running node at that instant, and at no other."""
         if node.look_us != look_us:
             node.look_us = look_us
             heappush(self._due, (look_us, _LOOK, node.index))
 
     def stop_node(self, node: Node, at_us: int) -> None:
-        """Stop a running node with whatever it still holds."""
+        """Stop a running node and release the keys that it still holds."""
         assert node.since_us is not None, "only a running node is looked at"
         self.books.end_redis(node.since_us, at_us)
         for key in list(node.leases.values()):
@@ -171,18 +193,33 @@ class World(ABC):
             return "R"
         return "L" if key.lambda_ready_us is not None and key.lambda_ready_us <= at_us else "S"
 
+    def _time_out(self, key: Key, at_us: int) -> None:
+        if key.lambda_deadline_us == at_us:
+            self.now_us = at_us
+            if self._log is not None:
+                self._log.note(at_us, state_of(key), "lambda timeout")
+            self.end_lambda(key, at_us)
+            self._note(key)
+
     def _node_event(self, node: Node, kind: int, at_us: int) -> None:
-        if kind == _LOOK:
-            if node.look_us == at_us:
-                self.now_us = at_us
-                self.look_at_node(node, at_us)
+        if kind == _LOOK and node.look_us != at_us:
             return
         self.now_us = at_us
-        if kind == _NODE_STOPPED:
+        if kind == _LOOK:
+            self.policy.look(self, node, at_us)
+        elif kind == _NODE_STOPPED:
             node.stopped_us = None
-            return
-        node.ready_us, node.since_us = None, at_us
-        self.node_is_ready(node, at_us)
-        for key in node.leases.values():
-            node.store.put(key.index, key.size_bytes)
-            self.end_lambda(key, at_us)
+        else:
+            node.ready_us, node.since_us = None, at_us
+            self.policy.ready(self, node, at_us)
+            for key in node.leases.values():
+                node.store.put(key.index, key.size_bytes)
+                self.end_lambda(key, at_us)
+        self._note(self.keys[0])
+
+    def _note(self, key: Key, what: str = "") -> None:
+        """Log the only key's state if it has changed, and then what happened."""
+        if self._log is not None:
+            self._log.enter(self.now_us, state_of(key))
+            if what:
+                self._log.note(self.now_us, state_of(key), what)

@@ -1,0 +1,100 @@
+"""What a policy is: decisions over the simulated world, and how a person chooses its settings."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
+
+from burstcache.core.breakeven import BreakevenPrices
+from burstcache.core.errors import InvalidSettingError
+from burstcache_sim.world.world import Decider
+
+_PER_DECADE = 6  # steps of a hit's worth, for curves
+_DECADES = (-6, -2)  # a hit worth 1e-6 to 1e-2 USD
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a person says about a policy, as text; each policy reads what concerns it."""
+
+    rate: str = "9"  # expected requests per minute
+    sensitivity: str = "4"
+    overrides: str = ""  # single parameters, `name=value` with commas between
+    hit_value_usd: str | None = None  # what a request served from memory is worth
+
+
+class Policy(Decider, Protocol):
+    """A policy under one setting: an immutable value that makes the decisions of `Decider`.
+
+    A new policy is one readable file: a frozen dataclass that derives from this class, `request`, `look`, `ready`,
+    `without_redis`, and an entry in `registry.POLICIES`. `compiled` comes later, if speed is wanted.
+    """
+
+    parameters: Any  # a frozen dataclass of what it decides by
+
+    name: ClassVar[str]
+    is_ticked: ClassVar[bool] = False  # a ticker judges its nodes: `sim run` prints the checks, and the log of one key
+
+    def memory(self) -> Any:
+        """Return what it remembers of a key that has not been requested yet; None: nothing but the window."""
+        return None
+
+    def without_redis(self, requests: int) -> Self:
+        """Return the policy under a setting that boots no node for a trace of that many requests."""
+
+    def compiled(self) -> NamedTuple | None:
+        """Return the setting as a row of integers for `engine.<name>`; None: there is only the readable policy."""
+        return None
+
+    @classmethod
+    def from_options(cls, options: Options, prices: BreakevenPrices) -> Self:
+        """Return the policy that a person asks for; raises `InvalidSettingError`."""
+
+    @classmethod
+    def described(cls, options: Options) -> str:
+        """Return what a person asks for in words."""
+
+    @classmethod
+    def knob(cls, options: Options, prices: BreakevenPrices) -> tuple[str, Sequence[Self]]:
+        """Return the settings for a curve, from little memory to much, and what varies in words."""
+
+
+class WorthPolicy(Policy):
+    """A policy with one knob: what a hit is worth."""
+
+    title: ClassVar[str]
+
+    @classmethod
+    @abstractmethod
+    def worth(cls, hit_value_usd: Fraction, prices: BreakevenPrices = ...) -> Self:
+        """Return the policy for which a hit has that worth, > 0 [USD]; raises `InvalidSettingError`."""
+
+    @classmethod
+    def from_options(cls, options: Options, prices: BreakevenPrices) -> Self:
+        """Return the policy for the worth that a person names."""
+        text = options.hit_value_usd
+        if text is None:
+            raise InvalidSettingError(
+                f"--hit-value-usd is missing: the policy {cls.name} needs it, in USD, such as 1e-4"
+            )
+        try:
+            if "/" in text:
+                raise ValueError
+            return cls.worth(Fraction(text), prices)
+        except ValueError:
+            raise InvalidSettingError(f"--hit-value-usd {text!r}: expected an amount above 0") from None
+
+    @classmethod
+    def described(cls, options: Options) -> str:
+        """Return the worth in words."""
+        return f"{cls.title}, a hit worth {options.hit_value_usd} USD"
+
+    @classmethod
+    def knob(cls, options: Options, prices: BreakevenPrices) -> tuple[str, Sequence[Self]]:
+        """Return settings evenly apart by the logarithm of the worth."""
+        first, last = (decade * _PER_DECADE for decade in _DECADES)
+        settings = [cls.worth(Fraction(f"{10 ** (step / _PER_DECADE):.2e}"), prices) for step in range(first, last + 1)]
+        return f"{cls.title}, a hit worth 1e{_DECADES[0]} to 1e{_DECADES[1]} USD", settings

@@ -1,0 +1,10 @@
+"""The policies by name."""
+
+from __future__ import annotations
+
+from burstcache_sim.policies.breakeven import Breakeven
+from burstcache_sim.policies.policy import Policy
+from burstcache_sim.policies.thesis import Thesis
+
+POLICIES: dict[str, type[Policy]] = {policy.name: policy for policy in (Thesis, Breakeven)}
+DEFAULT = Thesis.name  # the live system's

@@ -1,0 +1,178 @@
+"""The thesis's scheduler: the live system's decisions (`core.policy`) on simulated time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import ClassVar, NamedTuple, Self
+
+from burstcache.core.breakeven import BreakevenPrices
+from burstcache.core.parameters import Parameters, configure, parameters_from_text
+from burstcache.core.policy import (
+    LambdaLife,
+    is_hot,
+    is_idle,
+    lambda_ready,
+    lambda_serves,
+    newest_queue,
+    promote,
+    wants_promotion,
+)
+from burstcache_sim.policies.policy import Options, Policy
+from burstcache_sim.world.result import Tier
+from burstcache_sim.world.world import Key, Node, World
+
+SENSITIVITY = 4  # the only one that the thesis uses on all its six workloads
+_SENSITIVITIES = [Fraction(step, 4) for step in range(1, 21)]  # 0.25 to 5
+
+
+@dataclass(slots=True)
+class _Memory:
+    life: LambdaLife | None = None  # of the newest cache function
+    was_missing: bool = False  # a check has found the lease without an entry
+
+
+class ThesisRow(NamedTuple):
+    """The setting as integers, for the compiled engine."""
+
+    keep_running_us: int
+    tick_us: int
+    elements: int
+    threshold_us: int
+    redis_threshold: int
+    utilization_us: int
+    check_us: int
+
+
+@dataclass(frozen=True)
+class Thesis(Policy):
+    """Every key decides as the live scheduler does; a node's check asks all its keys at once.
+
+    Source:
+        Thesis, section 4.2.3; `docs/understand/simulation.md`, "The thesis policy".
+    """
+
+    parameters: Parameters
+
+    name: ClassVar[str] = "thesis"
+    is_ticked: ClassVar[bool] = True
+
+    @property
+    def window(self) -> int:
+        """Enough requests for the queue of five and for either threshold."""
+        return self.parameters.window_length
+
+    def memory(self) -> _Memory:
+        """Return the memory of a key without a cache function."""
+        return _Memory()
+
+    def request(self, world: World, key: Key, at_us: int, tier: Tier) -> None:
+        """Count the request, and start what it triggers."""
+        memory: _Memory = key.memory
+        if key.has_lambda and memory.life is not None:
+            # A request that S3 serves while the function starts counts like the others; only what it serves extends.
+            is_served = tier == "L"
+            life = lambda_serves(memory.life, self.parameters) if is_served else _counted(memory.life)
+            self._live(world, key, life)
+            # While the node stops the key stays where it is and asks again at its next request.
+            if not key.is_leased and key.node.stopped_us is None and wants_promotion(life, self.parameters):
+                self._live(world, key, promote(life, self.parameters))
+                world.join(key, at_us)
+        elif not key.is_leased and is_hot(key.window, self.parameters):
+            if key.node.since_us is not None:
+                world.join(key, at_us)
+            else:
+                self._live(world, key, lambda_ready(world.start_lambda(key, at_us), 0, self.parameters))
+
+    def look(self, world: World, node: Node, at_us: int) -> None:
+        """Release the keys that are idle; a node without a lease stops."""
+        world.checks += 1
+        for key in [key for key in node.leases.values() if self._leaves(key, at_us)]:
+            key.memory.was_missing = False
+            world.release(key)
+        if node.leases:
+            world.set_look(node, at_us + self.parameters.redis_check_us)
+        else:
+            world.stop_node(node, at_us)
+
+    def ready(self, world: World, node: Node, at_us: int) -> None:
+        """Count the checks from now."""
+        world.set_look(node, at_us + self.parameters.redis_check_us)
+
+    def _leaves(self, key: Key, at_us: int) -> bool:
+        """Whether a check releases a key: it is idle, or its object is missing for the second time."""
+        memory: _Memory = key.memory
+        if key.index in key.node.store:
+            memory.was_missing = False
+            return is_idle(newest_queue(key.window), check_at_us=at_us, parameters=self.parameters)
+        was_missing, memory.was_missing = memory.was_missing, True
+        return was_missing
+
+    def _live(self, world: World, key: Key, life: LambdaLife) -> None:
+        key.memory.life = life
+        world.set_deadline(key, life.deadline_us)
+
+    def without_redis(self, requests: int) -> Self:
+        """Return the policy with a threshold that no trace of that many requests reaches."""
+        return replace(self, parameters=replace(self.parameters, redis_threshold=requests + 1))
+
+    def compiled(self) -> ThesisRow:
+        """Return the parameters in the order of their places."""
+        p = self.parameters
+        return ThesisRow(
+            p.keep_running_us,
+            p.tick_us,
+            p.lambda_window_elements,
+            p.lambda_threshold_us,
+            p.redis_threshold,
+            p.redis_utilization_us,
+            p.redis_check_us,
+        )
+
+    @classmethod
+    def configured(cls, rate_per_min: Fraction | int | str, sensitivity: Fraction | int | str) -> Self:
+        """Return what the thesis's configurator makes of a rate and a sensitivity; raises `InvalidSettingError`."""
+        return cls(configure(Fraction(rate_per_min), Fraction(sensitivity)))
+
+    @classmethod
+    def told(cls, rate_per_min: Fraction | int, sensitivity: int = SENSITIVITY) -> Self:
+        """Return what a live system makes of a rate that it is told.
+
+        Args:
+            rate_per_min: Expected rate, > 0 [1/min]. Above 12 times the sensitivity TICK would fall under a second,
+                which the live system refuses, naming the highest rate that it accepts: that one is taken then.
+            sensitivity: Of its configurator, 1 to 5.
+        """
+        return cls.configured(min(Fraction(rate_per_min), Fraction(12 * sensitivity)), sensitivity)
+
+    @classmethod
+    def from_options(cls, options: Options, prices: BreakevenPrices) -> Self:
+        """Return the configurator's parameters, single ones replaced."""
+        return cls._of(options, options.sensitivity)
+
+    @classmethod
+    def described(cls, options: Options) -> str:
+        """Return rate, sensitivity and overrides in words."""
+        overrides = f", {options.overrides}" if options.overrides else ""
+        return f"thesis, rate {options.rate} a minute, sensitivity {options.sensitivity}{overrides}"
+
+    @classmethod
+    def knob(cls, options: Options, prices: BreakevenPrices) -> tuple[str, Sequence[Self]]:
+        """Return all sensitivities at one rate."""
+        low, high = float(_SENSITIVITIES[0]), float(_SENSITIVITIES[-1])
+        settings = [cls._of(options, str(float(sensitivity))) for sensitivity in _SENSITIVITIES]
+        return f"thesis, rate {options.rate}, sensitivity {low:g} to {high:g}", settings
+
+    @classmethod
+    def _of(cls, options: Options, sensitivity: str) -> Self:
+        # A TICK truncated to 0 is of no use in a live system, but the thesis's rules give it a meaning.
+        return cls(
+            parameters_from_text(
+                rate=options.rate, sensitivity=sensitivity, overrides=options.overrides, least_tick_s=0
+            )
+        )
+
+
+def _counted(life: LambdaLife) -> LambdaLife:
+    return replace(life, count=life.count + 1)

@@ -1,0 +1,49 @@
+"""What a policy meets: the requests, the nodes and their memory, the time that a run lasts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from burstcache.core.errors import InvalidSettingError
+from burstcache.core.keys import key_hash, node_for
+from burstcache_sim.traces.trace import Trace
+from burstcache_sim.world.timings import THESIS_TIMINGS, Timings
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """Everything that decides a run's result apart from the policy.
+
+    Raises:
+        InvalidSettingError: There is no node, no capacity, or a capacity without the objects' sizes.
+    """
+
+    trace: Trace
+    nodes: int = 1  # a key belongs to one of them by rendezvous hashing
+    capacity_bytes: int | None = None  # of a node (`maxmemory`); the least recently used object leaves first
+    until_us: int | None = None  # the horizon; None: a run ends when nothing is left to happen
+    timings: Timings = THESIS_TIMINGS
+
+    def __post_init__(self) -> None:
+        if self.nodes < 1:
+            raise InvalidSettingError(f"nodes {self.nodes}: expected at least 1")
+        if self.capacity_bytes is not None and self.capacity_bytes < 1:
+            raise InvalidSettingError(f"capacity {self.capacity_bytes} bytes: expected at least 1")
+        if self.capacity_bytes is not None and self.trace.sizes_bytes is None:
+            raise InvalidSettingError(
+                f"capacity {self.capacity_bytes} bytes: the trace has no sizes, expected one that has"
+            )
+
+    @property
+    def is_one_key(self) -> bool:
+        """Whether nothing but one key's requests matters: its node has room for it and no other key."""
+        return self.trace.key_ids is None and self.capacity_bytes is None
+
+    def homes(self) -> list[int]:
+        """Return each key's node, numbered from 0, by rendezvous hashing of its name."""
+        keys = ("key",) if self.trace.key_ids is None else self.trace.keys
+        if self.nodes == 1:
+            return [0] * len(keys)
+        names = [f"node-{number}" for number in range(1, self.nodes + 1)]
+        numbers = {name: number for number, name in enumerate(names)}
+        return [numbers[node_for(key_hash(key), names)] for key in keys]

@@ -1,0 +1,45 @@
+"""The readable simulator: a policy over a scenario, request by request. The compiled engines are held to it."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from burstcache_sim.traces.trace import Trace
+from burstcache_sim.world.log import Log
+from burstcache_sim.world.lru import LruStore
+from burstcache_sim.world.result import RunResult
+from burstcache_sim.world.scenario import Scenario
+from burstcache_sim.world.world import Decider, Key, Node, World
+
+
+def simulate(policy: Decider, scenario: Scenario, *, has_log: bool = False) -> RunResult:
+    """Replay a scenario's requests under a policy.
+
+    Args:
+        policy: What starts and stops cache functions and nodes.
+        scenario: What it meets. At the horizon, later requests and events do not happen, and what still runs is billed
+            up to there.
+        has_log: Whether the result has the log of its only key; of several keys there is none.
+
+    Returns:
+        Totals over all keys and nodes; `tiers` in the trace's order.
+    """
+    nodes = [Node(index, LruStore(scenario.capacity_bytes)) for index in range(scenario.nodes)]
+    keys = [
+        Key(index, nodes[home], deque(maxlen=policy.window), policy.memory())
+        for index, home in enumerate(scenario.homes())
+    ]
+    world = World(policy, keys, nodes, scenario.timings, Log() if has_log and len(keys) == 1 else None)
+    for at_us, key_id, size_bytes in zip(*_columns(scenario.trace), strict=True):
+        if scenario.until_us is not None and at_us > scenario.until_us:
+            break
+        world.serve(keys[key_id], at_us, size_bytes)
+    return world.close(scenario.until_us)
+
+
+def _columns(trace: Trace) -> tuple[list[int], list[int], list[int]]:
+    """Return times, keys and sizes as plain integers: those of numpy could overflow."""
+    nothing = [0] * len(trace)
+    key_ids = nothing if trace.key_ids is None else trace.key_ids.tolist()
+    sizes_bytes = nothing if trace.sizes_bytes is None else trace.sizes_bytes.tolist()
+    return trace.arrivals_us.tolist(), key_ids, sizes_bytes
