@@ -94,7 +94,7 @@ def test_a_penalty_below_zero_is_refused() -> None:
 
 
 def test_importing_the_optimum_and_the_engine_loads_neither_numpy_nor_numba() -> None:
-    modules = "burstcache_sim.engine.independent, burstcache_sim.optimum.exact, sys"
+    modules = "burstcache_sim.engine.run, burstcache_sim.optimum.exact, sys"
     code = f"import {modules}; print({{'numba', 'numpy'}} & set(sys.modules))"
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
