@@ -44,7 +44,7 @@ test: setup ## run all tests but those against a deployed stack
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --ignore tests/e2e
 
 test-fast: setup ## run the tests that take less than a minute: all but those of the local run
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(wildcard $(FAST:%=tests/%))
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(wildcard $(FAST:%=tests/%))
 
 check: lint types test ## everything that must hold before a commit
 

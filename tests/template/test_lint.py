@@ -10,7 +10,6 @@ import tomllib
 from importlib.metadata import version
 
 import pytest
-from cfnlint.api import ManualArgs, lint
 
 from support.project import ROOT
 
@@ -55,6 +54,8 @@ _MISTAKES = {
 
 
 def findings(text: str) -> list[str]:
+    from cfnlint.api import ManualArgs, lint  # seconds, which only the process that runs these tests should spend
+
     return [f"{match.rule.id} {match.message}" for match in lint(text, config=ManualArgs(regions=["eu-central-1"]))]
 
 
