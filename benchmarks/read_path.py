@@ -197,7 +197,7 @@ def leave_relay() -> None:
 
     for route, tier in proxy._reader()._tiers.items():
         if route.tier == "lambda":
-            tier._relay.close()  # type: ignore[attr-defined]
+            tier.relay.close()  # type: ignore[attr-defined]
 
 
 def as_base64(body: bytes) -> str:
@@ -208,8 +208,8 @@ def as_base64(body: bytes) -> str:
 def measure(redis_port: int, nats: BareNats, rounds: int) -> list[tuple[str, str, Times, Times, Times]]:
     import redis
 
+    from burstcache.adapters.redis_objects import object_key
     from burstcache.core.keys import key_hash
-    from burstcache.serve.redis_tier import object_key
     from burstcache.web.entry import encode_meta
 
     client, rows = redis.Redis(port=redis_port), []

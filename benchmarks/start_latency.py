@@ -12,6 +12,7 @@ import time
 from itertools import pairwise
 
 from benchmarks.common import Cloud, Getter, environment, quantiles, running_cloud
+from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.executions import execution_arn
 from burstcache.adapters.key_table import KeyTable
 from burstcache.core.keys import key_hash
@@ -47,7 +48,7 @@ def _warm_up(cloud: Cloud) -> None:
 def _start(cloud: Cloud, key: str) -> dict[str, float]:
     """Make a cold key hot; return the parts of the time until Lambda serves it [ms]."""
     cloud.put(key, b"x" * 10_000)
-    getter, keys = Getter(cloud.url), KeyTable(cloud.stack.output("TableName"), cloud.client("dynamodb"))
+    getter, keys = Getter(cloud.url), KeyTable(cloud.stack.output("TableName"), cloud.client("dynamodb"), SystemClock())
     while (row := keys.read(key_hash(key))) is not None and row.phase != "s3":
         time.sleep(0.05)
     if row is not None:  # a request of its own time: older ones lie before the end of the former life

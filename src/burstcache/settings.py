@@ -24,6 +24,16 @@ class RedisNode:
 
 
 @dataclass(frozen=True, slots=True)
+class RelayAccess:
+    """Where the relay is, and who connects to it."""
+
+    url: str
+    user: str = ""
+    secret_arn: str = ""  # passwords by user; empty: the relay asks for none
+    ca_pem: str = ""  # the authority that signed the relay's certificate; empty: the machine's own ones
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """What a function is told by its environment. A name that a function is not given is an empty string."""
 
@@ -32,16 +42,23 @@ class Settings:
     bus_name: str
     key_lifecycle_arn: str
     redis_node_arn: str
-    relay_url: str
-    relay_user: str
-    relay_secret_arn: str
-    relay_ca_pem: str
+    relay: RelayAccess
     redis_secret_arn: str
     redis_nodes: tuple[RedisNode, ...]
     redis_control_function_name: str
     max_hot_keys: int
     max_object_bytes: int
     parameters: Parameters
+
+    @property
+    def node_names(self) -> tuple[str, ...]:
+        """The names of all Redis nodes."""
+        return tuple(node.name for node in self.redis_nodes)
+
+    @property
+    def instance_ids(self) -> Mapping[str, str]:
+        """The instance of each node."""
+        return {node.name: node.instance_id for node in self.redis_nodes}
 
     def node(self, name: str) -> RedisNode:
         """Return the node of that name, or raise NodeAbsentError."""
@@ -95,10 +112,12 @@ def settings_from(environ: Mapping[str, str]) -> Settings:
         bus_name=environ.get("BUS_NAME", ""),
         key_lifecycle_arn=environ.get("KEY_LIFECYCLE_ARN", ""),
         redis_node_arn=environ.get("REDIS_NODE_ARN", ""),
-        relay_url=environ.get("RELAY_URL", ""),
-        relay_user=environ.get("RELAY_USER", ""),
-        relay_secret_arn=environ.get("RELAY_SECRET_ARN", ""),
-        relay_ca_pem=environ.get("RELAY_CA_PEM", ""),
+        relay=RelayAccess(
+            url=environ.get("RELAY_URL", ""),
+            user=environ.get("RELAY_USER", ""),
+            secret_arn=environ.get("RELAY_SECRET_ARN", ""),
+            ca_pem=environ.get("RELAY_CA_PEM", ""),
+        ),
         redis_secret_arn=environ.get("REDIS_SECRET_ARN", ""),
         redis_nodes=parse_nodes(environ.get("REDIS_NODES", "")),
         redis_control_function_name=environ.get("REDIS_CONTROL_FUNCTION_NAME", ""),

@@ -13,6 +13,7 @@ from http.client import HTTPResponse
 
 import pytest
 
+from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.executions import execution_arn
 from burstcache.adapters.key_table import KeyTable
 from burstcache.core.keys import key_hash
@@ -63,7 +64,7 @@ def test_key_goes_through_all_tiers_and_everything_stops(stack: Stack, key: str)
     until(lambda: _serves(stack, key, "lambda"))
     until(lambda: _serves(stack, key, "redis"))
 
-    keys = KeyTable(stack.output("TableName"), stack.client("dynamodb"))
+    keys = KeyTable(stack.output("TableName"), stack.client("dynamodb"), SystemClock())
     until(lambda: (row := keys.read(key_hash(key))) is not None and row.phase == "s3")
     row = keys.read(key_hash(key))
     assert row is not None

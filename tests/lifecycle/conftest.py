@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import boto3
 import pytest
 
-from burstcache.adapters import clients, quick_clients
 from burstcache_local.moto.server import moto_server
 from support.servers import RedisServer, serve_nats
 from support.waiting import free_port
@@ -24,11 +23,7 @@ def cloud_url() -> Iterator[str]:
     with pytest.MonkeyPatch.context() as patch, moto_server() as url:
         for name, value in (environment | {"AWS_ENDPOINT_URL": url}).items():
             patch.setenv(name, value)
-        clients.client.cache_clear()
-        quick_clients.forget_clients()
         yield url
-        clients.client.cache_clear()
-        quick_clients.forget_clients()
 
 
 @pytest.fixture(scope="module")

@@ -10,15 +10,12 @@ from typing import Any
 
 import nats
 import pytest
-from botocore.exceptions import ClientError
 
-from burstcache.adapters.clock import now_us
+from burstcache.adapters import relay as relay_adapter
 from burstcache.adapters.executions import Executions
 from burstcache.adapters.object_store import ObjectStore
-from burstcache.adapters.redis_objects import RedisStore
-from burstcache.adapters.relay import RelayRequests
-from burstcache.control import cache_environment
-from burstcache.core.errors import NodeFailedError, RedisDownError, SupersededError
+from burstcache.adapters.redis_objects import RedisObjects
+from burstcache.core.errors import NodeFailedError, RedisDownError, ServiceError, SupersededError
 from burstcache.core.keys import key_hash
 from burstcache.core.policy import Request
 from burstcache.core.table import Lease
@@ -32,16 +29,13 @@ class _BrokenExecutions(Executions):
     """Step Functions refuses to start anything."""
 
     def start(self, machine_arn: str, name: str, input_: object) -> bool:
-        raise ClientError({"Error": {"Code": "ThrottlingException", "Message": "slow down"}}, "StartExecution")
+        raise ServiceError("slow down", code="ThrottlingException")
 
 
 def _get(world: World, key: str) -> bytes | None:
-    relay = RelayRequests(world.settings)
-    payload = json.dumps({"at_us": now_us(), "request_id": f"g{now_us()}", "method": "GET"}).encode()
-    try:
-        return relay.request(f"get.{key_hash(key)}", payload, timeout_s=2)
-    finally:
-        relay.close()
+    now_us = world.now_us()
+    payload = json.dumps({"at_us": now_us, "request_id": f"g{now_us}", "method": "GET"}).encode()
+    return world.relay.request(f"get.{key_hash(key)}", payload, timeout_s=2)
 
 
 def test_two_schedulers_start_a_key(world: World) -> None:
@@ -55,18 +49,18 @@ def test_two_schedulers_start_a_key(world: World) -> None:
 
 def test_two_schedulers_that_read_the_same_row_start_one_life(world: World) -> None:
     world.put_object("k")
-    row = world.keys.append(key_hash("k"), "k", Request(now_us(), "r"), etag="", size_bytes=1, keep=7)
+    row = world.keys.append(key_hash("k"), "k", Request(world.now_us(), "r"), etag="", size_bytes=1, keep=7)
     scheduler, rival = world.scheduler(), world.scheduler()
 
-    outcomes = [scheduler._start(row, now_us()), rival._start(row, now_us())]
+    outcomes = [scheduler._start(row, world.now_us()), rival._start(row, world.now_us())]
 
     assert outcomes == ["started", "lost"]
 
 
 def test_row_written_but_start_execution_fails(world: World) -> None:
     world.put_object("k")
-    with pytest.raises(ClientError, match="slow down"):
-        world.get_twice("k", world.scheduler(_BrokenExecutions()))
+    with pytest.raises(ServiceError, match="slow down"):
+        world.get_twice("k", world.scheduler(_BrokenExecutions(world.clients.states)))
     row = world.row("k")
     assert world.executions_of(world.key_machine) == []
 
@@ -110,7 +104,7 @@ def test_execution_dies_anywhere_and_the_janitor_returns_the_key(world: World, p
     assert row.phase == phase
     world.executions.stop(world.key_machine, row.execution_name, cause="test")
 
-    cleaned = world.janitor().clean(now_us())
+    cleaned = world.janitor().clean()
 
     assert cleaned["keys"] == ["k"]
     assert world.row("k").phase == "s3"
@@ -121,7 +115,7 @@ def test_execution_dies_anywhere_and_the_janitor_returns_the_key(world: World, p
 def test_janitor_leaves_what_has_an_owner(world: World) -> None:
     world.running("k")
 
-    cleaned = world.janitor().clean(now_us())
+    cleaned = world.janitor().clean()
 
     assert cleaned == {"keys": [], "nodes": []}
     assert world.row("k").phase == "redis_running"
@@ -132,7 +126,7 @@ def test_janitor_stops_a_node_whose_execution_died(world: World) -> None:
     row = world.nodes.read(NODE)
     world.executions.stop(world.node_machine, row.execution_name, cause="test")
 
-    cleaned = world.janitor().clean(now_us())
+    cleaned = world.janitor().clean()
 
     assert cleaned["nodes"] == [NODE]
     assert world.outcome(name) == {"outcome": "node_lost"}
@@ -178,7 +172,7 @@ def test_cache_that_cannot_load_its_object_leaves_no_connection_half_made(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[nats.NATS] = []
-    connect, load, refused = cache_environment.relay.connect, ObjectStore.fetch, threading.Event()
+    connect, load, refused = relay_adapter.connect, ObjectStore.fetch, threading.Event()
 
     def fetch(*args: Any, **options: Any) -> Any:
         try:
@@ -194,7 +188,7 @@ def test_cache_that_cannot_load_its_object_leaves_no_connection_half_made(
         return made[-1]
 
     monkeypatch.setattr(ObjectStore, "fetch", fetch)
-    monkeypatch.setattr(cache_environment.relay, "connect", connect_late)
+    monkeypatch.setattr(relay_adapter, "connect", connect_late)
     world.started("k")
     world.put_object("k", b"x" * (4 << 20) + b"x")
 
@@ -240,13 +234,13 @@ def test_idle_drain_against_a_new_request(world: World) -> None:
 
     assert _get(world, "k") is None
     assert world.row("k").tier == ""
-    world.keys.update(row.hash, epoch=row.epoch, set_={"phase": "s3", "changed_at_us": now_us()})
+    world.keys.update(row.hash, epoch=row.epoch, set_={"phase": "s3", "changed_at_us": world.now_us()})
     assert "started" in world.get_twice("k")
 
 
 def test_old_and_new_cache_overlap_and_exactly_one_answers(world: World) -> None:
     async def answers() -> int:
-        relay = await nats.connect(world.settings.relay_url)
+        relay = await nats.connect(world.settings.relay.url)
         served = []
 
         async def serve(message: nats.aio.msg.Msg) -> None:
@@ -266,13 +260,13 @@ def test_old_and_new_cache_overlap_and_exactly_one_answers(world: World) -> None
 def test_join_against_node_ready(world: World) -> None:
     waiter = world.joined("k")
     row = world.nodes.read(NODE)
-    world.node._mark_running(row, now_us())
+    world.node._mark_running(row, world.now_us())
 
     late = f"join-{world.started('late').hash}"
-    world.control.keys(key_hash("late")).join(world.life("late"), world.token(late))
+    world.control.key(key_hash("late")).join(world.life("late"), world.token(late))
 
     assert world.outcome(late) == {"generation": row.generation}
-    world.node.await_ready(NODE, row.generation)
+    world.node.await_ready(row.generation)
     assert world.outcome(waiter) == {"generation": row.generation}
 
 
@@ -280,7 +274,7 @@ def test_node_becomes_ready_twice(world: World) -> None:
     waiter = world.joined("k")
     generation = world.nodes.read(NODE).generation
 
-    plans = [world.node.await_ready(NODE, generation) for _ in range(2)]
+    plans = [world.node.await_ready(generation) for _ in range(2)]
 
     assert [plan["next"] for plan in plans] == ["continue", "continue"]
     assert world.outcome(waiter) == {"generation": generation}
@@ -290,9 +284,9 @@ def test_join_against_the_last_keys_idle(world: World) -> None:
     name = world.running("k")
     seen = world.nodes.read(NODE)
     world.started("late")
-    world.control.keys(key_hash("late")).join(world.life("late"), world.token("late"))
+    world.control.key(key_hash("late")).join(world.life("late"), world.token("late"))
 
-    plan = world.node._next_if_unused(seen, at_us=now_us())
+    plan = world.node._next_if_unused(seen, at_us=world.now_us())
 
     assert plan["next"] == "continue"
     assert world.nodes.read(NODE).phase == "running"
@@ -302,13 +296,13 @@ def test_join_against_the_last_keys_idle(world: World) -> None:
 
 def test_last_keys_idle_stops_the_node(world: World) -> None:
     name = world.running("k")
-    world.node.store().add_older_times(key_hash("k"), [now_us()])
+    world.node.store().add_older_times(key_hash("k"), [world.now_us()])
 
     plan = world.check()
 
     assert plan == {"next": "stop"}
     assert world.outcome(name)["outcome"] == "idle"
-    assert world.node.stop(NODE, world.nodes.read(NODE).generation) == {"phase": "stopped"}
+    assert world.node.stop(world.nodes.read(NODE).generation) == {"phase": "stopped"}
     assert world.node.instances.state(NODE) == "stopped"
 
 
@@ -320,14 +314,14 @@ def test_join_while_stopping_boots_the_node_again(world: World) -> None:
     late = world.joined("late")
     assert world.nodes.read(NODE).phase == "stopping"
 
-    answer = world.node.stop(NODE, stopping.generation)
+    answer = world.node.stop(stopping.generation)
 
     assert answer["phase"] == "booting"
     row = world.nodes.read(NODE)
     assert row.generation > stopping.generation
     assert row.execution_name in world.executions_of(world.node_machine)
-    world.node.start(NODE, row.generation)
-    world.node.await_ready(NODE, row.generation)
+    world.node.start(row.generation)
+    world.node.await_ready(row.generation)
     assert world.outcome(late) == {"generation": row.generation}
 
 
@@ -347,10 +341,10 @@ def test_key_that_gets_hot_while_the_node_runs_goes_straight_to_redis(world: Wor
 
 
 def test_first_joiner_dies_before_start_execution(world: World) -> None:
-    broken = world.control.keys(key_hash("k"))
+    broken = world.control.key(key_hash("k"))
     world.started("k")
-    object.__setattr__(broken.node_life, "executions", _BrokenExecutions())
-    with pytest.raises(ClientError, match="slow down"):
+    object.__setattr__(broken.node_life, "executions", _BrokenExecutions(world.clients.states))
+    with pytest.raises(ServiceError, match="slow down"):
         broken.join(world.life("k"), world.token("k"))
     row = world.nodes.read(NODE)
     assert (row.phase, world.executions_of(world.node_machine)) == ("booting", [])
@@ -364,7 +358,7 @@ def test_dead_boot_is_taken_over_with_a_new_generation_after_its_deadline(world:
     world.joined("k")
     row = world.nodes.read(NODE)
     world.executions.stop(world.node_machine, row.execution_name, cause="test")
-    world.nodes.change(row, deadline_at_us=now_us() - 1)
+    world.nodes.change(row, deadline_at_us=world.now_us() - 1)
 
     world.joined("second")
 
@@ -376,7 +370,7 @@ def test_dead_boot_is_taken_over_with_a_new_generation_after_its_deadline(world:
 def test_life_fails_again_and_again(world: World, failures: int, cool_down_s: int) -> None:
     world.joined("k")
 
-    world.control.keys(key_hash("k")).leave(world.life("k"), queue_us=[], is_failed=True, failures=failures)
+    world.control.key(key_hash("k")).leave(world.life("k"), queue_us=[], is_failed=True, failures=failures)
 
     row = world.row("k")
     assert row.failures == failures + 1
@@ -410,12 +404,12 @@ def test_many_keys_hot_at_once(world: World) -> None:
 def test_all_leave_during_boot(world: World) -> None:
     world.joined("k")
     generation = world.nodes.read(NODE).generation
-    world.control.keys(key_hash("k")).leave(world.life("k"), queue_us=[], is_failed=True, failures=0)
+    world.control.key(key_hash("k")).leave(world.life("k"), queue_us=[], is_failed=True, failures=0)
 
-    plan = world.node.await_ready(NODE, generation)
+    plan = world.node.await_ready(generation)
 
     assert plan == {"next": "stop"}
-    assert world.node.stop(NODE, generation) == {"phase": "stopped"}
+    assert world.node.stop(generation) == {"phase": "stopped"}
 
 
 def test_node_dies_while_routed(world: World) -> None:
@@ -427,22 +421,22 @@ def test_node_dies_while_routed(world: World) -> None:
     assert plan == {"next": "stop"}
     assert world.outcome(name) == {"outcome": "node_lost"}
     assert world.nodes.read(NODE).phase == "stopping"
-    world.control.keys(key_hash("k")).leave(world.life("k"), queue_us=[], is_failed=False, failures=0)
+    world.control.key(key_hash("k")).leave(world.life("k"), queue_us=[], is_failed=False, failures=0)
     assert world.row("k").phase == "s3"
 
 
 def test_node_that_is_slow_once_is_asked_again_and_kept(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.running("k")
-    ask, refusals = RedisStore.queues, [RedisDownError("slow")]
+    ask, refusals = RedisObjects.queues, [RedisDownError("slow")]
 
-    def slow_once(store: RedisStore, hashes: Iterable[str]) -> Mapping[str, tuple[int, ...]]:
+    def slow_once(store: RedisObjects, hashes: Iterable[str]) -> Mapping[str, tuple[int, ...]]:
         if refusals:
             raise refusals.pop()
         return ask(store, hashes)
 
-    monkeypatch.setattr(RedisStore, "queues", slow_once)
+    monkeypatch.setattr(RedisObjects, "queues", slow_once)
 
-    assert world.check(at_us=now_us())["next"] == "continue"
+    assert world.check(at_us=world.now_us())["next"] == "continue"
     assert world.nodes.read(NODE).phase == "running"
 
 
@@ -453,8 +447,8 @@ def test_node_never_answers(world: World, monkeypatch: pytest.MonkeyPatch) -> No
     world.redis.kill()
 
     with pytest.raises(NodeFailedError, match="did not answer"):
-        world.node.await_ready(NODE, generation)
-    world.node.abandon(NODE, generation)
+        world.node.await_ready(generation)
+    world.node.abandon(generation)
 
     assert world.outcome(waiter) == {"error": "NodeFailedError"}
     assert world.nodes.read(NODE).phase == "stopped"
@@ -465,7 +459,7 @@ def test_lease_of_a_dead_key_is_dropped_at_the_next_check(world: World) -> None:
     world.running("k")
     world.nodes.join(Lease(NODE, key_hash("dead"), "dead", epoch=7, running="gone"))
 
-    world.check(at_us=now_us())
+    world.check(at_us=world.now_us())
 
     assert [lease.key for lease in world.nodes.leases(NODE)] == ["k"]
 
@@ -474,7 +468,7 @@ def test_evicted_entry_is_kept_for_one_check_only(world: World) -> None:
     name = world.running("k")
     world.node.store().remove(key_hash("k"))
 
-    plans = [world.check(at_us=now_us()) for _ in range(2)]
+    plans = [world.check(at_us=world.now_us()) for _ in range(2)]
 
     assert [plan["next"] for plan in plans] == ["continue", "stop"]
     assert world.outcome(name)["outcome"] == "idle"
@@ -484,22 +478,20 @@ def test_evicted_entry_is_kept_for_one_check_only(world: World) -> None:
 def test_late_event_starts_nothing(world: World, age_s: int) -> None:
     world.put_object("k")
 
-    assert world.get_twice("k", now_us=now_us() + age_s * _S) == ["remembered", "remembered"]
+    assert world.get_twice("k", now_us=world.now_us() + age_s * _S) == ["remembered", "remembered"]
 
 
 def test_old_event_of_a_former_life_starts_nothing(world: World) -> None:
     row = world.started("k")
-    world.keys.update(row.hash, epoch=row.epoch, set_={"phase": "s3", "changed_at_us": now_us() + _S})
+    world.keys.update(row.hash, epoch=row.epoch, set_={"phase": "s3", "changed_at_us": world.now_us() + _S})
 
     assert world.get_twice("k") == ["remembered", "remembered"]
 
 
 def test_event_handled_twice_changes_nothing(world: World) -> None:
-    now = now_us()
+    now = world.now_us()
 
-    outcomes = [
-        world.scheduler().observe("k", Request(now, "same"), etag="", size_bytes=1, now_us=now) for _ in range(5)
-    ]
+    outcomes = [world.scheduler().observe("k", Request(now, "same"), etag="", size_bytes=1) for _ in range(5)]
 
     assert set(outcomes) == {"remembered"}
     assert world.row("k").window == (Request(now, "same"),)
@@ -510,6 +502,6 @@ def test_step_of_an_old_generation_touches_nothing(world: World) -> None:
     generation = world.nodes.read(NODE).generation
 
     with pytest.raises(SupersededError, match="is over"):
-        world.node.abandon(NODE, generation - 1)
+        world.node.abandon(generation - 1)
 
     assert world.nodes.read(NODE).phase == "running"

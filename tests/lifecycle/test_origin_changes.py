@@ -7,37 +7,33 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import redis
 
-from burstcache.adapters.clock import now_us
 from burstcache.adapters.object_store import ObjectStore
-from burstcache.adapters.relay import RelayRequests
+from burstcache.adapters.redis_objects import object_key
 from burstcache.control.cache_environment import CacheEnvironment
-from burstcache.control.key_on_node import RedisKeys
+from burstcache.control.key_on_node import KeyOnNode
 from burstcache.core.errors import RedisDownError, RelayDownError
 from burstcache.core.keys import key_hash
-from burstcache.serve.redis_tier import object_key
 from burstcache.web.entry import Entry, decode
 from support.world import BUCKET, NODE, World
 
 
-def _control(world: World, key: str) -> RedisKeys:
-    return world.control.keys(key_hash(key))
+def _control(world: World, key: str) -> KeyOnNode:
+    return world.control.key(key_hash(key))
 
 
 def _body_in_lambda_tier(world: World, key: str) -> bytes | None:
-    relay = RelayRequests(world.settings)
-    payload = json.dumps({"at_us": now_us(), "request_id": f"g{now_us()}", "method": "GET"}).encode()
-    try:
-        answer = relay.request(f"get.{key_hash(key)}", payload, timeout_s=2)
-    finally:
-        relay.close()
+    now_us = world.now_us()
+    payload = json.dumps({"at_us": now_us, "request_id": f"g{now_us}", "method": "GET"}).encode()
+    answer = world.relay.request(f"get.{key_hash(key)}", payload, timeout_s=2)
     return None if answer is None else decode(answer).body
 
 
 def _body_in_redis(world: World, key: str) -> bytes | None:
-    store: Any = _control(world, key).store()
-    body: bytes | None = store.client.hget(object_key(key_hash(key)), "body")
-    return body
+    with redis.Redis(port=world.redis.port) as client:
+        body: Any = client.hget(object_key(key_hash(key)), "body")
+    return None if body is None else bytes(body)
 
 
 def test_write_while_redis_serves_replaces_the_entry(world: World) -> None:
@@ -124,7 +120,7 @@ def test_write_during_an_earlier_life_does_not_concern_this_one(world: World, mo
     fetched: list[str] = []
     fetch = ObjectStore.fetch
 
-    def counted(store: ObjectStore, key: str, **options: Any) -> Entry | None:
+    def counted(store: ObjectStore, key: str, **options: Any) -> Entry:
         fetched.append(key)
         return fetch(store, key, **options)
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from burstcache.adapters.clock import now_us
 from burstcache.adapters.items import to_values
 from burstcache.core.keys import key_hash
 from support.project import ROOT
@@ -55,7 +54,7 @@ def deployed(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
         "BUCKET_NAME": world.settings.bucket_name,
         "KEY_LIFECYCLE_ARN": world.key_machine,
         "REDIS_NODE_ARN": world.node_machine,
-        "RELAY_URL": world.settings.relay_url,
+        "RELAY_URL": world.settings.relay.url,
         "RELAY_USER": "control",
         "REDIS_NODES": f"{node.name}={node.instance_id}@{node.host}:{node.port}",
         "REDIS_CONTROL_FUNCTION_NAME": "redis-control",
@@ -74,14 +73,14 @@ def deployed(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 
 
 def _arrange(world: World, sample: str) -> None:
-    deadline = now_us() + 600_000_000
+    deadline = world.now_us() + 600_000_000
     life = {"key": _KEY, "phase": "lambda", "epoch": _EPOCH, "trigger": "1:r", "deadline_at_us": deadline}
-    life |= {"changed_at_us": now_us()}
+    life |= {"changed_at_us": world.now_us()}
     run = {"phase": _NODE_PHASES.get(sample, "running"), "generation": _EPOCH, "part": 1, "joins": 1}
     lease = {"key": _KEY, "epoch": _EPOCH}
     items = {
         (f"KEY#{key_hash(_KEY)}", "ROUTE"): life,
-        (f"NODE#{NODE}", "NODE"): run | {"deadline_at_us": deadline, "ready_at_us": now_us()},
+        (f"NODE#{NODE}", "NODE"): run | {"deadline_at_us": deadline, "ready_at_us": world.now_us()},
         (f"NODE#{NODE}", f"LEASE#{key_hash(_KEY)}"): lease,
     }
     for (pk, sk), item in items.items():
@@ -108,6 +107,7 @@ def test_every_sample_of_the_control_plane_has_an_expectation() -> None:
 
 
 def _close(module: Any) -> None:
-    for made in ("_environment", "_control"):
-        if maker := getattr(module, made, None):
-            maker().close()
+    if environment := getattr(module, "_environment", None):
+        environment().close()
+    if control := getattr(module, "_control", None):
+        control().relay.close()

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.key_table import KeyTable
 from burstcache.core.keys import key_hash
 from burstcache.core.table import KeyRow
@@ -60,7 +61,7 @@ class Client:
         until(lambda: self.tier() == tier)
 
     def row(self) -> KeyRow:
-        keys = KeyTable(self.cloud.outputs["TableName"], self.cloud.client("dynamodb"))
+        keys = KeyTable(self.cloud.outputs["TableName"], self.cloud.client("dynamodb"), SystemClock())
         row = keys.read(key_hash(self.key))
         assert row is not None
         return row

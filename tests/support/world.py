@@ -12,14 +12,18 @@ from typing import Any
 
 import boto3
 
-from burstcache.adapters.clients import client
-from burstcache.adapters.clock import now_us
+from burstcache.adapters.clients import Clients
+from burstcache.adapters.clock import Clock, SystemClock
 from burstcache.adapters.executions import Executions, execution_arn
 from burstcache.adapters.hot_keys import HotKeys
+from burstcache.adapters.instances import Instances
 from burstcache.adapters.items import to_plain, to_values
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
+from burstcache.adapters.redis_objects import RedisObjects
+from burstcache.adapters.relay import RelayListener, RelayRequests
+from burstcache.adapters.secrets import Secrets
 from burstcache.control.cache_environment import CacheEnvironment, warm_copies
 from burstcache.control.cache_life import CacheTask, CacheTools
 from burstcache.control.janitor import Janitor
@@ -31,6 +35,7 @@ from burstcache.core.parameters import parameters_from_text
 from burstcache.core.policy import Request
 from burstcache.core.table import KeyRow
 from burstcache.settings import RedisNode, Settings, settings_from
+from support.clock import ManualClock
 from support.servers import RedisServer
 
 BUCKET, NODE = "origin", "node-1"
@@ -76,7 +81,13 @@ class World:
     def __init__(self, name: str, relay_url: str, redis: RedisServer) -> None:
         self.name, self.redis = name, redis
         self._lives: list[Serving] = []
-        self.aws = {service: client(service) for service in ("dynamodb", "stepfunctions", "s3", "ec2")}
+        self.clients, self.clock = Clients("control"), SystemClock()
+        self.aws: dict[str, Any] = {
+            "dynamodb": self.clients.dynamodb,
+            "stepfunctions": self.clients.states,
+            "s3": self.clients.s3,
+            "ec2": self.clients.ec2,
+        }
         self._make_table()
         self.key_machine = self._make_machine("key", json.dumps(_KEY_MACHINE).replace("TABLE", name))
         self.node_machine = self._make_machine("node", json.dumps(_NODE_MACHINE))
@@ -97,16 +108,32 @@ class World:
             parameters=parameters_from_text(rate="9", sensitivity="4", overrides="tick_s=1,redis_check_s=1"),
             redis_nodes=(RedisNode(NODE, self._make_instance(), "127.0.0.1", redis.port),),
         )
-        self.keys, self.nodes, self.executions = KeyTable(name), NodeTable(name), Executions()
-        self.hot_keys = HotKeys(self.keys, self.settings.max_hot_keys)
-        self.control = RedisControl(self.settings)
+        self.keys = KeyTable(name, self.clients.dynamodb, self.clock)
+        self.nodes, self.executions = NodeTable(name, self.clients.dynamodb), Executions(self.clients.states)
+        self.objects, self.secrets = ObjectStore(BUCKET, self.clients.s3), Secrets(self.clients.secrets)
+        self.hot_keys = HotKeys(self.keys, self.settings.max_hot_keys, self.clients.dynamodb, self.clock)
+        self.relay = RelayRequests(self.settings.relay, self.secrets, self.clock)
+        self.control = RedisControl(
+            nodes=self.nodes,
+            keys=self.keys,
+            executions=self.executions,
+            instances=Instances(self.settings.instance_ids, self.clients.ec2, self.clock),
+            objects=self.objects,
+            relay=self.relay,
+            store=cache(lambda name: RedisObjects(self.settings.node(name), self.secrets, "")),
+            node_names=[NODE],
+            machine_arn=self.node_machine,
+            max_object_bytes=self.settings.max_object_bytes,
+            parameters=self.settings.parameters,
+            clock=self.clock,
+        )
         self.node = self.control.node(NODE)
 
     def close(self) -> None:
         """Let go of connections and of the lives still under way."""
         for life in self._lives:
             life.join()
-        self.control.close()
+        self.relay.close()
 
     # what AWS has
 
@@ -175,7 +202,10 @@ class World:
 
     # the functions under test, and steps of theirs
 
-    def scheduler(self, executions: Executions | None = None) -> Scheduler:
+    def now_us(self) -> int:
+        return self.clock.now_us()
+
+    def scheduler(self, executions: Executions | None = None, clock: Clock | None = None) -> Scheduler:
         return Scheduler(
             keys=self.keys,
             nodes=self.nodes,
@@ -185,18 +215,16 @@ class World:
             node_names=[NODE],
             max_object_bytes=self.settings.max_object_bytes,
             parameters=self.settings.parameters,
+            clock=clock or self.clock,
         )
 
     def get_twice(self, key: str, scheduler: Scheduler | None = None, **more: int) -> list[str]:
         """Report two GETs within the threshold, as two events would."""
-        now, size = more.get("at_us", now_us()), more.get("size_bytes", 4)
+        now, size = more.get("at_us", self.now_us()), more.get("size_bytes", 4)
+        scheduler = scheduler or self.scheduler()
+        scheduler = replace(scheduler, clock=ManualClock(more.get("now_us", now) / 1e6))
         times = (now - 1000, now)
-        return [
-            (scheduler or self.scheduler()).observe(
-                key, Request(at_us, f"r{at_us}"), etag='"e"', size_bytes=size, now_us=more.get("now_us", now)
-            )
-            for at_us in times
-        ]
+        return [scheduler.observe(key, Request(at_us, f"r{at_us}"), etag='"e"', size_bytes=size) for at_us in times]
 
     def started(self, key: str) -> KeyRow:
         """Make a key hot; return its row."""
@@ -215,16 +243,16 @@ class World:
     def joined(self, key: str) -> str:
         """Make a key hot and let it join the node; return the name under which `outcome` finds its token."""
         name = f"join-{self.started(key).hash}"
-        self.control.keys(key_hash(key)).join(self.life(key), self.token(name))
+        self.control.key(key_hash(key)).join(self.life(key), self.token(name))
         return name
 
     def running(self, key: str) -> str:
         """Bring a key to Redis, the node booted for it or running; return the name of its running token."""
         waiter = self.joined(key)
         generation = self.nodes.read(NODE).generation
-        self.node.await_ready(NODE, generation)
+        self.node.await_ready(generation)
         assert self.outcome(waiter) == {"generation": generation}
-        self.control.keys(key_hash(key)).seed(self.life(key), generation)
+        self.control.key(key_hash(key)).seed(self.life(key), generation)
         name = f"run-{key_hash(key)}"
         lease = next(lease for lease in self.nodes.leases(NODE) if lease.hash == key_hash(key))
         self.nodes.change_lease(lease, {"running": self.token(name)}, remove="waiter")
@@ -233,15 +261,23 @@ class World:
     def check(self, at_us: int | None = None) -> dict[str, Any]:
         """Run the node's check, by default at an instant at which every key is idle."""
         row = self.nodes.read(NODE)
-        idle_at_us = now_us() + 2 * self.settings.parameters.redis_utilization_us
-        return self.node.check(NODE, row.generation, check_at_us=at_us or idle_at_us, checks=0)
+        idle_at_us = self.now_us() + 2 * self.settings.parameters.redis_utilization_us
+        return self.node.check(row.generation, check_at_us=at_us or idle_at_us, checks=0)
 
     def serve(self, key: str, *, holder: str = "one", remaining_s: float = 600) -> Serving:
         """Run a life of the cache function in a thread."""
         tools = CacheTools(
-            self.keys, self.nodes, self.executions, ObjectStore(BUCKET), (NODE,), 4 << 20, self.settings.parameters
+            keys=self.keys,
+            nodes=self.nodes,
+            executions=self.executions,
+            objects=self.objects,
+            node_names=(NODE,),
+            max_object_bytes=4 << 20,
+            parameters=self.settings.parameters,
+            clock=self.clock,
         )
-        environment = CacheEnvironment(self.settings, tools, warm_copies(64 << 20))
+        relay = RelayListener(self.settings.relay, self.secrets)
+        environment = CacheEnvironment(tools, relay, warm_copies(64 << 20))
         row = self.row(key)
         task = CacheTask(key, row.hash, row.epoch, self.token(row.execution_name), holder)
         self._lives.append(Serving(environment, task, remaining_s))
@@ -249,13 +285,13 @@ class World:
 
     def janitor(self) -> Janitor:
         control = {
-            "leave": lambda p: self.control.keys(p["key_hash"]).leave(
+            "leave": lambda p: self.control.key(p["key_hash"]).leave(
                 Life(p["key"], p["key_hash"], p["epoch"]),
                 queue_us=p["queue_us"],
                 is_failed=p["is_failed"],
                 failures=p["failures"],
             ),
-            "release": lambda p: self.node.stop_by_hand(p["node"]),
+            "release": lambda p: self.control.node(p["node"]).stop_by_hand(),
         }
         return Janitor(
             keys=self.keys,
@@ -266,8 +302,15 @@ class World:
             redis_node_arn=self.node_machine,
             node_names=[NODE],
             redis_control=lambda payload: control[payload["op"]](payload),
-            sleep=lambda seconds: None,
+            clock=_Hasty(),
         )
+
+
+class _Hasty(SystemClock):
+    """Does not sleep."""
+
+    def sleep(self, duration_s: float) -> None:
+        pass
 
 
 class Serving:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.items import to_plain, to_values
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
@@ -136,7 +137,7 @@ def key_views(stack: Stack, now_us: int) -> list[KeyView]:
 def route_views(stack: Stack, now_us: int) -> list[RouteView]:
     """Return the routes to Lambda and Redis, by key."""
     table_name, dynamodb = stack.output("TableName"), stack.client("dynamodb")
-    rows = [row for row in KeyTable(table_name, dynamodb).scan_live() if row.tier]
+    rows = [row for row in KeyTable(table_name, dynamodb, SystemClock()).scan_live() if row.tier]
     nodes = {name: NodeTable(table_name, dynamodb).read(name) for name in {row.node for row in rows if row.node}}
     return sorted((route_view(row, nodes.get(row.node), now_us) for row in rows), key=lambda view: view.key)
 

@@ -53,18 +53,18 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _keys(args: argparse.Namespace) -> int:
-    from burstcache.adapters.clock import now_us
+    from burstcache.adapters.clock import SystemClock
     from burstcache_cli import keys
 
-    views = keys.key_views(_stack(args), now_us())
+    views = keys.key_views(_stack(args), SystemClock().now_us())
     return _print(args, keys.keys_text(views), [asdict(view) for view in views])
 
 
 def _routes(args: argparse.Namespace) -> int:
-    from burstcache.adapters.clock import now_us
+    from burstcache.adapters.clock import SystemClock
     from burstcache_cli import keys
 
-    views = keys.route_views(_stack(args), now_us())
+    views = keys.route_views(_stack(args), SystemClock().now_us())
     return _print(args, keys.routes_text(views), [asdict(view) for view in views])
 
 
@@ -91,10 +91,10 @@ def _watch(args: argparse.Namespace) -> int:
 
 
 def _redis_status(args: argparse.Namespace) -> int:
-    from burstcache.adapters.clock import now_us
+    from burstcache.adapters.clock import SystemClock
     from burstcache_cli import operate
 
-    views = operate.node_views(_stack(args), now_us())
+    views = operate.node_views(_stack(args), SystemClock().now_us())
     return _print(args, operate.nodes_text(views), [asdict(view) for view in views])
 
 

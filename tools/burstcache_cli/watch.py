@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from burstcache.adapters.clock import now_us
+from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.core.errors import BurstcacheError
@@ -135,12 +135,12 @@ class Lines:
 def key_watcher(stack: Stack, key: str) -> Watcher:
     """Return a watcher of one key, which need not have been requested yet."""
     hash_ = key_hash(key)
-    table = KeyTable(stack.output("TableName"), stack.client("dynamodb"))
+    table = KeyTable(stack.output("TableName"), stack.client("dynamodb"), SystemClock())
 
     def read_life() -> Life:
         row = table.read(hash_) or KeyRow(hash_, key)
         name = row.execution_name if row.epoch else ""
-        return Life(STATE_OF_PHASE[row.phase], not row.is_live(now_us()), name, row.changed_at_us)
+        return Life(STATE_OF_PHASE[row.phase], not row.is_live(SystemClock().now_us()), name, row.changed_at_us)
 
     return Watcher(read_life, histories(stack, "KeyLifecycleArn"), STATE_OF_PHASE["s3"])
 
@@ -151,7 +151,7 @@ def node_watcher(stack: Stack, node: str) -> Watcher:
 
     def read_life() -> Life:
         row = table.read(node)
-        phase = row.phase_at(now_us())
+        phase = row.phase_at(SystemClock().now_us())
         name = row.execution_name if row.generation else ""
         return Life(STATE_OF_NODE_PHASE[phase], phase == "stopped", name, row.ready_at_us if phase == "running" else 0)
 

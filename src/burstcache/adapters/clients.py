@@ -1,25 +1,117 @@
-"""boto3 clients, made at first use and kept for the life of the execution environment."""
+"""boto3 clients: one factory, with a profile for each kind of caller."""
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
 
 import boto3
 from botocore.config import Config
 
-# A hanging service must not hold a read for longer than the fall-back to S3 may take, so connections are given a second
-# and answers a few; the caller decides about trying again.
-_CONFIG = Config(
-    connect_timeout=1,
-    read_timeout=5,
-    retries={"mode": "standard", "total_max_attempts": 3},
-    max_pool_connections=16,
-    tcp_keepalive=True,
+if TYPE_CHECKING:
+    from types_boto3_dynamodb.client import DynamoDBClient
+    from types_boto3_ec2.client import EC2Client
+    from types_boto3_events.client import EventBridgeClient
+    from types_boto3_lambda.client import LambdaClient
+    from types_boto3_s3.client import S3Client
+    from types_boto3_secretsmanager.client import SecretsManagerClient
+    from types_boto3_stepfunctions.client import SFNClient
+
+Profile = Literal["read", "control", "patient"]
+
+
+def _config(*, read_timeout_s: int, tries: int, **more: Any) -> Config:
+    # A service that does not even take a connection is down: one second is enough to know it.
+    return Config(
+        connect_timeout=1,
+        read_timeout=read_timeout_s,
+        retries={"mode": "standard", "total_max_attempts": tries},
+        tcp_keepalive=True,
+        **more,
+    )
+
+
+_CONFIGS: Mapping[Profile, Config] = {
+    # A read can do without every service but S3, so it waits for none of them.
+    "read": _config(read_timeout_s=1, tries=1),
+    # The steps of the state machines; the machines repeat them.
+    "control": _config(read_timeout_s=5, tries=3, max_pool_connections=16),
+    # A life that starts: nobody waits for it, and one slow answer must not cool its key down.
+    "patient": _config(read_timeout_s=10, tries=4, max_pool_connections=16),
+}
+_EXCEPTIONS: Mapping[tuple[Profile, str], Config] = {
+    # The last resort of a read: route, tier, report and two tries of S3 stay below the front door's 29 s.
+    ("read", "s3"): _config(read_timeout_s=3, tries=2),
+    # A function may wait for EC2 up to its time-out of 420 s, and must not be invoked twice.
+    ("patient", "lambda"): _config(read_timeout_s=430, tries=1),
+}
+_S3_CONFIG = Config(
+    signature_version="s3v4",
+    # Checksums would be computed here in Python, over bytes that TLS and the ETag protect already.
+    response_checksum_validation="when_required",
 )
 
 
-@cache
-def client(service: str) -> Any:
-    """Return this process's client of `service`."""
-    return boto3.client(service, config=_CONFIG)
+class Clients:
+    """The clients of one profile, each made at its first use.
+
+    boto3's default session must not make two clients at once: use the first time from one thread.
+    """
+
+    def __init__(
+        self, profile: Profile, *, session: Any = None, endpoint_urls: Mapping[str, str] | None = None
+    ) -> None:
+        """Remember how to make clients.
+
+        Args:
+            profile: How patient the clients are.
+            session: A boto3 session; None: the default one, as a function's environment sets it up.
+            endpoint_urls: By service, or by the empty text for all others; without an entry AWS's own.
+        """
+        self._profile = profile
+        self._session = session or boto3
+        self._endpoint_urls = endpoint_urls or {}
+
+    def make(self, service: str) -> Any:
+        """Return a new client of any service."""
+        config = _EXCEPTIONS.get((self._profile, service), _CONFIGS[self._profile])
+        if service == "s3":
+            config = config.merge(_S3_CONFIG)
+        endpoint_url = self._endpoint_urls.get(service, self._endpoint_urls.get(""))
+        return self._session.client(service, config=config, endpoint_url=endpoint_url)
+
+    @cached_property
+    def dynamodb(self) -> DynamoDBClient:
+        """The client of DynamoDB."""
+        return self.make("dynamodb")  # type: ignore[no-any-return]
+
+    @cached_property
+    def ec2(self) -> EC2Client:
+        """The client of EC2."""
+        return self.make("ec2")  # type: ignore[no-any-return]
+
+    @cached_property
+    def events(self) -> EventBridgeClient:
+        """The client of EventBridge."""
+        return self.make("events")  # type: ignore[no-any-return]
+
+    @cached_property
+    def functions(self) -> LambdaClient:
+        """The client of Lambda."""
+        return self.make("lambda")  # type: ignore[no-any-return]
+
+    @cached_property
+    def s3(self) -> S3Client:
+        """The client of S3."""
+        return self.make("s3")  # type: ignore[no-any-return]
+
+    @cached_property
+    def secrets(self) -> SecretsManagerClient:
+        """The client of Secrets Manager."""
+        return self.make("secretsmanager")  # type: ignore[no-any-return]
+
+    @cached_property
+    def states(self) -> SFNClient:
+        """The client of Step Functions."""
+        return self.make("stepfunctions")  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Request events: what S3 served is reported on the bus, beside the read."""
+"""Request events: what S3 served is reported on the bus, alongside the read."""
 
 from __future__ import annotations
 
@@ -6,10 +6,16 @@ import json
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
-from burstcache.adapters.quick_clients import quick_client
+from burstcache.adapters.breaker import Breakers
+from burstcache.adapters.calls import ask
+from burstcache.adapters.clock import Clock
+from burstcache.core.errors import ServiceError
 from burstcache.logs import logger
-from burstcache.serve.breaker import Breakers
+
+if TYPE_CHECKING:
+    from types_boto3_events.client import EventBridgeClient
 
 SOURCE = "burstcache.proxy"
 OBJECT_REQUESTED = "ObjectRequested"
@@ -19,7 +25,7 @@ _WORKERS = 2  # one report at a time, and one that a frozen environment left beh
 
 @dataclass(frozen=True, slots=True)
 class ObjectRequested:
-    """One GET that S3 served. `size_bytes` is 0 where S3 did not say it (a 304)."""
+    """One GET that S3 served. `size_bytes` is 0 where S3 did not give it (a 304)."""
 
     key: str
     at_us: int
@@ -31,9 +37,10 @@ class ObjectRequested:
 class EventPublisher:
     """Sends events to one bus; a bus that fails costs a read a second at most, and then nothing for a while."""
 
-    def __init__(self, bus_name: str) -> None:
+    def __init__(self, bus_name: str, client: EventBridgeClient, clock: Clock) -> None:
         self._bus_name = bus_name
-        self._breakers = Breakers()
+        self._client = client
+        self._breakers = Breakers(clock)
         self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="event-publisher")
 
     def start(self, event: ObjectRequested) -> Future[None] | None:
@@ -41,7 +48,7 @@ class EventPublisher:
         return None if self._breakers.is_open(self._bus_name) else self._workers.submit(self._send, event)
 
     def finish(self, report: Future[None] | None) -> None:
-        """Wait for a report, for a second at most; that it failed is logged, never raised."""
+        """Wait for a report, for a second at most; a failure is logged, never raised."""
         if report is None:
             return
         try:
@@ -52,15 +59,20 @@ class EventPublisher:
             self._failed(repr(error))
 
     def _send(self, event: ObjectRequested) -> None:
-        entry = {
-            "EventBusName": self._bus_name,
-            "Source": SOURCE,
-            "DetailType": OBJECT_REQUESTED,
-            "Detail": json.dumps(asdict(event)),
-        }
-        answer = quick_client("events").put_events(Entries=[entry])
+        answer = ask(
+            self._client.put_events,
+            Entries=[
+                {
+                    "EventBusName": self._bus_name,
+                    "Source": SOURCE,
+                    "DetailType": OBJECT_REQUESTED,
+                    "Detail": json.dumps(asdict(event)),
+                }
+            ],
+        )
         if answer.get("FailedEntryCount"):
-            raise RuntimeError(f"the bus refused: {answer['Entries'][0].get('ErrorCode')}")
+            code = str(answer["Entries"][0].get("ErrorCode"))
+            raise ServiceError(f"the bus refused the event: {code}", code=code)
 
     def _failed(self, reason: str) -> None:
         self._breakers.fail(self._bus_name)

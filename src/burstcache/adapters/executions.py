@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ParamSpec
 
-from botocore.exceptions import ClientError
-
-from burstcache.adapters.clients import client
+from burstcache.adapters.calls import ask
+from burstcache.core.errors import ServiceError
 from burstcache.core.table import KeyRow, NodeRow
 
+if TYPE_CHECKING:
+    from types_boto3_stepfunctions.client import SFNClient
+
+_P = ParamSpec("_P")
 # A closed token has three names, depending on how long ago and in which way it was closed.
 _CLOSED_TOKEN = frozenset({"TaskTimedOut", "TaskDoesNotExist", "InvalidToken"})
 
@@ -34,9 +37,9 @@ def node_execution_input(row: NodeRow) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Executions:
-    """Starts executions, completes their tokens."""
+    """Starts executions, completes their tokens. Every method raises ServiceError if Step Functions fails."""
 
-    _states: Any = field(default_factory=lambda: client("stepfunctions"))
+    client: SFNClient
 
     def start(self, machine_arn: str, name: str, input_: Mapping[str, Any]) -> bool:
         """Start the execution of that name, or find it alive.
@@ -44,59 +47,58 @@ class Executions:
         Returns:
             False if an execution of that name is over: then that life or part is dead, and the name is spent.
         """
-        try:
-            self._states.start_execution(
-                stateMachineArn=machine_arn, name=name, input=json.dumps(input_, sort_keys=True, separators=(",", ":"))
-            )
-        except ClientError as error:
-            if error.response["Error"]["Code"] == "ExecutionAlreadyExists":
-                return False
-            raise
-        return True
+        text = json.dumps(input_, sort_keys=True, separators=(",", ":"))
+        return _unless(
+            {"ExecutionAlreadyExists"}, self.client.start_execution, stateMachineArn=machine_arn, name=name, input=text
+        )
 
     def is_running(self, machine_arn: str, name: str) -> bool:
-        """Tell whether the execution of that name is alive."""
+        """Whether the execution of that name is alive."""
         try:
-            answer = self._states.describe_execution(executionArn=execution_arn(machine_arn, name))
-        except ClientError as error:
-            if error.response["Error"]["Code"] == "ExecutionDoesNotExist":
+            answer = ask(self.client.describe_execution, executionArn=execution_arn(machine_arn, name))
+        except ServiceError as error:
+            if error.code == "ExecutionDoesNotExist":
                 return False
             raise
-        return bool(answer["status"] == "RUNNING")
+        return answer["status"] == "RUNNING"
 
     def stop(self, machine_arn: str, name: str, *, cause: str) -> None:
         """Stop the execution of that name if it is alive."""
-        try:
-            self._states.stop_execution(
-                executionArn=execution_arn(machine_arn, name), error="StoppedByOperatorError", cause=cause
-            )
-        except ClientError as error:
-            if error.response["Error"]["Code"] != "ExecutionDoesNotExist":
-                raise
+        _unless(
+            {"ExecutionDoesNotExist"},
+            self.client.stop_execution,
+            executionArn=execution_arn(machine_arn, name),
+            error="StoppedByOperatorError",
+            cause=cause,
+        )
 
     def succeed(self, token: str, output: Mapping[str, Any]) -> bool:
         """Complete a task; False if its token is closed."""
-        return self._tell(self._states.send_task_success, taskToken=token, output=json.dumps(output))
+        return _unless(_CLOSED_TOKEN, self.client.send_task_success, taskToken=token, output=json.dumps(output))
 
     def fail(self, token: str, error: Exception) -> bool:
         """Fail a task with the class name and the text of an exception; False if its token is closed."""
         name, cause = type(error).__name__, str(error)[:1000]
-        return self._tell(self._states.send_task_failure, taskToken=token, error=name, cause=cause)
+        return _unless(_CLOSED_TOKEN, self.client.send_task_failure, taskToken=token, error=name, cause=cause)
 
     def heartbeat(self, token: str) -> bool:
         """Report progress; False if the token is closed."""
-        return self._tell(self._states.send_task_heartbeat, taskToken=token)
-
-    def _tell(self, call: Any, **arguments: Any) -> bool:
-        try:
-            call(**arguments)
-        except ClientError as error:
-            if error.response["Error"]["Code"] in _CLOSED_TOKEN:
-                return False
-            raise
-        return True
+        return _unless(_CLOSED_TOKEN, self.client.send_task_heartbeat, taskToken=token)
 
 
 def execution_arn(machine_arn: str, name: str) -> str:
     """Return the ARN of an execution: the machine's with another kind and the name behind it."""
     return f"{machine_arn.replace(':stateMachine:', ':execution:')}:{name}"
+
+
+def _unless(
+    codes: frozenset[str] | set[str], call: Callable[_P, object], *args: _P.args, **arguments: _P.kwargs
+) -> bool:
+    """Whether a call succeeded; False if the service refused it with one of `codes`."""
+    try:
+        ask(call, *args, **arguments)
+    except ServiceError as error:
+        if error.code in codes:
+            return False
+        raise
+    return True

@@ -1,23 +1,25 @@
 """Starting a life: the key's row and the count of hot keys change together, so `MaxHotKeys` holds exactly.
 
 The one row `HOT`/`HOT` is the set of keys that have been started. Ends do not touch it (they happen in states that
-write one item): when the set is full, whoever wants in removes the keys that are cold by then.
+write one item): when the set is full, the next start removes the keys that are cold by then.
 """
 
 from __future__ import annotations
 
 import random
-import time
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
-from botocore.exceptions import ClientError
-
-from burstcache.adapters.clients import client
-from burstcache.adapters.items import to_plain, to_values, write_if
+from burstcache.adapters.calls import ask, write_if
+from burstcache.adapters.clock import Clock
+from burstcache.adapters.items import to_plain, to_values
 from burstcache.adapters.key_table import KeyTable
-from burstcache.core.errors import ContendedRowTransientError
+from burstcache.core.errors import ContendedRowTransientError, ServiceError
 from burstcache.core.table import KeyRow
+
+if TYPE_CHECKING:
+    from types_boto3_dynamodb.client import DynamoDBClient
 
 Admission = Literal["started", "lost", "full"]
 
@@ -31,7 +33,9 @@ class HotKeys:
 
     keys: KeyTable
     max_hot_keys: int
-    _dynamodb: Any = field(default_factory=lambda: client("dynamodb"))
+    client: DynamoDBClient
+    clock: Clock
+    chance: Callable[[], float] = random.random  # from 0 to 1: spreads out the attempts of starts that collided
     _swept_at_s: float = float("-inf")
 
     def start(self, life: KeyRow, *, former_epoch: int, now_us: int, take_over: bool = False) -> Admission:
@@ -44,7 +48,7 @@ class HotKeys:
             take_over: The former life is known to be dead although its deadline has not passed.
 
         Returns:
-            `started`; `lost`: somebody else has started the key; `full`: `max_hot_keys` keys are hot.
+            `started`; `lost`: another scheduler has started the key; `full`: `max_hot_keys` keys are hot.
 
         Raises:
             ContendedRowTransientError: The rows changed under every attempt.
@@ -55,42 +59,41 @@ class HotKeys:
                 return "full"
             if outcome in ("started", "lost"):
                 return outcome
-            time.sleep(random.uniform(0, 0.01 * 2**attempt))  # only after a collision with another start
+            self.clock.sleep(self.chance() * 0.01 * 2**attempt)  # only after a collision with another start
         raise ContendedRowTransientError(f"{life.key!r} could not be admitted in {_ATTEMPTS} attempts")
 
     def _try_start(
         self, life: KeyRow, former_epoch: int, now_us: int, take_over: bool
     ) -> Literal["started", "lost", "full", "collided"]:
+        updates: list[Any] = [
+            {"Update": _row_update(self.keys.table_name, life, former_epoch, now_us, take_over)},
+            {"Update": _admission(self.keys.table_name, life.hash, self.max_hot_keys)},
+        ]
         try:
-            self._dynamodb.transact_write_items(
-                TransactItems=[
-                    {"Update": _row_update(self.keys.table_name, life, former_epoch, now_us, take_over)},
-                    {"Update": _admission(self.keys.table_name, life.hash, self.max_hot_keys)},
-                ]
-            )
-        except ClientError as error:
-            if error.response["Error"]["Code"] != "TransactionCanceledException":
+            ask(self.client.transact_write_items, TransactItems=updates)
+        except ServiceError as error:
+            if error.code != "TransactionCanceledException":
                 raise
-            row_reason, hot_reason = (reason.get("Code") for reason in error.response["CancellationReasons"])
+            row_reason, hot_reason = error.reasons
             if row_reason == "ConditionalCheckFailed":
                 return "lost"
             return "full" if hot_reason == "ConditionalCheckFailed" else "collided"
         return "started"
 
     def _sweep(self, now_us: int) -> bool:
-        """Remove cold keys from the full set, at most once a second; tell whether another attempt makes sense."""
-        if time.monotonic() - self._swept_at_s < 1:
+        """Remove cold keys from the full set, at most once a second; return whether another attempt makes sense."""
+        if self.clock.monotonic_s() - self._swept_at_s < 1:
             return False
-        answer = self._dynamodb.get_item(TableName=self.keys.table_name, Key=_HOT_KEY, ConsistentRead=True)
+        answer = ask(self.client.get_item, TableName=self.keys.table_name, Key=_HOT_KEY, ConsistentRead=True)
         hot = to_plain(answer.get("Item", {}))
         started = hot.get("live", set())
         rows = self.keys.read_many(started)
         cold = {hash_ for hash_ in started if hash_ not in rows or not rows[hash_].is_live(now_us)}
         if not cold:
-            self._swept_at_s = time.monotonic()
+            self._swept_at_s = self.clock.monotonic_s()
             return False
         write_if(  # a start in between may be one of the cold keys: then the next attempt looks again
-            self._dynamodb.update_item,
+            self.client.update_item,
             TableName=self.keys.table_name,
             Key=_HOT_KEY,
             UpdateExpression="DELETE live :cold",

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from botocore.exceptions import ClientError
+from burstcache.adapters.calls import ask
+from burstcache.adapters.clock import Clock
+from burstcache.core.errors import InstanceStoppingTransientError, NodeFailedError, ServiceError
+from burstcache.core.parameters import US_PER_S
 
-from burstcache.adapters.clients import client
-from burstcache.core.errors import InstanceStoppingTransientError, NodeFailedError
-from burstcache.settings import Settings
+if TYPE_CHECKING:
+    from types_boto3_ec2.client import EC2Client
 
 _STOP_WITHIN_S = 380
 _ASK_EVERY_S = 1.0
@@ -20,21 +20,21 @@ _ASK_EVERY_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Instances:
-    """Starts and stops the instance of a node."""
+    """Starts and stops the instances of nodes. Every method raises ServiceError if EC2 fails."""
 
-    settings: Settings
-    sleep: Callable[[float], None] = time.sleep
-    _ec2: Any = field(default_factory=lambda: client("ec2"))
+    instance_ids: Mapping[str, str]  # by node
+    client: EC2Client
+    clock: Clock
 
     def state(self, node: str) -> str:
         """Return `pending`, `running`, `stopping`, `stopped`, `shutting-down` or `terminated`."""
         return self.state_since(node)[0]
 
-    def state_since(self, node: str) -> tuple[str, datetime]:
-        """Return the state and when the instance was last started."""
-        answer = self._ec2.describe_instances(InstanceIds=[self.settings.node(node).instance_id])
+    def state_since(self, node: str) -> tuple[str, int]:
+        """Return the state and when the instance was last started [us]."""
+        answer = ask(self.client.describe_instances, InstanceIds=[self.instance_ids[node]])
         instance = answer["Reservations"][0]["Instances"][0]
-        return instance["State"]["Name"], instance["LaunchTime"]
+        return instance["State"]["Name"], int(instance["LaunchTime"].timestamp()) * US_PER_S
 
     def start(self, node: str) -> None:
         """Start the instance; one that runs already is left alone.
@@ -43,9 +43,9 @@ class Instances:
             InstanceStoppingTransientError: It has not finished stopping.
         """
         try:
-            self._ec2.start_instances(InstanceIds=[self.settings.node(node).instance_id])
-        except ClientError as error:
-            if error.response["Error"]["Code"] == "IncorrectInstanceState":
+            ask(self.client.start_instances, InstanceIds=[self.instance_ids[node]])
+        except ServiceError as error:
+            if error.code == "IncorrectInstanceState":
                 raise InstanceStoppingTransientError(f"instance of {node} is {self.state(node)}") from error
             raise
 
@@ -55,20 +55,18 @@ class Instances:
         Raises:
             NodeFailedError: It has not stopped in time.
         """
-        give_up_s = time.monotonic() + _STOP_WITHIN_S
+        give_up_s = self.clock.monotonic_s() + _STOP_WITHIN_S
         while (state := self._try_stop(node)) != "stopped":
-            if time.monotonic() > give_up_s:
-                raise NodeFailedError(
-                    f"instance of {node} is still {state} {_STOP_WITHIN_S} s after it was told to stop"
-                )
-            self.sleep(_ASK_EVERY_S)
+            if self.clock.monotonic_s() > give_up_s:
+                raise NodeFailedError(f"instance of {node} is still {state} {_STOP_WITHIN_S} s after StopInstances")
+            self.clock.sleep(_ASK_EVERY_S)
 
     def _try_stop(self, node: str) -> str:
         state = self.state(node)
         if state in ("pending", "running"):
             try:
-                self._ec2.stop_instances(InstanceIds=[self.settings.node(node).instance_id])
-            except ClientError as error:
-                if error.response["Error"]["Code"] != "IncorrectInstanceState":  # a pending one must be running first
+                ask(self.client.stop_instances, InstanceIds=[self.instance_ids[node]])
+            except ServiceError as error:
+                if error.code != "IncorrectInstanceState":  # a pending one must be running first
                     raise
         return state

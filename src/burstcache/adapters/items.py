@@ -1,13 +1,12 @@
-"""DynamoDB items as plain Python values (whole numbers, text, lists, sets), and the errors of conditional writes."""
+"""DynamoDB items as plain Python values: whole numbers, text, lists, sets."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
 from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
-from botocore.exceptions import ClientError
 
 _serialize = TypeSerializer().serialize
 _deserialize = TypeDeserializer().deserialize
@@ -24,16 +23,6 @@ def to_values(values: Mapping[str, Any]) -> dict[str, Any]:
 def to_plain(item: Mapping[str, Any]) -> dict[str, Any]:
     """Return an item in DynamoDB's notation as plain values."""
     return {name: _plain(_deserialize(value)) for name, value in item.items()}
-
-
-def write_if(write: Callable[..., dict[str, Any]], **arguments: Any) -> dict[str, Any] | None:
-    """Return the answer to a conditional write; None if it found another state than it asked for."""
-    try:
-        return write(**arguments)
-    except ClientError as error:
-        if error.response["Error"]["Code"] == "ConditionalCheckFailedException":
-            return None
-        raise
 
 
 def _plain(value: Any) -> Any:

@@ -1,58 +1,64 @@
-"""The rows of keys. Every write states what it relies on; who finds another state than that has lost a race."""
+"""The rows of keys. Every conditional write names its precondition; if it fails, another writer was first."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from burstcache.adapters.clients import client
-from burstcache.adapters.clock import now_us
-from burstcache.adapters.items import ROW_LIFE_S, to_plain, to_values, write_if
+from burstcache.adapters.calls import ask, failures_named, write_if
+from burstcache.adapters.clock import Clock
+from burstcache.adapters.items import ROW_LIFE_S, to_plain, to_values
+from burstcache.core.parameters import US_PER_S
 from burstcache.core.policy import Request
 from burstcache.core.table import KeyRow
 
-# Rewrite the window when it has grown to so many times its useful length: appending needs no read before it.
+if TYPE_CHECKING:
+    from types_boto3_dynamodb.client import DynamoDBClient
+
+# Cut the window back when it has grown to this many times its useful length: appending needs no read before it.
 _TRIM_FACTOR = 4
 
 
 @dataclass(frozen=True, slots=True)
 class KeyTable:
-    """Reads and writes rows of keys."""
+    """Reads and writes rows of keys. Every method raises ServiceError if DynamoDB fails."""
 
     table_name: str
-    _dynamodb: Any = field(default_factory=lambda: client("dynamodb"))
+    client: DynamoDBClient
+    clock: Clock
 
     def read(self, hash_: str) -> KeyRow | None:
         """Return the row as it is now, or None."""
-        answer = self._dynamodb.get_item(TableName=self.table_name, Key=_key(hash_), ConsistentRead=True)
+        answer = ask(self.client.get_item, TableName=self.table_name, Key=_key(hash_), ConsistentRead=True)
         return KeyRow.from_item(to_plain(answer["Item"])) if "Item" in answer else None
 
     def read_many(self, hashes: Iterable[str]) -> dict[str, KeyRow]:
         """Return the rows that exist, by hash, as they are now."""
         rows: dict[str, KeyRow] = {}
-        wanted = [_key(hash_) for hash_ in hashes]
+        wanted: list[Any] = [_key(hash_) for hash_ in hashes]
         while wanted:
             batch, wanted = wanted[:100], wanted[100:]
-            answer = self._dynamodb.batch_get_item(
-                RequestItems={self.table_name: {"Keys": batch, "ConsistentRead": True}}
+            answer = ask(
+                self.client.batch_get_item, RequestItems={self.table_name: {"Keys": batch, "ConsistentRead": True}}
             )
             for item in answer["Responses"].get(self.table_name, ()):
                 row = KeyRow.from_item(to_plain(item))
                 rows[row.hash] = row
-            wanted += answer.get("UnprocessedKeys", {}).get(self.table_name, {}).get("Keys", [])
+            if self.table_name in answer["UnprocessedKeys"]:
+                wanted += answer["UnprocessedKeys"][self.table_name]["Keys"]
         return rows
 
     def scan_live(self) -> Iterator[KeyRow]:
         """Yield every row that is not in phase s3, expired ones included."""
-        pages = self._dynamodb.get_paginator("scan").paginate(
+        pages = self.client.get_paginator("scan").paginate(
             TableName=self.table_name,
             FilterExpression="sk = :route AND phase <> :s3",
             ExpressionAttributeValues=to_values({":route": "ROUTE", ":s3": "s3"}),
         )
-        for page in pages:
-            for item in page["Items"]:
-                yield KeyRow.from_item(to_plain(item))
+        with failures_named():
+            for page in pages:
+                yield from (KeyRow.from_item(to_plain(item)) for item in page["Items"])
 
     def append(self, hash_: str, key: str, request: Request, *, etag: str, size_bytes: int, keep: int) -> KeyRow:
         """Add one request to the window and return the row as it is then: one write, no read, no race.
@@ -62,11 +68,12 @@ class KeyTable:
             key: The object's key.
             request: What S3 served.
             etag: The object's ETag as S3 gave it.
-            size_bytes: The object's size, 0 if S3 did not say it (a 304) [bytes].
+            size_bytes: The object's size, 0 if S3 did not give it (a 304) [bytes].
             keep: How many requests the policy needs; the stored list is cut back when it is several times as long.
         """
         size = ":size" if size_bytes else "if_not_exists(size_bytes, :size)"
-        answer = self._dynamodb.update_item(
+        answer = ask(
+            self.client.update_item,
             TableName=self.table_name,
             Key=_key(hash_),
             UpdateExpression=(
@@ -79,7 +86,7 @@ class KeyTable:
                     ":key": key,
                     ":etag": etag,
                     ":size": size_bytes,
-                    ":expires": _expires_at_s(),
+                    ":expires": self._expires_at_s(),
                     ":s3": "s3",
                     ":none": [],
                     ":one": [str(request)],
@@ -116,7 +123,7 @@ class KeyTable:
         Returns:
             The row after the write; None if the condition did not hold.
         """
-        values: dict[str, Any] = {":epoch": epoch, ":expires": _expires_at_s(), ":s3": "s3"}
+        values: dict[str, Any] = {":epoch": epoch, ":expires": self._expires_at_s(), ":s3": "s3"}
         names = {"#expires": "expires_at"}
         sets = ["#expires = :expires"]
         for i, (name, value) in enumerate((set_ or {}).items()):
@@ -132,7 +139,7 @@ class KeyTable:
         expression = "SET " + ", ".join(sets) + (" REMOVE " + ", ".join(removes) if removes else "")
         condition = "epoch = :epoch AND phase <> :s3" + (" AND attribute_not_exists(holder)" if unless_held else "")
         answer = write_if(
-            self._dynamodb.update_item,
+            self.client.update_item,
             TableName=self.table_name,
             Key=_key(hash_),
             UpdateExpression=expression,
@@ -143,10 +150,13 @@ class KeyTable:
         )
         return KeyRow.from_item(to_plain(answer["Attributes"])) if answer else None
 
+    def _expires_at_s(self) -> int:
+        return self.clock.now_us() // US_PER_S + ROW_LIFE_S
+
     def _trim(self, hash_: str, seen: list[str], newest: list[str]) -> None:
-        """Cut the window back, unless somebody has appended meanwhile, who trims in turn."""
+        """Cut the window back, unless another writer has appended meanwhile; that one trims in turn."""
         write_if(
-            self._dynamodb.update_item,
+            self.client.update_item,
             TableName=self.table_name,
             Key=_key(hash_),
             UpdateExpression="SET #window = :newest",
@@ -158,7 +168,3 @@ class KeyTable:
 
 def _key(hash_: str) -> dict[str, Any]:
     return to_values({"pk": f"KEY#{hash_}", "sk": "ROUTE"})
-
-
-def _expires_at_s() -> int:
-    return now_us() // 1_000_000 + ROW_LIFE_S

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from burstcache.adapters.clients import client
-from burstcache.adapters.items import to_plain, to_values, write_if
+from burstcache.adapters.calls import ask, failures_named, write_if
+from burstcache.adapters.items import to_plain, to_values
 from burstcache.core.table import Lease, NodeRow
+
+if TYPE_CHECKING:
+    from types_boto3_dynamodb.client import DynamoDBClient
 
 
 @dataclass(frozen=True, slots=True)
 class NodeTable:
-    """Reads and writes rows of nodes and leases."""
+    """Reads and writes rows of nodes and leases. Every method raises ServiceError if DynamoDB fails."""
 
     table_name: str
-    _dynamodb: Any = field(default_factory=lambda: client("dynamodb"))
+    client: DynamoDBClient
 
     def read(self, node: str) -> NodeRow:
         """Return the node's row as it is now; a node that never ran is stopped."""
-        answer = self._dynamodb.get_item(TableName=self.table_name, Key=_node_key(node), ConsistentRead=True)
+        answer = ask(self.client.get_item, TableName=self.table_name, Key=_node_key(node), ConsistentRead=True)
         return NodeRow.from_item(to_plain(answer["Item"])) if "Item" in answer else NodeRow(node)
 
     def change(self, seen: NodeRow, /, *, no_join_since: bool = False, **changes: Any) -> NodeRow | None:
@@ -45,7 +48,7 @@ class NodeTable:
             condition += " AND joins = :seen_joins"
             values[":seen_joins"] = seen.joins
         answer = write_if(
-            self._dynamodb.update_item,
+            self.client.update_item,
             TableName=self.table_name,
             Key=_node_key(seen.node),
             UpdateExpression="SET " + ", ".join(f"#{name} = :{name}" for name in changes),
@@ -59,14 +62,17 @@ class NodeTable:
     def join(self, lease: Lease) -> NodeRow:
         """Put a lease, then count the join; return the node's row after it.
 
-        The order is the protocol: who reads an old count before its query of the leases has not missed this one.
+        The order is the protocol: a reader that sees an old count before it queries the leases has not missed this one.
         """
         item = {"pk": f"NODE#{lease.node}", "sk": f"LEASE#{lease.hash}", "epoch": lease.epoch, "key": lease.key}
         optional = {"waiter": lease.waiter, "held_until_us": lease.held_until_us}
-        self._dynamodb.put_item(
-            TableName=self.table_name, Item=to_values(item | {name: v for name, v in optional.items() if v})
+        ask(
+            self.client.put_item,
+            TableName=self.table_name,
+            Item=to_values(item | {name: v for name, v in optional.items() if v}),
         )
-        answer = self._dynamodb.update_item(
+        answer = ask(
+            self.client.update_item,
             TableName=self.table_name,
             Key=_node_key(lease.node),
             UpdateExpression="ADD joins :one",
@@ -77,19 +83,20 @@ class NodeTable:
 
     def leases(self, node: str) -> list[Lease]:
         """Return all leases on the node as they are now."""
-        pages = self._dynamodb.get_paginator("query").paginate(
+        pages = self.client.get_paginator("query").paginate(
             TableName=self.table_name,
             KeyConditionExpression="pk = :pk AND begins_with(sk, :lease)",
             ExpressionAttributeValues=to_values({":pk": f"NODE#{node}", ":lease": "LEASE#"}),
             ConsistentRead=True,
         )
-        return [Lease.from_item(to_plain(item)) for page in pages for item in page["Items"]]
+        with failures_named():
+            return [Lease.from_item(to_plain(item)) for page in pages for item in page["Items"]]
 
     def change_lease(self, lease: Lease, set_: Mapping[str, Any], *, remove: str = "") -> bool:
         """Write to a lease if it is still of the same life; False if it is not."""
         sets = ", ".join(f"#{name} = :{name}" for name in set_)
         return self._if_same_life(
-            self._dynamodb.update_item,
+            self.client.update_item,
             lease,
             UpdateExpression=f"SET {sets}" + (f" REMOVE #{remove}" if remove else ""),
             ExpressionAttributeNames={f"#{name}": name for name in (*set_, *filter(None, [remove]))},
@@ -99,13 +106,16 @@ class NodeTable:
     def drop(self, lease: Lease) -> bool:
         """Delete a lease if it is still of the same life; False if it is gone or of a newer one."""
         return self._if_same_life(
-            self._dynamodb.delete_item, lease, ExpressionAttributeValues=to_values({":epoch": lease.epoch})
+            self.client.delete_item, lease, ExpressionAttributeValues=to_values({":epoch": lease.epoch})
         )
 
     def _if_same_life(self, write: Any, lease: Lease, **arguments: Any) -> bool:
-        key = to_values({"pk": f"NODE#{lease.node}", "sk": f"LEASE#{lease.hash}"})
-        same_life = {"ConditionExpression": "epoch = :epoch"}
-        return write_if(write, TableName=self.table_name, Key=key, **same_life, **arguments) is not None
+        arguments |= {
+            "TableName": self.table_name,
+            "Key": to_values({"pk": f"NODE#{lease.node}", "sk": f"LEASE#{lease.hash}"}),
+            "ConditionExpression": "epoch = :epoch",
+        }
+        return write_if(write, **arguments) is not None
 
 
 def _node_key(node: str) -> dict[str, Any]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from burstcache.adapters.quick_clients import quick_client
 from burstcache.core.errors import ObjectNotFoundError, ObjectTooLargeError, OriginError
 from burstcache.web.dates import parse_http_date
 from burstcache.web.entry import Entry, entry_from_s3
+
+if TYPE_CHECKING:
+    from types_boto3_s3.client import S3Client
 
 _OK, _PARTIAL, _NOT_MODIFIED, _NOT_FOUND = 200, 206, 304, 404
 
@@ -31,7 +33,7 @@ class ObjectAnswer:
 
     @property
     def is_success(self) -> bool:
-        """Tell whether the object, or a part of it, is coming."""
+        """Whether the object, or a part of it, is coming."""
         return self.status in (_OK, _PARTIAL)
 
     @property
@@ -41,7 +43,7 @@ class ObjectAnswer:
 
     @property
     def object_size_bytes(self) -> int:
-        """Size of the whole object, also if this is a part of it; 0 if S3 did not say (a 304)."""
+        """Size of the whole object, also if this is a part of it; 0 if S3 did not give it (a 304)."""
         total = self.headers.get("content-range", "").rpartition("/")[2]
         return int(total) if total.isdigit() else self.length_bytes
 
@@ -72,8 +74,9 @@ class Conditions(TypedDict, total=False):
 class ObjectStore:
     """Objects of one bucket."""
 
-    def __init__(self, bucket: str) -> None:
+    def __init__(self, bucket: str, client: S3Client) -> None:
         self._bucket = bucket
+        self._client = client
 
     def get(self, key: str, **conditions: Unpack[Conditions]) -> ObjectAnswer:
         """Ask S3 for an object.
@@ -81,40 +84,33 @@ class ObjectStore:
         Raises:
             OriginError: S3 cannot be reached, or what answers is not S3.
         """
-        return self._ask("get_object", key, conditions)
+        return self._ask(self._client.get_object, key, conditions)
 
     def head(self, key: str, **conditions: Unpack[Conditions]) -> ObjectAnswer:
         """Ask S3 about an object; like `get`, but no body is on its way."""
-        return self._ask("head_object", key, conditions)
+        return self._ask(self._client.head_object, key, conditions)
 
-    def fetch(self, key: str, *, max_bytes: int, if_none_match: str | None = None) -> Entry | None:
-        """Return the whole object for a cache to hold; None: it is still the one with the ETag `if_none_match`.
+    def fetch(self, key: str, *, max_bytes: int) -> Entry:
+        """Return the whole object for a cache to hold.
 
         Raises:
             ObjectNotFoundError: S3 has no such object.
             ObjectTooLargeError: It has more than `max_bytes`.
             OriginError: S3 answered otherwise, or not at all.
         """
-        answer = self.get(key, if_none_match=if_none_match or "")
-        if answer.status == _NOT_MODIFIED:
-            return None
-        if answer.status == _NOT_FOUND:
-            raise ObjectNotFoundError(f"S3 has no object {key!r}")
-        if not answer.is_success:
-            raise OriginError(f"S3 answered {answer.status} {answer.code} for {key!r}")
-        if answer.length_bytes > max_bytes:
-            answer.discard()
-            raise ObjectTooLargeError(f"{key!r} has {answer.length_bytes} bytes; a cache takes up to {max_bytes}")
-        return entry_from_s3(answer.headers, answer.read())
+        return _entry(key, self.get(key), max_bytes)
+
+    def fetch_if_newer(self, key: str, etag: str, *, max_bytes: int) -> Entry | None:
+        """Return the whole object, or None if it is still the one with this ETag; raises as `fetch` does."""
+        answer = self.get(key, if_none_match=etag)
+        return None if answer.status == _NOT_MODIFIED else _entry(key, answer, max_bytes)
 
     def presign(self, key: str, *, valid_s: int) -> str:
         """Return a URL that reads the object straight from S3 for `valid_s` seconds; it is bound to GET."""
-        url: str = quick_client("s3").generate_presigned_url(
-            "get_object", Params={"Bucket": self._bucket, "Key": key}, ExpiresIn=valid_s
-        )
-        return url
+        parameters = {"Bucket": self._bucket, "Key": key}
+        return self._client.generate_presigned_url("get_object", Params=parameters, ExpiresIn=valid_s)
 
-    def _ask(self, operation: str, key: str, conditions: Conditions) -> ObjectAnswer:
+    def _ask(self, operation: Callable[..., Any], key: str, conditions: Conditions) -> ObjectAnswer:
         parameters = {
             "Range": conditions.get("range_"),
             "IfMatch": conditions.get("if_match"),
@@ -124,7 +120,7 @@ class ObjectStore:
         }
         given = {name: value for name, value in parameters.items() if value}
         try:
-            response = getattr(quick_client("s3"), operation)(Bucket=self._bucket, Key=key, **given)
+            response = operation(Bucket=self._bucket, Key=key, **given)
         except ClientError as error:
             return _error_answer(error)
         except (BotoCoreError, OSError) as error:
@@ -133,8 +129,19 @@ class ObjectStore:
         return ObjectAnswer(metadata["HTTPStatusCode"], metadata["HTTPHeaders"], _stream=response.get("Body"))
 
 
+def _entry(key: str, answer: ObjectAnswer, max_bytes: int) -> Entry:
+    if answer.status == _NOT_FOUND:
+        raise ObjectNotFoundError(f"S3 has no object {key!r}")
+    if not answer.is_success:
+        raise OriginError(f"S3 answered {answer.status} {answer.code} for {key!r}")
+    if answer.length_bytes > max_bytes:
+        answer.discard()
+        raise ObjectTooLargeError(f"{key!r} has {answer.length_bytes} bytes; a cache takes up to {max_bytes}")
+    return entry_from_s3(answer.headers, answer.read())
+
+
 def _error_answer(error: ClientError) -> ObjectAnswer:
-    details: dict[str, Any] = error.response.get("Error", {})
+    details: Mapping[str, Any] = error.response.get("Error", {})
     metadata = error.response.get("ResponseMetadata", {})
     size = str(details.get("ActualObjectSize", ""))
     return ObjectAnswer(

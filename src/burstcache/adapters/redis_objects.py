@@ -1,62 +1,114 @@
-"""What Redis control does in a node's Redis: entries, the times of their newest requests, and nothing else."""
+"""A node's Redis: entries, the times of their newest requests, and nothing else."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
-from redis.exceptions import RedisError
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
+from burstcache.adapters.secrets import Secrets
 from burstcache.core.errors import RedisDownError
 from burstcache.core.parameters import QUEUE_LENGTH
-from burstcache.serve.redis_tier import object_key, recent_key
-from burstcache.web.entry import Entry, encode_meta
+from burstcache.settings import RedisNode
+from burstcache.web.entry import Entry, decode_meta, encode_meta
+
+_TIMEOUT_S = 0.5
+_CHECK_AFTER_IDLE_S = 10  # a connection that slept longer is pinged first: the environment may have been frozen
 
 
-@contextmanager
-def _failure_is_named() -> Iterator[None]:
-    try:
-        yield
-    except (RedisError, OSError) as error:
-        raise RedisDownError(f"{type(error).__name__}: {error}") from error
+def object_key(hash_: str) -> str:
+    """Return where an object is: a hash with the fields `meta` (JSON of headers) and `body`."""
+    return f"object:{hash_}"
 
 
-@dataclass(frozen=True, slots=True)
-class RedisStore:
-    """One node's Redis. Every method raises RedisDownError when it does not answer."""
+def recent_key(hash_: str) -> str:
+    """Return where the times of the last GETs are: a list of decimal microseconds, newest first."""
+    return f"recent:{hash_}"
 
-    client: Any
+
+class RedisObjects:
+    """One node's Redis. Every method raises RedisDownError if it does not answer or refuses the password."""
+
+    def __init__(self, node: RedisNode, secrets: Secrets, secret_arn: str) -> None:
+        """Remember how to connect; the connection is made at first use.
+
+        Args:
+            node: Where Redis listens.
+            secrets: Gives the password.
+            secret_arn: The secret with the field `password`; empty: Redis asks for none.
+        """
+        self._node = node
+        self._secrets = secrets
+        self._secret_arn = secret_arn
+        self._client: redis.Redis | None = None
+
+    def close(self) -> None:
+        """Close the connection."""
+        client, self._client = self._client, None
+        if client is not None:
+            client.close()
 
     def ping(self) -> None:
-        """See that Redis answers."""
-        with _failure_is_named():
-            self.client.ping()
+        """Return if Redis answers."""
+        with self._connected() as client:
+            client.ping()
+
+    def read(self, hash_: str, *, at_us: int) -> Entry | None:
+        """Return an entry and note that it was asked for at `at_us`, in one round trip; None: it is not here.
+
+        Raises:
+            ValueError: What Redis holds is no entry.
+        """
+        object_, recent = object_key(hash_), recent_key(hash_)
+        with self._connected() as client:
+            commands = client.pipeline(transaction=False)
+            commands.hmget(object_, ["meta", "body"])
+            commands.lpush(recent, str(at_us))
+            commands.ltrim(recent, 0, QUEUE_LENGTH - 1)
+            (meta, body), *_ = commands.execute()
+            if meta is None or body is None:
+                # S3 will serve it. A list that outlives its object would keep a node in use that serves nothing.
+                client.delete(recent)
+                return None
+        return Entry(decode_meta(meta), body)
+
+    def read_meta(self, hash_: str) -> Entry | None:
+        """Return an entry without its body, which does not count as use; None: it is not here.
+
+        Raises:
+            ValueError: What Redis holds is no entry.
+        """
+        with self._connected() as client:
+            meta: Any = client.hget(object_key(hash_), "meta")
+        return None if meta is None else Entry(decode_meta(meta), b"")
 
     def put(self, hash_: str, entry: Entry) -> None:
         """Store an entry in place of what was there."""
-        with _failure_is_named():
-            self.client.hset(object_key(hash_), mapping={"meta": encode_meta(entry.meta), "body": entry.body})
+        with self._connected() as client:
+            client.hset(object_key(hash_), mapping={"meta": encode_meta(entry.meta), "body": entry.body})
 
     def add_older_times(self, hash_: str, times_us: Sequence[int]) -> None:
         """Add the times of requests before Redis served, behind what proxies may have pushed already."""
         if times_us:
             newest_first = sorted(times_us, reverse=True)[:QUEUE_LENGTH]
-            with _failure_is_named(), self.client.pipeline(transaction=False) as pipeline:
+            with self._connected() as client, client.pipeline(transaction=False) as pipeline:
                 pipeline.rpush(recent_key(hash_), *newest_first)
                 pipeline.ltrim(recent_key(hash_), 0, QUEUE_LENGTH - 1)
                 pipeline.execute()
 
     def remove(self, hash_: str) -> None:
         """Forget an entry and its times."""
-        with _failure_is_named():
-            self.client.unlink(object_key(hash_), recent_key(hash_))
+        with self._connected() as client:
+            client.unlink(object_key(hash_), recent_key(hash_))
 
     def remove_entry(self, hash_: str) -> None:
         """Forget an entry, but not when it was asked for."""
-        with _failure_is_named():
-            self.client.unlink(object_key(hash_))
+        with self._connected() as client:
+            client.unlink(object_key(hash_))
 
     def queues(self, hashes: Iterable[str]) -> Mapping[str, tuple[int, ...]]:
         """Return per key the times of its newest requests [us], in one round trip.
@@ -65,10 +117,41 @@ class RedisStore:
         being served from here.
         """
         asked = list(hashes)
-        with _failure_is_named(), self.client.pipeline(transaction=False) as pipeline:
+        with self._connected() as client, client.pipeline(transaction=False) as pipeline:
             for hash_ in asked:
                 pipeline.exists(object_key(hash_))
                 pipeline.lrange(recent_key(hash_), 0, QUEUE_LENGTH - 1)
             answers = pipeline.execute()
         pairs = zip(asked, answers[::2], answers[1::2], strict=True)
         return {hash_: tuple(int(time_us) for time_us in times) if exists else () for hash_, exists, times in pairs}
+
+    @contextmanager
+    def _connected(self) -> Iterator[redis.Redis]:
+        try:
+            if self._client is None:
+                self._client = self._connect()
+            yield self._client
+        except redis.AuthenticationError as error:
+            self._secrets.forget()
+            self.close()
+            raise RedisDownError(f"{self._node.name} refuses the password: {error}") from error
+        except (redis.RedisError, OSError) as error:
+            raise RedisDownError(f"{self._node.name} at {self._node.host}: {error!r}") from error
+
+    def _connect(self) -> redis.Redis:
+        """Return a client that connects at first use.
+
+        One retry at once: a connection that was lost while the environment was frozen shows itself in its first use. A
+        node that is silent is not asked twice.
+        """
+        return redis.Redis(
+            host=self._node.host,
+            port=self._node.port,
+            password=self._secrets.read(self._secret_arn)["password"] if self._secret_arn else None,
+            socket_timeout=_TIMEOUT_S,
+            socket_connect_timeout=_TIMEOUT_S,
+            health_check_interval=_CHECK_AFTER_IDLE_S,
+            retry=Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,)),
+            protocol=2,
+            driver_info=None,  # two round trips less per connection
+        )

@@ -1,72 +1,82 @@
-"""The relay's client: NATS over TLS, as an asyncio connection and, for the synchronous proxy, behind a facade."""
+"""The relay's clients: NATS over TLS, for a cache function that listens and for synchronous callers that ask."""
 
 from __future__ import annotations
 
 import asyncio
 import ssl
-import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
 from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
 from nats.errors import AuthorizationError, NoRespondersError
+from nats.errors import Error as NatsError
 from nats.errors import TimeoutError as NoAnswerError
 
-from burstcache.adapters.secrets import forget_secrets, secret
-from burstcache.core.errors import RelayDownError
-from burstcache.settings import Settings
+from burstcache.adapters.clock import Clock
+from burstcache.adapters.secrets import Secrets
+from burstcache.core.errors import RelayDownError, SilentHolderError
+from burstcache.settings import RelayAccess
 
-CONNECT_TIMEOUT_S = 1
-# A connection that slept longer than this is asked for a sign of life before it is used: the environment may have been
-# frozen past the server's patience, and a request into a dead connection would cost its whole time-out.
+Respond = Callable[[bytes], Awaitable[None]]
+Answer = Callable[[bytes, Respond], Awaitable[None]]
+
+_CONNECT_TIMEOUT_S = 1
+_LISTENER_CONNECT_TIMEOUT_S = 5  # only its state waits for a life that starts, and many may connect at once
+# A connection that slept longer than this must answer a ping before it is used: the environment may have been frozen
+# past the server's patience, and a request into a dead connection would cost its whole time-out.
 _TRUSTED_IDLE_S = 5.0
 _CHECK_TIMEOUT_S = 0.3
 _NEVER_S = float("-inf")
-# Selecting, feeding the stream, waking its reader: what came while the loop was at rest has been read after these.
-_TURNS_TO_READ_A_GOODBYE = 3
+# Selecting, feeding the stream, waking its reader: after these the loop has read what came while it was at rest.
+_LOOP_TURNS_TO_NOTICE_CLOSE = 3
+_GRACE_S = 0.05  # what is still on its way when a subscription ends; by measurement this loses nothing
 
 
-async def connect(settings: Settings, *, timeout_s: float = CONNECT_TIMEOUT_S, **options: Any) -> Client:
-    """Return a connection to the stack's relay as the user RELAY_USER.
+async def connect(access: RelayAccess, secrets: Secrets, *, timeout_s: float, **options: Any) -> Client:
+    """Return a connection to the stack's relay.
 
     Args:
-        settings: Where the relay is, and who we are.
+        access: Where the relay is, and as which user to connect.
+        secrets: Gives the user's password.
         timeout_s: How long to try at most [s].
         options: More arguments of Client.connect. Without `allow_reconnect=True` a lost connection stays lost, and a
-            refused one is not tried again: its owner has something better to do than to wait.
+            refused one is not retried; the caller falls back to S3.
 
     Raises:
         RelayDownError: No relay, no password, or a password that the relay refuses.
     """
     client = Client()
     try:
-        arguments = _connect_arguments(settings) | options
+        arguments = await _connect_arguments(access, secrets) | options
         if not arguments["allow_reconnect"]:
             # Otherwise nats-py waits 2 s and tries again up to 60 times, even for the first connection.
             arguments |= {"max_reconnect_attempts": 1, "reconnect_time_wait": 0}
-        await asyncio.wait_for(client.connect(settings.relay_url, **arguments), timeout_s)
+        await asyncio.wait_for(client.connect(access.url, **arguments), timeout_s)
         return client
     except Exception as error:
         await _hang_up(client)
-        if isinstance(error, AuthorizationError) or "authorization violation" in str(error).lower():
-            forget_secrets()
-        raise RelayDownError(f"no connection to the relay {settings.relay_url}: {error!r}") from error
+        # nats-py raises its base class, and no other error of it, for what the server refuses at the handshake.
+        if isinstance(error, AuthorizationError) or type(error) is NatsError:
+            secrets.forget()
+        raise RelayDownError(f"no connection to the relay {access.url}: {error!r}") from error
 
 
-def _connect_arguments(settings: Settings) -> dict[str, Any]:
+async def _connect_arguments(access: RelayAccess, secrets: Secrets) -> dict[str, Any]:
     arguments: dict[str, Any] = {
-        "name": f"burstcache-{settings.relay_user}",
+        "name": f"burstcache-{access.user}",
         "allow_reconnect": False,
         "error_cb": _ignore,  # the default one prints a stack trace for each; callers see what failed
     }
-    if settings.relay_secret_arn:
-        password = secret(settings.relay_secret_arn)[settings.relay_user]
-        arguments |= {"user": settings.relay_user, "password": password}
-    if settings.relay_user:  # the relay lets everybody hear the answers to their own requests only
-        arguments["inbox_prefix"] = f"_INBOX.{settings.relay_user}"
-    if settings.relay_url.startswith("tls://"):
-        arguments["tls"] = ssl.create_default_context(cadata=settings.relay_ca_pem or None)
+    if access.secret_arn:
+        password = (await asyncio.to_thread(secrets.read, access.secret_arn))[access.user]
+        arguments |= {"user": access.user, "password": password}
+    if access.user:  # the relay lets a user hear the answers to its own requests only
+        arguments["inbox_prefix"] = f"_INBOX.{access.user}"
+    if access.url.startswith("tls://"):
+        arguments["tls"] = ssl.create_default_context(cadata=access.ca_pem or None)
     return arguments
 
 
@@ -75,12 +85,70 @@ async def _ignore(_: Exception) -> None:
 
 
 async def _hang_up(client: Client) -> None:
-    with suppress(Exception):  # a dead connection has no last words that matter
+    with suppress(Exception):  # nothing sent on a dead connection matters
         await asyncio.wait_for(client.close(), _CHECK_TIMEOUT_S)
 
 
-class SilentHolderError(RelayDownError):
-    """Somebody holds the subject, but does not answer."""
+class RelayListener:
+    """The connection of one cache function's environment; it outlives the environment's lives."""
+
+    def __init__(self, access: RelayAccess, secrets: Secrets) -> None:
+        self._access = access
+        self._secrets = secrets
+        self._client: Client | None = None
+
+    async def open(self) -> None:
+        """Be connected: the connection of the last life may have died while the environment was frozen.
+
+        Raises:
+            RelayDownError: As for `connect`.
+        """
+        if self._client is not None:
+            try:
+                await self.flush(timeout_s=_CHECK_TIMEOUT_S)
+                return
+            except Exception:
+                await self.close()
+        self._client = await connect(
+            self._access,
+            self._secrets,
+            timeout_s=_LISTENER_CONNECT_TIMEOUT_S,
+            allow_reconnect=True,
+            max_reconnect_attempts=-1,
+        )
+
+    async def close(self) -> None:
+        """Leave the relay."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    async def listen(self, subject: str, *, queue: str, answer: Answer) -> Subscription:
+        """Answer what comes on `subject`; of several listeners of one queue group exactly one gets each message."""
+
+        async def on_message(message: Msg) -> None:
+            await answer(message.data, message.respond)
+
+        return await self._connected.subscribe(subject, queue=queue, cb=on_message)
+
+    async def flush(self, *, timeout_s: float = 10) -> None:
+        """Return when the relay has processed what was sent."""
+        await self._connected.flush(timeout=timeout_s)  # type: ignore[arg-type]
+
+    async def drain(self, subscription: Subscription) -> None:
+        """End a subscription so that no request is lost: what is on its way is still answered."""
+        try:
+            await subscription.drain()  # type: ignore[no-untyped-call]
+            await self.flush(timeout_s=1)
+            await asyncio.sleep(_GRACE_S)
+        except (NatsError, OSError, TimeoutError):
+            pass  # without the relay nothing is on its way
+
+    @property
+    def _connected(self) -> Client:
+        if self._client is None:
+            raise RelayDownError("the relay is used before it is opened")
+        return self._client
 
 
 class RelayRequests:
@@ -89,18 +157,19 @@ class RelayRequests:
     The loop runs only while a request is under way, as the environment itself does.
     """
 
-    def __init__(self, settings: Settings, *, clock_s: Callable[[], float] = time.monotonic) -> None:
-        self._settings = settings
-        self._clock_s = clock_s
-        self._loop = asyncio.new_event_loop()
+    def __init__(self, access: RelayAccess, secrets: Secrets, clock: Clock) -> None:
+        self._access = access
+        self._secrets = secrets
+        self._clock = clock
+        self._loop = clock.new_event_loop()
         self._client: Client | None = None
         self._used_at_s = _NEVER_S
 
     def request(self, subject: str, payload: bytes, *, timeout_s: float) -> bytes | None:
-        """Return the answer of whoever holds `subject`; None: nobody does.
+        """Return the answer of the process that holds `subject`; None: none does.
 
         Raises:
-            SilentHolderError: Somebody holds the subject, but did not answer in `timeout_s`.
+            SilentHolderError: A process holds the subject, but did not answer in `timeout_s`.
             RelayDownError: The relay itself does not answer.
         """
         return self._loop.run_until_complete(self._request(subject, payload, timeout_s))
@@ -117,23 +186,23 @@ class RelayRequests:
         except NoRespondersError:
             message = None
         except NoAnswerError as error:
-            self._used_at_s = _NEVER_S  # or is it the relay that is silent? Whoever comes next asks first
+            self._used_at_s = _NEVER_S  # the relay itself may be dead: force a ping before the next request
             raise SilentHolderError(f"no answer to {subject} in {timeout_s} s") from error
         except Exception as error:
             await self._drop()
-            raise RelayDownError(f"{self._settings.relay_url}: {error!r}") from error
-        self._used_at_s = self._clock_s()
+            raise RelayDownError(f"{self._access.url}: {error!r}") from error
+        self._used_at_s = self._clock.monotonic_s()
         return None if message is None else message.data
 
     async def _connected(self) -> Client:
-        for _ in range(_TURNS_TO_READ_A_GOODBYE):
+        for _ in range(_LOOP_TURNS_TO_NOTICE_CLOSE):
             await asyncio.sleep(0)
-        if self._client is not None and self._clock_s() - self._used_at_s > _TRUSTED_IDLE_S:
+        if self._client is not None and self._clock.monotonic_s() - self._used_at_s > _TRUSTED_IDLE_S:
             await self._check(self._client)
         if self._client is None or not self._client.is_connected:
             await self._drop()
-            self._client = await connect(self._settings)
-            self._used_at_s = self._clock_s()
+            self._client = await connect(self._access, self._secrets, timeout_s=_CONNECT_TIMEOUT_S)
+            self._used_at_s = self._clock.monotonic_s()
         return self._client
 
     async def _check(self, client: Client) -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from burstcache.adapters.quick_clients import quick_client
+from burstcache.adapters.calls import ask
+from burstcache.adapters.clock import Clock
+
+if TYPE_CHECKING:
+    from types_boto3_dynamodb.client import DynamoDBClient
 
 REMEMBERED_S = 1.0  # a node that stops waits 2 s: `docs/understand/lifecycle.md`, "A node"
 _MAX_REMEMBERED = 4096
 _T = TypeVar("_T")
-Row = dict[str, dict[str, str]]
+Row = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,23 +32,18 @@ class Routes:
     A route to a tier is remembered for a second; that a key is with S3 is not, so a key that gets hot moves at once.
     """
 
-    def __init__(
-        self,
-        table_name: str,
-        *,
-        clock_s: Callable[[], float] = time.monotonic,
-        now_us: Callable[[], int] = lambda: time.time_ns() // 1000,
-    ) -> None:
+    def __init__(self, table_name: str, client: DynamoDBClient, clock: Clock) -> None:
         self._table_name = table_name
-        self._now_us = now_us
-        self._keys: _Memory[tuple[Route, int]] = _Memory(clock_s)
-        self._nodes: _Memory[int | None] = _Memory(clock_s)
+        self._client = client
+        self._clock = clock
+        self._keys: _Memory[tuple[Route, int]] = _Memory(clock)
+        self._nodes: _Memory[int | None] = _Memory(clock)
 
     def route(self, hash_: str) -> Route | None:
         """Return the tier to ask for the key with this hash; None: S3.
 
         Raises:
-            botocore.exceptions.ClientError, BotoCoreError: DynamoDB does not answer.
+            ServiceError: DynamoDB does not answer.
         """
         known = self._keys.get(hash_)
         if known is None and (known := self._read_route(hash_)) is not None:
@@ -61,8 +59,8 @@ class Routes:
 
     def _read_route(self, hash_: str) -> tuple[Route, int] | None:
         row = self._row(f"KEY#{hash_}", "ROUTE", "tier, node, generation, deadline_at_us")
-        # An expired row counts as S3: its execution died, and nobody keeps what it says true.
-        if _number(row, "deadline_at_us", default=2**63) <= self._now_us():
+        # An expired row counts as S3: its execution died, and nothing keeps the row true.
+        if _number(row, "deadline_at_us", default=2**63) <= self._clock.now_us():
             return None
         match _text(row, "tier"):
             case "lambda":
@@ -81,26 +79,26 @@ class Routes:
 
     def _row(self, pk: str, sk: str, fields: str) -> Row:
         names = {f"#{name}": name for name in fields.split(", ")}
-        answer = quick_client("dynamodb").get_item(
+        answer = ask(
+            self._client.get_item,
             TableName=self._table_name,
             Key={"pk": {"S": pk}, "sk": {"S": sk}},
             ProjectionExpression=", ".join(names),
             ExpressionAttributeNames=names,
         )
-        row: Row = answer.get("Item", {})
-        return row
+        return answer.get("Item", {})
 
 
 class _Memory(Generic[_T]):
     """Values by name, each for a second."""
 
-    def __init__(self, clock_s: Callable[[], float]) -> None:
-        self._clock_s = clock_s
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self._values: dict[str, tuple[float, _T]] = {}
 
     def has(self, name: str) -> bool:
         entry = self._values.get(name)
-        return entry is not None and self._clock_s() < entry[0]
+        return entry is not None and self._clock.monotonic_s() < entry[0]
 
     def get(self, name: str) -> _T | None:
         return self._values[name][1] if self.has(name) else None
@@ -110,14 +108,14 @@ class _Memory(Generic[_T]):
             self._values = {known: entry for known, entry in self._values.items() if self.has(known)}
         if len(self._values) >= _MAX_REMEMBERED:
             self._values.clear()
-        self._values[name] = (self._clock_s() + REMEMBERED_S, value)
+        self._values[name] = (self._clock.monotonic_s() + REMEMBERED_S, value)
 
     def drop(self, name: str) -> None:
         self._values.pop(name, None)
 
 
 def _text(row: Row, field: str) -> str:
-    return row.get(field, {}).get("S", "")
+    return str(row.get(field, {}).get("S", ""))
 
 
 def _number(row: Row, field: str, *, default: int = 0) -> int:

@@ -1,30 +1,24 @@
 """One life of the cache function: it holds an object, serves it over the relay, and decides when it is over.
 
-It is the only one who sees the key's requests while it serves (that is why it runs the policy itself): it completes the
-task of its state as `idle` or `promoted`. One event loop; calls to AWS go to threads.
+Nothing else sees the key's requests while it serves, so it runs the policy itself: it completes the task of its state
+as `idle` or `promoted`. One event loop; calls to AWS go to threads.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
-from botocore.exceptions import BotoCoreError, ClientError
-from nats.aio.client import Client
-from nats.aio.msg import Msg
-from nats.aio.subscription import Subscription
-from nats.errors import Error as RelayError
-
-from burstcache.adapters.clock import now_us
+from burstcache.adapters.clock import Clock
 from burstcache.adapters.executions import Executions
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.core import policy
-from burstcache.core.errors import BurstcacheError
+from burstcache.core.errors import BurstcacheError, ServiceError
 from burstcache.core.keys import node_for
 from burstcache.core.parameters import US_PER_S, Parameters
 from burstcache.core.policy import LambdaLife, Request
@@ -35,12 +29,32 @@ End = Literal["idle", "stopped", "superseded", "failed"]
 
 _HEARTBEAT_S = 15  # the state allows 60 s
 _TRIM_FACTOR = 4  # of the window's useful length: what a quarter of an hour's load would remember fills the memory
-_GRACE_S = 0.05  # what is on its way through the relay when the subscription ends: measured, loses nothing
+
+Respond = Callable[[bytes], Awaitable[None]]
+
+
+class Relay(Protocol):
+    """What the cache function needs of the relay. A subscription is whatever `listen` returns."""
+
+    async def open(self) -> None:
+        """Be connected; raise RelayDownError if that fails."""
+
+    async def close(self) -> None:
+        """Leave the relay."""
+
+    async def listen(self, subject: str, *, queue: str, answer: Callable[[bytes, Respond], Awaitable[None]]) -> Any:
+        """Answer messages; of several listeners of one queue group exactly one gets each message."""
+
+    async def flush(self) -> None:
+        """Return when the relay has processed what was sent."""
+
+    async def drain(self, subscription: Any) -> None:
+        """End a subscription so that no request is lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class CacheTask:
-    """What the state hands to the cache function."""
+    """What the state passes to the cache function."""
 
     key: str
     hash: str
@@ -60,6 +74,7 @@ class CacheTools:
     node_names: tuple[str, ...]
     max_object_bytes: int
     parameters: Parameters
+    clock: Clock
 
 
 @dataclass(slots=True)
@@ -78,11 +93,11 @@ class KeyCache:
     _is_promoting: bool = False
     _work: set[asyncio.Task[None]] = field(default_factory=set)
 
-    async def serve(self, relay: Client) -> End:
+    async def serve(self, relay: Relay) -> End:
         """Subscribe, announce, serve until the end, drain; return how it ended."""
         subject, queue = self.task.hash, self.task.hash  # a queue group: of an old and a new cache exactly one answers
-        gets = await relay.subscribe(f"get.{subject}", queue=queue, cb=self._on_get)
-        orders = await relay.subscribe(f"control.{subject}", queue=queue, cb=self._on_control)
+        gets = await relay.listen(f"get.{subject}", queue=queue, answer=self._on_get)
+        orders = await relay.listen(f"control.{subject}", queue=queue, answer=self._on_control)
         try:
             await relay.flush()
             if not await self._announce():
@@ -92,15 +107,15 @@ class KeyCache:
             await self._until_over()
             await asyncio.to_thread(self._retire)
         finally:
-            await _drain(relay, gets)
-            await _drain(relay, orders)
+            await relay.drain(gets)
+            await relay.drain(orders)
             for work in self._work:
                 work.cancel()
         return self._end
 
     async def _announce(self) -> bool:
         """Claim the key for this invocation: Lambda may invoke twice, and then only one may serve."""
-        claim = {"tier": "lambda", "holder": self.task.holder, "ready_at_us": now_us()}
+        claim = {"tier": "lambda", "holder": self.task.holder, "ready_at_us": self.tools.clock.now_us()}
         row = await asyncio.to_thread(
             self.tools.keys.update, self.task.hash, epoch=self.task.epoch, set_=claim, unless_held=True
         )
@@ -110,12 +125,12 @@ class KeyCache:
             self._stale.set()
         self.window.update(row.window)
         count = policy.count_since(row.trigger, row.window)
-        self.life = policy.lambda_ready(now_us(), count, self.tools.parameters)
+        self.life = policy.lambda_ready(self.tools.clock.now_us(), count, self.tools.parameters)
         return True
 
     async def _until_over(self) -> None:
         while not self._over.is_set():
-            left_s = (min(self.life.deadline_us, self.end_by_us) - now_us()) / US_PER_S
+            left_s = (min(self.life.deadline_us, self.end_by_us) - self.tools.clock.now_us()) / US_PER_S
             if left_s <= 0:
                 return
             try:
@@ -123,11 +138,11 @@ class KeyCache:
             except TimeoutError:
                 continue  # GETs may have moved the deadline meanwhile
 
-    async def _on_get(self, message: Msg) -> None:
-        request = json.loads(message.data)
+    async def _on_get(self, message: bytes, respond: Respond) -> None:
+        request = json.loads(message)
         if request["method"] == "HEAD":  # costs no body, so it does not count as use
-            return await message.respond(encode(self.entry.without_body()))
-        await message.respond(encode(self.entry))
+            return await respond(encode(self.entry.without_body()))
+        await respond(encode(self.entry))
         self.window.add(Request(request["at_us"], request["request_id"]))
         if len(self.window) > _TRIM_FACTOR * self.tools.parameters.window_length:
             self.window = set(policy.remember(self.window, (), self.tools.parameters.window_length))
@@ -136,26 +151,26 @@ class KeyCache:
             self._is_promoting = True
             self._spawn(self._promote())
 
-    async def _on_control(self, message: Msg) -> None:
-        order = json.loads(message.data)
+    async def _on_control(self, message: bytes, respond: Respond) -> None:
+        order = json.loads(message)
         if order.get("epoch", self.task.epoch) != self.task.epoch:
             return
         if order["op"] == "refresh":
             self._stale.set()
-            await message.respond(b"{}")
+            await respond(b"{}")
         elif order["op"] == "stop":
             newest = sorted(self.window)[-self.tools.parameters.window_length :]
-            await message.respond(json.dumps({"window": [str(request) for request in newest]}).encode())
+            await respond(json.dumps({"window": [str(request) for request in newest]}).encode())
             self._finish("idle" if not self.life.is_promoted else "stopped")
 
     async def _promote(self) -> None:
         """Ask for Redis, unless its node is just stopping: then the next GET asks again."""
         try:
             node = node_for(self.task.hash, self.tools.node_names)
-            if (await asyncio.to_thread(self.tools.nodes.read, node)).phase_at(now_us()) != "stopping":
+            if (await asyncio.to_thread(self.tools.nodes.read, node)).phase_at(self.tools.clock.now_us()) != "stopping":
                 self.life = policy.promote(self.life, self.tools.parameters)  # at once: it may not end while it asks
                 await self._complete_as_promoted()
-        except (BotoCoreError, ClientError):
+        except ServiceError:
             if self.life.is_promoted:  # or every failed attempt would prolong the life
                 deadline_us = self.life.deadline_us - self.tools.parameters.keep_running_us
                 self.life = replace(self.life, is_promoted=False, deadline_us=deadline_us)
@@ -175,7 +190,7 @@ class KeyCache:
             try:
                 if not await asyncio.to_thread(self.tools.executions.heartbeat, self.task.token):
                     await self._check_title()
-            except (BotoCoreError, ClientError):
+            except ServiceError:
                 logger().warning("heartbeat failed; the next one may not", exc_info=True)
 
     async def _check_title(self) -> None:
@@ -193,12 +208,12 @@ class KeyCache:
             self._stale.clear()
             try:
                 newer = await asyncio.to_thread(
-                    self.tools.objects.fetch,
+                    self.tools.objects.fetch_if_newer,
                     self.task.key,
+                    self.entry.etag,
                     max_bytes=self.tools.max_object_bytes,
-                    if_none_match=self.entry.etag,
                 )
-            except BurstcacheError as error:  # gone, too large or unreadable now: S3 says so itself
+            except BurstcacheError as error:  # gone, too large or unreadable now: S3 itself answers from here on
                 await asyncio.to_thread(self.tools.executions.fail, self.task.token, error)
                 self._finish("failed")
                 return
@@ -228,13 +243,3 @@ class KeyCache:
         self._work.discard(task)
         if not task.cancelled() and (error := task.exception()):
             logger().error("the cache function goes on without a part of its work", exc_info=error)
-
-
-async def _drain(relay: Client, subscription: Subscription) -> None:
-    """End a subscription so that no request is lost: what is on its way is still answered."""
-    try:
-        await subscription.drain()  # type: ignore[no-untyped-call]
-        await relay.flush(timeout=1)
-        await asyncio.sleep(_GRACE_S)
-    except (RelayError, OSError, TimeoutError):
-        pass  # without the relay nothing is on its way

@@ -5,23 +5,22 @@ A row is looked at twice, some seconds apart: between a row's write and its exec
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from burstcache.adapters.clock import Clock
 from burstcache.adapters.executions import Executions
 from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.core.keys import node_execution_name
+from burstcache.core.parameters import US_PER_S
 from burstcache.core.table import KeyRow, NodeRow
 
 _LOOK_AGAIN_S = 5
 # An instance that runs while its row says `stopped` may be in its first boot: it installs Redis and shuts itself down.
-_FIRST_BOOT = timedelta(minutes=10)
+_FIRST_BOOT_US = 600 * US_PER_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,21 +35,19 @@ class Janitor:
     redis_node_arn: str
     node_names: Sequence[str]
     redis_control: Callable[[dict[str, Any]], None]
-    sleep: Callable[[float], None] = time.sleep
+    clock: Clock
 
-    def clean(self, now_us: int) -> dict[str, list[str]]:
+    def clean(self) -> dict[str, list[str]]:
         """Clean up whatever has lost its owner.
-
-        Args:
-            now_us: Deadlines before this instant have passed [us].
 
         Returns:
             The keys that went back to S3, the nodes that were stopped.
         """
+        now_us = self.clock.now_us()
         suspects = {row.hash: row for row in self.keys.scan_live() if not self._is_owned(row, now_us)}
         suspect_nodes = [row for row in map(self.nodes.read, self.node_names) if not self._is_node_owned(row, now_us)]
         if suspects or suspect_nodes:
-            self.sleep(_LOOK_AGAIN_S)
+            self.clock.sleep(_LOOK_AGAIN_S)
         orphans = [
             row
             for row in self.keys.read_many(suspects).values()
@@ -82,8 +79,8 @@ class Janitor:
         )
 
     def _runs_unasked(self, node: str) -> bool:
-        state, started_at = self.instances.state_since(node)
-        return state in ("pending", "running") and datetime.now(UTC) - started_at > _FIRST_BOOT
+        state, started_at_us = self.instances.state_since(node)
+        return state in ("pending", "running") and self.clock.now_us() - started_at_us > _FIRST_BOOT_US
 
     def _return_to_s3(self, row: KeyRow) -> None:
         self.executions.stop(self.key_lifecycle_arn, row.execution_name, cause="its deadline has passed")
@@ -98,14 +95,3 @@ class Janitor:
                 "failures": row.failures,
             }
         )
-
-
-def invoke_by_name(lambda_client: Any, function_name: str) -> Callable[[dict[str, Any]], None]:
-    """Return a caller of a function that raises RuntimeError when the function fails."""
-
-    def invoke(payload: dict[str, Any]) -> None:
-        answer = lambda_client.invoke(FunctionName=function_name, Payload=json.dumps(payload).encode())
-        if "FunctionError" in answer:
-            raise RuntimeError(f"{function_name} failed at {payload}: {answer['Payload'].read().decode()[:500]}")
-
-    return invoke

@@ -7,12 +7,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from burstcache.adapters.clock import now_us
+from burstcache.adapters.clock import Clock
 from burstcache.adapters.executions import Executions
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
-from burstcache.adapters.redis_objects import RedisStore
+from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.control.node_life import NodeLife
 from burstcache.core.errors import (
     ContendedRowTransientError,
@@ -44,7 +44,7 @@ class Life:
 
 
 @dataclass(frozen=True, slots=True)
-class RedisKeys:
+class KeyOnNode:
     """What Redis control does for one key on its node."""
 
     node: str
@@ -53,14 +53,15 @@ class RedisKeys:
     keys: KeyTable
     executions: Executions
     objects: ObjectStore
-    store: Callable[[], RedisStore]
+    store: Callable[[], RedisObjects]
     ask_cache: Callable[[str, dict[str, Any]], dict[str, Any]]
     max_object_bytes: int
+    clock: Clock
 
     def join(self, life: Life, token: str) -> dict[str, Any]:
         """RedisBootup: take a lease on the node and see that it boots; the token is completed when it is ready."""
         self._change(
-            life, set_={"phase": "redis_bootup", "node": self.node, "deadline_at_us": _in_s(_BOOTUP_DEADLINE_S)}
+            life, set_={"phase": "redis_bootup", "node": self.node, "deadline_at_us": self._in_s(_BOOTUP_DEADLINE_S)}
         )
         row = self.nodes.join(Lease(self.node, life.hash, life.key, life.epoch, waiter=token))
         running = self.see_that_it_boots(row)
@@ -70,7 +71,7 @@ class RedisKeys:
 
     def hold(self, for_s: int) -> dict[str, Any]:
         """Keep the node running for a while without a key (development API)."""
-        held_until_us = _in_s(for_s)
+        held_until_us = self._in_s(for_s)
         row = self.nodes.join(Lease(self.node, "by-hand", held_until_us=held_until_us))
         running = self.see_that_it_boots(row)
         return {"phase": running.phase if running else self.nodes.read(self.node).phase, "held_until_us": held_until_us}
@@ -81,7 +82,7 @@ class RedisKeys:
         While it is stopping nothing is to be done: StopNode sees the lease and boots it again.
         """
         for _ in range(_JOIN_ATTEMPTS):
-            phase = row.phase_at(now_us())
+            phase = row.phase_at(self.clock.now_us())
             if phase == "running":
                 return row
             if phase == "stopping":
@@ -111,7 +112,7 @@ class RedisKeys:
                 "tier": "redis",
                 "node": self.node,
                 "generation": generation,
-                "deadline_at_us": _in_s(_RUNNING_DEADLINE_S),
+                "deadline_at_us": self._in_s(_RUNNING_DEADLINE_S),
             },
         )
         self.store().add_older_times(life.hash, [request.at_us for request in (*row.window, *self._stop_cache(life))])
@@ -138,7 +139,7 @@ class RedisKeys:
             RelayDownError, RedisDownError, OriginError: An old copy may still be read; the event has to come again.
         """
         row = self.keys.read(key_hash(key))
-        if row is None or not row.is_live(now_us()):
+        if row is None or not row.is_live(self.clock.now_us()):
             return {"refreshed": ""}
         if row.phase in ("lambda", "restricted_lambda") and not row.tier:
             # It may have loaded the old object and not announced itself: nobody hears us yet, but it will read the row.
@@ -155,8 +156,6 @@ class RedisKeys:
         """Copy the object from S3, again if it was written meanwhile: so the last one of several loads is right."""
         while True:
             entry = self.objects.fetch(key, max_bytes=self.max_object_bytes)
-            if entry is None:
-                raise ObjectNotFoundError(f"S3 answered 304 to an unconditional GET of {key!r}")
             self.store().put(hash_, entry)
             if self.objects.head(key).headers.get("etag") == entry.etag:
                 return
@@ -191,7 +190,7 @@ class RedisKeys:
         return [Request.parse(text) for text in answer.get("window", ())]
 
     def _return_to_s3(self, life: Life, queue_us: Sequence[int], *, failures: int | None) -> None:
-        now = now_us()
+        now = self.clock.now_us()
         set_: dict[str, Any] = {"phase": "s3", "changed_at_us": now}
         remove = ["holder", "node", "generation", "deadline_at_us"]
         if failures is None:
@@ -208,6 +207,5 @@ class RedisKeys:
             raise SupersededError(f"{life.key!r}: epoch {life.epoch} is over")
         return row
 
-
-def _in_s(seconds: int) -> int:
-    return now_us() + seconds * US_PER_S
+    def _in_s(self, seconds: int) -> int:
+        return self.clock.now_us() + seconds * US_PER_S

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from burstcache.adapters.clock import now_us
+from burstcache.adapters.clock import Clock
 from burstcache.adapters.executions import Executions, node_execution_input
 from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
-from burstcache.adapters.redis_objects import RedisStore
+from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.core.errors import (
     ContendedRowTransientError,
     NodeFailedError,
@@ -38,18 +37,19 @@ _CHECKS_PER_PART = 2000  # about ten history events a check, and Step Functions 
 class NodeLife:
     """What Redis control does for one node."""
 
+    node: str
     nodes: NodeTable
     keys: KeyTable
     executions: Executions
     instances: Instances
     machine_arn: str
     parameters: Parameters
-    store: Callable[[], RedisStore]
-    sleep: Callable[[float], None] = time.sleep
+    store: Callable[[], RedisObjects]
+    clock: Clock
 
     def boot(self, seen: NodeRow) -> NodeRow | None:
         """Start a new generation of a stopped node; None if somebody else has changed the row meanwhile."""
-        now = now_us()
+        now = self.clock.now_us()
         row = self.nodes.change(
             seen,
             phase="booting",
@@ -65,44 +65,43 @@ class NodeLife:
         """See to it that the node's execution runs; False if it is over."""
         return self.executions.start(self.machine_arn, row.execution_name, node_execution_input(row))
 
-    def start(self, node: str, generation: int) -> dict[str, Any]:
+    def start(self, generation: int) -> dict[str, Any]:
         """StartNode: start the instance."""
-        self._row(node, generation)
-        self.instances.start(node)
+        self._row(generation)
+        self.instances.start(self.node)
         return {}
 
-    def await_ready(self, node: str, generation: int) -> dict[str, Any]:
+    def await_ready(self, generation: int) -> dict[str, Any]:
         """AwaitNode: wait until Redis answers, mark the node running, tell every waiting key.
 
         The order closes the race with a join: first the row says `running`, then the leases are read; who joins later
         sees `running` and does not wait.
         """
-        row = self._row(node, generation)
+        row = self._row(generation)
         if row.phase == "booting":
-            self._await_ping(node)
-            if not self._live_leases(node):
-                return self._next_if_unused(row, at_us=now_us())
-            ready_us = now_us()
+            self._await_ping()
+            if not self._live_leases():
+                return self._next_if_unused(row, at_us=self.clock.now_us())
+            ready_us = self.clock.now_us()
             marked = self._mark_running(row, ready_us)
             if marked is None:
-                return self.await_ready(node, generation)  # a repeat of this step was faster
+                return self.await_ready(generation)  # a repeat of this step was faster
             row = marked
-        for lease in self.nodes.leases(node):
+        for lease in self.nodes.leases(self.node):
             if lease.waiter:
                 self.executions.succeed(lease.waiter, {"generation": generation})
         return self._plan(row, [], after_us=row.ready_at_us, checks=0)
 
-    def check(self, node: str, generation: int, *, check_at_us: int, checks: int) -> dict[str, Any]:
+    def check(self, generation: int, *, check_at_us: int, checks: int) -> dict[str, Any]:
         """CheckNodeUse: release every key whose last five requests are no longer within `redis_utilization`.
 
         Args:
-            node: The node's name.
             generation: The run that the check belongs to.
             check_at_us: The check's nominal instant, which decides; it runs a little later [us].
             checks: How many checks this part of the execution has made before.
         """
-        row = self._row(node, generation)
-        leases = self._live_leases(node)
+        row = self._row(generation)
+        leases = self._live_leases()
         try:
             queues = self._queues([lease.hash for lease in leases])
         except RedisDownError:
@@ -114,62 +113,66 @@ class NodeLife:
                 kept.append(queue)
         if not kept:
             return self._next_if_unused(row, at_us=check_at_us)
-        return self._plan(row, kept, after_us=max(check_at_us, now_us() - _STRAGGLER_S * US_PER_S), checks=checks)
+        return self._plan(
+            row, kept, after_us=max(check_at_us, self.clock.now_us() - _STRAGGLER_S * US_PER_S), checks=checks
+        )
 
-    def stop(self, node: str, generation: int) -> dict[str, Any]:
+    def stop(self, generation: int) -> dict[str, Any]:
         """StopNode: stop the instance; boot it again if a key has joined while it stopped."""
-        row = self._row(node, generation)
+        row = self._row(generation)
         if row.phase == "stopping":
-            self.sleep(_ROUTE_AGE_S)
-            self.instances.stop(node)
+            self.clock.sleep(_ROUTE_AGE_S)
+            self.instances.stop(self.node)
         return self._stopped_or_boot(row)
 
-    def abandon(self, node: str, generation: int) -> dict[str, Any]:
+    def abandon(self, generation: int) -> dict[str, Any]:
         """AbandonNode: something failed. Nobody waits any longer, nobody is routed here, nothing keeps running."""
-        row = self._row(node, generation)
+        row = self._row(generation)
         if row.phase in ("booting", "running"):
-            row = self._mark_stopping(row) or self._row(node, generation)
-        self._release_all(node, NodeFailedError(f"Redis node {node} failed in generation {generation}"))
-        self.instances.stop(node)
+            row = self._mark_stopping(row) or self._row(generation)
+        self._release_all(NodeFailedError(f"Redis node {self.node} failed in generation {generation}"))
+        self.instances.stop(self.node)
         return self._stopped_or_boot(row)
 
-    def stop_by_hand(self, node: str) -> dict[str, Any]:
+    def stop_by_hand(self) -> dict[str, Any]:
         """Stop a node in place of its execution, which ends here: for a person, and for the janitor."""
-        row = self.nodes.read(node)
+        row = self.nodes.read(self.node)
         if row.phase == "stopped":
-            self.instances.stop(node)  # somebody may have started it elsewhere
+            self.instances.stop(self.node)  # somebody may have started it elsewhere
             return {"phase": "stopped"}
         self.executions.stop(self.machine_arn, row.execution_name, cause="the node is stopped by hand")
-        return self.abandon(node, row.generation)
+        return self.abandon(row.generation)
 
-    def _row(self, node: str, generation: int) -> NodeRow:
-        row = self.nodes.read(node)
+    def _row(self, generation: int) -> NodeRow:
+        row = self.nodes.read(self.node)
         if row.generation != generation:
-            raise SupersededError(f"node {node}: generation {generation} is over, it is in {row.generation}")
+            raise SupersededError(f"node {self.node}: generation {generation} is over, it is in {row.generation}")
         return row
 
-    def _await_ping(self, node: str) -> None:
-        give_up_s = time.monotonic() + _PING_FOR_S
+    def _await_ping(self) -> None:
+        give_up_s = self.clock.monotonic_s() + _PING_FOR_S
         while True:
             try:
                 return self.store().ping()
             except RedisDownError as error:
-                if time.monotonic() > give_up_s:
-                    raise NodeFailedError(f"Redis on {node} did not answer within {_PING_FOR_S} s: {error}") from error
-                self.sleep(0.2)
+                if self.clock.monotonic_s() > give_up_s:
+                    raise NodeFailedError(
+                        f"Redis on {self.node} did not answer within {_PING_FOR_S} s: {error}"
+                    ) from error
+                self.clock.sleep(0.2)
 
     def _queues(self, hashes: list[str]) -> Mapping[str, tuple[int, ...]]:
         """Return the newest times of keys; ask twice, since one slow answer should not cost all keys their node."""
         try:
             return self.store().queues(hashes)
         except RedisDownError:
-            self.sleep(_SECOND_LOOK_S)
+            self.clock.sleep(_SECOND_LOOK_S)
             return self.store().queues(hashes)
 
-    def _live_leases(self, node: str) -> list[Lease]:
+    def _live_leases(self) -> list[Lease]:
         """Return the leases that still want the node; drop the others: their execution died, a hold ran out."""
-        leases = self.nodes.leases(node)
-        now = now_us()
+        leases = self.nodes.leases(self.node)
+        now = self.clock.now_us()
         rows = self.keys.read_many(lease.hash for lease in leases if lease.key)
         live = []
         for lease in leases:
@@ -215,11 +218,11 @@ class NodeLife:
         """Mark an unused node as stopping, unless a key has joined since the row was read."""
         if self._mark_stopping(row, no_join_since=True) is not None:
             return {"next": "stop"}
-        row = self._row(row.node, row.generation)
+        row = self._row(row.generation)
         if row.phase == "stopping":  # a repeat of this step was faster
             return {"next": "stop"}
         if row.phase == "booting":
-            return self.await_ready(row.node, row.generation)
+            return self.await_ready(row.generation)
         return self._plan(row, [], after_us=at_us, checks=0)
 
     def _mark_running(self, row: NodeRow, ready_us: int) -> NodeRow | None:
@@ -227,7 +230,7 @@ class NodeLife:
         return self.nodes.change(row, phase="running", ready_at_us=ready_us, deadline_at_us=deadline_us)
 
     def _mark_stopping(self, row: NodeRow, *, no_join_since: bool = False) -> NodeRow | None:
-        deadline_us = now_us() + _STOP_DEADLINE_S * US_PER_S
+        deadline_us = self.clock.now_us() + _STOP_DEADLINE_S * US_PER_S
         return self.nodes.change(row, no_join_since=no_join_since, phase="stopping", deadline_at_us=deadline_us)
 
     def _lose(self, row: NodeRow) -> dict[str, Any]:
@@ -236,11 +239,11 @@ class NodeLife:
         Its keys are unrouted once its row stops saying `running` (`docs/understand/lifecycle.md`, rule 4).
         """
         self._mark_stopping(row)
-        self._release_all(row.node, NodeFailedError(f"Redis on {row.node} does not answer any more"))
+        self._release_all(NodeFailedError(f"Redis on {self.node} does not answer any more"))
         return {"next": "stop"}
 
-    def _release_all(self, node: str, error: NodeFailedError) -> None:
-        for lease in self.nodes.leases(node):
+    def _release_all(self, error: NodeFailedError) -> None:
+        for lease in self.nodes.leases(self.node):
             if lease.waiter:
                 self.executions.fail(lease.waiter, error)
             if lease.running:
@@ -250,12 +253,12 @@ class NodeLife:
     def _stopped_or_boot(self, row: NodeRow) -> dict[str, Any]:
         """Mark the node stopped if no lease has come meanwhile, else start its next generation."""
         for _ in range(10):
-            row = self._row(row.node, row.generation)
+            row = self._row(row.generation)
             if row.phase == "stopped":
                 return {"phase": "stopped"}
-            if self._live_leases(row.node):
+            if self._live_leases():
                 if (booting := self.boot(row)) is not None:
                     return {"phase": "booting", "generation": booting.generation}
             elif self.nodes.change(row, no_join_since=True, phase="stopped", deadline_at_us=0) is not None:
                 return {"phase": "stopped"}
-        raise ContendedRowTransientError(f"node {row.node}: keys came and went at every attempt to mark it stopped")
+        raise ContendedRowTransientError(f"node {self.node}: keys came and went at every attempt to mark it stopped")

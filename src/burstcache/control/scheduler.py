@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from burstcache.adapters.clock import Clock
 from burstcache.adapters.executions import Executions, key_execution_input
 from burstcache.adapters.hot_keys import HotKeys
 from burstcache.adapters.key_table import KeyTable
@@ -15,7 +16,7 @@ from burstcache.core.parameters import US_PER_S, Parameters
 from burstcache.core.policy import Request, starts
 from burstcache.core.table import PHASE_OF_ENTRY, Entry, KeyRow
 
-# An execution that has not been heard of for so long was perhaps never started: start it again, which is harmless.
+# An execution that has been silent for this long was perhaps never started: start it again, which is harmless.
 _ANNOUNCE_S = 5
 # The Lambda state's time-out (930 s) and time for the steps around it; every later state sets a deadline of its own.
 _FIRST_DEADLINE_S = 1000
@@ -35,13 +36,14 @@ class Scheduler:
     node_names: Sequence[str]
     max_object_bytes: int
     parameters: Parameters
+    clock: Clock
 
-    def observe(self, key: str, request: Request, *, etag: str, size_bytes: int, now_us: int) -> Outcome:
+    def observe(self, key: str, request: Request, *, etag: str, size_bytes: int) -> Outcome:
         """Take note of one GET that S3 served, and start the key's life when it has become hot.
 
         Handling a request twice, late or out of order changes nothing: counts derive from the remembered times.
         """
-        hash_, keep = key_hash(key), self.parameters.window_length
+        hash_, now_us, keep = key_hash(key), self.clock.now_us(), self.parameters.window_length
         row = self.keys.append(hash_, key, request, etag=etag, size_bytes=size_bytes, keep=keep)
         if row.is_live(now_us):
             return self._see_that_it_runs(row, now_us)
@@ -49,8 +51,9 @@ class Scheduler:
             return "remembered"
         return self._start(row, now_us)
 
-    def start_by_hand(self, key: str, *, now_us: int) -> Outcome:
+    def start_by_hand(self, key: str) -> Outcome:
         """Start a key's life whatever its requests (the thesis's development API)."""
+        now_us = self.clock.now_us()
         row = self.keys.read(key_hash(key)) or KeyRow(hash=key_hash(key), key=key)
         if row.is_live(now_us):
             return "already_hot"

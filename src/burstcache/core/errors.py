@@ -34,6 +34,10 @@ class RelayDownError(BurstcacheError):
     """The relay cannot be reached, so a cache function cannot serve."""
 
 
+class SilentHolderError(RelayDownError):
+    """A process holds the subject, but does not answer."""
+
+
 class RedisDownError(BurstcacheError):
     """Redis does not answer on a node that should be running."""
 
@@ -44,6 +48,27 @@ class NodeFailedError(BurstcacheError):
 
 class NodeAbsentError(BurstcacheError):
     """The settings name no such Redis node."""
+
+
+class ServiceError(BurstcacheError):
+    """An AWS service refused a call or did not answer it.
+
+    `code` is the service's name for the reason, empty if it did not answer; `reasons` are the codes of a cancelled
+    transaction, one per item.
+    """
+
+    def __init__(self, message: str, *, code: str = "", reasons: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reasons = reasons
+
+
+class FunctionFailedError(BurstcacheError):
+    """A Lambda function that was invoked ended with an error."""
+
+
+class KeyFailedError(BurstcacheError):
+    """A tier is up, but did not serve this one key: the other keys need not do without it."""
 
 
 class SupersededError(BurstcacheError):

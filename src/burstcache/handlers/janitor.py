@@ -5,39 +5,39 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import boto3
-from botocore.config import Config
-
-from burstcache.adapters.clock import now_us
+from burstcache.adapters.clients import Clients
+from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.executions import Executions
+from burstcache.adapters.functions import invoke_by_name
 from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
-from burstcache.control.janitor import Janitor, invoke_by_name
+from burstcache.control.janitor import Janitor
 from burstcache.logs import logger
 from burstcache.settings import settings
 
 
 @cache
 def _janitor() -> Janitor:
-    known = settings()
+    environment, clock, clients = settings(), SystemClock(), Clients("control")
     # Stopping an instance takes a minute or more; one that takes longer than this run goes on without us.
-    patient = boto3.client("lambda", config=Config(read_timeout=280, retries={"total_max_attempts": 1}))
+    redis_control = invoke_by_name(Clients("patient").functions, environment.redis_control_function_name)
     return Janitor(
-        keys=KeyTable(known.table_name),
-        nodes=NodeTable(known.table_name),
-        executions=Executions(),
-        instances=Instances(known),
-        key_lifecycle_arn=known.key_lifecycle_arn,
-        redis_node_arn=known.redis_node_arn,
-        node_names=[node.name for node in known.redis_nodes],
-        redis_control=invoke_by_name(patient, known.redis_control_function_name),
+        keys=KeyTable(environment.table_name, clients.dynamodb, clock),
+        nodes=NodeTable(environment.table_name, clients.dynamodb),
+        executions=Executions(clients.states),
+        instances=Instances(environment.instance_ids, clients.ec2, clock),
+        key_lifecycle_arn=environment.key_lifecycle_arn,
+        redis_node_arn=environment.redis_node_arn,
+        node_names=environment.node_names,
+        redis_control=redis_control,
+        clock=clock,
     )
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, list[str]]:
-    """Clean up; the event has nothing to say."""
-    cleaned = _janitor().clean(now_us())
+    """Clean up. The event is ignored."""
+    cleaned = _janitor().clean()
     if any(cleaned.values()):
         logger().warning("cleaned up what had lost its owner", extra=cleaned)
     return cleaned

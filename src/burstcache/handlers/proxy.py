@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-import time
 from functools import cache
 from typing import Any
 
+from burstcache.adapters.clients import Clients
+from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.event_publisher import EventPublisher
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.routes import Route, Routes
+from burstcache.adapters.secrets import Secrets
 from burstcache.logs import logger
 from burstcache.serve.reader import CachingTier, Reader
 from burstcache.serve.s3_tier import S3Tier
@@ -18,6 +20,8 @@ from burstcache.web.front_door import Arrival, answer, arrival
 from burstcache.web.reading import read_request
 from burstcache.web.refusals import RefusedRequestError
 from burstcache.web.response import Response, error_response
+
+_CLOCK = SystemClock()
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
@@ -43,33 +47,50 @@ def _handle(event: dict[str, Any], context: Any) -> dict[str, Any]:
 
 
 def _respond(came: Arrival, context: Any) -> Response:
-    at_us = time.time_ns() // 1000
+    at_us = _CLOCK.now_us()
     request_id = came.request_id or str(getattr(context, "aws_request_id", ""))
     return _reader().read(read_request(came, request_id=request_id, at_us=at_us))
 
 
 @cache
 def _reader() -> Reader:
-    known = settings()
-    origin = S3Tier(
-        ObjectStore(known.bucket_name), EventPublisher(known.bus_name), max_object_bytes=known.max_object_bytes
-    )
-    return Reader(Routes(known.table_name), origin, _make_tier)
+    routes = Routes(settings().table_name, _clients().dynamodb, _CLOCK)
+    return Reader(routes, _make_origin, _make_tier, _CLOCK)
+
+
+@cache
+def _clients() -> Clients:
+    return Clients("read")
+
+
+@cache
+def _secrets() -> Secrets:
+    return Secrets(_clients().secrets)
+
+
+def _make_origin() -> S3Tier:
+    environment, clients = settings(), _clients()
+    store = ObjectStore(environment.bucket_name, clients.s3)
+    publisher = EventPublisher(environment.bus_name, clients.events, _CLOCK)
+    return S3Tier(store, publisher, _CLOCK, max_object_bytes=environment.max_object_bytes)
 
 
 def _make_tier(route: Route) -> CachingTier:
     # redis and nats cost more to import than all the rest, and most environments never meet a hot key.
+    environment = settings()
     if route.tier == "redis":
+        from burstcache.adapters.redis_objects import RedisObjects
         from burstcache.serve.redis_tier import RedisNodeTier
 
-        return RedisNodeTier(settings().node(route.node), settings())
+        return RedisNodeTier(RedisObjects(environment.node(route.node), _secrets(), environment.redis_secret_arn))
+    from burstcache.adapters.relay import RelayRequests
     from burstcache.serve.cache_function_tier import LambdaTier
 
-    return LambdaTier(settings())
+    return LambdaTier(RelayRequests(environment.relay, _secrets(), _CLOCK))
 
 
 def _is_traced() -> bool:
-    """Tell whether X-Ray samples this very request; only then is its library worth the import."""
+    """Whether X-Ray samples this very request; only then is its library worth the import."""
     is_disabled = os.environ.get("POWERTOOLS_TRACE_DISABLED", "").lower() in ("1", "true", "yes", "on", "t", "y")
     return not is_disabled and "Sampled=1" in os.environ.get("_X_AMZN_TRACE_ID", "")
 
@@ -80,6 +101,6 @@ def _traced_handler() -> Any:
         from aws_lambda_powertools import Tracer
 
         return Tracer().capture_lambda_handler(_handle, capture_response=False)
-    except Exception as error:  # no trace is a poor reason for no answer
+    except Exception as error:  # a failing tracer must not fail the request
         logger().warning("tracing is on but does not start", reason=repr(error))
         return _handle

@@ -6,7 +6,7 @@ from typing import Any
 
 from aws_lambda_powertools import Logger
 
-from burstcache.adapters.clients import client
+from burstcache.adapters.clients import Clients
 from burstcache.adapters.custom_resource import fail, succeed
 
 logger = Logger()
@@ -29,6 +29,6 @@ def _keep(asked: dict[str, str]) -> dict[str, str]:
     # Imported here so that even a package without the library gives CloudFormation an answer.
     from burstcache.control.certificate import keep_certificate
 
-    kept = keep_certificate(client("secretsmanager"), asked["SecretId"], asked["DnsName"], issue=asked["Issue"])
+    kept = keep_certificate(Clients("control").secrets, asked["SecretId"], asked["DnsName"], issue=asked["Issue"])
     logger.info("certificate kept", extra={"serial": kept.serial, "dns_name": kept.dns_name})
     return {"CaPem": kept.ca_pem, "Serial": kept.serial}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from burstcache.adapters.clock import now_us
+from burstcache.adapters.clients import Clients
+from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.executions import Executions
 from burstcache.adapters.hot_keys import HotKeys
 from burstcache.adapters.key_table import KeyTable
@@ -18,17 +19,18 @@ from burstcache.settings import settings
 
 @cache
 def _scheduler() -> Scheduler:
-    known = settings()
-    keys = KeyTable(known.table_name)
+    environment, clock, clients = settings(), SystemClock(), Clients("control")
+    keys = KeyTable(environment.table_name, clients.dynamodb, clock)
     return Scheduler(
         keys=keys,
-        nodes=NodeTable(known.table_name),
-        hot_keys=HotKeys(keys, known.max_hot_keys),
-        executions=Executions(),
-        machine_arn=known.key_lifecycle_arn,
-        node_names=[node.name for node in known.redis_nodes],
-        max_object_bytes=known.max_object_bytes,
-        parameters=known.parameters,
+        nodes=NodeTable(environment.table_name, clients.dynamodb),
+        hot_keys=HotKeys(keys, environment.max_hot_keys, clients.dynamodb, clock),
+        executions=Executions(clients.states),
+        machine_arn=environment.key_lifecycle_arn,
+        node_names=environment.node_names,
+        max_object_bytes=environment.max_object_bytes,
+        parameters=environment.parameters,
+        clock=clock,
     )
 
 
@@ -36,15 +38,10 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, str]:
     """Handle ObjectRequested (S3 served a GET) or KeyStartRequested (a person starts a key)."""
     detail = event["detail"]
     if event["detail-type"] == "KeyStartRequested":
-        outcome = _scheduler().start_by_hand(detail["key"], now_us=now_us())
+        outcome = _scheduler().start_by_hand(detail["key"])
     else:
-        outcome = _scheduler().observe(
-            detail["key"],
-            Request(detail["at_us"], detail["request_id"]),
-            etag=detail["etag"],
-            size_bytes=detail["size_bytes"],
-            now_us=now_us(),
-        )
+        request = Request(detail["at_us"], detail["request_id"])
+        outcome = _scheduler().observe(detail["key"], request, etag=detail["etag"], size_bytes=detail["size_bytes"])
     if outcome != "remembered":
         logger().info("key %s", outcome, extra={"key": detail["key"]})
     return {"outcome": outcome}

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 
-from burstcache.adapters.relay import RelayRequests, SilentHolderError
-from burstcache.serve.breaker import KeyFailedError
-from burstcache.settings import Settings
+from burstcache.adapters.relay import RelayRequests
+from burstcache.core.errors import KeyFailedError, SilentHolderError
 from burstcache.web.entry import Entry, decode
 from burstcache.web.request import Request
 
 _TIMEOUT_S = 1.0
 
 
+@dataclass(frozen=True, slots=True)
 class LambdaTier:
     """All cache functions of the stack: the relay knows which one holds a key."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._relay = RelayRequests(settings)
+    relay: RelayRequests
 
     def fetch(self, request: Request) -> Entry | None:
         """Return the object, or None: no cache function holds it (any more, or yet).
@@ -29,7 +29,7 @@ class LambdaTier:
         """
         payload = {"at_us": request.at_us, "request_id": request.request_id, "method": request.method}
         try:
-            answer = self._relay.request(f"get.{request.hash}", json.dumps(payload).encode(), timeout_s=_TIMEOUT_S)
+            answer = self.relay.request(f"get.{request.hash}", json.dumps(payload).encode(), timeout_s=_TIMEOUT_S)
         except SilentHolderError as error:
             raise KeyFailedError(str(error)) from error
         return None if answer is None else decode(answer)

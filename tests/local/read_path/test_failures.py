@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from burstcache.adapters import quick_clients
+from burstcache.handlers import proxy
 from support.answers import body_of, error_of
 
 
@@ -81,11 +81,11 @@ def test_refused_report_is_logged_and_the_get_answered(
             return {"FailedEntryCount": 1, "Entries": [{"ErrorCode": "ThrottlingException"}]}
 
     cloud.put("a", b"body")
-    monkeypatch.setattr("burstcache.adapters.event_publisher.quick_client", lambda _: Refusing())
+    monkeypatch.setattr(proxy._clients(), "events", Refusing())
 
     assert body_of(cloud.get("a")) == b"body"
     assert [vars(record)["reason"] for record in caplog.records] == [
-        "RuntimeError('the bus refused: ThrottlingException')"
+        "ServiceError('the bus refused the event: ThrottlingException')"
     ]
 
 
@@ -164,11 +164,3 @@ def test_wrong_setting_is_a_well_formed_answer_and_an_error_in_the_log(
     assert (message["statusCode"], error_of(message)) == (503, "ProxyFailed")
     assert "InvalidSettingError" in caplog.text
     assert "Traceback" not in message["body"]
-
-
-def test_clients_are_made_when_they_are_needed(cloud: Any) -> None:
-    cloud.put("a", b"body")
-
-    cloud.get("a", "HEAD")
-
-    assert set(quick_clients._clients) == {"dynamodb", "s3"}

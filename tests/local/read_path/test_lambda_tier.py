@@ -14,6 +14,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from burstcache.adapters.clock import SystemClock
+from burstcache.adapters.relay import RelayRequests
+from burstcache.handlers import proxy
+from burstcache.settings import settings
 from support.answers import body_of
 
 BODY = b"0123456789"
@@ -160,14 +164,12 @@ def test_relay_that_hangs_costs_one_time_out_and_not_one_per_read(hot: Any, envi
 def test_refused_password_is_read_anew(hot: Any, relay: Any, environment: Any, make_entry: Any) -> None:
     import boto3
 
-    from burstcache.adapters import secrets
-
     arn = boto3.client("secretsmanager").create_secret(Name="stale", SecretString='{"proxy": "old"}')["ARN"]
     environment(RELAY_SECRET_ARN=arn)
     relay("hot", make_entry(BODY))
 
     assert body_of(hot.get("hot")) == b"from S3"
-    assert secrets.secret.cache_info().currsize == 0
+    assert proxy._secrets()._values == {}
 
 
 def test_relay_is_reached_over_tls_with_the_stack_s_own_certificate(
@@ -181,10 +183,7 @@ def test_relay_is_reached_over_tls_with_the_stack_s_own_certificate(
     nats_server.start()
     environment(RELAY_URL=f"tls://127.0.0.1:{nats_server.port}", RELAY_CA_PEM=authority)
 
-    from burstcache.adapters.relay import RelayRequests
-    from burstcache.settings import settings
-
-    requests = RelayRequests(settings())
+    requests = RelayRequests(settings().relay, proxy._secrets(), SystemClock())
     try:
         assert requests.request("get.nobody", b"", timeout_s=1) is None
     finally:

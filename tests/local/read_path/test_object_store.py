@@ -6,20 +6,24 @@ from typing import Any
 
 import pytest
 
+from burstcache.adapters.clients import Clients
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.core.errors import ObjectNotFoundError, ObjectTooLargeError, OriginError
+
+
+def _store() -> ObjectStore:
+    return ObjectStore("bucket", Clients("read").s3)
 
 
 @pytest.fixture
 def store(cloud: Any) -> ObjectStore:
     cloud.put("a", b"body", ContentType="a/b", Metadata={"colour": "red"})
-    return ObjectStore("bucket")
+    return _store()
 
 
 def test_fetched_entry_has_the_object_s_headers_and_size(store: ObjectStore) -> None:
     entry = store.fetch("a", max_bytes=4)
 
-    assert entry is not None
     assert (entry.body, entry.size_bytes, entry.meta["content-type"]) == (b"body", 4, "a/b")
     assert entry.meta["x-amz-meta-colour"] == "red"
 
@@ -27,8 +31,8 @@ def test_fetched_entry_has_the_object_s_headers_and_size(store: ObjectStore) -> 
 def test_object_that_has_not_changed_is_none(store: ObjectStore) -> None:
     entry = store.fetch("a", max_bytes=4)
 
-    assert entry is not None
-    assert store.fetch("a", max_bytes=4, if_none_match=entry.etag) is None
+    assert store.fetch_if_newer("a", entry.etag, max_bytes=4) is None
+    assert store.fetch_if_newer("a", '"of an older object"', max_bytes=4) == entry
 
 
 def test_fetch_names_what_went_wrong(store: ObjectStore, environment: Any) -> None:
@@ -38,4 +42,4 @@ def test_fetch_names_what_went_wrong(store: ObjectStore, environment: Any) -> No
         store.fetch("a", max_bytes=3)
     environment(AWS_ENDPOINT_URL_S3="http://127.0.0.1:9")
     with pytest.raises(OriginError, match="cannot be asked"):
-        store.fetch("a", max_bytes=4)
+        _store().fetch("a", max_bytes=4)

@@ -9,8 +9,8 @@ from typing import Any
 import boto3
 import pytest
 
-from burstcache.adapters import quick_clients
 from burstcache.core.keys import key_hash
+from burstcache.handlers import proxy
 from support.answers import body_of
 
 BODY = b"0123456789"
@@ -86,11 +86,17 @@ def test_failed_ranges_and_conditions_are_decided_from_redis(hot: Any, headers: 
 def test_hit_within_a_second_asks_aws_nothing(hot: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     hot.get("hot")
 
-    def refuse(service: str) -> Any:
-        raise AssertionError(f"{service} was asked")
+    def refuse(**_: Any) -> Any:
+        raise AssertionError("DynamoDB was asked")
 
-    monkeypatch.setattr("burstcache.adapters.routes.quick_client", refuse)
+    monkeypatch.setattr(proxy._clients().dynamodb, "get_item", refuse)
     assert hot.get("hot")["headers"]["x-cache-tier"] == "redis"
+
+
+def test_hit_makes_no_client_that_only_a_miss_needs(hot: Any) -> None:
+    hot.get("hot")
+
+    assert vars(proxy._clients()).keys() & {"dynamodb", "s3", "events", "secrets"} == {"dynamodb", "secrets"}
 
 
 def test_object_that_redis_has_lost_comes_from_s3_and_leaves_no_trace_of_use(hot: Any, node: Any) -> None:
@@ -170,7 +176,7 @@ def test_rotated_password_is_read_anew_after_a_refusal(
     assert body_of(hot.get("hot")) == b"from S3"
     boto3.client("secretsmanager").put_secret_value(SecretId=arn, SecretString='{"password": "redis password"}')
 
-    monkeypatch.setattr("burstcache.serve.breaker.Breakers.is_open", lambda *_: False)
+    monkeypatch.setattr("burstcache.adapters.breaker.Breakers.is_open", lambda *_: False)
 
     assert hot.get("hot")["headers"]["x-cache-tier"] == "redis"
 
@@ -185,4 +191,4 @@ def test_secret_that_cannot_be_read_is_no_reason_for_no_answer(hot: Any, environ
     environment(REDIS_SECRET_ARN="arn:aws:secretsmanager:us-east-1:123456789012:secret:absent")
 
     assert body_of(hot.get("hot")) == b"from S3"
-    assert "secretsmanager" in quick_clients._clients
+    assert "secrets" in vars(proxy._clients())

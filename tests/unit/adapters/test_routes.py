@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from burstcache.adapters.routes import Route, Routes
+from support.clock import ManualClock
 
 HASH = "0" * 32
 
@@ -27,31 +28,22 @@ class Table:
         self.rows[pk] = {n: {"N": str(v)} if isinstance(v, int) else {"S": v} for n, v in fields.items()}
 
 
-class Clock:
-    now_s = 0.0
-
-    def __call__(self) -> float:
-        return self.now_s
+@pytest.fixture
+def table() -> Table:
+    return Table()
 
 
 @pytest.fixture
-def table(monkeypatch: pytest.MonkeyPatch) -> Table:
-    table = Table()
-    monkeypatch.setattr("burstcache.adapters.routes.quick_client", lambda _: table)
-    return table
+def clock() -> ManualClock:
+    return ManualClock(0.001)
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def routes(table: Table, clock: ManualClock) -> Routes:
+    return Routes("table", table, clock)  # type: ignore[arg-type]
 
 
-@pytest.fixture
-def routes(clock: Clock) -> Routes:
-    return Routes("table", clock_s=clock, now_us=lambda: 1000)
-
-
-def test_route_to_a_tier_is_remembered_for_a_second(table: Table, routes: Routes, clock: Clock) -> None:
+def test_route_to_a_tier_is_remembered_for_a_second(table: Table, routes: Routes, clock: ManualClock) -> None:
     table.put(f"KEY#{HASH}", tier="lambda")
 
     found = []
@@ -73,7 +65,7 @@ def test_that_a_key_is_with_s3_is_not_remembered(table: Table, routes: Routes, r
 
 
 def test_redis_route_holds_while_its_node_runs_in_the_same_generation(
-    table: Table, routes: Routes, clock: Clock
+    table: Table, routes: Routes, clock: ManualClock
 ) -> None:
     table.put(f"KEY#{HASH}", tier="redis", node="n", generation=2)
     found = []

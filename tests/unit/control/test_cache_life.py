@@ -8,15 +8,15 @@ import threading
 from typing import Any, cast
 
 import pytest
-from botocore.exceptions import ClientError
-from nats.aio.msg import Msg
 
-from burstcache.control import cache_life as key_cache
+from burstcache.control import cache_life
 from burstcache.control.cache_life import CacheTask, CacheTools, KeyCache
+from burstcache.core.errors import ServiceError
 from burstcache.core.parameters import parameters_from_text
 from burstcache.core.policy import LambdaLife
 from burstcache.core.table import NodeRow
 from burstcache.web.entry import Entry
+from support.clock import ManualClock
 
 _PARAMETERS = parameters_from_text(rate="9", sensitivity="4")
 _FAR_US = 1 << 62
@@ -29,7 +29,7 @@ class _Executions:
         self.beat = threading.Event()
 
     def succeed(self, token: str, output: object) -> bool:
-        raise ClientError({"Error": {"Code": "ThrottlingException", "Message": "slow down"}}, "SendTaskSuccess")
+        raise ServiceError("slow down", code="ThrottlingException")
 
     def heartbeat(self, token: str) -> bool:
         self.beat.set()
@@ -41,19 +41,26 @@ class _Nodes:
         return NodeRow(node)
 
 
-class _Message:
-    """A GET that came over the relay."""
+async def _nowhere(data: bytes) -> None:
+    """Take an answer and drop it."""
 
-    def __init__(self, at_us: int) -> None:
-        self.data = json.dumps({"at_us": at_us, "request_id": str(at_us), "method": "GET"}).encode()
 
-    async def respond(self, data: bytes) -> None:
-        pass
+def _get(at_us: int) -> bytes:
+    return json.dumps({"at_us": at_us, "request_id": str(at_us), "method": "GET"}).encode()
 
 
 def _cache(executions: _Executions, life: LambdaLife) -> KeyCache:
     unused: Any = None
-    tools = CacheTools(unused, cast(Any, _Nodes()), cast(Any, executions), unused, ("node-1",), 4 << 20, _PARAMETERS)
+    tools = CacheTools(
+        keys=unused,
+        nodes=cast(Any, _Nodes()),
+        executions=cast(Any, executions),
+        objects=unused,
+        node_names=("node-1",),
+        max_object_bytes=4 << 20,
+        parameters=_PARAMETERS,
+        clock=ManualClock(),
+    )
     entry = Entry({"etag": '"e"', "content-length": "4"}, b"body")
     return KeyCache(CacheTask("k", "0" * 32, 1, "token", "one"), tools, entry, _FAR_US, life)
 
@@ -63,7 +70,7 @@ def test_window_does_not_grow_with_the_load() -> None:
 
     async def serve() -> None:
         for at_us in range(10_000):
-            await cache._on_get(cast(Msg, _Message(at_us)))
+            await cache._on_get(_get(at_us), _nowhere)
 
     asyncio.run(serve())
 
@@ -87,7 +94,7 @@ def test_promotion_that_fails_does_not_prolong_the_life() -> None:
 
 
 def test_heartbeats_go_on_after_a_promotion_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(key_cache, "_HEARTBEAT_S", 0)
+    monkeypatch.setattr(cache_life, "_HEARTBEAT_S", 0)
     executions = _Executions()
     cache = _cache(executions, LambdaLife(deadline_us=_FAR_US, count=9, is_promoted=True))
 

@@ -11,7 +11,7 @@ from burstcache.handlers import redis_control
 
 
 class _Control:
-    def keys(self, hash_: str) -> _Control:
+    def key(self, hash_: str) -> _Control:
         return self
 
     def join(self, life: object, token: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import urllib.error
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -58,7 +59,7 @@ class CloudFormation:
 @pytest.fixture
 def cloudformation(monkeypatch: pytest.MonkeyPatch) -> Iterator[CloudFormation]:
     monkeypatch.setattr("burstcache.adapters.custom_resource.time.sleep", lambda _: None)
-    monkeypatch.setattr(relay_certificate, "client", lambda service: service)
+    monkeypatch.setattr(relay_certificate, "Clients", lambda profile: SimpleNamespace(secrets="secretsmanager"))
     end = CloudFormation()
     yield end
     end.close()

@@ -10,6 +10,7 @@ from burstcache.adapters.object_store import ObjectAnswer
 from burstcache.core.errors import OriginError
 from burstcache.serve.s3_tier import S3Tier
 from burstcache.web.request import Request
+from support.clock import ManualClock
 
 GET = Request("GET", "a", "0" * 32, {}, None, "request-1", 1)
 
@@ -62,7 +63,7 @@ def object_of(data: bytes | None, length_bytes: int = 4) -> ObjectAnswer:
 
 def read(*answers: ObjectAnswer) -> tuple[Any, Publisher]:
     publisher = Publisher()
-    tier = S3Tier(Store(*answers), publisher, max_object_bytes=10)  # type: ignore[arg-type]
+    tier = S3Tier(Store(*answers), publisher, ManualClock(), max_object_bytes=10)  # type: ignore[arg-type]
     return tier.read(GET), publisher
 
 

@@ -1,0 +1,51 @@
+"""Calls of AWS services: whatever botocore raises becomes one of our errors, by its code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import ParamSpec, TypeVar
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from burstcache.core.errors import ServiceError
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def ask(call: Callable[_P, _R], *args: _P.args, **arguments: _P.kwargs) -> _R:
+    """Return a service's answer.
+
+    Raises:
+        ServiceError: The service refused (its `code` says why) or could not be asked.
+    """
+    with failures_named():
+        return call(*args, **arguments)
+
+
+@contextmanager
+def failures_named() -> Iterator[None]:
+    """Raise ServiceError for what botocore raises."""
+    try:
+        yield
+    except ClientError as error:
+        code = error.response.get("Error", {}).get("Code", "")
+        reasons = tuple(reason.get("Code", "") for reason in error.response.get("CancellationReasons", ()))
+        raise ServiceError(str(error), code=code, reasons=reasons) from error
+    except BotoCoreError as error:
+        raise ServiceError(f"{type(error).__name__}: {error}") from error
+
+
+def write_if(write: Callable[_P, _R], *args: _P.args, **arguments: _P.kwargs) -> _R | None:
+    """Return the answer to a conditional write; None if its condition did not hold.
+
+    Raises:
+        ServiceError: As for `ask`.
+    """
+    try:
+        return ask(write, *args, **arguments)
+    except ServiceError as error:
+        if error.code == "ConditionalCheckFailedException":
+            return None
+        raise

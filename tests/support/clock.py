@@ -1,0 +1,21 @@
+"""A clock in the hands of a test."""
+
+from __future__ import annotations
+
+from burstcache.adapters.clock import SystemClock
+
+
+class ManualClock(SystemClock):
+    """Stands still until a test sets `now_s`; a sleep lets its time pass at once."""
+
+    def __init__(self, now_s: float = 0.0) -> None:
+        self.now_s = now_s
+
+    def now_us(self) -> int:
+        return round(self.now_s * 1_000_000)
+
+    def monotonic_s(self) -> float:
+        return self.now_s
+
+    def sleep(self, duration_s: float) -> None:
+        self.now_s += duration_s
