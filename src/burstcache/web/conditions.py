@@ -9,12 +9,12 @@ from burstcache.web.dates import parse_http_date
 
 PRECONDITION_FAILED = 412
 NOT_MODIFIED = 304
-# A tag in quotes, perhaps weak, or (S3 takes it, too) a bare one.
+# A tag in quotes, perhaps weak, or a bare one, which S3 takes as well.
 _TAG = re.compile(r'\s*(?:(W/)?"([^"]*)"|([^\s",]+))\s*(?:,|$)')
 
 
 def failed_condition(headers: Mapping[str, str], *, etag: str, last_modified: str) -> int | None:
-    """Return the status with which a condition ends a GET or HEAD: 412, 304, or None: go on.
+    """Return the status with which a condition ends a GET or HEAD: 412, 304, or None if none does.
 
     Args:
         headers: The client's, names in lower case.
@@ -35,7 +35,7 @@ def failed_condition(headers: Mapping[str, str], *, etag: str, last_modified: st
 
 
 def range_applies(headers: Mapping[str, str], *, etag: str, last_modified: str) -> bool:
-    """Tell whether If-Range, if it is there, names this very object; if not, Range is to be ignored (13.1.5)."""
+    """True if If-Range is absent or names this version of the object; otherwise Range must be ignored (13.1.5)."""
     if not (if_range := headers.get("if-range", "").strip()):
         return True
     if (date := parse_http_date(if_range)) is not None:
@@ -51,6 +51,6 @@ def _lists(condition: str, etag: str, *, weakly: bool) -> bool:
 
 
 def _is_later(last_modified: str, condition: str) -> bool | None:
-    """Compare dates; None: there is no (valid) one to compare."""
+    """Whether the object was modified after the condition's date; None if either date is missing or invalid."""
     asked, modified = parse_http_date(condition), parse_http_date(last_modified)
     return None if asked is None or modified is None else modified > asked

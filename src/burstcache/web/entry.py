@@ -1,4 +1,4 @@
-"""A cached object as it travels: S3's headers and the body."""
+"""A cached object as it travels between tiers: S3's headers and the body."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Entry:
         return int(self.meta["content-length"])
 
     def without_body(self) -> Entry:
-        """Return what a HEAD needs."""
+        """Return the entry with an empty body, as a HEAD needs it."""
         return Entry(self.meta, b"")
 
 
@@ -49,7 +49,7 @@ def encode(entry: Entry) -> bytes:
 
 
 def decode(data: bytes) -> Entry:
-    """Return the entry in `data`, or raise ValueError: cut short, or no entry at all."""
+    """Return the entry in `data`; raise ValueError if it is cut short or no entry at all."""
     end = _LENGTH_BYTES + int.from_bytes(data[:_LENGTH_BYTES], "big")
     if len(data) < _LENGTH_BYTES or end > len(data):
         raise ValueError(f"{len(data)} bytes are no entry: its meta would end at {end}")

@@ -31,7 +31,7 @@ class Arrival:
 
 
 def arrival(event: Any) -> Arrival:
-    """Return what an event of either front door says, or raise RefusedRequestError: 400."""
+    """Return the request in an event of either front door, or raise RefusedRequestError (400)."""
     if not isinstance(event, dict):
         raise _no_front_door()
     context = _mapping(event.get("requestContext"))
@@ -43,7 +43,7 @@ def arrival(event: Any) -> Arrival:
 
 
 def answer(event: Any, response: Response) -> dict[str, Any]:
-    """Return the response in the form that the event's front door takes; a binary body in base64."""
+    """Return the response in the form that the event's front door expects, a binary body in base64."""
     is_base64 = bool(response.body) and not response.is_text
     body = b2a_base64(response.body, newline=False).decode("ascii") if is_base64 else response.body.decode()
     message: dict[str, Any] = {"statusCode": response.status, "isBase64Encoded": is_base64, "body": body}

@@ -22,7 +22,7 @@ _OBJECT_HEADERS = frozenset(
     }
 )
 _USER_METADATA = "x-amz-meta-"
-# RFC 9110, 15.4.5: a 304 repeats what a cache needs to update its copy, and nothing about a body that it has not.
+# RFC 9110, 15.4.5: a 304 repeats what a cache needs to update its copy, and nothing about a body that it does not have.
 _NOT_IN_304 = frozenset(
     {"content-type", "content-encoding", "content-language", "content-disposition", "content-length", "content-range"}
 )
@@ -43,7 +43,7 @@ def object_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def not_modified_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return what a 304 says of an object whose headers these are."""
+    """Return those of an object's headers that a 304 repeats."""
     return {name: value for name, value in headers.items() if name not in _NOT_IN_304}
 
 
@@ -64,5 +64,5 @@ def sendable(value: str) -> str:
 
 
 def is_safe(value: str) -> bool:
-    """Tell whether a client's header value holds printable ASCII only, so that it can be passed on."""
+    """True if a client's header value is printable ASCII, so that it can be passed on."""
     return _SAFE.fullmatch(value) is not None

@@ -10,7 +10,7 @@ MAX_KEY_BYTES = 1024  # S3's limit
 _PREFIX = "/objects/"
 _ROUTES = "accepted: GET or HEAD of /objects/{key} or /objects?key={key}"
 _REPLACED = "\N{REPLACEMENT CHARACTER}"
-# With these S3 would answer something else than the current object: ignoring them would be a wrong answer.
+# With these S3 would not answer with the current object, so ignoring them would give a wrong answer.
 _UNSUPPORTED = ("versionId", "partNumber", "response-")
 
 
@@ -18,7 +18,7 @@ def requested_key(path: str, query: Sequence[tuple[str, str]]) -> str:
     """Return the key that a decoded path and the decoded query parameters name.
 
     Raises:
-        RefusedRequestError: 404 for a path that is no object's; 400 for a key that no object can have, or not this way.
+        RefusedRequestError: 404 for a path that is no object's; 400 for a key that cannot exist, or cannot be a path.
     """
     in_query = [value for name, value in query if name == "key"]
     if path.rstrip("/") == _PREFIX.rstrip("/") and (in_query or not path.endswith("//")):
@@ -79,7 +79,7 @@ def _check_key(key: str) -> None:
 
 
 def _climbs_out(key: str) -> bool:
-    """S3's rule: read from the left, the '..' never outnumber the other segments (user guide, "Naming objects")."""
+    """True if, read from the left, the '..' ever outnumber the other segments (S3 user guide, "Naming objects")."""
     depth = 0
     for segment in key.split("/"):
         depth += -1 if segment == ".." else segment not in ("", ".")

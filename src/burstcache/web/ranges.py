@@ -16,7 +16,7 @@ _ACCEPTED = "accepted: bytes=first-last, bytes=first- or bytes=-length, for exam
 
 @dataclass(frozen=True, slots=True)
 class ByteRange:
-    """Bytes `first` to `last`, both included; without `last` up to the end; without `first` the `last` last ones."""
+    """Bytes `first` to `last`, both included; without `last` up to the end; without `first` the last `last` bytes."""
 
     first: int | None
     last: int | None
@@ -26,7 +26,7 @@ class ByteRange:
         return f"bytes={first}-{last}"
 
     def within(self, size_bytes: int) -> tuple[int, int] | None:
-        """Return the positions of the first byte and of the one after the last; None: no byte of the range exists."""
+        """Return the positions of the first byte and of the one after the last; None if no byte of the range exists."""
         if self.first is None:
             first, end = max(0, size_bytes - (self.last or 0)), size_bytes
         else:
@@ -35,12 +35,12 @@ class ByteRange:
 
 
 def parse_range(text: str) -> ByteRange | None:
-    """Return the one range that `text` asks for; None: another unit, or several ranges.
+    """Return the one range that `text` asks for; None for another unit or several ranges.
 
     S3 answers both with the whole object (measured by others: awslabs/aws-c-s3 issue 257, basho/riak_cs pull 304).
 
     Raises:
-        RefusedRequestError: 400, malformed. S3 would send the whole object; a client that asks for nonsense is told.
+        RefusedRequestError: 400 for a malformed range. S3 would send the whole object and hide the client's error.
     """
     if not (unit := _BYTES_UNIT.match(text)):
         if _OTHER_UNIT.fullmatch(text):

@@ -1,4 +1,4 @@
-"""From what came in to what is asked: every refusal of a request happens here, before any tier is troubled."""
+"""From an arrival to a read: every refusal of a request happens here, before any tier is asked."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ _METHODS = ("GET", "HEAD")
 _PASSED_ON = ("if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range", "range")
 
 
-def read_request(came: Arrival, *, request_id: str, at_us: int) -> Request:
-    """Return the read that is asked for.
+def read_request(arrival: Arrival, *, request_id: str, at_us: int) -> Request:
+    """Return the read that a request asks for.
 
     Args:
-        came: What the front door handed over.
-        request_id: Names the request, so that a report of it that comes twice counts once.
-        at_us: When it came [us since 1970].
+        arrival: What the front door handed over.
+        request_id: Identifies the request, so that a repeated report of it counts once.
+        at_us: When it arrived [us since 1970].
 
     Raises:
         RefusedRequestError: 400, 404 or 405, with what is accepted.
     """
-    key = requested_key(came.path, came.query)
-    if came.method not in _METHODS:
-        message = f"the method {came.method[:20]!r} is not supported here; accepted: {', '.join(_METHODS)}"
+    key = requested_key(arrival.path, arrival.query)
+    if arrival.method not in _METHODS:
+        message = f"the method {arrival.method[:20]!r} is not supported here; accepted: {', '.join(_METHODS)}"
         raise RefusedRequestError(405, "MethodNotAllowed", message, {"allow": ", ".join(_METHODS)})
     for name in _PASSED_ON:
-        if not is_safe(came.headers.get(name, "")):
+        if not is_safe(arrival.headers.get(name, "")):
             raise RefusedRequestError(400, "MalformedHeader", f"{name}: only printable ASCII is accepted")
-    range_ = came.headers.get("range", "").strip()
+    range_ = arrival.headers.get("range", "").strip()
     return Request(
-        method=came.method,
+        method=arrival.method,
         key=key,
         hash=key_hash(key),
-        headers=came.headers,
+        headers=arrival.headers,
         range=parse_range(range_) if range_ else None,
         request_id=request_id,
         at_us=at_us,

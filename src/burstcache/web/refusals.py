@@ -1,4 +1,4 @@
-"""What the proxy itself says no to."""
+"""Requests that the proxy itself refuses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from burstcache.core.errors import BurstcacheError
 
 
 class RefusedRequestError(BurstcacheError):
-    """The client's request is not accepted: an answer of 4xx that says what is wrong and what is accepted."""
+    """The client's request is refused with a 4xx that names what is wrong and what is accepted."""
 
     def __init__(self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)

@@ -12,7 +12,7 @@ from burstcache.web.ranges import ByteRange
 class Request:
     """A GET or HEAD of one object.
 
-    `headers` are the client's, names in lower case. `range` is the part asked for; None: the whole object.
+    `headers` are the client's, names in lower case. `range` is the requested part, None for the whole object.
     """
 
     method: str

@@ -1,4 +1,4 @@
-"""Answers: what each kind of outcome looks like, whichever tier it comes from."""
+"""Answers: what each outcome looks like, whichever tier it comes from."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Response:
     is_text: bool = False
 
     def served_by(self, tier: str, *, is_hit: bool) -> Response:
-        """Return the answer with the headers that say where it comes from."""
+        """Return the answer with the headers that name its tier and whether it was a hit."""
         told = {"x-cache-tier": tier, "x-cache": "hit" if is_hit else "miss"}
         return Response(self.status, self.headers | told, self.body, self.is_text)
 
@@ -31,14 +31,13 @@ class Response:
 def error_response(
     status: int, code: str, message: str, *, method: str = "GET", headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Return an error: JSON that says what is wrong; without its body for HEAD."""
+    """Return an error as JSON that names what is wrong, without a body for HEAD."""
     body = json.dumps({"error": {"code": code, "message": message}}).encode()
     told = {"content-type": "application/json", "content-length": str(len(body)), **(headers or {})}
     return Response(status, told, b"" if method == "HEAD" else body, is_text=True)
 
 
 def precondition_failed(method: str) -> Response:
-    """Return a 412."""
     return error_response(PRECONDITION_FAILED, "PreconditionFailed", _PRECONDITION_MESSAGE, method=method)
 
 
@@ -51,12 +50,12 @@ def range_not_satisfiable(method: str, size_bytes: int | None) -> Response:
 
 
 def redirect(url: str) -> Response:
-    """Return a 307: the object is read elsewhere, now and with this URL only."""
+    """Return a 307 to a URL from which the object is read once."""
     return Response(307, {"location": url, "cache-control": "no-store", "content-length": "0"})
 
 
 def object_response(request: Request, meta: Mapping[str, str], body: bytes) -> Response:
-    """Return what S3 would answer, from a cached object.
+    """Return what S3 would answer, made from a cached object.
 
     Args:
         request: A GET or HEAD; its conditions and range are evaluated here.
