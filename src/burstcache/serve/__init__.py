@@ -1,1 +1,1 @@
-"""How the proxy asks each tier (s3, lambda, redis), and the relay's client."""
+"""One request, one answer: the reader, and how it asks each tier (s3, lambda, redis)."""

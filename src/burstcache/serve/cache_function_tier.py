@@ -15,17 +15,17 @@ _TIMEOUT_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class LambdaTier:
-    """All cache functions of the stack: the relay knows which one holds a key."""
+    """All cache functions of the stack; the relay knows which one holds a key."""
 
     relay: RelayRequests
 
     def fetch(self, request: Request) -> Entry | None:
-        """Return the object, or None: no cache function holds it (any more, or yet).
+        """Return the object, or None if no cache function holds it (yet, or any longer).
 
         Raises:
             KeyFailedError: The cache function that holds it does not answer.
             RelayDownError: The relay does not answer.
-            ValueError: The answer is no entry.
+            ValueError: The answer is not an entry.
         """
         payload = {"at_us": request.at_us, "request_id": request.request_id, "method": request.method}
         try:

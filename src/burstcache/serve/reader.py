@@ -1,4 +1,4 @@
-"""One read: the route, the tier that it names, S3 if that tier cannot. The cache never breaks a read."""
+"""One read: the route, the tier that it names, and S3 if that tier cannot answer. The cache never breaks a read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class CachingTier(Protocol):
     """A tier that may hold objects."""
 
     def fetch(self, request: Request) -> Entry | None:
-        """Return the object (for a HEAD without its body), None if it is not there; raise if the tier is down."""
+        """Return the object (for a HEAD without its body) or None if it is not there; raise if the tier is down."""
 
 
 class Origin(Protocol):
@@ -35,7 +35,7 @@ class Origin(Protocol):
 
 
 class Reader:
-    """Asks the tiers. Each is made at its first use, and left alone for a while after it failed."""
+    """Asks the tiers. A tier is made at its first use and left alone for a while after a failure."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Reader:
     def read(self, request: Request) -> Response:
         """Return the answer to a GET or HEAD."""
         asked = None
-        # A remembered route may be a second old: a key that has moved on meanwhile is asked for where it is now.
+        # A remembered route may be a second old; a key that has moved on meanwhile is looked for where it is now.
         while (route := self._route(request)) is not None and route != asked:
             if (response := self._from_tier(route, request)) is not None:
                 return response.served_by(route.tier, is_hit=True)

@@ -1,4 +1,4 @@
-"""The Redis tier: objects that a node holds, and in the same round trip the times by which the node is judged."""
+"""The Redis tier: it reads an object and, in the same round trip, notes the time by which the node is judged."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class RedisNodeTier:
     objects: RedisObjects
 
     def fetch(self, request: Request) -> Entry | None:
-        """Return the object, or None: the node does not hold it.
+        """Return the object, or None if the node does not hold it.
 
         Raises:
             RedisDownError: The node does not answer, or refuses our password.
-            ValueError: What it holds is no entry.
+            ValueError: The node holds something that is not an entry.
         """
         if request.method == "HEAD":
             return self.objects.read_meta(request.hash)

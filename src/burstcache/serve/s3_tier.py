@@ -1,8 +1,7 @@
-"""The S3 tier: the origin, and the last resort of every other one.
+"""The S3 tier: the origin, and the fallback of every other tier.
 
-A GET that S3 answers with the object, a part of it or a 304 is a read and is reported on the bus: it is the load that
-makes a key hot. Not reported are HEADs (nothing a cache would make faster), errors (what does not exist is no key), and
-objects that are too large to be cached.
+A GET that S3 answers with the object, a part of it or a 304 is a read and is reported on the bus: such reads make a key
+hot. HEADs (a cache would not make them faster), errors and objects too large to be cached are not reported.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from burstcache.web.headers import not_modified_headers, object_headers
 from burstcache.web.request import Request
 from burstcache.web.response import Response, error_response, precondition_failed, range_not_satisfiable, redirect
 
-_PRESIGNED_S = 60  # the client follows at once; a URL that leaks is soon worthless
-_RETRY_WITHIN_S = 10.0  # a body that breaks off later than this is not asked for again: the front door gives up at 29 s
+_PRESIGNED_S = 60  # the client follows at once, and a leaked URL soon expires
+_RETRY_WITHIN_S = 10.0  # a body that breaks off later is not requested again: the front door gives up at 29 s
 _CODES = {403: "AccessDenied", 404: "NoSuchKey", 405: "MethodNotAllowed"}
 _CLIENT_S_OWN = frozenset({403, 404, 405})
 _BAD_KEY_CODES = frozenset({"KeyTooLongError", "InvalidURI", "InvalidArgument"})
@@ -85,7 +84,7 @@ class S3Tier:
         part = ask(**ranged)
         if "if-range" not in request.headers or part.status not in (200, 206, 416):
             return part
-        # S3 knows no If-Range: what came tells whether the part was wanted (for a 416, the whole object's ETag does).
+        # S3 ignores If-Range: the answer's ETag decides if the part was wanted (for a 416, the whole object's ETag).
         if part.status != 416 and _is_wanted(request, part):
             return part
         part.discard()
@@ -116,7 +115,7 @@ def _headers(answer: ObjectAnswer) -> dict[str, str]:
 
 
 def _other(request: Request, answer: ObjectAnswer) -> Response:
-    """Return everything that is not the object: S3's errors are the client's, with S3's status and code."""
+    """Return an answer without the object: S3's errors are passed on with their status and code."""
     status, method = answer.status, request.method
     if status == 304:
         return Response(304, not_modified_headers(object_headers(answer.headers)))
