@@ -37,7 +37,7 @@ def install(source: Path, python: Path) -> None:
     """Install the project from uv's cache, which `make setup` has filled, or from the package index."""
     uv = Path(sys.executable).parent / "uv"
     if uv.exists():
-        command = [uv, "pip", "install", "-q", "--python", python, source]
+        command: list[str | Path] = [uv, "pip", "install", "-q", "--python", python, source]
         if subprocess.run([*command, "--offline"], capture_output=True).returncode == 0:
             return
     else:
