@@ -74,8 +74,8 @@ class _Number(Generic[_T]):
         raise argparse.ArgumentTypeError(f"{text!r}: expected {self.what}{range_}{example}")
 
 
-def whole(*, least: int, most: float = inf, what: str = "a whole number") -> Callable[[str], int]:
-    """Return a type that accepts whole numbers from `least` to `most`."""
+def whole(*, least: float = -inf, most: float = inf, what: str = "a whole number") -> Callable[[str], int]:
+    """Return a type that accepts whole numbers, by default all of them."""
     return _Number(_whole, what, least, -inf, most, "")
 
 

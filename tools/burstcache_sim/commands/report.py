@@ -5,63 +5,37 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.prices import price_sheet
 from burstcache_sim.bill.spending import weighed
-from burstcache_sim.commands.options import (
-    add_policy_options,
-    add_trace_options,
-    decimal,
+from burstcache_sim.commands.arguments import TIERS
+from burstcache_sim.commands.inputs import (
     penalty_units_of,
+    period_us_of,
     policy_of,
     policy_options,
+    setup_of,
     trace_of,
 )
-from burstcache_sim.commands.setup_options import add_setup_options, period_us_of, setup_of
-from burstcache_sim.latency import THESIS_LATENCIES, TierLatencies
+from burstcache_sim.latency import TierLatencies
 from burstcache_sim.output import STANDARD_OUTPUT, check_target, made_folder, write_lines
 from burstcache_sim.policies.registry import POLICIES
-
-if TYPE_CHECKING:
-    from burstcache_sim.report.contents import Report
-
-_TIERS = ("s3", "lambda", "redis", "network")
-
-
-def add_parser(subparsers: Any) -> None:
-    """Add the simulation and its options."""
-    parser = subparsers.add_parser("report", help="tell and draw all about a run")
-    add_trace_options(parser)
-    add_policy_options(parser)
-    add_setup_options(parser)
-    add = parser.add_argument
-    for tier in _TIERS:
-        ms = getattr(THESIS_LATENCIES, f"{tier}_ms")
-        what = "added to every latency" if tier == "network" else "mean latency of this tier"
-        add(f"--{tier}-ms", metavar="MS", default=str(ms), help=f"{what} (default: {ms:g})")
-    add("--miss-penalty-usd", metavar="USD", help="what a miss costs the optimum (default: it has none)")
-    add("--title", metavar="TEXT", help="of page and pictures (default: the first file's name)")
-    add("--out", metavar="FILE", help="write a page of its own (HTML; -: to standard output)")
-    add("--figures", metavar="DIR", help="write the pictures here, as SVG and PNG")
-    add("--csv", metavar="FILE", help="write a line per request (-: to standard output)")
-    add("--json", action="store_true", help="print JSON")
+from burstcache_sim.report.contents import Report, gather
+from burstcache_sim.report.document import as_fields, as_page, as_text, csv_lines
+from burstcache_terminal.exit_codes import ExitCode
 
 
 def run(args: argparse.Namespace) -> int:
-    """Gather the report, write what was asked for, print it."""
+    """Report on a run: print the tables, write what the options name."""
     has_tables = _check_output(args)
     prices = price_sheet(args.prices)
     setup = setup_of(args, prices)
-    latencies = _latencies(args)
+    latencies = TierLatencies(**{f"{tier}_ms": getattr(args, f"{tier}_ms") for tier in TIERS})
     weighs = weighed(prices, setup)
     policy = policy_of(args, weighs)
     penalty_units, period_us = penalty_units_of(args), period_us_of(args)
     trace = trace_of(args)
-
-    from burstcache_sim.report.contents import gather
-
     report = gather(
         trace,
         policy,
@@ -75,12 +49,10 @@ def run(args: argparse.Namespace) -> int:
     )
     _draw(args, report, latencies, setup.instance_type)
     if args.csv:
-        from burstcache_sim.report.document import csv_lines
-
         write_lines("--csv", args.csv, csv_lines(report, latencies))
     if has_tables:
         _print(report, as_json=args.json)
-    return 0
+    return ExitCode.SUCCESS
 
 
 def _check_output(args: argparse.Namespace) -> bool:
@@ -96,24 +68,14 @@ def _check_output(args: argparse.Namespace) -> bool:
     return not streamed
 
 
-def _latencies(args: argparse.Namespace) -> TierLatencies:
-    expected = "milliseconds, at least 0"
-    return TierLatencies(
-        **{f"{tier}_ms": float(decimal(f"--{tier}-ms", getattr(args, f"{tier}_ms"), expected)) for tier in _TIERS}
-    )
-
-
 def _print(report: Report, *, as_json: bool) -> None:
-    from burstcache_sim.report.document import as_fields, as_text
-
     print(json.dumps(as_fields(report)) if as_json else as_text(report))
 
 
 def _draw(args: argparse.Namespace, report: Report, latencies: TierLatencies, instance_type: str) -> None:
-    """Draw the pictures if anything wants them: drawing takes seconds."""
+    """Draw the pictures if a page or a folder is to have them: drawing takes seconds."""
     if not args.out and not args.figures:
         return
-    from burstcache_sim.report.document import as_page
     from burstcache_sim.report.drawing import FORMATS, write_image
     from burstcache_sim.report.pictures import pictures
 

@@ -4,66 +4,46 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
 from typing import Any
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.parameters import US_PER_S
-from burstcache.core.prices import SHEETS, PriceSheet, price_sheet
+from burstcache.core.prices import PriceSheet, price_sheet
 from burstcache_sim.bill.spending import offline_usd, run_usd, thesis_setup, weighed
-from burstcache_sim.commands.options import (
-    add_policy_options,
-    add_trace_options,
-    penalty_units_of,
-    policy_of,
-    trace_of,
-    whole_parts,
-)
+from burstcache_sim.commands.inputs import penalty_units_of, policy_of, trace_of
+from burstcache_sim.optimum.exact import solve
+from burstcache_sim.policies.offline import offline as replay_offline
 from burstcache_sim.replay import replay
 from burstcache_sim.units import run_cost_units, usd
 from burstcache_sim.world.scenario import Scenario
+from burstcache_terminal.exit_codes import ExitCode
 
 _THESIS = "thesis-2022"
 Fields = dict[str, Any]
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the three simulations and their options."""
-    run_parser = subparsers.add_parser("run", help="replay a trace under a policy")
-    _add_common(run_parser)
-    add_policy_options(run_parser)
-    run_parser.add_argument("--until", metavar="SECONDS", help="horizon; without it, until nothing is left to happen")
-    run_parser.add_argument("--nodes", type=int, default=1, help="nodes that the keys of a log share (default: 1)")
-    run_parser.add_argument("--node-capacity-bytes", type=int, metavar="BYTES", help="what one holds (default: all)")
-    _add_common(subparsers.add_parser("offline", help="replay a trace under the thesis's offline algorithm"))
-    optimum_parser = subparsers.add_parser("optimum", help="find the cheapest possible plan for a trace")
-    _add_common(optimum_parser)
-    optimum_parser.add_argument(
-        "--miss-penalty-usd", metavar="USD", help="what a request served by S3 is worth avoiding (default: never S3)"
-    )
-
-
 def run(args: argparse.Namespace) -> int:
-    """Run one simulation and print what it gave."""
-    prices = price_sheet(args.prices)
-    simulations: dict[str, Callable[[argparse.Namespace, PriceSheet], Fields]] = {
-        "run": _run,
-        "offline": _offline,
-        "optimum": _optimum,
-    }
-    found = simulations[args.sim_command](args, prices)
-    print(json.dumps(found) if args.json else _table(found))
-    return 0
+    """Replay a trace under a policy."""
+    return _print(_run(args, price_sheet(args.prices)), as_json=args.json)
 
 
-def _add_common(parser: argparse.ArgumentParser) -> None:
-    add_trace_options(parser)
-    parser.add_argument("--prices", default=_THESIS, metavar="SHEET", help=f"{', '.join(SHEETS)} (default: {_THESIS})")
-    parser.add_argument("--json", action="store_true", help="print one JSON object with all fields")
+def offline(args: argparse.Namespace) -> int:
+    """Replay a trace under the thesis's offline algorithm."""
+    return _print(_offline(args, price_sheet(args.prices)), as_json=args.json)
+
+
+def optimum(args: argparse.Namespace) -> int:
+    """Find the cheapest plan for a trace."""
+    return _print(_optimum(args, price_sheet(args.prices)), as_json=args.json)
+
+
+def _print(found: Fields, *, as_json: bool) -> int:
+    print(json.dumps(found) if as_json else _table(found))
+    return ExitCode.SUCCESS
 
 
 def _run(args: argparse.Namespace, prices: PriceSheet) -> Fields:
-    until_us = None if args.until is None else whole_parts("--until", args.until, US_PER_S, "seconds, at least 0")
+    until_us = None if args.until is None else round(args.until * US_PER_S)
     policy = policy_of(args, weighed(prices, thesis_setup(prices)))
     result = replay(
         policy,
@@ -94,9 +74,7 @@ def _arrivals_us(args: argparse.Namespace) -> list[int]:
 
 
 def _offline(args: argparse.Namespace, prices: PriceSheet) -> Fields:
-    from burstcache_sim.policies.offline import offline
-
-    result = offline(_arrivals_us(args))
+    result = replay_offline(_arrivals_us(args))
     found: Fields = {
         "lambda_us": result.lambda_us,
         "lambda_runs": len(result.lambda_runs_us),
@@ -111,8 +89,6 @@ def _offline(args: argparse.Namespace, prices: PriceSheet) -> Fields:
 
 
 def _optimum(args: argparse.Namespace, prices: PriceSheet) -> Fields:
-    from burstcache_sim.optimum.exact import solve
-
     if prices.name != _THESIS:
         raise InvalidSettingError(f"--prices {prices.name}: expected {_THESIS}, whose exact integers the optimum needs")
     penalty_units = penalty_units_of(args)

@@ -18,12 +18,12 @@ _DECADES = (-6, -2)  # a hit worth 1e-6 to 1e-2 USD
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a person says about a policy, as text; each policy reads what concerns it."""
+    """What a person says about a policy; each policy reads what concerns it."""
 
     rate: str = "9"  # expected requests per minute
     sensitivity: str = "4"
     overrides: str = ""  # single parameters, `name=value` with commas between
-    hit_value_usd: str | None = None  # what a request served from memory is worth
+    hit_value_usd: Fraction | None = None  # what a request served from memory is worth
 
 
 class Policy(Decider, Protocol):
@@ -75,22 +75,16 @@ class WorthPolicy(Policy):
     @classmethod
     def from_options(cls, options: Options, prices: BreakevenPrices) -> Self:
         """Return the policy for the worth that a person names."""
-        text = options.hit_value_usd
-        if text is None:
+        if options.hit_value_usd is None:
             raise InvalidSettingError(
                 f"--hit-value-usd is missing: the policy {cls.name} needs it, in USD, such as 1e-4"
             )
-        try:
-            if "/" in text:
-                raise ValueError
-            return cls.worth(Fraction(text), prices)
-        except ValueError:
-            raise InvalidSettingError(f"--hit-value-usd {text!r}: expected an amount above 0") from None
+        return cls.worth(options.hit_value_usd, prices)
 
     @classmethod
     def described(cls, options: Options) -> str:
         """Return the worth in words."""
-        return f"{cls.title}, a hit worth {options.hit_value_usd} USD"
+        return f"{cls.title}, a hit worth {float(options.hit_value_usd or 0):g} USD"
 
     @classmethod
     def knob(cls, options: Options, prices: BreakevenPrices) -> tuple[str, Sequence[Self]]:

@@ -1,0 +1,80 @@
+"""The options of the commands that show and operate a stack."""
+
+from __future__ import annotations
+
+import argparse
+from math import inf
+from pathlib import Path
+
+from burstcache_terminal.options import number, whole
+
+_MAX_HOLD_S = 7 * 24 * 3600
+
+
+def stack(parser: argparse.ArgumentParser) -> None:
+    """Add which stack is meant, and whether the answer is JSON."""
+    group = parser.add_argument_group("which stack", "Without --stack-name the one that `burstcache local up` runs.")
+    group.add_argument("--stack-name", metavar="NAME", default="", help="a stack deployed to AWS")
+    group.add_argument("--region", default="", help="its region, if not the one that environment or profile name")
+    group.add_argument("--profile", default="", help="profile of the AWS configuration to use for it")
+    group.add_argument(
+        "--state-dir", type=Path, metavar="DIR", default=Path(".burstcache"), help="of the local run (%(default)s)"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def keys(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `keys`."""
+    stack(parser)
+
+
+def routes(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `routes`."""
+    stack(parser)
+
+
+def watch(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `watch`."""
+    watched = parser.add_mutually_exclusive_group(required=True)
+    watched.add_argument("key", nargs="?", type=_key, metavar="KEY", help="name of an object in the origin bucket")
+    watched.add_argument("--node", metavar="NODE", help="watch a Redis node in place of a key")
+    parser.add_argument("--once", action="store_true", help="print the states of the current life up to now, and end")
+    parser.add_argument("--until", metavar="STATE", default="", help="end when this is the state, such as RedisRunning")
+    parser.add_argument(
+        "--timeout-s",
+        type=number(least=0, what="a number of seconds"),
+        metavar="SECONDS",
+        default=inf,
+        help="end after this time; if --until is not reached by then, the command fails",
+    )
+    stack(parser)
+
+
+def redis_start(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `redis start`."""
+    redis_node(parser)
+    parser.add_argument(
+        "--for-s",
+        type=whole(least=1, most=_MAX_HOLD_S, what="a whole number of seconds"),
+        metavar="SECONDS",
+        default=900,
+        help="how long to keep it running (%(default)s)",
+    )
+
+
+def redis_node(parser: argparse.ArgumentParser) -> None:
+    """Add which node is meant."""
+    parser.add_argument("node", nargs="?", metavar="NODE", default="", help="name of a node; the only one if absent")
+    stack(parser)
+
+
+def lambda_key(parser: argparse.ArgumentParser) -> None:
+    """Add which key is meant."""
+    parser.add_argument("key", type=_key, metavar="KEY", help="name of an object in the origin bucket")
+    stack(parser)
+
+
+def _key(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("'': expected the name of an object in the origin bucket")
+    return text

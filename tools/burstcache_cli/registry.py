@@ -1,0 +1,113 @@
+"""Every command of `burstcache`: its words, its help, where its options are defined, where its work is done.
+
+The help stands here once: `--help` prints it, and a test holds the documented table to it. A command's options are
+apart from its work, so that help and wrong calls import neither AWS's library nor the simulator's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command.
+
+    Attributes:
+        words: What is typed after `burstcache`.
+        help: What it does: an imperative, lower case, without a full stop.
+        options: `module:function`; the function adds the command's options to the parser that it is given.
+        work: `module:function`; the function takes the parsed options and returns an exit code.
+    """
+
+    words: str
+    help: str
+    options: str
+    work: str
+
+
+_OWN, _SHOW = "burstcache_cli.arguments", "burstcache_cli.show"
+_LOCAL, _RUN = "burstcache_local.arguments", "burstcache_local.command"
+_SIM, _WORK = "burstcache_sim.commands.arguments", "burstcache_sim.commands"
+
+# The words that stand in front of others; the empty text is `burstcache` itself.
+GROUPS = {
+    "": "a read cache in front of S3 that exists only while it is needed",
+    "local": "run the whole system on this machine, without Docker and AWS",
+    "redis": "start, stop and ask a Redis node by hand",
+    "lambda": "start and stop a key's cache function by hand",
+    "sim": "know before you deploy: replay traces, price them, compare",
+}
+
+COMMANDS = (
+    Command("local up", "start everything that template.yaml describes; Ctrl-C ends it", f"{_LOCAL}:up", f"{_RUN}:up"),
+    Command("local status", "show what runs", f"{_LOCAL}:status", f"{_RUN}:status"),
+    Command("local down", "end what runs", f"{_LOCAL}:down", f"{_RUN}:down"),
+    Command("keys", "list the keys: state, tier, since when, requests, execution", f"{_OWN}:keys", f"{_SHOW}:keys"),
+    Command("watch", "print the states of a key or a node as it enters them", f"{_OWN}:watch", f"{_SHOW}:watch"),
+    Command(
+        "routes",
+        "list the keys that are not on S3: tier, node, and whether the route holds",
+        f"{_OWN}:routes",
+        f"{_SHOW}:routes",
+    ),
+    Command(
+        "redis start",
+        "boot a node and keep it running for a while, without a key",
+        f"{_OWN}:redis_start",
+        f"{_SHOW}:redis_start",
+    ),
+    Command("redis stop", "stop a node; its keys return to S3", f"{_OWN}:redis_node", f"{_SHOW}:redis_stop"),
+    Command("redis ping", "ask a node's Redis for a PONG", f"{_OWN}:redis_node", f"{_SHOW}:redis_ping"),
+    Command("redis status", "list the nodes: phase, generation, keys, hold", f"{_OWN}:stack", f"{_SHOW}:redis_status"),
+    Command(
+        "lambda start",
+        "start a key's life, however few its requests",
+        f"{_OWN}:lambda_key",
+        f"{_SHOW}:lambda_start",
+    ),
+    Command("lambda stop", "end the cache function that holds a key", f"{_OWN}:lambda_key", f"{_SHOW}:lambda_stop"),
+    Command(
+        "sim generate", "write a trace; the same seed gives the same bytes", f"{_SIM}:generate", f"{_WORK}.generate:run"
+    ),
+    Command(
+        "sim inspect", "describe a log: requests, keys, span, bytes, clock", f"{_SIM}:inspect", f"{_WORK}.inspect:run"
+    ),
+    Command("sim run", "replay a trace under a policy: tiers, billed times, cost", f"{_SIM}:run", f"{_WORK}.run:run"),
+    Command(
+        "sim offline",
+        "replay a trace under the thesis's offline algorithm",
+        f"{_SIM}:offline",
+        f"{_WORK}.run:offline",
+    ),
+    Command("sim optimum", "find the cheapest possible plan for a trace", f"{_SIM}:optimum", f"{_WORK}.run:optimum"),
+    Command("sim bill", "itemise what a run would be billed", f"{_SIM}:bill", f"{_WORK}.bill:bill"),
+    Command("sim compare", "compare a run with what else you could buy", f"{_SIM}:compare", f"{_WORK}.bill:compare"),
+    Command("sim report", "report on a run: table, page, pictures, CSV", f"{_SIM}:report", f"{_WORK}.report:run"),
+    Command(
+        "sim tune",
+        "search a policy's parameters for a share of hits or for a bill",
+        f"{_SIM}:tune",
+        f"{_WORK}.tune:run",
+    ),
+    Command(
+        "sim paper",
+        "reproduce the thesis's evaluation: tables and pictures",
+        f"{_SIM}:paper",
+        f"{_WORK}.paper:run",
+    ),
+    Command(
+        "advise",
+        "answer whether to deploy this for a log, how, and at what cost",
+        f"{_SIM}:advise",
+        f"{_WORK}.advise:run",
+    ),
+)
+
+
+def children(group: str) -> dict[str, str]:
+    """Return the words that may follow those of a group, each with its help."""
+    start = f"{group} " if group else ""
+    words = [command.words.removeprefix(start) for command in COMMANDS if command.words.startswith(start)]
+    by_words = {command.words: command.help for command in COMMANDS} | GROUPS
+    return {first: by_words[start + first] for first in (rest.partition(" ")[0] for rest in words)}

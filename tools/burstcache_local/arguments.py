@@ -1,0 +1,53 @@
+"""The options of `burstcache local`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from burstcache_local.state_file import STATE_DIR
+from burstcache_terminal.options import number, whole
+
+_SAMPLES = Path(__file__).parent / "samples"
+_PORT = whole(least=0, most=65_535)
+_SECONDS = number(least=0, what="a number of seconds")
+
+
+def up(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `local up`."""
+    add = parser.add_argument
+    add("--origin", type=Path, default=_SAMPLES, metavar="DIR", help="files that become the origin's objects")
+    add("--port", type=_PORT, default=8080, help="port that clients talk to (default: 8080; 0: any free one)")
+    add("--endpoint-port", type=_PORT, default=8081, metavar="PORT", help="port of the AWS services (default: 8081)")
+    add("--boot-s", type=_SECONDS, default=1.0, metavar="S", help="how long a Redis node takes to start (default: 1)")
+    add("--stop-s", type=_SECONDS, default=0.5, metavar="S", help="how long it takes to stop (default: 0.5)")
+    add(
+        "--parameter",
+        type=_name_and_value,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="template parameter; repeatable",
+    )
+    add("--template", type=Path, metavar="FILE", help="SAM template (default: the project's template.yaml)")
+    add("--verbose", action="store_true", help="print the logs of functions, node and relay")
+    status(parser)
+
+
+def status(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `local status`."""
+    parser.add_argument(
+        "--state-dir", type=Path, default=STATE_DIR, metavar="DIR", help=f"of the local run (default: {STATE_DIR})"
+    )
+
+
+def down(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `local down`."""
+    status(parser)
+
+
+def _name_and_value(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected NAME=VALUE")
+    return name, value

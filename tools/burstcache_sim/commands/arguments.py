@@ -1,0 +1,234 @@
+"""The options of `burstcache sim …` and `burstcache advise`. What they stand for is in `inputs`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+
+from burstcache.core.prices import SHEETS
+from burstcache_sim.bill.usage import Setup
+from burstcache_sim.commands.generators import KINDS
+from burstcache_sim.latency import THESIS_LATENCIES
+from burstcache_sim.output import STANDARD_OUTPUT
+from burstcache_sim.policies.registry import DEFAULT, POLICIES
+from burstcache_terminal.options import choice, decimal, number, whole
+
+FORMATS = ("auto", "arrival", "csv", "s3", "cloudfront", "alb", "combined")
+TIERS = ("s3", "lambda", "redis", "network")
+_TODAY, _THESIS = "today-us-east-1", "thesis-2022"
+_DEFAULTS = Setup()
+
+POSITIVE_USD = number(above=0, what="an amount", example="1e-5")
+_EXACT_USD = decimal(above=0, what="an amount", example="1e-4")
+_COUNT = whole(least=1)
+_MS = number(least=0, what="a number of milliseconds")
+
+
+def generate(parser: argparse.ArgumentParser) -> None:
+    """Add the kinds of traces, each with its own options."""
+    kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True, title="kinds")
+    for name, kind in KINDS.items():
+        help_ = kind.help
+        kind_parser = kinds.add_parser(name, help=help_, description=f"{help_[0].upper()}{help_[1:]}.")
+        add = kind_parser.add_argument
+        add("--seed", type=whole(), default=1, help="of the random numbers (default: 1)")
+        for option in kind.options:
+            add(
+                option.flag,
+                dest=option.name,
+                type=option.type,
+                default=option.default,
+                required=option.default is None,
+                metavar="N",
+                help=option.help,
+            )
+        if kind.has_keys:
+            size = whole(least=0)
+            add("--object-bytes", type=size, default=10_000, metavar="N", help="size column (default: 10000)")
+        add("--out", metavar="FILE", default=STANDARD_OUTPUT, help="default: -, standard output")
+
+
+def inspect(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `sim inspect`."""
+    _add_trace(parser)
+    parser.add_argument("--top", type=whole(least=0), default=10, metavar="N", help="keys to list (default: 10)")
+    _add_json(parser)
+
+
+def run(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `sim run`."""
+    _add_trace(parser)
+    _add_prices(parser, _THESIS)
+    _add_policy(parser)
+    add = parser.add_argument
+    add(
+        "--until",
+        type=decimal(least=0, what="a number of seconds"),
+        metavar="SECONDS",
+        help="horizon; without it, until nothing is left to happen",
+    )
+    add("--nodes", type=_COUNT, default=1, help="nodes that the keys of a log share (default: 1)")
+    add("--node-capacity-bytes", type=_COUNT, metavar="BYTES", help="what one holds (default: everything)")
+    _add_json(parser)
+
+
+def offline(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `sim offline`."""
+    _add_trace(parser)
+    _add_prices(parser, _THESIS)
+    _add_json(parser)
+
+
+def optimum(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `sim optimum`."""
+    _add_trace(parser)
+    _add_prices(parser, _THESIS)
+    _add_miss_penalty(parser, "what a request served by S3 is worth avoiding (default: never S3)")
+    _add_json(parser)
+
+
+def bill(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `sim bill`."""
+    _add_trace(parser)
+    _add_policy(parser)
+    _add_setup(parser)
+    _add_json(parser)
+
+
+def compare(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `sim compare`."""
+    bill(parser)
+    parser.add_argument(
+        "--against", action="append", default=[], metavar="NAME", help="compare with this only (repeatable)"
+    )
+
+
+def report(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `sim report`."""
+    _add_trace(parser)
+    _add_policy(parser)
+    _add_setup(parser)
+    add = parser.add_argument
+    for tier in TIERS:
+        ms = getattr(THESIS_LATENCIES, f"{tier}_ms")
+        what = "added to every latency" if tier == "network" else "mean latency of this tier"
+        add(f"--{tier}-ms", type=_MS, metavar="MS", default=ms, help=f"{what} (default: {ms:g})")
+    _add_miss_penalty(parser, "what a miss costs the optimum (default: it has none)")
+    add("--title", metavar="TEXT", help="of page and pictures (default: the first file's name)")
+    add("--out", metavar="FILE", help="write a self-contained page (HTML; -: to standard output)")
+    add("--figures", metavar="DIR", help="write the pictures here, as SVG and PNG")
+    add("--csv", metavar="FILE", help="write a line per request (-: to standard output)")
+    _add_json(parser)
+
+
+def tune(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `sim tune`."""
+    _add_trace(parser)
+    add = parser.add_argument
+    objective = parser.add_mutually_exclusive_group(required=True)
+    objective.add_argument(
+        "--in-memory-pct",
+        type=number(least=0, most=100),
+        metavar="PCT",
+        help="cheapest with at least this share of hits, such as 95",
+    )
+    objective.add_argument(
+        "--usd-per-month",
+        type=number(least=0, what="an amount"),
+        metavar="USD",
+        help="most hits for at most this bill, such as 50",
+    )
+    add("--policy", type=choice(POLICIES), default=DEFAULT, metavar="NAME", help=_one_of(POLICIES, DEFAULT))
+    add("--candidates", type=_COUNT, metavar="N", help="parameters to try (default: as many as take seconds)")
+    _add_setup(parser)
+    add("--node-capacity-bytes", type=_COUNT, metavar="BYTES", help="what a node holds (default: everything)")
+    add("--csv", metavar="FILE", help="write the Pareto front, one row per candidate")
+    _add_json(parser)
+
+
+def paper(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `sim paper`."""
+    add = parser.add_argument
+    add("--out", default="build/paper", metavar="DIR", help="folder (default: build/paper)")
+    add("--seeds", type=_COUNT, default=10_000, help="random traces per workload (default: 10000)")
+    add("--log", metavar="LOG", help="access log that stands in for the thesis's own in figures 5.3 to 5.6")
+
+
+def advise(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `advise`."""
+    _add_trace(parser)
+    add = parser.add_argument
+    worth = parser.add_mutually_exclusive_group()
+    hit, ms = "what a request answered from memory is worth", "what a millisecond saved is worth"
+    worth.add_argument("--hit-value-usd", type=POSITIVE_USD, metavar="USD", help=f"{hit}, such as 1e-5")
+    worth.add_argument("--ms-value-usd", type=POSITIVE_USD, metavar="USD", help=f"{ms}, such as 2e-7")
+    _add_prices(parser, _TODAY)
+    add("--instance-type", metavar="TYPE", help="Redis node (default: the smallest that holds all objects)")
+    add("--cache-memory-mb", type=_COUNT, default=256, metavar="MB", help="cache function (default: 256)")
+    _add_front_door(parser)
+    add("--object-bytes", type=_COUNT, default=10_000, help="where a log has no sizes (default: 10000)")
+    _add_period(parser, "how often the log repeats (default: without a pause)")
+    for tier, tier_ms in (("s3", 50), ("lambda", 1.5), ("redis", 1)):
+        help_ = f"mean latency of this tier (default: {tier_ms:g})"
+        add(f"--{tier}-ms", type=_MS, metavar="MS", default=float(tier_ms), help=help_)
+    add("--front-door-ms", type=_MS, metavar="MS", default=10.0, help="added by API and proxy (default: 10)")
+    add("--without", action="append", default=[], metavar="NAME", help="rule out, such as cloudfront (repeatable)")
+    add("--candidates", type=_COUNT, metavar="N", help="parameters to try (default: as many as take seconds)")
+    add("--out", metavar="REPORT.html", help="write a page with pictures")
+    _add_json(parser)
+
+
+def _add_trace(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("traces", nargs="+", metavar="TRACE", help="trace or access log: files, folders, globs")
+    add("--format", type=choice(FORMATS), default="auto", metavar="NAME", help=_one_of(FORMATS, "auto"))
+    add("--rank", type=_COUNT, metavar="R", help="only the R-th most requested object (default: all)")
+    add("--skip-bad-rows", action="store_true", help="skip lines that cannot be read instead of ending")
+
+
+def _add_policy(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--policy", type=choice(POLICIES), default=DEFAULT, metavar="NAME", help=_one_of(POLICIES, DEFAULT))
+    add("--rate", default="9", help="thesis: expected requests per minute (default: 9)")
+    add("--sensitivity", default="4", help="thesis: above 0 and up to 5 (default: 4)")
+    add("--overrides", default="", metavar="NAME=VALUE,…", help="thesis: single parameters")
+    add("--hit-value-usd", type=_EXACT_USD, metavar="USD", help="other policies: what a hit is worth, such as 1e-4")
+
+
+def _add_setup(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    _add_prices(parser, _TODAY)
+    add("--architecture", choices=["arm", "x86"], help="of functions and relay (default: the sheet's)")
+    add("--instance-type", metavar="TYPE", help="Redis node (default: t4g.micro; thesis-2022: t2.micro)")
+    add("--cache-memory-mb", type=_COUNT, metavar="MB", help="cache function (default: 256; thesis-2022: 1024)")
+    _add_front_door(parser)
+    size = _DEFAULTS.object_bytes
+    add("--object-bytes", type=_COUNT, default=size, help=f"where a trace has no sizes (default: {size})")
+    add("--nodes", type=_COUNT, default=1, help="Redis nodes, if there are many objects (default: 1)")
+    _add_period(parser, "how long the stack stands (default: as long as the trace)")
+    add("--only-cache", action="store_true", help="the thesis's view: cache function, node and S3 alone")
+
+
+def _add_prices(parser: argparse.ArgumentParser, default: str) -> None:
+    help_ = f"price sheet: {_one_of(SHEETS, default)}"
+    parser.add_argument("--prices", type=choice(SHEETS), default=default, metavar="SHEET", help=help_)
+
+
+def _add_front_door(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--front-door", choices=["http-api", "alb"], default="http-api", help="default: http-api")
+
+
+def _add_period(parser: argparse.ArgumentParser, help_: str) -> None:
+    parser.add_argument("--period-hours", type=decimal(above=0), metavar="H", help=help_)
+
+
+def _add_miss_penalty(parser: argparse.ArgumentParser, help_: str) -> None:
+    parser.add_argument("--miss-penalty-usd", type=decimal(least=0, what="an amount"), metavar="USD", help=help_)
+
+
+def _add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _one_of(names: Iterable[str], default: str) -> str:
+    return f"{', '.join(names)} (default: {default})"

@@ -1,0 +1,84 @@
+"""What the options of a simulation stand for: its trace, its policy, how the system is deployed."""
+
+from __future__ import annotations
+
+import argparse
+from fractions import Fraction
+
+from burstcache.core.breakeven import BreakevenPrices
+from burstcache.core.prices import PriceSheet
+from burstcache_sim.bill.usage import THESIS_MEMORY_MB, US_PER_H, Setup
+from burstcache_sim.policies.policy import Options, Policy
+from burstcache_sim.policies.registry import POLICIES
+from burstcache_sim.progress import lines_told
+from burstcache_sim.traces.read import Log, read_log
+from burstcache_sim.traces.trace import Trace
+from burstcache_sim.units import UNITS_PER_USD
+
+_THESIS = "thesis-2022"
+_DEFAULTS = Setup()
+
+
+def log_of(args: argparse.Namespace) -> Log:
+    """Return the log that the options name."""
+    with lines_told() as on_lines:
+        return read_log(
+            args.traces, format_=args.format, rank=args.rank, skip_bad_rows=args.skip_bad_rows, on_lines=on_lines
+        )
+
+
+def trace_of(args: argparse.Namespace) -> Trace:
+    """Return the trace that the options name; a log of one object is a trace of one key."""
+    trace = log_of(args).trace
+    return Trace(trace.arrivals_us, None, trace.sizes_bytes, trace.keys) if len(trace.keys) == 1 else trace
+
+
+def policy_options(args: argparse.Namespace) -> Options:
+    """Return what the options say about the policy."""
+    return Options(args.rate, args.sensitivity, args.overrides, args.hit_value_usd)
+
+
+def policy_of(args: argparse.Namespace, prices: BreakevenPrices) -> Policy:
+    """Return the policy that the options name; it may weigh a hit against the prices.
+
+    Raises:
+        InvalidSettingError: A value is missing or not accepted.
+    """
+    return POLICIES[args.policy].from_options(policy_options(args), prices)
+
+
+def penalty_units_of(args: argparse.Namespace) -> int | None:
+    """Return what a miss costs the optimum [cost units]; None: it has none."""
+    if args.miss_penalty_usd is None:
+        return None
+    penalty_usd: Fraction = args.miss_penalty_usd
+    return round(penalty_usd * UNITS_PER_USD)
+
+
+def setup_of(args: argparse.Namespace, prices: PriceSheet) -> Setup:
+    """Return how the system is deployed.
+
+    Raises:
+        InvalidSettingError: A value is not accepted.
+        PriceMissingError: The sheet does not know the instance type or the processor.
+    """
+    is_thesis = prices.name == _THESIS
+    setup = Setup(
+        architecture=args.architecture or prices.architecture,
+        instance_type=args.instance_type or ("t2.micro" if is_thesis else _DEFAULTS.instance_type),
+        cache_memory_mb=args.cache_memory_mb or (THESIS_MEMORY_MB if is_thesis else _DEFAULTS.cache_memory_mb),
+        front_door=args.front_door,
+        object_bytes=args.object_bytes,
+        nodes=args.nodes,
+    )
+    for item in (f"ec2:{setup.instance_type}", f"lambda-duration:{setup.architecture}"):
+        prices.row(item)  # raises now rather than after the simulation
+    return setup
+
+
+def period_us_of(args: argparse.Namespace) -> int | None:
+    """Return for how long the stack stands [us]; None: as long as the trace lasts."""
+    if args.period_hours is None:
+        return None
+    hours: Fraction = args.period_hours
+    return round(hours * US_PER_H)
