@@ -64,8 +64,12 @@ def _refuse(argv: Sequence[str]) -> int:
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND")
     for word, help_ in children(group).items():
         subparsers.add_parser(word, help=help_)
-    parser.parse(argv[1:] if group else argv)
-    parser.error(f"a command is missing: expected one of {', '.join(children(group))}")
+    rest = argv[1:] if group else argv
+    expected = f"expected one of {', '.join(children(group))}"
+    if rest and not rest[0].startswith("-"):
+        parser.error(f"{rest[0]!r} is no command: {expected}")
+    parser.parse(rest)
+    parser.error(f"a command is missing: {expected}")
 
 
 def _function(reference: str) -> Callable[..., Any]:

@@ -47,7 +47,7 @@ COMMANDS = (
     Command("watch", "print the states of a key or a node as it enters them", f"{_OWN}:watch", f"{_SHOW}:watch"),
     Command(
         "routes",
-        "list the keys that are not on S3: tier, node, and whether the route holds",
+        "list the keys that are not on S3, and who serves them",
         f"{_OWN}:routes",
         f"{_SHOW}:routes",
     ),

@@ -87,13 +87,13 @@ def test_prices_that_nobody_has_read_anywhere_are_said(capsys: pytest.CaptureFix
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--prices", "2023"], "price sheet '2023': expected one of"),
+        (["--prices", "2023"], "--prices '2023': expected one of"),
         (["--instance-type", "x9.huge"], "no price for ec2:x9.huge; it has t2.micro"),
         (["--prices", "thesis-2022"], "no price for http-api-request"),
         (["--policy", "breakeven"], "--hit-value-usd is missing"),
-        (["--policy", "breakeven", "--hit-value-usd", "-1"], "hit value -1 USD: expected an amount above 0"),
+        (["--policy", "breakeven", "--hit-value-usd", "-1"], "--hit-value-usd '-1': expected an amount above 0"),
         (["--period-hours", "long"], "--period-hours 'long': expected a number above 0"),
-        (["--nodes", "0"], "--nodes 0: expected at least 1"),
+        (["--nodes", "0"], "--nodes '0': expected a whole number of at least 1"),
     ],
 )
 def test_a_wrong_call_ends_with_two_and_one_line(

@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 
 from burstcache_cli.cli import main
-from burstcache_cli.command import Command
-from burstcache_sim.command import SIMULATIONS
 
 
 def write(path: Path, text: str) -> Path:
@@ -32,21 +30,10 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     assert found.stderr == "[]\n"
 
 
-@pytest.mark.parametrize("simulation", SIMULATIONS, ids=lambda simulation: simulation.name)
-def test_every_simulation_has_its_own_help(simulation: Command, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["sim", simulation.name, "--help"])
-
-    assert ended.value.code == 0
-    assert f"burstcache sim {simulation.name}" in capsys.readouterr().out
-
-
 def test_an_unknown_simulation_is_refused_by_name(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["sim", "frobnicate"])
+    assert main(["sim", "frobnicate"]) == 2
 
-    assert ended.value.code == 2
-    assert "'frobnicate'" in capsys.readouterr().err
+    assert "burstcache sim: 'frobnicate' is no command: expected one of generate, " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -101,14 +88,14 @@ def test_a_packed_trace_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[st
     [
         (["run", "--rate", "x"], "rate 'x': expected a decimal number"),
         (["run", "--sensitivity", "6"], "sensitivity 6: expected a number above 0 and up to 5"),
-        (["run", "--until", "-1"], "--until -1: expected seconds, at least 0"),
-        (["run", "--until", "1/2"], "--until '1/2': expected seconds, at least 0"),
+        (["run", "--until", "-1"], "--until '-1': expected a number of seconds of at least 0"),
+        (["run", "--until", "1/2"], "--until '1/2': expected a number of seconds of at least 0"),
         (["run", "--policy", "breakeven"], "--hit-value-usd is missing"),
-        (["run", "--policy", "breakeven", "--hit-value-usd", "0"], "hit value 0 USD: expected an amount above 0"),
-        (["run", "--prices", "gold"], "price sheet 'gold': expected one of thesis-2022"),
-        (["optimum", "--miss-penalty-usd", "-1"], "--miss-penalty-usd -1: expected an amount of at least 0"),
+        (["run", "--policy", "breakeven", "--hit-value-usd", "0"], "--hit-value-usd '0': expected an amount above 0"),
+        (["run", "--prices", "gold"], "--prices 'gold': expected one of thesis-2022"),
+        (["optimum", "--miss-penalty-usd", "-1"], "--miss-penalty-usd '-1': expected an amount of at least 0"),
         (["optimum", "--prices", "today-us-east-1"], "--prices today-us-east-1: expected thesis-2022"),
-        (["offline", "--rank", "0"], "rank 0: expected 1"),
+        (["offline", "--rank", "0"], "--rank '0': expected a whole number of at least 1"),
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(value),
 )

@@ -259,9 +259,9 @@ def test_latencies_come_from_the_options(capsys: pytest.CaptureFixture[str], tra
         (["--csv", "-", "--json"], "--out -, --csv -, --json: expected one of them"),
         (["--csv", "{}/absent/requests.csv"], "--csv .*requests.csv: expected a file that can be written"),
         (["--figures", "{}/burst.csv"], "--figures .*burst.csv: expected a folder that can be written"),
-        (["--s3-ms", "fast"], "--s3-ms 'fast': expected milliseconds, at least 0"),
-        (["--redis-ms=-1"], "redis_ms -1.0: expected a number of at least 0"),
-        (["--miss-penalty-usd=-1"], "--miss-penalty-usd -1: expected an amount of at least 0"),
+        (["--s3-ms", "fast"], "--s3-ms 'fast': expected a number of milliseconds of at least 0"),
+        (["--redis-ms=-1"], "--redis-ms '-1': expected a number of milliseconds of at least 0"),
+        (["--miss-penalty-usd=-1"], "--miss-penalty-usd '-1': expected an amount of at least 0"),
         (["--rate", "0"], "rate 0: expected a number of requests per minute above 0"),
     ],
 )

@@ -116,14 +116,14 @@ def test_a_trace_without_a_request_is_told(capsys: pytest.CaptureFixture[str]) -
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("poisson", "--rate-per-min", "0", "--duration-s", "1"), "--rate-per-min 0: expected a number above 0"),
-        (("poisson", "--rate-per-min", "nan", "--duration-s", "1"), "--rate-per-min nan: expected a number above 0"),
-        (("poisson", "--rate-per-min", "3", "--duration-s", "inf"), "--duration-s inf: expected a number above 0"),
-        (("spike", "--std-s", "-1", "--requests", "5"), "--std-s -1: expected a number at least 0"),
-        (("spike", "--std-s", "1", "--requests", "0"), "--requests 0: expected a number at least 1"),
+        (("poisson", "--rate-per-min", "0", "--duration-s", "1"), "--rate-per-min '0': expected a number above 0"),
+        (("poisson", "--rate-per-min", "nan", "--duration-s", "1"), "--rate-per-min 'nan': expected a number above 0"),
+        (("poisson", "--rate-per-min", "3", "--duration-s", "inf"), "--duration-s 'inf': expected a number above 0"),
+        (("spike", "--std-s", "-1", "--requests", "5"), "--std-s '-1': expected a number of at least 0"),
+        (("spike", "--std-s", "1", "--requests", "0"), "--requests '0': expected a whole number of at least 1"),
         (
             ("diurnal", "--mean-per-min", "1", "--depth", "1.5", "--period-s", "9", "--duration-s", "9"),
-            "--depth 1.5: expected a number at least 0 and at most 1",
+            "--depth '1.5': expected a number from 0 to 1",
         ),
     ],
 )

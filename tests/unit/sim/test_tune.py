@@ -359,9 +359,9 @@ def test_a_log_too_short_to_check_is_said_to_be(capsys: pytest.CaptureFixture[st
         (["--in-memory-pct", "101"], "--in-memory-pct '101': expected a number from 0 to 100"),
         (["--usd-per-month", "nan"], "--usd-per-month 'nan': expected an amount of at least 0"),
         (["--usd-per-month", "1e999"], "--usd-per-month '1e999': expected an amount of at least 0"),
-        (["--usd-per-month", "9", "--period-hours", "1e999"], "--period-hours: expected at most 876000"),
+        (["--usd-per-month", "9", "--period-hours", "1e9"], "--period-hours: expected at most 876000"),
         (["--usd-per-month", "9", "--in-memory-pct", "9"], "not allowed with argument"),
-        (["--usd-per-month", "9", "--candidates", "0"], "--candidates 0: expected at least 1"),
+        (["--usd-per-month", "9", "--candidates", "0"], "--candidates '0': expected a whole number of at least 1"),
         (
             ["--usd-per-month", "9", "--csv", "/nowhere/front.csv"],
             "--csv /nowhere/front.csv: expected a file that can be",

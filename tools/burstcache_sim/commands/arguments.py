@@ -198,7 +198,12 @@ def _add_policy(parser: argparse.ArgumentParser) -> None:
 def _add_setup(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     _add_prices(parser, _TODAY)
-    add("--architecture", choices=["arm", "x86"], help="of functions and relay (default: the sheet's)")
+    add(
+        "--architecture",
+        type=choice(("arm", "x86")),
+        metavar="NAME",
+        help="of functions and relay: arm, x86 (default: the sheet's)",
+    )
     add("--instance-type", metavar="TYPE", help="Redis node (default: t4g.micro; thesis-2022: t2.micro)")
     add("--cache-memory-mb", type=_COUNT, metavar="MB", help="cache function (default: 256; thesis-2022: 1024)")
     _add_front_door(parser)
@@ -215,7 +220,9 @@ def _add_prices(parser: argparse.ArgumentParser, default: str) -> None:
 
 
 def _add_front_door(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--front-door", choices=["http-api", "alb"], default="http-api", help="default: http-api")
+    doors = ("http-api", "alb")
+    help_ = _one_of(doors, "http-api")
+    parser.add_argument("--front-door", type=choice(doors), default="http-api", metavar="NAME", help=help_)
 
 
 def _add_period(parser: argparse.ArgumentParser, help_: str) -> None:
