@@ -272,7 +272,7 @@ def test_a_bad_call_is_told_in_one_line(
 
     told = capsys.readouterr().err
     assert status == 2
-    assert re.fullmatch(f"burstcache: {complaint}.*\n", told)
+    assert re.fullmatch(f"burstcache( sim report)?: {complaint}.*\n", told)
 
 
 def test_an_empty_trace_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
