@@ -31,7 +31,7 @@ BY_S3, BY_LAMBDA, BY_REDIS = 0, 1, 2
 
 @compiled
 def backtrace(t: Integers, p: Integers, nodes: Integers, cost: int, misses: int) -> Integers:
-    """Return the plan's pieces, the last one first: who serves, the first request, the last one; kinds as `BY_…`.
+    """Return the plan's pieces, the last one first: the kind (`BY_…`), the first request, the last one.
 
     Args:
         t: The arrivals, at least one [us].

@@ -33,7 +33,7 @@ PRICES = 9
 
 @compiled
 def lower(costs: Integers, misses: Integers, i: int, cost: int, missed: int) -> None:
-    """Keep the lesser of what is there and what is offered: by cost, then by misses."""
+    """Keep the lesser of the stored and the offered cost, and of equal ones that with fewer misses."""
     if cost < costs[i] or (cost == costs[i] and missed < misses[i]):
         costs[i], misses[i] = cost, missed
 

@@ -1,7 +1,7 @@
-"""The exact optimum: what serving a trace of one key costs at least, were the future known.
+"""The exact optimum: the least cost of serving a trace of one key if the future were known.
 
 Every request is served by a cache function, by Redis or, if misses have a price, by S3. Costs are exact integers. The
-program is compiled at first use (`sim.compiled`); importing this module loads neither numpy nor numba.
+program is compiled at first use (`burstcache_sim.engine.compiled`); importing this module loads neither numpy nor numba.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 # 19 years. At Lambda's and Redis's rate together so long a trace costs less than 2**62 units, and no sum exceeds that.
 MAX_SPAN_US = 600_000_000 * US_PER_S
-_DEAREST_PENALTY_UNITS = 10**12  # a cache function of its own for one request costs a thirtieth: no miss beyond this
+_DEAREST_PENALTY_UNITS = (
+    10**12
+)  # a cache function for one request costs a thirtieth of it, so a higher penalty allows no miss
 
 _BRIDGE_US = 30 * US_PER_S  # how long a cache function bridges the boot of Redis
 
@@ -36,7 +38,7 @@ class Variant(Enum):
 
 @dataclass(frozen=True, slots=True)
 class OptimumResult:
-    """What a trace costs at least, in exact cost units; with a penalty, what the best mixture with misses costs."""
+    """The least cost of a trace in exact cost units, and with a penalty that of the best mixture with misses."""
 
     cost_units: int  # no miss allowed
     cost_units_dmin_1s: int  # the same with a least Lambda run of 1 s
@@ -57,8 +59,8 @@ def solve(arrivals_us: Sequence[int] | NDArray[np.int64], penalty_units: int | N
     """Return the optimum of a trace of one key in all variants.
 
     Args:
-        arrivals_us: When the requests come, sorted, doubles allowed, over at most 19 years [us].
-        penalty_units: What a miss costs beside its S3 GET, at least 0 [cost units]; None: misses are not allowed.
+        arrivals_us: When the requests come, sorted, repeats allowed, over at most 19 years [us].
+        penalty_units: What a miss costs on top of its S3 GET, at least 0 [cost units]; None forbids misses.
 
     Raises:
         InvalidSettingError: The arrivals are unsorted or span too much, or the penalty is below 0.
@@ -106,7 +108,7 @@ def optimum_input(
 
 
 def _from_zero(arrivals_us: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the arrivals counted from the first one: a shift in time changes no cost."""
+    """Return the arrivals relative to the first one; a shift in time changes no cost."""
     import numpy as np
 
     if len(arrivals_us) and not 0 <= int(arrivals_us[-1]) - int(arrivals_us[0]) <= MAX_SPAN_US:

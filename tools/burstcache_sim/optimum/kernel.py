@@ -44,7 +44,7 @@ def optimum(t: Integers, p: Integers) -> tuple[int, int]:
 
 @compiled
 def optimum_and_nodes(t: Integers, p: Integers, nodes: Integers) -> tuple[int, int]:
-    """Return what `optimum` returns, and leave what a plan can be traced back by.
+    """Return what `optimum` returns, and fill the nodes by which a plan can be traced back.
 
     Args:
         t: The arrivals [us].

@@ -1,4 +1,4 @@
-"""One plan that costs the exact optimum: what would have run when, were the future known."""
+"""One plan that costs the exact optimum: what would have run when if the future were known."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def plan(
     """Return one of the plans that cost what `optimum.least_cost` says, with as few misses as that has.
 
     Args:
-        arrivals_us: When the requests come, sorted, doubles allowed, over at most 19 years [us].
-        penalty_units: What a miss costs beside its S3 GET, at least 0 [cost units]; None: misses are not allowed.
+        arrivals_us: When the requests come, sorted, repeats allowed, over at most 19 years [us].
+        penalty_units: What a miss costs on top of its S3 GET, at least 0 [cost units]; None forbids misses.
         variant: The rules.
 
     Raises:

@@ -15,7 +15,7 @@ def _is_header(line: bytes) -> bool:
 
 
 def _new_parser(first_line: bytes) -> Parser:
-    latest_us = -1  # -1: the header comes next
+    latest_us = -1  # -1: the next line is the header
 
     def parse(line: bytes) -> Request | None:
         nonlocal latest_us

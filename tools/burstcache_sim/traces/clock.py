@@ -1,4 +1,4 @@
-"""Times as logs write them, in microseconds; exact, no floating point."""
+"""Times as logs write them, as exact microseconds without floating point."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def seconds_us(digits: bytes) -> int:
     """Return a decimal number of seconds in microseconds, rounded half to even.
 
     Raises:
-        BadRowError: No finite decimal number, negative, or beyond 146,000 years.
+        BadRowError: The text is not a finite decimal number, is negative, or is beyond 146,000 years.
     """
     whole, point, fraction = digits.partition(b".")
     if whole.isdigit() and len(whole) < 13 and (fraction.isdigit() or not point) and len(fraction) <= 6:
@@ -48,7 +48,7 @@ def bracketed_us(stamp: bytes) -> int:
     """Return `06/Feb/2019:00:00:38 +0000` in microseconds since 1970.
 
     Raises:
-        BadRowError: Another shape, or no such day.
+        BadRowError: The text has another form, or there is no such day.
     """
     if not (match := _BRACKETED.fullmatch(stamp)):
         raise BadRowError(f"a time like 06/Feb/2019:00:00:38 +0000, not {text(stamp)}")
@@ -62,7 +62,7 @@ def iso_us(stamp: bytes) -> int:
     """Return `2018-11-30T22:23:00.186641Z` (UTC; a blank may stand for the T) in microseconds since 1970.
 
     Raises:
-        BadRowError: Another shape, or no such day.
+        BadRowError: The text has another form, or there is no such day.
     """
     if not (match := _ISO.fullmatch(stamp)):
         raise BadRowError(f"a time like 2018-11-30T22:23:00.186641Z, not {text(stamp)}")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _CHUNK = 1 << 20  # rows handled at a time, so that what numpy sets up on the way stays small
-MAX_REQUESTS = 2**32 - 1  # the order of a trace is held in four bytes a request
+MAX_REQUESTS = 2**32 - 1  # the order of a trace takes four bytes per request
 
 
 class Columns:
@@ -29,7 +29,7 @@ class Columns:
         return len(self._arrivals_us)
 
     def add(self, arrival_us: int, key: bytes, size_bytes: int) -> None:
-        """Take one request up; `UNKNOWN_BYTES` where the size is not known."""
+        """Add one request, with `UNKNOWN_BYTES` if its size is not known."""
         ids = self.ids
         self._arrivals_us.append(arrival_us)
         self._key_ids.append(ids.setdefault(key, len(ids)))
@@ -52,13 +52,13 @@ class Columns:
         return counts
 
     def take_trace(self, names: tuple[str, ...], *, origin_us: int, key_id: int | None, has_keys: bool) -> Trace:
-        """Return the requests by arrival, those of one instant in the order of reading; the columns are empty then.
+        """Return the requests by arrival, those of one instant in the order of reading, and empty the columns.
 
         Args:
             names: The keys, by id.
             origin_us: What becomes time 0 [us].
-            key_id: Only the requests of this key; None: all.
-            has_keys: False: the log names neither keys nor sizes.
+            key_id: Only the requests of this key; None for all.
+            has_keys: False if the log has neither keys nor sizes.
         """
         import numpy as np
 
@@ -68,7 +68,7 @@ class Columns:
         self._arrivals_us, self._key_ids, self._sizes_bytes = array("q"), array("i"), array("q")
         arrivals_us -= origin_us
         _fill_in(sizes_bytes, key_ids, len(names))
-        # One column after the other from here on: the old one goes before the next new one comes.
+        # Column by column from here on: each old one is freed before the next new one is made.
         if key_id is not None:
             kept = key_ids == key_id
             arrivals_us = arrivals_us[kept]
@@ -90,7 +90,7 @@ def _chunks(length: int) -> list[slice]:
 
 
 def _fill_in(sizes_bytes: NDArray[Any], key_ids: NDArray[Any], keys: int) -> None:
-    """Where a line did not tell the size, put the largest one known of that key, or 0."""
+    """Fill in unknown sizes with the largest known size of the same key, or 0."""
     import numpy as np
 
     largest = np.zeros(keys, dtype=np.int64)
@@ -107,7 +107,7 @@ def _is_sorted(arrivals_us: NDArray[Any]) -> bool:
 
 
 def _order(arrivals_us: NDArray[Any]) -> NDArray[Any]:
-    """Return where each request of the sorted trace stands now."""
+    """Return the present position of each request of the sorted trace."""
     import numpy as np
 
     if len(arrivals_us) > MAX_REQUESTS:

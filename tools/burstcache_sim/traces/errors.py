@@ -1,4 +1,4 @@
-"""What is wrong with a log, by file and line."""
+"""Errors in a log, by file and line."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _SHOWN_CHARACTERS = 80
 
 
 class BadLogError(InvalidSettingError):
-    """A log cannot be read: file, line number, what was found and what was expected."""
+    """A log cannot be read; the message has file, line, what was found and what was expected."""
 
 
 class BadRowError(ValueError):
-    """A line is not what its format promises; the message says what was expected. The reader adds file and line."""
+    """A line is not of its format; the message says what was expected, and the reader adds file and line."""
 
 
 def bad_line(path: Path, number: int, line: bytes, expected: str) -> BadLogError:

@@ -1,4 +1,4 @@
-"""The files that a log consists of: named, in folders, by globs; plain or gzip."""
+"""The files of a log: named, in folders or by globs, plain or gzip."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from typing import IO
 from burstcache_sim.traces.errors import BadLogError
 
 GZIP_MAGIC = b"\x1f\x8b"
-# What a broken or missing file raises while it is read.
+# What reading a broken or missing file raises.
 READ_ERRORS = (OSError, EOFError, zlib.error)
 
 
 def log_files(paths: Sequence[str | Path]) -> list[Path]:
-    """Return every file that the paths name, each once.
+    """Return every file that the paths name, once each.
 
     Args:
-        paths: Files, folders (all that is in them at any depth, but hidden files) and globs (`**` for any depth).
+        paths: Files, folders (everything in them at any depth except hidden files) and globs (`**` for any depth).
 
     Raises:
-        BadLogError: A path names nothing, or nothing is named.
+        BadLogError: A path matches no file, or there is no path.
     """
     found: dict[str, Path] = {}
     for path in paths:
@@ -56,7 +56,7 @@ def _is_hidden(path: Path) -> bool:
 
 @contextmanager
 def open_log(path: Path) -> Iterator[IO[bytes]]:
-    """Open a log for reading by lines; gzip is known by its first bytes, whatever the name."""
+    """Open a log for reading by lines; gzip is recognised by its first bytes, whatever the name."""
     with path.open("rb") as raw:
         if raw.peek(2)[:2] != GZIP_MAGIC:
             yield raw

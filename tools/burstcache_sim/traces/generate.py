@@ -30,7 +30,7 @@ def mmpp(seed: int, on: float, off: float, mean_on: float, mean_off: float, dur:
     """Return the arrivals of a Poisson process that switches between two rates, starting with the quiet one [us].
 
     Args:
-        seed: Of the random numbers.
+        seed: Seed of the random numbers.
         on: Rate while it is busy [1/min].
         off: Rate while it is quiet [1/min], 0 for none.
         mean_on: Mean length of a busy stay [s].
@@ -53,7 +53,7 @@ def diurnal(seed: int, mean: float, depth: float, period: float, dur: float) -> 
     """Return arrivals whose rate follows the time of day: `mean` [1/min] times 1 - `depth` cos(2 pi t / `period`) [us].
 
     Args:
-        seed: Of the random numbers.
+        seed: Seed of the random numbers.
         mean: Mean rate [1/min].
         depth: Swing of the rate, 0 to 1.
         period: Length of a day [s].
@@ -84,17 +84,17 @@ def spikes_train(seed: int, std: float, n: int, count: int, spacing: float) -> l
 def zipf(
     seed: int, rate_per_min: float, duration_s: float, keys: int, exponent: float = 1.0
 ) -> tuple[list[int], list[int]]:
-    """Return a Poisson process over many keys, the r-th of which is asked for in proportion to 1 / r^`exponent`.
+    """Return a Poisson process over many keys, the r-th of which is requested in proportion to 1 / r^`exponent`.
 
     Args:
-        seed: Of the random numbers; the arrivals are those of `poisson` with the same seed.
+        seed: Seed of the random numbers; the arrivals are those of `poisson` with the same seed.
         rate_per_min: Rate over all keys [1/min].
         duration_s: Length of the trace [s].
         keys: Number of keys.
-        exponent: How steeply popularity falls; 0: all alike.
+        exponent: How steeply popularity falls; 0 makes all alike.
 
     Returns:
-        The arrivals [us] and, for each, its key: 0 is the one asked for most.
+        The arrivals [us] and, for each its key, 0 being the most requested.
     """
     arrivals_us = poisson(seed, rate_per_min, duration_s)
     weights = list(accumulate(rank**-exponent for rank in range(1, keys + 1)))
@@ -103,7 +103,7 @@ def zipf(
 
 
 def _stay(random: Random, rate_per_min: float, start_s: float, end_s: float) -> Iterator[float]:
-    """Yield the arrivals of a Poisson process after `start_s` and up to `end_s`; the draw beyond is lost."""
+    """Yield the arrivals of a Poisson process after `start_s` and up to `end_s`; the draw beyond it is discarded."""
     t = start_s + random.expovariate(rate_per_min / 60)
     while t <= end_s:
         yield t

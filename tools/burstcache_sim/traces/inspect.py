@@ -1,4 +1,4 @@
-"""What is in a log, for a person and as data."""
+"""A description of a log, as text and as data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CLOCK_WORD = (
 
 
 def describe(log: Log, *, top: int, first_rank: int = 1) -> dict[str, Any]:
-    """Return what is in a log, with its `top` most requested keys, as JSON can hold it.
+    """Return a description of a log, with its `top` most requested keys, as JSON values.
 
     Args:
         log: The log, of all keys or of one.
@@ -142,5 +142,5 @@ def _top_lines(top_keys: list[dict[str, Any]]) -> list[str]:
 
 
 def _printable(key: str) -> str:
-    """Return the key with its control characters shown, not sent to the terminal."""
+    """Return the key with its control characters escaped for a terminal."""
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in key)

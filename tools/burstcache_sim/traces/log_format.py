@@ -1,4 +1,4 @@
-"""What a format of logs is, and the small parts that several formats share."""
+"""A log format, and the parts that several formats share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import unquote_to_bytes
 
 from burstcache_sim.traces.errors import BadRowError
 
-UNKNOWN_BYTES = -1  # a 304 or a part of an object says nothing of the object's size
+UNKNOWN_BYTES = -1  # neither a 304 nor a part of an object shows the object's size
 MAX_BYTES = 2**62
 WHOLE_OBJECT_STATUSES = frozenset((b"200", b"203"))
 
@@ -20,7 +20,7 @@ Parser = Callable[[bytes], Request | None]
 
 @dataclass(frozen=True, slots=True)
 class LogFormat:
-    """One format: how to know it by a line, and how to read its lines."""
+    """One format: how to recognise it by a line, and how to read its lines."""
 
     name: str
     describes: str
@@ -40,7 +40,7 @@ def without_line_end(line: bytes) -> bytes:
 
 
 def is_served(status: bytes) -> bool:
-    """Tell whether a status is 2xx or 304.
+    """True if a status is 2xx or 304.
 
     Raises:
         BadRowError: The status is not three digits.
@@ -51,10 +51,10 @@ def is_served(status: bytes) -> bool:
 
 
 def size_bytes(digits: bytes, status: bytes = b"200") -> int:
-    """Return the object's size [bytes], `UNKNOWN_BYTES` where the line does not tell it.
+    """Return the object's size [bytes], `UNKNOWN_BYTES` if the line has none.
 
     Raises:
-        BadRowError: Neither digits nor `-` nor nothing, or more than an object can hold.
+        BadRowError: The text is neither digits nor `-` nor empty, or exceeds the largest object.
     """
     if digits in (b"-", b""):
         return UNKNOWN_BYTES
@@ -64,7 +64,7 @@ def size_bytes(digits: bytes, status: bytes = b"200") -> int:
 
 
 def decoded(key: bytes) -> bytes:
-    """Return a URL-encoded key as the object is named."""
+    """Return the object's name from a URL-encoded key."""
     return unquote_to_bytes(key) if b"%" in key else key
 
 

@@ -1,7 +1,7 @@
 """Access logs in, a trace out: GETs that were answered with 2xx or 304, sorted by arrival.
 
 Files may come in any order and need not be sorted (S3 and CloudFront write thousands of small ones); all are of one
-format. Memory: 32 bytes a request at most, beside the names of the keys.
+format. Reading takes at most 32 bytes of memory per request, plus the names of the keys.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class Log:
     trace: Trace
     format_name: str
     files: int
-    rows: int  # lines but headers and comments
+    rows: int  # lines other than headers and comments
     other_requests: int  # another method than GET, or another status than 2xx and 304
-    bad_rows: int  # skipped because they were no rows of this format
+    bad_rows: int  # skipped because they are not rows of this format
     origin_us: int | None  # time 0 of the trace, since 1970 in UTC; None where the log has no dates
 
 
@@ -57,8 +57,8 @@ def read_trace(
     Args:
         paths: Files, folders and globs; plain or gzip; in any order.
         format_: One of `FORMAT_NAMES`; `auto` looks at the first lines of each file.
-        rank: Only the rank-th most requested key, from 1; None: all keys. Keys with as many requests: by name.
-        skip_bad_rows: Leave rows out that the format does not allow, instead of ending at the first one.
+        rank: Only the rank-th most requested key, from 1; None for all keys. Keys with equally many requests rank by name.
+        skip_bad_rows: Leave out rows that the format does not allow, instead of ending at the first one.
 
     Returns:
         The trace. A CSV with times of its own keeps them; a log with dates starts at its first request that counts,
@@ -86,7 +86,7 @@ def read_log(
         format_: See `read_trace`.
         rank: See `read_trace`.
         skip_bad_rows: See `read_trace`.
-        on_lines: Called now and then with the number of lines read since the call before.
+        on_lines: Called now and then with the number of lines read since the last call.
     """
     if format_ not in FORMAT_NAMES:
         raise InvalidSettingError(f"log format {format_!r}: expected one of {', '.join(FORMAT_NAMES)}")
@@ -111,7 +111,7 @@ class _Reading:
         self.rows = self.bad_rows = self.comments = 0
 
     def read(self, path: Path) -> None:
-        """Take up all requests of a file."""
+        """Add all requests of a file."""
         number, requests_before = 0, len(self.columns)
         try:
             with open_log(path) as stream:
@@ -168,7 +168,7 @@ class _Reading:
         return self.format  # its rows are named one by one, or skipped
 
     def log(self, files: Sequence[Path], rank: int | None) -> Log:
-        """Return what was read; nothing is left here."""
+        """Return what was read, and keep nothing."""
         if not self.format or not len(self.columns):
             named = f"{files[0]} line 1" if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
             raise BadLogError(f"{named}: no request in {self._counted_rows()} rows: expected GETs answered 2xx or 304")
@@ -199,5 +199,5 @@ def _guess(head: list[bytes]) -> LogFormat | None:
 
 
 def _fits(format_: LogFormat, head: list[bytes]) -> bool:
-    """Tell whether a file with these first lines can be of this format."""
+    """True if a file with these first lines can be of this format."""
     return any(map(format_.recognises, head[:1] if format_.starts_with_header else head))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def key_names(ids: Iterable[bytes], format_: LogFormat) -> tuple[str, ...]:
-    """Return the keys as text, by id; the bucket's name only where the log is of several buckets."""
+    """Return the keys as text, by id, with the bucket's name only if the log is of several buckets."""
     keys = [key.decode("utf-8", "backslashreplace") for key in ids]
     if format_.has_buckets and len({key.partition("/")[0] for key in keys}) == 1:
         keys = [key.partition("/")[2] for key in keys]
@@ -23,7 +23,7 @@ def key_names(ids: Iterable[bytes], format_: LogFormat) -> tuple[str, ...]:
 
 
 def ranking(counts: NDArray[Any], names: tuple[str, ...]) -> list[int]:
-    """Return the ids of all keys, the most requested one first, those with as many requests by name."""
+    """Return the ids of all keys, most requested first, those with equally many requests by name."""
     numbers = counts.tolist()
     return sorted(range(len(numbers)), key=lambda id_: (-numbers[id_], names[id_]))
 
@@ -58,5 +58,5 @@ def of_rank(trace: Trace, rank: int) -> Trace:
 
 
 def has_whole_seconds(trace: Trace) -> bool:
-    """Tell whether the log's clock has whole seconds only: then requests within one second look simultaneous."""
+    """True if the log's clock has only whole seconds, so that requests within one second look simultaneous."""
     return len(trace) > 1 and not bool(((trace.arrivals_us - trace.arrivals_us[0]) % US_PER_S).any())

@@ -1,4 +1,4 @@
-"""A trace: when which object was asked for."""
+"""A trace: when each object was requested."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Trace:
     """Requests in the order of their arrival.
 
-    Times are integer microseconds since the trace's own origin, sorted, doubles allowed. A trace of one key has no
+    Times are integer microseconds since the trace's own origin, sorted, repeats allowed. A trace of one key has no
     `key_ids`.
     """
 

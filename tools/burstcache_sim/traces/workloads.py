@@ -18,14 +18,14 @@ HALF_HOUR_S = 1_800  # how long the thesis simulates
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Requests for one key, random but for the seed."""
+    """Random requests for one key, determined by a seed."""
 
     name: str
     generator: Callable[..., list[int]]
     arguments: tuple[float, ...]  # what the generator takes after the seed
     duration_s: int | None = None  # of a trace; None: a trace lasts from its first request to its last
     until_us: int | None = None  # the horizon of its runs; None: until nothing is left to happen
-    thesis_rate: Fraction | None = None  # what the thesis tells its configurator [1/min], if it is one of the thesis's
+    thesis_rate: Fraction | None = None  # what the thesis gives its configurator [1/min], if it is one of the thesis's
 
     def arrivals_us(self, seed: int) -> list[int]:
         """Return the requests of one trace [us]."""
@@ -35,7 +35,7 @@ class Workload:
 def family(duration_s: int) -> tuple[Workload, ...]:
     """Return the 25 workloads; Poisson, MMPP and diurnal traces last `duration_s`, spikes as long as they are.
 
-    Poisson rates are evenly apart on a logarithmic scale, spikes about as dense as the thesis's; three of the trains
+    Poisson rates are evenly spaced on a logarithmic scale, spikes about as dense as the thesis's; three of the trains
     consist of the thesis's spikes.
     """
     rates = ("0.1", "0.25", "0.6", "1.5", "4", "10", "25", "60")
