@@ -1,7 +1,7 @@
 """The exact optimum: the least cost of serving a trace of one key if the future were known.
 
 Every request is served by a cache function, by Redis or, if misses have a price, by S3. Costs are exact integers. The
-program is compiled at first use (`burstcache_sim.engine.compiled`); importing this module loads neither numpy nor numba.
+program is compiled at first use; importing this module loads neither numpy nor numba.
 """
 
 from __future__ import annotations
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 # 19 years. At Lambda's and Redis's rate together so long a trace costs less than 2**62 units, and no sum exceeds that.
 MAX_SPAN_US = 600_000_000 * US_PER_S
-_DEAREST_PENALTY_UNITS = (
-    10**12
-)  # a cache function for one request costs a thirtieth of it, so a higher penalty allows no miss
+_DEAREST_PENALTY_UNITS = 10**12  # a cache function for one request costs a thirtieth: beyond this there is no miss
 
 _BRIDGE_US = 30 * US_PER_S  # how long a cache function bridges the boot of Redis
 

@@ -1,8 +1,8 @@
 """Access logs of Application Load Balancers.
 
 Source:
-    Elastic Load Balancing User Guide, "Access logs for your Application Load Balancer": fields separated by blanks, texts
-    in quotes, new fields at the end. `time` is when the answer was made, `request_creation_time` when the request came;
+    Elastic Load Balancing User Guide, "Access logs for your Application Load Balancer": blanks between fields, texts in
+    quotes, new fields at the end. `time` is when the answer was made, `request_creation_time` when the request came;
     entries from before 2018 have no such field.
 """
 

@@ -57,7 +57,7 @@ def read_trace(
     Args:
         paths: Files, folders and globs; plain or gzip; in any order.
         format_: One of `FORMAT_NAMES`; `auto` looks at the first lines of each file.
-        rank: Only the rank-th most requested key, from 1; None for all keys. Keys with equally many requests rank by name.
+        rank: Only the rank-th most requested key, from 1; None for all keys. Equals rank by name.
         skip_bad_rows: Leave out rows that the format does not allow, instead of ending at the first one.
 
     Returns:
