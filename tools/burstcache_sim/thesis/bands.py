@@ -27,7 +27,7 @@ class Band:
 
 
 def band(values: Sequence[float] | NDArray[np.float64]) -> Band:
-    """Return the band of at least one value; quantiles lie between two values in proportion."""
+    """Return the band of at least one value, quantiles interpolated linearly."""
     import numpy as np
 
     p5, p50, p95 = np.quantile(values, (0.05, 0.5, 0.95))

@@ -1,4 +1,4 @@
-"""What the thesis says of its spikes, and what a known future would save, beside what the simulator gives."""
+"""What the thesis says of its spikes and what a known future would save, next to the simulator's results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from burstcache_sim.thesis.tables import workload_text
 
 
 def table_5_2(fixed: Mapping[Workload, Samples]) -> Table:
-    """Return up to how many spikes an hour a node costs more: printed, from the printed counts, over traces."""
+    """Return the number of spikes an hour up to which a node costs more: printed, from printed counts, over traces."""
     rows = []
     for row in TABLE_5_2:
         costs = _costs(row.figure, fixed)
@@ -28,7 +28,7 @@ def table_5_2(fixed: Mapping[Workload, Samples]) -> Table:
 
 
 def spikes(fixed: Mapping[Workload, Samples]) -> Table:
-    """Return what section 5.5 says of the spikes beside the bands."""
+    """Return what the thesis, section 5.5, says of the spikes next to the bands."""
     rows = []
     for row in TABLE_5_2:
         theirs, ours = published_costs(TABLE_A1[row.figure], row.duration_s), _costs(row.figure, fixed)
@@ -47,7 +47,7 @@ def spikes(fixed: Mapping[Workload, Samples]) -> Table:
 
 
 def claims(fixed: Mapping[Workload, Samples]) -> Table:
-    """Return in how many traces the introduction's sentence holds: about 95 % from memory for less than a node hour."""
+    """Return in how many traces the introduction's claim holds: about 95 % from memory for less than a node hour."""
     rows = []
     for row in TABLE_5_2:
         costs = _costs(row.figure, fixed)
@@ -59,7 +59,7 @@ def claims(fixed: Mapping[Workload, Samples]) -> Table:
 
 
 def clairvoyants(found: Mapping[Workload, Clairvoyant], fixed: Mapping[Workload, Samples]) -> Table:
-    """Return what the future known would save: the offline endpoint scheduler and the exact optimum."""
+    """Return what a known future would save: the offline endpoint scheduler and the exact optimum."""
     rows = []
     for workload, costs in found.items():
         figures = [experiment.figure for experiment in by_workload()[workload]]

@@ -1,4 +1,4 @@
-"""Spikes beside what else could serve them: a node always on, ElastiCache, a perfect automation, a known future.
+"""Spikes compared with what else could serve them: an always-on node, ElastiCache, perfect automation, a known future.
 
 Source:
     Thesis, sections 5.1.3 (offline endpoint scheduler), 5.1.4 (perfect automation process), 5.5, table 5.2.
@@ -53,7 +53,7 @@ class SpikeCosts:
 
 
 def spike_costs(values: NDArray[np.float64], spans_us: NDArray[np.int64]) -> SpikeCosts:
-    """Return a figure's runs beside the comparison systems of section 5.5."""
+    """Return a figure's runs compared with the systems of the thesis, section 5.5."""
     import numpy as np
 
     duration_s = spans_us / US_PER_S
@@ -79,7 +79,7 @@ def published_costs(row: Row, duration_s: int) -> SpikeCosts:
 
 
 def perfect_usd(duration_s: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return what a node costs that runs from the first request to the last [USD]."""
+    """Return the cost of a node that runs from the first request to the last [USD]."""
     import numpy as np
 
     billed_s = np.maximum(_LEAST_NODE_S, np.ceil(duration_s))
@@ -87,7 +87,7 @@ def perfect_usd(duration_s: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def row_bill(row: Row) -> Bill:
-    """Return the bill of what a row of table A.1 counts."""
+    """Return the bill of the counts in a row of table A.1."""
     run = RunResult(
         n=row.n,
         n_s3=row.s3_requests - row.cold_starts - row.redis_starts,
@@ -107,7 +107,7 @@ def row_bill(row: Row) -> Bill:
 
 
 def table_5_2_row(row: BurstRow, spike: Row) -> tuple[BurstFrequency, BurstFrequency]:
-    """Return up to how many spikes an hour the system is cheaper than its node always on, and than ElastiCache."""
+    """Return up to how many spikes an hour the system is cheaper than an always-on node, and than ElastiCache."""
     ours = HourlyCost(Fraction(0), row_bill(spike).usd_exact)
     against = [HourlyCost(PRICES.usd(item), Fraction(0)) for item in (SELF_HOSTED, ELASTICACHE)]
     self_hosted, elasticache = (burst_frequency(ours, it, burst_us=row.duration_s * US_PER_S) for it in against)

@@ -1,4 +1,4 @@
-"""An hour of a web server's log, in the place of the thesis's own log, which is not public (figures 5.3 to 5.6)."""
+"""An hour of a web server's log instead of the thesis's own, which is not public (figures 5.3 to 5.6)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOG_SOURCE = "https://ita.ee.lbl.gov/html/contrib/NASA-HTTP.html"
 
 @dataclass(frozen=True, slots=True)
 class LogHour:
-    """The requests for the most requested object in one hour of a log, counted from the hour's begin [us]."""
+    """The requests for the most requested object in one hour of a log, counted from the start of the hour [us]."""
 
     number: int  # of the hour, from 1
     key: str
@@ -41,7 +41,7 @@ class LogHour:
 
 
 def log_hours(log: str) -> list[LogHour]:
-    """Return the log's first hour, as in the thesis, and the full hour whose load is most like the thesis's.
+    """Return the log's first hour, as in the thesis, and the full hour whose load is closest to the thesis's.
 
     Args:
         log: File, folder or glob, of a format that `sim inspect` reads.

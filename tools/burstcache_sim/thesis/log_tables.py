@@ -1,4 +1,4 @@
-"""The hour of a log as a table: the reactive system, and what the thesis compares it with in figure 5.6."""
+"""The hour of a log as a table: the reactive system and what the thesis compares it with in figure 5.6."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def published_table() -> Table:
 
 
 def log_table(hour: LogHour) -> Table:
-    """Return one hour of a log under the thesis's policy, beside the comparison systems and a known future."""
+    """Return one hour of a log under the thesis's policy, next to the comparison systems and a known future."""
     n, trace_us = len(hour.arrivals_us), hour.arrivals_us
     runs = hour.runs()
     rows = [(f"as figure {figure}, sensitivity {LOG_SENSITIVITIES[figure]}", *_run(runs[figure])) for figure in runs]

@@ -1,4 +1,4 @@
-"""The thesis's figures as pictures: of all random traces the one whose run is most like the published one."""
+"""The thesis's figures as pictures: the random trace whose run is closest to the published one."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ _AT_THE_CLIENT = TierLatencies(network_ms=THESIS_NETWORK_MS)  # as the thesis's 
 
 
 def thesis_pictures(fixed: Mapping[Workload, Samples], folder: Path) -> Iterator[Path]:
-    """Draw figures 5.7 to 5.14 into a folder; yields the files."""
+    """Draw figures 5.7 to 5.14 into a folder; yield the files."""
     for experiment in progress(EXPERIMENTS, text="pictures"):
         yield _written(_of_experiment(experiment, fixed[experiment.workload]), folder, experiment.figure)
 
 
 def log_pictures(hours: Sequence[LogHour], folder: Path) -> Iterator[Path]:
-    """Draw each hour of a log in the manner of figures 5.3 to 5.5; yields the files."""
+    """Draw each hour of a log as figures 5.3 to 5.5; yield the files."""
     for hour in hours:
         for figure, result in hour.runs().items():
             title = f"As figure {figure}: {hour.key}, hour {hour.number}, sensitivity {LOG_SENSITIVITIES[figure]}"

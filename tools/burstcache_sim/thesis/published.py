@@ -1,7 +1,7 @@
 """What the thesis published, as printed: tables 5.1, 5.2 and A.1, and what its text and figures say.
 
 Source:
-    Buner, "Reactive Caching" (2022), chapter 5 and appendix A.3; its prices are those of eu-central-1 in 2022.
+    Buner 2022, chapter 5 and appendix A.3; its prices are those of eu-central-1 in 2022.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of table A.1. A cost of None is a cell that contradicts the count beside it; the totals do not."""
+    """One row of table A.1. A cost of None is a cell that contradicts the count next to it; the totals do not."""
 
     n: int  # requests, from the percentages in text and figures
     lambda_ms: int
@@ -69,7 +69,7 @@ TABLE_5_1 = {
 
 @dataclass(frozen=True, slots=True)
 class BurstRow:
-    """One row of table 5.2: spikes an hour and the share of the hour that they span, up to which it is cheaper."""
+    """One row of table 5.2: up to how many spikes an hour it is cheaper, and the share of the hour that they span."""
 
     figure: str
     duration_s: int
@@ -87,7 +87,7 @@ TABLE_5_2 = (
 
 @dataclass(frozen=True, slots=True)
 class Poisson:
-    """Half an hour of random requests (`poisson`, thesis 5.1.2), all sensitivities over one trace."""
+    """Half an hour of random requests (`poisson`, thesis, section 5.1.2), all sensitivities over one trace."""
 
     rate_per_min: int
     duration_s: int = 1800
@@ -95,7 +95,7 @@ class Poisson:
 
 @dataclass(frozen=True, slots=True)
 class Spike:
-    """Arrivals around one instant, normally distributed (`spike-simple`, thesis 5.1.2)."""
+    """Arrivals around one instant, normally distributed (`spike-simple`, thesis, section 5.1.2)."""
 
     std_s: int
 
@@ -105,7 +105,7 @@ Workload = Poisson | Spike
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """One figure: a workload, and what the configurator is given."""
+    """One figure: a workload, and what the configurator gets."""
 
     figure: str
     workload: Workload
@@ -125,7 +125,7 @@ EXPERIMENTS = (
 )
 LOG_SENSITIVITIES = {"5.3": 2, "5.4": 3, "5.5": 4}  # one hour of a web server's log, rate 3
 
-# What the figures print beside the plots, as far as it stands in the thesis's text: mean latency end to end [ms] (5.5
+# What the figures print next to the plots, as far as the thesis's text has it: mean latency end to end [ms] (5.5
 # from the text of 5.3), cost of the offline endpoint scheduler's plan [USD].
 MEAN_LATENCY_MS = {"5.5": 28.19, "5.7b": 49.47, "5.9b": 46.31, "5.10b": 27.16}
 OFFLINE_USD = {"5.7b": 0.00704, "5.9b": 0.00703, "5.10b": 0.00703}

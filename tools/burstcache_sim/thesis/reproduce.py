@@ -16,25 +16,25 @@ from burstcache_sim.thesis.published import EXPERIMENTS, Poisson, Workload
 from burstcache_sim.thesis.samples import Samples, by_workload, sample
 from burstcache_sim.thesis.table import csv_text
 
-_KNOWN_FUTURES = 10  # one trace in so many: the offline algorithm is slower than the engine
+_KNOWN_FUTURES = 10  # one trace in this many: the offline algorithm is slower than the engine
 
 
 def reproduce(folder: Path, *, seeds: int, log: str | None = None) -> Iterator[str]:
     """Reproduce the evaluation; the same arguments give the same files.
 
     Args:
-        folder: Where `tables.md`, `bands.csv` and the pictures go; it is made.
+        folder: Where `tables.md`, `bands.csv` and the pictures go; it is created.
         seeds: Random traces per workload, from seed 1 on.
-        log: A log in the place of the thesis's; None: figures 5.3 to 5.6 are left out.
+        log: A log instead of the thesis's; without one figures 5.3 to 5.6 are left out.
 
     Yields:
-        What is to be told on the way: tables and the names of files.
+        What to print on the way: tables and the names of files.
 
     Raises:
         BadLogError: The log cannot be read.
         InvalidSettingError: The folder cannot be written, or the log has no request to simulate.
     """
-    hours = log_hours(log) if log else []  # before the long work: a wrong name is told at once
+    hours = log_hours(log) if log else []  # before the long work: a wrong name is reported at once
     made_folder("--out", folder)
     fixed, random = _samples(seeds, is_n_fixed=True), _samples(seeds, is_n_fixed=False)
     futures = progress(by_workload(), text="the future known")

@@ -1,4 +1,4 @@
-"""Many runs of one experiment: what each of the random traces gives, as columns."""
+"""Many runs of one experiment: the results of each random trace, as columns."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """One column of table A.1: as it is printed, taken from a run, and from the thesis."""
+    """One column of table A.1: how to print it, and how to take it from a run and from the thesis."""
 
     text: str
     decimals: int
@@ -63,9 +63,9 @@ def arrivals_us(workload: Workload, seed: int, n: int | None) -> list[int]:
 
     Args:
         workload: What the thesis generated.
-        seed: Of the random numbers.
-        n: So many requests, as in the thesis's own trace: a Poisson process that is known to have n of them spreads
-            them evenly at random. None: as many as the process gives; a spike has its number anyway.
+        seed: Seed of the random numbers.
+        n: Number of requests, as in the thesis's own trace: given that a Poisson process has n of them, they are spread
+            uniformly at random. None leaves the number to the process; a spike has its own number anyway.
     """
     if isinstance(workload, Spike):
         return spike(seed, workload.std_s, n or requests_of(workload))
@@ -76,7 +76,7 @@ def arrivals_us(workload: Workload, seed: int, n: int | None) -> list[int]:
 
 
 def horizon_us(workload: Workload) -> int | None:
-    """Return when the runs of a workload end [us]; None: when nothing is left to happen."""
+    """Return when the runs of a workload end [us]; None if they end when nothing is left to happen."""
     return workload.duration_s * US_PER_S if isinstance(workload, Poisson) else None
 
 
@@ -94,12 +94,12 @@ def requests_of(workload: Workload) -> int:
 
 
 def sample(workload: Workload, seeds: Iterable[int], *, is_n_fixed: bool = True) -> Samples:
-    """Replay a random trace per seed for every experiment of a workload.
+    """Replay one random trace per seed for every experiment of a workload.
 
     Args:
         workload: What the thesis generated.
         seeds: One trace each.
-        is_n_fixed: Whether every trace has as many requests as the thesis's own.
+        is_n_fixed: Whether every trace has the number of requests of the thesis's own.
     """
     import numpy as np
 
@@ -119,7 +119,7 @@ def sample(workload: Workload, seeds: Iterable[int], *, is_n_fixed: bool = True)
 
 
 def most_alike(values: NDArray[np.float64], published: Row) -> int:
-    """Return which row of a figure's values lies nearest to the published one, in standard deviations."""
+    """Return the row of a figure's values that lies nearest to the published one, in standard deviations."""
     import numpy as np
 
     spread = values.std(axis=0)

@@ -1,4 +1,4 @@
-"""Tables 5.1 and A.1 beside what the simulator gives, and the latencies."""
+"""Tables 5.1 and A.1 next to the simulator's results, and the latencies."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def table_a1_costs() -> Table:
 
 
 def bands(experiment: Experiment, fixed: Samples, random: Samples | None) -> Table:
-    """Return one figure's row of table A.1 beside the bands over random traces."""
+    """Return one figure's row of table A.1 next to the bands over random traces."""
     rows = []
     for i, quantity in enumerate(QUANTITIES):
         published = quantity.of_row(experiment.published)
@@ -79,7 +79,7 @@ def overview(fixed: Mapping[Workload, Samples]) -> Table:
 
 
 def counts(fixed: Mapping[Workload, Samples]) -> Table:
-    """Return the counts of table A.1 beside their bands, a row per figure."""
+    """Return the counts of table A.1 next to their bands, a row per figure."""
     rows = []
     for experiment in EXPERIMENTS:
         columns = fixed[experiment.workload].by_figure[experiment.figure].T
@@ -106,7 +106,7 @@ def csv_rows(experiment: Experiment, samples: Samples, reading: str) -> list[tup
 
 
 def latencies() -> Table:
-    """Return the figures' mean latencies beside what their own S3 share gives with the means of section 5.2."""
+    """Return the figures' mean latencies next to those that their S3 share gives (thesis, section 5.2)."""
     means = TierLatencies(network_ms=THESIS_NETWORK_MS)
     rows = []
     for figure, mean_ms in MEAN_LATENCY_MS.items():
