@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,5 +38,8 @@ class RedisServer:
 
 
 def serve_nats(port: int) -> subprocess.Popen[bytes]:
-    """Start a NATS server without passwords."""
-    return serve([str(_SCRIPTS / "nats-server"), "-a", "127.0.0.1", "-p", str(port)], port)
+    """Start a NATS server without passwords, for messages as large as those of the stack's relay."""
+    with tempfile.NamedTemporaryFile("w", suffix=".conf") as config:
+        config.write(f"listen: 127.0.0.1:{port}\nmax_payload: 8MB\n")
+        config.flush()
+        return serve([str(_SCRIPTS / "nats-server"), "-c", config.name], port)

@@ -33,17 +33,19 @@ def recent_key(hash_: str) -> str:
 class RedisObjects:
     """One node's Redis. Every method raises RedisDownError if it does not answer or refuses the password."""
 
-    def __init__(self, node: RedisNode, secrets: Secrets, secret_arn: str) -> None:
+    def __init__(self, node: RedisNode, secrets: Secrets, secret_arn: str, *, timeout_s: float = _TIMEOUT_S) -> None:
         """Remember how to connect; the connection is made at first use.
 
         Args:
             node: Where Redis listens.
             secrets: Gives the password.
             secret_arn: The secret with the field `password`; empty: Redis asks for none.
+            timeout_s: How long to wait for a connection, and for each answer [s].
         """
         self._node = node
         self._secrets = secrets
         self._secret_arn = secret_arn
+        self._timeout_s = timeout_s
         self._client: redis.Redis | None = None
 
     def close(self) -> None:
@@ -148,8 +150,8 @@ class RedisObjects:
             host=self._node.host,
             port=self._node.port,
             password=self._secrets.read(self._secret_arn)["password"] if self._secret_arn else None,
-            socket_timeout=_TIMEOUT_S,
-            socket_connect_timeout=_TIMEOUT_S,
+            socket_timeout=self._timeout_s,
+            socket_connect_timeout=self._timeout_s,
             health_check_interval=_CHECK_AFTER_IDLE_S,
             retry=Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,)),
             protocol=2,

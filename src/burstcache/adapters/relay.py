@@ -157,10 +157,13 @@ class RelayRequests:
     The loop runs only while a request is under way, as the environment itself does.
     """
 
-    def __init__(self, access: RelayAccess, secrets: Secrets, clock: Clock) -> None:
+    def __init__(
+        self, access: RelayAccess, secrets: Secrets, clock: Clock, *, connect_timeout_s: float = _CONNECT_TIMEOUT_S
+    ) -> None:
         self._access = access
         self._secrets = secrets
         self._clock = clock
+        self._connect_timeout_s = connect_timeout_s
         self._loop = clock.new_event_loop()
         self._client: Client | None = None
         self._used_at_s = _NEVER_S
@@ -201,7 +204,7 @@ class RelayRequests:
             await self._check(self._client)
         if self._client is None or not self._client.is_connected:
             await self._drop()
-            self._client = await connect(self._access, self._secrets, timeout_s=_CONNECT_TIMEOUT_S)
+            self._client = await connect(self._access, self._secrets, timeout_s=self._connect_timeout_s)
             self._used_at_s = self._clock.monotonic_s()
         return self._client
 

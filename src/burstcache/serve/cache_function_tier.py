@@ -18,6 +18,7 @@ class LambdaTier:
     """All cache functions of the stack; the relay knows which one holds a key."""
 
     relay: RelayRequests
+    timeout_s: float = _TIMEOUT_S  # how long a cache function may take to answer
 
     def fetch(self, request: Request) -> Entry | None:
         """Return the object, or None if no cache function holds it (yet, or any longer).
@@ -29,7 +30,7 @@ class LambdaTier:
         """
         payload = {"at_us": request.at_us, "request_id": request.request_id, "method": request.method}
         try:
-            answer = self.relay.request(f"get.{request.hash}", json.dumps(payload).encode(), timeout_s=_TIMEOUT_S)
+            answer = self.relay.request(f"get.{request.hash}", json.dumps(payload).encode(), timeout_s=self.timeout_s)
         except SilentHolderError as error:
             raise KeyFailedError(str(error)) from error
         return None if answer is None else decode(answer)

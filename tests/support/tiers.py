@@ -1,0 +1,202 @@
+"""One stage per tier: S3 by moto, a node's real Redis, a cache function behind a real relay; all read alike."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Coroutine
+from typing import Any, ClassVar, TypeVar
+
+from burstcache.adapters.clients import Clients
+from burstcache.adapters.event_publisher import EventPublisher
+from burstcache.adapters.object_store import ObjectStore
+from burstcache.adapters.redis_objects import RedisObjects
+from burstcache.adapters.relay import RelayListener, RelayRequests, Respond
+from burstcache.adapters.routes import Route
+from burstcache.adapters.secrets import Secrets
+from burstcache.core.keys import key_hash
+from burstcache.serve.cache_function_tier import LambdaTier
+from burstcache.serve.reader import CachingTier, Reader
+from burstcache.serve.redis_tier import RedisNodeTier
+from burstcache.serve.s3_tier import S3Tier
+from burstcache.settings import RedisNode, RelayAccess
+from burstcache.web.entry import Entry, encode
+from burstcache.web.front_door import Arrival
+from burstcache.web.reading import read_request
+from burstcache.web.response import Response
+from support.clock import ManualClock
+from support.servers import RedisServer, serve_nats
+from support.waiting import LIMIT_S, free_port
+
+T = TypeVar("T")
+
+BUCKET = "origin"
+MAX_OBJECT_BYTES = 4 << 20
+
+
+class FixedRoutes:
+    """Sends every key to one tier."""
+
+    def __init__(self, route: Route | None) -> None:
+        self._route = route
+
+    def route(self, _: str) -> Route | None:
+        return self._route
+
+    def forget(self, _: str) -> None:
+        """Do nothing: what is fixed cannot be forgotten."""
+
+
+class Stage(ABC):
+    """One tier, and the reader in front of it. moto must be on."""
+
+    name: ClassVar[str]
+
+    def __init__(self) -> None:
+        self.clock, self.clients = ManualClock(), Clients("read")
+        self.clients.s3.create_bucket(Bucket=BUCKET)
+        self.store = ObjectStore(BUCKET, self.clients.s3)
+        self.secrets = Secrets(self.clients.secrets)
+        route = None if self.name == "s3" else Route(self.name, "node-1")
+        self.reader = Reader(FixedRoutes(route), self._origin, lambda _: self.tier(), self.clock)  # type: ignore[arg-type]
+
+    def holds(self, key: str, body: bytes, **metadata: str) -> None:
+        """Write an object to S3, and put it into the tier as S3 sends it."""
+        self.clients.s3.put_object(Bucket=BUCKET, Key=key, Body=body, ContentType="text/x-burst", Metadata=metadata)
+        self.take(key_hash(key), self.store.fetch(key, max_bytes=MAX_OBJECT_BYTES))
+
+    def read(self, key: str, method: str = "GET", **headers: str) -> Response:
+        """Return the answer to one request."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        arrival = Arrival(method, f"/objects/{key}", (), named, "request-1")
+        return self.reader.read(read_request(arrival, request_id="request-1", at_us=self.clock.now_us()))
+
+    def _origin(self) -> S3Tier:
+        publisher = EventPublisher("default", self.clients.events, self.clock)
+        return S3Tier(self.store, publisher, self.clock, max_object_bytes=MAX_OBJECT_BYTES)
+
+    @abstractmethod
+    def tier(self) -> CachingTier:
+        """Return what the reader asks."""
+
+    @abstractmethod
+    def take(self, hash_: str, entry: Entry) -> None:
+        """Hold an entry."""
+
+    @abstractmethod
+    def lets_go(self, key: str) -> None:
+        """Hold a key no longer."""
+
+    @abstractmethod
+    def dies(self) -> None:
+        """End the tier before its first read."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of connections and servers."""
+
+
+class S3Stage(Stage):
+    """The origin itself."""
+
+    name = "s3"
+
+    def tier(self) -> CachingTier:
+        raise AssertionError("S3 is what the reader asks without a route")
+
+    def take(self, hash_: str, entry: Entry) -> None:
+        """Do nothing: S3 has it."""
+
+    def lets_go(self, key: str) -> None:
+        self.clients.s3.delete_object(Bucket=BUCKET, Key=key)
+
+    def dies(self) -> None:
+        nobody = Clients("read", endpoint_urls={"s3": f"http://127.0.0.1:{free_port()}"})
+        self.store = ObjectStore(BUCKET, nobody.s3)
+
+    def close(self) -> None:
+        """Do nothing: moto keeps no connection."""
+
+
+class RedisStage(Stage):
+    """A node's Redis."""
+
+    name = "redis"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._server = RedisServer(free_port())
+        self._server.start()
+        node = RedisNode("node-1", "i-1", "127.0.0.1", self._server.port)
+        self._objects = RedisObjects(node, self.secrets, "", timeout_s=LIMIT_S)
+
+    def tier(self) -> CachingTier:
+        return RedisNodeTier(self._objects)
+
+    def take(self, hash_: str, entry: Entry) -> None:
+        self._objects.put(hash_, entry)
+
+    def lets_go(self, key: str) -> None:
+        self._objects.remove(key_hash(key))
+
+    def dies(self) -> None:
+        self._server.kill()
+
+    def close(self) -> None:
+        self._objects.close()
+        self._server.kill()
+
+
+class LambdaStage(Stage):
+    """A cache function, which listens in a thread of its own."""
+
+    name = "lambda"
+
+    def __init__(self) -> None:
+        super().__init__()
+        port = free_port()
+        self._server = serve_nats(port)
+        access = RelayAccess(f"nats://127.0.0.1:{port}")
+        self._requests = RelayRequests(access, self.secrets, self.clock, connect_timeout_s=LIMIT_S)
+        self._listener = RelayListener(access, self.secrets)
+        self._subscriptions: dict[str, Any] = {}
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._thread.start()
+        self._run(self._listener.open())
+
+    def tier(self) -> CachingTier:
+        return LambdaTier(self._requests, timeout_s=LIMIT_S)
+
+    def take(self, hash_: str, entry: Entry) -> None:
+        async def answer(message: bytes, respond: Respond) -> None:
+            is_head = json.loads(message)["method"] == "HEAD"
+            await respond(encode(entry.without_body() if is_head else entry))
+
+        if hash_ in self._subscriptions:
+            self._run(self._listener.drain(self._subscriptions[hash_]))
+        self._subscriptions[hash_] = self._run(self._listener.listen(f"get.{hash_}", queue=hash_, answer=answer))
+        self._run(self._listener.flush())
+
+    def lets_go(self, key: str) -> None:
+        self._run(self._listener.drain(self._subscriptions.pop(key_hash(key))))
+
+    def dies(self) -> None:
+        self._server.kill()
+        self._server.wait()
+
+    def close(self) -> None:
+        self._requests.close()
+        self._run(self._listener.close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+        self.dies()
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(LIMIT_S)
+
+
+STAGES: tuple[type[Stage], ...] = (S3Stage, LambdaStage, RedisStage)
