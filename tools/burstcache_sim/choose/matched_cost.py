@@ -1,4 +1,4 @@
-"""Two policies at the same in-memory share: the knob of the one is turned until it serves as many hits as the other."""
+"""Two policies at the same in-memory share: the knob of one is turned until it has the share of the other."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PENALTIES_USD = tuple(10 ** (-6.5 + step / 3) for step in range(12))
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What a policy gives and takes over all traces of a workload."""
+    """What a policy gives and costs over all traces of a workload."""
 
     share_pct: float  # of all requests, served from memory
     usd: float  # mean per trace
@@ -48,7 +48,7 @@ def traces(workload: Workload, seeds: Sequence[int]) -> list[Arrivals]:
 
 
 def mean_rate(workload: Workload, arrivals_us: Sequence[Arrivals]) -> Fraction:
-    """Return how many requests a minute these traces have, to a hundredth [1/min]."""
+    """Return the mean rate of these traces, to a hundredth [1/min]."""
     if workload.duration_s is None:
         gaps, time_us = sum(len(t) - 1 for t in arrivals_us), sum(int(t[-1] - t[0]) for t in arrivals_us)
     else:
@@ -85,7 +85,7 @@ def matched(curve: Sequence[Point], share_pct: float) -> Match | None:
 
 
 def clairvoyant_usd(arrivals_us: Sequence[Arrivals], share_pct: float) -> float:
-    """Return a lower bound of the cost at a share if the future is known and cache functions run at least 1 s [USD].
+    """Return a lower bound of the cost at a share [USD]: the future known, cache functions of at least 1 s.
 
     For any price of a miss, the least objective minus that price times the misses bounds the cost from below: the best
     of twelve prices.

@@ -56,7 +56,7 @@ class Lasting:
 
 @dataclass(frozen=True, slots=True)
 class BreakEvenValue:
-    """From which value of latency on Burstcache pays: against S3 alone (`from` only), and against all one could buy."""
+    """From which value of latency Burstcache pays: against S3 alone (`from` only), and against all one could buy."""
 
     over_s3_usd: float | None
     best_buy: Pays | None
@@ -85,31 +85,31 @@ class Advice:
 
     @property
     def deploys(self) -> bool:
-        """Tell whether Burstcache is the best buy."""
+        """Whether Burstcache is the best buy."""
         return self.winner is self.ours.system
 
     @property
     def runner_up(self) -> System:
-        """The best buy besides Burstcache."""
+        """The best buy other than Burstcache."""
         return max(choices(self.others), key=lambda system: system.gain.net_usd(self.value))
 
 
 @dataclass(frozen=True, slots=True)
 class _BestBuy:
-    """The most net value; where nothing is worth more than S3 alone, what would be so at the lowest value of a hit."""
+    """The most net value; if nothing is worth more than S3 alone, what would be at the lowest value of a hit."""
 
     value: Value
     clock: Clock
     s3_usd: float
 
     def rank(self, tried: Tried) -> tuple[float, ...]:
-        """Return the net value, negated, or else what a hit costs more than with S3 alone."""
+        """Return the negated net value, or else what a hit costs on top of S3 alone."""
         gain = _gain(tried, self.clock, self.s3_usd)
         net_usd = gain.net_usd(self.value)
         return (0.0, -net_usd, gain.extra_usd) if net_usd > 0 else (0.0, _usd_per_hit(gain), gain.extra_usd)
 
     def is_as_good(self, tried: Tried, best: Tried) -> bool:
-        """Tell whether no more net value is lost than one per cent of it and of the bill, or else of a hit's cost."""
+        """True if the loss is at most one per cent of the net value and of the bill, or else of a hit's cost."""
         mine, theirs = (_gain(one, self.clock, self.s3_usd) for one in (tried, best))
         most_usd = theirs.net_usd(self.value)
         if most_usd > 0:
@@ -120,14 +120,14 @@ class _BestBuy:
 def advise(
     workload: Workload, value: Value, clock: Clock, *, candidates: int | None = None, without: Sequence[str] = ()
 ) -> Advice:
-    """Find the best parameters for a log and set them beside what else one could buy.
+    """Find the best parameters for a log and compare them with what else one could buy.
 
     Args:
         workload: The log and how it is billed.
-        value: What latency is worth. If that is not known money decides, and the parameters are those that pay soonest.
+        value: What latency is worth. If that is unknown, money decides and the parameters are those that pay first.
         clock: How long requests take.
-        candidates: How many to try of the thesis's policy; None: as many as take seconds.
-        without: Competitors that are no choice.
+        candidates: How many settings of the thesis's policy to try; None for what takes seconds.
+        without: Competitors to leave out.
 
     Raises:
         InvalidSettingError: There is no such competitor.
@@ -169,7 +169,7 @@ def advise(
 
 
 def _choice(workload: Workload, tried: Tried, clock: Clock, s3_usd: float) -> Choice:
-    """Return a candidate with the details that the sums of a search leave out."""
+    """Return a candidate with the details that a search's sums leave out."""
     result = workload.replay_in_detail(tried.policy)
     return Choice(tried, result, our_system(workload, result, clock, s3_usd))
 

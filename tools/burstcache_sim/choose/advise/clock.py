@@ -1,4 +1,4 @@
-"""How long requests take, of this system and of what else one could buy."""
+"""How long requests take with this system and with what else one could buy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from burstcache_sim.bill.competitors import Offer
 from burstcache_sim.latency import LatencySummary, TierLatencies, summarise
 from burstcache_sim.world.result import RunResult
 
-# A hit that is not Redis's: CloudFront's edge is a guess, InfiniCache invokes a function (Wang 2020, section 5.2).
+# Hits of others than Redis: CloudFront's edge is a guess, InfiniCache invokes a function (Wang 2020, section 5.2).
 _HIT_MS = {"cloudfront": 10.0, "infinicache": 13.0}
 
 
@@ -29,13 +29,13 @@ class Clock:
         return summarise(requests, 0, 0, self.tiers)
 
     def saved_ms(self, result: RunResult) -> float:
-        """Return what a run's requests save against S3, all together; below 0 if they lose."""
+        """Return the time that all of a run's requests save compared with S3; below 0 if they lose."""
         t = self.tiers
         hits_ms = result.n_lambda * (t.s3_ms - t.lambda_ms) + result.n_redis * (t.s3_ms - t.redis_ms)
         return hits_ms - result.n * self.front_door_ms
 
     def mean_ms(self, offer: Offer) -> float:
-        """Return the mean latency of a competitor, which clients read directly; a miss asks it, then S3."""
+        """Return the mean latency of a competitor that clients read directly; a miss asks it first, then S3."""
         kind = offer.name.partition(":")[0]
         if kind == "s3-only":
             return self.tiers.s3_ms + self.tiers.network_ms

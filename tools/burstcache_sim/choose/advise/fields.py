@@ -1,4 +1,4 @@
-"""The answer of `burstcache advise` for machines."""
+"""The answer of `burstcache advise` as JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from burstcache_sim.report.bills import bill_lines
 
 
 def advice_fields(advice: Advice) -> dict[str, Any]:
-    """Return everything that the text says, as fields of JSON."""
+    """Return everything in the text as fields of JSON."""
     demand, workload = advice.workload.demand, advice.workload
     return {
         "verdict": "deploy" if advice.deploys else "do not deploy",

@@ -1,4 +1,4 @@
-"""What an answer of `burstcache advise` takes for granted, and what is odd about the log."""
+"""What an answer of `burstcache advise` assumes, and what is odd about the log."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from burstcache_sim.choose.advise.nodes import node_capacity_bytes
 from burstcache_sim.choose.advise.samconfig import busiest_second
 from burstcache_terminal.text import count_text, duration_text
 
-_PROXY_S3_S, _CONTROL = 0.08, 1  # a GET from S3: proxy, then scheduler (`sim.costs.usage`); a node's start or check
+_PROXY_S3_S, _CONTROL = (
+    0.08,
+    1,
+)  # a GET from S3: proxy, then scheduler (`burstcache_sim.bill.usage`); a node's start or check
 _NEW_ACCOUNT = 10  # concurrent Lambda executions of a new AWS account
 _FEW_CANDIDATES = 300
 
 
 def assumptions(advice: Advice) -> list[str]:
-    """Return what the answer takes for granted, and what is odd about the log."""
+    """Return what the answer assumes, and what is odd about the log."""
     workload, demand, tiers = advice.workload, advice.workload.demand, advice.clock.tiers
     hours = demand.period_us / US_PER_H
     lines = [

@@ -31,13 +31,13 @@ _CACHE_NODE_GIB = {"t2.micro": 0.555, "t3.micro": 0.5, "t4g.micro": 0.5, "r7g.la
 
 
 def node_capacity_bytes(instance_type: str) -> int | None:
-    """Return what Redis holds on a node of ours [bytes]; None: not known."""
+    """Return what Redis holds on a node of ours [bytes]; None if that is unknown."""
     gib = _MEMORY_GIB.get(instance_type)
     return None if gib is None else int(gib * _MEMORY_SHARE * _GIB)
 
 
 def fitting_type(prices: PriceSheet, stored_bytes: int) -> str:
-    """Return the smallest of the template's usual nodes that holds so much; the largest of them if none does.
+    """Return the smallest of the template's usual nodes that holds the objects; the largest if none does.
 
     Args:
         prices: Only nodes that it has a price for.
@@ -49,7 +49,7 @@ def fitting_type(prices: PriceSheet, stored_bytes: int) -> str:
 
 
 def why_too_small(kind: str, type_: str, stored_bytes: int) -> str:
-    """Return why a node, `ec2` or of ElastiCache, does not hold so many bytes; empty: it does."""
+    """Return why a node (`ec2` or ElastiCache) does not hold this many bytes; empty if it does."""
     gib = (_CACHE_NODE_GIB if kind.startswith("elasticache") else _MEMORY_GIB).get(type_)
     if gib is None:
         return "its memory is not known"

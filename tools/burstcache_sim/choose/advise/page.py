@@ -1,4 +1,4 @@
-"""The answer of `burstcache advise` as a page that stands alone, with pictures."""
+"""The answer of `burstcache advise` as a self-contained page with pictures."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def write_page(path: str, advice: Advice) -> None:
 
 
 def advice_page(advice: Advice) -> str:
-    """Return the whole page."""
+    """Return the page as HTML."""
     header, rows = system_rows(advice)
     ours = [i for i, row in enumerate(rows) if row[0] == OURS]
     sections = [
@@ -77,7 +77,7 @@ def _pareto(advice: Advice) -> str:
 
 
 def _shown(advice: Advice) -> list[System]:
-    """Return what the pictures compare with: S3 alone, and the best of each kind."""
+    """Return what the pictures compare with: S3 alone and the best of each kind."""
     return [advice.others[0], *rivals(advice)]
 
 

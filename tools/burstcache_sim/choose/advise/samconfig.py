@@ -1,4 +1,4 @@
-"""What a recommendation looks like in `samconfig.toml`: the template's parameters."""
+"""A recommendation as `samconfig.toml` takes it: the template's parameters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from burstcache_sim.traces.trace import Trace
     from burstcache_sim.world.result import RunResult
 
-# What the template accepts; a test compares.
+# What the template accepts; a test compares the two.
 INSTANCE_TYPES = (
     *("t4g.nano", "t4g.micro", "t4g.small", "t4g.medium", "t4g.large"),
     *("m7g.medium", "m7g.large", "r7g.medium", "r7g.large", "r8g.medium", "r8g.large"),
@@ -37,11 +37,11 @@ def template_parameters(parameters: Parameters, setup: Setup, *, hot_keys: int, 
     Args:
         parameters: The policy, as `candidates.overrides_text` can write it.
         setup: How the system is deployed.
-        hot_keys: How many cache functions live at once at most.
+        hot_keys: The largest number of cache functions alive at once.
         per_s: Requests in the busiest second.
 
     Raises:
-        InvalidSettingError: The live system would read something else out of the text.
+        InvalidSettingError: The live system would read something else from the text.
     """
     overrides = overrides_text(parameters)
     policy = {"POLICY_RATE": TEMPLATE_RATE, "POLICY_SENSITIVITY": TEMPLATE_SENSITIVITY, "POLICY_OVERRIDES": overrides}
@@ -69,7 +69,7 @@ def toml_text(values: dict[str, str]) -> str:
 
 
 def hot_keys(result: RunResult) -> int:
-    """Return how many cache functions of a run live at once at most, their starts included."""
+    """Return the largest number of a run's cache functions alive at once, their starts included."""
     ends = [(end_us, -1) for _, end_us in result.lambda_spans_us]
     changes = sorted(ends + [(max(0, ready_us - _COLD_START_US), 1) for ready_us, _ in result.lambda_spans_us])
     now = most = 0
@@ -80,7 +80,7 @@ def hot_keys(result: RunResult) -> int:
 
 
 def busiest_second(trace: Trace) -> int:
-    """Return the number of requests in the second that has most of them."""
+    """Return the number of requests in the busiest second."""
     import numpy as np
 
     if not len(trace):

@@ -36,9 +36,9 @@ class System:
     in_memory_pct: float
     mean_ms: float
     gain: Yield
-    cost: HourlyCost  # by the hour, and by each time that the log comes
+    cost: HourlyCost  # billed by the hour, and by each time that the log comes
     cheaper_at: BurstFrequency | None  # how often the log may come so that Burstcache is cheaper
-    why_not: str = ""  # why it is no choice; empty: it is one
+    why_not: str = ""  # reason it cannot be bought; empty if it can
     note: str = ""
 
 
@@ -68,7 +68,7 @@ def our_system(workload: Workload, result: RunResult, clock: Clock, s3_usd: floa
 
 
 def yield_of(result: RunResult, clock: Clock, extra_usd: float, repeats: float) -> Yield:
-    """Return what a run gives in a month of so many repeats, for so much more than S3 alone."""
+    """Return what a run gives in a month of this many repeats, and what it costs more than S3 alone."""
     return Yield(extra_usd, (result.n_lambda + result.n_redis) * repeats, clock.saved_ms(result) * repeats)
 
 
@@ -85,7 +85,7 @@ def competitors(workload: Workload, ours: System, clock: Clock, *, without: Sequ
         workload: The log.
         ours: This system, for comparison.
         clock: How long requests take.
-        without: Names, or what stands before their colon, that are no choice for the person who asks.
+        without: Names to leave out, with or without the part after their colon.
     """
     full = _full_hours(workload.demand)  # some things are billed by full hours
     hourly = {
@@ -99,7 +99,7 @@ def competitors(workload: Workload, ours: System, clock: Clock, *, without: Sequ
 
 
 def check_without(names: Sequence[str], workload: Workload) -> None:
-    """Raise `InvalidSettingError` if something is left out that is none of the competitors, or S3 alone."""
+    """Raise `InvalidSettingError` for a name that is no competitor, and for S3 alone."""
     known = [name for name in offer_names(workload.prices, workload.setup) if name != "s3-only"]
     accepted = {*known, *(name.partition(":")[0] for name in known)}
     for name in names:
@@ -133,7 +133,7 @@ def _competitor(
 
 
 def choices(systems: Sequence[System]) -> list[System]:
-    """Return what can be bought and holds the log's objects."""
+    """Return the systems that can be bought and hold the log's objects."""
     return [system for system in systems if not system.why_not]
 
 

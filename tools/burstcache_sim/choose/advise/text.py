@@ -1,4 +1,4 @@
-"""The words of `burstcache advise`."""
+"""The answer of `burstcache advise` as text."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def advice_text(advice: Advice) -> str:
 
 
 def log_text(advice: Advice) -> str:
-    """Return what the log is, and what a month is made of."""
+    """Return a description of the log and of the month."""
     demand, repeats = advice.workload.demand, float(advice.workload.repeats_per_month)
     what = f"{count_text(demand.requests, 'request')} for {count_text(demand.objects, 'object')}"
     lasts = duration_text((demand.last_us - demand.first_us) / US_PER_S)
@@ -88,7 +88,7 @@ def lasting_text(advice: Advice) -> str:
 
 
 def lasting_rows(advice: Advice) -> Table:
-    """Return what parameters tuned on the log's first half give in its second, and what to compare that with."""
+    """Return what parameters tuned on the log's first half give in its second, with what to compare."""
     is_worth_it = any(one.net_usd > 0 for one in advice.lasting)
     last = "net USD a month" if is_worth_it else "USD above S3 per million hits"
     return ("tuned on", "memory %", "USD a month", last), [
@@ -115,7 +115,7 @@ def bill_rows(advice: Advice) -> Table:
 
 
 def system_rows(advice: Advice) -> Table:
-    """Return what one could buy, best net value first, then what is no choice."""
+    """Return what one could buy, best net value first, then what is not for sale."""
     header = ("system", "USD a month", "memory %", "mean ms", "net USD a month", "note")
     systems = sorted(
         [advice.ours.system, *advice.others], key=lambda s: (bool(s.why_not), -s.gain.net_usd(advice.value))
@@ -124,7 +124,7 @@ def system_rows(advice: Advice) -> Table:
 
 
 def deploy_text(advice: Advice) -> str:
-    """Return what to do with the parameters."""
+    """Return how to deploy the parameters."""
     start = "Put this" if advice.deploys else "To deploy it all the same, put this"
     return f"{start} into samconfig.toml (and your OriginBucketName), then `sam build && sam deploy`:"
 

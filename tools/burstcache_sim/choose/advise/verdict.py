@@ -1,4 +1,4 @@
-"""The answer in words: to deploy or not, why, and where it turns."""
+"""The answer in words: whether to deploy, why, and where the answer changes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from burstcache_terminal.text import count_text, small_usd_text
 
 
 def verdict_lines(advice: Advice) -> list[str]:
-    """Return the answer: to deploy or not, and why."""
+    """Return whether to deploy, and why."""
     ours, winner, value = advice.ours.system, advice.winner, advice.value
     if advice.deploys:
         second = advice.runner_up
@@ -31,7 +31,7 @@ def verdict_lines(advice: Advice) -> list[str]:
 
 
 def break_even_lines(advice: Advice) -> list[str]:
-    """Return when Burstcache is cheaper, and from which value of latency on it pays."""
+    """Return when Burstcache is cheaper, and from which value of latency it pays."""
     lines = ["Break-even:"]
     lines += [f"- {_frequency_text(system, advice)}" for system in rivals(advice)]
     for what, found in (("hit", advice.per_hit), ("millisecond saved", advice.per_ms)):
@@ -40,7 +40,7 @@ def break_even_lines(advice: Advice) -> list[str]:
 
 
 def rivals(advice: Advice) -> list[System]:
-    """Return the best of each kind of what one could buy besides S3 alone: more would say the same again."""
+    """Return the best of each kind of what one could buy other than S3 alone; more would repeat the same."""
     best: dict[str, System] = {}
     for system in sorted(choices(advice.others), key=lambda s: (-s.gain.net_usd(advice.value), s.usd_per_month)):
         best.setdefault(system.name.partition(":")[0], system)

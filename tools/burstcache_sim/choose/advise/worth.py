@@ -1,7 +1,7 @@
-"""What latency is worth beside what a system costs: the rule by which `burstcache advise` decides.
+"""What latency is worth against what a system costs: the rule by which `burstcache advise` decides.
 
-A system's net value is what its hits, or the milliseconds that it saves against S3 read directly, are worth, less what
-its bill is above S3's alone. S3 alone has a net value of 0; what has the highest is bought.
+A system's net value is what its hits, or the milliseconds that it saves against S3 read directly, are worth, less
+what its bill exceeds that of S3 alone. S3 alone has a net value of 0; the highest net value is the best buy.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Value:
 
     @property
     def is_known(self) -> bool:
-        """Tell whether a value was given."""
+        """Whether a value was given."""
         return self.usd_per_hit > 0 or self.usd_per_ms > 0
 
 
@@ -39,7 +39,7 @@ class Yield:
 
 @dataclass(frozen=True, slots=True)
 class Pays:
-    """From which value on something is the best buy, and up to which (`None`: without limit) [USD]."""
+    """From which value something is the best buy, and up to which (None: without limit) [USD]."""
 
     from_usd: float
     to_usd: float | None
@@ -49,13 +49,13 @@ def pays(ours: Sequence[Yield], others: Sequence[Yield], amount: Callable[[Yield
     """Return the values at which the best of `ours` is worth more than every one of `others`.
 
     Args:
-        ours: One system under all parameters that are worth a thought.
+        ours: One system under all parameters worth considering.
         others: What else one could buy, S3 alone among it.
         amount: What the value is paid for: hits or milliseconds.
 
     Returns:
         The first such span; None if there is none. The net value of a system is a straight line over the value, and
-        the best of several is where their lines are highest: who is best changes only where two lines cross.
+        the best of several has the highest line, so the best changes only where two lines cross.
     """
     mine = _best_lines([(amount(one), one.extra_usd) for one in ours])
     theirs = _best_lines([(amount(one), one.extra_usd) for one in others])

@@ -1,8 +1,8 @@
 """What a search may try: both policies' parameters, as points that can be moved a little.
 
 The thesis's policy is searched in its single parameters, which `PolicyOverrides` sets one by one, within what a live
-system does well; the break-even policy in its one knob. Every point is rounded to two or three digits, so that what is
-recommended can be read and typed.
+system does well; the break-even policy in its one knob. Every point is rounded to two or three digits, so that a
+recommendation can be read and typed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TEMPLATE_RATE, TEMPLATE_SENSITIVITY = "9", "4"  # template.yaml's defaults; the 
 
 _RATES = (0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 4, 6, 9, 12, 20, 30, 45, 60)
 _SENSITIVITIES = (1, 2, 3, 4, 5)
-_FINEST = 0.05  # a smaller step would be rounded away
+_FINEST = 0.05  # a smaller step would vanish in rounding
 
 
 class Space(Protocol):
@@ -34,23 +34,23 @@ class Space(Protocol):
         """Return points all over the space."""
 
     def near(self, point: Point, step: float, random: Random) -> Point:
-        """Return another point: moved by a factor of up to 2 to the power of `step`."""
+        """Return the point moved by a factor of up to 2 to the power of `step`."""
 
     def policy(self, point: Point) -> Policy:
         """Return the policy under the setting that the point stands for."""
 
     def text(self, point: Point) -> str:
-        """Return how a person writes the point."""
+        """Return the point as a person writes it."""
 
     @property
     def usual(self) -> Point | None:
-        """What the template has; None: it does not have this policy."""
+        """The template's point; None if it does not have this policy."""
 
     def plainer(self, point: Point) -> list[Point]:
-        """Return the point with one value after the other as the template has it."""
+        """Return the points in which one more value is the template's."""
 
     def oddness(self, point: Point) -> tuple[float, float]:
-        """Return how many values differ from what the template has, and how much (in powers of 2)."""
+        """Return how many values differ from the template's, and by how many powers of 2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class ThesisSpace:
     """The thesis's policy: six parameters; the seventh, `keep_running`, changes nothing from 30 s on."""
 
     def start(self, count: int, random: Random) -> list[Point]:
-        """Return what the configurator gives for rates and sensitivities, patient and eager; then points at random."""
+        """Return the configurator's points for rates and sensitivities, patient and eager; then random points."""
         known = [_configured(rate, s, boots) for rate in _RATES for s in _SENSITIVITIES for boots in (4, 0)]
         random.shuffle(known)
         at_random = [tuple(range_.draw(random) for range_ in _THESIS) for _ in range(count - len(known))]
@@ -129,7 +129,7 @@ class ThesisSpace:
         return _configured(float(TEMPLATE_RATE), int(TEMPLATE_SENSITIVITY), redis_threshold=4)
 
     def plainer(self, point: Point) -> list[Point]:
-        """Return the point with each odd value for itself put back."""
+        """Return the points in which one of the odd values is put back."""
         usual = self.usual
         return [(*point[:i], usual[i], *point[i + 1 :]) for i, value in enumerate(point) if value != usual[i]]
 
@@ -147,7 +147,7 @@ class WorthSpace:
     prices: BreakevenPrices
 
     def start(self, count: int, random: Random) -> list[Point]:
-        """Return values from a thousandth of a millionth to one dollar, evenly by their logarithm."""
+        """Return values from 1e-9 to 1 USD, evenly spaced by their logarithm."""
         ratio = _HIT_VALUE_USD.most / _HIT_VALUE_USD.least
         return [(_rounded(_HIT_VALUE_USD.least * ratio ** (i / max(count - 1, 1)), 3),) for i in range(count)]
 
@@ -196,13 +196,13 @@ def overrides_text(parameters: Parameters) -> str:
 
 
 def seconds_text(time_us: int) -> str:
-    """Return a time in seconds, without a needless zero: `0.5`, `12`."""
+    """Return a time in seconds without trailing zeros: `0.5`, `12`."""
     whole, part = divmod(time_us, US_PER_S)
     return f"{whole}.{part:06d}".rstrip("0").rstrip(".")
 
 
 def unseen(points: Sequence[Point], seen: set[Point]) -> list[Point]:
-    """Return the points that are new, each once, and note them."""
+    """Return the new points, once each, and note them."""
     new = [point for point in dict.fromkeys(points) if point not in seen]
     seen.update(new)
     return new

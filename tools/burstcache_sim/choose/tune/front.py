@@ -1,4 +1,4 @@
-"""Candidates that were tried, and the Pareto front: what nothing else beats in both cost and hits."""
+"""Candidates that were tried, and their Pareto front in cost and hits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Tried:
 
 
 def pareto_front(tried: Sequence[Tried]) -> tuple[Tried, ...]:
-    """Return what nothing else beats in both cost and hits, cheapest first."""
+    """Return the candidates that no other beats in both cost and hits, cheapest first."""
     front: list[Tried] = []
     for one in sorted(tried, key=lambda t: (t.usd_per_month, -t.in_memory_pct)):
         if not front or one.in_memory_pct > front[-1].in_memory_pct:
@@ -40,7 +40,7 @@ def pareto_front(tried: Sequence[Tried]) -> tuple[Tried, ...]:
 
 
 def spread(front: Sequence[Tried], count: int) -> list[Tried]:
-    """Return so many candidates of a front at most, evenly spread, the first and the last among them."""
+    """Return at most `count` candidates of a front, evenly spread, the first and the last among them."""
     if len(front) <= count:
         return list(front)
     return [front[round(i * (len(front) - 1) / max(count - 1, 1))] for i in range(count)]

@@ -1,7 +1,7 @@
 """How well tuned parameters last: tuned on a log's first half, used in its second.
 
-The best of thousands of candidates flatters itself on the log that it was chosen by. Here it meets requests that it was
-not chosen by, beside what choosing by these would have given, and beside what the template has without any choice.
+The best of thousands of candidates looks better on the log it was chosen on. Here it meets requests that it was not
+chosen on, next to what choosing on these would have given, and to what the template gives without any choice.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _EFFORT = 0.25  # of a whole search, for each half
 
 @dataclass(frozen=True, slots=True)
 class HoldOut:
-    """What parameters give in the second half of a log, repeated for a month."""
+    """What parameters give in a log's second half, repeated for a month."""
 
     workload: Workload  # the second half
     tuned_before: Tried  # on the first half
     tuned_on_it: Tried  # on the second half itself: hindsight
-    usual: Tried | None  # what the template has; None: it does not have this policy
+    usual: Tried | None  # the template's; None if it does not have this policy
 
     def rows(self) -> list[tuple[str, Tried]]:
         """Return each with what it was tuned on."""
@@ -46,12 +46,12 @@ def hold_out(
 
     Args:
         workload: The whole log.
-        objective_of: What is looked for in each half.
+        objective_of: The objective of each half.
         space: Which policy.
-        candidates: How many the search of the whole log tries; None: as many as take seconds.
+        candidates: How many the search of the whole log tries; None for what takes seconds.
 
     Returns:
-        None: one half, by time, has too few requests to say anything.
+        None if one half, by time, has too few requests.
     """
     first, second = _halves(workload)
     if first is None or second is None:
@@ -63,7 +63,7 @@ def hold_out(
     before = tuned(first)
     points = [(before.best or before.closest).point, *([space.usual] if space.usual else [])]
     there = {tried.point: tried for tried in tried_on(second, space, points)}
-    hindsight = tuned(second, points[0]).closest  # never below what the first half taught
+    hindsight = tuned(second, points[0]).closest  # never worse than what the first half taught
     return HoldOut(second, there[points[0]], hindsight, there[points[-1]] if space.usual else None)
 
 

@@ -1,8 +1,8 @@
-"""Searching a policy's parameters for a log and an objective: coarse first, then ever finer around what is good.
+"""The search for a policy's parameters for a log and an objective: coarse first, then ever finer around what is good.
 
 A log too long for a few hundred candidates is searched by its first part, and what is good there is tried on all of it.
 At the end parameters go back to the configurator's defaults wherever that costs next to nothing: the best of thousands
-on one log fits that log's chances, and what is close to it and plain is worth as much tomorrow.
+on one log fits that log's accidents, and a plain setting close to it is worth as much tomorrow.
 
 The same log, prices and effort try the same candidates: the random numbers have a fixed seed, and how many candidates
 there are depends on the log's length alone.
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _MOST_CANDIDATES, _FEWEST_CANDIDATES = 3_000, 24
 # Requests times candidates: a few seconds on two cores.
 _REQUESTS_ONE_KEY, _REQUESTS_SHARED = 1_500_000_000, 150_000_000
-_ON_A_PART = 400  # if a log allows fewer candidates, so many are tried on its first part
+_ON_A_PART = 400  # if a log allows fewer candidates, this many are tried on its first part
 _LEAST = 8
 _COARSE_SHARE = 0.4  # of the candidates; the others follow in rounds, each with half the step
 _ROUNDS, _FIRST_STEP, _PARENTS = 5, 2.0, 24
@@ -65,9 +65,9 @@ def tune(
         workload: The log and its prices.
         objective: What to look for.
         space: Which policy, as `candidates.space_of` has it.
-        candidates: How many to try; None: as many as `candidates_for` says.
-        effort: The share of them to try, up to 1.
-        known: What to try in any case.
+        candidates: How many to try; None for `candidates_for`.
+        effort: The share of them that is tried, up to 1.
+        known: Points to try in any case.
     """
     wanted = max(round((candidates or candidates_for(workload.trace)) * effort), _LEAST)
     coarse = max(1, round(wanted * _COARSE_SHARE))
@@ -87,7 +87,7 @@ def tune(
 
 
 def tried_on(workload: Workload, space: Space, points: Sequence[Point]) -> list[Tried]:
-    """Return what points give for a log, each once."""
+    """Return what points give for a log, once each."""
     search = _Search(workload, space)
     search.try_(points)
     return search.tried
@@ -114,20 +114,20 @@ class _Search:
             self.tried.append(Tried(point, policy, self.space.text(point), result, usd[result], repeats))
 
     def refine(self, objective: Objective, wanted: int) -> None:
-        """Try points near the best and near the front, ever nearer, until there are about so many."""
+        """Try points near the best and near the front, ever nearer, until about this many were tried."""
         per_round = -(-(wanted - len(self.tried)) // _ROUNDS)
         for round_ in progress(range(_ROUNDS), total=_ROUNDS, text="search"):
             parents, step, random = self.promising(objective, 2 * _PARENTS), _FIRST_STEP / 2**round_, self.random
             self.try_([self.space.near(random.choice(parents), step, random) for _ in range(per_round)])
 
     def promising(self, objective: Objective, count: int) -> list[Point]:
-        """Return the points that meet an objective best, and as many spread over the front."""
+        """Return the points that best meet an objective, and the same number spread over the front."""
         half = max(count // 2, 1)
         ranked = sorted(self.tried, key=objective.rank)[:half]
         return [tried.point for tried in (*ranked, *spread(pareto_front(self.tried), half))]
 
     def plainest(self, objective: Objective) -> Tried:
-        """Return, of what is as good as the best, what differs least from the configurator's defaults."""
+        """Return the candidate as good as the best that differs least from the configurator's defaults."""
         while True:
             best = min(self.tried, key=objective.rank)
             good = [tried for tried in self.tried if objective.is_as_good(tried, best)]
@@ -143,7 +143,7 @@ def _budget(trace: Trace) -> int:
 
 
 def _first_part(workload: Workload) -> Workload:
-    """Return the beginning of a long log, with as much time around it as its share of the log's."""
+    """Return the beginning of a long log, with its share of the time around the log."""
     times_us = workload.trace.arrivals_us
     last = min(max(1, _budget(workload.trace) // _ON_A_PART), len(times_us))
     part_us, whole_us = int(times_us[last - 1] - times_us[0]), int(times_us[-1] - times_us[0])

@@ -28,14 +28,14 @@ _WORKERS = 2
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A log as it is billed. Requests for objects that this system redirects to S3 are never replayed, but counted."""
+    """A log as it is billed. Requests for objects that this system redirects to S3 are counted but never replayed."""
 
     trace: Trace
     demand: Demand  # of all requests, whatever serves them
     prices: PriceSheet
     setup: Setup
     kept: Trace  # requests for objects that a cache of this system may hold
-    own_demand: Demand  # what passes through this system: of the redirected objects nothing
+    own_demand: Demand  # what passes through this system: nothing of the redirected objects
     only_cache: bool = False
     capacity_bytes: int | None = None  # of a node; None: no limit
 
@@ -69,7 +69,7 @@ class Workload:
         return replace(result, n=n, n_s3=n_s3, s3_requests=s3_requests, tiers="")
 
     def bill(self, result: RunResult, *, period_us: int | None = None) -> Bill:
-        """Return what a run is billed for the log's period, or a longer one; what outlasts it is billed in full."""
+        """Return a run's bill for the log's period or a longer one; what outlasts it is billed in full."""
         demand = replace(self.own_demand, period_us=period_us or self.own_demand.period_us)
         return own_bill(result, demand, self.prices, self.setup, only_cache=self.only_cache)
 
@@ -78,7 +78,7 @@ class Workload:
         return float(self.bill(result).usd_exact * self.repeats_per_month)
 
     def part(self, first: int, last: int, share: Fraction) -> Workload:
-        """Return the requests from one index to before another, with so much of the log's period around them."""
+        """Return the requests from one index to before another, with their share of the log's period around them."""
         whole = self.trace
         trace = replace(
             whole,
@@ -111,7 +111,7 @@ def workload_of(
         trace: Requests, at least one.
         prices: Prices of the region.
         setup: How the system is deployed.
-        period_us: How often the log comes: once in so long; None: back to back [us].
+        period_us: How often the log comes: once in this period; None for back to back [us].
         only_cache: The thesis's view of the bill, and of what is cached: everything.
         capacity_bytes: What a node holds; used only for many objects whose sizes are known.
 
@@ -145,7 +145,7 @@ def _without_large(trace: Trace, demand: Demand, setup: Setup) -> tuple[Trace, D
 
 
 def _is_kept(trace: Trace, setup: Setup) -> NDArray[np.bool_]:
-    """Tell per request whether its object, as large as the log ever says, may be cached."""
+    """Return per request whether its object, at its largest in the log, may be cached."""
     import numpy as np
 
     largest_bytes = LARGEST_OBJECT_BYTES[setup.front_door]
