@@ -1,74 +1,98 @@
-"""The compiled engine's books: counts in one integer array, spans in another; compiled, called by both policies."""
+"""The compiled engines' books: counts in one record, spans in an array."""
 
 from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from burstcache.core.errors import InvalidSettingError
 from burstcache_sim.engine.compiled import uncounted
 
 Integers = NDArray[np.int64]
+Record = Any  # one element of a structured array; numba reads its fields as attributes
+Records = NDArray[Any]
 
 FOREVER_US = 1 << 62
+MAX_TIME_US = 10**18  # 31,000 years: sums of a few such times still fit 64 bits
 
-# Places in the array of counts.
-N_LAMBDA, N_REDIS, LAMBDA_MS, INVOCATIONS, COLD_STARTS, REDIS_S, REDIS_STARTS = 0, 1, 2, 3, 4, 5, 6
-LAMBDA_US, REDIS_US, END_US, CHECKS, SPANS, SEEDS = 7, 8, 9, 10, 11, 12
-COUNTS = 13
-
-# Places in the array of parameters: the timings first, then the policy's.
-WARM_US, COLD_US, STAYS_WARM_US, BOOT_US, STOP_US, LEAST_BILL_US, KEEP_RUNNING_US = 0, 1, 2, 3, 4, 5, 6
-TICK_US, ELEMENTS, THRESHOLD_US, REDIS_THRESHOLD, UTILIZATION_US, CHECK_US = 7, 8, 9, 10, 11, 12
-BOOT_REQUESTS, BOOT_WITHIN_US, USES_LAMBDA, INVOKE_REQUESTS, GAP_US, IDLE_US, LEAST_US = 7, 8, 9, 10, 11, 12, 13
-PARAMETERS = 14
+COUNTS = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            *("n_lambda", "n_redis", "lambda_ms", "invocations", "cold_starts", "redis_s", "redis_starts", "seeds"),
+            *("lambda_us", "redis_us", "end_us", "checks", "spans"),
+        )
+    ],
+    align=True,
+)
 
 # Columns of a span: who, the first request it served and the one after its last, from and to.
 LAMBDA_SPAN, REDIS_SPAN = 0, 1
 SPAN_COLUMNS = 5
 
 
+class TimingsRow(NamedTuple):
+    """`world.timings.Timings`, field by field."""
+
+    warm_us: int
+    cold_us: int
+    stays_warm_us: int
+    boot_us: int
+    stop_us: int
+    least_bill_us: int
+
+
+def check(row: NamedTuple) -> None:
+    """Raise `InvalidSettingError` if an integer of a row is below 0 or too large to be added to a time."""
+    for value in row:
+        if not 0 <= value <= MAX_TIME_US:
+            raise InvalidSettingError(f"{row}: expected values from 0 to {MAX_TIME_US}")
+
+
 @uncounted
-def invoke(at_us: int, last_end_us: int, p: Integers, counts: Integers) -> int:
+def invoke(at_us: int, last_end_us: int, timings: TimingsRow, counts: Record) -> int:
     """Note an invocation and return when it is ready [us]; `last_end_us` is below 0 before the first."""
-    counts[INVOCATIONS] += 1
-    if last_end_us < 0 or at_us - last_end_us > p[STAYS_WARM_US]:
-        counts[COLD_STARTS] += 1
-        return at_us + p[COLD_US]  # type: ignore[no-any-return]
-    return at_us + p[WARM_US]  # type: ignore[no-any-return]
+    counts.invocations += 1
+    if last_end_us < 0 or at_us - last_end_us > timings.stays_warm_us:
+        counts.cold_starts += 1
+        return at_us + timings.cold_us
+    return at_us + timings.warm_us
 
 
 @uncounted
 def end_lambda(
-    ready_us: int, end_us: int, horizon_us: int, first: int, after: int, counts: Integers, spans: Integers
+    ready_us: int, end_us: int, horizon_us: int, first: int, after: int, counts: Record, spans: Integers
 ) -> None:
     """Bill an invocation up to its end or the horizon; it served the requests `first` to `after` (exclusive)."""
-    counts[N_LAMBDA] += after - first
+    counts.n_lambda += after - first
     if end_us <= horizon_us:
-        counts[END_US] = max(counts[END_US], end_us)
+        counts.end_us = max(counts.end_us, end_us)
     else:
         end_us = horizon_us
     if end_us >= ready_us:
-        counts[LAMBDA_US] += end_us - ready_us
-        counts[LAMBDA_MS] += (end_us - ready_us + 999) // 1_000
+        counts.lambda_us += end_us - ready_us
+        counts.lambda_ms += (end_us - ready_us + 999) // 1_000
         _note(LAMBDA_SPAN, first, after, ready_us, end_us, counts, spans)
 
 
 @uncounted
 def end_redis(
-    since_us: int, stop_us: int, first: int, after: int, p: Integers, counts: Integers, spans: Integers
+    since_us: int, stop_us: int, first: int, after: int, timings: TimingsRow, counts: Record, spans: Integers
 ) -> None:
     """Bill a run of Redis; it served the requests `first` to `after` (exclusive)."""
-    counts[N_REDIS] += after - first
-    counts[REDIS_US] += stop_us - since_us
-    counts[REDIS_S] += (max(stop_us - since_us, p[LEAST_BILL_US]) + 999_999) // 1_000_000
-    counts[END_US] = max(counts[END_US], stop_us)
+    counts.n_redis += after - first
+    counts.redis_us += stop_us - since_us
+    counts.redis_s += (max(stop_us - since_us, timings.least_bill_us) + 999_999) // 1_000_000
+    counts.end_us = max(counts.end_us, stop_us)
     _note(REDIS_SPAN, first, after, since_us, stop_us, counts, spans)
 
 
 @uncounted
 def bridge(
     t: Integers, i: int, first: int, ready_us: int, end_us: int, since_us: int, horizon_us: int,
-    counts: Integers, spans: Integers
+    counts: Record, spans: Integers
 ) -> int:  # fmt: skip
     """Serve one key from its cache function while its node boots; return the next request."""
     n = len(t)
@@ -83,16 +107,16 @@ def bridge(
 
 
 @uncounted
-def boot(at_us: int, p: Integers, counts: Integers) -> int:
+def boot(at_us: int, timings: TimingsRow, counts: Record) -> int:
     """Note a boot and the object put into its node; return when the node runs [us]."""
-    counts[REDIS_STARTS] += 1
-    counts[SEEDS] += 1
-    return at_us + p[BOOT_US]  # type: ignore[no-any-return]
+    counts.redis_starts += 1
+    counts.seeds += 1
+    return at_us + timings.boot_us
 
 
 @uncounted
-def _note(who: int, first: int, after: int, from_us: int, to_us: int, counts: Integers, spans: Integers) -> None:
-    row = counts[SPANS]
-    counts[SPANS] += 1
+def _note(who: int, first: int, after: int, from_us: int, to_us: int, counts: Record, spans: Integers) -> None:
+    row = counts.spans
+    counts.spans += 1
     if row < len(spans):
         spans[row, 0], spans[row, 1], spans[row, 2], spans[row, 3], spans[row, 4] = who, first, after, from_us, to_us

@@ -1,46 +1,45 @@
-"""Two doubly linked lists of keys per node: which keys have a lease, and which object was used least recently.
-
-A list's ends stand in its node's row, its links in the keys' rows; -1 ends a chain.
-"""
+"""Doubly linked lists of keys, one per node: which keys have a lease, or which object was used least recently."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from burstcache_sim.engine.books import Integers
 from burstcache_sim.engine.compiled import uncounted
 
-# Where a list's first key stands in a node's row; its last one follows.
-LEASES, USES = 0, 2
-_LINKS = 12  # in a key's row: before and after, of leases, then of uses
+BEFORE, AFTER = 0, 1  # columns of the links: the key's neighbours, -1: none
+FIRST, LAST = 0, 1  # columns of the ends: of each node's list, -1: it is empty
+
+
+class Lists(NamedTuple):
+    """The links of all keys and the ends of all nodes' lists."""
+
+    links: Integers
+    ends: Integers
 
 
 @uncounted
-def append(nodes: Integers, node: int, keys: Integers, key: int, chain: int) -> None:
-    """Add a key that is not in the list."""
-    last = nodes[node, chain + 1]
-    keys[key, _LINKS + chain] = last
-    keys[key, _LINKS + chain + 1] = -1
+def append(lists: Lists, node: int, key: int) -> None:
+    """Add a key that is not in the node's list."""
+    last = lists.ends[node, LAST]
+    lists.links[key, BEFORE] = last
+    lists.links[key, AFTER] = -1
     if last < 0:
-        nodes[node, chain] = key
+        lists.ends[node, FIRST] = key
     else:
-        keys[last, _LINKS + chain + 1] = key
-    nodes[node, chain + 1] = key
+        lists.links[last, AFTER] = key
+    lists.ends[node, LAST] = key
 
 
 @uncounted
-def remove(nodes: Integers, node: int, keys: Integers, key: int, chain: int) -> None:
-    """Take a key that is in the list out of it."""
-    before, after = keys[key, _LINKS + chain], keys[key, _LINKS + chain + 1]
+def remove(lists: Lists, node: int, key: int) -> None:
+    """Take a key that is in the node's list out of it."""
+    before, after = lists.links[key, BEFORE], lists.links[key, AFTER]
     if before < 0:
-        nodes[node, chain] = after
+        lists.ends[node, FIRST] = after
     else:
-        keys[before, _LINKS + chain + 1] = after
+        lists.links[before, AFTER] = after
     if after < 0:
-        nodes[node, chain + 1] = before
+        lists.ends[node, LAST] = before
     else:
-        keys[after, _LINKS + chain] = before
-
-
-@uncounted
-def after(keys: Integers, key: int, chain: int) -> int:
-    """Return the next key of the list, below 0 after the last one."""
-    return keys[key, _LINKS + chain + 1]  # type: ignore[no-any-return]
+        lists.links[after, BEFORE] = before

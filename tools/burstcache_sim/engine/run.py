@@ -7,37 +7,27 @@ numba.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import astuple
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from burstcache.core.errors import InvalidSettingError
-from burstcache_sim.engine.values import MAX_TIME_US, checked, empty_spans, result_of, rows_of, tiers_of
 from burstcache_sim.policies.policy import Policy
-from burstcache_sim.policies.thesis import ThesisRow
-from burstcache_sim.world.result import RunResult
+from burstcache_sim.world.result import RunResult, Tier
 from burstcache_sim.world.scenario import Scenario
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import numpy as np
+    from numpy.typing import NDArray
 
-    from burstcache_sim.engine.books import Integers
-    from burstcache_sim.engine.keys import Keys
-    from burstcache_sim.engine.shared_replay import Letters
+    from burstcache_sim.engine.books import Integers, Records, TimingsRow
+    from burstcache_sim.engine.shared import Keys, Letters
 
+    Replay = Callable[[NamedTuple, bool], RunResult]  # a policy's row, whether details are wanted
 
-class _Requests(NamedTuple):
-    """What `shared_replay.replay_shared` takes of a scenario, in its order."""
-
-    t: Integers
-    key_ids: Keys
-    sizes_bytes: Integers
-    begins: Integers
-    ordered: Integers
-    homes: Integers
-    node_count: int
-    capacity_bytes: int
-    horizon_us: int
+_TIERS: tuple[Tier, ...] = ("L", "R")
 
 
 def run_compiled(
@@ -59,79 +49,166 @@ def run_compiled(
     """
     if workers < 1:
         raise InvalidSettingError(f"workers {workers}: expected at least 1")
-    settings = [_compiled(policy) for policy in policies]
-    replay = _one_key(settings, scenario) if scenario.is_one_key else _shared(settings, scenario)
+    rows = [_row(policy, len(scenario.trace)) for policy in policies]
+    replay = _one_key(scenario) if scenario.is_one_key else _shared(scenario)
     with ThreadPoolExecutor(workers) as threads:
-        return list(threads.map(lambda index: replay(index, details), range(len(policies))))
+        return list(threads.map(lambda row: replay(row, details), rows))
 
 
-def _compiled(policy: Policy) -> NamedTuple:
-    setting = policy.compiled()
-    assert setting is not None, f"{policy.name} has no compiled engine"
-    return setting
+def _one_key(scenario: Scenario) -> Replay:
+    from burstcache_sim.engine.hooks import engine_of
 
+    t, horizon_us = _checked(scenario.trace.arrivals_us, scenario.until_us)
+    timings, last_us, none = _timings(scenario), int(t[-1]) if len(t) else 0, _spans(0)
 
-def _one_key(settings: Sequence[NamedTuple], scenario: Scenario) -> Callable[[int, bool], RunResult]:
-    from burstcache_sim.engine import books, keys
-
-    t, horizon_us = checked(scenario.trace.arrivals_us, scenario.until_us)
-    rows, n, until_us, none = rows_of(settings, len(t), scenario.timings), len(t), scenario.until_us, empty_spans(0)
-
-    def replay(index: int, details: bool) -> RunResult:
-        is_thesis = isinstance(settings[index], ThesisRow)
-        counts = keys.replay_candidate(t, horizon_us, rows[index], is_thesis, none)
+    def replay(row: NamedTuple, details: bool) -> RunResult:
+        one_key = engine_of(type(row)).one_key
+        totals, spans = _totals(last_us), none
+        one_key(t, horizon_us, timings, row, totals, spans)
         if not details:
-            return result_of(n, counts, until_us)
-        spans = empty_spans(int(counts[books.SPANS]))
-        keys.replay_candidate(t, horizon_us, rows[index], is_thesis, spans)
-        return result_of(n, counts, until_us, spans, tiers_of(n, spans))
+            return _result(len(t), totals, scenario.until_us)
+        totals, spans = _totals(last_us), _spans(int(totals["spans"][0]))
+        one_key(t, horizon_us, timings, row, totals, spans)
+        return _result(len(t), totals, scenario.until_us, spans, _tiers_of(len(t), spans))
 
     return replay
 
 
-def _shared(settings: Sequence[NamedTuple], scenario: Scenario) -> Callable[[int, bool], RunResult]:
-    from burstcache_sim.engine import books, shared_replay
-
-    requests = _requests(scenario)
-    n, until_us, none = len(requests.t), scenario.until_us, empty_spans(0)
-    rows = rows_of(settings, n, scenario.timings)
-
-    def replay(index: int, details: bool) -> RunResult:
-        is_thesis = isinstance(settings[index], ThesisRow)
-        counts = shared_replay.replay_shared(*requests, rows[index], is_thesis, none, _tiers(0))
-        if not details:
-            return result_of(n, counts, until_us)
-        spans, tiers = empty_spans(int(counts[books.SPANS])), _tiers(n)
-        shared_replay.replay_shared(*requests, rows[index], is_thesis, spans, tiers)
-        return result_of(n, counts, until_us, spans, tiers.tobytes().decode("ascii"))
-
-    return replay
-
-
-def _requests(scenario: Scenario) -> _Requests:
-    """Return the requests up to the horizon, and once more in the keys' order."""
+def _shared(scenario: Scenario) -> Replay:
     import numpy as np
 
-    from burstcache_sim.engine import books, keys
+    from burstcache_sim.engine import shared
+    from burstcache_sim.engine.books import FOREVER_US, MAX_TIME_US
+    from burstcache_sim.engine.shared_world import new_world
 
-    trace, capacity_bytes = scenario.trace, scenario.capacity_bytes
-    t, horizon_us = checked(trace.arrivals_us, scenario.until_us)
-    key_ids = np.zeros(len(t), np.int32) if trace.key_ids is None else trace.key_ids[: len(t)].astype(np.int32)
+    trace, timings = scenario.trace, _timings(scenario)
+    t, horizon_us = _checked(trace.arrivals_us, scenario.until_us)
+    last_us = int(t[-1]) if len(t) else 0
+    key_ids, homes = _keys(scenario, len(t))
+    sizes_bytes, capacity_bytes, counted = np.zeros(0, np.int64), FOREVER_US, np.ones(len(t), np.bool_)
+    if scenario.capacity_bytes is not None and trace.sizes_bytes is not None:
+        sizes_bytes = trace.sizes_bytes[: len(t)].astype(np.int64)
+        capacity_bytes = min(scenario.capacity_bytes, MAX_TIME_US)
+        counted = sizes_bytes <= capacity_bytes
+    begins, ordered = shared.order_by_key(t[counted], key_ids[counted], len(homes))
+
+    def run(row: NamedTuple, spans: Integers, tiers: Letters) -> Records:
+        totals = _totals(last_us)
+        world = new_world(begins, ordered, homes, scenario.nodes, capacity_bytes, horizon_us, timings, totals, spans)
+        shared.replay(world, row, t, key_ids, sizes_bytes, tiers)
+        return totals
+
+    def replay(row: NamedTuple, details: bool) -> RunResult:
+        totals = run(row, _spans(0), np.zeros(0, np.uint8))
+        if not details:
+            return _result(len(t), totals, scenario.until_us)
+        spans, tiers = _spans(int(totals["spans"][0])), np.zeros(len(t), np.uint8)
+        return _result(len(t), run(row, spans, tiers), scenario.until_us, spans, tiers.tobytes().decode("ascii"))
+
+    return replay
+
+
+def _keys(scenario: Scenario, n: int) -> tuple[Keys, Integers]:
+    """Return the keys of the first n requests, and each key's node."""
+    import numpy as np
+
+    key_ids = scenario.trace.key_ids
+    key_ids = np.zeros(n, np.int32) if key_ids is None else key_ids[:n].astype(np.int32)
     homes = np.array(scenario.homes(), np.int64)
-    if len(t) and not 0 <= key_ids.min() <= key_ids.max() < len(homes):
+    if n and not 0 <= key_ids.min() <= key_ids.max() < len(homes):
         found = f"key numbers from {key_ids.min()} to {key_ids.max()}"
         raise InvalidSettingError(f"{found}: expected numbers from 0, and a name in `keys` for each ({len(homes)})")
-    sizes_bytes, counted_us, counted_ids = np.zeros(0, np.int64), t, key_ids
-    if capacity_bytes is not None and trace.sizes_bytes is not None:
-        sizes_bytes = trace.sizes_bytes[: len(t)].astype(np.int64)
-        fits = sizes_bytes <= capacity_bytes
-        counted_us, counted_ids = t[fits], key_ids[fits]
-    begins, ordered = keys.order_by_key(counted_us, counted_ids, len(homes))
-    limit_bytes = books.FOREVER_US if capacity_bytes is None else min(capacity_bytes, MAX_TIME_US)
-    return _Requests(t, key_ids, sizes_bytes, begins, ordered, homes, scenario.nodes, limit_bytes, horizon_us)
+    return key_ids, homes
 
 
-def _tiers(n: int) -> Letters:
+def _checked(arrivals_us: NDArray[np.int64], until_us: int | None) -> tuple[Integers, int]:
+    """Return the arrivals up to the horizon, and the horizon [us]."""
     import numpy as np
 
-    return np.zeros(n, np.uint8)
+    from burstcache_sim.engine.books import FOREVER_US, MAX_TIME_US
+
+    t = np.ascontiguousarray(arrivals_us, dtype=np.int64)
+    if len(t) and (t[0] < 0 or t[-1] > MAX_TIME_US):
+        raise InvalidSettingError(f"arrivals from {t[0]} to {t[-1]} us: expected times from 0 to {MAX_TIME_US} us")
+    if np.any(t[1:] < t[:-1]):
+        raise InvalidSettingError(f"arrival {int(np.argmax(t[1:] < t[:-1])) + 2} precedes the one before it: sort them")
+    if until_us is None:
+        return t, FOREVER_US
+    if not 0 <= until_us <= MAX_TIME_US:
+        raise InvalidSettingError(f"horizon {until_us} us: expected a time from 0 to {MAX_TIME_US} us")
+    return t[: np.searchsorted(t, until_us, side="right")], until_us
+
+
+def _row(policy: Policy, n: int) -> NamedTuple:
+    """Return a policy's row if its engine takes it for a trace of n requests."""
+    from burstcache_sim.engine.hooks import engine_of
+
+    row = policy.compiled()
+    assert row is not None, f"{policy.name} has no compiled engine"
+    engine_of(type(row)).check(row, n)
+    return row
+
+
+def _timings(scenario: Scenario) -> TimingsRow:
+    from burstcache_sim.engine.books import TimingsRow, check
+
+    timings = TimingsRow(*astuple(scenario.timings))
+    check(timings)
+    return timings
+
+
+def _totals(last_us: int) -> Records:
+    """Return counts in which nothing has happened; a run ends no earlier than its last request."""
+    import numpy as np
+
+    from burstcache_sim.engine.books import COUNTS
+
+    totals = np.zeros(1, COUNTS)
+    totals["end_us"] = last_us
+    return totals
+
+
+def _spans(rows: int) -> Integers:
+    """Return room for spans; where there are no rows, none is noted."""
+    import numpy as np
+
+    from burstcache_sim.engine.books import SPAN_COLUMNS
+
+    return np.zeros((rows, SPAN_COLUMNS), np.int64)
+
+
+def _result(n: int, totals: Records, until_us: int | None, spans: Integers | None = None, tiers: str = "") -> RunResult:
+    """Return counts, and spans where they were noted, as a result."""
+    c = dict(zip(totals.dtype.names or (), totals.item(), strict=True))
+    n_s3 = n - c["n_lambda"] - c["n_redis"]
+    rows = [] if spans is None else spans.tolist()
+    return RunResult(
+        n=n,
+        n_s3=n_s3,
+        n_lambda=c["n_lambda"],
+        n_redis=c["n_redis"],
+        lambda_ms=c["lambda_ms"],
+        invocations=c["invocations"],
+        cold_starts=c["cold_starts"],
+        redis_s=c["redis_s"],
+        redis_starts=c["redis_starts"],
+        s3_requests=n_s3 + c["cold_starts"] + c["seeds"],
+        lambda_us_exact=c["lambda_us"],
+        redis_us_exact=c["redis_us"],
+        end_us=c["end_us"] if until_us is None else until_us,
+        checks=c["checks"],
+        tiers=tiers,
+        lambda_spans_us=tuple((row[3], row[4]) for row in rows if row[0] == 0),
+        redis_spans_us=tuple((row[3], row[4]) for row in rows if row[0] == 1),
+    )
+
+
+def _tiers_of(n: int, spans: Integers) -> str:
+    """Return the tier per request of one key: S3 serves what no span does."""
+    pieces = []
+    served = 0
+    for who, first, after, _, _ in spans.tolist():
+        if after > first:
+            pieces += ["S" * (first - served), _TIERS[who] * (after - first)]
+            served = after
+    return "".join(chain(pieces, ["S" * (n - served)]))

@@ -1,92 +1,145 @@
-"""Keys that share nodes, compiled: their state as arrays, and what both policies do with it (`sim.shared` in words).
-
-A row per key and a row per node; lists of keys (leases, order of use) are chained through the keys' rows.
-"""
+"""Keys that share nodes, compiled: the readable `world.World` as arrays, a record per key and a record per node."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from burstcache_sim.engine.books import (
-    END_US,
     FOREVER_US,
-    SEEDS,
-    STOP_US,
     Integers,
+    Records,
+    TimingsRow,
     boot,
     end_lambda,
     end_redis,
     invoke,
-)  # fmt: skip
+)
 from burstcache_sim.engine.compiled import uncounted
 from burstcache_sim.engine.due import set_due
-from burstcache_sim.engine.lists import LEASES, USES, append, remove
+from burstcache_sim.engine.lists import FIRST, Lists, append, remove
 
-# Places in a key's row; what most requests touch comes first. An instant below 0: there is none.
-SEEN, READY_US, DEADLINE_US, COUNT, IS_KEPT, IS_LEASED, HELD_BYTES, HOME = 0, 1, 2, 3, 4, 5, 6, 7
-ENDED_US, SIZE_BYTES, WAS_MISSING, BEGIN = 8, 9, 10, 11
-KEY_PLACES = 16  # 12 to 15: links of the two lists (`engine.lists`)
+NOTHING, START, JOIN = 0, 1, 2  # what a request triggers; a policy's decision is a sum of these
+S3, LAMBDA, REDIS = ord("S"), ord("L"), ord("R")
+OFF, BOOTING, STOPPING, RUNNING = 0, 1, 2, 3  # of a node; at equal instants the lower one's end comes first
 
-# Places in a node's row, after the ends of the two lists: what it is, until when, since when, what it holds.
-STATE, DUE_US, SINCE_US, USED_BYTES = 4, 5, 6, 7
-NODE_PLACES = 8
-OFF, BOOTING, STOPPING, RUNNING = 0, 1, 2, 3  # at equal instants the lower one's end comes first
-
-# Places in the array of what changes besides.
-NODES_DUE_US = 0  # no node is due before
-GLOBALS = 1
+# A key: what most requests touch comes first, within one cache line. An instant below 0: there is none.
+KEY = np.dtype(
+    [
+        ("seen", np.int64),  # the place in `World.t` after its newest request
+        ("ready_us", np.int64),
+        ("deadline_us", np.int64),
+        ("count", np.int64),  # requests since its cache function was started
+        ("is_kept", np.int64),  # its cache function bridges a boot: requests extend it no more
+        ("is_leased", np.int64),
+        ("held_bytes", np.int64),  # below 0: its node does not hold it
+        ("home", np.int64),
+        ("ended_us", np.int64),
+        ("size_bytes", np.int64),
+        ("was_missing", np.int64),  # a check has found the lease without an entry
+        ("begin", np.int64),  # the place in `World.t` of its first request
+        ("unused", np.int64, (4,)),  # two cache lines a key
+    ],
+    align=True,
+)
+NODE = np.dtype(
+    [("state", np.int64), ("due_us", np.int64), ("since_us", np.int64), ("used_bytes", np.int64)], align=True
+)
 
 
 class World(NamedTuple):
     """All keys and nodes of one run."""
 
-    t: Integers  # arrivals, keys in order: `SEEN` is the place after a key's newest request
-    keys: Integers
-    nodes: Integers
+    t: Integers  # arrivals, keys in order
+    keys: Records
+    nodes: Records
+    leases: Lists
+    uses: Lists  # the least recently used object first; only with a capacity
     queue: Integers  # due ends of cache functions (`engine.due`)
     places: Integers
-    rest: Integers
-    p: Integers
-    counts: Integers
+    nodes_due_us: Integers  # one element: no node is due before
+    timings: TimingsRow
+    totals: Records  # of one element, the counts
     spans: Integers
     horizon_us: int
     capacity_bytes: int  # FOREVER_US: no limit
 
 
+def new_world(
+    begins: Integers, ordered: Integers, homes: Integers, node_count: int, capacity_bytes: int, horizon_us: int,
+    timings: TimingsRow, totals: Records, spans: Integers,
+) -> World:  # fmt: skip
+    """Return a world in which nothing has happened; key i has its requests from `ordered[begins[i]]` on."""
+    key_count = len(homes)
+    keys, nodes = np.zeros(key_count, KEY), np.zeros(node_count, NODE)
+    keys["seen"] = keys["begin"] = begins[:-1]
+    keys["home"] = homes
+    for instant in ("ready_us", "deadline_us", "ended_us", "held_bytes"):
+        keys[instant] = -1
+    nodes["due_us"] = FOREVER_US
+    return World(
+        t=ordered,
+        keys=keys,
+        nodes=nodes,
+        leases=_empty_lists(key_count, node_count),
+        uses=_empty_lists(key_count, node_count),
+        queue=np.zeros((key_count + 1, 2), np.int64),
+        places=np.zeros(key_count, np.int64),
+        nodes_due_us=np.full(1, FOREVER_US, np.int64),
+        timings=timings,
+        totals=totals,
+        spans=spans,
+        horizon_us=horizon_us,
+        capacity_bytes=capacity_bytes,
+    )
+
+
+def _empty_lists(key_count: int, node_count: int) -> Lists:
+    return Lists(np.full((key_count, 2), -1, np.int64), np.full((node_count, 2), -1, np.int64))
+
+
+@uncounted
+def are_within(w: World, key: int, at_us: int, requests: int, within_us: int) -> bool:
+    """Whether the key's newest `requests`, the one at this instant included, are closer together than `within_us`."""
+    oldest = w.keys[key].seen - requests
+    return oldest >= w.keys[key].begin and at_us - w.t[oldest] < within_us  # type: ignore[no-any-return]
+
+
 @uncounted
 def start_key_lambda(w: World, key: int, at_us: int, life_us: int) -> None:
-    """Start a key's cache function, which lives so long from its readiness."""
-    ready_us = invoke(at_us, w.keys[key, ENDED_US], w.p, w.counts)
-    w.keys[key, READY_US] = ready_us
-    w.keys[key, DEADLINE_US] = ready_us + life_us
-    w.keys[key, COUNT] = 0
-    w.keys[key, IS_KEPT] = 0
-    set_due(w.queue, w.places, key, ready_us + life_us)
+    """Start a key's cache function, which lives for `life_us` from its readiness."""
+    k = w.keys[key]
+    k.ready_us = invoke(at_us, k.ended_us, w.timings, w.totals[0])
+    k.deadline_us = k.ready_us + life_us
+    k.count = 0
+    k.is_kept = 0
+    set_due(w.queue, w.places, key, k.deadline_us)
 
 
 @uncounted
 def end_key_lambda(w: World, key: int, at_us: int) -> None:
     """End the key's cache function if one lives."""
-    ready_us = w.keys[key, READY_US]
-    if ready_us >= 0:
-        end_lambda(ready_us, at_us, w.horizon_us, 0, 0, w.counts, w.spans)
-        w.keys[key, ENDED_US] = at_us
-        w.keys[key, READY_US] = -1
-        w.keys[key, DEADLINE_US] = -1
+    k = w.keys[key]
+    if k.ready_us >= 0:
+        end_lambda(k.ready_us, at_us, w.horizon_us, 0, 0, w.totals[0], w.spans)
+        k.ended_us = at_us
+        k.ready_us = k.deadline_us = -1
 
 
 @uncounted
 def join(w: World, key: int, at_us: int) -> None:
     """Take a lease for a key: a node that is off boots, a running one serves the key from now on."""
-    node = w.keys[key, HOME]
-    if w.keys[key, IS_LEASED] == 0:
-        w.keys[key, IS_LEASED] = 1
-        append(w.nodes, node, w.keys, key, LEASES)
-    if w.nodes[node, STATE] == OFF:
-        set_node(w, node, BOOTING, boot(at_us, w.p, w.counts))
+    k = w.keys[key]
+    node = k.home
+    if k.is_leased == 0:
+        k.is_leased = 1
+        append(w.leases, node, key)
+    if w.nodes[node].state == OFF:
+        set_node(w, node, BOOTING, boot(at_us, w.timings, w.totals[0]))
     else:
-        w.counts[SEEDS] += 1
-    if w.nodes[node, STATE] == RUNNING:
+        w.totals[0].seeds += 1
+    if w.nodes[node].state == RUNNING:
         put(w, node, key)
         end_key_lambda(w, key, at_us)
 
@@ -94,57 +147,51 @@ def join(w: World, key: int, at_us: int) -> None:
 @uncounted
 def set_node(w: World, node: int, state: int, due_us: int) -> None:
     """Let a node be in a state that is due to end, or to be looked at, at that instant."""
-    w.nodes[node, STATE] = state
-    w.nodes[node, DUE_US] = due_us
-    w.rest[NODES_DUE_US] = min(w.rest[NODES_DUE_US], due_us)
+    w.nodes[node].state = state
+    w.nodes[node].due_us = due_us
+    w.nodes_due_us[0] = min(w.nodes_due_us[0], due_us)
 
 
 @uncounted
 def put(w: World, node: int, key: int) -> None:
-    """Hold a key's object, at the cost of the least recently used ones if need be."""
+    """Hold a key's object; the least recently used ones leave if it does not fit."""
+    k = w.keys[key]
     if w.capacity_bytes == FOREVER_US:
-        w.keys[key, HELD_BYTES] = 0
+        k.held_bytes = 0
         return
     drop(w, node, key)
-    w.keys[key, HELD_BYTES] = w.keys[key, SIZE_BYTES]
-    append(w.nodes, node, w.keys, key, USES)
-    w.nodes[node, USED_BYTES] += w.keys[key, SIZE_BYTES]
-    while w.nodes[node, USED_BYTES] > w.capacity_bytes:
-        drop(w, node, w.nodes[node, USES])
+    k.held_bytes = k.size_bytes
+    append(w.uses, node, key)
+    w.nodes[node].used_bytes += k.size_bytes
+    while w.nodes[node].used_bytes > w.capacity_bytes:
+        drop(w, node, w.uses.ends[node, FIRST])
 
 
 @uncounted
 def drop(w: World, node: int, key: int) -> None:
     """Hold a key's object no longer, if it is held."""
-    held_bytes = w.keys[key, HELD_BYTES]
+    held_bytes = w.keys[key].held_bytes
     if held_bytes >= 0:
-        w.keys[key, HELD_BYTES] = -1
+        w.keys[key].held_bytes = -1
         if w.capacity_bytes != FOREVER_US:
-            w.nodes[node, USED_BYTES] -= held_bytes
-            remove(w.nodes, node, w.keys, key, USES)
+            w.nodes[node].used_bytes -= held_bytes
+            remove(w.uses, node, key)
 
 
 @uncounted
 def release(w: World, key: int) -> None:
     """Give a key's lease and entry back: S3 serves it from now on."""
-    node = w.keys[key, HOME]
-    w.keys[key, WAS_MISSING] = 0
-    w.keys[key, IS_LEASED] = 0
-    remove(w.nodes, node, w.keys, key, LEASES)
-    drop(w, node, key)
+    k = w.keys[key]
+    k.was_missing = 0
+    k.is_leased = 0
+    remove(w.leases, k.home, key)
+    drop(w, k.home, key)
 
 
 @uncounted
 def stop_node(w: World, node: int, at_us: int) -> None:
-    """Stop a running node with whatever it still holds."""
-    end_redis(w.nodes[node, SINCE_US], at_us, 0, 0, w.p, w.counts, w.spans)
-    while w.nodes[node, LEASES] >= 0:
-        release(w, w.nodes[node, LEASES])
-    set_node(w, node, STOPPING, at_us + w.p[STOP_US])
-
-
-@uncounted
-def node_is_off(w: World, node: int, at_us: int) -> None:
-    """Let a node that has stopped be off."""
-    w.counts[END_US] = max(w.counts[END_US], at_us)
-    set_node(w, node, OFF, FOREVER_US)
+    """Stop a running node and release the keys that it still holds."""
+    end_redis(w.nodes[node].since_us, at_us, 0, 0, w.timings, w.totals[0], w.spans)
+    while w.leases.ends[node, FIRST] >= 0:
+        release(w, w.leases.ends[node, FIRST])
+    set_node(w, node, STOPPING, at_us + w.timings.stop_us)

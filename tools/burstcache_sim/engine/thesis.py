@@ -1,48 +1,71 @@
-"""The thesis's policy over one key, compiled: a loop per tier instead of a step per event.
+"""The thesis's policy, compiled: over one key a loop per tier instead of a step per event, and over shared nodes.
 
-Held to the readable simulator request by request by a test. A loop ends at the instant at which the tier changes, so
-the events between two requests need no queue.
+Held to the readable policy request by request by a test. A loop of `one_key` ends at the instant at which the tier
+changes, so the events between two requests need no queue.
 """
 
 from __future__ import annotations
 
+from burstcache.core.errors import InvalidSettingError
 from burstcache.core.parameters import QUEUE_LENGTH
+from burstcache_sim.engine import books
 from burstcache_sim.engine.books import (
-    CHECK_US,
-    CHECKS,
-    ELEMENTS,
-    END_US,
-    KEEP_RUNNING_US,
-    REDIS_THRESHOLD,
-    STOP_US,
-    THRESHOLD_US,
-    TICK_US,
-    UTILIZATION_US,
     Integers,
+    Record,
+    Records,
+    TimingsRow,
     boot,
     bridge,
     end_lambda,
     end_redis,
     invoke,
-)  # fmt: skip
+)
 from burstcache_sim.engine.compiled import uncounted
+from burstcache_sim.engine.lists import AFTER, FIRST
+from burstcache_sim.engine.shared_world import (
+    JOIN,
+    LAMBDA,
+    NOTHING,
+    RUNNING,
+    START,
+    STOPPING,
+    World,
+    are_within,
+    join,
+    release,
+    set_node,
+    start_key_lambda,
+    stop_node,
+)
+from burstcache_sim.policies.thesis import ThesisRow
+
+
+def check(p: ThesisRow, requests: int) -> None:
+    """Raise `InvalidSettingError` if a trace of that many requests could overflow, or its checks never end."""
+    books.check(p)
+    if p.tick_us * requests > books.MAX_TIME_US:
+        raise InvalidSettingError(
+            f"tick_us {p.tick_us} added by {requests} requests: expected a sum of at most {books.MAX_TIME_US} us"
+        )
+    if p.check_us < 1:
+        raise InvalidSettingError(f"redis_check_us {p.check_us}: expected a time above 0 us")
 
 
 @uncounted
-def thesis(t: Integers, horizon_us: int, p: Integers, counts: Integers, spans: Integers) -> None:
-    """Replay the arrivals `t`, none after the horizon, and add to the counts."""
+def one_key(t: Integers, horizon_us: int, timings: TimingsRow, p: ThesisRow, totals: Records, spans: Integers) -> None:
+    """Replay the arrivals `t`, none after the horizon, and add to the only element of the totals."""
+    counts = totals[0]
     n = len(t)
-    before = p[ELEMENTS] - 1
-    threshold_us, tick_us, redis_threshold = p[THRESHOLD_US], p[TICK_US], p[REDIS_THRESHOLD]
+    before = p.elements - 1
     i = before  # the first request that can trigger
     off_at_us = last_end_us = -1
     while True:
-        while i < n and t[i] - t[i - before] >= threshold_us:
+        while i < n and t[i] - t[i - before] >= p.threshold_us:
             i += 1
         if i >= n:
             return
-        ready_us = invoke(t[i], last_end_us, p, counts)
-        deadline_us = ready_us + tick_us
+        ready_us = invoke(t[i], last_end_us, timings, counts)
+        deadline_us = ready_us + p.tick_us
         boots_at_us = -1
         count = 0
         i += 1
@@ -50,7 +73,7 @@ def thesis(t: Integers, horizon_us: int, p: Integers, counts: Integers, spans: I
             at_us = t[i]
             i += 1
             count += 1
-            if count > redis_threshold and at_us >= off_at_us:
+            if count > p.redis_threshold and at_us >= off_at_us:
                 boots_at_us = at_us
                 break
         first = i
@@ -60,34 +83,35 @@ def thesis(t: Integers, horizon_us: int, p: Integers, counts: Integers, spans: I
                 break
             i += 1
             count += 1
-            deadline_us += tick_us
-            if count > redis_threshold and at_us >= off_at_us:
+            deadline_us += p.tick_us
+            if count > p.redis_threshold and at_us >= off_at_us:
                 boots_at_us = at_us
         if boots_at_us < 0:
             end_lambda(ready_us, deadline_us, horizon_us, first, i, counts, spans)
             last_end_us = deadline_us
             continue
-        since_us = boot(boots_at_us, p, counts)
-        last_end_us = min(deadline_us + p[KEEP_RUNNING_US], since_us)
+        since_us = boot(boots_at_us, timings, counts)
+        last_end_us = min(deadline_us + p.keep_running_us, since_us)
         i = bridge(t, i, first, ready_us, last_end_us, since_us, horizon_us, counts, spans)
         while i < n and t[i] < since_us:
             i += 1
         if since_us > horizon_us:
             return
-        i, stop_us = _run_redis(t, i, since_us, horizon_us, p, counts, spans)
-        off_at_us = stop_us + p[STOP_US]
+        i, stop_us = _run_redis(t, i, since_us, horizon_us, timings, p, counts, spans)
+        off_at_us = stop_us + timings.stop_us
         if off_at_us <= horizon_us:
-            counts[END_US] = max(counts[END_US], off_at_us)
+            counts.end_us = max(counts.end_us, off_at_us)
 
 
 @uncounted
 def _run_redis(
-    t: Integers, i: int, since_us: int, horizon_us: int, p: Integers, counts: Integers, spans: Integers
-) -> tuple[int, int]:
+    t: Integers, i: int, since_us: int, horizon_us: int, timings: TimingsRow, p: ThesisRow, counts: Record,
+    spans: Integers,
+) -> tuple[int, int]:  # fmt: skip
     """Serve from Redis until a check stops it; return the next request and the stop [us]."""
     n = len(t)
     first = i
-    step_us, utilization_us = p[CHECK_US], p[UTILIZATION_US]
+    step_us, utilization_us = p.check_us, p.utilization_us
     check_us = since_us + step_us
     while True:
         while i < n and t[i] < check_us:
@@ -96,13 +120,76 @@ def _run_redis(
         if i == n and check_us - oldest_us <= utilization_us:
             # Nothing more comes: go to the check that finds it idle, or to the last before the horizon.
             passed = min((oldest_us + utilization_us - check_us) // step_us + 1, (horizon_us - check_us) // step_us + 1)
-            counts[CHECKS] += max(0, passed)
+            counts.checks += max(0, passed)
             check_us += max(0, passed) * step_us
         if check_us > horizon_us:
-            end_redis(since_us, horizon_us, first, i, p, counts, spans)
+            end_redis(since_us, horizon_us, first, i, timings, counts, spans)
             return i, horizon_us
-        counts[CHECKS] += 1
+        counts.checks += 1
         if check_us - oldest_us > utilization_us:
-            end_redis(since_us, check_us, first, i, p, counts, spans)
+            end_redis(since_us, check_us, first, i, timings, counts, spans)
             return i, check_us
         check_us += step_us
+
+
+@uncounted
+def decide(w: World, p: ThesisRow, key: int, at_us: int, tier: int) -> int:
+    """Count the request; return what it triggers."""
+    k = w.keys[key]
+    state = w.nodes[k.home].state
+    if k.ready_us >= 0:
+        k.count += 1
+        if tier == LAMBDA and k.is_kept == 0:
+            k.deadline_us += p.tick_us
+        can_join = k.is_leased == 0 and state != STOPPING
+        return JOIN if can_join and k.count > p.redis_threshold else NOTHING
+    if k.is_leased == 0 and are_within(w, key, at_us, p.elements, p.threshold_us):
+        return JOIN if state == RUNNING else START
+    return NOTHING
+
+
+@uncounted
+def act(w: World, p: ThesisRow, key: int, at_us: int, action: int) -> None:
+    """Start a cache function, or take a lease and keep the cache function that the key has."""
+    if action == START:
+        start_key_lambda(w, key, at_us, p.tick_us)
+        return
+    k = w.keys[key]
+    if k.ready_us >= 0:
+        k.deadline_us += p.keep_running_us
+        k.is_kept = 1
+    join(w, key, at_us)
+
+
+@uncounted
+def ready(w: World, p: ThesisRow, node: int, at_us: int) -> None:
+    """Let a node run, and count its checks from now."""
+    set_node(w, node, RUNNING, at_us + p.check_us)
+
+
+@uncounted
+def look(w: World, p: ThesisRow, node: int, at_us: int) -> None:
+    """Release the keys that are idle; a node without a lease stops."""
+    w.totals[0].checks += 1
+    key = w.leases.ends[node, FIRST]
+    while key >= 0:
+        next_key = w.leases.links[key, AFTER]
+        if _leaves(w, key, at_us - p.utilization_us):
+            release(w, key)
+        key = next_key
+    if w.leases.ends[node, FIRST] >= 0:
+        set_node(w, node, RUNNING, at_us + p.check_us)
+    else:
+        stop_node(w, node, at_us)
+
+
+@uncounted
+def _leaves(w: World, key: int, idle_since_us: int) -> bool:
+    """Whether a check releases a key: it is idle, or its object is missing for the second time."""
+    k = w.keys[key]
+    if k.held_bytes >= 0:
+        k.was_missing = 0
+        return w.t[max(k.begin, k.seen - QUEUE_LENGTH)] < idle_since_us  # type: ignore[no-any-return]
+    was_missing = k.was_missing != 0
+    k.was_missing = 1
+    return was_missing  # type: ignore[no-any-return]
