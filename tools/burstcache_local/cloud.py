@@ -62,7 +62,7 @@ class LocalCloud:
         self.stack_name = self.options.stack_name
         self.front_url = ""  # what clients talk to
         self.endpoint_url = ""  # all AWS services …
-        self.lambda_endpoint_url = ""  # … but invocations of functions
+        self.lambda_endpoint_url = ""  # … except invocations of functions
         self.outputs: dict[str, str] = {}
         self.physical_ids: dict[str, str] = {}  # by logical id
         self._closers = ExitStack()
@@ -101,10 +101,10 @@ class LocalCloud:
         return dict(spec.variables)
 
     def start(self) -> None:
-        """Start everything; nothing is left behind if that fails.
+        """Start everything, or leave nothing behind if that fails.
 
         Raises:
-            LocalCloudError: In one line what is wrong and what to do.
+            LocalCloudError: Something is missing; the message says in one line what is wrong and what to do.
         """
         if LocalCloud._running:
             raise LocalCloudError("a local cloud runs in this process already: stop it first, or use another process")
@@ -204,7 +204,7 @@ class LocalCloud:
         asyncio.run_coroutine_threadsafe(self._deliver_event(target, payload), self._loop.loop)
 
     async def _deliver_event(self, target: Mapping[str, Any], payload: bytes) -> None:
-        """Hand an event over to a function; without that function it goes to the target's dead-letter queue."""
+        """Hand an event to a function; if there is no such function it goes to the target's dead-letter queue."""
         try:
             await self._lambdas.invoke_event(target["Arn"], payload, request_id=str(uuid.uuid4()))
         except FunctionNotFoundError:

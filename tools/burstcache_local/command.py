@@ -27,7 +27,7 @@ def up(args: argparse.Namespace) -> int:
     """Start the system and serve until Ctrl-C.
 
     Raises:
-        UsageError: It cannot start as it was called.
+        UsageError: It cannot start with these arguments.
     """
     try:
         return _up(args)
@@ -36,7 +36,7 @@ def up(args: argparse.Namespace) -> int:
 
 
 def status(args: argparse.Namespace) -> int:
-    """Print what runs from this folder; fail if nothing does."""
+    """Print what runs from this folder; fail if nothing runs."""
     running = state_file.read(args.state_dir)
     if running is None:
         print("No local cloud runs from this folder: `burstcache local up` starts one.")
@@ -173,6 +173,6 @@ def _print_welcome(cloud: Any, origin: Path, took_s: float) -> None:
 
 
 def _own_name() -> str:
-    """Return how to call this command again from here: `make run` calls it by its path in .venv."""
+    """Return how to call this command from here: `make run` calls it by its path in .venv."""
     on_path = shutil.which("burstcache")
     return sys.argv[0] if on_path is None and Path(sys.argv[0]).name == "burstcache" else "burstcache"

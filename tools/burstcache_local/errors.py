@@ -1,4 +1,4 @@
-"""What can keep the local cloud from starting; each message is one line that says what to do."""
+"""Errors of the local cloud; each message is one line that says what to do."""
 
 from __future__ import annotations
 
@@ -14,4 +14,4 @@ class TemplateError(LocalCloudError):
 
 
 class PortTakenError(LocalCloudError):
-    """Another process listens on a port that was asked for."""
+    """Another process listens on the chosen port."""

@@ -18,11 +18,11 @@ class LogFollower:
         self._thread = threading.Thread(target=self._run, name="logs", daemon=True)
 
     def start(self) -> None:
-        """Print from now on."""
+        """Print everything written from now on."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Print what is left, and no more."""
+        """Print the rest and stop."""
         self._closing.set()
         self._thread.join()
 

@@ -1,4 +1,4 @@
-"""What the local cloud knows of a Lambda function, and what an invocation yields."""
+"""A Lambda function as the local cloud knows it, and the outcome of an invocation."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class EventInvokeConfig:
 
     max_retries: int = 2
     max_age_s: int = 21_600
-    on_failure_arn: str = ""  # an SQS queue, or nothing
+    on_failure_arn: str = ""  # an SQS queue, or empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Outcome:
 
     body: bytes
     error: str = ""
-    reusable: bool = field(default=True)  # False: the environment is gone or must go
+    reusable: bool = field(default=True)  # False if the environment is gone or must go
 
 
 def failed(error_type: str, message: str) -> Outcome:

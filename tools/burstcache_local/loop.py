@@ -20,7 +20,7 @@ _logger = logging.getLogger("aiohttp.server")
 
 
 def _is_our_mistake(record: logging.LogRecord) -> bool:
-    """Whether a logged error is worth showing: a client that speaks no HTTP has got its 400 already."""
+    """Whether a logged error is worth showing: a client that does not speak HTTP already has its 400."""
     return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
 
 

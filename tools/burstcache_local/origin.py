@@ -1,4 +1,4 @@
-"""Files become the origin's objects."""
+"""The files that become the origin's objects."""
 
 from __future__ import annotations
 

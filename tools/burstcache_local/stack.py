@@ -1,4 +1,4 @@
-"""The stack in moto: created from the template, completed where CloudFormation's emulation stops, and read back."""
+"""The stack in moto: created from the template, completed where moto's CloudFormation stops, and read back."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Stack:
         self._complete()
 
     def _complete(self) -> None:
-        """Set what moto's CloudFormation drops in silence."""
+        """Set what moto's CloudFormation silently drops."""
         for name, properties in self.template.of_type("AWS::DynamoDB::Table").items():
             if "TimeToLiveSpecification" in properties:
                 endpoints.client("dynamodb").update_time_to_live(

@@ -1,4 +1,4 @@
-"""The file that tells other commands of a local cloud that runs."""
+"""The file by which other commands find a running local cloud."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class RunningCloud:
     """A local cloud as the state file describes it."""
 
     pid: int
-    started: str  # ticks since boot: tells a process from a later one of the same id
+    started: str  # ticks since boot: distinguishes the process from a later one of the same id
     front_url: str
     endpoint_url: str
     lambda_endpoint_url: str
@@ -28,12 +28,12 @@ class RunningCloud:
 
     @property
     def is_alive(self) -> bool:
-        """Whether its process still runs."""
+        """Whether its process is still running."""
         return start_of(self.pid) == self.started
 
 
 def start_of(pid: int) -> str:
-    """Return when a process started [ticks since boot], or nothing if there is none or it is a zombie."""
+    """Return when a process started [ticks since boot], or an empty string if there is none or it is a zombie."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -51,7 +51,7 @@ def read(folder: Path = STATE_DIR) -> RunningCloud | None:
 
 
 def write(cloud: RunningCloud, folder: Path) -> None:
-    """Write the state file, in one step for whoever reads it."""
+    """Write the state file atomically."""
     folder.mkdir(parents=True, exist_ok=True)
     scratch = folder / f"{_NAME}.{os.getpid()}"
     scratch.write_text(json.dumps(asdict(cloud), indent=2) + "\n")

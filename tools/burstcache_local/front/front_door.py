@@ -27,7 +27,7 @@ from burstcache_local.functions import Outcome
 from burstcache_local.lambdas.service import Lambdas, ThrottledError
 
 _MB = 1024 * 1024
-# A client must see what the function says about these, not what aiohttp would rather say.
+# A client must see the function's answer to these, not aiohttp's.
 _HOP_HEADERS = frozenset({"connection", "content-length", "keep-alive", "transfer-encoding", "upgrade"})
 
 
@@ -49,7 +49,7 @@ class HttpApi:
         route, parameters = found
         event = http_api_event(request, route, parameters, api_id=self.api_id)
         try:
-            # The function runs on when the door has given up, as on AWS: hence the shield.
+            # The function continues after the door has given up, as on AWS; hence the shield.
             invocation = asyncio.ensure_future(_invoke(lambdas, route.function, event))
             outcome = await asyncio.wait_for(asyncio.shield(invocation), self.timeout_s)
         except TimeoutError:
@@ -88,7 +88,7 @@ Door = HttpApi | LoadBalancer
 
 
 class Front:
-    """The web application; it is there before the stack, whose outputs name its URL, and then gets its door."""
+    """The web application. It starts before the stack, whose outputs name its URL, and gets its door afterwards."""
 
     def __init__(self, lambdas: Lambdas) -> None:
         self._lambdas = lambdas

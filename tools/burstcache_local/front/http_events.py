@@ -48,7 +48,7 @@ class HttpRequest:
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """What goes back to the client."""
+    """The answer to the client."""
 
     status: int
     headers: tuple[tuple[str, str], ...]
@@ -75,7 +75,7 @@ class Route:
 
     @property
     def rank(self) -> tuple[bool, bool, int, bool]:
-        """Sort key: full matches first, then {name}, then {name+}, then $default; a method before ANY."""
+        """Return the sort key: full matches first, then {name}, then {name+}, then $default; a method before ANY."""
         return self.pattern is None, "+}" in self.key, self.key.count("{"), self.method == "ANY"
 
 
@@ -156,7 +156,7 @@ def alb_event(request: HttpRequest, *, target_group_arn: str, multi_value: bool)
 
 
 def http_api_answer(body: bytes) -> HttpAnswer | None:
-    """Return the client's answer, or None if what the function returned is none."""
+    """Return the client's answer, or None if the function returned no valid one."""
     try:
         returned = orjson.loads(body)
         if not isinstance(returned, dict) or "statusCode" not in returned:
@@ -172,7 +172,7 @@ def http_api_answer(body: bytes) -> HttpAnswer | None:
 
 
 def alb_answer(body: bytes, *, multi_value: bool) -> HttpAnswer | None:
-    """Return the client's answer, or None if the load balancer would say 502."""
+    """Return the client's answer, or None if the load balancer would answer 502."""
     try:
         returned = orjson.loads(body)
         if multi_value:

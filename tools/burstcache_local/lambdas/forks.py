@@ -1,4 +1,4 @@
-"""Processes of functions, forked from one that has imported their libraries already."""
+"""Processes of functions, forked from one that has already imported their libraries."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Forks:
         except BlockingIOError:
             self._loop.add_writer(self._wires, self._flush)
         except (BrokenPipeError, ConnectionResetError):
-            self._unsent.clear()  # the reader sees the end, too
+            self._unsent.clear()  # the reader sees the end as well
         if not self._unsent:
             self._loop.remove_writer(self._wires)
 
@@ -121,7 +121,7 @@ class Forks:
             self._send({"id": order_id, "kill": True})
 
     def _lose(self) -> None:
-        """Take note that the zygote is gone; the kernel has ended its forks."""
+        """Note that the zygote is gone; the kernel has ended its forks."""
         self._loop.remove_reader(self._wires)
         self._loop.remove_writer(self._wires)
         self._wires.close()

@@ -1,4 +1,4 @@
-"""The Lambda Invoke API, which the state machines and the functions call, and what custom resources answer to."""
+"""The Lambda Invoke API for state machines and functions, and the URL that custom resources answer to."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _ABSENT = wire.Response(404, b'{"errorType":"NotFound","errorMessage":"no such p
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """What one `next` hands to the runtime."""
+    """The invocation that one `next` hands to the runtime."""
 
     request_id: str
     payload: bytes
@@ -38,7 +38,7 @@ class Invocation:
     trace_id: str = field(default_factory=lambda: f"Root=1-{int(time.time()):x}-{uuid.uuid4().hex[:24]};Sampled=0")
 
     def headers(self, function_arn: str) -> dict[str, str]:
-        """Return what the runtime API says beside the payload."""
+        """Return the runtime API's headers of the invocation."""
         optional = {
             "Lambda-Runtime-Aws-Tenant-Id": self.tenant_id,
             "Lambda-Runtime-Client-Context": self.client_context,
@@ -64,9 +64,9 @@ class Environment:
         self._spec, self._forks, self._log_path = spec, forks, log
         self._next: asyncio.Queue[Invocation] = asyncio.Queue()
         self._extensions: dict[str, _Extension] = {}
-        self._waiting = 0  # how many of runtime and extensions have asked for their next event
+        self._waiting = 0  # how many of the runtime and the extensions have asked for their next event
         self._initialised, self._idle, self._gone = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        self._lost: Outcome | None = None  # what every further invocation yields
+        self._lost: Outcome | None = None  # the outcome of every further invocation
         self._current: Invocation | None = None
         self._answer: asyncio.Future[Outcome] | None = None
 
@@ -115,7 +115,7 @@ class Environment:
         return self._lost is None
 
     async def close(self) -> None:
-        """End the process; extensions hear of it and get a moment."""
+        """End the process; extensions are notified and get a moment."""
         self._service.close()
         if self._extensions and not self._gone.is_set():
             self._tell("SHUTDOWN", {"shutdownReason": "spindown"})
@@ -143,7 +143,7 @@ class Environment:
         return self._lost
 
     def _exited(self, ended: asyncio.Future[int]) -> None:
-        """The process ended: by itself, by a time-out or because the environment is closed."""
+        """Record that the process has ended: by itself, by a time-out or because the environment is closed."""
         code = ended.result()
         how = f"signal: {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
         request_id = self._current.request_id if self._current else "unknown"
@@ -158,7 +158,7 @@ class Environment:
             self._answer.set_result(outcome)
 
     def _arrived(self) -> None:
-        """The init phase, or an invocation, is over when runtime and all extensions have asked for the next event."""
+        """End the init phase or invocation when the runtime and all extensions have asked for the next event."""
         self._waiting += 1
         if self._waiting == 1 + len(self._extensions):
             self._initialised.set()
@@ -227,5 +227,5 @@ class Environment:
         self._log(f"END RequestId: {request_id}\n" + "\t".join(figures))
 
     def _log(self, text: str) -> None:
-        if not self._log_file.closed:  # an invocation that the end of its environment ends reports to nobody
+        if not self._log_file.closed:  # the end of its environment ended it: nobody is waiting
             self._log_file.write(f"{text}\n".encode())

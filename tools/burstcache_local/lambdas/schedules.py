@@ -1,4 +1,4 @@
-"""Functions that are invoked by the clock."""
+"""Functions that are invoked on a schedule."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from burstcache_local.template.template import Schedule
 
 
 async def run_schedules(schedules: Sequence[Schedule], outputs: Mapping[str, str], lambdas: Lambdas) -> None:
-    """Invoke what is due, for ever; the first time after one period."""
+    """Invoke what is due, without end, for the first time after one period."""
     await asyncio.gather(*(_run(schedule, json.loads(outputs[schedule.output]), lambdas) for schedule in schedules))
 
 

@@ -25,12 +25,12 @@ class FunctionNotFoundError(LocalCloudError):
 
 
 class ThrottledError(LocalCloudError):
-    """As many invocations run as the account may have at once."""
+    """The account's limit of concurrent invocations is reached."""
 
 
 @dataclass(frozen=True, slots=True)
 class LambdaLimits:
-    """What differs between accounts, and what a demonstration should not have to wait for."""
+    """Limits that differ between accounts, and delays that a demonstration should not wait for."""
 
     concurrency: int = 1000  # a new AWS account has 10
     idle_s: float = 300.0  # AWS does not say; minutes
@@ -56,7 +56,7 @@ class Lambdas:
         self._running = 0
 
     async def start(self) -> None:
-        """Prepare what the first cold start would wait for."""
+        """Prepare for the first cold start."""
         self._forks.start()
 
     async def function(self, name: str) -> tuple[FunctionSpec, EventInvokeConfig]:
@@ -100,7 +100,7 @@ class Lambdas:
             task.cancel()
         if closings := [asyncio.ensure_future(environment.close()) for environment in self._environments]:
             await asyncio.wait(closings, timeout=_CLOSE_LIMIT_S)
-        self._forks.stop()  # and with it all that did not end in time
+        self._forks.stop()  # and with it everything that did not end in time
         await asyncio.gather(*closings, return_exceptions=True)
 
     def _background(self, work: Awaitable[None]) -> None:
@@ -139,7 +139,7 @@ class Lambdas:
     async def _deliver(
         self, spec: FunctionSpec, config: EventInvokeConfig, payload: bytes, request_id: str, tenant_id: str
     ) -> None:
-        """Invoke until it succeeds, retries are used up or the event is too old; then tell the failure destination."""
+        """Invoke until it succeeds, retries are used up or the event is too old; then report the failure."""
         accepted_s, attempts = time.monotonic(), 0
         throttle_delay_s = self._limits.throttle_delay_s
         while True:

@@ -54,7 +54,7 @@ class Service:
         return int(self._server.sockets[0].getsockname()[1])
 
     def close(self) -> None:
-        """Stop listening and drop the connections, those that wait for an answer too."""
+        """Stop listening and drop all connections, also those that wait for an answer."""
         self._server.close()
         for connection in self._connections:
             connection.cancel()

@@ -1,4 +1,4 @@
-"""The program that execution environments are forks of: it has imported what a function's cold start would wait for.
+"""The program that is forked into execution environments: it has already imported what a cold start would wait for.
 
 It runs isolated (`python -I`), imports nothing of this package, and takes its orders as packets of JSON on a socket:
 
@@ -124,7 +124,7 @@ class _Forks:
 
 
 def _become(order: dict[str, Any], parent: int) -> None:
-    """Make this fork a process of its own, that dies with its parent."""
+    """Make this fork a process of its own that dies with its parent."""
     os.setsid()
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:

@@ -1,4 +1,4 @@
-"""EC2 instances as real Redis servers: moto keeps the books, this agent passes through the states as EC2 does.
+"""EC2 instances as real Redis servers: moto keeps the records, and this agent passes through the states as EC2 does.
 
 An instance listens on its private address, which is a loopback address here. What it runs is read from its user data,
 the same that sets it up on AWS: the secret that holds the password, and whether the first boot ends in a shutdown.
@@ -41,7 +41,7 @@ class NodeTimes:
 
 
 class NodeAgent:
-    """Runs what the instances of this process's moto would run."""
+    """Runs the servers of this process's instances in moto."""
 
     def __init__(self, times: NodeTimes, logs: Path) -> None:
         self._times, self._logs, self._binary = times, logs, redis_binary()
@@ -61,7 +61,7 @@ class NodeAgent:
                 processes.stop(process, grace_s=_STOP_GRACE_S)
 
     def created(self, instance: Any) -> None:
-        """An instance was launched. One that its user data shuts down has done so: no first boot is waited for."""
+        """Handle a launch. An instance that shuts down at its first boot is stopped at once."""
         if re.search(r"^\s*(shutdown|poweroff)\b", _user_data(instance), re.MULTILINE):
             set_state(instance, "stopped")
         else:
@@ -78,7 +78,7 @@ class NodeAgent:
         threading.Thread(target=leave, args=(instance,), name=f"{state} {instance.id}", daemon=True).start()
 
     def _boot(self, instance: Any) -> None:
-        """Boot, and start the server again whenever it ends, as its service does on AWS."""
+        """Boot, and restart the server whenever it ends, as its service does on AWS."""
         if self._closing.wait(self._times.boot_s):
             return
         command = [str(self._binary), *_redis_arguments(instance)]
@@ -90,7 +90,7 @@ class NodeAgent:
             self._closing.wait(_RESTART_S)
 
     def _launch(self, instance: Any, command: list[str]) -> subprocess.Popen[bytes] | None:
-        """Start the server, unless the instance is not to run any more."""
+        """Start the server, unless the instance is to stop."""
         with self._lock:
             if self._closing.is_set() or instance.state not in ("pending", "running"):
                 return None

@@ -25,7 +25,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class TaskAgent:
-    """Keeps as many processes as each service of this process's moto desires."""
+    """Keeps each service's desired number of processes, as moto has it."""
 
     def __init__(self, folder: Path, variables: Mapping[str, str]) -> None:
         self._folder, self._variables, self._path = folder, variables, _search_path()
@@ -34,7 +34,7 @@ class TaskAgent:
         self._thread = threading.Thread(target=self._run, name="tasks", daemon=True)
 
     def start(self) -> None:
-        """Look after the services from now on."""
+        """Start to look after the services."""
         self._thread.start()
 
     def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""Resources that a function makes: it is asked as CloudFormation asks, and answers by HTTP PUT as it would there."""
+"""Custom resources: a function gets CloudFormation's request and answers by HTTP PUT, as on AWS."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LOCAL_TYPE, LOCAL_ID = "LocalResourceType", "LocalLogicalId"  # properties that 
 
 
 def create(name: str, properties: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the physical id and the attributes that the function answers.
+    """Return the physical id and the attributes that the function answers with.
 
     Raises:
         TemplateError: The function failed, reported a failure or gave no answer.
@@ -50,7 +50,7 @@ def create(name: str, properties: Mapping[str, Any]) -> tuple[str, dict[str, Any
 
 
 def answered(request_id: str, answer: dict[str, Any]) -> None:
-    """Take what a function PUT to its ResponseURL."""
+    """Accept a function's PUT to its ResponseURL."""
     with _arrived:
         _answers[request_id] = answer
         _arrived.notify_all()

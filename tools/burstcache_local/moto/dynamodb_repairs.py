@@ -15,7 +15,7 @@ _OPERATIONS = ("put_item", "get_item", "query", "scan", "update_item", "delete_i
 def items_change_one_at_a_time() -> None:
     """moto looks at a condition and writes in two steps, and a refused transaction puts back a whole table.
 
-    With two callers at once both win a conditional write, and a write beside a refused transaction is lost.
+    Of two concurrent callers both win a conditional write, and a write during a refused transaction is lost.
     """
     from moto.dynamodb.models import DynamoDBBackend
 

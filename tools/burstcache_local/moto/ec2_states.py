@@ -1,4 +1,4 @@
-"""Repair: moto's instances reach their final state at once; EC2's pass through others, which refuse some calls."""
+"""A repair: moto's instances reach their final state at once, EC2's pass through others that refuse some calls."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _CODES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "s
 
 
 class Agent(Protocol):
-    """Who is in charge of the instances."""
+    """The agent in charge of the instances."""
 
     def created(self, instance: Any) -> None: ...
 
@@ -21,13 +21,13 @@ _agent: Agent | None = None
 
 
 def set_agent(agent: Agent | None) -> None:
-    """Give the instances into the hands of an agent, or back to moto."""
+    """Put an agent in charge of the instances, or moto again."""
     global _agent
     _agent = agent
 
 
 def set_state(instance: Any, name: str) -> None:
-    """Let everybody see an instance in a state."""
+    """Show an instance in a state."""
     instance._state.name, instance._state.code = name, _CODES[name]
 
 

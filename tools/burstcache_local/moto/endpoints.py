@@ -11,7 +11,7 @@ import boto3
 from botocore.config import Config
 
 REGION = "eu-central-1"
-# moto keeps its state per region: what runs in a process while another still does takes the next one.
+# moto keeps its state per region: a cloud that starts while another runs in this process takes the next one.
 _REGIONS = (REGION, "eu-west-1", "eu-west-2", "eu-west-3", "eu-north-1", "us-east-2", "us-west-1", "us-west-2")
 
 # The state machine interpreter sends what a definition says, as AWS does; a task may take as long as it wants.
@@ -28,7 +28,7 @@ _lock = threading.Lock()  # making a client is not thread-safe
 
 @dataclass(slots=True)
 class Endpoints:
-    """URLs of what runs. Empty: does not run."""
+    """URLs of the running services, empty for those that do not run."""
 
     cloud_url: str = ""  # moto
     lambda_url: str = ""  # the Lambda Invoke API
@@ -42,7 +42,7 @@ _regions_used: set[str] = set()
 
 
 def enter(cloud_url: str, region: str) -> Endpoints:
-    """Make a moto the one that clients ask, and return what was there before."""
+    """Make clients use this moto, and return the previous endpoints."""
     before = replace(here)
     _assign(Endpoints(cloud_url=cloud_url, region=region))
     _regions_used.add(region)
@@ -50,14 +50,14 @@ def enter(cloud_url: str, region: str) -> Endpoints:
 
 
 def leave(before: Endpoints) -> None:
-    """Go back to what was there before."""
+    """Restore the previous endpoints."""
     _assign(before)
     if not before.cloud_url:
         _regions_used.clear()
 
 
 def fresh_region() -> str:
-    """Return a region whose state nobody in this process has written to."""
+    """Return a region that is unused in this process."""
     return next((region for region in _REGIONS if region not in _regions_used), REGION)
 
 
@@ -67,13 +67,13 @@ def _assign(values: Endpoints) -> None:
 
 
 def client(service: str) -> Any:
-    """Return the one client of `service`: making a new one costs up to 60 ms of CPU."""
+    """Return the only client of `service`; a new one costs up to 60 ms of CPU."""
     url = here.lambda_url if service == "lambda" and here.lambda_url else here.cloud_url
     return _client(service, url)
 
 
 def cloud_client(service: str) -> Any:
-    """Return the one client that asks moto, for Lambda too."""
+    """Return the only client of `service` that asks moto, for Lambda as well."""
     return _client(service, here.cloud_url)
 
 
@@ -89,5 +89,5 @@ def _made(service: str, url: str, region: str) -> Any:
 
 @cache
 def _session() -> boto3.Session:
-    """Return the one session: it keeps the service models, which take long to read."""
+    """Return the only session: it keeps the service models, which are slow to read."""
     return boto3.Session("local", "local")

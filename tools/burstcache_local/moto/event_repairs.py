@@ -1,4 +1,4 @@
-"""Repairs to moto's EventBridge, and to its S3: events and who may write."""
+"""Repairs to moto's EventBridge, and to its S3's events and permissions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _sink: Sink | None = None
 
 
 def deliver_to(sink: Sink | None) -> None:
-    """Set where events for functions go. The sink is called in moto's threads and must not block."""
+    """Set the sink of events for functions. It is called in moto's threads and must not block."""
     global _sink
     _sink = sink
 
@@ -91,7 +91,7 @@ def unsigned_requests_may_do_everything() -> None:
 
 
 def _payload(target: Mapping[str, Any], event: Mapping[str, Any]) -> bytes:
-    """Return what the function gets: the event, or what the target makes of it."""
+    """Return the function's payload: the event, or what the target makes of it."""
     if "Input" in target:
         return str(target["Input"]).encode()
     at = datetime.fromtimestamp(float(event["time"]), UTC) if not isinstance(event["time"], str) else event["time"]

@@ -1,4 +1,4 @@
-"""Repairs to what moto keeps for ever."""
+"""Repairs to what moto never forgets."""
 
 from __future__ import annotations
 

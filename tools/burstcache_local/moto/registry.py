@@ -1,6 +1,6 @@
-"""The repairs to moto 5.2.5, each by name, so that a test can leave one out and see what it is for.
+"""The repairs to moto 5.2.5, each by name, so that a test can leave one out and see its effect.
 
-They lean on moto's inside: its version is pinned exactly, and every repair has a check that fails without it.
+They depend on moto's internals: its version is pinned exactly, and every repair has a check that fails without it.
 """
 
 from __future__ import annotations

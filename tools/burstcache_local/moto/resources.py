@@ -19,7 +19,7 @@ Properties = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A resource that exists: what `Ref` gives, and what `Fn::GetAtt` gives."""
+    """A resource that exists: the values of `Ref` and of `Fn::GetAtt`."""
 
     ref: str
     attributes: Mapping[str, Any]
@@ -121,7 +121,7 @@ def _listener(name: str, properties: Properties) -> Made:
         Port=int(properties["Port"]),
         Protocol="HTTP"
         if protocol == "HTTPS"
-        else protocol,  # the certificate that HTTPS would need does not exist here
+        else protocol,  # HTTPS would need a certificate, which does not exist here
         DefaultActions=properties["DefaultActions"],
     )["Listeners"][0]
     return Made(listener["ListenerArn"], {"ListenerArn": listener["ListenerArn"]})
@@ -183,7 +183,7 @@ class _AnyAttribute(dict[str, str]):
 
 
 def _placeholder(name: str, properties: Properties) -> Made:
-    """Stand for a resource that nothing here asks: its attributes are made-up names."""
+    """Stand in for a resource that nothing here uses, with made-up attributes."""
     return Made(name, _AnyAttribute(name))
 
 

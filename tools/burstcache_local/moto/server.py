@@ -98,7 +98,7 @@ def _keep_error(sender: object, exception: BaseException, **_: object) -> None:
 
 @contextlib.contextmanager
 def moto_server(port: int = 0) -> Iterator[str]:
-    """Run a repaired moto without the template for the time of a `with`, and give its URL."""
+    """Run a repaired moto without the template for the duration of a `with`, and yield its URL."""
     server = MotoServer(port)
     url = server.start()
     try:

@@ -1,4 +1,4 @@
-"""The intrinsic functions that are resolved before moto sees the template: what it breaks, and the conditions."""
+"""The intrinsic functions resolved before moto sees the template: those that it breaks, and the conditions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def walk(value: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def only(value: Any, name: str) -> bool:
-    """Tell whether `value` is one call of the intrinsic function `name`."""
+    """Whether `value` is one call of the intrinsic function `name`."""
     return isinstance(value, dict) and value.keys() == {name}
 
 

@@ -30,7 +30,7 @@ _CODE = {"ZipFile": "# The local cloud runs the function from its source folder.
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """A function that is invoked again and again."""
+    """A function that is invoked on a schedule."""
 
     name: str
     period_s: float
@@ -39,7 +39,7 @@ class Schedule:
 
 @dataclass(slots=True)
 class LocalTemplate:
-    """The transformed template and what moto must not see of it."""
+    """The transformed template, and the parts of it that moto must not see."""
 
     body: dict[str, Any]
     roots: dict[str, Path]  # function's logical id → folder of its code
@@ -102,7 +102,7 @@ def _load(path: Path, overrides: Mapping[str, str], vpc_block: str, region: str)
 
 
 def _check_policy(values: Mapping[str, Any]) -> None:
-    """Refuse at once what the functions would refuse at their first event."""
+    """Refuse at the start what the functions would refuse at their first event."""
     names = {
         "POLICY_RATE": "PolicyRatePerMin",
         "POLICY_SENSITIVITY": "PolicySensitivity",
@@ -115,7 +115,7 @@ def _check_policy(values: Mapping[str, Any]) -> None:
 
 
 def _put_back(resources: Mapping[str, Any], definitions: Mapping[str, str], roots: Mapping[str, Path]) -> None:
-    """Give machines their definitions, functions code that moto accepts, and custom resources a type that is ours."""
+    """Give machines their definitions, functions code that moto accepts, and custom resources a type of our own."""
     for name, definition in definitions.items():
         resources[name]["Properties"] |= {"DefinitionString": definition}
         resources[name]["Properties"].pop("DefinitionS3Location", None)
@@ -140,7 +140,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _decide(source: dict[str, Any], values: Mapping[str, Any]) -> None:
-    """Leave out what the conditions exclude, in place; then no condition is left."""
+    """Remove what the conditions exclude, in place, and the conditions."""
     conditions = Conditions(source, values)
     conditions.check_rules(source.pop("Rules", {}))
     for section in ("Resources", "Outputs"):
@@ -157,7 +157,7 @@ def _decide(source: dict[str, Any], values: Mapping[str, Any]) -> None:
 
 
 def _forget(resource: dict[str, Any], absent: set[str]) -> None:
-    """Drop what a resource depends on but is not created."""
+    """Drop dependencies on resources that are not created."""
     depends_on = resource.pop("DependsOn", [])
     depends_on = [depends_on] if isinstance(depends_on, str) else depends_on
     if kept := [name for name in depends_on if name not in absent]:
@@ -196,7 +196,7 @@ def _take_definitions(source: dict[str, Any], folder: Path) -> dict[str, str]:
 
 
 def _transform(source: dict[str, Any], values: Mapping[str, Any], region: str) -> dict[str, Any]:
-    os.environ.setdefault("AWS_DEFAULT_REGION", region)  # the transform asks the environment only
+    os.environ.setdefault("AWS_DEFAULT_REGION", region)  # the transform reads it only from the environment
     logging.getLogger("samtranslator").setLevel(logging.ERROR)
     try:
         return transform(copy.deepcopy(source), dict(values), _NoManagedPolicies())  # type: ignore[no-any-return]
@@ -214,7 +214,7 @@ def _drop_ipv6(resources: Mapping[str, Any]) -> None:
 
 
 def _take_schedules(template: LocalTemplate) -> None:
-    """Take what is invoked by the clock out of moto's hands: it has no clock. Targets are resolved as outputs."""
+    """Take schedules out of the template, since moto does not run them. Their targets are resolved as outputs."""
     for name, resource in template.resources.items():
         properties = resource.get("Properties", {})
         if properties.get("State", "ENABLED") != "ENABLED" or "ScheduleExpression" not in properties:
