@@ -1,4 +1,4 @@
-"""How often a burst may come before something else is cheaper: the thesis's table 5.2 for any trace and competitor.
+"""How often a burst may come before something else is cheaper: table 5.2 of the thesis for any trace and competitor.
 
 Source:
     Thesis, section 5.5 "Burst Frequency": bursts repeat without overlapping, at instants that nobody knows.
@@ -16,7 +16,7 @@ from burstcache_sim.bill.cost import Bill
 
 @dataclass(frozen=True, slots=True)
 class HourlyCost:
-    """What a system costs per hour that it stands, and per burst that it serves [USD]."""
+    """What a system costs per hour of standing and per burst served [USD]."""
 
     per_hour_usd: Fraction
     per_burst_usd: Fraction
@@ -24,7 +24,7 @@ class HourlyCost:
 
 @dataclass(frozen=True, slots=True)
 class BurstFrequency:
-    """At how many bursts a system is cheaper: from `least` up to `most` (`None`: any number) in `window_h` hours."""
+    """The numbers of bursts at which a system is cheaper: `least` to `most` (None: any number) in `window_h` hours."""
 
     most: int | None
     burst_us: int
@@ -41,18 +41,18 @@ class BurstFrequency:
             return "any number" if self.least <= 1 else f"from {self.least}"
         if self.most == 0:
             return "never"
-        covered = int(self.coverage_pct or 0)  # the thesis cuts decimals off
+        covered = int(self.coverage_pct or 0)  # the thesis truncates decimals
         return f"up to {self.most} ({covered} %)" if covered <= 100 else f"up to {self.most} (> 100 %)"
 
 
 def burst_frequency(ours: HourlyCost, theirs: HourlyCost, *, burst_us: int, window_h: int = 1) -> BurstFrequency:
-    """Return at how many bursts in a window `ours` is cheaper than `theirs`; equal is not cheaper.
+    """Return the numbers of bursts in a window at which `ours` is cheaper than `theirs`; equal is not cheaper.
 
     Args:
         ours: The system that pays for bursts.
         theirs: What to compare with; an always-on node has no cost per burst.
         burst_us: How long a burst lasts [us].
-        window_h: Length of the window: the thesis's hour, or a month for what lasts longer than an hour [h].
+        window_h: Length of the window: the thesis's hour, or a month for bursts longer than an hour [h].
     """
     head_start_usd = (theirs.per_hour_usd - ours.per_hour_usd) * window_h
     dearer_usd = ours.per_burst_usd - theirs.per_burst_usd
@@ -68,8 +68,8 @@ def hourly_cost(bill: Bill, *, hours: int, bursts: int = 1) -> HourlyCost:
     """Split the bill of full hours into what the hours cost and what their bursts cost.
 
     Args:
-        bill: What the hours were billed. Full ones, because some things are billed by the full hour.
+        bill: The bill of full hours, because some things are billed by the full hour.
         hours: How many, > 0.
-        bursts: How many bursts they had.
+        bursts: How many bursts came in them.
     """
     return HourlyCost(bill.fixed_usd_exact / hours, bill.variable_usd_exact / bursts)

@@ -1,4 +1,4 @@
-"""This system beside what one could buy instead, for one trace: period, month, share served from memory, break-even."""
+"""This system and what one could buy instead, for one trace: period, month, share from memory, break-even."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ def demand_for(result: RunResult, trace: Trace, setup: Setup, period_us: int | N
 
 
 def own_bill(result: RunResult, demand: Demand, prices: PriceSheet, setup: Setup, *, only_cache: bool = False) -> Bill:
-    """Return what a run of this system is billed over the demand's period; raises `PriceMissingError`."""
+    """Return a run's bill over the demand's period; raises `PriceMissingError`."""
     if only_cache:
         return bill(thesis_usage(result, setup), prices, only_cache=True)
-    sized = replace(setup, object_bytes=demand.body_bytes // demand.requests)  # what the trace says, if it does
+    sized = replace(setup, object_bytes=demand.body_bytes // demand.requests)  # the trace's own, if it has any
     metered = demand.metered_512kb
     return bill(
         live_usage(result, sized, period_us=demand.period_us, wakes=demand.wakes, metered_512kb=metered), prices
@@ -72,7 +72,7 @@ def compare(
     against: tuple[str, ...] = (),
     only_cache: bool = False,
 ) -> list[Compared]:
-    """Set this system beside its competitors; itself first, then cheapest first.
+    """Compare this system with its competitors; itself first, then cheapest first.
 
     Args:
         trace: Requests.
@@ -80,8 +80,8 @@ def compare(
         prices: Prices of the region.
         setup: How this system is deployed.
         result: What `replay` gave for these; None: it is simulated here.
-        period_us: How long what is paid by the hour is paid for; at least as long as the trace [us].
-        against: Names of competitors (`sim.costs.competitors`); all that the sheet has prices for if empty.
+        period_us: The period that hourly prices are billed for, at least the trace's duration [us].
+        against: Names of competitors (`bill.competitors`); if empty, all that the sheet has prices for.
         only_cache: The thesis's view: cache function, node and S3 alone.
 
     Raises:
@@ -107,7 +107,7 @@ def compare(
 
 
 def _compared(demand: Demand, bills: Bills) -> list[Compared]:
-    # Break-even needs full hours: some things are billed by them, and what is paid by the hour must not look dearer.
+    # Break-even needs full hours: some things are billed by them, and hourly prices must not look dearer.
     hours = -(-demand.period_us // US_PER_H) or 1
     hourly = {
         name: hourly_cost(bill_, hours=hours) for name, bill_, *_ in bills(replace(demand, period_us=hours * US_PER_H))

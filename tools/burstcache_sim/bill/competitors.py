@@ -1,7 +1,7 @@
 """What else one could buy for the same trace, each with its own bill.
 
-All of them are read by clients in the same region, straight: no front door of ours, no transfer between regions. A
-cache that is asked first and filled on a miss (lazy loading) gets every object from S3 once.
+Clients in the same region read all of them directly: no front door of ours, no transfer between regions. A cache that
+is asked first and filled on a miss (lazy loading) gets every object from S3 once.
 
 Source:
     Thesis, section 5.1.4 "Comparison Systems"; InfiniCache for its own model.
@@ -24,14 +24,14 @@ from burstcache_sim.bill.usage import US_PER_H, Setup
 _BYTES_PER_GB = 1024**3
 _VOLUME_GB = 8  # as the node's of this system
 _BYTES_PER_ECPU = 1024
-# Serverless bills at least so much memory, whatever is stored.
+# Serverless bills at least this much memory, whatever is stored.
 _SERVERLESS_LEAST_GB = {"valkey": Fraction(1, 10), "redis": Fraction(1)}
-_Item = tuple[str, Amount, str]  # price, quantity, text; a `+` before the price marks what is paid by the hour
+_Item = tuple[str, Amount, str]  # price, quantity, text; a `+` before the price marks hourly prices
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One thing to buy: what it costs for the trace's period, and how many requests it serves from memory."""
+    """One thing to buy: its cost for the trace's period, and how many requests it serves from memory."""
 
     name: str
     bill: Bill
@@ -41,7 +41,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class _Market:
-    """A demand and the prices it meets."""
+    """A demand, and the prices for it."""
 
     demand: Demand
     prices: PriceSheet
@@ -53,7 +53,7 @@ class _Market:
         return Fraction(self.demand.period_us, US_PER_H)
 
     def offer(self, name: str, *items: _Item | BillLine, misses: int, note: str = "") -> Offer:
-        """Bill the items, and the objects that are fetched from S3."""
+        """Return the offer with a bill of the items and of the objects fetched from S3."""
         lines = [item if isinstance(item, BillLine) else self._line(item) for item in items]
         lines.append(bill_line(self.prices, "s3-get", misses, "S3 GET"))
         hits = self.demand.requests - misses
@@ -72,13 +72,13 @@ def offers(
     Args:
         demand: What the trace asks for.
         prices: Prices of the region.
-        setup: Instance type and processor of this system: its node always on is one of the offers.
-        names: Offers wanted, as `offer_names` has them; all that the sheet has prices for if empty.
+        setup: Instance type and processor of this system: its node, always on, is one of the offers.
+        names: Names from `offer_names`; if empty, all that the sheet has prices for.
         only_cache: Leave out volumes, as the thesis does.
 
     Raises:
-        InvalidSettingError: A name is none of the offers'.
-        PriceMissingError: An offer that was named has no price in the sheet.
+        InvalidSettingError: There is no offer of that name.
+        PriceMissingError: A named offer has no price in the sheet.
     """
     market = _Market(demand, prices, setup, only_cache)
     known = offer_names(prices, setup)

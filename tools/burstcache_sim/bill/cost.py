@@ -1,4 +1,4 @@
-"""A bill: what was used × what it costs, item by item, nothing left out because it is small.
+"""A bill: usage times price, item by item; nothing is left out for being small.
 
 Source:
     InfiniCache and the thesis bill the cache alone (`only_cache`); what runs around it is this system's own.
@@ -20,7 +20,7 @@ Amount = Fraction | int
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a run took, in the units that are billed. Without rounding: whoever measures rounds as AWS does."""
+    """What a run took, in the units that are billed. Exact: round to AWS's granularity before adding."""
 
     architecture: str = "arm"  # of the functions and of the relay
     instance_type: str = "t4g.micro"
@@ -43,7 +43,7 @@ class Usage:
     transitions: Amount = 0
     nlb_lcu_h: Amount = 0
     logs_gb: Amount = 0
-    # runs whether or not anybody asks
+    # runs all the time, with or without requests
     volume_gb_h: Amount = 0
     nlb_h: Amount = 0
     relay_vcpu_h: Amount = 0
@@ -64,7 +64,7 @@ class Billed:
     text: str
     price: str
     is_cache: bool = False
-    is_fixed: bool = False  # by the hour, whether or not anybody asks
+    is_fixed: bool = False  # hourly, with or without requests
 
 
 BILLED = (
@@ -134,7 +134,7 @@ class Bill:
 
     @property
     def fixed_usd_exact(self) -> Fraction:
-        """What it would cost if nobody asked [USD]."""
+        """What it would cost without a request [USD]."""
         return sum((line.usd_exact for line in self.lines if line.is_fixed), Fraction(0))
 
     @property
@@ -148,7 +148,7 @@ class Bill:
 
 
 def bill(usage: Usage, prices: PriceSheet, *, only_cache: bool = False) -> Bill:
-    """Return what a run is billed; items of which nothing was used do not appear and need no price.
+    """Return a run's bill; unused items do not appear and need no price.
 
     Args:
         usage: What was used.
@@ -156,7 +156,7 @@ def bill(usage: Usage, prices: PriceSheet, *, only_cache: bool = False) -> Bill:
         only_cache: Leave out everything but cache function, node and S3 (the thesis's view).
 
     Raises:
-        PriceMissingError: The sheet has no price for something that was used.
+        PriceMissingError: The sheet has no price for something used.
     """
     names = {"architecture": usage.architecture, "instance_type": usage.instance_type}
     lines = (
@@ -178,7 +178,7 @@ def cost_units(bills: Iterable[Bill]) -> int:
     """Return the sum of bills in cost units of 1e-11/3600 USD.
 
     Raises:
-        InvalidSettingError: The sum is no whole number of them, as it is with the prices of `thesis-2022` only.
+        InvalidSettingError: The sum is not a whole number of them; only the prices of `thesis-2022` guarantee that.
     """
     units = sum((bill.usd_exact for bill in bills), Fraction(0)) * COST_UNITS_PER_USD
     if units.denominator != 1:
@@ -187,7 +187,7 @@ def cost_units(bills: Iterable[Bill]) -> int:
 
 
 def add(usages: Iterable[Usage]) -> Usage:
-    """Return what several runs of one system took together."""
+    """Return the total usage of several runs of one system."""
     first, *others = usages
     amounts = [field.name for field in fields(Usage) if field.name not in ("architecture", "instance_type")]
     sums = {name: sum((getattr(usage, name) for usage in others), getattr(first, name)) for name in amounts}

@@ -1,4 +1,4 @@
-"""What a trace asks for, as far as the bill of something else than this system depends on it."""
+"""What a trace demands, as far as the bills of other systems depend on it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
     from burstcache_sim.traces.trace import Trace
 
-_WAKES_AFTER_US = 600 * US_PER_S  # a function that nobody asks for so long starts cold
-_LEAST_PERIOD_US = 60 * US_PER_S  # of a single request a month would be made of millions
+_WAKES_AFTER_US = 600 * US_PER_S  # a function without a request for this long starts cold
+_LEAST_PERIOD_US = 60 * US_PER_S  # a single request would be repeated millions of times a month
 _MOST_PERIOD_US = 100 * 8_760 * 3_600 * US_PER_S
-_METERED_BYTES = 512 * 1024  # an HTTP API counts a request per so much
+_METERED_BYTES = 512 * 1024  # an HTTP API counts a request per this much
 _INVOCATION_US = 15 * 60 * US_PER_S
 REDIS_RESTART_US = 60 * US_PER_S  # 30 s to stop, 30 s to boot
 _REDIS_LEAST_US = 60 * US_PER_S
@@ -24,7 +24,7 @@ _REDIS_LEAST_US = 60 * US_PER_S
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """A trace in sums. `period_us` is what a bill by the hour covers, at least the trace and a minute."""
+    """A trace in sums. `period_us` is the period of hourly bills, at least the trace and a minute."""
 
     requests: int
     objects: int
@@ -34,21 +34,21 @@ class Demand:
     body_bytes: int  # of all answers together
     stored_bytes: int  # of all objects together
     wakes: int  # how often the first request after ten quiet minutes comes
-    perfect_redis_us: int  # what a node of one's own runs at least, if one knew the trace
+    perfect_redis_us: int  # how long a node must run if the trace is known
     metered_512kb: int  # units of an HTTP API, at least one per request
-    invocation_misses: int  # of a function that begins anew every 15 minutes, with nothing in memory
+    invocation_misses: int  # of a function that starts anew every 15 minutes with an empty memory
 
 
 def demand_of(trace: Trace, *, object_bytes: int, period_us: int | None = None) -> Demand:
-    """Sum a trace up.
+    """Return a trace's demand.
 
     Args:
-        trace: Requests; sizes in it are used, where it has none `object_bytes` is taken.
+        trace: Requests; objects without a size have `object_bytes`.
         object_bytes: Size of an object whose size is not known [bytes].
-        period_us: How long what is paid by the hour is paid for; never less than the trace lasts [us].
+        period_us: The period that hourly prices are billed for, never less than the trace's duration [us].
 
     Raises:
-        InvalidSettingError: The trace is empty, or the period longer than a hundred years.
+        InvalidSettingError: The trace is empty, or the period is longer than a hundred years.
     """
     import numpy as np
 
@@ -76,8 +76,8 @@ def perfect_redis_us(arrivals_us: ArrayLike) -> int:
     """Return how long a node must run to serve every request, billed at least a minute a run [us].
 
     The thesis's perfect automation process runs from the first to the last request of a spike. For any trace it also
-    stops in between, where a stop and a boot (60 s) fit and save: over the blocks of requests that no such gap parts,
-    the cheapest division into runs.
+    stops in between, where a stop and a boot (60 s) fit and save money: such gaps separate blocks of requests, and the
+    result is the cheapest division of the blocks into runs.
 
     Source:
         Thesis, sections 5.1.4 "Comparison Systems" and 5.5 "Perfect Automation Process".
@@ -96,7 +96,7 @@ def perfect_redis_us(arrivals_us: ArrayLike) -> int:
 
 
 def _blocks(arrivals_us: ArrayLike) -> list[tuple[int, int]]:
-    """Return first and last request of every block that is parted from the others by a stop and a boot at least."""
+    """Return the first and last request of every block separated from the others by at least a stop and a boot."""
     import numpy as np
 
     times_us = np.asarray(arrivals_us, dtype=np.int64)
@@ -114,7 +114,7 @@ def stored_objects(trace: Trace) -> int:
 
 
 def stored_bytes(trace: Trace, object_bytes: int) -> int:
-    """Return the size of all objects of a trace together; where it has no sizes `object_bytes` is taken [bytes]."""
+    """Return the total size of a trace's objects; those without a size have `object_bytes` [bytes]."""
     import numpy as np
 
     if len(trace) == 0:
@@ -129,7 +129,7 @@ def stored_bytes(trace: Trace, object_bytes: int) -> int:
 
 
 def metered_512kb(trace: Trace, object_bytes: int) -> int:
-    """Return what an HTTP API bills for a trace: a unit per request and 512 KB of its answer."""
+    """Return what an HTTP API meters for a trace: a unit per request and 512 KB of its answer."""
     import numpy as np
 
     if trace.sizes_bytes is None:
@@ -138,7 +138,7 @@ def metered_512kb(trace: Trace, object_bytes: int) -> int:
 
 
 def _invocation_misses(trace: Trace) -> int:
-    """Return how often an object is asked for that was not yet, in its 15 minutes from the first request on."""
+    """Return how often an object is requested for the first time within 15 minutes, counted from the first request."""
     import numpy as np
 
     runs = (trace.arrivals_us - trace.arrivals_us[0]) // _INVOCATION_US

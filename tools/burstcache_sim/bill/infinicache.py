@@ -12,7 +12,7 @@ from fractions import Fraction
 
 @dataclass(frozen=True, slots=True)
 class InfiniCache:
-    """A pool of functions. Defaults are the paper's, but for AWS's rounding, which is to the millisecond since 2020."""
+    """A pool of functions. Defaults are the paper's, except for AWS's rounding to a millisecond since 2020."""
 
     functions: int = 400
     memory_gb: Fraction = Fraction(3, 2)
@@ -20,14 +20,14 @@ class InfiniCache:
     parity_chunks: int = 2
     serve_ms: int = 100  # of one invocation; the paper measures about 13 ms more than the transfer of a chunk
     warm_up_ms: int = 5  # "a few ms"
-    backup_ms: int = 1_850  # what the paper's bills with and without backup differ by (figure 13)
+    backup_ms: int = 1_850  # the difference of the paper's bills with and without backup (figure 13)
     warm_up_every_min: int = 1
     backup_every_min: int = 5
     billed_in_ms: int = 1  # 100 in the paper's time
 
     @property
     def chunks(self) -> int:
-        """Into how many pieces an object is cut: so many invocations serve one GET."""
+        """The number of pieces of an object, and of invocations per GET."""
         return self.data_chunks + self.parity_chunks
 
 
@@ -48,14 +48,14 @@ class InfiniCacheHour:
 def infinicache_hour(
     pool: InfiniCache, gets_per_h: Fraction, *, request_usd: Fraction, gb_s_usd: Fraction, has_backup: bool = True
 ) -> InfiniCacheHour:
-    """Return what an hour costs at a rate of GETs.
+    """Return the bill of an hour at a rate of GETs.
 
     Args:
         pool: The functions.
         gets_per_h: GETs of objects per hour; each invokes a function per chunk.
         request_usd: Price of one invocation [USD].
         gb_s_usd: Price of a gigabyte for a second [USD].
-        has_backup: Whether functions copy what is new to their peers.
+        has_backup: Whether functions copy new objects to their peers.
     """
 
     def invocation_usd(duration_ms: int) -> Fraction:
@@ -71,7 +71,7 @@ def infinicache_hour(
 
 
 def pool_for(stored_bytes: int) -> InfiniCache:
-    """Return the smallest pool of the paper's functions that holds so many bytes with their parity."""
+    """Return the smallest pool of the paper's functions that holds this many bytes with their parity."""
     paper = InfiniCache()
     with_parity = Fraction(stored_bytes * paper.chunks, paper.data_chunks)
     functions = -(-with_parity // (paper.memory_gb * 1024**3))

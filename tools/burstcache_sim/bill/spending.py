@@ -1,4 +1,4 @@
-"""What a simulated run costs as the thesis counts: cache function, node and S3 alone; and what a policy weighs."""
+"""What a simulated run costs as the thesis counts (cache function, node, S3), and the prices that a policy weighs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def thesis_setup(prices: PriceSheet) -> Setup:
 
 
 def weighed(prices: PriceSheet, setup: Setup) -> BreakevenPrices:
-    """Return what a policy weighs a hit against."""
+    """Return the prices that a policy weighs a hit against."""
     return BreakevenPrices(
         lambda_usd_per_s=prices.usd(f"lambda-duration:{setup.architecture}") * Fraction(setup.cache_memory_mb, 1024),
         redis_usd_per_s=prices.usd(f"ec2:{setup.instance_type}") / 3600,
@@ -39,12 +39,12 @@ def weighed(prices: PriceSheet, setup: Setup) -> BreakevenPrices:
 
 
 def run_usd(result: RunResult, prices: PriceSheet) -> float:
-    """Return what a run's cache function, its node and its S3 requests cost [USD]."""
+    """Return the cost of a run's cache function, node and S3 requests [USD]."""
     return bill(thesis_usage(result, thesis_setup(prices)), prices, only_cache=True).usd
 
 
 def offline_usd(result: OfflineResult, prices: PriceSheet) -> float:
-    """Return what the offline algorithm's running times cost; like the thesis it bills no request [USD]."""
+    """Return the cost of the offline algorithm's running times; as in the thesis, requests are free [USD]."""
     return bill(offline_usage(result, thesis_setup(prices)), prices, only_cache=True).usd
 
 

@@ -1,7 +1,7 @@
-"""From a simulated run to what AWS would bill for it: the thesis's four items, or all of what the live system takes.
+"""From a simulated run to what AWS would bill for it: the thesis's four items, or all that the live system takes.
 
 What the simulator does not know (how long a handler runs, how often the table is read) is counted from the code of the
-live system; each constant says where it comes from. Where a count depends on the traffic, the ceiling is taken.
+live system; each constant has its origin. Where a count depends on the traffic, the upper bound is taken.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _CHECK = _Step(transitions=3, control_calls=1, control_ms=300, writes=1, reads=3
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """How the system is deployed, as far as it changes the bill. Defaults are the template's."""
+    """How the system is deployed, as far as the bill depends on it. Defaults are the template's."""
 
     architecture: str = "arm"
     instance_type: str = "t4g.micro"
@@ -95,14 +95,14 @@ def thesis_usage(result: RunResult, setup: Setup) -> Usage:
 def live_usage(
     result: RunResult, setup: Setup, *, period_us: int, wakes: int = 1, metered_512kb: int | None = None
 ) -> Usage:
-    """Return all that the deployed system takes for a run.
+    """Return everything that the deployed system takes for a run.
 
     Args:
         result: The run.
         setup: How the system is deployed.
-        period_us: How long it stands, for what runs whether or not anybody asks [us].
-        wakes: How often its functions start cold because nobody had asked for ten minutes.
-        metered_512kb: What an HTTP API meters for all requests; None: all answers have the setup's mean size.
+        period_us: How long the stack stands, for hourly items [us].
+        wakes: How often its functions start cold after ten minutes without a request.
+        metered_512kb: What an HTTP API meters for all requests; None if all answers have the setup's mean size.
     """
     requests = _requests(result, setup, metered_512kb)
     parts = (_cache(result, setup), requests, _control_plane(result), _standing(setup, period_us))
@@ -127,7 +127,7 @@ def _cache(result: RunResult, setup: Setup) -> Usage:
 
 
 def _requests(result: RunResult, setup: Setup, metered_512kb: int | None) -> Usage:
-    """Return what every request takes: front door, proxy, route; served by S3 also an event and the scheduler."""
+    """Return what the requests take: front door, proxy, route; from S3 also an event and the scheduler."""
     is_alb = setup.front_door == "alb"
     proxy_ms = _PROXY_HIT_MS * (result.n_lambda + result.n_redis) + _PROXY_S3_MS * result.n_s3
     if metered_512kb is None:
@@ -168,7 +168,7 @@ def _control_plane(result: RunResult) -> Usage:
 
 
 def _standing(setup: Setup, period_us: int) -> Usage:
-    """Return what the stack takes by the hour, whether or not anybody asks."""
+    """Return what the stack takes by the hour, with or without requests."""
     hours = Fraction(period_us, US_PER_H)
     is_alb = setup.front_door == "alb"
     return Usage(
@@ -186,18 +186,18 @@ def _standing(setup: Setup, period_us: int) -> Usage:
 
 
 def promotions(result: RunResult) -> int:
-    """Return how often an object was put into Redis: the S3 requests besides serving and cold starts."""
+    """Return how often an object was put into Redis: S3 requests other than for serving and cold starts."""
     return result.s3_requests - result.n_s3 - result.cold_starts
 
 
 def cache_lives(result: RunResult) -> int:
-    """Return how often a cache function is started: a simulated life may last longer than an invocation can."""
+    """Return how often a cache function starts: a simulated life may outlast an invocation."""
     spans_us = (end_us - ready_us for ready_us, end_us in result.lambda_spans_us)
     return result.invocations + sum(max(0, -(-span_us // _LONGEST_CACHE_US) - 1) for span_us in spans_us)
 
 
 def _node_s(result: RunResult) -> int:
-    """Return the seconds EC2 bills: from `running` to the stop, each run by itself, at least a minute [s]."""
+    """Return the seconds that EC2 bills: each run from `running` to the stop, at least a minute [s]."""
     around_s = _BILLED_BEFORE_READY_S + _BILLED_AFTER_STOP_S
     if result.redis_s and not result.redis_spans_us:  # only sums are known: each run was billed its minute already
         return result.redis_s + around_s * result.redis_starts
