@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
 import pytest
@@ -32,6 +33,15 @@ def put(cloud: LocalCloud, key: str, body: bytes) -> None:
 def instance_state(cloud: LocalCloud) -> str:
     found = cloud.client("ec2").describe_instances(InstanceIds=[cloud.physical_ids["RedisInstance"]])
     return str(found["Reservations"][0]["Instances"][0]["State"]["Name"])
+
+
+def test_ninety_clients_at_once_all_get_their_answer(cloud: LocalCloud) -> None:
+    put(cloud, "crowd", b"text")
+
+    with ThreadPoolExecutor(90) as clients:
+        answers = list(clients.map(lambda _: ask(cloud, "GET", "/objects/crowd"), range(90)))
+
+    assert {(status, body) for status, _, body in answers} == {(200, b"text")}
 
 
 def test_an_object_of_the_origin_is_answered(cloud: LocalCloud) -> None:

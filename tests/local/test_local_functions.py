@@ -34,6 +34,8 @@ def handler(event, context):
     }
 """
 
+TIMEOUTS_S = {"app": 1, "broken": 1, "patient": 60, "life": 900}  # by function
+
 Scenario = Callable[[Lambdas], Coroutine[Any, Any, None]]
 
 
@@ -62,10 +64,12 @@ class Bench:
 
     def _resolver(self, config: EventInvokeConfig) -> Callable[[str], Coroutine[Any, Any, Any]]:
         async def resolve(name: str) -> tuple[FunctionSpec, EventInvokeConfig]:
-            if name not in ("app", "broken"):
+            if name not in TIMEOUTS_S:
                 raise FunctionNotFoundError(f"Function not found: {name}")
             arn = f"arn:aws:lambda:eu-central-1:123456789012:function:{name}"
-            return FunctionSpec(name, arn, f"{name}.handler", 1, 128, self.folder, {"SECRET": "s"}), config
+            module = "broken" if name == "broken" else "app"
+            variables = {"SECRET": "s"}
+            return FunctionSpec(name, arn, f"{module}.handler", TIMEOUTS_S[name], 128, self.folder, variables), config
 
         return resolve
 
@@ -160,7 +164,7 @@ def test_a_response_above_6_mb_is_an_error_and_one_below_is_not(bench: Bench) ->
     bench.run(scenario)
 
 
-def test_the_account_has_so_much_concurrency(bench: Bench) -> None:
+def test_invocations_beyond_the_accounts_concurrency_are_throttled(bench: Bench) -> None:
     async def scenario(lambdas: Lambdas) -> None:
         running = [asyncio.ensure_future(ask(lambdas, do="sleep", s=0.4)) for _ in range(2)]
         await asyncio.sleep(0.1)
@@ -171,6 +175,50 @@ def test_the_account_has_so_much_concurrency(bench: Bench) -> None:
         assert (await ask(lambdas))["calls"] == 2
 
     bench.run(scenario, concurrency=2)
+
+
+def test_invocations_beyond_a_functions_environments_wait_for_their_turn(bench: Bench) -> None:
+    async def scenario(lambdas: Lambdas) -> None:
+        answers = await asyncio.gather(*(ask(lambdas, "patient", n=number) for number in range(20)))
+
+        assert len({answer["pid"] for answer in answers}) == 2
+        assert sum(answer["calls"] == 1 for answer in answers) == 2
+
+    bench.run(scenario, environments=2)
+
+
+def test_an_invocation_whose_turn_does_not_come_within_the_functions_time_limit_is_throttled(bench: Bench) -> None:
+    async def scenario(lambdas: Lambdas) -> None:
+        await ask(lambdas)
+        running = asyncio.ensure_future(ask(lambdas, do="sleep", s=0.8))
+        next_one = asyncio.ensure_future(ask(lambdas, do="sleep", s=0.8))
+        await asyncio.sleep(0)
+
+        with pytest.raises(ThrottledError, match="1 environments of app are busy"):
+            await ask(lambdas)
+
+        assert ((await running)["calls"], (await next_one)["calls"]) == (2, 3)
+        assert (await ask(lambdas))["calls"] == 4
+
+    bench.run(scenario, environments=1)
+
+
+def test_the_room_of_a_lost_environment_goes_to_the_next_invocation(bench: Bench) -> None:
+    async def scenario(lambdas: Lambdas) -> None:
+        lost, answer = await asyncio.gather(ask(lambdas, "patient", do="exit"), ask(lambdas, "patient"))
+
+        assert (lost["errorType"], answer["calls"]) == ("Runtime.ExitError", 1)
+
+    bench.run(scenario, environments=1)
+
+
+def test_functions_with_lambdas_longest_time_limit_never_wait_for_a_turn(bench: Bench) -> None:
+    async def scenario(lambdas: Lambdas) -> None:
+        answers = await asyncio.gather(*(ask(lambdas, "life", do="sleep", s=0.3) for _ in range(3)))
+
+        assert len({answer["pid"] for answer in answers}) == 3
+
+    bench.run(scenario, environments=1)
 
 
 def test_an_idle_environment_goes(bench: Bench) -> None:

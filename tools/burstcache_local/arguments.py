@@ -30,6 +30,13 @@ def up(parser: argparse.ArgumentParser) -> None:
         help="template parameter; repeatable",
     )
     add("--template", type=Path, metavar="FILE", help="SAM template (default: the project's template.yaml)")
+    add(
+        "--environments",
+        type=whole(least=1),
+        metavar="N",
+        help="most execution environments of one function, about 40 MB each; further invocations wait for one (default:"
+        " 8 per core, fewer if memory is short). At rest the local run takes about 0.5 GB",
+    )
     add("--verbose", action="store_true", help="print the logs of functions, node and relay")
     status(parser)
 

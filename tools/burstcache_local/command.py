@@ -79,8 +79,10 @@ def _up(args: argparse.Namespace) -> int:
     begun_s = time.monotonic()
     from burstcache_local.cloud import LocalCloud, LocalOptions
     from burstcache_local.follow import LogFollower
+    from burstcache_local.lambdas.service import LambdaLimits
 
     template = {"template": args.template} if args.template else {}
+    limits = LambdaLimits() if args.environments is None else LambdaLimits(environments=args.environments)
     run_dir = args.state_dir.resolve() / "logs"
     _clear(run_dir)
     cloud = LocalCloud(
@@ -91,6 +93,7 @@ def _up(args: argparse.Namespace) -> int:
             endpoint_port=args.endpoint_port,
             boot_s=args.boot_s,
             stop_s=args.stop_s,
+            limits=limits,
             run_dir=run_dir,
             **template,
         )

@@ -116,13 +116,13 @@ class Environment:
 
     async def close(self) -> None:
         """End the process; extensions are notified and get a moment."""
-        self._service.close()
         if self._extensions and not self._gone.is_set():
             self._tell("SHUTDOWN", {"shutdownReason": "spindown"})
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._gone.wait(), _SHUTDOWN_GRACE_S)
         self._process.kill()
         await self._gone.wait()
+        self._service.close()  # not earlier: the runtime client would log that it has lost its connection
         self._log_file.close()
 
     async def _await_init(self) -> float:

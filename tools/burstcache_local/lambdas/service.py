@@ -1,14 +1,22 @@
-"""The Lambda service: environments kept warm per function, throttling, asynchronous invocations with their retries."""
+"""The Lambda service: environments kept warm per function, throttling, asynchronous invocations with their retries.
+
+Each function has a limited number of environments, which AWS's does not: here they share a few cores, and ninety cold
+starts at once would keep every request waiting longer than its client does. Further invocations wait for a free one, in
+turn and for at most the function's own time limit; then they are throttled as on AWS. A function with Lambda's longest
+time limit is exempt: its invocations run for as long as they are needed, so that none would get its turn.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
+import re
 import time
 import uuid
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,6 +26,10 @@ from burstcache_local.lambdas.forks import Forks
 from burstcache_local.lambdas.runtime import Environment
 
 _CLOSE_LIMIT_S = 5.0
+_LONGEST_TIMEOUT_S = 900
+_ENVIRONMENTS_PER_CORE = 8
+_ENVIRONMENT_BYTES = 40 << 20  # measured: its share of the pages that it has in common with the others included
+_CROWDED_FUNCTIONS = 4  # as many of the template's functions may be as busy as they can at once
 
 
 class FunctionNotFoundError(LocalCloudError):
@@ -25,7 +37,14 @@ class FunctionNotFoundError(LocalCloudError):
 
 
 class ThrottledError(LocalCloudError):
-    """The account's limit of concurrent invocations is reached."""
+    """The account's concurrency is used up, or no environment became free in time."""
+
+
+def _environments_by_machine() -> int:
+    """Return how many environments of one function this machine can serve at once."""
+    (available_kb,) = re.findall(r"^MemAvailable: *(\d+) kB", Path("/proc/meminfo").read_text(), re.MULTILINE)
+    by_memory = int(available_kb) * 1024 // (_CROWDED_FUNCTIONS * _ENVIRONMENT_BYTES)
+    return max(4, min(_ENVIRONMENTS_PER_CORE * (os.cpu_count() or 1), by_memory))
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +52,7 @@ class LambdaLimits:
     """Limits that differ between accounts, and delays that a demonstration should not wait for."""
 
     concurrency: int = 1000  # a new AWS account has 10
+    environments: int = field(default_factory=_environments_by_machine)  # of one function; AWS has no such limit
     idle_s: float = 300.0  # AWS does not say; minutes
     retry_delays_s: tuple[float, ...] = (1.0, 2.0)  # AWS waits 60 and 120
     throttle_delay_s: float = 1.0  # doubles up to five minutes, as on AWS
@@ -42,6 +62,23 @@ Resolver = Callable[[str], Awaitable[tuple[FunctionSpec, EventInvokeConfig]]]
 Destination = Callable[[str, str], Awaitable[None]]  # queue ARN, message
 
 
+@dataclass(slots=True)
+class _Pool:
+    """The environments of one function and tenant, and the invocations that wait for one."""
+
+    free: list[Environment] = field(default_factory=list)  # the one used last is the last
+    count: int = 0  # free and busy ones
+    turns: deque[asyncio.Future[Environment | None]] = field(default_factory=deque)  # None: start one of your own
+
+    def pass_on(self, environment: Environment | None) -> bool:
+        """Give a free environment, or the room of one that is gone, to the next invocation; False if none waits."""
+        while self.turns:
+            if not (turn := self.turns.popleft()).done():
+                turn.set_result(environment)
+                return True
+        return False
+
+
 class Lambdas:
     """All functions of the local cloud. All methods belong to one event loop."""
 
@@ -49,7 +86,7 @@ class Lambdas:
         self._resolve, self._send, self._logs, self._limits = resolve, send, logs, limits
         self._forks = Forks(logs / "zygote.log")
         self._known: dict[str, tuple[FunctionSpec, EventInvokeConfig]] = {}
-        self._free: dict[tuple[str, str], list[Environment]] = defaultdict(list)
+        self._pools: dict[tuple[str, str], _Pool] = defaultdict(_Pool)
         self._reapers: dict[Environment, asyncio.TimerHandle] = {}
         self._environments: set[Environment] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -69,11 +106,12 @@ class Lambdas:
     async def invoke(
         self, name: str, payload: bytes, *, request_id: str = "", tenant_id: str = "", client_context: str = ""
     ) -> Outcome:
-        """Run one invocation in the environment that was used last, or in a new one.
+        """Run one invocation in the environment that was used last, in a new one, or in the first that becomes free.
 
         Raises:
             FunctionNotFoundError: There is no such function.
-            ThrottledError: The account's concurrency is used up.
+            ThrottledError: The account's concurrency is used up, or no environment became free within the function's
+                time limit.
         """
         spec, _ = await self.function(name)
         if self._running >= self._limits.concurrency:
@@ -109,24 +147,56 @@ class Lambdas:
         task.add_done_callback(self._tasks.discard)
 
     async def _acquire(self, spec: FunctionSpec, tenant_id: str) -> Environment:
-        if free := self._free[spec.name, tenant_id]:
-            environment = free.pop()
+        pool = self._pools[spec.name, tenant_id]
+        if pool.free:
+            environment = pool.free.pop()
             self._reapers.pop(environment).cancel()
             return environment
+        if pool.count < self._limits.environments or spec.timeout_s >= _LONGEST_TIMEOUT_S:
+            pool.count += 1
+            return await self._start(spec, pool)
+        return await self._wait_for_turn(spec, pool) or await self._start(spec, pool)
+
+    async def _start(self, spec: FunctionSpec, pool: _Pool) -> Environment:
         environment = Environment(spec, self._forks, self._logs / f"{spec.name}.log")
-        await environment.start()
+        try:
+            await environment.start()
+        except BaseException:
+            self._make_room(pool)
+            raise
         self._environments.add(environment)
         return environment
 
+    async def _wait_for_turn(self, spec: FunctionSpec, pool: _Pool) -> Environment | None:
+        turn: asyncio.Future[Environment | None] = asyncio.get_running_loop().create_future()
+        pool.turns.append(turn)
+        try:
+            await asyncio.wait([turn], timeout=spec.timeout_s)
+        finally:
+            turn.cancel()  # does nothing to one that has come
+        if turn.cancelled():
+            raise ThrottledError(f"Rate Exceeded: {pool.count} environments of {spec.name} are busy")
+        return turn.result()
+
+    @staticmethod
+    def _make_room(pool: _Pool) -> None:
+        """Note that an environment is gone: the next invocation may start another."""
+        if not pool.pass_on(None):
+            pool.count -= 1
+
     async def _release(self, spec: FunctionSpec, tenant_id: str, environment: Environment, outcome: Outcome) -> None:
+        pool = self._pools[spec.name, tenant_id]
         if not (outcome.reusable and await environment.settle()):
+            self._make_room(pool)
             await self._discard(environment)
             return
-        free = self._free[spec.name, tenant_id]
-        free.append(environment)
+        if pool.pass_on(environment):
+            return
+        pool.free.append(environment)
 
         def reap() -> None:
-            free.remove(environment)
+            pool.free.remove(environment)
+            pool.count -= 1
             del self._reapers[environment]
             self._background(self._discard(environment))
 
