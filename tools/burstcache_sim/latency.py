@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-THESIS_NETWORK_MS = 24.0  # what the client's way through the internet added (thesis 5.2)
+THESIS_NETWORK_MS = 24.0  # what the client's way through the internet added (thesis, section 5.2)
 _SPREAD = 0.3  # standard deviation of a latency's logarithm
 _STANDARD = NormalDist()
 _ROUNDING = 1e-6  # of a rank that should be a whole number
@@ -61,7 +61,7 @@ class LatencySummary:
 
 
 def summarise(n_s3: int, n_lambda: int, n_redis: int, latencies: TierLatencies = THESIS_LATENCIES) -> LatencySummary:
-    """Return mean and quantiles of the latency of so many requests per tier, exactly under the spread's model."""
+    """Return mean and quantiles of the latency for numbers of requests per tier, exact under the spread's model."""
     means_ms = (latencies.s3_ms, latencies.lambda_ms, latencies.redis_ms)
     served = [(n, mean_ms) for n, mean_ms in zip((n_s3, n_lambda, n_redis), means_ms, strict=True) if n]
     if not served:
@@ -76,9 +76,9 @@ def latencies_ms(tiers: str, latencies: TierLatencies = THESIS_LATENCIES, seed: 
     """Draw one latency per request for a picture; the same seed draws the same.
 
     Args:
-        tiers: Who served, per request `S`, `L` or `R`.
+        tiers: The tier that served each request: `S`, `L` or `R`.
         latencies: What the tiers take.
-        seed: Of the random numbers.
+        seed: Seed of the random numbers.
 
     Returns:
         Latencies in the order of the tiers [ms].
@@ -96,7 +96,7 @@ def latencies_ms(tiers: str, latencies: TierLatencies = THESIS_LATENCIES, seed: 
 
 
 def _quantile_ms(served: list[tuple[int, float]], share: float, spread: float) -> float:
-    """Return what `share` of the requests do not exceed; it lies between the tiers' own quantiles."""
+    """Return the latency that `share` of the requests do not exceed; it lies between the tiers' quantiles."""
     total = sum(n for n, _ in served)
     if not spread:
         return _stepped_ms(served, share * total)

@@ -14,14 +14,14 @@ STANDARD_OUTPUT = "-"
 
 
 def check_target(option: str, name: str) -> None:
-    """Refuse at once what writing would be refused later: long work may lie between.
+    """Raise now if a file could not be written later, after long work.
 
     Args:
-        option: What named the file, for the message.
+        option: The option that named the file, for the message.
         name: A file, or `-` for standard output.
 
     Raises:
-        InvalidSettingError: A folder, a file in a folder that is not there, or one that must not be written.
+        InvalidSettingError: It is a folder, its folder does not exist, or it is not writable.
     """
     if name == STANDARD_OUTPUT:
         return
@@ -51,10 +51,10 @@ def write_lines(option: str, name: str, lines: Iterable[str]) -> None:
 
 
 def made_folder(option: str, name: str | Path) -> Path:
-    """Return a folder, made if it was not there.
+    """Return a folder, created if it did not exist.
 
     Raises:
-        InvalidSettingError: It cannot be made, or nothing can be written into it.
+        InvalidSettingError: It cannot be created or written into.
     """
     path = Path(name)
     try:

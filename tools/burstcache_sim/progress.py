@@ -1,4 +1,4 @@
-"""How far long work is: on standard error, at a terminal only."""
+"""The progress of long work, shown on standard error at a terminal."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _Item = TypeVar("_Item")
 def progress(
     iterable: Iterable[_Item], *, total: int | None = None, text: str = "", is_shown: bool | None = None
 ) -> Iterable[_Item]:
-    """Return the items again, and show how many of them were taken.
+    """Return the items, and show how many were taken.
 
     Args:
-        iterable: What is worked through.
-        total: How many items there are; None: as many as the iterable says, or unknown.
-        text: What is being done, in front of the bar.
-        is_shown: Whether a bar is drawn; None: only if standard error is a terminal.
+        iterable: The items.
+        total: How many items there are; None for the iterable's length, if it has one.
+        text: A description in front of the bar.
+        is_shown: Whether to draw a bar; None draws one if standard error is a terminal.
     """
     if not (sys.stderr.isatty() if is_shown is None else is_shown):
         return iterable
@@ -30,7 +30,7 @@ def progress(
 
 @contextmanager
 def lines_told() -> Iterator[Callable[[int], None] | None]:
-    """Yield what a reader of logs tells its lines to, or None where nobody looks; its line goes away at the end."""
+    """Yield a callback for the number of lines read, or None without a terminal; its line is removed at the end."""
     if not sys.stderr.isatty():
         yield None
         return

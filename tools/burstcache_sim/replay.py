@@ -1,4 +1,4 @@
-"""A scenario replayed by whichever simulator is done first; their results are the same."""
+"""The replay of a scenario by the faster simulator; both give the same results."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Which policies there are, a file each. Nothing outside this package knows them by name."""
+"""The policies, a file each. Nothing outside this package knows them by name."""

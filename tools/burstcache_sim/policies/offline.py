@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from burstcache.core.parameters import US_PER_S
 from burstcache_sim.units import INVOCATION_UNITS, LAMBDA_UNITS_PER_US, REDIS_UNITS_PER_US, S3_GET_UNITS
 
-_REQUESTS_AHEAD = 9  # so many requests, the current one the first of them …
+_REQUESTS_AHEAD = 9  # this many requests, the current one the first of them …
 _AHEAD_US = 90 * US_PER_S  # … within this much: Redis pays
 _BRIDGE_US = 30 * US_PER_S  # Lambda serves while Redis boots
 _REDIS_US = 60 * US_PER_S  # a first run, from its readiness
@@ -95,7 +95,7 @@ def offline(arrivals_us: Sequence[int]) -> OfflineResult:
     """Return what the offline endpoint scheduler keeps running for a trace of one key.
 
     Args:
-        arrivals_us: When the requests come, sorted, doubles allowed [us].
+        arrivals_us: When the requests come, sorted, repeats allowed [us].
 
     Source:
         Thesis, appendix A.4, algorithms 2 and 3; `docs/understand/simulation.md`, "The offline algorithm".

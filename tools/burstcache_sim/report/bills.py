@@ -12,11 +12,11 @@ from burstcache_sim.bill.cost import Bill
 from burstcache_terminal.text import table_text
 
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]  # header, rows
-BILL_NUMBERS, COMPARISON_NUMBERS = (1, 3, 4), (1, 2, 3)  # columns that are aligned to the right
+BILL_NUMBERS, COMPARISON_NUMBERS = (1, 3, 4), (1, 2, 3)  # columns aligned to the right
 
 
 def bill_table(billed: Bill, per_month: Fraction) -> str:
-    """Return a bill with its sum and, if there are any, the names of prices that nobody has checked.
+    """Return a bill with its sum and the names of its unchecked prices, if any.
 
     Args:
         billed: The bill of a period.
@@ -38,7 +38,7 @@ def bill_rows(billed: Bill, per_month: Fraction) -> Table:
 
 
 def unchecked_note(billed: Bill) -> str:
-    """Name the items whose price nobody has checked; empty if there are none."""
+    """Return a note of the items with unchecked prices; empty if there are none."""
     unchecked = [line.text for line in billed.lines if UNCHECKED in line.source]
     return f"prices {UNCHECKED}: {'; '.join(unchecked)}" if unchecked else ""
 

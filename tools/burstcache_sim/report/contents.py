@@ -1,4 +1,4 @@
-"""What a report tells of a trace: gathered once, for the terminal, the page and the pictures."""
+"""The contents of a report, gathered once for the terminal, the page and the pictures."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Point = tuple[float, float]  # share from memory [%], cost [USD]
 
 @dataclass(frozen=True, slots=True)
 class Plans:
-    """What could have run, were the future known; costs of the cache alone [USD]."""
+    """What could have run if the future were known; costs of the cache alone [USD]."""
 
     offline: OfflineResult
     offline_usd: float
@@ -44,7 +44,7 @@ class Plans:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything a report tells."""
+    """Everything in a report."""
 
     trace: Trace
     result: RunResult
@@ -88,8 +88,8 @@ def gather(
         setup: How the system is deployed.
         latencies: What the tiers take.
         knobs: Per policy the settings to try for the Pareto plot.
-        period_us: How long the stack stands; None: as long as the trace [us].
-        penalty_units: What a miss costs the optimum; None: it serves everything from memory [cost units].
+        period_us: How long the stack stands; None for the trace's duration [us].
+        penalty_units: What a miss costs the optimum; None if it serves everything from memory [cost units].
         only_cache: The thesis's view of the bill.
 
     Raises:

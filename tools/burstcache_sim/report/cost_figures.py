@@ -1,4 +1,4 @@
-"""Pictures of money: cost against the share served from memory, and cost against how often a burst comes."""
+"""Pictures of cost: against the share served from memory, and against how often a burst comes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def pareto_figure(
     subtitle: str = "",
     cost_label: str = "cost [USD]",
 ) -> Figure:
-    """Draw what each step of a knob costs, and what it gives.
+    """Draw the cost and the share from memory at each step of a knob.
 
     Args:
         fronts: Per policy the outcomes of its knob, in any order: share from memory [%], cost [USD].
@@ -69,10 +69,10 @@ def breakeven_figure(
     title: str = "Break-even",
     subtitle: str = "",
 ) -> Figure:
-    """Draw what systems cost against how often a burst comes; a ring stands where ours stops (or begins) to be cheaper.
+    """Draw what systems cost against how often a burst comes; a ring marks where ours stops or starts to be cheaper.
 
     Args:
-        costs: Per system what it costs by the hour and by the burst, ours among them.
+        costs: Per system its cost per hour and per burst, ours among them.
         ours: The name of ours.
         burst_us: How long a burst lasts [us].
         window_h: The window in which bursts are counted [h].
@@ -117,7 +117,7 @@ def _usd(cost: HourlyCost, bursts: float, window_h: int) -> float:
 
 
 def _crossings(costs: Mapping[str, HourlyCost], ours: str, window_h: int, most: float) -> list[float]:
-    """Return at how many bursts ours costs as much as another one, as far as they are drawn."""
+    """Return the numbers of bursts at which ours costs the same as another, as far as they are drawn."""
     found = []
     for name, cost in costs.items():
         steeper = costs[ours].per_burst_usd - cost.per_burst_usd
@@ -129,14 +129,14 @@ def _crossings(costs: Mapping[str, HourlyCost], ours: str, window_h: int, most: 
 
 
 def _most_bursts(costs: Mapping[str, HourlyCost], ours: str, burst_us: int, window_h: int) -> float:
-    """Return how far the picture reaches: a bit beyond the last break-even, but not far beyond what fits."""
+    """Return how far the picture reaches: a little beyond the last break-even, but not far beyond what fits."""
     fitting = window_h * 3_600e6 / max(burst_us, 1)
     last = max(_crossings(costs, ours, window_h, 2 * max(fitting, 1.0)), default=None)
     return float(max(2, ceil(min(fitting, _MOST_PER_H * window_h) if last is None else 1.25 * last)))
 
 
 def _shade_overlap(axes: Axes, fitting: float, most: float) -> None:
-    """Shade what cannot be: more bursts than fit into the window one after the other."""
+    """Shade the impossible: more bursts than fit into the window one after the other."""
     if fitting < most:
         axes.axvspan(fitting, most, color=INK, alpha=0.06, linewidth=0)
         told = "shaded: they would overlap"

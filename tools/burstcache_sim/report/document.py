@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _SERVED = ("served by", "requests", "share %")
 _LATENCY = ("mean ms", "50 % within", "90 %", "95 %", "99 %")
-# What the pictures show, for whoever does not see them; the tables have the numbers.
+# What the pictures show, for readers who cannot see them; the tables have the numbers.
 _PARETO = (
     "Cost of each setting of both policies against the share of requests that it serves from memory, and one point"
     " for each competitor"
@@ -78,7 +78,7 @@ def as_fields(report: Report) -> dict[str, Any]:
 
 
 def as_page(report: Report, figures: Mapping[str, Figure], *, title: str, policy: str) -> str:
-    """Return the report as a page of its own.
+    """Return the report as a self-contained page.
 
     Args:
         report: What was gathered.
@@ -180,7 +180,7 @@ def _about_latency() -> str:
 def _about_plans(report: Report) -> str:
     if report.plans is None:
         return "Many objects: the lanes show how many cache functions and nodes ran at once."
-    costs = "Amounts beside the lanes are the cache's alone: function, node, S3."
+    costs = "Amounts next to the lanes cover the cache alone: function, node, S3."
     if report.plans.optimum_usd is None:
         return f"{costs} The optimum is planned with the prices {OPTIMUM_PRICES}, so it has no amount here."
     return f"{costs} The offline algorithm pays for no request, the optimum does."

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Apart for every kind of colour blindness; at least 3 : 1 against white and against a page's dark ground. Text is INK.
+# Distinguishable for the colour-blind; at least 3 : 1 against white and against a page's dark ground. Text is INK.
 TIER_COLOURS = {"S": "#7a7f87", "L": "#cf7d00", "R": "#2f7abf"}
 TIER_NAMES = {"S": "S3", "L": "Lambda", "R": "Redis"}
 LINE_COLOURS = ("#0f8b6d", "#b0457b", "#8c6d31", "#5b5fc7", "#3fa0b0", "#a04a3a", "#6d8f1f", "#7d5a9e")
@@ -29,7 +29,7 @@ _SETTINGS: Any = {
     "axes.labelcolor": INK,
     "axes.linewidth": 0.8,
     "axes.spines.top": False,
-    "font.family": "DejaVu Sans",  # comes with matplotlib: the same everywhere
+    "font.family": "DejaVu Sans",  # part of matplotlib: the same everywhere
     "font.size": 9.0,
     "legend.frameon": False,
     "svg.fonttype": "path",
@@ -42,7 +42,7 @@ _SETTINGS: Any = {
 
 
 def plain(value: float) -> str:
-    """Return a number of few digits, with an exponent only where there is no room for the zeros: `0.00005`, `5e-7`."""
+    """Return a number with few digits, with an exponent only where zeros would need much room: `0.00005`, `5e-7`."""
     if 0 < value < 1e-5:
         return f"{value:.0e}".replace("e-0", "e-")
     return f"{value:.10f}".rstrip("0").rstrip(".")
@@ -50,17 +50,17 @@ def plain(value: float) -> str:
 
 @contextmanager
 def drawing() -> Iterator[None]:
-    """Make matplotlib draw as all our pictures do."""
+    """Set matplotlib up as for all our pictures."""
     import matplotlib as mpl
 
     with mpl.rc_context():
-        mpl.rcdefaults()  # a person's own settings do not change our bytes
+        mpl.rcdefaults()  # a user's own settings do not change our bytes
         mpl.rcParams.update(_SETTINGS)
         yield
 
 
 def new_figure(width_in: float, height_in: float) -> Figure:
-    """Return an empty figure that no window and no global state knows."""
+    """Return an empty figure without a window or global state."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -70,7 +70,7 @@ def new_figure(width_in: float, height_in: float) -> Figure:
 
 
 def head(figure: Figure, title: str, *lines: str) -> None:
-    """Write a title and lines below it into the figure's upper left corner, each cut where the figure ends."""
+    """Write a title and lines below it into the figure's upper left corner, cut at the figure's edge."""
     width_in, height_in = figure.get_size_inches()
     left, top_in = 0.12 / width_in, height_in - 0.12
     figure.text(left, top_in / height_in, _cut(title, _TITLE), fontsize=12, fontweight="bold", va="top")
@@ -106,10 +106,10 @@ def image_bytes(figure: Figure, suffix: str = ".svg") -> bytes:
 
 
 def write_image(figure: Figure, path: Path) -> None:
-    """Write a figure as SVG or PNG, as the file's name says.
+    """Write a figure as SVG or PNG, by the file's name.
 
     Raises:
-        InvalidSettingError: Another kind of file, or one that cannot be written.
+        InvalidSettingError: The file is of another kind or cannot be written.
     """
     if path.suffix not in FORMATS:
         raise InvalidSettingError(f"{path}: expected a name that ends in {' or '.join(FORMATS)}")

@@ -1,4 +1,4 @@
-"""A page that stands alone: pictures inside, no script, nothing from a network, readable in dark and in light."""
+"""A self-contained page: pictures inside, no script, nothing from a network, readable in dark and light mode."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Section:
 
 
 def page(title: str, sections: Sequence[Section], *, lead: str = "") -> str:
-    """Return a whole page.
+    """Return a page as HTML.
 
     Args:
         title: Plain text.
@@ -104,7 +104,7 @@ def table(
 
     Args:
         header: The columns' names.
-        rows: Cells, as many in each row as there are columns.
+        rows: Cells, one per column in each row.
         right: Columns of numbers.
         strong: Rows that stand out: the sum, this system.
     """
@@ -116,7 +116,7 @@ def table(
 
     head = row(header, 'th scope="col"')
     body = "\n".join(row(cells, "td", ' class="strong"' if i in strong else "") for i, cells in enumerate(rows))
-    name = escape(", ".join(header))  # what can be scrolled can be reached by keyboard, and says what it is
+    name = escape(", ".join(header))  # a scrollable part can be reached by keyboard and has a name
     return (
         f'<div class="table" tabindex="0" role="region" aria-label="{name}"><table>\n<thead>{head}</thead>\n'
         f"<tbody>\n{body}\n</tbody>\n</table></div>"
@@ -124,12 +124,12 @@ def table(
 
 
 def picture(figure: Figure, *, name: str, alternative: str) -> str:
-    """Return a figure as part of the page; its text and its ground take the page's colours.
+    """Return a figure as part of the page, with text and background in the page's colours.
 
     Args:
         figure: What to show.
-        name: Unique on the page, a word: it keeps the pictures' parts apart.
-        alternative: What the picture shows, for whoever does not see it.
+        name: A word, unique on the page; it keeps the ids of the pictures' parts apart.
+        alternative: What the picture shows, for readers who cannot see it.
     """
     svg = image_bytes(figure, ".svg").decode("utf-8")
     svg = svg[svg.index("<svg ") :].replace(INK, "currentColor").replace("#ffffff", "var(--page)")

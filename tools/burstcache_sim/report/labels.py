@@ -1,4 +1,4 @@
-"""Names beside what they name, without covering each other."""
+"""Labels next to what they name, without covering each other."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Places = NDArray[np.float64]  # rows of x and y
 
 Point = tuple[float, float]  # in the data's units
-_FAR_RIGHT = 0.75  # of the width: points from here on are named beside the plot
+_FAR_RIGHT = 0.75  # of the width: points from here on are labelled next to the plot
 Box = tuple[float, float, float, float]  # left, bottom, right, top
 Offset = tuple[int, int, str]
 _OFFSETS_PT: tuple[Offset, ...] = (
@@ -30,7 +30,7 @@ _OFFSETS_PT: tuple[Offset, ...] = (
     (0, -26, "center"),
 )
 _WIDE_PT, _HIGH_PT = 4.8, 11.0  # of a character and of a line at this size of type
-_NEAR_PT = 12  # a text further up or down than that has a line to its point
+_NEAR_PT = 12  # a text further up or down than this has a line to its point
 _LEADER = {"arrowstyle": "-", "color": INK, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 3}
 _GROUND = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.6}  # lines do not strike a text through
 
@@ -46,7 +46,7 @@ class Label:
 
 
 def label_ends(axes: Axes, labels: Sequence[Label], *, x: float) -> None:
-    """Write texts at `x`, each as near to its own height as the others allow, with a line to what it names.
+    """Write texts at `x`, each as near to its own height as the others allow, with a line to its point.
 
     Args:
         axes: Where; its limits are final.
@@ -73,7 +73,7 @@ def label_ends(axes: Axes, labels: Sequence[Label], *, x: float) -> None:
 
 
 def spread(heights: Sequence[float], *, least: float, most: float) -> list[float]:
-    """Return ascending heights moved apart, at least `least` between two, none above `most` if there is room."""
+    """Return ascending heights moved at least `least` apart, none above `most` if there is room."""
     placed: list[float] = []
     for height in heights:
         placed.append(max(height, placed[-1] + least) if placed else height)
@@ -85,12 +85,12 @@ def spread(heights: Sequence[float], *, least: float, most: float) -> list[float
 
 
 def label_points(axes: Axes, points: Mapping[str, Point], *, x: float) -> None:
-    """Name each point: at `x` if it lies far on the right, else beside itself where least is in the way.
+    """Label each point: at `x` if it lies far on the right, else next to it where the least is in the way.
 
     Args:
         axes: Where; its limits are final.
         points: By their names.
-        x: Where the texts beside the plot begin, in widths of the axes.
+        x: Where the texts next to the plot begin, in widths of the axes.
     """
     low, high = axes.get_xlim()
     far = low + _FAR_RIGHT * (high - low)
@@ -100,7 +100,7 @@ def label_points(axes: Axes, points: Mapping[str, Point], *, x: float) -> None:
 
 
 def label_rings(axes: Axes, rings: Sequence[tuple[str, Point]]) -> None:
-    """Write each text beside its ring; rings too close to each other for that share one text.
+    """Write each text next to its ring; rings too close together share one text.
 
     Args:
         axes: Where; its limits are final.
@@ -116,7 +116,7 @@ def label_rings(axes: Axes, rings: Sequence[tuple[str, Point]]) -> None:
 
 
 def _is_close(axes: Axes, ring: tuple[str, Point], next_: tuple[str, Point]) -> bool:
-    """Tell whether the text of a ring would come near the next ring's text."""
+    """Whether the text of a ring would come near the next ring's text."""
     (text, at), (_, next_at) = ring, next_
     x_pt, y_pt = (axes.transData.transform(next_at) - axes.transData.transform(at)) * 72 / axes.figure.dpi
     return bool(x_pt < _WIDE_PT * (len(text) + 3) and abs(y_pt) < 1.5 * _HIGH_PT)
@@ -156,7 +156,7 @@ def _label_nearby(axes: Axes, texts: Sequence[tuple[str, Point]]) -> None:
 
 
 def _box(at_pt: NDArray[np.float64], text: str, offset: Offset) -> Box:
-    """Return what a text covers that is written so far from a place [points]."""
+    """Return the box of a text written at this distance from a place [points]."""
     dx, dy, side = offset
     wide_pt = _WIDE_PT * len(text)
     left = float(at_pt[0]) + dx - {"left": 0.0, "center": wide_pt / 2, "right": wide_pt}[side]
@@ -165,7 +165,7 @@ def _box(at_pt: NDArray[np.float64], text: str, offset: Offset) -> Box:
 
 
 def _in_the_way(box: Box, plot_pt: Box, taken: Places) -> tuple[bool, int]:
-    """Tell whether a box leaves the plot, and how much of what is drawn it would cover."""
+    """Return whether a box leaves the plot, and how much of the drawing it would cover."""
     import numpy as np
 
     left, bottom, right, top = box

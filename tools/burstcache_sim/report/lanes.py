@@ -1,4 +1,4 @@
-"""Strips of time: what runs when, a lane per tier."""
+"""Strips of time: what runs when, one lane per tier."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from burstcache_sim.world.result import RunResult
 
 Span = tuple[int, int]
-_COLUMNS = 2_000  # more edges than that are drawn in so many columns: no picture is wider
+_COLUMNS = 2_000  # more edges are drawn in this many columns: no picture is wider
 _VECTOR_LINES = 300  # more are drawn as an image inside the picture
-_LEAST_LAMBDA_US, _LEAST_REDIS_US = 5 * US_PER_S, 60 * US_PER_S  # what the optimum pays for at least
+_LEAST_LAMBDA_US, _LEAST_REDIS_US = 5 * US_PER_S, 60 * US_PER_S  # the least that the optimum pays for
 
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """What one system runs [us], and which instants S3 serves where that was a choice."""
+    """What one system runs [us], and the instants that S3 serves by choice."""
 
     name: str
     lambda_spans_us: Sequence[Span]
@@ -57,7 +57,7 @@ def strip_of_plan(plan: Plan, arrivals_us: Sequence[int] | NDArray[np.int64], us
 
 
 def draw_strip(axes: Axes, strip: Strip, *, from_us: int, to_us: int, us_per_unit: int) -> None:
-    """Draw a strip: Lambda above, Redis below; where several run at once, the height tells how many."""
+    """Draw a strip: Lambda above, Redis below; the height shows how many run at once."""
     axes.set(ylim=(0, 2), yticks=[])
     axes.spines[["left", "right", "bottom"]].set_visible(False)
     axes.axhspan(0, 2, color=INK, alpha=0.05, linewidth=0)
@@ -74,9 +74,9 @@ def draw_strip(axes: Axes, strip: Strip, *, from_us: int, to_us: int, us_per_uni
 
 
 def running(spans_us: Sequence[Span], from_us: int, to_us: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return how many of the spans run: instants [us], and the number from each of them on.
+    """Return how many of the spans run: instants [us], and the number from each instant on.
 
-    With very many edges the time is cut into columns, each with the most that ran at once in it.
+    With very many edges the time is cut into columns, each with its largest number.
     """
     import numpy as np
 
@@ -97,7 +97,7 @@ def running(spans_us: Sequence[Span], from_us: int, to_us: int) -> tuple[NDArray
 def _draw_lane(
     axes: Axes, spans_us: Sequence[Span], colour: str, floor: float, window_us: Span, us_per_unit: int
 ) -> int:
-    """Draw one tier's lane of height 0.92; return the most that ran at once."""
+    """Draw one tier's lane of height 0.92; return the largest number that ran at once."""
     if not spans_us:
         return 0
     import numpy as np
@@ -116,6 +116,6 @@ def _draw_lane(
 
 
 def _note(axes: Axes, x: float, y: float, text: str, **how: Any) -> None:
-    """Write beside the strip: x in widths of the axes, y in lanes."""
+    """Write next to the strip: x in widths of the axes, y in lanes."""
     style = {"fontsize": 9, "va": "center", **how}
     axes.text(x, y, text, transform=axes.get_yaxis_transform(), **style)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _LONGEST = 45  # characters of a title that leave room behind it
 _OTHERS = ("s3-only", "lambda-only", "serverless-valkey", "cloudfront")
-_NODES = (("ec2:",), ("elasticache-valkey:", "elasticache-redis:"))  # one of each, the first kind that is there
+_NODES = (("ec2:",), ("elasticache-valkey:", "elasticache-redis:"))  # one of each, the first kind that is present
 
 
 def pictures(report: Report, *, latencies: TierLatencies, title: str, instance_type: str) -> dict[str, Figure]:
@@ -26,7 +26,7 @@ def pictures(report: Report, *, latencies: TierLatencies, title: str, instance_t
         report: What was gathered.
         latencies: What the tiers take.
         title: The trace's name.
-        instance_type: This system's node: the competitors' nodes in the plots are of the same type if they can.
+        instance_type: This system's node; the competitors' nodes in the plots are of the same type if possible.
     """
     trace = title if len(title) <= _LONGEST else f"{title[: _LONGEST - 1]}…"
     shown = representative(report.compared, instance_type)
@@ -63,7 +63,7 @@ def pictures(report: Report, *, latencies: TierLatencies, title: str, instance_t
 
 
 def representative(compared: Sequence[Compared], instance_type: str) -> list[Compared]:
-    """Return ourselves and one competitor of each kind that a person would really buy."""
+    """Return this system and one competitor of each kind that is really for sale."""
     by_name = {system.name: system for system in compared}
     chosen = [by_name[OURS], *(by_name[name] for name in _OTHERS if name in by_name)]
     for kinds in _NODES:

@@ -1,7 +1,7 @@
-"""The picture of one run, in the manner of the thesis's figures 5.3 to 5.14.
+"""The picture of one run, drawn as the thesis's figures 5.3 to 5.14.
 
-Above, every request's latency in the colour of who served it, over a histogram of the workload; below, what ran when:
-this run, the thesis's offline algorithm, the optimum.
+Above, every request's latency in the colour of its tier, over a histogram of the workload; below, what ran when: this
+run, the thesis's offline algorithm, the optimum.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def run_figure(
     Args:
         arrivals_us: The trace's requests, at least as many as the run served [us].
         result: The run, with tiers and spans.
-        optimum: A plan to be drawn below; None: none.
-        offline: The offline algorithm's runs to be drawn below; None: none.
+        optimum: A plan to draw below, or None.
+        offline: The offline algorithm's runs to draw below, or None.
         latencies: What the tiers take.
         title: Of the picture.
         usd: What the run costs [USD].
@@ -84,7 +84,7 @@ def run_figure(
 
 
 def _canvas(strips: int) -> tuple[Figure, Axes, list[Axes]]:
-    """Return a figure as high as its strips need, its upper axes and those of the strips."""
+    """Return a figure high enough for its strips, its upper axes and those of the strips."""
     height_in = _HEAD_IN + _PLOT_IN + strips * (_STRIP_IN + _GAP_IN) + _FOOT_IN
     figure = new_figure(_WIDTH_IN, height_in)
 
@@ -175,7 +175,7 @@ def _share(name: str, n: int, of: int) -> str:
 
 
 def percent(n: int, of: int) -> str:
-    """Return a share with one decimal; a few of many are not none, and all but a few not all."""
+    """Return a share with one decimal; a few of many are not shown as 0, nor all but a few as 100."""
     share = 100 * n / of if of else 0.0
     if 0 < share < 0.1:
         return "< 0.1"

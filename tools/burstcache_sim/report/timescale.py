@@ -22,12 +22,12 @@ class TimeUnit:
 
 
 def unit_for(span_us: int) -> TimeUnit:
-    """Return the unit in which a span is told."""
+    """Return the unit for a span of time."""
     name, seconds, _ = next((row for row in _UNITS if row[2] and span_us <= row[2] * US_PER_S), _UNITS[-1])
     return TimeUnit(name, seconds)
 
 
 def step_s(span_us: int, *, most: int) -> int:
-    """Return the least round number of seconds of which a span has at most `most`."""
+    """Return the smallest round number of seconds that fits at most `most` times into a span."""
     wanted_s = span_us / US_PER_S / most
     return next((step for step in _STEPS_S if step >= wanted_s), int(-(-wanted_s // 86_400)) * 86_400)

@@ -1,4 +1,4 @@
-"""The books of a run: what was started, what it is billed, who served which request."""
+"""The books of a run: what was started, what is billed, and which tier served each request."""
 
 from __future__ import annotations
 

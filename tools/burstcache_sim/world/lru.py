@@ -1,4 +1,4 @@
-"""What a node holds: objects by key, the least recently used leaves first when the memory is full."""
+"""The objects in a node by key; the least recently used leaves first when the memory is full."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class LruStore:
         self._sizes_bytes.move_to_end(key)
 
     def put(self, key: int, size_bytes: int) -> None:
-        """Hold an object, at the cost of others if need be."""
+        """Hold an object, and drop others if necessary."""
         self.drop(key)
         self._sizes_bytes[key] = size_bytes
         self.used_bytes += size_bytes
@@ -30,5 +30,5 @@ class LruStore:
             self.used_bytes -= evicted_bytes
 
     def drop(self, key: int) -> None:
-        """Hold an object no longer, if it is held."""
+        """Drop an object if it is held."""
         self.used_bytes -= self._sizes_bytes.pop(key, 0)

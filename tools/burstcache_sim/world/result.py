@@ -1,4 +1,4 @@
-"""What a simulated run took and gave, in exact integers; money comes later."""
+"""The result of a simulated run in exact integers; money comes later."""
 
 from __future__ import annotations
 
