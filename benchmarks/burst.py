@@ -42,7 +42,7 @@ def main() -> int:
         problems = [f"{count} x {what}" for what, count in wrong.items()]
         problems += _wait_for_the_end(cloud) + _overlaps(cloud) + _node_starts(cloud)
     for problem in problems:
-        print(f"NOT SO: {problem}")
+        print(f"FAILED: {problem}")
     print("every promise held" if not problems else f"{len(problems)} problems")
     return 1 if problems else 0
 

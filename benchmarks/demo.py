@@ -1,4 +1,4 @@
-"""A scripted burst: S3, Lambda, Redis and S3 again, with the executions' histories. Exit code 1 if anything is not so.
+"""A scripted burst: S3, Lambda, Redis and S3 again, with the executions' histories. Exit code 1 if anything differs.
 
 Times are compressed (TICK 2 s, a check every 5 s, an instance that boots in 3 s); the policy is the deployed one.
 """
@@ -25,7 +25,7 @@ def main() -> int:
         problems = _burst(cloud, "unpromoted", gets=6) + _burst(cloud, "promoted", gets=None)
         problems += _everything_is_off(cloud)
     for problem in problems:
-        print(f"NOT SO: {problem}")
+        print(f"FAILED: {problem}")
     print("all tiers in order, no failed GET, everything off again" if not problems else f"{len(problems)} problems")
     return 1 if problems else 0
 

@@ -6,7 +6,7 @@ redis-py, from the node's own Redis. The sides take turns, so that a noisy machi
     python -m benchmarks.hits [--project DIR] [--gets 200] [--sizes 100 10000 1000000] [--clients 1 8 64]
 
 `--project` measures another clone of the project by its own .venv. All clones have the command `local up` and its state
-file, and nothing else is asked of them.
+file, and they need nothing else.
 """
 
 from __future__ import annotations

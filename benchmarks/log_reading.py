@@ -2,7 +2,7 @@
 
 Every format is written to a temporary folder, unsorted, with keys as popular as Zipf's law has it, and read back in a
 process of its own, whose processor time and largest memory are taken. Wanted: 1 million lines a minute, and at most
-32 bytes a request beside 300 MB.
+32 bytes a request on top of 300 MB.
 
     python -m benchmarks.log_reading [--lines 1000000] [--keys 10000]
 """

@@ -2,7 +2,7 @@
 
     python -m benchmarks.policy_cost [--first-seed N] [--seeds N] [--without-optimum]
 
-The thesis policy is told each workload's mean rate, the break-even policy nothing but its knob; `docs/use/policies.md`
+The thesis policy gets each workload's mean rate, the break-even policy nothing but its knob; `docs/use/policies.md`
 has the definitions. Ratios are break-even to thesis, costs USD per trace at the thesis's prices.
 """
 
@@ -52,7 +52,7 @@ class Measured:
 
     @property
     def rate(self) -> Fraction:
-        """What the thesis policy is told [1/min]."""
+        """The rate that the thesis policy gets [1/min]."""
         return mean_rate(self.workload, self.arrivals_us)
 
     def thesis(self, rate: Fraction, sensitivity: int = SENSITIVITY) -> Point:

@@ -51,7 +51,7 @@ def main() -> int:
         growths = _growths(samples)
     print(f"{len(latencies_ms)} GETs in {minutes:g} min, {quantiles(latencies_ms)} ms, {len(failures)} failed")
     for problem in (*growths, *failures[:3]):
-        print(f"NOT SO: {problem}")
+        print(f"FAILED: {problem}")
     return 1 if growths or failures else 0
 
 

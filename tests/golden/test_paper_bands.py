@@ -1,4 +1,4 @@
-"""The bands of table A.1 beside another implementation's, which drew traces of its own: they differ by chance only."""
+"""The bands of table A.1 and those of another implementation with its own traces differ by chance only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A write straight to S3 is seen by whoever holds a copy, in whatever state its key is."""
+"""A write straight to S3 reaches every copy, in whatever state its key is."""
 
 from __future__ import annotations
 

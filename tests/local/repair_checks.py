@@ -58,7 +58,7 @@ def refusal(call: Callable[..., object], **arguments: Any) -> str:
 
 
 def items_change_one_at_a_time() -> None:
-    """A refused transaction beside writes: moto puts back the table as it was before, and the writes are lost."""
+    """A refused transaction during writes: moto restores the table as it was before, and the writes are lost."""
     dynamodb = client("dynamodb")
     create_table("items")
     for i in range(300):  # what takes long to copy

@@ -1,4 +1,4 @@
-"""The transform: what becomes of template.yaml before moto sees it, and what is said when it cannot be used."""
+"""The transform: what becomes of template.yaml before moto sees it, and the errors of one that cannot be used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Traces for property tests: instants on and beside the boundaries of both policies and of the optimum."""
+"""Traces for property tests: instants on and next to the boundaries of both policies and of the optimum."""
 
 from __future__ import annotations
 

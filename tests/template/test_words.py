@@ -11,23 +11,50 @@ from support.project import ROOT
 from support.sources import sources
 
 _PHRASES = {
-    "whoever": "name the actor",
-    "tell whether": 'a boolean is "True if …" or "Whether …"',
-    "tells whether": "shows whether, decides whether",
-    "is said": "is printed, is reported",
-    "are said": "are printed, are reported",
-    "so many": "this many, or the number",
+    r"whoever|whomever": "name the actor",
+    r"tells? whether": 'a boolean is "True if …" or "Whether …"; a program shows or decides whether',
+    r"(?:is|are) (?:said|told)": "is printed, is reported, gets",
+    r"so many": "this many, or the number",
+    r"besides?": "next to, in addition to, other than",
+    r"comes? to (?:nothing|the same)|in the manner of": "becomes, is, ends, as",
+    r"has nothing to say": "is empty, is ignored",
+    r"all is well|is not so|NOT SO": "is in order, failed",
+    r"who (?:finds|reads|joins|sees|waits|runs|wants|measures|comes)": "a writer that finds, …",
+    r"takes? note of|is asked of": "notes, is required of",
+    r"known = settings\(": "settings",
 }
-_PHRASE = re.compile(r"\b(" + "|".join(_PHRASES) + r")\b", re.IGNORECASE)
+_PHRASE = re.compile("|".join(rf"\b(?P<p{i}>{phrase})\b" for i, phrase in enumerate(_PHRASES)), re.IGNORECASE)
+_FOLDERS = [
+    "docs",
+    "tools/burstcache_local",
+    "tools/burstcache_sim",
+    "tools/burstcache_terminal",
+    "src/burstcache/web",
+    "src/burstcache/serve",
+    "statemachines",
+    "events",
+]
 
 
-@pytest.mark.parametrize("folder", ["docs"])
-def test_the_words_are_those_of_a_native_engineer(folder: str) -> None:
-    found = [
-        f"{path.relative_to(ROOT)}: {match.group()!r}: {_PHRASES[match.group().lower()]}"
-        for path in sources(".md", ".py", ".yaml", ".json", ".toml", under=folder)
-        if path.name != Path(__file__).name
-        for match in _PHRASE.finditer(" ".join(path.read_text().split()))
+def _found(path: Path) -> list[str]:
+    text = re.sub(r"\s+(?:#: |# )?", " ", path.read_text())
+    instead = list(_PHRASES.values())
+    return [
+        f"{path.relative_to(ROOT)}: …{text[max(0, match.start() - 40) : match.end() + 20]}…"
+        f" Write: {instead[int(str(match.lastgroup)[1:])]}"
+        for match in _PHRASE.finditer(text)
     ]
 
+
+@pytest.mark.parametrize("folder", _FOLDERS)
+def test_words_are_those_of_a_native_engineer(folder: str) -> None:
+    paths = [
+        path
+        for path in sources(".md", ".py", ".yaml", ".json", ".toml", under=folder)
+        if path.name != Path(__file__).name
+    ]
+
+    found = [line for path in paths for line in _found(path)]
+
+    assert paths
     assert found == []

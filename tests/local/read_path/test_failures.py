@@ -32,7 +32,7 @@ def silent_endpoint() -> Iterator[str]:
 
 @contextmanager
 def endpoint_that_sends(reply: bytes, *, times: int) -> Iterator[str]:
-    """A server that answers so many connections with these bytes, and hangs up."""
+    """A server that answers this many connections with these bytes and hangs up."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:

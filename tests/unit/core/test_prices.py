@@ -1,4 +1,4 @@
-"""Price sheets: every row is a price with a source, and what is missing is said."""
+"""Price sheets: every row is a price with a source, and a missing price is an error."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def hits(gain: Yield) -> float:
 
 
 def burst(objects: int = 1, size_bytes: int = 10_000) -> Trace:
-    """Ten minutes of ten requests a second, over so many objects in turn."""
+    """Ten minutes of ten requests a second, over this many objects in turn."""
     arrivals_us = np.arange(6_000) * 100_000
     if objects == 1:
         return Trace(arrivals_us)
@@ -312,7 +312,7 @@ def test_what_the_template_cannot_deploy_is_refused(setup: Setup) -> None:
         check_deployable(setup)
 
 
-# What is said
+# The text
 
 
 def test_the_log_and_its_oddities_are_told() -> None:

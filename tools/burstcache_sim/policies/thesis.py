@@ -137,7 +137,7 @@ class Thesis(Policy):
 
     @classmethod
     def told(cls, rate_per_min: Fraction | int, sensitivity: int = SENSITIVITY) -> Self:
-        """Return what a live system makes of a rate that it is told.
+        """Return what a live system makes of a rate.
 
         Args:
             rate_per_min: Expected rate, > 0 [1/min]. Above 12 times the sensitivity TICK would fall under a second,
