@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from burstcache.adapters.executions import execution_arn
-from burstcache_cli.history import History, Step
+from burstcache.queries.history import History, Step
 from burstcache_cli.stack import Stack, find_stack
 
 PROJECT = Path(__file__).parents[1]

@@ -64,7 +64,7 @@ def redis_start(parser: argparse.ArgumentParser) -> None:
 
 def redis_node(parser: argparse.ArgumentParser) -> None:
     """Add which node is meant."""
-    parser.add_argument("node", nargs="?", metavar="NODE", default="", help="name of a node; the only one if absent")
+    parser.add_argument("node", nargs="?", metavar="NODE", default="", help="name of a node; absent: the only one")
     stack(parser)
 
 

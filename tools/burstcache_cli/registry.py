@@ -26,7 +26,7 @@ class Command:
     work: str
 
 
-_OWN, _SHOW = "burstcache_cli.arguments", "burstcache_cli.show"
+_OWN, _SHOW, _OPERATE = "burstcache_cli.arguments", "burstcache_cli.show", "burstcache_cli.operate"
 _LOCAL, _RUN = "burstcache_local.arguments", "burstcache_local.command"
 _SIM, _WORK = "burstcache_sim.commands.arguments", "burstcache_sim.commands"
 
@@ -55,18 +55,18 @@ COMMANDS = (
         "redis start",
         "boot a node and keep it running for a while, without a key",
         f"{_OWN}:redis_start",
-        f"{_SHOW}:redis_start",
+        f"{_OPERATE}:redis_start",
     ),
-    Command("redis stop", "stop a node; its keys return to S3", f"{_OWN}:redis_node", f"{_SHOW}:redis_stop"),
-    Command("redis ping", "ask a node's Redis for a PONG", f"{_OWN}:redis_node", f"{_SHOW}:redis_ping"),
+    Command("redis stop", "stop a node; its keys return to S3", f"{_OWN}:redis_node", f"{_OPERATE}:redis_stop"),
+    Command("redis ping", "ask a node's Redis for a PONG", f"{_OWN}:redis_node", f"{_OPERATE}:redis_ping"),
     Command("redis status", "list the nodes: phase, generation, keys, hold", f"{_OWN}:stack", f"{_SHOW}:redis_status"),
     Command(
         "lambda start",
         "start a key's life, however few its requests",
         f"{_OWN}:lambda_key",
-        f"{_SHOW}:lambda_start",
+        f"{_OPERATE}:lambda_start",
     ),
-    Command("lambda stop", "end the cache function that holds a key", f"{_OWN}:lambda_key", f"{_SHOW}:lambda_stop"),
+    Command("lambda stop", "end the cache function that holds a key", f"{_OWN}:lambda_key", f"{_OPERATE}:lambda_stop"),
     Command(
         "sim generate", "write a trace; the same seed gives the same bytes", f"{_SIM}:generate", f"{_WORK}.generate:run"
     ),

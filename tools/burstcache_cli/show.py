@@ -1,99 +1,144 @@
-"""The commands that show a stack: what a query found, as text or as JSON."""
+"""The commands that show a stack: what a query found, as text for people or as JSON for machines."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import sys
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from burstcache.adapters.clock import SystemClock
 from burstcache.core.errors import InvalidSettingError
-from burstcache_cli import keys as key_views
-from burstcache_cli import operate
-from burstcache_cli import watch as watching
-from burstcache_cli.stack import Stack, find_stack
+from burstcache.queries.keys import KeyView, read_keys
+from burstcache.queries.nodes import NodeView, read_nodes
+from burstcache.queries.routes import RouteView, read_routes
+from burstcache.queries.states import KEY_STATES, NODE_STATES
+from burstcache.queries.watch import Entered, key_watcher, node_watcher
+from burstcache.queries.watch import watch as follow
+from burstcache_cli.stack import stack_of
 from burstcache_terminal.exit_codes import ExitCode
+from burstcache_terminal.text import NOTHING, duration_text, table_text, time_text
+
+_DOUBTS = {
+    "": "",
+    "no_execution": "no execution of this name (yet)",
+    "deadline_passed": "its deadline has passed, the execution has not ended",
+}
 
 
 def keys(args: argparse.Namespace) -> int:
     """List the keys."""
-    views = key_views.key_views(_stack(args), SystemClock().now_us())
-    return _print(args, key_views.keys_text(views), [asdict(view) for view in views])
+    views = read_keys(stack_of(args).system())
+    return _print(views, keys_text(views), as_json=args.json)
 
 
 def routes(args: argparse.Namespace) -> int:
     """List the routes."""
-    views = key_views.route_views(_stack(args), SystemClock().now_us())
-    return _print(args, key_views.routes_text(views), [asdict(view) for view in views])
+    views = read_routes(stack_of(args).system())
+    return _print(views, routes_text(views), as_json=args.json)
+
+
+def redis_status(args: argparse.Namespace) -> int:
+    """List the Redis nodes."""
+    views = read_nodes(stack_of(args).system())
+    return _print(views, nodes_text(views), as_json=args.json)
 
 
 def watch(args: argparse.Namespace) -> int:
     """Print the states of a key or a node as it enters them."""
-    states = watching.KEY_STATES if args.node is None else watching.NODE_STATES
+    states = KEY_STATES if args.node is None else NODE_STATES
     if args.until and args.until not in states:
         raise InvalidSettingError(f"--until {args.until!r}: expected one of {', '.join(states)}")
-    stack = _stack(args)
-    if args.node is None:
-        watcher = watching.key_watcher(stack, args.key)
-    else:
-        watcher = watching.node_watcher(stack, stack.node_name(args.node))
-    lines = watching.Lines(args.json)
+    stack = stack_of(args)
+    system = stack.system()
+    watcher = key_watcher(system, args.key) if args.node is None else node_watcher(system, stack.node_name(args.node))
+    lines = Lines(as_json=args.json)
     try:
-        for entered in watching.watch(watcher, until=args.until, timeout_s=0 if args.once else args.timeout_s):
+        for entered in follow(watcher, system.clock, until=args.until, timeout_s=0 if args.once else args.timeout_s):
             print(lines.line(entered), flush=True)
     except KeyboardInterrupt:  # the usual end of a watch that has no other
         return ExitCode.INTERRUPTED if args.until else ExitCode.SUCCESS
     return ExitCode.SUCCESS
 
 
-def redis_status(args: argparse.Namespace) -> int:
-    """List the Redis nodes."""
-    views = operate.node_views(_stack(args), SystemClock().now_us())
-    return _print(args, operate.nodes_text(views), [asdict(view) for view in views])
+def keys_text(views: Sequence[KeyView]) -> str:
+    """Return one line per key under a header."""
+    if not views:
+        return "no key has been requested yet"
+    return table_text(("KEY", "STATE", "TIER", "SINCE", "REQUESTS", "EXECUTION"), [_key_cells(view) for view in views])
 
 
-def redis_start(args: argparse.Namespace) -> int:
-    """Boot a node and hold it."""
-    stack = _stack(args)
-    return _report(args, operate.start_redis(stack, stack.node_name(args.node), args.for_s))
+def routes_text(views: Sequence[RouteView]) -> str:
+    """Return one line per route under a header."""
+    if not views:
+        return "no routes: S3 serves every key"
+    return table_text(("KEY", "TIER", "NODE", "GENERATION", "HOLDER", "VALID"), [_route_cells(view) for view in views])
 
 
-def redis_stop(args: argparse.Namespace) -> int:
-    """Stop a node."""
-    stack = _stack(args)
-    return _report(args, operate.stop_redis(stack, stack.node_name(args.node)))
+def nodes_text(views: Sequence[NodeView]) -> str:
+    """Return one line per node under a header."""
+    header = ("NODE", "PHASE", "GENERATION", "READY SINCE", "KEYS", "HELD UNTIL")
+    return table_text(header, [_node_cells(view) for view in views])
 
 
-def redis_ping(args: argparse.Namespace) -> int:
-    """Ask a node's Redis for a PONG."""
-    stack = _stack(args)
-    return _report(args, operate.ping_redis(stack, stack.node_name(args.node)))
+@dataclass(slots=True)
+class Lines:
+    """Turns states into lines; each says how long the state before it lasted."""
+
+    as_json: bool
+    _before: Entered | None = None
+
+    def line(self, entered: Entered) -> str:
+        """Return the line of a state just entered."""
+        before, self._before = self._before, entered
+        lasted_s = (entered.at_us - before.at_us) / 1_000_000 if before and before.at_us and entered.at_us else None
+        if self.as_json:
+            previous = {"previous_state": before.state if before else None, "in_previous_s": lasted_s}
+            return json.dumps(asdict(entered) | previous)
+        after = f"after {duration_text(lasted_s)} in {before.state}" if before and lasted_s is not None else ""
+        cells = (time_text(entered.at_us, with_ms=True).ljust(24), entered.state.ljust(18), after)
+        return "  ".join(filter(None, (*cells, entered.failure, _DOUBTS[entered.doubt]))).rstrip()
 
 
-def lambda_start(args: argparse.Namespace) -> int:
-    """Start a key's life."""
-    return _report(args, operate.start_lambda(_stack(args), args.key))
+def _key_cells(view: KeyView) -> tuple[str, ...]:
+    remark = " (expired)" if view.is_expired else " (cooling down)" if view.not_before_us else ""
+    return (
+        view.key,
+        f"{view.state}{remark}",
+        f"redis ({view.node})" if view.tier == "redis" else view.tier,
+        time_text(view.since_us),
+        f"{view.requests}{'+' if view.is_window_full else ''}",
+        view.execution_name or NOTHING,
+    )
 
 
-def lambda_stop(args: argparse.Namespace) -> int:
-    """End a key's cache function."""
-    return _report(args, operate.stop_lambda(_stack(args), args.key))
+def _route_cells(view: RouteView) -> tuple[str, ...]:
+    problems = {
+        "expired": f"expired at {time_text(view.deadline_at_us)}",
+        "node_not_running": f"{view.node} is {view.node_phase}",
+        "other_generation": f"{view.node} runs generation {view.node_generation}",
+    }
+    return (
+        view.key,
+        view.tier,
+        view.node or NOTHING,
+        str(view.generation or NOTHING),
+        view.holder or NOTHING,
+        f"no: {problems[view.problem]}" if view.problem else "yes",
+    )
 
 
-def _stack(args: argparse.Namespace) -> Stack:
-    return find_stack(stack_name=args.stack_name, region=args.region, profile=args.profile, state_dir=args.state_dir)
+def _node_cells(view: NodeView) -> tuple[str, ...]:
+    return (
+        view.node,
+        view.phase,
+        str(view.generation or NOTHING),
+        time_text(view.ready_at_us) if view.phase == "running" else NOTHING,
+        str(len(view.keys)),
+        time_text(view.held_until_us),
+    )
 
 
-def _print(args: argparse.Namespace, text: str, values: Any) -> int:
-    print(json.dumps(values, indent=2) if args.json else text)
+def _print(views: Sequence[Any], text: str, *, as_json: bool) -> int:
+    print(json.dumps([asdict(view) for view in views], indent=2) if as_json else text)
     return ExitCode.SUCCESS
-
-
-def _report(args: argparse.Namespace, report: operate.Report) -> int:
-    if args.json:
-        print(json.dumps(report.answer))
-    else:
-        print(report.text, file=sys.stdout if report.is_well else sys.stderr)
-    return ExitCode.SUCCESS if report.is_well else ExitCode.FAILURE

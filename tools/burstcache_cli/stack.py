@@ -1,7 +1,8 @@
-"""Where a stack is: on this machine, by the local run's state file, or in AWS, by its name. Both speak the same API."""
+"""Finds a stack: on this machine by the local run's state file, in AWS by its name. Both speak the same API."""
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,16 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import boto3
-from botocore.config import Config
 from botocore.exceptions import ClientError, ProfileNotFound
 
+from burstcache.adapters.clients import Clients
+from burstcache.adapters.clock import Clock, SystemClock
 from burstcache.core.errors import BurstcacheError, InvalidSettingError
+from burstcache.queries.system import System
 from burstcache.settings import parse_nodes
 from burstcache_local import state_file
-
-# An operation of Redis control may wait for EC2 up to its function's time-out of 420 s, and must not be sent twice.
-_INVOKE_CONFIG = Config(connect_timeout=2, read_timeout=430, retries={"mode": "standard", "total_max_attempts": 1})
-_CONFIG = Config(connect_timeout=2, read_timeout=10, retries={"mode": "standard", "total_max_attempts": 3})
 
 
 class LocalRunAbsentError(BurstcacheError):
@@ -38,12 +37,13 @@ class Stack:
     endpoint_urls: Mapping[str, str]  # by service; empty text: every other service; no entry: AWS's own
 
     def client(self, service: str) -> Any:
-        """Return a client of `service` for this stack."""
-        return self.session.client(
-            service,
-            endpoint_url=self.endpoint_urls.get(service, self.endpoint_urls.get("")),
-            config=_INVOKE_CONFIG if service == "lambda" else _CONFIG,
-        )
+        """Return a new client of `service` for this stack."""
+        return self.clients.make(service)
+
+    @cached_property
+    def clients(self) -> Clients:
+        """The clients of this stack."""
+        return Clients("patient", session=self.session, endpoint_urls=self.endpoint_urls)
 
     @cached_property
     def outputs(self) -> Mapping[str, str]:
@@ -67,16 +67,35 @@ class Stack:
             )
         return self.outputs[name]
 
+    @cached_property
+    def node_names(self) -> tuple[str, ...]:
+        """The Redis nodes of this stack."""
+        return tuple(node.name for node in parse_nodes(self.output("RedisNodes")))
+
     def node_name(self, name: str) -> str:
-        """Return the name of a Redis node of this stack, the first one if `name` is empty.
+        """Return the name of a Redis node of this stack; an empty `name` stands for the only one.
 
         Raises:
-            InvalidSettingError: The stack has no node of that name.
+            InvalidSettingError: The stack has no node of that name, or several and none was named.
         """
-        known = [node.name for node in parse_nodes(self.output("RedisNodes"))]
-        if name and name not in known:
-            raise InvalidSettingError(f"node {name!r}: stack {self.name} has {', '.join(known) or 'none'}")
-        return name or known[0]
+        if not name and len(self.node_names) == 1:
+            return self.node_names[0]
+        if name not in self.node_names:
+            problem = f"node {name!r}" if name else "NODE is missing"
+            raise InvalidSettingError(f"{problem}: stack {self.name} has {', '.join(self.node_names) or 'none'}")
+        return name
+
+    def system(self, clock: Clock | None = None) -> System:
+        """Return what queries ask; the clock is the machine's unless another is given."""
+        return System(
+            table_name=self.output("TableName"),
+            key_machine_arn=self.output("KeyLifecycleArn"),
+            node_machine_arn=self.output("RedisNodeArn"),
+            node_names=self.node_names,
+            dynamodb=self.clients.dynamodb,
+            states=self.clients.states,
+            clock=clock or SystemClock(),
+        )
 
 
 def find_stack(
@@ -96,12 +115,17 @@ def find_stack(
     return _local(state_dir)
 
 
+def stack_of(args: argparse.Namespace) -> Stack:
+    """Return the stack that a command's options name."""
+    return find_stack(stack_name=args.stack_name, region=args.region, profile=args.profile, state_dir=args.state_dir)
+
+
 def _deployed(stack_name: str, region: str, profile: str) -> Stack:
     try:
         session = boto3.Session(profile_name=profile or None, region_name=region or None)
     except ProfileNotFound as error:
-        known = ", ".join(boto3.Session().available_profiles) or "none"
-        raise InvalidSettingError(f"--profile {profile}: there is no such profile; known: {known}") from error
+        profiles = ", ".join(boto3.Session().available_profiles) or "none"
+        raise InvalidSettingError(f"--profile {profile}: expected one of {profiles}") from error
     if not session.region_name:
         raise InvalidSettingError("--region is missing: neither the environment nor the profile names one")
     return Stack(stack_name, session, {})

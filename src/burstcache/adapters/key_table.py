@@ -60,6 +60,18 @@ class KeyTable:
             for page in pages:
                 yield from (KeyRow.from_item(to_plain(item)) for item in page["Items"])
 
+    def scan(self) -> Iterator[KeyRow]:
+        """Yield every row as it is now."""
+        pages = self.client.get_paginator("scan").paginate(
+            TableName=self.table_name,
+            FilterExpression="sk = :route",
+            ExpressionAttributeValues=to_values({":route": "ROUTE"}),
+            ConsistentRead=True,
+        )
+        with failures_named():
+            for page in pages:
+                yield from (KeyRow.from_item(to_plain(item)) for item in page["Items"])
+
     def append(self, hash_: str, key: str, request: Request, *, etag: str, size_bytes: int, keep: int) -> KeyRow:
         """Add one request to the window and return the row as it is then: one write, no read, no race.
 

@@ -20,7 +20,8 @@ from moto import mock_aws
 from burstcache import __version__
 from burstcache.adapters.items import to_values
 from burstcache.core.keys import key_hash
-from burstcache_cli import cli, watch
+from burstcache.queries.watch import Watcher
+from burstcache_cli import cli
 from burstcache_cli.cli import main
 from burstcache_cli.registry import COMMANDS, GROUPS, Command, children
 from support.project import PYTHONPATH
@@ -83,10 +84,11 @@ class Aws:
     def put_key(self, key: str, **fields: Any) -> None:
         self.put(f"KEY#{key_hash(key)}", "ROUTE", **{"key": key, "phase": "s3", "window": [], **fields})
 
-    def start_life(self, name: str) -> None:
+    def start_life(self, name: str, *, on_redis_s: int = 1) -> None:
         states = self.client("stepfunctions")
         role = "arn:aws:iam::123456789012:role/any"
-        machine = states.create_state_machine(name="mine-key-lifecycle", definition=json.dumps(LIFE), roleArn=role)
+        definition = json.dumps(LIFE).replace('"Seconds": 1', f'"Seconds": {on_redis_s}')
+        machine = states.create_state_machine(name="mine-key-lifecycle", definition=definition, roleArn=role)
         states.start_execution(stateMachineArn=machine["stateMachineArn"], name=name, input="{}")
 
 
@@ -146,7 +148,7 @@ def test_keys_prints_json_for_machines(aws: Aws, capsys: pytest.CaptureFixture[s
 
     assert json.loads(capsys.readouterr().out) == [
         {
-            "key": "b.json", "state": "S3", "is_expired": False, "tier": "s3", "since_us": 0, "requests": 1,
+            "key": "b.json", "state": "S3", "is_expired": False, "tier": "s3", "node": "", "since_us": 0, "requests": 1,
             "is_window_full": False, "execution_name": "", "failures": 0, "not_before_us": 0,
         }
     ]  # fmt: skip
@@ -154,7 +156,7 @@ def test_keys_prints_json_for_machines(aws: Aws, capsys: pytest.CaptureFixture[s
 
 def test_keys_dates_the_state_of_a_hot_key_by_its_execution(aws: Aws, capsys: pytest.CaptureFixture[str]) -> None:
     aws.put_key("a.json", phase="lambda", epoch=7, changed_at_us=5, deadline_at_us=in_an_hour_us())
-    aws.start_life(f"{key_hash('a.json')}-7")
+    aws.start_life(f"{key_hash('a.json')}-7", on_redis_s=600)
     assert main(["watch", "a.json", "--until", "RedisRunning", "--timeout-s", "60", *STACK]) == 0
     entered_us = watched_json("a.json", capsys)[0]["at_us"]
 
@@ -354,7 +356,7 @@ def interrupt(*_: object, **__: object) -> None:
 def test_ctrl_c_ends_a_watch_quietly(
     options: tuple[str, ...], exit_code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(watch.Watcher, "look", interrupt)
+    monkeypatch.setattr(Watcher, "look", interrupt)
 
     assert main(["watch", "a.json", *options, *STACK]) == exit_code
     assert capsys.readouterr() == ("", "")

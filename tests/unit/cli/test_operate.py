@@ -11,9 +11,8 @@ import pytest
 from botocore.response import StreamingBody
 from botocore.stub import ANY, Stubber
 
-from burstcache.core.table import Lease, NodeRow
 from burstcache_cli import operate
-from burstcache_cli.operate import OperationFailedError, node_view, nodes_text
+from burstcache_cli.operate import OperationFailedError
 
 NOW_US = 1_785_542_400_000_000
 
@@ -29,13 +28,27 @@ class FakeStack:
         sent = payload if payload is ANY else json.dumps(payload).encode()
         self._stubber.add_response("invoke", response, {"FunctionName": function, "Payload": sent})
         self._stubber.activate()
+        self.answer_head(200)
 
     def output(self, name: str) -> str:
-        return {"SchedulerFunctionName": "s-scheduler", "RedisControlFunctionName": "s-redis-control"}[name]
+        return {
+            "BucketName": "origin",
+            "RedisControlFunctionName": "s-redis-control",
+            "SchedulerFunctionName": "s-scheduler",
+        }[name]
 
     def client(self, service: str) -> Any:
-        assert service == "lambda"
-        return self._client
+        return {"lambda": self._client, "s3": self.s3}[service]
+
+    def answer_head(self, status: int) -> None:
+        """Let S3 answer the next HEAD with a status."""
+        self.s3 = boto3.client("s3", "eu-west-1", aws_access_key_id="test", aws_secret_access_key="test")
+        stubber = Stubber(self.s3)
+        if status == 200:
+            stubber.add_response("head_object", {}, {"Bucket": "origin", "Key": ANY})
+        else:
+            stubber.add_client_error("head_object", str(status), http_status_code=status)
+        stubber.activate()
 
 
 def redis_control(payload: Any, answer: Any, **response: Any) -> Any:
@@ -45,10 +58,10 @@ def redis_control(payload: Any, answer: Any, **response: Any) -> Any:
 def test_redis_start_holds_the_node() -> None:
     stack = redis_control({"op": "hold", "node": "node-1", "for_s": 60}, {"phase": "booting", "held_until_us": NOW_US})
 
-    report = operate.start_redis(stack, "node-1", 60)
+    outcome = operate.start_redis(stack, "node-1", 60)
 
-    assert report.text == "node-1 is booting, held until 2026-08-01T00:00:00Z"
-    assert report.is_well
+    assert outcome.text == "node-1 is booting, held until 2026-08-01T00:00:00Z"
+    assert outcome.is_success
 
 
 def test_redis_stop_releases_the_node() -> None:
@@ -57,40 +70,57 @@ def test_redis_stop_releases_the_node() -> None:
     assert operate.stop_redis(stack, "node-1").text == "node-1 is stopped"
 
 
-def test_redis_ping_that_is_answered_is_well() -> None:
+def test_redis_ping_that_is_answered_is_success() -> None:
     answer = {"pong": True, "phase": "running", "instance": "running"}
 
-    report = operate.ping_redis(redis_control({"op": "ping", "node": "node-1"}, answer), "node-1")
+    outcome = operate.ping_redis(redis_control({"op": "ping", "node": "node-1"}, answer), "node-1")
 
-    assert (report.text, report.is_well) == ("node-1: PONG; the node is running, its instance running", True)
+    assert (outcome.text, outcome.is_success) == ("node-1: PONG; the node is running, its instance running", True)
 
 
 def test_redis_ping_that_is_not_answered_says_why_and_is_not_well() -> None:
     answer = {"pong": False, "reason": "timed out", "phase": "stopped", "instance": "stopped"}
 
-    report = operate.ping_redis(redis_control({"op": "ping", "node": "node-1"}, answer), "node-1")
+    outcome = operate.ping_redis(redis_control({"op": "ping", "node": "node-1"}, answer), "node-1")
 
-    assert report.text == "node-1: no PONG (timed out); the node is stopped, its instance stopped"
-    assert not report.is_well
+    assert outcome.text == "node-1: no PONG (timed out); the node is stopped, its instance stopped"
+    assert not outcome.is_success
 
 
 @pytest.mark.parametrize(
-    ("outcome", "text", "is_well"),
+    ("outcome", "text", "is_success"),
     [
         ("started", "cars.json starts: follow it with `burstcache watch`", True),
         ("already_hot", "cars.json is hot already: see `burstcache routes`", True),
         ("lost", "cars.json has just been started by its requests", True),
-        ("full", "cars.json stays with S3: as many keys are hot as MaxHotKeys allows", False),
+        ("full", "cars.json stays with S3: MaxHotKeys keys are hot already", False),
         ("too_large", "cars.json stays with S3: the object is larger than a cache function may hold", False),
         ("something_new", "cars.json: something_new", False),
     ],
 )
-def test_lambda_start_says_what_the_scheduler_did(outcome: str, text: str, is_well: bool) -> None:
+def test_lambda_start_says_what_the_scheduler_did(outcome: str, text: str, is_success: bool) -> None:
     stack: Any = FakeStack("s-scheduler", ANY, {"outcome": outcome})
 
-    report = operate.start_lambda(stack, "cars.json")
+    started = operate.start_lambda(stack, "cars.json")
 
-    assert (report.text, report.is_well) == (text, is_well)
+    assert (started.text, started.is_success) == (text, is_success)
+
+
+def test_lambda_start_of_an_object_that_does_not_exist_starts_nothing_and_fails() -> None:
+    stack: Any = FakeStack("nobody", ANY, {})
+    stack.answer_head(404)
+
+    refused = operate.start_lambda(stack, "nosuch.json")
+
+    assert refused.text == "nosuch.json does not exist: bucket origin has no object of this name"
+    assert not refused.is_success
+
+
+def test_lambda_start_leaves_it_to_the_scheduler_if_the_origin_may_not_be_asked() -> None:
+    stack: Any = FakeStack("s-scheduler", ANY, {"outcome": "started"})
+    stack.answer_head(403)
+
+    assert operate.start_lambda(stack, "cars.json").is_success
 
 
 def test_lambda_start_sends_an_event_as_the_bus_would(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,28 +160,3 @@ def test_function_that_timed_out_has_no_error_type() -> None:
 
     with pytest.raises(OperationFailedError, match=r"s-redis-control: error: Task timed out after 3.00 seconds"):
         operate.stop_redis(stack, "node-1")
-
-
-def test_node_shows_its_keys_and_who_holds_it() -> None:
-    running = NodeRow("node-1", phase="running", generation=8, ready_at_us=NOW_US, deadline_at_us=NOW_US + 2)
-    leases = [
-        Lease("node-1", "h2", "b"),
-        Lease("node-1", "h1", "a"),
-        Lease("node-1", "by-hand", held_until_us=NOW_US + 1),
-    ]
-
-    view = node_view(running, leases, NOW_US)
-
-    assert view.keys == ("a", "b")
-    assert nodes_text([view]).splitlines() == [
-        "NODE    PHASE    GENERATION  READY SINCE           KEYS  HELD UNTIL",
-        "node-1  running  8           2026-08-01T00:00:00Z  2     2026-08-01T00:00:00Z",
-    ]
-
-
-def test_node_that_nobody_looks_after_any_more_is_stopped_and_an_old_hold_is_none() -> None:
-    expired = NodeRow("node-1", phase="running", generation=8, ready_at_us=5, deadline_at_us=NOW_US)
-
-    view = node_view(expired, [Lease("node-1", "by-hand", held_until_us=NOW_US)], NOW_US)
-
-    assert view.cells() == ("node-1", "stopped", "8", "-", "0", "-")

@@ -110,17 +110,18 @@ def test_stack_of_something_else_is_said_to_lack_the_output() -> None:
 
 
 @pytest.mark.usefixtures("_deployed")
-def test_node_is_the_first_unless_it_is_named() -> None:
+def test_one_of_two_nodes_must_be_named() -> None:
     stack = find_stack(stack_name="mine", region="eu-west-1")
 
-    assert stack.node_name("") == "node-1"
     assert stack.node_name("node-2") == "node-2"
+    with pytest.raises(InvalidSettingError, match="NODE is missing: stack mine has node-1, node-2"):
+        stack.node_name("")
     with pytest.raises(InvalidSettingError, match="node 'node-3': stack mine has node-1, node-2"):
         stack.node_name("node-3")
 
 
 def test_profile_that_does_not_exist_is_named_with_those_that_do() -> None:
-    with pytest.raises(InvalidSettingError, match="--profile prod: there is no such profile; known: production"):
+    with pytest.raises(InvalidSettingError, match="--profile prod: expected one of .*production"):
         find_stack(stack_name="mine", profile="prod")
 
 

@@ -1,14 +1,15 @@
-"""A watch follows a key from one execution to the next and ends when it is told to."""
+"""A watch follows a key from one execution to the next, until its state or its time has come."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
 
-from burstcache_cli.history import Step
-from burstcache_cli.watch import Entered, Life, Lines, NotReachedError, Watcher, watch
+from burstcache.queries.history import Step
+from burstcache.queries.watch import Entered, Life, NotReachedError, Watcher, watch
+from support.clock import ManualClock
 
 S3 = Life("S3", True, "", 0)
 
@@ -19,19 +20,12 @@ class World:
 
     life: Life = S3
     steps: dict[str, list[Step] | None] = field(default_factory=dict)
-    time_s: float = 0.0
-    plan: list[object] = field(default_factory=list)  # what happens at each sleep
 
     def open_history(self, name: str) -> World.Reader:
         return World.Reader(self, name)
 
     def watcher(self) -> Watcher:
         return Watcher(lambda: self.life, self.open_history, "S3")  # type: ignore[arg-type]
-
-    def sleep(self, seconds: float) -> None:
-        self.time_s += seconds
-        if self.plan:
-            self.plan.pop(0)()  # type: ignore[operator]
 
     @dataclass
     class Reader:
@@ -43,6 +37,19 @@ class World:
             if new is not None:
                 self.world.steps[self.name] = []
             return new
+
+
+class Clock(ManualClock):
+    """Stands still but for sleeps; at each of them the next of the planned changes happens."""
+
+    def __init__(self, *plan: Callable[[], None]) -> None:
+        super().__init__()
+        self._plan = list(plan)
+
+    def sleep(self, duration_s: float) -> None:
+        super().sleep(duration_s)
+        if self._plan:
+            self._plan.pop(0)()
 
 
 def states(entered: list[Entered]) -> list[str]:
@@ -99,7 +106,7 @@ def test_end_that_hands_over_to_a_successor_is_no_end() -> None:
 def test_row_without_an_execution_is_shown_as_its_row_says() -> None:
     world = World(live("k-1"), {"k-1": None})
 
-    assert world.watcher().look() == [Entered(50, "Lambda", "k-1", "no execution of this name (yet)")]
+    assert world.watcher().look() == [Entered(50, "Lambda", "k-1", doubt="no_execution")]
 
 
 def test_zombie_is_left_for_the_newer_life_after_one_more_look() -> None:
@@ -119,7 +126,7 @@ def test_expired_row_of_a_zombie_is_back_on_s3_after_one_more_look() -> None:
     world.life = Life("RedisRunning", True, "k-1", 50)
 
     assert watcher.look() == []
-    assert watcher.look() == [Entered(0, "S3", "", "its deadline has passed, the execution has not ended")]
+    assert watcher.look() == [Entered(0, "S3", "", doubt="deadline_passed")]
     assert watcher.look() == []
 
 
@@ -132,61 +139,32 @@ def test_watch_ends_at_the_awaited_state_and_prints_nothing_behind_it() -> None:
             {"k-1": [Step(1, "Lambda"), Step(2, "RedisBootup"), Step(3, "SeedRedis")]},
         )
 
-    world.plan = [lambda: None, promote]
+    clock = Clock(lambda: None, promote)
 
-    seen = list(watch(world.watcher(), until="RedisBootup", clock_s=lambda: world.time_s, sleep=world.sleep))
+    seen = list(watch(world.watcher(), clock, until="RedisBootup"))
 
     assert states(seen) == ["S3", "Lambda", "RedisBootup"]
-    assert world.time_s == 1.0
+    assert clock.now_s == 1.0
 
 
 def test_watch_ends_at_once_if_the_awaited_state_is_the_current_one() -> None:
     world = World(live("k-1"), {"k-1": [Step(1, "Lambda")]})
 
-    assert states(list(watch(world.watcher(), until="Lambda", sleep=world.sleep))) == ["Lambda"]
+    assert states(list(watch(world.watcher(), Clock(), until="Lambda"))) == ["Lambda"]
 
 
 def test_awaited_state_of_the_past_does_not_end_the_watch() -> None:
     world = World(live("k-1"), {"k-1": [Step(1, "Lambda"), Step(2, "RedisBootup")]})
 
     with pytest.raises(NotReachedError, match="Lambda was not entered within 3 s; the state is RedisBootup"):
-        list(watch(world.watcher(), until="Lambda", timeout_s=3, clock_s=lambda: world.time_s, sleep=world.sleep))
+        list(watch(world.watcher(), Clock(), until="Lambda", timeout_s=3))
 
 
 def test_watch_without_an_awaited_state_ends_well_at_its_time() -> None:
     world = World()
+    clock = Clock()
 
-    seen = list(watch(world.watcher(), timeout_s=1.2, clock_s=lambda: world.time_s, sleep=world.sleep))
+    seen = list(watch(world.watcher(), clock, timeout_s=1.2))
 
     assert states(seen) == ["S3"]
-    assert world.time_s == pytest.approx(1.2)
-
-
-def test_lines_tell_how_long_the_state_before_took() -> None:
-    lines = Lines(as_json=False)
-    at_us = 1_785_542_400_250_000
-
-    assert lines.line(Entered(at_us, "Lambda", "k-1")) == "2026-08-01T00:00:00.250Z  Lambda"
-    assert lines.line(Entered(at_us + 8_200_000, "RedisBootup", "k-1")) == (
-        "2026-08-01T00:00:08.450Z  RedisBootup         after 8.2 s in Lambda"
-    )
-    assert lines.line(Entered(at_us + 9_200_000, "S3", "", "X: y")) == (
-        "2026-08-01T00:00:09.450Z  S3                  after 1 s in RedisBootup  X: y"
-    )
-
-
-def test_line_of_a_state_whose_time_is_not_known_says_so() -> None:
-    lines = Lines(as_json=False)
-
-    assert lines.line(Entered(0, "S3", "")) == "-                         S3"
-    assert lines.line(Entered(5, "Lambda", "k-1")).endswith("Lambda")
-
-
-def test_lines_for_machines_are_one_object_each() -> None:
-    lines = Lines(as_json=True)
-    lines.line(Entered(1_000_000, "Lambda", "k-1"))
-
-    assert json.loads(lines.line(Entered(3_500_000, "S3", ""))) == {
-        "at_us": 3_500_000, "state": "S3", "execution_name": "", "note": "",
-        "previous_state": "Lambda", "in_previous_s": 2.5,
-    }  # fmt: skip
+    assert clock.now_s == pytest.approx(1.2)

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from burstcache_cli.history import History, Step, steps_of
+from burstcache.core.errors import ServiceError
+from burstcache.queries.history import History, Step, steps_of
 
 START = datetime(2026, 8, 1, tzinfo=UTC)
 START_US = 1_785_542_400_000_000
@@ -43,6 +44,10 @@ class States:
             yield {"events": newest_first[start : start + self.page_length]}
 
 
+def history_of(states: Any) -> History:
+    return History(states, "arn:1")
+
+
 def test_steps_are_states_entered_in_order_and_the_end() -> None:
     events = [
         event(6, "ExecutionSucceeded"),
@@ -74,7 +79,7 @@ def test_bad_end_says_error_and_cause(end: dict[str, Any], failure: str) -> None
 
 def test_history_is_read_piece_by_piece_and_no_further_than_needed() -> None:
     states = States([entered(i, f"State{i}") for i in range(1, 8)])
-    history = History(states, "arn:1")
+    history = history_of(states)
     first = history.read_new() or []
     states.events += [entered(8, "State8")]
     states.pages_read = 0
@@ -90,11 +95,11 @@ def test_history_is_read_piece_by_piece_and_no_further_than_needed() -> None:
 def test_first_reading_of_a_long_history_stops_at_the_newest_events() -> None:
     states = States([entered(i, "CheckNodeUse") for i in range(1, 5001)], page_length=100)
 
-    assert len(History(states, "arn:1").read_new() or ()) == 500
+    assert len(history_of(states).read_new() or ()) == 500
     assert states.pages_read == 5
 
 
 def test_missing_execution_is_none_and_other_errors_are_raised() -> None:
-    assert History(States([], error="ExecutionDoesNotExist"), "arn:1").read_new() is None
-    with pytest.raises(ClientError, match="AccessDenied"):
-        History(States([], error="AccessDenied"), "arn:1").read_new()
+    assert history_of(States([], error="ExecutionDoesNotExist")).read_new() is None
+    with pytest.raises(ServiceError, match="AccessDenied"):
+        history_of(States([], error="AccessDenied")).read_new()

@@ -1,0 +1,89 @@
+"""The states that an execution has entered, by its history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+from burstcache.adapters.calls import failures_named
+from burstcache.adapters.executions import execution_arn
+from burstcache.core.errors import ServiceError
+
+if TYPE_CHECKING:
+    from types_boto3_stepfunctions.client import SFNClient
+
+_ENDS = frozenset({"ExecutionSucceeded", "ExecutionFailed", "ExecutionAborted", "ExecutionTimedOut"})
+# A key's whole life is some fifty events; of a node that has run for days the newest ones are enough.
+_MAX_FIRST_EVENTS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One state entered, or the end of the execution."""
+
+    at_us: int
+    state: str  # empty: the execution ended
+    failure: str = ""  # error and cause, if it ended badly
+
+
+@dataclass(slots=True)
+class History:
+    """One execution's history, read piece by piece."""
+
+    states: SFNClient
+    execution_arn: str
+    _last_id: int = field(default=0, init=False)
+
+    @classmethod
+    def of(cls, states: SFNClient, machine_arn: str, execution_name: str) -> Self:
+        """Return the history of a machine's execution, of which nothing has been read yet."""
+        return cls(states, execution_arn(machine_arn, execution_name))
+
+    def read_new(self) -> list[Step] | None:
+        """Return the steps since the last reading; None if there is no such execution.
+
+        Raises:
+            ServiceError: Step Functions fails.
+        """
+        try:
+            new = self._new_events()
+        except ServiceError as error:
+            if error.code == "ExecutionDoesNotExist":
+                return None
+            raise
+        self._last_id = max((event["id"] for event in new), default=self._last_id)
+        return steps_of(new)
+
+    def _new_events(self) -> list[Mapping[str, Any]]:
+        pages = self.states.get_paginator("get_execution_history").paginate(
+            executionArn=self.execution_arn, reverseOrder=True, includeExecutionData=False
+        )
+        new: list[Mapping[str, Any]] = []
+        with failures_named():
+            for page in pages:
+                fresh = [event for event in page["events"] if event["id"] > self._last_id]
+                new += fresh
+                if len(fresh) < len(page["events"]) or (not self._last_id and len(new) >= _MAX_FIRST_EVENTS):
+                    break
+        return new
+
+
+def steps_of(events: Iterable[Mapping[str, Any]]) -> list[Step]:
+    """Return the states entered and the end, in the order of the events' numbers."""
+    steps = []
+    for event in sorted(events, key=lambda event: event["id"]):
+        at_us = round(event["timestamp"].timestamp() * 1000) * 1000
+        if event["type"].endswith("StateEntered"):
+            steps.append(Step(at_us, event["stateEnteredEventDetails"]["name"]))
+        elif event["type"] in _ENDS:
+            steps.append(Step(at_us, "", _failure(event)))
+    return steps
+
+
+def _failure(event: Mapping[str, Any]) -> str:
+    kind = event["type"]
+    if kind == "ExecutionSucceeded":
+        return ""
+    details = event.get(f"{kind[0].lower()}{kind[1:]}EventDetails", {})
+    return ": ".join(filter(None, [details.get("error", kind), details.get("cause", "")]))

@@ -1,0 +1,75 @@
+"""Where each key is in its life."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from burstcache.core.parameters import QUEUE_LENGTH
+from burstcache.core.table import KeyRow
+from burstcache.queries.history import Step
+from burstcache.queries.states import STATE_OF_KEY_PHASE
+from burstcache.queries.system import System
+
+
+@dataclass(frozen=True, slots=True)
+class KeyView:
+    """One key: its state, and since when."""
+
+    key: str
+    state: str
+    is_expired: bool  # the state's deadline has passed, so every reader of the row takes the key for one of S3
+    tier: Literal["s3", "lambda", "redis"]
+    node: str  # empty: it is on none
+    since_us: int  # when it entered the state; 0: it has never left S3
+    requests: int  # remembered in the key's row, the newest ones
+    is_window_full: bool  # older requests may have been forgotten
+    execution_name: str  # of the current or last life; empty: none yet
+    failures: int  # failed lives in a row
+    not_before_us: int  # after a failed life: no new one before this; 0: at any time
+
+
+def read_keys(system: System) -> list[KeyView]:
+    """Return every key that has been requested, by name.
+
+    Raises:
+        ServiceError: DynamoDB or Step Functions fails.
+    """
+    now_us = system.clock.now_us()
+
+    def view(row: KeyRow) -> KeyView:
+        steps = system.key_history(row.execution_name).read_new() if row.is_live(now_us) else None
+        return key_view(row, now_us, steps or ())
+
+    return sorted(map(view, system.keys.scan()), key=lambda view: view.key)
+
+
+def key_view(row: KeyRow, now_us: int, steps: Sequence[Step] = ()) -> KeyView:
+    """Return what a row says at an instant.
+
+    Args:
+        row: The key's row.
+        now_us: The instant [us].
+        steps: The states that the execution of a live key has entered; the row knows only when the life began.
+    """
+    is_live = row.is_live(now_us)
+    return KeyView(
+        key=row.key,
+        state=STATE_OF_KEY_PHASE[row.phase],
+        is_expired=row.phase != "s3" and not is_live,
+        tier=(row.tier or "s3") if is_live else "s3",
+        node=row.node if is_live else "",
+        since_us=_entered_us(STATE_OF_KEY_PHASE[row.phase], steps) or row.changed_at_us,
+        requests=len(row.window),
+        # No window is kept shorter than the queue of five, so fewer requests than that are all there were.
+        is_window_full=len(row.window) >= QUEUE_LENGTH,
+        execution_name=row.execution_name if row.epoch else "",
+        failures=row.failures,
+        not_before_us=row.not_before_us if row.not_before_us > now_us else 0,
+    )
+
+
+def _entered_us(state: str, steps: Sequence[Step]) -> int:
+    """Return when a state was entered last; 0: not yet, since a row may be a step ahead of its execution."""
+    return next((step.at_us for step in reversed(steps) if step.state == state), 0)

@@ -1,0 +1,44 @@
+"""What each Redis node does, and what keeps it running."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from burstcache.core.table import Lease, NodePhase, NodeRow
+from burstcache.queries.system import System
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """One Redis node: its phase, and the leases that keep it running."""
+
+    node: str
+    phase: NodePhase
+    generation: int
+    ready_at_us: int
+    keys: tuple[str, ...]
+    held_until_us: int  # by hand; 0: it is not
+
+
+def read_nodes(system: System) -> list[NodeView]:
+    """Return every node that is deployed, in the order of the template.
+
+    Raises:
+        ServiceError: DynamoDB fails.
+    """
+    now_us, table = system.clock.now_us(), system.nodes
+    return [node_view(table.read(name), table.leases(name), now_us) for name in system.node_names]
+
+
+def node_view(row: NodeRow, leases: Sequence[Lease], now_us: int) -> NodeView:
+    """Return what a node's row and leases say at an instant [us]."""
+    held_until_us = max((lease.held_until_us for lease in leases), default=0)
+    return NodeView(
+        node=row.node,
+        phase=row.phase_at(now_us),
+        generation=row.generation,
+        ready_at_us=row.ready_at_us,
+        keys=tuple(sorted(lease.key for lease in leases if lease.key)),
+        held_until_us=held_until_us if held_until_us > now_us else 0,
+    )

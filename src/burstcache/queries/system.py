@@ -1,0 +1,57 @@
+"""The system that a query asks about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from burstcache.adapters.clock import Clock
+from burstcache.adapters.key_table import KeyTable
+from burstcache.adapters.node_table import NodeTable
+from burstcache.queries.history import History
+
+if TYPE_CHECKING:
+    from types_boto3_dynamodb.client import DynamoDBClient
+    from types_boto3_stepfunctions.client import SFNClient
+
+
+@dataclass(frozen=True)
+class System:
+    """A deployed or local system: its names, and the clients that reach it.
+
+    Attributes:
+        table_name: The DynamoDB table.
+        key_machine_arn: The state machine of the keys' lives.
+        node_machine_arn: The state machine of the nodes' runs.
+        node_names: All Redis nodes that are deployed, in the order of the template.
+        dynamodb: A client of DynamoDB.
+        states: A client of Step Functions.
+        clock: What expired rows are judged by.
+    """
+
+    table_name: str
+    key_machine_arn: str
+    node_machine_arn: str
+    node_names: tuple[str, ...]
+    dynamodb: DynamoDBClient
+    states: SFNClient
+    clock: Clock
+
+    @cached_property
+    def keys(self) -> KeyTable:
+        """The rows of keys."""
+        return KeyTable(self.table_name, self.dynamodb, self.clock)
+
+    @cached_property
+    def nodes(self) -> NodeTable:
+        """The rows of nodes."""
+        return NodeTable(self.table_name, self.dynamodb)
+
+    def key_history(self, execution_name: str) -> History:
+        """Return the history of one life of a key."""
+        return History.of(self.states, self.key_machine_arn, execution_name)
+
+    def node_history(self, execution_name: str) -> History:
+        """Return the history of one part of a node's run."""
+        return History.of(self.states, self.node_machine_arn, execution_name)
