@@ -8,7 +8,7 @@ PYTHON = $(shell for python in python3.11 python3 python3.12 python3.13 python3.
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run stop demo paper test test-fast check lint format types clean
+.PHONY: help setup run stop demo picture paper test test-fast check lint format types clean
 
 # Processes that run tests at a time; `make test WORKERS=0` runs them in one, for a debugger.
 WORKERS ?= auto
@@ -33,6 +33,9 @@ run: setup ## start the whole system on this machine, without Docker or AWS; Ctr
 
 stop: setup ## end the local run from another terminal
 	$(BIN)/burstcache local down
+
+picture: setup ## record a burst on this machine and draw it: docs/images/burst.png
+	$(BIN)/python -m benchmarks.picture docs/images/burst.png
 
 demo: setup ## a scripted burst on this machine: S3, Lambda, Redis and S3 again
 	$(BIN)/python -m benchmarks.demo
