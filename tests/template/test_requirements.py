@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 from typing import Any
@@ -16,15 +16,24 @@ _OF_THE_RUNTIME = {"boto3", "botocore"}  # compiled there; ours would weigh 17 M
 
 
 def imported(trees: list[ast.Module]) -> set[str]:
-    """Top-level names of the libraries that these modules import."""
+    """Return the top-level names of the libraries that these modules import when they run."""
     names = set()
     for tree in trees:
-        for node in ast.walk(tree):
+        for node in _executed(tree):
             if isinstance(node, ast.Import):
                 names |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
                 names.add(str(node.module).partition(".")[0])
     return names - sys.stdlib_module_names - {"burstcache"}
+
+
+def _executed(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield a node and everything below it, except what only a type checker reads."""
+    if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+        return
+    yield node
+    for child in ast.iter_child_nodes(node):
+        yield from _executed(child)
 
 
 def normalized(name: str) -> str:
