@@ -1,4 +1,4 @@
-"""The break-even policy: one knob, what a hit is worth; nothing needs to be known about the rate.
+"""The break-even policy: one knob, the worth of a hit. The rate of requests need not be known.
 
 A whole minimum run of Redis costs as much as 13.4 s of a cache function with 1 GB, so a speculative boot is cheap and
 bridging with the cache function is dear. Pure decisions; times are integer microseconds.
@@ -19,7 +19,7 @@ ALWAYS_US = 10**17  # longer than any trace: "within" always holds
 
 @dataclass(frozen=True, slots=True)
 class BreakevenPrices:
-    """What the policy weighs a hit against."""
+    """The prices that the policy weighs a hit against."""
 
     lambda_usd_per_s: Fraction = Fraction("1.67e-5")
     redis_usd_per_s: Fraction = Fraction("0.0134") / 3600
@@ -33,18 +33,18 @@ THESIS_PRICES = BreakevenPrices()
 class BreakevenParameters:
     """When the policy starts and ends things. Times in microseconds."""
 
-    boot_requests: int  # Redis boots when so many requests …
+    boot_requests: int  # Redis boots when this many requests …
     boot_within_us: int  # … came within less than this
     uses_lambda: bool
     invoke_requests: int  # 1: any request starts a cache function, 2: only one close to its predecessor
     lambda_gap_us: int  # how close; and how long a cache function outlives its last request
     redis_idle_us: int  # how long Redis outlives its last request
-    redis_least_us: int = 60 * US_PER_S  # Redis runs at least so long: it is billed anyway
+    redis_least_us: int = 60 * US_PER_S  # Redis runs at least this long: it is billed anyway
     keep_running_us: int = 120 * US_PER_S  # how long a cache function bridges the boot of Redis
 
 
 def breakeven(hit_value_usd: Fraction, prices: BreakevenPrices = THESIS_PRICES) -> BreakevenParameters:
-    """Return the parameters that follow from what a hit is worth, each time truncated to microseconds.
+    """Return the parameters that follow from the worth of a hit, each time truncated to microseconds.
 
     Args:
         hit_value_usd: What one request served from memory is worth, > 0 [USD].
@@ -76,7 +76,7 @@ def breakeven(hit_value_usd: Fraction, prices: BreakevenPrices = THESIS_PRICES) 
 
 
 def invokes(times_us: Sequence[int], parameters: BreakevenParameters) -> bool:
-    """Tell whether the newest of the times (oldest first) starts a cache function (none lives, Redis does not boot)."""
+    """True if the newest of the times (oldest first) starts a cache function (none lives, and Redis is not booting)."""
     if parameters.invoke_requests == 1:
         return parameters.uses_lambda
     is_close = len(times_us) > 1 and times_us[-1] - times_us[-2] < parameters.lambda_gap_us
@@ -84,18 +84,18 @@ def invokes(times_us: Sequence[int], parameters: BreakevenParameters) -> bool:
 
 
 def boots(times_us: Sequence[int], parameters: BreakevenParameters) -> bool:
-    """Tell whether the newest of the times (oldest first) boots a Redis that is off."""
+    """True if the newest of the times (oldest first) boots a Redis that is off."""
     requests = parameters.boot_requests
     return len(times_us) >= requests and times_us[-1] - times_us[-requests] < parameters.boot_within_us
 
 
 def redis_stop_us(*, since_us: int, last_us: int, parameters: BreakevenParameters) -> int:
-    """Return when a Redis that runs since `since_us` stops if no request follows the one at `last_us` [us]."""
+    """Return when a Redis that has run since `since_us` stops if no request follows the one at `last_us` [us]."""
     return max(since_us + parameters.redis_least_us, last_us + parameters.redis_idle_us)
 
 
 def _rounded_log2(value: Fraction) -> int:
-    """Return the whole number next to log2 of a value of at least 1, exactly: no value lies half-way."""
+    """Return log2 of a value of at least 1, rounded exactly to a whole number; no value lies half-way."""
     power = 0
     while value**2 >= 2 ** (2 * power + 1):
         power += 1

@@ -17,7 +17,7 @@ class Parameters:
     """When a key changes its tier. Times in microseconds, above 0 in a live system."""
 
     tick_us: int  # first life of a cache function, and what each of its GETs adds
-    lambda_window_elements: int  # so many requests …
+    lambda_window_elements: int  # this many requests …
     lambda_threshold_us: int  # … within less than this start a cache function
     redis_threshold: int  # more requests than this since the trigger start Redis
     redis_utilization_us: int  # Redis stops when the last five requests are no longer within this
@@ -36,7 +36,7 @@ def configure(rate_per_min: Fraction, sensitivity: Fraction, *, least_tick_s: in
     Args:
         rate_per_min: Expected requests per minute for one key, > 0.
         sensitivity: How much in-memory service is worth, above 0 and at most 5.
-        least_tick_s: Least accepted TICK; a simulation may accept 0, a cache function that ends when it is ready.
+        least_tick_s: Least accepted TICK; a simulation may accept 0: a cache function that ends as soon as it is ready.
 
     Raises:
         InvalidSettingError: A value is out of range, or TICK would fall under `least_tick_s`.
@@ -78,7 +78,7 @@ def parameters_from_text(*, rate: str, sensitivity: str, overrides: str = "", le
         least_tick_s: As for `configure`.
 
     Raises:
-        InvalidSettingError: Names the value and what is accepted.
+        InvalidSettingError: A value is not accepted.
     """
     parameters = configure(_number("rate", rate), _number("sensitivity", sensitivity), least_tick_s=least_tick_s)
     names = {field.name.replace("_us", "_s"): field.name for field in fields(Parameters)}

@@ -1,7 +1,7 @@
-"""What AWS charges, as dated sheets: every row says where its figure was read.
+"""AWS's prices as dated sheets; every row names the source of its figure.
 
 Static data in Python modules, because `core` reads no files. Prices are decimals, kept exactly: a bill adds fractions
-and is rounded once, where a person reads it. Free tiers are never taken off.
+and is rounded once, when it is printed. Free tiers are never deducted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def price_sheet(name: str) -> PriceSheet:
     """Return the sheet of that name.
 
     Raises:
-        InvalidSettingError: There is none.
+        InvalidSettingError: There is no such sheet.
     """
     if name not in SHEETS:
         raise InvalidSettingError(f"price sheet {name!r}: expected one of {', '.join(SHEETS)}")

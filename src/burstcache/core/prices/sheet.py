@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from burstcache.core.errors import PriceMissingError
 
-UNCHECKED = "from memory, not checked"  # in a source: nobody has read the figure anywhere, and whoever bills it is told
+UNCHECKED = "from memory, not checked"  # in a source: unverified; bills that use the figure print a warning
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class PriceRow:
 
 @dataclass(frozen=True, slots=True)
 class PriceSheet:
-    """The prices of one region. `architecture` is the processor that its Lambda functions have if nobody says which."""
+    """The prices of one region. `architecture` is the default processor of its Lambda functions."""
 
     name: str
     region: str
@@ -44,18 +44,18 @@ class PriceSheet:
         """Return the price of an item.
 
         Raises:
-            PriceMissingError: The sheet has none.
+            PriceMissingError: The sheet has no price for it.
         """
         if item not in self._by_item:
             raise PriceMissingError(self._complaint(item))
         return self._by_item[item]
 
     def usd(self, item: str) -> Fraction:
-        """Return what one unit of an item costs [USD]; raise `PriceMissingError` if the sheet does not know."""
+        """Return the price of one unit of an item [USD]; raise `PriceMissingError` if the sheet has none."""
         return self.row(item).usd_exact
 
     def kinds(self, prefix: str) -> tuple[str, ...]:
-        """Return what stands behind `prefix` in the items' names: the instance types of `ec2:`."""
+        """Return the rest of the items' names that start with `prefix`, such as the instance types of `ec2:`."""
         return tuple(row.item.removeprefix(prefix) for row in self.rows if row.item.startswith(prefix))
 
     def _complaint(self, item: str) -> str:

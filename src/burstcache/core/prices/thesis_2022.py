@@ -1,4 +1,4 @@
-"""What the thesis calculates with: Europe (Frankfurt), 2022, prices that are integers in cost units."""
+"""The thesis's prices: Europe (Frankfurt), 2022; each is a whole number of cost units."""
 
 from __future__ import annotations
 

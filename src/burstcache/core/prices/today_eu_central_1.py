@@ -1,7 +1,7 @@
 """Prices of Europe (Frankfurt), on demand, looked up on 2026-11-20.
 
-`AWS price list` with a date: read in a published cost estimate that quotes AWS's list for Frankfurt of that day. What
-is not known with confidence is missing, and asking for it is an error.
+`AWS price list` with a date means a published cost estimate that quotes AWS's list for Frankfurt of that day. Prices
+that are not known with confidence are missing, and billing them is an error.
 """
 
 from __future__ import annotations
