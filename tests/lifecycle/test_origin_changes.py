@@ -1,38 +1,27 @@
-"""A write straight to S3 reaches every copy, in whatever state its key is."""
+"""A write straight to S3 reaches every copy of the object, in whatever state its key is."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
-import redis
 
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.redis_objects import object_key
-from burstcache.control.cache_environment import CacheEnvironment
-from burstcache.control.key_on_node import KeyOnNode
 from burstcache.core.errors import RedisDownError, RelayDownError
 from burstcache.core.keys import key_hash
 from burstcache.web.entry import Entry, decode
-from support.world import BUCKET, NODE, World
-
-
-def _control(world: World, key: str) -> KeyOnNode:
-    return world.control.key(key_hash(key))
+from support.world import MAX_OBJECT_BYTES, NODE, World, after
 
 
 def _body_in_lambda_tier(world: World, key: str) -> bytes | None:
-    now_us = world.now_us()
-    payload = json.dumps({"at_us": now_us, "request_id": f"g{now_us}", "method": "GET"}).encode()
-    answer = world.relay.request(f"get.{key_hash(key)}", payload, timeout_s=2)
+    answer = world.get(key)
     return None if answer is None else decode(answer).body
 
 
 def _body_in_redis(world: World, key: str) -> bytes | None:
-    with redis.Redis(port=world.redis.port) as client:
-        body: Any = client.hget(object_key(key_hash(key)), "body")
+    body: Any = world.redis.client.hget(object_key(key_hash(key)), "body")
     return None if body is None else bytes(body)
 
 
@@ -40,20 +29,20 @@ def test_write_while_redis_serves_replaces_the_entry(world: World) -> None:
     world.running("k")
     world.put_object("k", b"new")
 
-    assert _control(world, "k").origin_changed("k") == {"refreshed": "redis"}
+    assert world.written("k") == {"refreshed": "redis"}
 
     assert _body_in_redis(world, "k") == b"new"
 
 
-@pytest.mark.parametrize("body", [None, b"x" * ((4 << 20) + 1)], ids=["deleted", "grown too large"])
+@pytest.mark.parametrize("body", [None, b"x" * (MAX_OBJECT_BYTES + 1)], ids=["deleted", "grown too large"])
 def test_object_that_redis_may_no_longer_hold_is_removed_without_an_error(world: World, body: bytes | None) -> None:
     world.running("k")
     if body is None:
-        world.aws["s3"].delete_object(Bucket=BUCKET, Key="k")
+        world.delete_object("k")
     else:
         world.put_object("k", body)
 
-    assert _control(world, "k").origin_changed("k") == {"refreshed": "redis"}
+    assert world.written("k") == {"refreshed": "redis"}
 
     assert _body_in_redis(world, "k") is None
 
@@ -64,7 +53,7 @@ def test_write_that_redis_did_not_take_is_an_error_so_that_the_event_comes_again
     world.redis.kill()
 
     with pytest.raises(RedisDownError):
-        _control(world, "k").origin_changed("k")
+        world.written("k")
 
 
 @pytest.mark.parametrize("phase", ["lambda", "redis_bootup"])
@@ -72,12 +61,10 @@ def test_write_of_which_the_cache_function_was_not_told_is_an_error_too(world: W
     row = world.started("k")
     world.keys.update(row.hash, epoch=row.epoch, set_={"tier": "lambda", "phase": phase, "node": NODE})
     world.put_object("k", b"new")
-
-    def silent(hash_: str, message: dict[str, Any]) -> dict[str, Any]:
-        raise RelayDownError("no answer")
+    world.relay.is_down = True
 
     with pytest.raises(RelayDownError):
-        replace(_control(world, "k"), ask_cache=silent).origin_changed("k")
+        world.written("k")
 
     assert _body_in_redis(world, "k") == (b"new" if phase == "redis_bootup" else None)
 
@@ -87,32 +74,28 @@ def test_delete_while_the_node_boots_reaches_the_cache_function(world: World) ->
     life = world.serve("k")
     world.until(lambda: world.row("k").tier == "lambda")
     world.redis.kill()
-    _control(world, "k").join(world.life("k"), world.token("waiter"))
-    world.aws["s3"].delete_object(Bucket=BUCKET, Key="k")
+    world.join("k")
+    world.delete_object("k")
 
-    assert _control(world, "k").origin_changed("k") == {"refreshed": "lambda"}
+    assert world.written("k") == {"refreshed": "lambda"}
 
     assert life.join() == "failed"
     assert _body_in_lambda_tier(world, "k") is None
-    assert world.nodes.read(NODE).phase == "booting"
+    assert world.node().phase == "booting"
 
 
-def test_write_between_load_and_announce_is_seen(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    load = CacheEnvironment._load
+def test_write_between_load_and_announce_is_seen(world: World) -> None:
+    def overtake() -> None:
+        world.put_object("k", b"new")
+        assert world.written("k") == {"refreshed": ""}
 
-    def load_and_be_overtaken(environment: CacheEnvironment, key: str) -> Entry:
-        entry = load(environment, key)
-        world.put_object(key, b"new")
-        assert _control(world, key).origin_changed(key) == {"refreshed": ""}
-        return entry
-
-    monkeypatch.setattr(CacheEnvironment, "_load", load_and_be_overtaken)
     world.started("k")
+    world.cache_tools = replace(world.cache_tools, objects=after(world.objects, "fetch", overtake))
 
     life = world.serve("k")
 
     world.until(lambda: world.row("k").tier == "lambda")
-    world.until(lambda: _body_in_lambda_tier(world, "k") == b"new")
+    world.until(lambda: _body_in_lambda_tier(world, "k") == b"new", within_s=1)
     assert life.join() == "idle"
 
 

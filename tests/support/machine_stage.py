@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
 from burstcache_local.stepfunctions.errors import StateError
+from burstcache_local.stepfunctions.execution import Call
 from burstcache_local.stepfunctions.service import StepFunctions
 from support.virtual_time import VirtualClock, VirtualLoop
 
@@ -24,14 +25,14 @@ Function = Callable[[Any], Any]
 class MachineStage:
     """Step Functions whose one function a test scripts, on a virtual clock of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, calls: Mapping[str, Call] | None = None) -> None:
         self.clock = VirtualClock()
         self.loop = VirtualLoop(self.clock)
         self.function: Function = lambda payload: {}
         self.payloads: list[Any] = []
         self.states = StepFunctions(
             region="eu-central-1",
-            calls={"lambda:invoke": self._invoke, "aws-sdk:dynamodb:updateItem": self._invoke},
+            calls=calls or {"lambda:invoke": self._invoke},
             now_us=self.clock.now_us,
         )
 

@@ -82,17 +82,22 @@ class VirtualClock:
             self.rest(rest, at_us)
             rest.wait()
 
-    def wait_for(self, future: Future[T]) -> T:
+    def new_event_loop(self) -> asyncio.AbstractEventLoop:
+        """Return an event loop whose time is this clock's."""
+        return VirtualLoop(self)
+
+    def wait_for(self, future: Future[T], timeout_s: float | None = None) -> T:
         """Rest until another participant completes a future; return its result or raise its exception.
 
         Raises:
             NothingHappensError: Nobody is left who could complete it.
+            TimeoutError: It was not completed in time.
         """
         rest = Rest(must_end=True)
         future.add_done_callback(lambda _: self.wake(rest))
-        self.rest(rest)
+        self.rest(rest, None if timeout_s is None else self._now_us + math.ceil(timeout_s * _US_PER_S))
         rest.wait()
-        return future.result()
+        return future.result(0)
 
     def start(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Run a function as a participant in a thread of its own."""

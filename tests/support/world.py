@@ -1,230 +1,343 @@
-"""The control plane's parts in one place, to be called in any order."""
+"""The deployed functions on a virtual clock: their real handlers, moto, an in-process Redis and relay, our interpreter.
+
+Nothing in it waits for real time. State machines either hold what they are given, so that a test takes every step
+itself (`World`), or run as they are deployed (`World(runs_machines=True)`).
+"""
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import json
 import threading
 import time
+import uuid
+from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import replace
-from functools import cache
-from typing import Any
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any, TypeVar
 
-import boto3
+import fakeredis
+import pytest
+import redis
 
-from burstcache.adapters.clients import Clients
-from burstcache.adapters.clock import Clock, SystemClock
 from burstcache.adapters.executions import Executions, execution_arn
 from burstcache.adapters.hot_keys import HotKeys
 from burstcache.adapters.instances import Instances
-from burstcache.adapters.items import to_plain, to_values
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.redis_objects import RedisObjects
-from burstcache.adapters.relay import RelayListener, RelayRequests
 from burstcache.adapters.secrets import Secrets
 from burstcache.control.cache_environment import CacheEnvironment, warm_copies
-from burstcache.control.cache_life import CacheTask, CacheTools
+from burstcache.control.cache_life import CacheTools
 from burstcache.control.janitor import Janitor
-from burstcache.control.key_on_node import Life
 from burstcache.control.operations import RedisControl
 from burstcache.control.scheduler import Scheduler
 from burstcache.core.keys import key_hash
-from burstcache.core.parameters import parameters_from_text
-from burstcache.core.policy import Request
-from burstcache.core.table import KeyRow
-from burstcache.settings import RedisNode, Settings, settings_from
-from support.clock import ManualClock
-from support.servers import RedisServer
+from burstcache.core.parameters import US_PER_S, parameters_from_text
+from burstcache.core.table import KeyRow, NodeRow
+from burstcache.handlers import cache, janitor, redis_control, scheduler
+from burstcache.settings import RedisNode
+from burstcache_local.stepfunctions.errors import StateError
+from burstcache_local.stepfunctions.http import HttpApi
+from burstcache_local.stepfunctions.integrations import update_item_of
+from burstcache_local.stepfunctions.service import StepFunctions
+from support.aws import BUCKET, REGION, TABLE, answer_by, clients, make_instance, make_stack, new_clients
+from support.memory_relay import MemoryRelay
+from support.project import ROOT
+from support.virtual_time import VirtualClock
 
-BUCKET, NODE = "origin", "node-1"
+T = TypeVar("T")
 
-_TOKEN_MACHINE = {
-    "QueryLanguage": "JSONata",
-    "StartAt": "Lambda",
-    "States": {
-        "Lambda": {
-            "Type": "Task",
-            "Resource": "arn:aws:states:::aws-sdk:dynamodb:updateItem.waitForTaskToken",
-            "Arguments": {
-                "TableName": "{% $states.input.table %}",
-                "Key": {"pk": {"S": "{% 'TOKEN#' & $states.input.name %}"}, "sk": {"S": "TOKEN"}},
-                "UpdateExpression": "SET held = :token",
-                "ExpressionAttributeValues": {":token": {"S": "{% $states.context.Task.Token %}"}},
-            },
-            "End": True,
-        }
-    },
-}
-_KEY_MACHINE = json.loads(
-    json.dumps(_TOKEN_MACHINE)
-    .replace("$states.input.name", "$states.context.Execution.Name")
-    .replace("{% $states.input.table %}", "TABLE")
+NODE = "node-1"
+MAX_OBJECT_BYTES = 4 << 20
+_ROLE = "arn:aws:iam::123456789012:role/any"
+_HOLD = json.dumps(
+    {
+        "QueryLanguage": "JSONata",
+        "StartAt": "Hold",
+        "States": {
+            "Hold": {
+                "Type": "Task",
+                "Resource": "arn:aws:states:::lambda:invoke.waitForTaskToken",
+                "Arguments": {
+                    "FunctionName": "hold",
+                    "Payload": {
+                        "name": "{% $states.context.Execution.Name %}",
+                        "token": "{% $states.context.Task.Token %}",
+                    },
+                },
+                "End": True,
+            }
+        },
+    }
 )
-_NODE_MACHINE = {
-    "QueryLanguage": "JSONata",
-    "StartAt": "W",
-    "States": {"W": {"Type": "Wait", "Seconds": 3600, "End": True}},
-}
 
 
-@cache
-def _image() -> str:
-    """Return an image that moto knows; asking takes most of a second."""
-    return str(boto3.client("ec2").describe_images()["Images"][0]["ImageId"])
+class NodeRedis:
+    """The Redis of a node, in this process."""
+
+    def __init__(self) -> None:
+        self._server = fakeredis.FakeServer()
+        self.client = fakeredis.FakeRedis(server=self._server)
+        self.is_slow_once = False
+
+    def start(self) -> None:
+        """Answer, with what was there before."""
+        self._server.connected = True
+
+    def kill(self) -> None:
+        """Answer no more."""
+        self._server.connected = False
+
+
+class _Objects(RedisObjects):
+    """The adapter, connected to a Redis in this process."""
+
+    def __init__(self, node: RedisNode, secrets: Secrets, client: redis.Redis) -> None:
+        super().__init__(node, secrets, "")
+        self._in_process = client
+
+    def _connect(self) -> redis.Redis:
+        return self._in_process
 
 
 class World:
-    """One table, one bucket, one node and the functions that work on them."""
+    """One table, one bucket, one node, and the functions that work on them."""
 
-    def __init__(self, name: str, relay_url: str, redis: RedisServer) -> None:
-        self.name, self.redis = name, redis
-        self._lives: list[Serving] = []
-        self.clients, self.clock = Clients("control"), SystemClock()
-        self.aws: dict[str, Any] = {
-            "dynamodb": self.clients.dynamodb,
-            "stepfunctions": self.clients.states,
-            "s3": self.clients.s3,
-            "ec2": self.clients.ec2,
-        }
-        self._make_table()
-        self.key_machine = self._make_machine("key", json.dumps(_KEY_MACHINE).replace("TABLE", name))
-        self.node_machine = self._make_machine("node", json.dumps(_NODE_MACHINE))
-        self.token_machine = self._make_machine("token", json.dumps(_TOKEN_MACHINE))
-        self.settings: Settings = replace(
-            settings_from(
-                {
-                    "TABLE_NAME": name,
-                    "BUCKET_NAME": BUCKET,
-                    "KEY_LIFECYCLE_ARN": self.key_machine,
-                    "REDIS_NODE_ARN": self.node_machine,
-                    "RELAY_URL": relay_url,
-                    "RELAY_USER": "control",
-                    "MAX_HOT_KEYS": "3",
-                    "MAX_OBJECT_BYTES": "4194304",
-                }
-            ),
-            parameters=parameters_from_text(rate="9", sensitivity="4", overrides="tick_s=1,redis_check_s=1"),
-            redis_nodes=(RedisNode(NODE, self._make_instance(), "127.0.0.1", redis.port),),
+    def __init__(self, patch: pytest.MonkeyPatch, *, runs_machines: bool = False) -> None:
+        self.clock = VirtualClock(time.time_ns() // 1000)  # instances in moto are started in real time
+        self.redis, self.relay = NodeRedis(), MemoryRelay(self.clock)
+        self.parameters = parameters_from_text(rate="9", sensitivity="4")
+        self.clients, self.states_client = clients(), new_clients().states
+        make_stack()
+        self._tokens: defaultdict[str, Future[str]] = defaultdict(Future)
+        self._lives: list[Future[Any]] = []
+        self._in_thread = threading.local()
+        self._start_step_functions()
+        self._make_machines(runs_machines)
+        self._make_parts()
+        for handler, maker, part in (
+            (scheduler, "_scheduler", "scheduler"),
+            (redis_control, "_control", "control"),
+            (janitor, "_janitor", "janitor"),
+        ):
+            patch.setattr(handler, maker, functools.partial(getattr, self, part))
+        patch.setattr(cache, "_environment", lambda: self._in_thread.environment)
+
+    def close(self) -> None:
+        """Let the lives under way end, then everything else."""
+        for life in self._lives:
+            self.clock.wait_for(life)
+        self.clock.wait_for(asyncio.run_coroutine_threadsafe(self._stop_executions(), self._loop))
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self.clock.wait_for(self._loop_thread)
+        self._loop.close()
+
+    async def _stop_executions(self) -> None:
+        self.states.close()
+        await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
+
+    def _start_step_functions(self) -> None:
+        self._loop = self.clock.new_event_loop()
+        self.states = StepFunctions(
+            region=REGION,
+            calls={
+                "lambda:invoke": self._invoke_from_task,
+                "aws-sdk:dynamodb:updateItem": update_item_of(lambda: self.clients.dynamodb),
+            },
+            now_us=self.clock.now_us,
         )
-        self.keys = KeyTable(name, self.clients.dynamodb, self.clock)
-        self.nodes, self.executions = NodeTable(name, self.clients.dynamodb), Executions(self.clients.states)
-        self.objects, self.secrets = ObjectStore(BUCKET, self.clients.s3), Secrets(self.clients.secrets)
-        self.hot_keys = HotKeys(self.keys, self.settings.max_hot_keys, self.clients.dynamodb, self.clock)
-        self.relay = RelayRequests(self.settings.relay, self.secrets, self.clock)
+        answer_by(self.states_client, HttpApi(self.states, self._loop))
+        self._loop_thread = self.clock.start(self._loop.run_forever)
+
+    def _make_machines(self, runs: bool) -> None:
+        arn = f"arn:aws:states:{REGION}:123456789012:stateMachine"
+        self.key_machine, self.node_machine, self.token_machine = (f"{arn}:{name}" for name in ("key", "node", "token"))
+        substitutions = {
+            "CacheFunctionArn": "cache",
+            "RedisControlFunctionArn": "redis_control",
+            "RedisNodeArn": self.node_machine,
+            "TableName": TABLE,
+        }
+        deployed = {"key": "key_lifecycle", "node": "redis_node"} if runs else {}
+        for name in ("key", "node", "token"):
+            text = _HOLD
+            if name in deployed:
+                text = (ROOT / "statemachines" / f"{deployed[name]}.asl.json").read_text()
+                for placeholder, value in substitutions.items():
+                    text = text.replace(f"${{{placeholder}}}", value)
+            self.states_client.create_state_machine(name=name, definition=text, roleArn=_ROLE)
+
+    def _make_parts(self) -> None:
+        node = RedisNode(NODE, make_instance(), "127.0.0.1", 6379)
+        aws, clock = self.clients, self.clock
+        self.keys, self.nodes = KeyTable(TABLE, aws.dynamodb, clock), NodeTable(TABLE, aws.dynamodb)
+        self.executions, self.objects = Executions(self.states_client), ObjectStore(BUCKET, aws.s3)
+        self.store = _Objects(node, Secrets(aws.secrets), self.redis.client)
+        self.instances = Instances({NODE: node.instance_id}, aws.ec2, clock)
         self.control = RedisControl(
             nodes=self.nodes,
             keys=self.keys,
             executions=self.executions,
-            instances=Instances(self.settings.instance_ids, self.clients.ec2, self.clock),
+            instances=self.instances,
             objects=self.objects,
             relay=self.relay,
-            store=cache(lambda name: RedisObjects(self.settings.node(name), self.secrets, "")),
+            store=lambda name: self.store,
             node_names=[NODE],
             machine_arn=self.node_machine,
-            max_object_bytes=self.settings.max_object_bytes,
-            parameters=self.settings.parameters,
-            clock=self.clock,
+            max_object_bytes=MAX_OBJECT_BYTES,
+            parameters=self.parameters,
+            clock=clock,
         )
-        self.node = self.control.node(NODE)
-
-    def close(self) -> None:
-        """Let go of connections and of the lives still under way."""
-        for life in self._lives:
-            life.join()
-        self.relay.close()
-
-    # what AWS has
-
-    def _make_table(self) -> None:
-        keys = [("pk", "HASH"), ("sk", "RANGE")]
-        self.aws["dynamodb"].create_table(
-            TableName=self.name,
-            KeySchema=[{"AttributeName": name, "KeyType": kind} for name, kind in keys],
-            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name, _ in keys],
-            BillingMode="PAY_PER_REQUEST",
+        self.scheduler = Scheduler(
+            keys=self.keys,
+            nodes=self.nodes,
+            hot_keys=HotKeys(self.keys, 3, aws.dynamodb, clock),
+            executions=self.executions,
+            machine_arn=self.key_machine,
+            node_names=[NODE],
+            max_object_bytes=MAX_OBJECT_BYTES,
+            parameters=self.parameters,
+            clock=clock,
+        )
+        self.janitor = Janitor(
+            keys=self.keys,
+            nodes=self.nodes,
+            executions=self.executions,
+            instances=self.instances,
+            key_lifecycle_arn=self.key_machine,
+            redis_node_arn=self.node_machine,
+            node_names=[NODE],
+            redis_control=lambda payload: self.invoke("redis_control", dict(payload)),
+            clock=clock,
+        )
+        self.cache_tools = CacheTools(
+            keys=self.keys,
+            nodes=self.nodes,
+            executions=self.executions,
+            objects=self.objects,
+            node_names=(NODE,),
+            max_object_bytes=MAX_OBJECT_BYTES,
+            parameters=self.parameters,
+            clock=clock,
         )
 
-    def _make_machine(self, kind: str, definition: str) -> str:
-        answer = self.aws["stepfunctions"].create_state_machine(
-            name=f"{self.name}-{kind}", definition=definition, roleArn="arn:aws:iam::123456789012:role/any"
-        )
-        return str(answer["stateMachineArn"])
+    # the Lambda service
 
-    def _make_instance(self) -> str:
-        answer = self.aws["ec2"].run_instances(ImageId=_image(), MinCount=1, MaxCount=1)
-        instance_id = str(answer["Instances"][0]["InstanceId"])
-        self.aws["ec2"].stop_instances(InstanceIds=[instance_id])
-        return instance_id
+    def invoke(self, function: str, payload: dict[str, Any], *, request_id: str = "", remaining_s: float = 900) -> Any:
+        """Return what a function's handler returns, or raise what it raises."""
+        end_us = self.clock.now_us() + round(remaining_s * US_PER_S)
+        context = SimpleNamespace(
+            aws_request_id=request_id or str(uuid.uuid4()),
+            get_remaining_time_in_millis=lambda: (end_us - self.clock.now_us()) // 1000,
+        )
+        if function == "cache":
+            return self._hold_object(payload, context)
+        handlers = {"scheduler": scheduler, "redis_control": redis_control, "janitor": janitor}
+        return handlers[function].handler(payload, context)
+
+    def _hold_object(self, payload: dict[str, Any], context: Any) -> Any:
+        """Run the cache function in an execution environment of its own."""
+        environment = CacheEnvironment(self.cache_tools, self.relay.listener(), warm_copies(64 << 20))
+        self._in_thread.environment = environment
+        try:
+            return cache.handler(payload, context)
+        finally:
+            environment.close()
+
+    async def _invoke_from_task(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        function, payload = arguments["FunctionName"], arguments["Payload"]
+        if function == "hold":
+            self._tokens[payload["name"]].set_result(payload["token"])
+            return {"StatusCode": 200, "Payload": {}}
+        if arguments.get("InvocationType") == "Event":
+            self._lives.append(self.clock.start(self.invoke, function, payload))
+            return {"StatusCode": 202, "Payload": ""}
+        try:
+            return {"StatusCode": 200, "Payload": await asyncio.to_thread(self.invoke, function, payload)}
+        except Exception as error:
+            told = {"errorType": type(error).__name__, "errorMessage": str(error)}
+            raise StateError(type(error).__name__, json.dumps(told)) from error
+
+    # what a test does and sees
 
     def put_object(self, key: str, body: bytes = b"body") -> None:
-        self.aws["s3"].put_object(Bucket=BUCKET, Key=key, Body=body)
+        self.clients.s3.put_object(Bucket=BUCKET, Key=key, Body=body)
 
-    def executions_of(self, machine: str, status: str = "RUNNING") -> list[str]:
-        answer = self.aws["stepfunctions"].list_executions(stateMachineArn=machine, statusFilter=status)
+    def delete_object(self, key: str) -> None:
+        self.clients.s3.delete_object(Bucket=BUCKET, Key=key)
+
+    def executions_of(self, machine: str, status: Any = "RUNNING") -> list[str]:
+        answer = self.states_client.list_executions(stateMachineArn=machine, statusFilter=status)
         return [execution["name"] for execution in answer["executions"]]
 
     def token(self, name: str) -> str:
         """Return a real token: the one of the key's execution of that name, or of a new execution."""
         if name not in self.executions_of(self.key_machine):
-            self.executions.start(self.token_machine, name, {"table": self.name, "name": name})
-        return str(self.until(lambda: self._item(f"TOKEN#{name}", "TOKEN").get("held")))
+            self.executions.start(self.token_machine, name, {})
+        return self.clock.wait_for(self._tokens[name])
 
-    def outcome(self, token_name: str) -> dict[str, Any]:
-        """Return what the execution of that token ended with: its output, or its error."""
-        for machine in (self.key_machine, self.token_machine):
-            arn = execution_arn(machine, token_name)
-            try:
-                self.aws["stepfunctions"].describe_execution(executionArn=arn)
-            except self.aws["stepfunctions"].exceptions.ExecutionDoesNotExist:
-                continue
-            ended = self.until(
-                lambda arn=arn: (
-                    (answer := self.aws["stepfunctions"].describe_execution(executionArn=arn))["status"] != "RUNNING"
-                    and answer
-                )
-            )
-            return json.loads(ended["output"]) if ended["status"] == "SUCCEEDED" else {"error": ended.get("error")}
-        raise AssertionError(f"no execution {token_name}")
+    def outcome(self, name: str) -> dict[str, Any]:
+        """Wait for the end of the execution of that name; return its output, or its error."""
+        machine = self.key_machine if self._exists(self.key_machine, name) else self.token_machine
+        described = self.until(lambda: self._ended(machine, name))
+        if described["status"] == "SUCCEEDED":
+            return dict(json.loads(described["output"]))
+        return {"error": described.get("error")}
 
-    def _item(self, pk: str, sk: str) -> dict[str, Any]:
-        answer = self.aws["dynamodb"].get_item(TableName=self.name, Key=to_values({"pk": pk, "sk": sk}))
-        return to_plain(answer.get("Item", {}))
+    def _exists(self, machine: str, name: str) -> bool:
+        return any(name in self.executions_of(machine, status) for status in ("RUNNING", "SUCCEEDED", "FAILED"))
 
-    def until(self, ask: Callable[[], Any], within_s: float = 10) -> Any:
-        """Return the first true answer."""
-        give_up_s = time.monotonic() + within_s
+    def _ended(self, machine: str, name: str) -> dict[str, Any]:
+        described = self.states_client.describe_execution(executionArn=execution_arn(machine, name))
+        return dict(described) if described["status"] != "RUNNING" else {}
+
+    def until(self, ask: Callable[[], T], within_s: float = 3600, every_s: float = 0.1) -> T:
+        """Return the first true answer, asking again as the world's time passes."""
+        give_up_us = self.clock.now_us() + round(within_s * US_PER_S)
         while not (answer := ask()):
-            assert time.monotonic() < give_up_s, "it did not happen"
-            time.sleep(0.02)
+            assert self.clock.now_us() < give_up_us, f"it did not happen within {within_s} s of the world's time"
+            self.clock.sleep(every_s)
         return answer
 
-    # the functions under test, and steps of theirs
+    def row(self, key: str) -> KeyRow:
+        row = self.keys.read(key_hash(key))
+        assert row is not None
+        return row
 
-    def now_us(self) -> int:
-        return self.clock.now_us()
+    def node(self) -> NodeRow:
+        return self.nodes.read(NODE)
 
-    def scheduler(self, executions: Executions | None = None, clock: Clock | None = None) -> Scheduler:
-        return Scheduler(
-            keys=self.keys,
-            nodes=self.nodes,
-            hot_keys=self.hot_keys,
-            executions=executions or self.executions,
-            machine_arn=self.key_machine,
-            node_names=[NODE],
-            max_object_bytes=self.settings.max_object_bytes,
-            parameters=self.settings.parameters,
-            clock=clock or self.clock,
-        )
+    # requests
 
-    def get_twice(self, key: str, scheduler: Scheduler | None = None, **more: int) -> list[str]:
-        """Report two GETs within the threshold, as two events would."""
-        now, size = more.get("at_us", self.now_us()), more.get("size_bytes", 4)
-        scheduler = scheduler or self.scheduler()
-        scheduler = replace(scheduler, clock=ManualClock(more.get("now_us", now) / 1e6))
-        times = (now - 1000, now)
-        return [scheduler.observe(key, Request(at_us, f"r{at_us}"), etag='"e"', size_bytes=size) for at_us in times]
+    def report(self, key: str, *, at_us: int | None = None, request_id: str = "", size_bytes: int = 4) -> str:
+        """Report a GET that S3 served, as the proxy's event does; return what the scheduler made of it."""
+        at_us = at_us or self.clock.now_us()
+        detail = {
+            "key": key,
+            "at_us": at_us,
+            "request_id": request_id or f"r{at_us}",
+            "size_bytes": size_bytes,
+            "etag": '"e"',
+        }
+        return str(self.invoke("scheduler", {"detail-type": "ObjectRequested", "detail": detail})["outcome"])
+
+    def get_twice(self, key: str, *, late_s: float = 0, size_bytes: int = 4) -> list[str]:
+        """Report two GETs within the threshold, `late_s` after they were made."""
+        at_us = self.clock.now_us()
+        self.clock.sleep(late_s)
+        return [self.report(key, at_us=each_us, size_bytes=size_bytes) for each_us in (at_us - 1000, at_us)]
+
+    def get(self, key: str) -> bytes | None:
+        """Ask whoever holds the key in the Lambda tier, as the proxy does; None: nobody does."""
+        at_us = self.clock.now_us()
+        request = {"at_us": at_us, "request_id": f"g{at_us}", "method": "GET"}
+        return self.relay.request(f"get.{key_hash(key)}", json.dumps(request).encode(), timeout_s=2)
+
+    # steps of lives
 
     def started(self, key: str) -> KeyRow:
         """Make a key hot; return its row."""
@@ -232,102 +345,93 @@ class World:
         assert self.get_twice(key)[-1] == "started"
         return self.row(key)
 
-    def row(self, key: str) -> KeyRow:
-        row = self.keys.read(key_hash(key))
-        assert row is not None
-        return row
+    def key_step(self, op: str, key: str, **more: Any) -> Any:
+        """Take a step of the key's life in Redis control."""
+        payload = {"op": op, "key": key, "key_hash": key_hash(key), "epoch": self.row(key).epoch}
+        return self.invoke("redis_control", payload | more)
 
-    def life(self, key: str) -> Life:
-        return Life(key, key_hash(key), self.row(key).epoch)
+    def leave(self, key: str, *, is_failed: bool, failures: int = 0) -> Any:
+        return self.key_step("leave", key, queue_us=[], is_failed=is_failed, failures=failures)
+
+    def node_step(self, op: str, generation: int | None = None, **more: Any) -> Any:
+        """Take a step of the node's run."""
+        payload = {"op": op, "node": NODE, "generation": generation or self.node().generation}
+        return self.invoke("redis_control", payload | more)
+
+    def check(self, at_us: int | None = None) -> Any:
+        """Run the node's check, by default at an instant at which every key is idle."""
+        at_us = at_us or self.clock.now_us() + 2 * self.parameters.redis_utilization_us
+        return self.node_step("check_node", check_at_us=str(at_us), checks=0)
+
+    def written(self, key: str) -> Any:
+        """Tell the control plane of a write to the bucket, as S3's event does."""
+        return self.invoke("redis_control", {"source": "aws.s3", "detail": {"object": {"key": key}}})
+
+    def join(self, key: str) -> str:
+        """Let a hot key join the node; return the name under which `outcome` finds its token."""
+        name = f"join-{key_hash(key)}"
+        self.key_step("join", key, token=self.token(name))
+        return name
 
     def joined(self, key: str) -> str:
-        """Make a key hot and let it join the node; return the name under which `outcome` finds its token."""
-        name = f"join-{self.started(key).hash}"
-        self.control.key(key_hash(key)).join(self.life(key), self.token(name))
-        return name
+        """Make a key hot and let it join the node."""
+        self.started(key)
+        return self.join(key)
 
     def running(self, key: str) -> str:
         """Bring a key to Redis, the node booted for it or running; return the name of its running token."""
         waiter = self.joined(key)
-        generation = self.nodes.read(NODE).generation
-        self.node.await_ready(generation)
+        self.node_step("await_node")
+        generation = self.node().generation
         assert self.outcome(waiter) == {"generation": generation}
-        self.control.key(key_hash(key)).seed(self.life(key), generation)
+        self.key_step("seed", key, generation=generation)
         name = f"run-{key_hash(key)}"
         lease = next(lease for lease in self.nodes.leases(NODE) if lease.hash == key_hash(key))
         self.nodes.change_lease(lease, {"running": self.token(name)}, remove="waiter")
         return name
 
-    def check(self, at_us: int | None = None) -> dict[str, Any]:
-        """Run the node's check, by default at an instant at which every key is idle."""
-        row = self.nodes.read(NODE)
-        idle_at_us = self.now_us() + 2 * self.settings.parameters.redis_utilization_us
-        return self.node.check(row.generation, check_at_us=at_us or idle_at_us, checks=0)
-
-    def serve(self, key: str, *, holder: str = "one", remaining_s: float = 600) -> Serving:
-        """Run a life of the cache function in a thread."""
-        tools = CacheTools(
-            keys=self.keys,
-            nodes=self.nodes,
-            executions=self.executions,
-            objects=self.objects,
-            node_names=(NODE,),
-            max_object_bytes=4 << 20,
-            parameters=self.settings.parameters,
-            clock=self.clock,
-        )
-        relay = RelayListener(self.settings.relay, self.secrets)
-        environment = CacheEnvironment(tools, relay, warm_copies(64 << 20))
+    def serve(self, key: str, *, holder: str = "one", remaining_s: float = 900) -> Life:
+        """Let a cache function hold a hot key."""
         row = self.row(key)
-        task = CacheTask(key, row.hash, row.epoch, self.token(row.execution_name), holder)
-        self._lives.append(Serving(environment, task, remaining_s))
-        return self._lives[-1]
+        task = {"key": key, "key_hash": row.hash, "epoch": row.epoch, "token": self.token(row.execution_name)}
+        run = functools.partial(self.invoke, "cache", task, request_id=holder, remaining_s=remaining_s)
+        self._lives.append(self.clock.start(run))
+        return Life(self.clock, self._lives[-1])
 
-    def janitor(self) -> Janitor:
-        control = {
-            "leave": lambda p: self.control.key(p["key_hash"]).leave(
-                Life(p["key"], p["key_hash"], p["epoch"]),
-                queue_us=p["queue_us"],
-                is_failed=p["is_failed"],
-                failures=p["failures"],
-            ),
-            "release": lambda p: self.control.node(p["node"]).stop_by_hand(),
-        }
-        return Janitor(
-            keys=self.keys,
-            nodes=self.nodes,
-            executions=self.executions,
-            instances=self.node.instances,
-            key_lifecycle_arn=self.key_machine,
-            redis_node_arn=self.node_machine,
-            node_names=[NODE],
-            redis_control=lambda payload: control[payload["op"]](payload),
-            clock=_Hasty(),
-        )
+    def clean(self) -> Any:
+        """Run the janitor."""
+        return self.invoke("janitor", {})
 
 
-class _Hasty(SystemClock):
-    """Does not sleep."""
+class Life:
+    """A cache function under way."""
 
-    def sleep(self, duration_s: float) -> None:
-        pass
-
-
-class Serving:
-    """A life of the cache function under way in a thread."""
-
-    def __init__(self, environment: CacheEnvironment, task: CacheTask, remaining_s: float) -> None:
-        self.end = ""
-        self._thread = threading.Thread(target=self._run, args=(environment, task, remaining_s), daemon=True)
-        self._thread.start()
-
-    def _run(self, environment: CacheEnvironment, task: CacheTask, remaining_s: float) -> None:
-        try:
-            self.end = environment.run(task, remaining_ms=int(remaining_s * 1000))
-        finally:
-            environment.close()
+    def __init__(self, clock: VirtualClock, end: Future[Any]) -> None:
+        self._clock, self._end = clock, end
 
     def join(self) -> str:
-        self._thread.join(20)
-        assert self.end, "the life goes on"
-        return self.end
+        """Wait for the end, and return how it ended."""
+        return str(self._clock.wait_for(self._end)["end"])
+
+
+def after(part: T, method: str, then: Callable[[], object]) -> T:
+    """Return `part` with something else happening right after the first call of one of its methods."""
+    return _Interrupted(part, method, then)  # type: ignore[return-value]
+
+
+class _Interrupted:
+    def __init__(self, part: object, method: str, then: Callable[[], object]) -> None:
+        self._part, self._method, self._then = part, method, [then]
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._part, name)
+        if name != self._method:
+            return found
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            answer = found(*args, **kwargs)
+            if self._then:
+                self._then.pop()()
+            return answer
+
+        return call

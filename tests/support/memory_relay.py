@@ -1,0 +1,134 @@
+"""The relay without a server: subjects, queue groups and requests that nobody answers, as NATS has them.
+
+For worlds on a virtual clock, which cannot see what is on its way through a socket. `test_relay_stand_in` holds it to a
+real NATS server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+from burstcache.core.errors import RelayDownError, SilentHolderError
+from support.virtual_time import VirtualClock
+
+Respond = Callable[[bytes], Awaitable[None]]
+Answer = Callable[[bytes, Respond], Awaitable[None]]
+
+
+@dataclass(eq=False, slots=True)
+class Subscription:
+    """One listener on a subject; it answers one message after the other."""
+
+    subject: str
+    answer: Answer
+    loop: asyncio.AbstractEventLoop
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    under_way: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def deliver(self, payload: bytes, answered: Future[bytes]) -> None:
+        """Begin to answer a message; called on the listener's loop."""
+        task = self.loop.create_task(self._answer(payload, answered))
+        self.under_way.add(task)
+        task.add_done_callback(self.under_way.discard)
+
+    async def _answer(self, payload: bytes, answered: Future[bytes]) -> None:
+        async def respond(data: bytes) -> None:
+            if not answered.done():
+                answered.set_result(data)
+
+        async with self.turn:
+            await self.answer(payload, respond)
+
+
+class MemoryRelay:
+    """The relay of one world."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self.is_down = False
+        self._clock = clock
+        self._subscriptions: dict[str, list[Subscription]] = defaultdict(list)
+        self._turns = itertools.count()
+        self._lock = threading.Lock()
+
+    def request(self, subject: str, payload: bytes, *, timeout_s: float) -> bytes | None:
+        """Return the answer of one listener on `subject`; None: there is none.
+
+        Raises:
+            SilentHolderError: The listener did not answer in time.
+            RelayDownError: The relay is down.
+        """
+        self.see_that_it_is_up()
+        answered: Future[bytes] = Future()
+        with self._lock:
+            listeners = self._subscriptions[subject]
+            if not listeners:
+                return None
+            one = listeners[next(self._turns) % len(listeners)]
+            one.loop.call_soon_threadsafe(one.deliver, payload, answered)
+        try:
+            return self._clock.wait_for(answered, timeout_s)
+        except TimeoutError:
+            raise SilentHolderError(f"no answer to {subject} in {timeout_s} s") from None
+
+    def close(self) -> None:
+        """Leave the relay, as a client does: nothing is to be done."""
+
+    def listener(self) -> MemoryListener:
+        """Return a connection for a cache function."""
+        return MemoryListener(self)
+
+    def add(self, subscription: Subscription) -> None:
+        """Let a listener get messages."""
+        with self._lock:
+            self._subscriptions[subscription.subject].append(subscription)
+
+    def remove(self, subscription: Subscription) -> None:
+        """Let a listener get no more messages; harmless if it gets none."""
+        with self._lock:
+            listeners = self._subscriptions[subscription.subject]
+            if subscription in listeners:
+                listeners.remove(subscription)
+
+    def see_that_it_is_up(self) -> None:
+        """Raise RelayDownError if the relay is down."""
+        if self.is_down:
+            raise RelayDownError("the relay is down")
+
+
+class MemoryListener:
+    """A cache function's connection."""
+
+    def __init__(self, relay: MemoryRelay) -> None:
+        self._relay = relay
+        self._subscriptions: list[Subscription] = []
+
+    async def open(self) -> None:
+        """Be connected, or raise RelayDownError."""
+        self._relay.see_that_it_is_up()
+
+    async def close(self) -> None:
+        """End all subscriptions at once."""
+        for subscription in self._subscriptions:
+            self._relay.remove(subscription)
+
+    async def listen(self, subject: str, *, queue: str, answer: Answer) -> Subscription:
+        """Answer what comes on a subject; every listener on it is of one queue group."""
+        subscription = Subscription(subject, answer, asyncio.get_running_loop())
+        self._subscriptions.append(subscription)
+        self._relay.add(subscription)
+        return subscription
+
+    async def flush(self) -> None:
+        """Return when what was sent is processed: it is at once."""
+
+    async def drain(self, subscription: Subscription) -> None:
+        """End a subscription after what is on its way has been answered."""
+        self._relay.remove(subscription)
+        await asyncio.sleep(0)  # what was handed over before the removal has begun by then
+        await asyncio.gather(*subscription.under_way, return_exceptions=True)
