@@ -11,6 +11,7 @@ import argparse
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +57,8 @@ def zipf_ids(requests: int) -> NDArray[np.int32]:
     random = np.random.default_rng(SEED)
     summed = np.cumsum(1 / np.arange(1, KEYS + 1))
     ranks = np.searchsorted(summed, random.random(requests) * summed[-1])
-    return random.permutation(KEYS).astype(np.int32)[ranks]
+    ids: NDArray[np.int32] = random.permutation(KEYS).astype(np.int32)[ranks]
+    return ids
 
 
 def measure(name: str, requests: int, call: Callable[[], object], aim_per_s: float | None = None) -> None:
@@ -97,7 +99,7 @@ def engines(requests: int) -> None:
     scenario = Scenario(Trace(poisson_us(requests, 15)))
     print("one key, 4 requests a minute")
     for name, policy in POLICIES.items():
-        measure(name, requests, lambda policy=policy: run_compiled([policy], scenario, details=False), ONE_KEY_AIM)
+        measure(name, requests, partial(run_compiled, [policy], scenario, details=False), ONE_KEY_AIM)
     thesis = POLICIES["thesis, rate 9, sensitivity 4"]
     measure("thesis 9/4 with tiers and spans", requests, lambda: run_compiled([thesis], scenario))
     candidates = list(POLICIES.values()) * (CANDIDATES // len(POLICIES))
@@ -118,11 +120,11 @@ def shared_nodes(requests: int) -> None:
     roomy, full = Scenario(trace), Scenario(trace, capacity_bytes=int(sizes_bytes.sum()) // 5)
     print(f"\n{KEYS:,} keys that share a node, {requests:,} requests, 4 a minute and key, Zipf 1")
     for name, policy in POLICIES.items():
-        measure(name, requests, lambda policy=policy: run_compiled([policy], roomy, details=False), MANY_KEYS_AIM)
+        measure(name, requests, partial(run_compiled, [policy], roomy, details=False), MANY_KEYS_AIM)
         measure(
             "  a fifth of all bytes fits",
             requests,
-            lambda policy=policy: run_compiled([policy], full, details=False),
+            partial(run_compiled, [policy], full, details=False),
             LRU_AIM,
         )
     begun = time.process_time()
@@ -140,15 +142,15 @@ def optima(requests: int) -> None:
             measure(
                 name,
                 requests,
-                lambda variant=variant, penalty=penalty_units: least_cost(t, penalty, variant=variant),
+                partial(least_cost, t, penalty_units, variant=variant),
                 OPTIMUM_AIM,
             )
     for gap_s in (60, 5, 1, 0.1):
         t = poisson_us(requests, gap_s)
-        measure(f"Poisson, a request each {gap_s:g} s", requests, lambda t=t: least_cost(t))
+        measure(f"Poisson, a request each {gap_s:g} s", requests, partial(least_cost, t))
     for gap_s, busy_s, idle_s in ((0.1, 30, 60), (0.01, 30, 60), (0.01, 100, 40)):
         t = bursts_us(requests, gap_s, busy_s, idle_s)
-        measure(f"{busy_s} s with {1 / gap_s:g}/s, {idle_s} s of silence", len(t), lambda t=t: least_cost(t))
+        measure(f"{busy_s} s with {1 / gap_s:g}/s, {idle_s} s of silence", len(t), partial(least_cost, t))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ CHECKS = Path(__file__).parent / "repair_checks.py"
 def results() -> dict[str, list[bool]]:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     run = subprocess.run([sys.executable, CHECKS], env=environment, stdout=subprocess.PIPE, check=True, timeout=LIMIT_S)
-    return json.loads(run.stdout.splitlines()[-1])
+    found: dict[str, list[bool]] = json.loads(run.stdout.splitlines()[-1])
+    return found
 
 
 @pytest.mark.parametrize("repair", moto_repairs.names())

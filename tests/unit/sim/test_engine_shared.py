@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -160,7 +161,7 @@ def test_a_key_without_a_name_is_refused(key_ids: list[int], message: str) -> No
         ({"until_us": -1}, "horizon -1 us"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(setting: dict[str, int], message: str) -> None:
+def test_settings_that_make_no_sense_are_refused(setting: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidSettingError, match=message):
         run_shared(Trace(np.array([0, 1])), THESIS, **setting)
 
