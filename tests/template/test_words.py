@@ -26,13 +26,18 @@ _PHRASES = {
 _PHRASE = re.compile("|".join(rf"\b(?P<p{i}>{phrase})\b" for i, phrase in enumerate(_PHRASES)), re.IGNORECASE)
 _FOLDERS = [
     "docs",
+    "tools/burstcache_cli",
     "tools/burstcache_local",
     "tools/burstcache_sim",
     "tools/burstcache_terminal",
+    "src/burstcache/queries",
     "src/burstcache/web",
     "src/burstcache/serve",
     "statemachines",
     "events",
+    "tests/unit/cli",
+    "tests/unit/queries",
+    "tests/unit/terminal",
 ]
 
 

@@ -1,4 +1,4 @@
-"""The `burstcache` command: output, exit codes and what it says when something is wrong. AWS is moto's."""
+"""The `burstcache` command: its output, exit codes and error messages. AWS is moto's."""
 
 from __future__ import annotations
 
@@ -254,8 +254,8 @@ def test_state_that_is_not_reached_in_time_is_a_failure(aws: Aws, capsys: pytest
 def test_missing_local_run_is_a_failure_with_a_remedy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["keys", "--state-dir", str(tmp_path)]) == 1
 
-    assert "no local run in" in (said := capsys.readouterr().err)
-    assert "burstcache local up" in said
+    assert "no local run in" in (printed := capsys.readouterr().err)
+    assert "burstcache local up" in printed
 
 
 def test_stack_that_is_out_of_reach_is_one_line_and_no_trace(
@@ -304,7 +304,7 @@ def test_trace_of_an_error_is_shown_to_those_who_ask(
 
 
 @pytest.mark.parametrize(
-    ("argv", "said"),
+    ("argv", "line"),
     [
         ([], "a command is missing: expected one of local, keys, watch"),
         (["kyes"], "'kyes' is no command: expected one of local, keys, watch"),
@@ -330,9 +330,9 @@ def test_trace_of_an_error_is_shown_to_those_who_ask(
     ],
 )
 def test_wrong_call_is_one_line_that_names_the_value_and_what_is_accepted(
-    argv: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    argv: list[str], line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert said in call_wrongly(argv, capsys)
+    assert line in call_wrongly(argv, capsys)
 
 
 @pytest.mark.usefixtures("aws")

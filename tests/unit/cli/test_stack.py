@@ -72,7 +72,7 @@ def test_local_stack_is_reached_at_the_endpoints_of_its_state_file(tmp_path: Pat
     assert stack.client("dynamodb").meta.region_name == "eu-central-1"
 
 
-def test_no_local_run_is_said_with_the_remedy(tmp_path: Path) -> None:
+def test_missing_local_run_is_named_with_the_remedy(tmp_path: Path) -> None:
     with pytest.raises(LocalRunAbsentError, match="no local run in .*: start one with `burstcache local up`, or name"):
         find_stack(state_dir=tmp_path)
 
@@ -102,7 +102,7 @@ def test_stack_that_does_not_exist_is_named_with_its_region() -> None:
 
 
 @pytest.mark.usefixtures("_deployed")
-def test_stack_of_something_else_is_said_to_lack_the_output() -> None:
+def test_stack_of_something_else_lacks_an_output_that_is_named() -> None:
     stack = find_stack(stack_name="mine", region="eu-west-1")
 
     with pytest.raises(StackIncompleteError, match="'mine' has no output KeyLifecycleArn.* It has RedisNodes, TableNa"):

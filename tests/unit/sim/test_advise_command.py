@@ -60,7 +60,7 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize(
-    ("typed", "said"),
+    ("typed", "line"),
     [
         ("1e-4\n", "is worth 0.0001 USD"),
         ("much\n2e-4\n", "is worth 0.0002 USD"),
@@ -69,14 +69,14 @@ class Terminal(io.StringIO):
     ],
 )
 def test_a_person_at_a_terminal_is_asked(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], log: str, typed: str, said: str
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], log: str, typed: str, line: str
 ) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal(typed))
     monkeypatch.setattr(sys, "stderr", Terminal())
 
     assert main(["advise", log, "--candidates", "20"]) == 0
 
-    assert said in capsys.readouterr().out
+    assert line in capsys.readouterr().out
 
 
 def test_who_interrupts_the_question_gets_a_line_of_his_own(
@@ -109,7 +109,7 @@ def test_help_and_wrong_calls_wait_for_no_heavy_import(argv: list[str]) -> None:
     assert ended.stdout.splitlines()[-1] == "[]"
 
 
-def test_nobody_is_asked_where_nobody_is(capsys: pytest.CaptureFixture[str], log: str) -> None:
+def test_no_question_is_asked_without_a_terminal(capsys: pytest.CaptureFixture[str], log: str) -> None:
     assert main(["advise", log, "--candidates", "20"]) == 0
 
     assert "in USD?" not in capsys.readouterr().err

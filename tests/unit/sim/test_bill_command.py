@@ -76,7 +76,7 @@ def test_the_table_of_a_comparison_has_a_line_for_each(capsys: pytest.CaptureFix
     assert any(line.startswith("perfect-automation:t4g.micro") for line in lines)
 
 
-def test_prices_that_nobody_has_read_anywhere_are_said(capsys: pytest.CaptureFixture[str], trace: str) -> None:
+def test_prices_that_are_unverified_are_reported(capsys: pytest.CaptureFixture[str], trace: str) -> None:
     frankfurt = printed(capsys, "bill", trace, "--prices", "today-eu-central-1").splitlines()
     thesis = printed(capsys, "bill", trace, "--prices", "thesis-2022", "--only-cache")
 

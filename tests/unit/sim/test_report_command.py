@@ -75,10 +75,10 @@ def outline(page: str) -> Outline:
 
 
 def test_the_terminal_gets_run_latency_bill_and_competitors(capsys: pytest.CaptureFixture[str], trace: str) -> None:
-    told = printed(capsys, "report", trace, *CACHE_ONLY)
+    out = printed(capsys, "report", trace, *CACHE_ONLY)
 
-    assert told.startswith("150 requests in 804 s, 98.67 % from memory, ")
-    assert all(word in told for word in ("served by", "mean ms", "Redis node t2.micro", "lambda-only", "s3-only"))
+    assert out.startswith("150 requests in 804 s, 98.67 % from memory, ")
+    assert all(word in out for word in ("served by", "mean ms", "Redis node t2.micro", "lambda-only", "s3-only"))
 
 
 def test_json_has_the_same_numbers_as_run_and_bill(capsys: pytest.CaptureFixture[str], trace: str) -> None:
@@ -165,7 +165,7 @@ def contrast(one: str, other: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-def test_everything_can_be_told_from_the_ground_in_light_and_in_dark() -> None:
+def test_everything_stands_out_from_the_ground_in_light_and_in_dark() -> None:
     style = html.page("title", [])
     light, dark = (dict(re.findall(r"--(\w+): (#\w{6})", part)) for part in style.split("@media")[:2])
 
@@ -205,13 +205,13 @@ def test_a_dash_is_standard_output_instead_of_the_tables(
     path = tmp_path / "written"
     printed(capsys, "report", trace, *CACHE_ONLY, option, str(path))
 
-    told = printed(capsys, "report", trace, *CACHE_ONLY, option, "-")
+    out = printed(capsys, "report", trace, *CACHE_ONLY, option, "-")
 
-    assert told.splitlines()[0] == first
-    assert told == path.read_text()
+    assert out.splitlines()[0] == first
+    assert out == path.read_text()
 
 
-def test_what_cannot_be_written_is_told_before_the_log_is_read(
+def test_target_that_cannot_be_written_is_refused_before_the_log_is_read(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert main(["sim", "report", str(tmp_path / "missing.log"), "--csv", str(tmp_path / "absent" / "a.csv")]) == 2
@@ -219,7 +219,7 @@ def test_what_cannot_be_written_is_told_before_the_log_is_read(
     assert "a.csv: expected a file that can be written" in capsys.readouterr().err
 
 
-def test_what_must_not_be_written_is_told_before_the_log_is_read(
+def test_target_without_permission_is_refused_before_the_log_is_read(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: False)
@@ -265,14 +265,14 @@ def test_latencies_come_from_the_options(capsys: pytest.CaptureFixture[str], tra
         (["--rate", "0"], "rate 0: expected a number of requests per minute above 0"),
     ],
 )
-def test_a_bad_call_is_told_in_one_line(
+def test_a_bad_call_costs_one_line(
     capsys: pytest.CaptureFixture[str], trace: str, tmp_path: Path, options: list[str], complaint: str
 ) -> None:
     status = main(["sim", "report", trace, *CACHE_ONLY, *(option.format(tmp_path) for option in options)])
 
-    told = capsys.readouterr().err
+    out = capsys.readouterr().err
     assert status == 2
-    assert re.fullmatch(f"burstcache( sim report)?: {complaint}.*\n", told)
+    assert re.fullmatch(f"burstcache( sim report)?: {complaint}.*\n", out)
 
 
 def test_an_empty_trace_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -296,12 +296,12 @@ def test_numbers_stand_right_in_tables() -> None:
     assert '<td class="number">1</td>' in html.table(("n",), [("1",)], right=(0,))
 
 
-def test_progress_is_silent_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_is_silent_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     assert list(progress(range(3), total=3, text="work")) == [0, 1, 2]
     assert capsys.readouterr().err == ""
 
 
-def test_lines_are_told_at_a_terminal_and_taken_away_at_the_end(
+def test_lines_are_counted_at_a_terminal_and_the_count_goes_away_at_the_end(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
@@ -317,9 +317,9 @@ def test_lines_are_told_at_a_terminal_and_taken_away_at_the_end(
 def test_progress_is_shown_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert list(progress(iter("abc"), total=3, text="work", is_shown=True)) == ["a", "b", "c"]
 
-    told = capsys.readouterr()
-    assert "work" in told.err
-    assert told.out == ""
+    out = capsys.readouterr()
+    assert "work" in out.err
+    assert out.out == ""
 
 
 def test_the_command_imports_nothing_heavy_before_it_works() -> None:
