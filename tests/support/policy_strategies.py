@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from hypothesis import strategies as st
 
 from burstcache.core.breakeven import BreakevenParameters
+from burstcache.core.hazard import HazardConstants, hazard
 from burstcache.core.parameters import Parameters
 from burstcache_sim.policies.breakeven import Breakeven
+from burstcache_sim.policies.hazard import Hazard
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.policies.thesis import Thesis
 
@@ -39,5 +43,17 @@ FREE = st.builds(
     redis_least_us=TIMES_US,
     keep_running_us=TIMES_US,
 ).map(Breakeven)
-POLICIES: st.SearchStrategy[Policy] = st.one_of(CONFIGURED, OVERRIDDEN, KNOB, FREE)
+WORTHS = st.sampled_from(["1e-7", "1e-6", "1e-5", "3e-5", "1e-4", "3e-4", "1e-3", "1e-2", "1"]).map(Fraction)
+CONSTANTS = st.builds(
+    HazardConstants,
+    switch=st.sampled_from([0.02, 0.1, 0.4]),
+    prior_power=st.sampled_from([0.0, 0.2, 0.6]),
+    prior_gaps=st.sampled_from([1.0, 5.0, 20.0]),
+    boot_horizon_s=st.sampled_from([20.0, 60.0, 300.0]),
+    restart=st.sampled_from([0.0, 0.5]),
+    lambda_margin=st.sampled_from([0.5, 1.0, 2.0]),
+    bridge_margin=st.sampled_from([0.3, 1.0, 1.5]),
+)
+HAZARD = st.builds(lambda worth_usd, constants: Hazard(hazard(worth_usd, constants=constants)), WORTHS, CONSTANTS)
+POLICIES: st.SearchStrategy[Policy] = st.one_of(CONFIGURED, OVERRIDDEN, KNOB, FREE, HAZARD)
 HORIZONS = st.one_of(st.none(), st.integers(0, 400 * SECOND), st.integers(0, 60).map(lambda s: s * 30 * SECOND))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from burstcache_sim.engine.books import Integers
 from burstcache_sim.engine.compiled import uncounted
 
@@ -16,6 +18,11 @@ class Lists(NamedTuple):
 
     links: Integers
     ends: Integers
+
+
+def empty_lists(key_count: int, node_count: int) -> Lists:
+    """Return lists without keys."""
+    return Lists(np.full((key_count, 2), -1, np.int64), np.full((node_count, 2), -1, np.int64))
 
 
 @uncounted

@@ -50,9 +50,18 @@ def run_compiled(
     if workers < 1:
         raise InvalidSettingError(f"workers {workers}: expected at least 1")
     rows = [_row(policy, len(scenario.trace)) for policy in policies]
-    replay = _one_key(scenario) if scenario.is_one_key else _shared(scenario)
+    makers = [_maker(row, scenario) for row in rows]
+    replays = {maker: maker(scenario) for maker in set(makers)}
     with ThreadPoolExecutor(workers) as threads:
-        return list(threads.map(lambda row: replay(row, details), rows))
+        return list(threads.map(lambda maker, row: replays[maker](row, details), makers, rows))
+
+
+def _maker(row: NamedTuple, scenario: Scenario) -> Callable[[Scenario], Replay]:
+    from burstcache_sim.engine.hooks import engine_of
+
+    if hasattr(engine_of(type(row)), "replay"):
+        return _own
+    return _one_key if scenario.is_one_key else _shared
 
 
 def _one_key(scenario: Scenario) -> Replay:
@@ -78,18 +87,14 @@ def _shared(scenario: Scenario) -> Replay:
     import numpy as np
 
     from burstcache_sim.engine import shared
-    from burstcache_sim.engine.books import FOREVER_US, MAX_TIME_US
     from burstcache_sim.engine.shared_world import new_world
 
-    trace, timings = scenario.trace, _timings(scenario)
-    t, horizon_us = _checked(trace.arrivals_us, scenario.until_us)
+    timings = _timings(scenario)
+    t, horizon_us = _checked(scenario.trace.arrivals_us, scenario.until_us)
     last_us = int(t[-1]) if len(t) else 0
     key_ids, homes = _keys(scenario, len(t))
-    sizes_bytes, capacity_bytes, counted = np.zeros(0, np.int64), FOREVER_US, np.ones(len(t), np.bool_)
-    if scenario.capacity_bytes is not None and trace.sizes_bytes is not None:
-        sizes_bytes = trace.sizes_bytes[: len(t)].astype(np.int64)
-        capacity_bytes = min(scenario.capacity_bytes, MAX_TIME_US)
-        counted = sizes_bytes <= capacity_bytes
+    sizes_bytes, capacity_bytes = _sizes(scenario, len(t))
+    counted = sizes_bytes <= capacity_bytes if len(sizes_bytes) else np.ones(len(t), np.bool_)
     begins, ordered = shared.order_by_key(t[counted], key_ids[counted], len(homes))
 
     def run(row: NamedTuple, spans: Integers, tiers: Letters) -> Records:
@@ -98,14 +103,54 @@ def _shared(scenario: Scenario) -> Replay:
         shared.replay(world, row, t, key_ids, sizes_bytes, tiers)
         return totals
 
+    return _in_detail(run, len(t), scenario.until_us)
+
+
+def _own(scenario: Scenario) -> Replay:
+    """Let an engine that needs no other replay one key and many."""
+    from burstcache_sim.engine.hooks import engine_of
+
+    timings = _timings(scenario)
+    t, horizon_us = _checked(scenario.trace.arrivals_us, scenario.until_us)
+    last_us = int(t[-1]) if len(t) else 0
+    key_ids, homes = _keys(scenario, len(t))
+    key_ids = key_ids[:0] if scenario.is_one_key else key_ids
+    sizes_bytes, capacity_bytes = _sizes(scenario, len(t))
+
+    def run(row: NamedTuple, spans: Integers, tiers: Letters) -> Records:
+        engine, totals = engine_of(type(row)), _totals(last_us)
+        world = engine.new_world(row, homes, scenario.nodes, capacity_bytes, horizon_us, timings, totals, spans)
+        engine.replay(world, t, key_ids, sizes_bytes, tiers)
+        spans[:] = engine.in_order(spans)
+        return totals
+
+    return _in_detail(run, len(t), scenario.until_us)
+
+
+def _in_detail(run: Callable[[NamedTuple, Integers, Letters], Records], n: int, until_us: int | None) -> Replay:
+    """Return a run that has details if they are wanted: a second one, when it is known how many spans there are."""
+    import numpy as np
+
     def replay(row: NamedTuple, details: bool) -> RunResult:
         totals = run(row, _spans(0), np.zeros(0, np.uint8))
         if not details:
-            return _result(len(t), totals, scenario.until_us)
-        spans, tiers = _spans(int(totals["spans"][0])), np.zeros(len(t), np.uint8)
-        return _result(len(t), run(row, spans, tiers), scenario.until_us, spans, tiers.tobytes().decode("ascii"))
+            return _result(n, totals, until_us)
+        spans, tiers = _spans(int(totals["spans"][0])), np.zeros(n, np.uint8)
+        return _result(n, run(row, spans, tiers), until_us, spans, tiers.tobytes().decode("ascii"))
 
     return replay
+
+
+def _sizes(scenario: Scenario, n: int) -> tuple[Integers, int]:
+    """Return the sizes of the first n requests' objects and what a node holds; without a limit there are none."""
+    import numpy as np
+
+    from burstcache_sim.engine.books import FOREVER_US, MAX_TIME_US
+
+    sizes_bytes = scenario.trace.sizes_bytes
+    if scenario.capacity_bytes is None or sizes_bytes is None:
+        return np.zeros(0, np.int64), FOREVER_US
+    return sizes_bytes[:n].astype(np.int64), min(scenario.capacity_bytes, MAX_TIME_US)
 
 
 def _keys(scenario: Scenario, n: int) -> tuple[Keys, Integers]:

@@ -18,7 +18,7 @@ from burstcache_sim.engine.books import (
 )
 from burstcache_sim.engine.compiled import uncounted
 from burstcache_sim.engine.due import set_due
-from burstcache_sim.engine.lists import FIRST, Lists, append, remove
+from burstcache_sim.engine.lists import FIRST, Lists, append, empty_lists, remove
 
 NOTHING, START, JOIN = 0, 1, 2  # what a request triggers; a policy's decision is a sum of these
 S3, LAMBDA, REDIS = ord("S"), ord("L"), ord("R")
@@ -82,8 +82,8 @@ def new_world(
         t=ordered,
         keys=keys,
         nodes=nodes,
-        leases=_empty_lists(key_count, node_count),
-        uses=_empty_lists(key_count, node_count),
+        leases=empty_lists(key_count, node_count),
+        uses=empty_lists(key_count, node_count),
         queue=np.zeros((key_count + 1, 2), np.int64),
         places=np.zeros(key_count, np.int64),
         nodes_due_us=np.full(1, FOREVER_US, np.int64),
@@ -93,10 +93,6 @@ def new_world(
         horizon_us=horizon_us,
         capacity_bytes=capacity_bytes,
     )
-
-
-def _empty_lists(key_count: int, node_count: int) -> Lists:
-    return Lists(np.full((key_count, 2), -1, np.int64), np.full((node_count, 2), -1, np.int64))
 
 
 @uncounted

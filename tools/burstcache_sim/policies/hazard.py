@@ -1,0 +1,103 @@
+"""The hazard policy: `core.hazard`'s decisions on simulated time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import ClassVar, NamedTuple, Self
+
+from burstcache.core.breakeven import THESIS_PRICES, BreakevenPrices
+from burstcache.core.hazard import NEVER, Belief, HazardParameters, first_belief, hazard, learn, pays, pays_until_us
+from burstcache_sim.policies.policy import WorthPolicy
+from burstcache_sim.world.result import Tier
+from burstcache_sim.world.world import Key, Node, World
+
+
+@dataclass(slots=True)
+class _Memory:
+    belief: Belief
+    last_us: int | None = None  # the newest request
+
+    def learn(self, at_us: int, parameters: HazardParameters) -> Belief:
+        """Return what is believed after a request."""
+        if self.last_us is not None:
+            self.belief = learn(self.belief, at_us - self.last_us, parameters)
+        self.last_us = at_us
+        return self.belief
+
+
+class HazardRow(NamedTuple):
+    """The setting, for the compiled engine."""
+
+    parameters: HazardParameters
+
+
+@dataclass(frozen=True)
+class Hazard(WorthPolicy):
+    """A node boots, runs and stops by a belief about all its keys' requests, a cache function by one about its key's.
+
+    A key that is asked for joins a node that boots or runs: what it adds to the node's bill is one S3 GET.
+
+    Source:
+        `docs/use/policies.md`, "The hazard policy".
+    """
+
+    parameters: HazardParameters
+
+    name: ClassVar[str] = "hazard"
+    title: ClassVar[str] = "hazard"
+
+    @property
+    def window(self) -> int:
+        """One request; the beliefs have their own memory."""
+        return 1
+
+    def memory(self) -> _Memory:
+        """Return the memory of a key, or a node, without requests."""
+        return _Memory(first_belief(self.parameters))
+
+    def request(self, world: World, key: Key, at_us: int, tier: Tier) -> None:
+        """Learn the gap; keep what serves, or start what pays."""
+        node = key.node
+        node.memory = node.memory or self.memory()
+        of_node = node.memory.learn(at_us, self.parameters)
+        of_key = key.memory.learn(at_us, self.parameters)
+        if node.since_us is not None:
+            if tier != "R":
+                world.join(key, at_us)
+            self._set_stop(world, node)
+            return
+        is_booting = node.ready_us is not None and not key.is_leased
+        if is_booting or (node.is_off and pays(of_node, self.parameters.boot)):
+            world.join(key, at_us)
+        worth = self.parameters.invoke if node.ready_us is None else self.parameters.bridge
+        if not key.has_lambda and pays(of_key, worth):
+            world.start_lambda(key, at_us)
+        if key.lambda_ready_us is not None:
+            world.set_deadline(key, max(key.lambda_ready_us, at_us + pays_until_us(of_key, worth)))
+
+    def look(self, world: World, node: Node, at_us: int) -> None:
+        """Stop the node: the look is set to the instant from which it no longer pays."""
+        world.stop_node(node, at_us)
+
+    def ready(self, world: World, node: Node, at_us: int) -> None:
+        """Let the node run at least as long as it is billed."""
+        self._set_stop(world, node)
+
+    def _set_stop(self, world: World, node: Node) -> None:
+        assert node.since_us is not None, "only a running node stops"
+        stop_us = node.memory.last_us + pays_until_us(node.memory.belief, self.parameters.stay)
+        world.set_look(node, max(node.since_us + self.parameters.redis_least_us, stop_us))
+
+    def without_redis(self, requests: int) -> Self:
+        """Return the policy for which no boot pays."""
+        return replace(self, parameters=replace(self.parameters, boot=NEVER))
+
+    def compiled(self) -> HazardRow:
+        """Return the parameters."""
+        return HazardRow(self.parameters)
+
+    @classmethod
+    def worth(cls, hit_value_usd: Fraction | str, prices: BreakevenPrices = THESIS_PRICES) -> Self:
+        """Return the policy whose parameters follow from what a hit is worth; raises `InvalidSettingError`."""
+        return cls(hazard(Fraction(hit_value_usd), prices))
