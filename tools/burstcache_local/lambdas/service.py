@@ -208,8 +208,8 @@ class Lambdas:
         self._reapers[environment] = asyncio.get_running_loop().call_later(self._limits.idle_s, reap)
 
     async def _discard(self, environment: Environment) -> None:
-        self._environments.discard(environment)
         await environment.close()
+        self._environments.discard(environment)  # not earlier: the end of the service must find it
 
     async def _deliver(
         self, spec: FunctionSpec, config: EventInvokeConfig, payload: bytes, request_id: str, tenant_id: str
