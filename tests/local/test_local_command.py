@@ -9,13 +9,14 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from support.waiting import LIMIT_S, until
+from support.waiting import LIMIT_S, free_port, until
 
 
 class Shell:
@@ -111,7 +112,7 @@ def test_up_answers_requests_and_says_what_to_try(running: Shell) -> None:
 
 
 def test_a_write_to_the_endpoint_that_up_prints_is_read_through_the_front_door(running: Shell) -> None:
-    target = re.findall(r"curl -T \S+ (\S+)", running.said())[0]
+    target = re.findall(r"curl -T - (\S+)", running.said())[0]
 
     headers = {"Content-Type": "text/plain"}
     urllib.request.urlopen(urllib.request.Request(target, data=b"new", headers=headers, method="PUT")).close()
@@ -121,7 +122,7 @@ def test_a_write_to_the_endpoint_that_up_prints_is_read_through_the_front_door(r
 
 
 def test_a_second_write_to_the_endpoint_replaces_the_first(running: Shell) -> None:
-    target = re.findall(r"curl -T \S+ (\S+)", running.said())[0] + "2"
+    target = re.findall(r"curl -T - (\S+)", running.said())[0] + "2"
     headers = {"Content-Type": "text/plain"}
 
     for body in (b"first", b"second"):
@@ -197,10 +198,11 @@ def test_an_interrupt_during_the_start_ends_it(shell: Shell) -> None:
     until(lambda: shell.up and descendants(shell.up.pid))
     children = descendants(shell.up.pid)
 
-    assert shell.end(signal.SIGINT) == 0
+    assert shell.end(signal.SIGINT) == 130
 
     until(lambda: not any(map(is_alive, children)))
-    assert "Traceback" not in shell.said()
+    assert len(shell.said().splitlines()) == 1
+    assert not (shell.folder / ".burstcache").exists()
 
 
 def test_two_run_at_the_same_time_from_two_folders(shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -258,3 +260,50 @@ def test_a_taken_port_is_named(shell: Shell, option: str) -> None:
     assert mistaken.returncode == 2
     assert mistaken.stderr.count("\n") == 1
     assert f"port {port} is in use" in mistaken.stderr
+    assert "Starting" not in mistaken.stdout
+    assert not (shell.folder / ".burstcache").exists()
+
+
+def test_the_same_port_for_both_is_refused(shell: Shell) -> None:
+    port = str(free_port())
+
+    mistaken = shell.run("up", "--port", port, "--endpoint-port", port)
+
+    assert (mistaken.returncode, mistaken.stdout) == (2, "")
+    assert f"port {port} is in use" in mistaken.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (b"new\nline.txt", r"'\S+/new\\nline.txt': the local S3 takes no key with a line break"),
+        (b"latin-\xe9.txt", r"latin-\\xe9.txt': its name is not UTF-8"),
+        (b"/".join([b"x" * 200] * 6), r"x{200}: its key has 1205 bytes, of which S3 accepts 1024"),
+    ],
+    ids=["line break", "not UTF-8", "too long"],
+)
+def test_a_file_that_cannot_become_an_object_is_named_before_the_start(shell: Shell, name: bytes, message: str) -> None:
+    path = os.fsencode(shell.folder) + b"/origin/" + name
+    os.makedirs(os.path.dirname(path))
+    with open(path, "wb"):
+        pass
+
+    mistaken = shell.run("up", "--port", "0", "--endpoint-port", "0", "--origin", "origin")
+
+    assert (mistaken.returncode, mistaken.stdout, mistaken.stderr.count("\n")) == (2, "", 1)
+    assert re.search(message, mistaken.stderr)
+
+
+def test_odd_file_names_are_served_and_quoted_in_what_to_try(shell: Shell) -> None:
+    names = [" a b.txt", "100%.txt", "a#b", "a+b&c=d", "quest?mark", "quest", "ünï 'cödé'", "tab\tbed"]
+    (shell.folder / "origin").mkdir()
+    for name in names:
+        (shell.folder / "origin" / name).write_text(name)
+    shell.start("--origin", "origin")
+
+    for name in names:
+        query = urllib.parse.urlencode({"key": name})  # an HTTP API would cut a path at an encoded question mark
+        with urllib.request.urlopen(f"{shell.state()['front_url']}/objects?{query}") as answer:
+            assert answer.read().decode() == name
+    assert "/objects/%20a%20b.txt " in shell.said()
+    assert "watch ' a b.txt'" in shell.said()

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from burstcache_local import ports
 from burstcache_local.errors import LocalCloudError, TemplateError
 from burstcache_local.front.front_door import Front
 from burstcache_local.functions import EventInvokeConfig, FunctionSpec
@@ -25,7 +26,7 @@ from burstcache_local.machines.nodes import NodeAgent, NodeTimes
 from burstcache_local.machines.relay import TaskAgent
 from burstcache_local.moto import endpoints, event_repairs
 from burstcache_local.moto.server import MotoServer
-from burstcache_local.origin import check_origin, upload
+from burstcache_local.origin import origin_files, upload
 from burstcache_local.stack import Stack, function_named
 from burstcache_local.stepfunctions.http import HttpApi
 from burstcache_local.stepfunctions.integrations import invoke_of, update_item_of
@@ -122,14 +123,14 @@ class LocalCloud:
 
     def _start(self) -> None:
         options = self.options
-        if options.origin:
-            check_origin(options.origin)
-        self.run_dir = options.run_dir or self._temporary_dir()
-        self.run_dir.mkdir(parents=True, exist_ok=True)
+        ports.check_free(options.front_port, options.endpoint_port)
+        files = origin_files(options.origin) if options.origin else []
         block = LoopbackBlock()
         self._closers.callback(block.release)
         self.region = endpoints.fresh_region()
         template = load_template(options.template, options.parameters, vpc_block=block.cidr, region=self.region)
+        self.run_dir = options.run_dir or self._temporary_dir()
+        self.run_dir.mkdir(parents=True, exist_ok=True)
         self._start_lambda()
         server = MotoServer(options.endpoint_port, self.region, before=self._start_step_functions().before)
         self.endpoint_url = server.start()
@@ -144,8 +145,7 @@ class LocalCloud:
         self._create_stack()
         tasks.start()
         self._closers.callback(tasks.stop)
-        if options.origin:
-            upload(options.origin, self.bucket_name)
+        upload(files, self.bucket_name, endpoints.client("s3"))
 
     def _forget(self) -> None:
         LocalCloud._running = False

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import shutil
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING
+from urllib.parse import quote
 
-from burstcache_local import state_file
+from burstcache_local import ports, state_file
 from burstcache_local.errors import LocalCloudError
+from burstcache_local.origin import origin_files
 from burstcache_local.state_file import RunningCloud
 from burstcache_terminal.exit_codes import ExitCode
 from burstcache_terminal.options import UsageError
+
+if TYPE_CHECKING:
+    from burstcache_local.cloud import LocalCloud
 
 _DOWN_LIMIT_S = 20.0
 
@@ -75,17 +81,44 @@ def _up(args: argparse.Namespace) -> int:
         raise LocalCloudError(
             f"one runs already, at {running.front_url} (pid {running.pid}): `burstcache local down` ends it"
         )
+    # What can be refused is refused before anything is loaded.
+    files = origin_files(args.origin)
+    ports.check_free(args.port, args.endpoint_port)
     print("Starting: functions, queues, tables and machines from the template …", flush=True)
     begun_s = time.monotonic()
+    run_dir = args.state_dir.resolve() / "logs"
+    with _signals(_abandoning_start(run_dir)):
+        from burstcache_local.follow import LogFollower
+
+        _clear(run_dir)
+        cloud = _cloud(args, run_dir)
+        cloud.start()
+        follower = LogFollower(run_dir)
+        try:
+            with _signals(_interrupt):
+                state_file.write(_description(cloud), args.state_dir)
+                _print_welcome(cloud, [file.key for file in files], time.monotonic() - begun_s)
+                if args.verbose:
+                    follower.start()
+                signal.pause()
+        except KeyboardInterrupt:
+            print("\nEnding …", flush=True)
+        finally:
+            with _signals(_end_at_once):
+                state_file.remove(args.state_dir)
+                cloud.stop()
+                if args.verbose:
+                    follower.stop()
+    return ExitCode.SUCCESS
+
+
+def _cloud(args: argparse.Namespace, run_dir: Path) -> LocalCloud:
     from burstcache_local.cloud import LocalCloud, LocalOptions
-    from burstcache_local.follow import LogFollower
     from burstcache_local.lambdas.service import LambdaLimits
 
     template = {"template": args.template} if args.template else {}
     limits = LambdaLimits() if args.environments is None else LambdaLimits(environments=args.environments)
-    run_dir = args.state_dir.resolve() / "logs"
-    _clear(run_dir)
-    cloud = LocalCloud(
+    return LocalCloud(
         LocalOptions(
             parameters=dict(args.parameter),
             origin=args.origin,
@@ -98,40 +131,33 @@ def _up(args: argparse.Namespace) -> int:
             **template,
         )
     )
-    follower = LogFollower(run_dir)
-    with _interruptible():
-        try:
-            cloud.start()
-            state_file.write(_description(cloud), args.state_dir)
-            _print_welcome(cloud, args.origin, time.monotonic() - begun_s)
-            if args.verbose:
-                follower.start()
-            signal.pause()
-        except KeyboardInterrupt:
-            print("\nEnding …", flush=True)
-        finally:
-            signal.signal(signal.SIGINT, _end_at_once)
-            signal.signal(signal.SIGTERM, _end_at_once)
-            state_file.remove(args.state_dir)
-            cloud.stop()
-            if args.verbose:
-                follower.stop()
-    return ExitCode.SUCCESS
 
 
 @contextmanager
-def _interruptible() -> Iterator[None]:
-    """Let SIGTERM and a closed terminal end the program as Ctrl-C does."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+def _signals(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Handle Ctrl-C, SIGTERM and a closed terminal alike for the duration of a `with`."""
+    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, former in before.items():
+            signal.signal(number, former)
+
+
+def _abandoning_start(run_dir: Path) -> Callable[[int, FrameType | None], None]:
+    """Return a handler that ends the program in the middle of its start and leaves nothing behind."""
+    made = [path for path in (run_dir, run_dir.parent) if not path.exists()]
+
+    def abandon(number: int, frame: FrameType | None) -> None:
+        for path in made:
+            shutil.rmtree(path, ignore_errors=True)
+        _end_at_once(number, frame)
+
+    return abandon
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
 
 
 def _end_at_once(number: int, frame: FrameType | None) -> None:
@@ -144,7 +170,7 @@ def _clear(run_dir: Path) -> None:
         path.unlink()
 
 
-def _description(cloud: Any) -> RunningCloud:
+def _description(cloud: LocalCloud) -> RunningCloud:
     return RunningCloud(
         pid=os.getpid(),
         started=state_file.start_of(os.getpid()),
@@ -159,17 +185,18 @@ def _description(cloud: Any) -> RunningCloud:
     )
 
 
-def _print_welcome(cloud: Any, origin: Path, took_s: float) -> None:
-    keys = sorted(path.relative_to(origin).as_posix() for path in origin.rglob("*") if path.is_file())
+def _print_welcome(cloud: LocalCloud, keys: Sequence[str], took_s: float) -> None:
     key = "hello.txt" if "hello.txt" in keys else next(iter(keys), "new.txt")
+    # An HTTP API cuts a path at an encoded question mark.
+    path = f"/objects?key={quote(key, safe='')}" if "?" in key else f"/objects/{quote(key)}"
     lines = [
         f"Burstcache runs ({took_s:.1f} s). Logs: {cloud.run_dir}",
         f"  Objects:  {cloud.front_url}/objects/…",
         f"  Origin:   {cloud.endpoint_url}/{cloud.bucket_name}   ({len(keys)} objects)",
         "Try, in another terminal:",
-        f"  curl -i {cloud.front_url}/objects/{key}          # a few times within seconds: X-Cache-Tier",
-        f"  curl -T README.md {cloud.endpoint_url}/{cloud.bucket_name}/new.txt   # a write straight to S3",
-        f"  {_own_name()} watch {key}",
+        f"  curl -i {shlex.quote(cloud.front_url + path)}          # a few times within seconds: X-Cache-Tier",
+        f"  date | curl -T - {cloud.endpoint_url}/{cloud.bucket_name}/new.txt   # a write straight to S3",
+        f"  {_own_name()} watch {shlex.quote(key)}",
         "Ctrl-C ends everything.",
     ]
     print("\n".join(lines), flush=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
@@ -13,7 +12,7 @@ import uvloop
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from burstcache_local.errors import PortTakenError
+from burstcache_local import ports
 
 T = TypeVar("T")
 _logger = logging.getLogger("aiohttp.server")
@@ -50,7 +49,7 @@ class LoopThread:
 
     async def _serve(self, application: web.Application, port: int) -> str:
         _logger.addFilter(_is_our_mistake)
-        listener = _listener(port)
+        listener = ports.listen(port)
         runner = web.AppRunner(application, access_log=None, keepalive_timeout=3600, shutdown_timeout=0.5)
         await runner.setup()
         await web.SockSite(runner, listener).start()
@@ -65,15 +64,3 @@ class LoopThread:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
         await self.loop.shutdown_default_executor()
-
-
-def _listener(port: int) -> socket.socket:
-    listener = socket.socket()
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind(("127.0.0.1", port))
-    except OSError:
-        listener.close()
-        raise PortTakenError(f"port {port} is in use: choose another one, or stop what listens there") from None
-    listener.setblocking(False)
-    return listener

@@ -3,32 +3,61 @@
 from __future__ import annotations
 
 import mimetypes
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from burstcache_local.errors import LocalCloudError
-from burstcache_local.moto import endpoints
+
+_MAX_KEY_BYTES = 1024  # S3's limit
 
 
-def check_origin(folder: Path) -> None:
-    """Raise LocalCloudError if `folder` is not one."""
+@dataclass(frozen=True, slots=True)
+class OriginFile:
+    """A file and the key of its object."""
+
+    path: Path
+    key: str
+
+
+def origin_files(folder: Path) -> list[OriginFile]:
+    """Return all files under a folder in the order of their keys.
+
+    Raises:
+        LocalCloudError: It is no folder, or a file cannot become an object; the message names the file and the reason.
+    """
     if not folder.is_dir():
         raise LocalCloudError(f"{folder} is not a folder: give --origin a folder whose files become objects")
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return [OriginFile(path, _key(path, folder)) for path in paths]
 
 
-def upload(folder: Path, bucket: str) -> list[str]:
-    """Put every file under `folder` into the bucket, with a guessed content type; return the keys."""
-    check_origin(folder)
-    s3, keys = endpoints.client("s3"), []
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        key = path.relative_to(folder).as_posix()
-        kind, encoding = mimetypes.guess_type(path.name)
-        with path.open("rb") as body:
+def upload(files: Iterable[OriginFile], bucket: str, s3: Any) -> None:
+    """Put the files into the bucket, each with the content type that its name suggests."""
+    for file in files:
+        kind, encoding = mimetypes.guess_type(file.path.name)
+        with file.path.open("rb") as body:
             s3.put_object(
                 Bucket=bucket,
-                Key=key,
+                Key=file.key,
                 Body=body,
                 ContentType=kind or "application/octet-stream",
                 **({"ContentEncoding": encoding} if encoding else {}),
             )
-        keys.append(key)
-    return keys
+
+
+def _key(path: Path, folder: Path) -> str:
+    name = path.relative_to(folder).as_posix()
+    try:
+        size_bytes = len(name.encode())
+    except UnicodeEncodeError:
+        raise LocalCloudError(f"{os.fsencode(path)!r}: its name is not UTF-8, as an object's key must be") from None
+    if size_bytes > _MAX_KEY_BYTES:
+        raise LocalCloudError(f"{path}: its key has {size_bytes} bytes, of which S3 accepts {_MAX_KEY_BYTES}")
+    if "\n" in name:
+        raise LocalCloudError(f"{str(path)!r}: the local S3 takes no key with a line break")
+    if not os.access(path, os.R_OK):
+        raise LocalCloudError(f"{path} cannot be read: change its permissions, or leave it out")
+    return name

@@ -8,8 +8,8 @@ import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator
-from wsgiref.types import WSGIApplication
+from collections.abc import Callable, Iterable, Iterator
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from cheroot.wsgi import Server
 from flask import got_request_exception
@@ -46,7 +46,7 @@ class MotoServer:
         Raises:
             PortTakenError: The port is in use.
         """
-        application = self._before_moto(_application())
+        application = _with_raw_paths(self._before_moto(_application()))
         self._server = Server(("127.0.0.1", self._port), application, numthreads=_THREADS, request_queue_size=1024)
         self._server.timeout = _KEEP_ALIVE_S
         self._server.keep_alive_conn_limit = 100_000
@@ -67,6 +67,16 @@ class MotoServer:
         endpoints.leave(self._before)
         self._server.stop()
         self._thread.join(10)
+
+
+def _with_raw_paths(application: WSGIApplication) -> WSGIApplication:
+    """Give moto the path as it arrived: cheroot names it otherwise, and a decoded one ends at an encoded `?`."""
+
+    def serve(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        environ["RAW_URI"] = environ["REQUEST_URI"]
+        return application(environ, start_response)
+
+    return serve
 
 
 def _application() -> WSGIApplication:
