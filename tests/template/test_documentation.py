@@ -77,6 +77,14 @@ def test_every_page_is_linked_from_the_readme() -> None:
     assert {str(path) for path in _DOCUMENTS if path.name != "README.md"} - linked == set()
 
 
+def test_every_package_is_in_the_architecture() -> None:
+    packages = [path.parent for root in ("src", "tools") for path in (ROOT / root).glob("*/*/__init__.py")]
+    page = _page("docs/understand/architecture.md")
+
+    assert packages
+    assert [str(package.relative_to(ROOT)) for package in packages if f"{package.name}/" not in page] == []
+
+
 def test_the_readme_fits_on_one_page() -> None:
     lines = _page("README.md").splitlines()
 
