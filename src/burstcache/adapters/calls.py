@@ -6,12 +6,24 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import ParamSpec, TypeVar
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 
-from burstcache.core.errors import ServiceError
+from burstcache.core.errors import ServiceError, ServiceTransientError
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+# What DynamoDB, Step Functions, EC2, EventBridge, Secrets Manager and Lambda answer when they are asked too often.
+_THROTTLED = frozenset(
+    {
+        "EC2ThrottledException",
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "Throttling",
+        "ThrottlingException",
+        "ThrottledException",
+        "TooManyRequestsException",
+    }
+)
 
 
 def ask(call: Callable[_P, _R], *args: _P.args, **arguments: _P.kwargs) -> _R:
@@ -26,13 +38,18 @@ def ask(call: Callable[_P, _R], *args: _P.args, **arguments: _P.kwargs) -> _R:
 
 @contextmanager
 def failures_named() -> Iterator[None]:
-    """Raise ServiceError for what botocore raises."""
+    """Raise ServiceError for what botocore raises: ServiceTransientError if asking again later may help."""
     try:
         yield
     except ClientError as error:
         code = error.response.get("Error", {}).get("Code", "")
         reasons = tuple(reason.get("Code", "") for reason in error.response.get("CancellationReasons", ()))
-        raise ServiceError(str(error), code=code, reasons=reasons) from error
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        is_passing = status >= 500 or code in _THROTTLED
+        kind = ServiceTransientError if is_passing else ServiceError
+        raise kind(str(error), code=code, reasons=reasons) from error
+    except HTTPClientError as error:
+        raise ServiceTransientError(f"{type(error).__name__}: {error}") from error
     except BotoCoreError as error:
         raise ServiceError(f"{type(error).__name__}: {error}") from error
 

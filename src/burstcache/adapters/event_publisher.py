@@ -5,33 +5,20 @@ from __future__ import annotations
 import json
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from burstcache.adapters.breaker import Breakers
 from burstcache.adapters.calls import ask
 from burstcache.adapters.clock import Clock
 from burstcache.core.errors import ServiceError
+from burstcache.core.messages import OBJECT_REQUESTED, PROXY, ObjectRequested
 from burstcache.logs import logger
 
 if TYPE_CHECKING:
     from types_boto3_events.client import EventBridgeClient
 
-SOURCE = "burstcache.proxy"
-OBJECT_REQUESTED = "ObjectRequested"
 _WAIT_S = 1.0
 _WORKERS = 2  # one report at a time, and one that a frozen environment left behind
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectRequested:
-    """One GET that S3 served. `size_bytes` is 0 where S3 did not give it (a 304)."""
-
-    key: str
-    at_us: int
-    request_id: str
-    size_bytes: int
-    etag: str
 
 
 class EventPublisher:
@@ -64,9 +51,9 @@ class EventPublisher:
             Entries=[
                 {
                     "EventBusName": self._bus_name,
-                    "Source": SOURCE,
+                    "Source": PROXY,
                     "DetailType": OBJECT_REQUESTED,
-                    "Detail": json.dumps(asdict(event)),
+                    "Detail": json.dumps(event),
                 }
             ],
         )

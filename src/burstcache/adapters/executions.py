@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, ParamSpec
 
 from burstcache.adapters.calls import ask
 from burstcache.core.errors import ServiceError
-from burstcache.core.table import KeyRow, NodeRow
 
 if TYPE_CHECKING:
     from types_boto3_stepfunctions.client import SFNClient
@@ -19,29 +18,13 @@ _P = ParamSpec("_P")
 _CLOSED_TOKEN = frozenset({"TaskTimedOut", "TaskDoesNotExist", "InvalidToken"})
 
 
-def key_execution_input(row: KeyRow) -> dict[str, Any]:
-    """Return the input of a key's execution: a function of what was written at the start, so a repeat is identical."""
-    return {
-        "entry": row.entry,
-        "epoch": row.epoch,
-        "failures": row.failures,
-        "key": row.key,
-        "key_hash": row.hash,
-    }
-
-
-def node_execution_input(row: NodeRow) -> dict[str, Any]:
-    """Return the input of one part of a node's execution."""
-    return {"generation": row.generation, "node": row.node, "part": row.part}
-
-
 @dataclass(frozen=True, slots=True)
 class Executions:
     """Starts executions, completes their tokens. Every method raises ServiceError if Step Functions fails."""
 
     client: SFNClient
 
-    def start(self, machine_arn: str, name: str, input_: Mapping[str, Any]) -> bool:
+    def start(self, machine_arn: str, name: str, input_: Mapping[str, object]) -> bool:
         """Start the execution of that name, or find it alive.
 
         Returns:
@@ -72,7 +55,7 @@ class Executions:
             cause=cause,
         )
 
-    def succeed(self, token: str, output: Mapping[str, Any]) -> bool:
+    def succeed(self, token: str, output: Mapping[str, object]) -> bool:
         """Complete a task; False if its token is closed."""
         return _unless(_CLOSED_TOKEN, self.client.send_task_success, taskToken=token, output=json.dumps(output))
 

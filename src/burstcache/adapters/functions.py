@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from burstcache.adapters.calls import ask
 from burstcache.core.errors import FunctionFailedError
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from types_boto3_lambda.client import LambdaClient
 
 
-def invoke_by_name(client: LambdaClient, function_name: str) -> Callable[[Mapping[str, Any]], None]:
+def invoke_by_name(client: LambdaClient, function_name: str) -> Callable[[Mapping[str, object]], None]:
     """Return a caller of a function that raises FunctionFailedError when the function fails."""
 
-    def invoke(payload: Mapping[str, Any]) -> None:
+    def invoke(payload: Mapping[str, object]) -> None:
         answer = ask(client.invoke, FunctionName=function_name, Payload=json.dumps(payload).encode())
         if "FunctionError" in answer:
             raise FunctionFailedError(f"{function_name} failed at {payload}: {answer['Payload'].read().decode()[:500]}")

@@ -7,16 +7,17 @@ write one item): when the set is full, the next start removes the keys that are 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from burstcache.adapters.calls import ask, write_if
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.items import to_plain, to_values
 from burstcache.adapters.key_table import KeyTable
+from burstcache.core import table
 from burstcache.core.errors import ContendedRowTransientError, ServiceError
-from burstcache.core.table import KeyRow
+from burstcache.core.table import HOT_ITEM, HotColumns, KeyColumns, KeyRow, key_item
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 Admission = Literal["started", "lost", "full"]
 
 _ATTEMPTS = 8
-_HOT_KEY = to_values({"pk": "HOT", "sk": "HOT"})
+_HOT = to_values(HOT_ITEM)
 
 
 @dataclass(slots=True)
@@ -66,7 +67,7 @@ class HotKeys:
         self, life: KeyRow, former_epoch: int, now_us: int, take_over: bool
     ) -> Literal["started", "lost", "full", "collided"]:
         updates: list[Any] = [
-            {"Update": _row_update(self.keys.table_name, life, former_epoch, now_us, take_over)},
+            {"Update": _first_row(self.keys.table_name, life, former_epoch, now_us, take_over)},
             {"Update": _admission(self.keys.table_name, life.hash, self.max_hot_keys)},
         ]
         try:
@@ -84,8 +85,8 @@ class HotKeys:
         """Remove cold keys from the full set, at most once a second; return whether another attempt makes sense."""
         if self.clock.monotonic_s() - self._swept_at_s < 1:
             return False
-        answer = ask(self.client.get_item, TableName=self.keys.table_name, Key=_HOT_KEY, ConsistentRead=True)
-        hot = to_plain(answer.get("Item", {}))
+        answer = ask(self.client.get_item, TableName=self.keys.table_name, Key=_HOT, ConsistentRead=True)
+        hot = cast(HotColumns, to_plain(answer.get("Item", {})))
         started = hot.get("live", set())
         rows = self.keys.read_many(started)
         cold = {hash_ for hash_ in started if hash_ not in rows or not rows[hash_].is_live(now_us)}
@@ -95,39 +96,41 @@ class HotKeys:
         write_if(  # a start in between may be one of the cold keys: then the next attempt looks again
             self.client.update_item,
             TableName=self.keys.table_name,
-            Key=_HOT_KEY,
-            UpdateExpression="DELETE live :cold",
-            ConditionExpression="starts = :seen",
+            Key=_HOT,
+            UpdateExpression=table.FORGET_STARTED,
+            ConditionExpression=table.HAS_NO_NEW_START,
             ExpressionAttributeValues=to_values({":cold": cold, ":seen": hot["starts"]}),
         )
         return True
 
 
-def _row_update(table_name: str, life: KeyRow, former_epoch: int, now_us: int, take_over: bool) -> dict[str, Any]:
-    values = {
-        ":phase": life.phase,
-        ":epoch": life.epoch,
-        ":entry": life.entry,
-        ":trigger": str(life.trigger),
-        ":changed": life.changed_at_us,
-        ":deadline": life.deadline_at_us,
-        ":failures": life.failures,
-        ":former": former_epoch,
-    }
-    condition = "epoch = :former" if former_epoch else "(attribute_not_exists(epoch) OR epoch = :former)"
+def _first_row(table_name: str, life: KeyRow, former_epoch: int, now_us: int, take_over: bool) -> dict[str, Any]:
+    columns: Mapping[str, Any] = KeyColumns(
+        phase=life.phase,
+        epoch=life.epoch,
+        entry=life.entry,
+        node=life.node,
+        trigger=life.trigger.encode() if life.trigger else "",
+        changed_at_us=life.changed_at_us,
+        deadline_at_us=life.deadline_at_us,
+        failures=life.failures,
+    )
+    values = {f":{name}": value for name, value in columns.items()} | {":former": former_epoch}
+    condition = table.IS_FORMER_LIFE if former_epoch else table.HAD_NO_LIFE
     if not take_over:
-        condition += " AND (attribute_not_exists(phase) OR phase = :s3 OR deadline_at_us < :now)"
+        condition += f" AND {table.IS_COLD}"
         values |= {":s3": "s3", ":now": now_us}
     return {
         "TableName": table_name,
-        "Key": to_values({"pk": f"KEY#{life.hash}", "sk": "ROUTE"}),
+        "Key": to_values(key_item(life.hash)),
         "UpdateExpression": (
-            "SET phase = :phase, epoch = :epoch, entry = :entry, #trigger = :trigger, changed_at_us = :changed,"
-            " deadline_at_us = :deadline, failures = :failures"
-            " REMOVE tier, holder, node, generation, not_before_us"
+            "SET "
+            + ", ".join(f"#{name} = :{name}" for name in columns)
+            + " REMOVE "
+            + ", ".join(f"#{name}" for name in table.REMOVED_AT_START)
         ),
         "ConditionExpression": condition,
-        "ExpressionAttributeNames": {"#trigger": "trigger"},
+        "ExpressionAttributeNames": {f"#{name}": name for name in (*columns, *table.REMOVED_AT_START)},
         "ExpressionAttributeValues": to_values(values),
     }
 
@@ -135,8 +138,8 @@ def _row_update(table_name: str, life: KeyRow, former_epoch: int, now_us: int, t
 def _admission(table_name: str, hash_: str, max_hot_keys: int) -> dict[str, Any]:
     return {
         "TableName": table_name,
-        "Key": _HOT_KEY,
-        "UpdateExpression": "ADD live :this, starts :one",
-        "ConditionExpression": "attribute_not_exists(live) OR contains(live, :hash) OR size(live) < :most",
+        "Key": _HOT,
+        "UpdateExpression": table.COUNT_START,
+        "ConditionExpression": table.HAS_ROOM,
         "ExpressionAttributeValues": to_values({":this": {hash_}, ":one": 1, ":hash": hash_, ":most": max_hot_keys}),
     }

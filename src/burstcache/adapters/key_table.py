@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 from burstcache.adapters.calls import ask, failures_named, write_if
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.items import ROW_LIFE_S, to_plain, to_values
+from burstcache.core import table
 from burstcache.core.parameters import US_PER_S
+from burstcache.core.phases import KEY_PHASES_BEFORE
 from burstcache.core.policy import Request
-from burstcache.core.table import KeyRow
+from burstcache.core.table import KeyColumn, KeyColumns, KeyRow, key_item
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
@@ -30,13 +32,14 @@ class KeyTable:
 
     def read(self, hash_: str) -> KeyRow | None:
         """Return the row as it is now, or None."""
-        answer = ask(self.client.get_item, TableName=self.table_name, Key=_key(hash_), ConsistentRead=True)
+        key = to_values(key_item(hash_))
+        answer = ask(self.client.get_item, TableName=self.table_name, Key=key, ConsistentRead=True)
         return KeyRow.from_item(to_plain(answer["Item"])) if "Item" in answer else None
 
     def read_many(self, hashes: Iterable[str]) -> dict[str, KeyRow]:
         """Return the rows that exist, by hash, as they are now."""
         rows: dict[str, KeyRow] = {}
-        wanted: list[Any] = [_key(hash_) for hash_ in hashes]
+        wanted: list[Any] = [to_values(key_item(hash_)) for hash_ in hashes]
         while wanted:
             batch, wanted = wanted[:100], wanted[100:]
             answer = ask(
@@ -53,8 +56,8 @@ class KeyTable:
         """Yield every row that is not in phase s3, expired ones included."""
         pages = self.client.get_paginator("scan").paginate(
             TableName=self.table_name,
-            FilterExpression="sk = :route AND phase <> :s3",
-            ExpressionAttributeValues=to_values({":route": "ROUTE", ":s3": "s3"}),
+            FilterExpression=table.ALL_LIVES,
+            ExpressionAttributeValues=to_values({":route": table.ROUTE_SORT_KEY, ":s3": "s3"}),
         )
         with failures_named():
             for page in pages:
@@ -83,33 +86,29 @@ class KeyTable:
             size_bytes: The object's size, 0 if S3 did not give it (a 304) [bytes].
             keep: How many requests the policy needs; the stored list is cut back when it is several times as long.
         """
-        size = ":size" if size_bytes else "if_not_exists(size_bytes, :size)"
+        size = table.KNOWN_SIZE if size_bytes else table.SIZE_IF_NEW
+        values = {
+            ":key": key,
+            ":etag": etag,
+            ":size": size_bytes,
+            ":expires": self._expires_at_s(),
+            ":s3": "s3",
+            ":none": [],
+            ":added": [request.encode()],
+        }
         answer = ask(
             self.client.update_item,
             TableName=self.table_name,
-            Key=_key(hash_),
-            UpdateExpression=(
-                f"SET #key = :key, etag = :etag, size_bytes = {size}, expires_at = :expires,"
-                " phase = if_not_exists(phase, :s3), #window = list_append(if_not_exists(#window, :none), :one)"
-            ),
+            Key=to_values(key_item(hash_)),
+            UpdateExpression=table.APPEND_REQUEST.format(size=size),
             ExpressionAttributeNames={"#key": "key", "#window": "window"},
-            ExpressionAttributeValues=to_values(
-                {
-                    ":key": key,
-                    ":etag": etag,
-                    ":size": size_bytes,
-                    ":expires": self._expires_at_s(),
-                    ":s3": "s3",
-                    ":none": [],
-                    ":one": [str(request)],
-                }
-            ),
+            ExpressionAttributeValues=to_values(values),
             ReturnValues="ALL_NEW",
         )
-        item = to_plain(answer["Attributes"])
-        row = KeyRow.from_item(item)
-        if len(item["window"]) > keep * _TRIM_FACTOR:
-            self._trim(hash_, item["window"], [str(r) for r in row.window[-keep:]])
+        columns = to_plain(answer["Attributes"])
+        row = KeyRow.from_item(columns)
+        if len(columns["window"]) > keep * _TRIM_FACTOR:
+            self._trim(hash_, columns["window"], [request.encode() for request in row.window[-keep:]])
         return row
 
     def update(
@@ -117,66 +116,65 @@ class KeyTable:
         hash_: str,
         *,
         epoch: int,
-        set_: Mapping[str, Any] | None = None,
-        remove: Iterable[str] = (),
+        set_: KeyColumns | None = None,
+        remove: Iterable[KeyColumn] = (),
         append_window: Iterable[Request] = (),
         unless_held: bool = False,
     ) -> KeyRow | None:
-        """Change the row of a life on condition that it is still that life.
+        """Change the row of a life if it is still that life, in a phase that may come before the new one.
 
         Args:
             hash_: The key's hash.
             epoch: The life that the writer belongs to.
-            set_: Attributes and their new values.
-            remove: Attributes to delete.
+            set_: Columns and their new values.
+            remove: Columns to delete.
             append_window: Requests to add to the window.
             unless_held: Also require that no cache invocation has announced itself: the announce is the claim.
 
         Returns:
             The row after the write; None if the condition did not hold.
         """
-        values: dict[str, Any] = {":epoch": epoch, ":expires": self._expires_at_s(), ":s3": "s3"}
-        names = {"#expires": "expires_at"}
-        sets = ["#expires = :expires"]
-        for i, (name, value) in enumerate((set_ or {}).items()):
-            names[f"#s{i}"], values[f":s{i}"] = name, value
-            sets.append(f"#s{i} = :s{i}")
-        if added := [str(request) for request in append_window]:
+        columns: Mapping[str, Any] = {**(set_ or {}), "expires_at": self._expires_at_s()}
+        names = {f"#{name}": name for name in (*columns, *remove)}
+        values: dict[str, Any] = {":epoch": epoch} | {f":{name}": value for name, value in columns.items()}
+        sets = [f"#{name} = :{name}" for name in columns]
+        if added := [request.encode() for request in append_window]:
             names["#window"], values[":none"], values[":added"] = "window", [], added
-            sets.append("#window = list_append(if_not_exists(#window, :none), :added)")
-        removes = []
-        for i, name in enumerate(remove):
-            names[f"#r{i}"] = name
-            removes.append(f"#r{i}")
-        expression = "SET " + ", ".join(sets) + (" REMOVE " + ", ".join(removes) if removes else "")
-        condition = "epoch = :epoch AND phase <> :s3" + (" AND attribute_not_exists(holder)" if unless_held else "")
+            sets.append(table.EXTEND_WINDOW)
+        removes = [f"#{name}" for name in remove]
+        conditions = [table.IS_SAME_LIFE]
+        if "phase" in columns:
+            before = {f":from_{phase}": phase for phase in KEY_PHASES_BEFORE[columns["phase"]]}
+            conditions.append(f"#phase IN ({', '.join(before)})")
+            values |= before
+        else:
+            conditions.append(table.IS_LIVE)
+            values[":s3"] = "s3"
+        if unless_held:
+            conditions.append(table.IS_UNHELD)
         answer = write_if(
             self.client.update_item,
             TableName=self.table_name,
-            Key=_key(hash_),
-            UpdateExpression=expression,
-            ConditionExpression=condition,
+            Key=to_values(key_item(hash_)),
+            UpdateExpression="SET " + ", ".join(sets) + (" REMOVE " + ", ".join(removes) if removes else ""),
+            ConditionExpression=" AND ".join(conditions),
             ExpressionAttributeNames=names,
             ExpressionAttributeValues=to_values(values),
             ReturnValues="ALL_NEW",
         )
         return KeyRow.from_item(to_plain(answer["Attributes"])) if answer else None
 
-    def _expires_at_s(self) -> int:
-        return self.clock.now_us() // US_PER_S + ROW_LIFE_S
-
     def _trim(self, hash_: str, seen: list[str], newest: list[str]) -> None:
         """Cut the window back, unless another writer has appended meanwhile; that one trims in turn."""
         write_if(
             self.client.update_item,
             TableName=self.table_name,
-            Key=_key(hash_),
-            UpdateExpression="SET #window = :newest",
-            ConditionExpression="#window = :seen",
+            Key=to_values(key_item(hash_)),
+            UpdateExpression=table.REPLACE_WINDOW,
+            ConditionExpression=table.IS_WINDOW_AS_SEEN,
             ExpressionAttributeNames={"#window": "window"},
             ExpressionAttributeValues=to_values({":newest": newest, ":seen": seen}),
         )
 
-
-def _key(hash_: str) -> dict[str, Any]:
-    return to_values({"pk": f"KEY#{hash_}", "sk": "ROUTE"})
+    def _expires_at_s(self) -> int:
+        return self.clock.now_us() // US_PER_S + ROW_LIFE_S

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from burstcache.adapters.calls import ask, failures_named, write_if
 from burstcache.adapters.items import to_plain, to_values
-from burstcache.core.table import Lease, NodeRow
+from burstcache.core import table
+from burstcache.core.errors import IllegalPhaseError
+from burstcache.core.phases import NODE_PHASES_BEFORE
+from burstcache.core.table import Lease, LeaseColumns, NodeColumns, NodeRow, lease_item, node_item
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
@@ -23,34 +25,43 @@ class NodeTable:
 
     def read(self, node: str) -> NodeRow:
         """Return the node's row as it is now; a node that never ran is stopped."""
-        answer = ask(self.client.get_item, TableName=self.table_name, Key=_node_key(node), ConsistentRead=True)
+        key = to_values(node_item(node))
+        answer = ask(self.client.get_item, TableName=self.table_name, Key=key, ConsistentRead=True)
         return NodeRow.from_item(to_plain(answer["Item"])) if "Item" in answer else NodeRow(node)
 
-    def change(self, seen: NodeRow, /, *, no_join_since: bool = False, **changes: Any) -> NodeRow | None:
+    def change(
+        self, seen: NodeRow, /, *, no_join_since: bool = False, **changes: Unpack[NodeColumns]
+    ) -> NodeRow | None:
         """Write changes to a node's row if its phase, generation and part are still as seen.
 
         Args:
             seen: The row as it was read.
             no_join_since: Also require that no lease has been put since.
-            **changes: Attributes of NodeRow and their new values.
+            **changes: Columns and their new values.
 
         Returns:
             The row after the write; None if it had changed.
+
+        Raises:
+            IllegalPhaseError: The new phase may not follow the one that was seen.
         """
-        names = {f"#{name}": name for name in changes} | {"#part": "part"}
-        values = {f":{name}": value for name, value in changes.items()}
+        if "phase" in changes and seen.phase not in NODE_PHASES_BEFORE[changes["phase"]]:
+            raise IllegalPhaseError(f"node {seen.node}: {changes['phase']} may not follow {seen.phase}")
+        names = {f"#{name}": name for name in changes}
+        values: dict[str, Any] = {f":{name}": value for name, value in changes.items()}
         if seen.generation:
-            condition = "phase = :seen_phase AND generation = :seen_generation AND #part = :seen_part"
+            condition = table.IS_NODE_AS_SEEN
+            names["#part"] = "part"
             values |= {":seen_phase": seen.phase, ":seen_generation": seen.generation, ":seen_part": seen.part}
         else:
-            condition, names = "attribute_not_exists(generation)", {n: v for n, v in names.items() if v in changes}
+            condition = table.IS_NEW_NODE
         if no_join_since:
-            condition += " AND joins = :seen_joins"
+            condition += f" AND {table.HAS_NO_NEW_JOIN}"
             values[":seen_joins"] = seen.joins
         answer = write_if(
             self.client.update_item,
             TableName=self.table_name,
-            Key=_node_key(seen.node),
+            Key=to_values(node_item(seen.node)),
             UpdateExpression="SET " + ", ".join(f"#{name} = :{name}" for name in changes),
             ConditionExpression=condition,
             ExpressionAttributeNames=names,
@@ -64,18 +75,13 @@ class NodeTable:
 
         The order is the protocol: a reader that sees an old count before it queries the leases has not missed this one.
         """
-        item = {"pk": f"NODE#{lease.node}", "sk": f"LEASE#{lease.hash}", "epoch": lease.epoch, "key": lease.key}
-        optional = {"waiter": lease.waiter, "held_until_us": lease.held_until_us}
-        ask(
-            self.client.put_item,
-            TableName=self.table_name,
-            Item=to_values(item | {name: v for name, v in optional.items() if v}),
-        )
+        item = to_values({**lease_item(lease.node, lease.hash), **lease.columns()})
+        ask(self.client.put_item, TableName=self.table_name, Item=item)
         answer = ask(
             self.client.update_item,
             TableName=self.table_name,
-            Key=_node_key(lease.node),
-            UpdateExpression="ADD joins :one",
+            Key=to_values(node_item(lease.node)),
+            UpdateExpression=table.COUNT_JOIN,
             ExpressionAttributeValues=to_values({":one": 1}),
             ReturnValues="ALL_NEW",
         )
@@ -85,38 +91,36 @@ class NodeTable:
         """Return all leases on the node as they are now."""
         pages = self.client.get_paginator("query").paginate(
             TableName=self.table_name,
-            KeyConditionExpression="pk = :pk AND begins_with(sk, :lease)",
-            ExpressionAttributeValues=to_values({":pk": f"NODE#{node}", ":lease": "LEASE#"}),
+            KeyConditionExpression=table.ALL_LEASES,
+            ExpressionAttributeValues=to_values({":pk": node_item(node)["pk"], ":lease": table.LEASE_PREFIX}),
             ConsistentRead=True,
         )
         with failures_named():
             return [Lease.from_item(to_plain(item)) for page in pages for item in page["Items"]]
 
-    def change_lease(self, lease: Lease, set_: Mapping[str, Any], *, remove: str = "") -> bool:
+    def change_lease(self, lease: Lease, set_: LeaseColumns, *, remove: Literal["", "waiter"] = "") -> bool:
         """Write to a lease if it is still of the same life; False if it is not."""
         sets = ", ".join(f"#{name} = :{name}" for name in set_)
-        return self._if_same_life(
+        answer = write_if(
             self.client.update_item,
-            lease,
+            TableName=self.table_name,
+            Key=to_values(lease_item(lease.node, lease.hash)),
             UpdateExpression=f"SET {sets}" + (f" REMOVE #{remove}" if remove else ""),
+            ConditionExpression=table.IS_SAME_LIFE,
             ExpressionAttributeNames={f"#{name}": name for name in (*set_, *filter(None, [remove]))},
-            ExpressionAttributeValues=to_values({":epoch": lease.epoch, **{f":{n}": v for n, v in set_.items()}}),
+            ExpressionAttributeValues=to_values(
+                {":epoch": lease.epoch, **{f":{name}": value for name, value in set_.items()}}
+            ),
         )
+        return answer is not None
 
     def drop(self, lease: Lease) -> bool:
         """Delete a lease if it is still of the same life; False if it is gone or of a newer one."""
-        return self._if_same_life(
-            self.client.delete_item, lease, ExpressionAttributeValues=to_values({":epoch": lease.epoch})
+        answer = write_if(
+            self.client.delete_item,
+            TableName=self.table_name,
+            Key=to_values(lease_item(lease.node, lease.hash)),
+            ConditionExpression=table.IS_SAME_LIFE,
+            ExpressionAttributeValues=to_values({":epoch": lease.epoch}),
         )
-
-    def _if_same_life(self, write: Any, lease: Lease, **arguments: Any) -> bool:
-        arguments |= {
-            "TableName": self.table_name,
-            "Key": to_values({"pk": f"NODE#{lease.node}", "sk": f"LEASE#{lease.hash}"}),
-            "ConditionExpression": "epoch = :epoch",
-        }
-        return write_if(write, **arguments) is not None
-
-
-def _node_key(node: str) -> dict[str, Any]:
-    return to_values({"pk": f"NODE#{node}", "sk": "NODE"})
+        return answer is not None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from burstcache.adapters.calls import ask
 from burstcache.adapters.clock import Clock
+from burstcache.core.table import ROUTE_COLUMNS, RUN_COLUMNS, ItemKey, key_item, node_item
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
@@ -58,7 +59,7 @@ class Routes:
         self._keys.drop(hash_)
 
     def _read_route(self, hash_: str) -> tuple[Route, int] | None:
-        row = self._row(f"KEY#{hash_}", "ROUTE", "tier, node, generation, deadline_at_us")
+        row = self._row(key_item(hash_), ROUTE_COLUMNS)
         # An expired row counts as S3: its execution died, and nothing keeps the row true.
         if _number(row, "deadline_at_us", default=2**63) <= self._clock.now_us():
             return None
@@ -72,17 +73,17 @@ class Routes:
     def _running_generation(self, node: str) -> int | None:
         """Return the generation of a running node; None: it is not running, and that is remembered, too."""
         if not self._nodes.has(node):
-            row = self._row(f"NODE#{node}", "NODE", "phase, generation")
+            row = self._row(node_item(node), RUN_COLUMNS)
             running = _text(row, "phase") == "running"
             self._nodes.put(node, _number(row, "generation") if running else None)
         return self._nodes.get(node)
 
-    def _row(self, pk: str, sk: str, fields: str) -> Row:
-        names = {f"#{name}": name for name in fields.split(", ")}
+    def _row(self, key: ItemKey, columns: tuple[str, ...]) -> Row:
+        names = {f"#{name}": name for name in columns}
         answer = ask(
             self._client.get_item,
             TableName=self._table_name,
-            Key={"pk": {"S": pk}, "sk": {"S": sk}},
+            Key={"pk": {"S": key["pk"]}, "sk": {"S": key["sk"]}},
             ProjectionExpression=", ".join(names),
             ExpressionAttributeNames=names,
         )

@@ -9,6 +9,7 @@ from cachetools import LRUCache
 
 from burstcache.control.cache_life import CacheTask, CacheTools, End, KeyCache, Relay
 from burstcache.core.errors import BurstcacheError
+from burstcache.core.messages import LambdaOver
 from burstcache.web.entry import Entry
 
 _LEAVE_BEFORE_US = 10_000_000  # of the invocation's end: for the last writes and the drain
@@ -52,7 +53,7 @@ class CacheEnvironment:
                 return "failed"
             raise
         if end == "idle":
-            await asyncio.to_thread(self.tools.executions.succeed, task.token, {"outcome": "idle"})
+            await asyncio.to_thread(self.tools.executions.succeed, task.token, LambdaOver(outcome="idle"))
         return end
 
     async def _serve(self, task: CacheTask, end_by_us: int) -> End:

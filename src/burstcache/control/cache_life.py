@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from burstcache.adapters.clock import Clock
@@ -19,11 +19,13 @@ from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.core import policy
 from burstcache.core.errors import BurstcacheError, ServiceError
-from burstcache.core.keys import node_for
+from burstcache.core.messages import Ended, Get, LambdaOver, Order, control_subject, encode, get_subject
 from burstcache.core.parameters import US_PER_S, Parameters
 from burstcache.core.policy import LambdaLife, Request
+from burstcache.core.table import KeyColumn, KeyColumns
 from burstcache.logs import logger
-from burstcache.web.entry import Entry, encode
+from burstcache.web import entry as wire
+from burstcache.web.entry import Entry
 
 End = Literal["idle", "stopped", "superseded", "failed"]
 
@@ -71,7 +73,6 @@ class CacheTools:
     nodes: NodeTable
     executions: Executions
     objects: ObjectStore
-    node_names: tuple[str, ...]
     max_object_bytes: int
     parameters: Parameters
     clock: Clock
@@ -87,6 +88,7 @@ class KeyCache:
     end_by_us: int  # a little before the invocation's end
     life: LambdaLife = field(default_factory=lambda: LambdaLife(deadline_us=0, count=0))
     window: set[Request] = field(default_factory=set)  # what this life knows of: from the row, and what it served
+    node: str = ""  # the key's Redis node, from the row
     _end: End = "idle"
     _over: asyncio.Event = field(default_factory=asyncio.Event)
     _stale: asyncio.Event = field(default_factory=asyncio.Event)
@@ -95,9 +97,9 @@ class KeyCache:
 
     async def serve(self, relay: Relay) -> End:
         """Subscribe, announce, serve until the end, drain; return how it ended."""
-        subject, queue = self.task.hash, self.task.hash  # a queue group: of an old and a new cache exactly one answers
-        gets = await relay.listen(f"get.{subject}", queue=queue, answer=self._on_get)
-        orders = await relay.listen(f"control.{subject}", queue=queue, answer=self._on_control)
+        hash_ = self.task.hash  # its queue group, too: of an old and a new cache exactly one answers
+        gets = await relay.listen(get_subject(hash_), queue=hash_, answer=self._on_get)
+        orders = await relay.listen(control_subject(hash_), queue=hash_, answer=self._on_control)
         try:
             await relay.flush()
             if not await self._announce():
@@ -115,7 +117,7 @@ class KeyCache:
 
     async def _announce(self) -> bool:
         """Claim the key for this invocation: Lambda may invoke twice, and then only one may serve."""
-        claim = {"tier": "lambda", "holder": self.task.holder, "ready_at_us": self.tools.clock.now_us()}
+        claim = KeyColumns(tier="lambda", holder=self.task.holder, ready_at_us=self.tools.clock.now_us())
         row = await asyncio.to_thread(
             self.tools.keys.update, self.task.hash, epoch=self.task.epoch, set_=claim, unless_held=True
         )
@@ -123,6 +125,7 @@ class KeyCache:
             return False
         if row.written_in == self.task.epoch:  # after the object was loaded, perhaps
             self._stale.set()
+        self.node = row.node
         self.window.update(row.window)
         count = policy.count_since(row.trigger, row.window)
         self.life = policy.lambda_ready(self.tools.clock.now_us(), count, self.tools.parameters)
@@ -139,10 +142,10 @@ class KeyCache:
                 continue  # GETs may have moved the deadline meanwhile
 
     async def _on_get(self, message: bytes, respond: Respond) -> None:
-        request = json.loads(message)
+        request: Get = json.loads(message)
         if request["method"] == "HEAD":  # costs no body, so it does not count as use
-            return await respond(encode(self.entry.without_body()))
-        await respond(encode(self.entry))
+            return await respond(wire.encode(self.entry.without_body()))
+        await respond(wire.encode(self.entry))
         self.window.add(Request(request["at_us"], request["request_id"]))
         if len(self.window) > _TRIM_FACTOR * self.tools.parameters.window_length:
             self.window = set(policy.remember(self.window, (), self.tools.parameters.window_length))
@@ -152,34 +155,32 @@ class KeyCache:
             self._spawn(self._promote())
 
     async def _on_control(self, message: bytes, respond: Respond) -> None:
-        order = json.loads(message)
+        order: Order = json.loads(message)
         if order.get("epoch", self.task.epoch) != self.task.epoch:
             return
         if order["op"] == "refresh":
             self._stale.set()
             await respond(b"{}")
         elif order["op"] == "stop":
-            newest = sorted(self.window)[-self.tools.parameters.window_length :]
-            await respond(json.dumps({"window": [str(request) for request in newest]}).encode())
+            await respond(encode(Ended(window=[request.encode() for request in self._newest()])))
             self._finish("idle" if not self.life.is_promoted else "stopped")
 
     async def _promote(self) -> None:
         """Ask for Redis, unless its node is just stopping: then the next GET asks again."""
         try:
-            node = node_for(self.task.hash, self.tools.node_names)
-            if (await asyncio.to_thread(self.tools.nodes.read, node)).phase_at(self.tools.clock.now_us()) != "stopping":
+            if (await asyncio.to_thread(self.tools.nodes.read, self.node)).phase_at(
+                self.tools.clock.now_us()
+            ) != "stopping":
                 self.life = policy.promote(self.life, self.tools.parameters)  # at once: it may not end while it asks
                 await self._complete_as_promoted()
         except ServiceError:
-            if self.life.is_promoted:  # or every failed attempt would prolong the life
-                deadline_us = self.life.deadline_us - self.tools.parameters.keep_running_us
-                self.life = replace(self.life, is_promoted=False, deadline_us=deadline_us)
+            self.life = policy.unpromote(self.life, self.tools.parameters)
             logger().warning("promotion failed; the next GET asks again", exc_info=True)
         finally:
             self._is_promoting = False
 
     async def _complete_as_promoted(self) -> None:
-        if not await asyncio.to_thread(self.tools.executions.succeed, self.task.token, {"outcome": "promoted"}):
+        if not await asyncio.to_thread(self.tools.executions.succeed, self.task.token, LambdaOver(outcome="promoted")):
             await self._check_title()
 
     async def _beat(self) -> None:
@@ -224,10 +225,12 @@ class KeyCache:
         row = self.tools.keys.read(self.task.hash)
         if row is None or row.epoch != self.task.epoch or row.holder != self.task.holder:
             return
-        newest = sorted(self.window)[-self.tools.parameters.window_length :]
-        unknown = [request for request in newest if request not in row.window]
-        remove = ["tier"] if row.tier == "lambda" else []
+        unknown = [request for request in self._newest() if request not in row.window]
+        remove: tuple[KeyColumn, ...] = ("tier",) if row.tier == "lambda" else ()
         self.tools.keys.update(self.task.hash, epoch=self.task.epoch, remove=remove, append_window=unknown)
+
+    def _newest(self) -> list[Request]:
+        return sorted(self.window)[-self.tools.parameters.window_length :]
 
     def _finish(self, end: End) -> None:
         if not self._over.is_set():

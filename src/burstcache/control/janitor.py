@@ -5,9 +5,9 @@ A row is looked at twice, some seconds apart: between a row's write and its exec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.executions import Executions
@@ -15,12 +15,20 @@ from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.core.keys import node_execution_name
+from burstcache.core.messages import Leave, Operation, Release
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.table import KeyRow, NodeRow
 
 _LOOK_AGAIN_S = 5
 # An instance that runs while its row says `stopped` may be in its first boot: it installs Redis and shuts itself down.
 _FIRST_BOOT_US = 600 * US_PER_S
+
+
+class Cleaned(TypedDict):
+    """The keys that went back to S3, the nodes that were stopped."""
+
+    keys: list[str]
+    nodes: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,45 +42,51 @@ class Janitor:
     key_lifecycle_arn: str
     redis_node_arn: str
     node_names: Sequence[str]
-    redis_control: Callable[[dict[str, Any]], None]
+    redis_control: Callable[[Operation], None]
     clock: Clock
 
-    def clean(self) -> dict[str, list[str]]:
-        """Clean up whatever has lost its owner.
-
-        Returns:
-            The keys that went back to S3, the nodes that were stopped.
-        """
-        now_us = self.clock.now_us()
-        suspects = {row.hash: row for row in self.keys.scan_live() if not self._is_owned(row, now_us)}
-        suspect_nodes = [row for row in map(self.nodes.read, self.node_names) if not self._is_node_owned(row, now_us)]
-        if suspects or suspect_nodes:
+    def clean(self) -> Cleaned:
+        """Clean up whatever has lost its owner, and return what it was."""
+        keys, nodes = self._unowned_keys(), self._unowned_nodes(self.node_names)
+        if keys or nodes:
             self.clock.sleep(_LOOK_AGAIN_S)
-        orphans = [
-            row
-            for row in self.keys.read_many(suspects).values()
-            if row.phase != "s3" and row.epoch == suspects[row.hash].epoch and not self._is_owned(row, now_us)
-        ]
-        orphan_nodes = [
-            row
-            for row in (self.nodes.read(suspect.node) for suspect in suspect_nodes)
-            if row.generation in {suspect.generation for suspect in suspect_nodes}
-            and not self._is_node_owned(row, now_us)
-        ]
-        for row in orphans:
-            self._return_to_s3(row)
-        for node in orphan_nodes:
-            self.redis_control({"op": "release", "node": node.node})
-        return {"keys": [row.key for row in orphans], "nodes": [row.node for row in orphan_nodes]}
+        return Cleaned(keys=self._return_keys(keys), nodes=self._release_nodes(nodes))
 
-    def _is_owned(self, row: KeyRow, now_us: int) -> bool:
-        return row.is_live(now_us) and self.executions.is_running(self.key_lifecycle_arn, row.execution_name)
+    def _unowned_keys(self) -> list[KeyRow]:
+        return [row for row in self.keys.scan_live() if not self._is_owned(row)]
 
-    def _is_node_owned(self, row: NodeRow, now_us: int) -> bool:
-        """Tell whether all is well: a stopped node does not run, any other one has an execution within its deadline."""
+    def _unowned_nodes(self, names: Iterable[str]) -> list[NodeRow]:
+        return [row for row in map(self.nodes.read, names) if not self._is_node_owned(row)]
+
+    def _return_keys(self, suspects: Sequence[KeyRow]) -> list[str]:
+        """Return to S3 what is still the same life and still unowned."""
+        rows = self.keys.read_many(row.hash for row in suspects)
+        returned = []
+        for suspect in suspects:
+            row = rows.get(suspect.hash)
+            if row is not None and row.phase != "s3" and row.epoch == suspect.epoch and not self._is_owned(row):
+                self._return_to_s3(row)
+                returned.append(row.key)
+        return returned
+
+    def _release_nodes(self, suspects: Sequence[NodeRow]) -> list[str]:
+        """Stop what is still the same run and still unowned."""
+        generations = {row.node: row.generation for row in suspects}
+        orphans = [row.node for row in self._unowned_nodes(generations) if row.generation == generations[row.node]]
+        for node in orphans:
+            self.redis_control(Release(op="release", node=node))
+        return orphans
+
+    def _is_owned(self, row: KeyRow) -> bool:
+        return row.is_live(self.clock.now_us()) and self.executions.is_running(
+            self.key_lifecycle_arn, row.execution_name
+        )
+
+    def _is_node_owned(self, row: NodeRow) -> bool:
+        """Whether all is well: a stopped node does not run, any other one has an execution within its deadline."""
         if row.phase == "stopped":
             return not self._runs_unasked(row.node)
-        return now_us < row.deadline_at_us and any(
+        return self.clock.now_us() < row.deadline_at_us and any(
             self.executions.is_running(self.redis_node_arn, node_execution_name(row.node, row.generation, part))
             for part in (row.part, row.part - 1)  # the row is ahead while a successor starts
             if part > 0
@@ -85,13 +99,14 @@ class Janitor:
     def _return_to_s3(self, row: KeyRow) -> None:
         self.executions.stop(self.key_lifecycle_arn, row.execution_name, cause="its deadline has passed")
         self.redis_control(
-            {
-                "op": "leave",
-                "key": row.key,
-                "key_hash": row.hash,
-                "epoch": row.epoch,
-                "queue_us": [],
-                "is_failed": True,
-                "failures": row.failures,
-            }
+            Leave(
+                op="leave",
+                key=row.key,
+                key_hash=row.hash,
+                epoch=row.epoch,
+                node=row.node,
+                failures=row.failures,
+                is_failed=True,
+                queue_us=[],
+            )
         )

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from burstcache.adapters.clock import Clock
-from burstcache.adapters.executions import Executions, node_execution_input
+from burstcache.adapters.executions import Executions
 from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
@@ -19,18 +18,17 @@ from burstcache.core.errors import (
     RedisDownError,
     SupersededError,
 )
+from burstcache.core.keys import next_number
+from burstcache.core.messages import Done, NodePlan, NodeReady, NodeStopped, RedisOver, node_execution_input
 from burstcache.core.parameters import US_PER_S, Parameters
-from burstcache.core.policy import is_idle, newest_queue, next_check_us
-from burstcache.core.table import Lease, NodeRow
+from burstcache.core.policy import CHECK_LATENESS_US, STRAGGLERS_US, is_released, newest_queue, plan_check
+from burstcache.core.table import Lease, LeaseColumns, NodeRow
 
 _BOOT_DEADLINE_S = 420  # StartNode with its retries, AwaitNode
 _STOP_DEADLINE_S = 460  # StopNode
 _PING_FOR_S = 220  # within AwaitNode's time-out
-_STRAGGLER_S = 2  # a check waits for the times that proxies are just pushing
 _SECOND_LOOK_S = 1  # after a check that Redis did not answer
-_ROUTE_AGE_S = 2  # proxies remember a route for 1 s: after this nobody asks a node that is no longer running
-_CHECK_DEADLINE_S = 600  # how much later than planned a check may come before the node counts as abandoned
-_CHECKS_PER_PART = 2000  # about ten history events a check, and Step Functions allows 25,000
+_ROUTE_AGE_S = 2  # proxies remember a route for 1 s: after this no proxy asks a node that is no longer running
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +46,12 @@ class NodeLife:
     clock: Clock
 
     def boot(self, seen: NodeRow) -> NodeRow | None:
-        """Start a new generation of a stopped node; None if somebody else has changed the row meanwhile."""
+        """Start a new generation of a stopped node; None if another writer has changed the row meanwhile."""
         now = self.clock.now_us()
         row = self.nodes.change(
             seen,
             phase="booting",
-            generation=max(seen.generation + 1, now // 1000),
+            generation=next_number(seen.generation, now_us=now),
             part=1,
             deadline_at_us=now + _BOOT_DEADLINE_S * US_PER_S,
         )
@@ -65,16 +63,16 @@ class NodeLife:
         """See to it that the node's execution runs; False if it is over."""
         return self.executions.start(self.machine_arn, row.execution_name, node_execution_input(row))
 
-    def start(self, generation: int) -> dict[str, Any]:
+    def start(self, generation: int) -> Done:
         """StartNode: start the instance."""
         self._row(generation)
         self.instances.start(self.node)
-        return {}
+        return Done()
 
-    def await_ready(self, generation: int) -> dict[str, Any]:
+    def await_ready(self, generation: int) -> NodePlan:
         """AwaitNode: wait until Redis answers, mark the node running, tell every waiting key.
 
-        The order closes the race with a join: first the row says `running`, then the leases are read; who joins later
+        The order closes the race with a join: first the row says `running`, then the leases are read; a later join
         sees `running` and does not wait.
         """
         row = self._row(generation)
@@ -89,10 +87,10 @@ class NodeLife:
             row = marked
         for lease in self.nodes.leases(self.node):
             if lease.waiter:
-                self.executions.succeed(lease.waiter, {"generation": generation})
+                self.executions.succeed(lease.waiter, NodeReady(generation=generation))
         return self._plan(row, [], after_us=row.ready_at_us, checks=0)
 
-    def check(self, generation: int, *, check_at_us: int, checks: int) -> dict[str, Any]:
+    def check(self, generation: int, *, check_at_us: int, checks: int) -> NodePlan:
         """CheckNodeUse: release every key whose last five requests are no longer within `redis_utilization`.
 
         Args:
@@ -109,15 +107,13 @@ class NodeLife:
         kept = []
         for lease in leases:
             queue = newest_queue(queues.get(lease.hash, ()))
-            if not self._is_released(lease, queue, check_at_us):
+            if not self._release(lease, queue, check_at_us):
                 kept.append(queue)
         if not kept:
             return self._next_if_unused(row, at_us=check_at_us)
-        return self._plan(
-            row, kept, after_us=max(check_at_us, self.clock.now_us() - _STRAGGLER_S * US_PER_S), checks=checks
-        )
+        return self._plan(row, kept, after_us=max(check_at_us, self.clock.now_us() - STRAGGLERS_US), checks=checks)
 
-    def stop(self, generation: int) -> dict[str, Any]:
+    def stop(self, generation: int) -> NodeStopped:
         """StopNode: stop the instance; boot it again if a key has joined while it stopped."""
         row = self._row(generation)
         if row.phase == "stopping":
@@ -125,8 +121,8 @@ class NodeLife:
             self.instances.stop(self.node)
         return self._stopped_or_boot(row)
 
-    def abandon(self, generation: int) -> dict[str, Any]:
-        """AbandonNode: something failed. Nobody waits any longer, nobody is routed here, nothing keeps running."""
+    def abandon(self, generation: int) -> NodeStopped:
+        """AbandonNode: something failed. No key waits any longer, none is routed here, nothing keeps running."""
         row = self._row(generation)
         if row.phase in ("booting", "running"):
             row = self._mark_stopping(row) or self._row(generation)
@@ -134,12 +130,12 @@ class NodeLife:
         self.instances.stop(self.node)
         return self._stopped_or_boot(row)
 
-    def stop_by_hand(self) -> dict[str, Any]:
+    def stop_by_hand(self) -> NodeStopped:
         """Stop a node in place of its execution, which ends here: for a person, and for the janitor."""
         row = self.nodes.read(self.node)
         if row.phase == "stopped":
-            self.instances.stop(self.node)  # somebody may have started it elsewhere
-            return {"phase": "stopped"}
+            self.instances.stop(self.node)  # a person may have started it elsewhere
+            return NodeStopped(phase="stopped")
         self.executions.stop(self.machine_arn, row.execution_name, cause="the node is stopped by hand")
         return self.abandon(row.generation)
 
@@ -188,77 +184,82 @@ class NodeLife:
                 self.nodes.drop(lease)
         return live
 
-    def _is_released(self, lease: Lease, queue: tuple[int, ...], check_at_us: int) -> bool:
-        """Release a key that is idle, or of which Redis has had nothing for two checks; tell whether it was."""
+    def _release(self, lease: Lease, queue_us: tuple[int, ...], check_at_us: int) -> bool:
+        """Release the key if it is idle, or if two checks in a row found nothing of it in Redis.
+
+        Returns:
+            Whether it was released. A lease without a running token is on its way to RedisRunning: asked again.
+        """
         if not lease.key:
             return False
-        if lease.was_missing == bool(queue):
-            self.nodes.change_lease(lease, {"was_missing": 0 if queue else 1})
-        idle = is_idle(queue, check_at_us=check_at_us, parameters=self.parameters) if queue else lease.was_missing
-        if not (idle and lease.running):  # without a token it is on its way to RedisRunning: ask again
+        if lease.was_missing == bool(queue_us):
+            self.nodes.change_lease(lease, LeaseColumns(was_missing=0 if queue_us else 1))
+        may_go = is_released(
+            queue_us, was_missing=lease.was_missing, check_at_us=check_at_us, parameters=self.parameters
+        )
+        if not (may_go and lease.running):
             return False
-        self.executions.succeed(lease.running, {"outcome": "idle", "queue_us": list(queue)})
+        self.executions.succeed(lease.running, RedisOver(outcome="idle", queue_us=list(queue_us)))
         self.nodes.drop(lease)
         return True
 
-    def _plan(self, row: NodeRow, queues: list[tuple[int, ...]], *, after_us: int, checks: int) -> dict[str, Any]:
-        check_at_us = next_check_us(queues, ready_at_us=row.ready_at_us, after_us=after_us, parameters=self.parameters)
-        wait_until_s = -(-check_at_us // US_PER_S) + _STRAGGLER_S  # Step Functions cuts fractions off
-        deadline_us = (wait_until_s + _CHECK_DEADLINE_S) * US_PER_S
-        is_full = checks + 1 >= _CHECKS_PER_PART
+    def _plan(self, row: NodeRow, queues_us: list[tuple[int, ...]], *, after_us: int, checks: int) -> NodePlan:
+        check = plan_check(
+            queues_us, ready_at_us=row.ready_at_us, after_us=after_us, checks=checks, parameters=self.parameters
+        )
         # The row names the successor before it starts: at any time the part in the row or the one before it is running.
-        self.nodes.change(row, part=row.part + is_full, deadline_at_us=deadline_us)
-        return {
-            "next": "continue_in_successor" if is_full else "continue",
-            "wait_until": datetime.fromtimestamp(wait_until_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "check_at_us": str(check_at_us),  # as text: JSONata writes only 15 digits of a number
-        }
+        self.nodes.change(row, part=row.part + check.is_in_successor, deadline_at_us=check.deadline_us)
+        return NodePlan(
+            next="continue_in_successor" if check.is_in_successor else "continue",
+            wait_until=datetime.fromtimestamp(check.wait_until_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            check_at_us=str(check.check_at_us),  # as text: JSONata writes only 15 digits of a number
+        )
 
-    def _next_if_unused(self, row: NodeRow, *, at_us: int) -> dict[str, Any]:
+    def _next_if_unused(self, row: NodeRow, *, at_us: int) -> NodePlan:
         """Mark an unused node as stopping, unless a key has joined since the row was read."""
         if self._mark_stopping(row, no_join_since=True) is not None:
-            return {"next": "stop"}
+            return NodePlan(next="stop")
         row = self._row(row.generation)
         if row.phase == "stopping":  # a repeat of this step was faster
-            return {"next": "stop"}
+            return NodePlan(next="stop")
         if row.phase == "booting":
             return self.await_ready(row.generation)
         return self._plan(row, [], after_us=at_us, checks=0)
 
     def _mark_running(self, row: NodeRow, ready_us: int) -> NodeRow | None:
-        deadline_us = ready_us + _CHECK_DEADLINE_S * US_PER_S
+        deadline_us = ready_us + CHECK_LATENESS_US
         return self.nodes.change(row, phase="running", ready_at_us=ready_us, deadline_at_us=deadline_us)
 
     def _mark_stopping(self, row: NodeRow, *, no_join_since: bool = False) -> NodeRow | None:
         deadline_us = self.clock.now_us() + _STOP_DEADLINE_S * US_PER_S
         return self.nodes.change(row, no_join_since=no_join_since, phase="stopping", deadline_at_us=deadline_us)
 
-    def _lose(self, row: NodeRow) -> dict[str, Any]:
+    def _lose(self, row: NodeRow) -> NodePlan:
         """Give all keys back: the node died.
 
         Its keys are unrouted once its row stops saying `running` (`docs/understand/lifecycle.md`, rule 4).
         """
         self._mark_stopping(row)
         self._release_all(NodeFailedError(f"Redis on {self.node} does not answer any more"))
-        return {"next": "stop"}
+        return NodePlan(next="stop")
 
     def _release_all(self, error: NodeFailedError) -> None:
         for lease in self.nodes.leases(self.node):
             if lease.waiter:
                 self.executions.fail(lease.waiter, error)
             if lease.running:
-                self.executions.succeed(lease.running, {"outcome": "node_lost"})
+                self.executions.succeed(lease.running, RedisOver(outcome="node_lost"))
             self.nodes.drop(lease)
 
-    def _stopped_or_boot(self, row: NodeRow) -> dict[str, Any]:
+    def _stopped_or_boot(self, row: NodeRow) -> NodeStopped:
         """Mark the node stopped if no lease has come meanwhile, else start its next generation."""
         for _ in range(10):
             row = self._row(row.generation)
             if row.phase == "stopped":
-                return {"phase": "stopped"}
+                return NodeStopped(phase="stopped")
             if self._live_leases():
                 if (booting := self.boot(row)) is not None:
-                    return {"phase": "booting", "generation": booting.generation}
+                    return NodeStopped(phase="booting", generation=booting.generation)
             elif self.nodes.change(row, no_join_since=True, phase="stopped", deadline_at_us=0) is not None:
-                return {"phase": "stopped"}
+                return NodeStopped(phase="stopped")
         raise ContendedRowTransientError(f"node {self.node}: keys came and went at every attempt to mark it stopped")

@@ -1,11 +1,10 @@
-"""Redis control put together: which node a key belongs to, and what talks to it."""
+"""The operations of Redis control: one typed operation, one call."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol, assert_never
 
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.executions import Executions
@@ -14,10 +13,24 @@ from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.redis_objects import RedisObjects
-from burstcache.control.key_on_node import KeyOnNode
+from burstcache.control.key_on_node import KeyOnNode, Life
 from burstcache.control.node_life import NodeLife
+from burstcache.control.origin_changes import OriginChanges
 from burstcache.core.errors import RedisDownError
-from burstcache.core.keys import key_hash, node_for
+from burstcache.core.keys import key_hash
+from burstcache.core.messages import (
+    Answer,
+    CacheStopped,
+    Join,
+    Leave,
+    Operation,
+    Order,
+    Pong,
+    Seed,
+    Stop,
+    control_subject,
+    encode,
+)
 from burstcache.core.parameters import Parameters
 
 _ANSWER_WITHIN_S = 2.0
@@ -41,11 +54,48 @@ class RedisControl:
     objects: ObjectStore
     relay: Requests
     store: Callable[[str], RedisObjects]  # by the node's name; raises NodeAbsentError
-    node_names: Sequence[str]
     machine_arn: str
     max_object_bytes: int
     parameters: Parameters
     clock: Clock
+
+    def run(self, operation: Operation) -> Answer:
+        """Run one step of a state machine, or an operation by hand."""
+        match operation["op"]:
+            case "join":
+                return self.keys_on(operation["node"]).join(_life(operation), operation["token"])
+            case "seed":
+                return self.keys_on(operation["node"]).seed(_life(operation), operation["generation"])
+            case "leave":
+                return self.keys_on(operation["node"]).leave(
+                    _life(operation),
+                    queue_us=operation["queue_us"],
+                    is_failed=operation["is_failed"],
+                    failures=operation["failures"],
+                )
+            case "start_node":
+                return self.node(operation["node"]).start(operation["generation"])
+            case "await_node":
+                return self.node(operation["node"]).await_ready(operation["generation"])
+            case "check_node":
+                check_at_us = int(operation["check_at_us"] or 0)
+                return self.node(operation["node"]).check(
+                    operation["generation"], check_at_us=check_at_us, checks=operation["checks"]
+                )
+            case "stop_node":
+                return self.node(operation["node"]).stop(operation["generation"])
+            case "abandon_node":
+                return self.node(operation["node"]).abandon(operation["generation"])
+            case "hold":
+                return self.keys_on(operation["node"]).hold(operation["for_s"])
+            case "release":
+                return self.node(operation["node"]).stop_by_hand()
+            case "ping":
+                return self.ping(operation["node"])
+            case "stop_cache":
+                return self.stop_cache(operation["key"])
+            case _:
+                assert_never(operation)
 
     def node(self, name: str) -> NodeLife:
         """Return what is done for a node."""
@@ -61,47 +111,49 @@ class RedisControl:
             clock=self.clock,
         )
 
-    def key(self, hash_: str) -> KeyOnNode:
-        """Return what is done for a key, on the node that it belongs to."""
-        return self._key_on(node_for(hash_, self.node_names))
-
-    def hold(self, node: str, for_s: int) -> dict[str, Any]:
-        """Keep a node running for `for_s` seconds, whether or not a key is on it."""
-        self.store(node)
-        return self._key_on(node).hold(for_s)
-
-    def ping(self, node: str) -> dict[str, Any]:
-        """Return whether a node's Redis answers, and the state of its instance."""
-        answer: dict[str, Any] = {"instance": self.instances.state(node), "phase": self.nodes.read(node).phase}
-        try:
-            self.store(node).ping()
-        except RedisDownError as error:
-            return answer | {"pong": False, "reason": str(error)}
-        return answer | {"pong": True}
-
-    def stop_cache(self, key: str) -> dict[str, Any]:
-        """Make the cache function that holds a key end, if there is one."""
-        return {"stopped": bool(self._ask_cache(key_hash(key), {"op": "stop"}))}
-
-    def origin_changed(self, key: str) -> dict[str, Any]:
-        """Follow a write to an object of the origin."""
-        return self.key(key_hash(key)).origin_changed(key)
-
-    def _key_on(self, node: str) -> KeyOnNode:
+    def keys_on(self, node: str) -> KeyOnNode:
+        """Return what is done for the keys of a node."""
         return KeyOnNode(
-            node=node,
             node_life=self.node(node),
             nodes=self.nodes,
             keys=self.keys,
             executions=self.executions,
             objects=self.objects,
             store=lambda: self.store(node),
-            ask_cache=self._ask_cache,
+            ask_cache=self.ask_cache,
             max_object_bytes=self.max_object_bytes,
             clock=self.clock,
         )
 
-    def _ask_cache(self, hash_: str, message: dict[str, Any]) -> dict[str, Any]:
-        """Return what the cache function of a key answers; empty if none holds the key."""
-        answer = self.relay.request(f"control.{hash_}", json.dumps(message).encode(), timeout_s=_ANSWER_WITHIN_S)
-        return json.loads(answer) if answer else {}
+    @property
+    def origin_changes(self) -> OriginChanges:
+        """What follows writes to the origin."""
+        return OriginChanges(
+            keys=self.keys,
+            objects=self.objects,
+            store=self.store,
+            ask_cache=self.ask_cache,
+            max_object_bytes=self.max_object_bytes,
+            clock=self.clock,
+        )
+
+    def ping(self, node: str) -> Pong:
+        """Return whether a node's Redis answers, and the state of its instance."""
+        instance, phase = self.instances.state(node), self.nodes.read(node).phase
+        try:
+            self.store(node).ping()
+        except RedisDownError as error:
+            return Pong(instance=instance, phase=phase, pong=False, reason=str(error))
+        return Pong(instance=instance, phase=phase, pong=True)
+
+    def stop_cache(self, key: str) -> CacheStopped:
+        """Make the cache function that holds a key end, if there is one."""
+        return CacheStopped(stopped=self.ask_cache(key_hash(key), Stop(op="stop")) is not None)
+
+    def ask_cache(self, hash_: str, order: Order) -> bytes | None:
+        """Return what the cache function of a key answers; None if none holds the key."""
+        return self.relay.request(control_subject(hash_), encode(order), timeout_s=_ANSWER_WITHIN_S)
+
+
+def _life(operation: Join | Seed | Leave) -> Life:
+    return Life(operation["key"], operation["key_hash"], operation["epoch"])

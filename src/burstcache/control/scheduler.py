@@ -7,17 +7,18 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from burstcache.adapters.clock import Clock
-from burstcache.adapters.executions import Executions, key_execution_input
+from burstcache.adapters.executions import Executions
 from burstcache.adapters.hot_keys import HotKeys
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
-from burstcache.core.keys import key_hash, node_for
+from burstcache.core.keys import key_hash, next_number
+from burstcache.core.messages import key_execution_input
 from burstcache.core.parameters import US_PER_S, Parameters
-from burstcache.core.policy import Request, starts
-from burstcache.core.table import PHASE_OF_ENTRY, Entry, KeyRow
+from burstcache.core.phases import ENTRY_BY_NODE_PHASE, FIRST_PHASE
+from burstcache.core.placement import node_for
+from burstcache.core.policy import Request, is_silent, may_start
+from burstcache.core.table import KeyRow
 
-# An execution that has been silent for this long was perhaps never started: start it again, which is harmless.
-_ANNOUNCE_S = 5
 # The Lambda state's time-out (930 s) and time for the steps around it; every later state sets a deadline of its own.
 _FIRST_DEADLINE_S = 1000
 
@@ -47,7 +48,15 @@ class Scheduler:
         row = self.keys.append(hash_, key, request, etag=etag, size_bytes=size_bytes, keep=keep)
         if row.is_live(now_us):
             return self._see_that_it_runs(row, now_us)
-        if not self._may_start(row, now_us):
+        if not may_start(
+            row.window,
+            now_us=now_us,
+            changed_at_us=row.changed_at_us,
+            not_before_us=row.not_before_us,
+            size_bytes=row.size_bytes,
+            max_object_bytes=self.max_object_bytes,
+            parameters=self.parameters,
+        ):
             return "remembered"
         return self._start(row, now_us)
 
@@ -65,27 +74,22 @@ class Scheduler:
         )
         return self._start(replace(row, window=(*row.window, by_hand)), now_us)
 
-    def _may_start(self, row: KeyRow, now_us: int) -> bool:
-        return (
-            now_us >= row.not_before_us
-            and row.size_bytes <= self.max_object_bytes
-            and starts(row.window, now_us=now_us, changed_at_us=row.changed_at_us, parameters=self.parameters)
-        )
-
     def _see_that_it_runs(self, row: KeyRow, now_us: int) -> Outcome:
-        if row.is_announced or now_us - row.changed_at_us < _ANNOUNCE_S * US_PER_S:
+        if row.is_announced or not is_silent(started_at_us=row.changed_at_us, now_us=now_us):
             return "remembered"
         if self._run(row):
             return "restarted"
         return self._start(row, now_us, take_over=True)
 
     def _start(self, row: KeyRow, now_us: int, *, take_over: bool = False) -> Outcome:
-        entry = self._entry(row.hash, now_us)
+        node = node_for(row.hash, self.node_names)
+        entry = ENTRY_BY_NODE_PHASE[self.nodes.read(node).phase_at(now_us)]
         life = replace(
             row,
-            phase=PHASE_OF_ENTRY[entry],
+            phase=FIRST_PHASE[entry],
+            node=node,
             entry=entry,
-            epoch=max(row.epoch + 1, now_us // 1000),
+            epoch=next_number(row.epoch, now_us=now_us),
             trigger=row.window[-1],
             changed_at_us=now_us,
             deadline_at_us=now_us + _FIRST_DEADLINE_S * US_PER_S,
@@ -98,8 +102,3 @@ class Scheduler:
 
     def _run(self, row: KeyRow) -> bool:
         return self.executions.start(self.machine_arn, row.execution_name, key_execution_input(row))
-
-    def _entry(self, hash_: str, now_us: int) -> Entry:
-        node = self.nodes.read(node_for(hash_, self.node_names))
-        entries: dict[str, Entry] = {"running": "redis", "stopping": "restricted"}
-        return entries.get(node.phase_at(now_us), "lambda")

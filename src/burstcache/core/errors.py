@@ -1,56 +1,99 @@
 """Errors by name: the state machines match the class name of what a function raises.
 
 A name that ends in `TransientError` may be retried, others are final (`docs/understand/lifecycle.md`, "Retries").
+
+    BurstcacheError
+    ├── InvalidSettingError                   what a person has to put right
+    │   ├── NodeAbsentError
+    │   └── PriceMissingError
+    ├── RefusedRequestError                   what a client has to put right: a 4xx
+    ├── OriginError                           S3 does not give an object
+    │   ├── ObjectNotFoundError
+    │   └── ObjectTooLargeError
+    ├── PartDownError                         a part of the stack does not do its work
+    │   ├── FunctionFailedError
+    │   ├── NodeFailedError
+    │   ├── RedisDownError
+    │   ├── RelayDownError
+    │   │   └── SilentHolderError
+    │   └── ServiceError
+    │       └── ServiceTransientError         also a TransientError
+    ├── IllegalPhaseError                     a defect: the tables of `phases` do not allow a write
+    ├── SupersededError                       another life has taken over: leave
+    └── TransientError                        asking again helps
+        ├── ContendedRowTransientError
+        └── InstanceStoppingTransientError
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 
 class BurstcacheError(Exception):
-    """Base of every error of ours; its message names the culprit and the remedy."""
+    """Base of all errors; its message names the culprit and the remedy."""
 
 
 class InvalidSettingError(BurstcacheError):
     """A setting or parameter has a value that is not accepted."""
 
 
+class NodeAbsentError(InvalidSettingError):
+    """The settings name no such Redis node."""
+
+
 class PriceMissingError(InvalidSettingError):
     """A price sheet has no price for what is to be billed."""
 
 
-class ObjectNotFoundError(BurstcacheError):
-    """S3 has no such object."""
+class RefusedRequestError(BurstcacheError):
+    """The client's request is refused with a 4xx that names what is wrong and what is accepted."""
 
-
-class ObjectTooLargeError(BurstcacheError):
-    """The object is larger than what a tier may hold."""
+    def __init__(self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+        self.headers = dict(headers or {})
 
 
 class OriginError(BurstcacheError):
-    """S3 answered a request of the control plane with an error other than 'not found'."""
+    """S3 answered otherwise than with the object, or not at all."""
 
 
-class RelayDownError(BurstcacheError):
+class ObjectNotFoundError(OriginError):
+    """S3 has no such object."""
+
+
+class ObjectTooLargeError(OriginError):
+    """The object is larger than what a tier may hold."""
+
+
+class PartDownError(BurstcacheError):
+    """A part of the stack does not do its work."""
+
+
+class FunctionFailedError(PartDownError):
+    """A Lambda function that was invoked ended with an error."""
+
+
+class NodeFailedError(PartDownError):
+    """A Redis node did not come up; its waiters' tokens fail with this name."""
+
+
+class RedisDownError(PartDownError):
+    """Redis does not answer on a node that should be running."""
+
+
+class RelayDownError(PartDownError):
     """The relay cannot be reached, so a cache function cannot serve."""
 
 
 class SilentHolderError(RelayDownError):
-    """A process holds the subject, but does not answer."""
+    """A cache function holds the key, but does not answer: other keys need not do without the relay."""
 
 
-class RedisDownError(BurstcacheError):
-    """Redis does not answer on a node that should be running."""
-
-
-class NodeFailedError(BurstcacheError):
-    """A Redis node did not come up; its waiters' tokens fail with this name."""
-
-
-class NodeAbsentError(BurstcacheError):
-    """The settings name no such Redis node."""
-
-
-class ServiceError(BurstcacheError):
+class ServiceError(PartDownError):
     """An AWS service refused a call or did not answer it.
 
     `code` is the service's name for the reason, empty if it did not answer; `reasons` are the codes of a cancelled
@@ -63,21 +106,25 @@ class ServiceError(BurstcacheError):
         self.reasons = reasons
 
 
-class FunctionFailedError(BurstcacheError):
-    """A Lambda function that was invoked ended with an error."""
-
-
-class KeyFailedError(BurstcacheError):
-    """A tier is up, but did not serve this one key: the other keys need not do without it."""
+class IllegalPhaseError(BurstcacheError):
+    """A step would write a phase that may not follow the present one."""
 
 
 class SupersededError(BurstcacheError):
     """The key's or node's row belongs to a newer epoch or generation: this execution must leave."""
 
 
-class InstanceStoppingTransientError(BurstcacheError):
-    """EC2 refuses to start an instance that is still stopping; asking again helps."""
+class TransientError(BurstcacheError):
+    """A failure that passes by itself; the state machines retry it."""
 
 
-class ContendedRowTransientError(BurstcacheError):
-    """A row changed under every attempt to write it; asking again helps."""
+class ContendedRowTransientError(TransientError):
+    """A row changed under every attempt to write it."""
+
+
+class InstanceStoppingTransientError(TransientError):
+    """EC2 refuses to start an instance that is still stopping."""
+
+
+class ServiceTransientError(ServiceError, TransientError):
+    """An AWS service was throttled, overloaded or out of reach."""

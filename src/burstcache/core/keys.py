@@ -1,9 +1,8 @@
-"""Names derived from an object key: its hash, its node, the names of executions."""
+"""Names derived from an object key or a node: a hash, the names of executions."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 
 
 def key_hash(key: str) -> str:
@@ -14,17 +13,12 @@ def key_hash(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()[:32]
 
 
-def node_for(hash_: str, nodes: Sequence[str]) -> str:
-    """Return the node that a key belongs to, by rendezvous hashing.
+def next_number(former: int, *, now_us: int) -> int:
+    """Return the epoch after `former`, or the generation: the time in ms, unless that is not beyond `former`.
 
-    Args:
-        hash_: The key's hash.
-        nodes: Names of all nodes, at least one, in any order.
-
-    Source:
-        Thaler, Ravishankar, "Using name-based mappings to increase hit rates", 1998: highest random weight.
+    So a row that expired or a table made anew does not lead to execution names that Step Functions still reserves.
     """
-    return max(nodes, key=lambda node: hashlib.sha256(f"{node}/{hash_}".encode()).digest())
+    return max(former + 1, now_us // 1000)
 
 
 def key_execution_name(hash_: str, epoch: int) -> str:

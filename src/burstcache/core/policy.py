@@ -13,6 +13,16 @@ from burstcache.core.parameters import QUEUE_LENGTH, US_PER_S, Parameters
 
 # How late a request's event may be and still start a key: a burst that is over must not start anything.
 EVENT_LATENESS_US = 5 * US_PER_S
+# After a failed life a key stays with S3 for a minute, doubled by each further failure in a row, up to an hour.
+COOL_DOWN_US = 60 * US_PER_S
+MAX_COOL_DOWN_US = 3600 * US_PER_S
+# An execution that has not announced itself for this long was perhaps never started.
+ANNOUNCE_WITHIN_US = 5 * US_PER_S
+# A check waits for the times that proxies are just pushing.
+STRAGGLERS_US = 2 * US_PER_S
+# How much later than planned a check may come before the node counts as abandoned.
+CHECK_LATENESS_US = 600 * US_PER_S
+CHECKS_PER_PART = 2000  # about ten history events a check, and Step Functions allows 25,000
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -22,12 +32,13 @@ class Request:
     at_us: int
     request_id: str
 
-    def __str__(self) -> str:
+    def encode(self) -> str:
+        """Return the request as rows and messages hold it: `at_us:request_id`."""
         return f"{self.at_us}:{self.request_id}"
 
     @classmethod
-    def parse(cls, text: str) -> Request:
-        """Return the request that `str` wrote as `at_us:request_id`."""
+    def decode(cls, text: str) -> Request:
+        """Return the request that `encode` wrote."""
         at_us, _, request_id = text.partition(":")
         return cls(int(at_us), request_id)
 
@@ -38,13 +49,13 @@ def remember(window: Iterable[Request], seen: Iterable[Request], length: int) ->
 
 
 def is_hot(times_us: Sequence[int], parameters: Parameters) -> bool:
-    """Tell whether the newest `lambda_window_elements` of the times (oldest first) lie within `lambda_threshold`."""
+    """Whether the newest `lambda_window_elements` of the times (oldest first) lie within `lambda_threshold`."""
     elements = parameters.lambda_window_elements
     return len(times_us) >= elements and times_us[-1] - times_us[-elements] < parameters.lambda_threshold_us
 
 
 def starts(window: Sequence[Request], *, now_us: int, changed_at_us: int, parameters: Parameters) -> bool:
-    """Tell whether a key that S3 serves goes to a faster tier now.
+    """Whether a key that S3 serves goes to a faster tier now.
 
     Args:
         window: The key's newest requests, oldest first.
@@ -57,6 +68,44 @@ def starts(window: Sequence[Request], *, now_us: int, changed_at_us: int, parame
     newest_us = window[-1].at_us
     in_time = now_us - newest_us < parameters.lambda_threshold_us + EVENT_LATENESS_US
     return in_time and newest_us > changed_at_us and is_hot([r.at_us for r in window], parameters)
+
+
+def may_start(
+    window: Sequence[Request],
+    *,
+    now_us: int,
+    changed_at_us: int,
+    not_before_us: int,
+    size_bytes: int,
+    max_object_bytes: int,
+    parameters: Parameters,
+) -> bool:
+    """Whether a key that S3 serves may go to a faster tier now, and should.
+
+    Args:
+        window: The key's newest requests, oldest first.
+        now_us: The scheduler's clock [us].
+        changed_at_us: As for `starts` [us].
+        not_before_us: The end of the key's cool-down [us].
+        size_bytes: The object's size [bytes].
+        max_object_bytes: What a faster tier takes [bytes].
+        parameters: The policy's parameters.
+    """
+    return (
+        now_us >= not_before_us
+        and size_bytes <= max_object_bytes
+        and starts(window, now_us=now_us, changed_at_us=changed_at_us, parameters=parameters)
+    )
+
+
+def is_silent(*, started_at_us: int, now_us: int) -> bool:
+    """Whether an execution that has not announced itself should be started again, which is harmless if it runs."""
+    return now_us - started_at_us >= ANNOUNCE_WITHIN_US
+
+
+def cool_down_us(failures: int) -> int:
+    """Return how long a key stays with S3 after a failed life; `failures` lives in a row had failed before it [us]."""
+    return min(COOL_DOWN_US << failures, MAX_COOL_DOWN_US)
 
 
 def count_since(trigger: Request, window: Iterable[Request]) -> int:
@@ -85,7 +134,7 @@ def lambda_serves(life: LambdaLife, parameters: Parameters) -> LambdaLife:
 
 
 def wants_promotion(life: LambdaLife, parameters: Parameters) -> bool:
-    """Tell whether the load lasts, so that Redis pays; whether its node can take the key now is another question."""
+    """Whether the load lasts, so that Redis pays; whether its node can take the key now is another question."""
     return not life.is_promoted and life.count > parameters.redis_threshold
 
 
@@ -94,14 +143,65 @@ def promote(life: LambdaLife, parameters: Parameters) -> LambdaLife:
     return replace(life, deadline_us=life.deadline_us + parameters.keep_running_us, is_promoted=True)
 
 
+def unpromote(life: LambdaLife, parameters: Parameters) -> LambdaLife:
+    """Return the life without a promotion that was not reported: otherwise each failed attempt would prolong it."""
+    if not life.is_promoted:
+        return life
+    return replace(life, deadline_us=life.deadline_us - parameters.keep_running_us, is_promoted=False)
+
+
 def newest_queue(times_us: Iterable[int]) -> tuple[int, ...]:
     """Return the last five times, oldest first: what a running Redis is judged by."""
     return tuple(sorted(times_us)[-QUEUE_LENGTH:])
 
 
 def is_idle(queue_us: Sequence[int], *, check_at_us: int, parameters: Parameters) -> bool:
-    """Tell whether, at a check's nominal instant, the last five requests are no longer within `redis_utilization`."""
+    """Whether, at a check's nominal instant, the last five requests are no longer within `redis_utilization`."""
     return check_at_us - queue_us[0] > parameters.redis_utilization_us
+
+
+def is_released(queue_us: Sequence[int], *, was_missing: bool, check_at_us: int, parameters: Parameters) -> bool:
+    """Whether a node gives a key back at a check.
+
+    Args:
+        queue_us: The key's last five times, oldest first [us]; empty: Redis has nothing of it (evicted, or not seeded).
+        was_missing: The check before found nothing either: a key is missing for one check, then it is released.
+        check_at_us: The check's nominal instant [us].
+        parameters: The policy's parameters.
+    """
+    return is_idle(queue_us, check_at_us=check_at_us, parameters=parameters) if queue_us else was_missing
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCheck:
+    """The next check of a node."""
+
+    check_at_us: int  # its nominal instant, which decides
+    wait_until_s: int  # when it runs: whole seconds, since Step Functions cuts fractions off
+    deadline_us: int  # a node that has not been checked by then is abandoned
+    is_in_successor: bool  # the execution's history is full by then
+
+
+def plan_check(
+    queues_us: Iterable[Sequence[int]], *, ready_at_us: int, after_us: int, checks: int, parameters: Parameters
+) -> NodeCheck:
+    """Return the first check that can find a key idle, and when it runs.
+
+    Args:
+        queues_us: As for `next_check_us`.
+        ready_at_us: As for `next_check_us` [us].
+        after_us: As for `next_check_us` [us].
+        checks: How many checks this part of the node's execution has made before the present step.
+        parameters: The policy's parameters.
+    """
+    check_at_us = next_check_us(queues_us, ready_at_us=ready_at_us, after_us=after_us, parameters=parameters)
+    wait_until_s = -(-(check_at_us + STRAGGLERS_US) // US_PER_S)
+    return NodeCheck(
+        check_at_us=check_at_us,
+        wait_until_s=wait_until_s,
+        deadline_us=wait_until_s * US_PER_S + CHECK_LATENESS_US,
+        is_in_successor=checks + 1 >= CHECKS_PER_PART,
+    )
 
 
 def next_check_us(

@@ -1,43 +1,160 @@
-"""What the table's items mean: the row of a key, the row of a node, a lease of a key on a node.
+"""The table: keys of its items, columns, conditions of writes, and the rows as values.
 
-Every phase but `s3` and `stopped` carries a deadline; an expired row counts as cold, whoever reads it.
+    KEY#<hash>  / ROUTE         one key: where it is served from, its life, its newest requests
+    NODE#<name> / NODE          one Redis node
+    NODE#<name> / LEASE#<hash>  a key's claim on a node; a person's hold is a lease without a key
+    HOT         / HOT           the keys that have been started
+
+Every phase other than `s3` and `stopped` has a deadline; a row past it counts as cold.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 from burstcache.core.keys import key_execution_name, node_execution_name
+from burstcache.core.phases import Entry, KeyPhase, NodePhase, Tier
 from burstcache.core.policy import Request
 
-KeyPhase = Literal["s3", "lambda", "restricted_lambda", "redis_bootup", "redis_running", "redis_shutdown"]
-NodePhase = Literal["stopped", "booting", "running", "stopping"]
-Entry = Literal["lambda", "restricted", "redis"]
+_KEY, _NODE, _LEASE = "KEY#", "NODE#", "LEASE#"
+_ROUTE_ITEM, _NODE_ITEM = "ROUTE", "NODE"
 
-# A key's first phase by its way in: a running node takes it at once, a stopping one not before it has stopped.
-PHASE_OF_ENTRY: dict[Entry, KeyPhase] = {
-    "lambda": "lambda",
-    "restricted": "restricted_lambda",
-    "redis": "redis_bootup",
-}
+
+class ItemKey(TypedDict):
+    """The key of one item."""
+
+    pk: str
+    sk: str
+
+
+class KeyColumns(TypedDict, total=False):
+    """What the item of a key holds, in plain values."""
+
+    key: str
+    phase: KeyPhase
+    epoch: int
+    entry: Entry
+    tier: Tier
+    node: str
+    generation: int
+    holder: str
+    ready_at_us: int
+    joined_at_us: int
+    window: list[str]
+    trigger: str
+    changed_at_us: int
+    deadline_at_us: int
+    not_before_us: int
+    failures: int
+    etag: str
+    size_bytes: int
+    written_in: int
+    expires_at: int
+
+
+KeyColumn = Literal[
+    "tier", "holder", "node", "generation", "joined_at_us", "deadline_at_us", "failures", "not_before_us"
+]  # those that a write may remove
+
+
+class NodeColumns(TypedDict, total=False):
+    """What the item of a node holds, in plain values."""
+
+    phase: NodePhase
+    generation: int
+    part: int
+    joins: int
+    ready_at_us: int
+    deadline_at_us: int
+
+
+class LeaseColumns(TypedDict, total=False):
+    """What the item of a lease holds, in plain values."""
+
+    key: str
+    epoch: int
+    waiter: str
+    running: str
+    was_missing: int
+    held_until_us: int
+
+
+class HotColumns(TypedDict, total=False):
+    """What the item of the started keys holds, in plain values."""
+
+    live: set[str]
+    starts: int
+
+
+HOT_ITEM = ItemKey(pk="HOT", sk="HOT")
+ALL_LEASES = "pk = :pk AND begins_with(sk, :lease)"
+LEASE_PREFIX = _LEASE
+ALL_LIVES = "sk = :route AND phase <> :s3"
+ROUTE_SORT_KEY = _ROUTE_ITEM
+
+# Conditions of writes, in DynamoDB's language.
+IS_SAME_LIFE = "epoch = :epoch"
+IS_LIVE = "phase <> :s3"
+IS_UNHELD = "attribute_not_exists(holder)"
+HAD_NO_LIFE = "(attribute_not_exists(epoch) OR epoch = :former)"
+IS_FORMER_LIFE = "epoch = :former"
+IS_COLD = "(attribute_not_exists(phase) OR phase = :s3 OR deadline_at_us < :now)"
+IS_NEW_NODE = "attribute_not_exists(generation)"
+IS_NODE_AS_SEEN = "phase = :seen_phase AND generation = :seen_generation AND #part = :seen_part"
+HAS_NO_NEW_JOIN = "joins = :seen_joins"
+HAS_ROOM = "attribute_not_exists(live) OR contains(live, :hash) OR size(live) < :most"
+HAS_NO_NEW_START = "starts = :seen"
+
+# Updates of more than plain columns.
+APPEND_REQUEST = (
+    "SET #key = :key, etag = :etag, size_bytes = {size}, expires_at = :expires, phase = if_not_exists(phase, :s3),"
+    " #window = list_append(if_not_exists(#window, :none), :added)"
+)
+KNOWN_SIZE, SIZE_IF_NEW = ":size", "if_not_exists(size_bytes, :size)"
+EXTEND_WINDOW = "#window = list_append(if_not_exists(#window, :none), :added)"
+REPLACE_WINDOW, IS_WINDOW_AS_SEEN = "SET #window = :newest", "#window = :seen"
+COUNT_JOIN = "ADD joins :one"
+COUNT_START = "ADD live :this, starts :one"
+FORGET_STARTED = "DELETE live :cold"
+# What a first row takes from the life before.
+REMOVED_AT_START: tuple[KeyColumn, ...] = ("tier", "holder", "generation", "joined_at_us", "not_before_us")
+
+ROUTE_COLUMNS = ("tier", "node", "generation", "deadline_at_us")
+RUN_COLUMNS = ("phase", "generation")
+
+
+def key_item(hash_: str) -> ItemKey:
+    """Return where the row of a key is."""
+    return ItemKey(pk=f"{_KEY}{hash_}", sk=_ROUTE_ITEM)
+
+
+def node_item(node: str) -> ItemKey:
+    """Return where the row of a node is."""
+    return ItemKey(pk=f"{_NODE}{node}", sk=_NODE_ITEM)
+
+
+def lease_item(node: str, hash_: str) -> ItemKey:
+    """Return where the lease of a key on a node is."""
+    return ItemKey(pk=f"{_NODE}{node}", sk=f"{_LEASE}{hash_}")
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRow:
-    """The row of a key, `KEY#<hash>`/`ROUTE`."""
+    """The row of a key."""
 
     hash: str
     key: str
     phase: KeyPhase = "s3"
     epoch: int = 0  # of the current or last life, 0: none yet
     entry: Entry = "lambda"
-    tier: Literal["", "lambda", "redis"] = ""  # where the proxy asks; empty: S3
-    node: str = ""
+    tier: Tier = ""
+    node: str = ""  # where the current or last life belongs
     generation: int = 0  # of the node that a Redis route is valid for
     holder: str = ""  # the cache invocation that announced itself …
     ready_at_us: int = 0  # … and when
+    joined_at_us: int = 0  # when the life took its lease, 0: not yet
     window: tuple[Request, ...] = ()  # newest requests, oldest first
     trigger: Request | None = None  # the request that started the current life
     changed_at_us: int = 0
@@ -54,20 +171,20 @@ class KeyRow:
         names = cls.__slots__
         plain = {name: item[name] for name in names if name in item and name not in ("window", "trigger")}
         return cls(
-            hash=item["pk"].removeprefix("KEY#"),
-            window=tuple(sorted({Request.parse(text) for text in item.get("window", ())})),
-            trigger=Request.parse(item["trigger"]) if "trigger" in item else None,
+            hash=item["pk"].removeprefix(_KEY),
+            window=tuple(sorted({Request.decode(text) for text in item.get("window", ())})),
+            trigger=Request.decode(item["trigger"]) if "trigger" in item else None,
             **plain,
         )
 
     def is_live(self, now_us: int) -> bool:
-        """Tell whether an execution owns the key."""
+        """Whether an execution owns the key."""
         return self.phase != "s3" and now_us < self.deadline_at_us
 
     @property
     def is_announced(self) -> bool:
-        """Whether the execution has been heard of: its cache function has announced itself, or it has joined a node."""
-        return bool(self.holder or self.node)
+        """Whether the execution has shown itself: its cache function has announced itself, or it has joined a node."""
+        return bool(self.holder or self.joined_at_us)
 
     @property
     def execution_name(self) -> str:
@@ -77,13 +194,13 @@ class KeyRow:
 
 @dataclass(frozen=True, slots=True)
 class NodeRow:
-    """The row of a Redis node, `NODE#<name>`/`NODE`."""
+    """The row of a Redis node."""
 
     node: str
     phase: NodePhase = "stopped"
     generation: int = 0
     part: int = 0
-    joins: int = 0  # counts every lease ever put: who saw an older count has missed a join
+    joins: int = 0  # counts every lease ever put: a reader of an older count has missed a join
     ready_at_us: int = 0
     deadline_at_us: int = 0
 
@@ -91,10 +208,10 @@ class NodeRow:
     def from_item(cls, item: Mapping[str, Any]) -> NodeRow:
         """Return the row in a DynamoDB item whose values are plain Python ones."""
         plain = {name: item[name] for name in cls.__slots__ if name in item and name != "node"}
-        return cls(node=item["pk"].removeprefix("NODE#"), **plain)
+        return cls(node=item["pk"].removeprefix(_NODE), **plain)
 
     def phase_at(self, now_us: int) -> NodePhase:
-        """Return the phase, or `stopped` when its deadline has passed and nobody looks after the node any more."""
+        """Return the phase, or `stopped` past its deadline: nothing looks after the node any more."""
         return self.phase if now_us < self.deadline_at_us else "stopped"
 
     @property
@@ -105,7 +222,7 @@ class NodeRow:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A key's claim on a running node, `NODE#<name>`/`LEASE#<hash>`; a person's hold is a lease without a key."""
+    """A key's claim on a running node; a person's hold is a lease without a key."""
 
     node: str
     hash: str
@@ -120,4 +237,13 @@ class Lease:
     def from_item(cls, item: Mapping[str, Any]) -> Lease:
         """Return the lease in a DynamoDB item whose values are plain Python ones."""
         plain = {name: item[name] for name in cls.__slots__ if name in item and name not in ("node", "hash")}
-        return cls(node=item["pk"].removeprefix("NODE#"), hash=item["sk"].removeprefix("LEASE#"), **plain)
+        return cls(node=item["pk"].removeprefix(_NODE), hash=item["sk"].removeprefix(_LEASE), **plain)
+
+    def columns(self) -> LeaseColumns:
+        """Return what the item of a new lease holds."""
+        columns = LeaseColumns(key=self.key, epoch=self.epoch)
+        if self.waiter:
+            columns["waiter"] = self.waiter
+        if self.held_until_us:
+            columns["held_until_us"] = self.held_until_us
+        return columns

@@ -31,7 +31,6 @@ def _environment() -> CacheEnvironment:
         nodes=NodeTable(environment.table_name, control.dynamodb),
         executions=Executions(control.states),
         objects=ObjectStore(environment.bucket_name, patient.s3),
-        node_names=environment.node_names,
         max_object_bytes=environment.max_object_bytes,
         parameters=environment.parameters,
         clock=clock,

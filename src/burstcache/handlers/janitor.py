@@ -12,7 +12,7 @@ from burstcache.adapters.functions import invoke_by_name
 from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
-from burstcache.control.janitor import Janitor
+from burstcache.control.janitor import Cleaned, Janitor
 from burstcache.logs import logger
 from burstcache.settings import settings
 
@@ -35,9 +35,9 @@ def _janitor() -> Janitor:
     )
 
 
-def handler(event: dict[str, Any], context: Any) -> dict[str, list[str]]:
+def handler(event: dict[str, Any], context: Any) -> Cleaned:
     """Clean up. The event is ignored."""
     cleaned = _janitor().clean()
     if any(cleaned.values()):
-        logger().warning("cleaned up what had lost its owner", extra=cleaned)
+        logger().warning("cleaned up what had lost its owner", extra=dict(cleaned))
     return cleaned

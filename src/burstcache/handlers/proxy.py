@@ -12,13 +12,13 @@ from burstcache.adapters.event_publisher import EventPublisher
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.routes import Route, Routes
 from burstcache.adapters.secrets import Secrets
+from burstcache.core.errors import RefusedRequestError
 from burstcache.logs import logger
 from burstcache.serve.reader import CachingTier, Reader
 from burstcache.serve.s3_tier import S3Tier
 from burstcache.settings import settings
 from burstcache.web.front_door import Arrival, answer, arrival
 from burstcache.web.reading import read_request
-from burstcache.web.refusals import RefusedRequestError
 from burstcache.web.response import Response, error_response
 
 _CLOCK = SystemClock()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 from burstcache.adapters.relay import RelayRequests
-from burstcache.core.errors import KeyFailedError, SilentHolderError
+from burstcache.core.messages import Get, encode, get_subject
 from burstcache.web.entry import Entry, decode
 from burstcache.web.request import Request
 
@@ -24,13 +23,10 @@ class LambdaTier:
         """Return the object, or None if no cache function holds it (yet, or any longer).
 
         Raises:
-            KeyFailedError: The cache function that holds it does not answer.
+            SilentHolderError: The cache function that holds it does not answer.
             RelayDownError: The relay does not answer.
             ValueError: The answer is not an entry.
         """
-        payload = {"at_us": request.at_us, "request_id": request.request_id, "method": request.method}
-        try:
-            answer = self.relay.request(f"get.{request.hash}", json.dumps(payload).encode(), timeout_s=self.timeout_s)
-        except SilentHolderError as error:
-            raise KeyFailedError(str(error)) from error
+        get = Get(at_us=request.at_us, request_id=request.request_id, method=request.method)
+        answer = self.relay.request(get_subject(request.hash), encode(get), timeout_s=self.timeout_s)
         return None if answer is None else decode(answer)

@@ -9,7 +9,7 @@ from typing import Protocol
 from burstcache.adapters.breaker import Breakers
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.routes import Route, Routes
-from burstcache.core.errors import KeyFailedError
+from burstcache.core.errors import SilentHolderError
 from burstcache.logs import logger
 from burstcache.web.entry import Entry
 from burstcache.web.request import Request
@@ -17,7 +17,7 @@ from burstcache.web.response import Response, object_response
 
 _ROUTES = "routes"
 # Failures of one key only; after any other failure of a tier all its keys do without it for a while.
-_ONE_KEY = (KeyFailedError, ValueError)
+_ONE_KEY = (SilentHolderError, ValueError)
 
 
 class CachingTier(Protocol):

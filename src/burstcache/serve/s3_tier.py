@@ -10,9 +10,10 @@ from concurrent.futures import Future
 from functools import partial
 
 from burstcache.adapters.clock import Clock
-from burstcache.adapters.event_publisher import EventPublisher, ObjectRequested
+from burstcache.adapters.event_publisher import EventPublisher
 from burstcache.adapters.object_store import Conditions, ObjectAnswer, ObjectStore
 from burstcache.core.errors import OriginError
+from burstcache.core.messages import ObjectRequested
 from burstcache.logs import logger
 from burstcache.web.conditions import range_applies
 from burstcache.web.headers import not_modified_headers, object_headers
@@ -98,8 +99,14 @@ class S3Tier:
         size_bytes = 0 if answer.status == 304 else answer.object_size_bytes
         if not (answer.is_success or answer.status == 304) or size_bytes > self._max_object_bytes:
             return None
-        etag = answer.headers.get("etag", "")
-        return self._publisher.start(ObjectRequested(request.key, request.at_us, request.request_id, size_bytes, etag))
+        event = ObjectRequested(
+            key=request.key,
+            at_us=request.at_us,
+            request_id=request.request_id,
+            size_bytes=size_bytes,
+            etag=answer.headers.get("etag", ""),
+        )
+        return self._publisher.start(event)
 
 
 def _is_wanted(request: Request, answer: ObjectAnswer) -> bool:

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, unquote_to_bytes
 
-from burstcache.web.refusals import RefusedRequestError
+from burstcache.core.errors import RefusedRequestError
 from burstcache.web.response import Response
 
 Event = Mapping[str, Any]

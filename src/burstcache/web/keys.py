@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from burstcache.web.refusals import RefusedRequestError
+from burstcache.core.errors import RefusedRequestError
 
 MAX_KEY_BYTES = 1024  # S3's limit
 _PREFIX = "/objects/"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from burstcache.web.refusals import RefusedRequestError
+from burstcache.core.errors import RefusedRequestError
 
 _BYTES_UNIT = re.compile(r"bytes=", re.IGNORECASE)
 _OTHER_UNIT = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+=\S.*")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from burstcache.core.errors import RefusedRequestError
 from burstcache.core.keys import key_hash
 from burstcache.web.front_door import Arrival
 from burstcache.web.headers import is_safe
 from burstcache.web.keys import requested_key
 from burstcache.web.ranges import parse_range
-from burstcache.web.refusals import RefusedRequestError
 from burstcache.web.request import Request
 
 _METHODS = ("GET", "HEAD")

@@ -56,7 +56,6 @@ def _cache(executions: _Executions, life: LambdaLife) -> KeyCache:
         nodes=cast(Any, _Nodes()),
         executions=cast(Any, executions),
         objects=unused,
-        node_names=("node-1",),
         max_object_bytes=4 << 20,
         parameters=_PARAMETERS,
         clock=ManualClock(),

@@ -11,10 +11,7 @@ from burstcache.handlers import redis_control
 
 
 class _Control:
-    def key(self, hash_: str) -> _Control:
-        return self
-
-    def join(self, life: object, token: str) -> dict[str, Any]:
+    def run(self, operation: object) -> dict[str, Any]:
         return {}
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from burstcache.core.errors import RefusedRequestError
 from burstcache.web.front_door import answer, arrival
-from burstcache.web.refusals import RefusedRequestError
 from burstcache.web.response import Response
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from burstcache.core.errors import RefusedRequestError
 from burstcache.web.keys import requested_key
-from burstcache.web.refusals import RefusedRequestError
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from burstcache.core.errors import RefusedRequestError
 from burstcache.web.ranges import ByteRange, parse_range
-from burstcache.web.refusals import RefusedRequestError
 
 _POSITIONS = st.integers(0, 10_000)
 

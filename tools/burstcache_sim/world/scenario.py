@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from burstcache.core.errors import InvalidSettingError
-from burstcache.core.keys import key_hash, node_for
+from burstcache.core.keys import key_hash
+from burstcache.core.placement import node_for
 from burstcache_sim.traces.trace import Trace
 from burstcache_sim.world.timings import THESIS_TIMINGS, Timings
 

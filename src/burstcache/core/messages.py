@@ -1,0 +1,327 @@
+"""What the processes of a stack say to each other: events, executions' inputs, payloads, relay messages, answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Literal, NotRequired, TypedDict
+
+from burstcache.core.phases import Entry, NodePhase, Tier
+from burstcache.core.policy import Request
+from burstcache.core.table import KeyRow, NodeRow
+
+# Events on the bus ---------------------------------------------------------------------------------------------------
+
+PROXY = "burstcache.proxy"  # source
+OBJECT_REQUESTED = "ObjectRequested"  # detail types
+KEY_START_REQUESTED = "KeyStartRequested"
+
+
+class ObjectRequested(TypedDict):
+    """One GET that S3 served. `size_bytes` is 0 where S3 did not give it (a 304)."""
+
+    key: str
+    at_us: int
+    request_id: str
+    size_bytes: int
+    etag: str
+
+
+class KeyStartRequested(TypedDict):
+    """A person starts a key's life."""
+
+    key: str
+
+
+# Executions: their inputs, which are functions of a row, so that a repeated start is identical -----------------------
+
+
+class KeyExecutionInput(TypedDict):
+    """Which life of which key."""
+
+    entry: Entry
+    epoch: int
+    failures: int
+    key: str
+    key_hash: str
+    node: str
+
+
+class NodeExecutionInput(TypedDict):
+    """Which part of which run of a node."""
+
+    generation: int
+    node: str
+    part: int
+
+
+def key_execution_input(row: KeyRow) -> KeyExecutionInput:
+    """Return the input of a key's execution."""
+    return KeyExecutionInput(
+        entry=row.entry, epoch=row.epoch, failures=row.failures, key=row.key, key_hash=row.hash, node=row.node
+    )
+
+
+def node_execution_input(row: NodeRow) -> NodeExecutionInput:
+    """Return the input of one part of a node's execution."""
+    return NodeExecutionInput(generation=row.generation, node=row.node, part=row.part)
+
+
+# key_lifecycle to the cache function and to Redis control ------------------------------------------------------------
+
+
+class Serve(TypedDict):
+    """`Lambda`, `RestrictedLambda`: hold the object until the life is over."""
+
+    key: str
+    key_hash: str
+    epoch: int
+    token: str
+
+
+class Join(TypedDict):
+    """`RedisBootup`: take a lease on the node."""
+
+    op: Literal["join"]
+    key: str
+    key_hash: str
+    epoch: int
+    node: str
+    token: str
+
+
+class Seed(TypedDict):
+    """`SeedRedis`: move the object from the cache function into Redis."""
+
+    op: Literal["seed"]
+    key: str
+    key_hash: str
+    epoch: int
+    node: str
+    generation: int
+
+
+class Leave(TypedDict):
+    """`RedisShutdown`, `RedisShutdownFailed`, the janitor: return the key to S3."""
+
+    op: Literal["leave"]
+    key: str
+    key_hash: str
+    epoch: int
+    node: str
+    failures: int
+    is_failed: bool
+    queue_us: list[int]
+
+
+# redis_node to Redis control -----------------------------------------------------------------------------------------
+
+
+class StartNode(TypedDict):
+    """`StartNode`."""
+
+    op: Literal["start_node"]
+    node: str
+    generation: int
+
+
+class AwaitNode(TypedDict):
+    """`AwaitNode`."""
+
+    op: Literal["await_node"]
+    node: str
+    generation: int
+
+
+class CheckNode(TypedDict):
+    """`CheckNodeUse`. `check_at_us` is text: JSONata writes only 15 digits of a number. Empty: now."""
+
+    op: Literal["check_node"]
+    node: str
+    generation: int
+    check_at_us: str
+    checks: int
+
+
+class StopNode(TypedDict):
+    """`StopNode`."""
+
+    op: Literal["stop_node"]
+    node: str
+    generation: int
+
+
+class AbandonNode(TypedDict):
+    """`AbandonNode`."""
+
+    op: Literal["abandon_node"]
+    node: str
+    generation: int
+
+
+# A person, or the janitor, to Redis control --------------------------------------------------------------------------
+
+
+class Hold(TypedDict):
+    """Keep a node running for a while, with or without keys."""
+
+    op: Literal["hold"]
+    node: str
+    for_s: int
+
+
+class Release(TypedDict):
+    """Stop a node in place of its execution."""
+
+    op: Literal["release"]
+    node: str
+
+
+class Ping(TypedDict):
+    """Ask a node's Redis for a PONG."""
+
+    op: Literal["ping"]
+    node: str
+
+
+class StopCache(TypedDict):
+    """Make the cache function that holds a key end."""
+
+    op: Literal["stop_cache"]
+    key: str
+
+
+Operation = (
+    Join | Seed | Leave | StartNode | AwaitNode | CheckNode | StopNode | AbandonNode | Hold | Release | Ping | StopCache
+)
+
+# What the steps answer, and what the tokens of tasks are completed with ----------------------------------------------
+
+
+class Done(TypedDict):
+    """Nothing more to say."""
+
+
+class NodeReady(TypedDict):
+    """To `RedisBootup`: the generation in which Redis answers."""
+
+    generation: int
+
+
+class LambdaOver(TypedDict):
+    """To `Lambda`, `RestrictedLambda`: how the cache function's life ended."""
+
+    outcome: Literal["idle", "promoted"]
+
+
+class RedisOver(TypedDict):
+    """To `RedisRunning`: why Redis no longer serves the key; its last request times if it was idle [us]."""
+
+    outcome: Literal["idle", "node_lost"]
+    queue_us: NotRequired[list[int]]
+
+
+class Seeded(TypedDict):
+    """Where the key is served from now on."""
+
+    node: str
+    generation: int
+
+
+class NodePlan(TypedDict):
+    """What `IsNodeIdle` reads: how the run goes on, and when its next check is due."""
+
+    next: Literal["continue", "continue_in_successor", "stop"]
+    wait_until: NotRequired[str]  # ISO 8601, whole seconds
+    check_at_us: NotRequired[str]
+
+
+class NodeStopped(TypedDict):
+    """How a stop ended: stopped, or booting again in a new generation because a key has joined."""
+
+    phase: NodePhase
+    generation: NotRequired[int]
+
+
+class Held(TypedDict):
+    """The node's phase, and until when it is held [us]."""
+
+    phase: NodePhase
+    held_until_us: int
+
+
+class Pong(TypedDict):
+    """Whether Redis answered (if not: why), the state of the instance and the node's phase."""
+
+    instance: str
+    phase: NodePhase
+    pong: bool
+    reason: NotRequired[str]
+
+
+class CacheStopped(TypedDict):
+    """Whether there was a cache function to stop."""
+
+    stopped: bool
+
+
+class Refreshed(TypedDict):
+    """The tier whose copy follows a write to the origin."""
+
+    refreshed: Tier
+
+
+Answer = Done | Seeded | NodePlan | NodeStopped | Held | Pong | CacheStopped | Refreshed
+
+# Over the relay ------------------------------------------------------------------------------------------------------
+
+
+class Get(TypedDict):
+    """The proxy asks the cache function that holds a key; the answer is an entry (`web.entry`)."""
+
+    at_us: int
+    request_id: str
+    method: str
+
+
+class Refresh(TypedDict):
+    """The object was written: confirm the copy."""
+
+    op: Literal["refresh"]
+    epoch: int
+
+
+class Stop(TypedDict):
+    """End the life; the answer has the newest requests. Without `epoch`: whichever life it is."""
+
+    op: Literal["stop"]
+    epoch: NotRequired[int]
+
+
+class Ended(TypedDict):
+    """The newest requests that a cache function served."""
+
+    window: list[str]
+
+
+Order = Refresh | Stop
+
+
+def get_subject(hash_: str) -> str:
+    """Return the subject on which the cache function of a key answers GETs."""
+    return f"get.{hash_}"
+
+
+def control_subject(hash_: str) -> str:
+    """Return the subject on which the cache function of a key takes orders."""
+    return f"control.{hash_}"
+
+
+def encode(message: Mapping[str, Any]) -> bytes:
+    """Return a message as it goes over the relay."""
+    return json.dumps(message, separators=(",", ":")).encode()
+
+
+def window_of(answer: bytes | None) -> list[Request]:
+    """Return the requests in an answer to `Stop`; none if no cache function answered."""
+    return [] if answer is None else [Request.decode(text) for text in json.loads(answer)["window"]]
