@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from burstcache.core.table import Lease, NodePhase, NodeRow
+from burstcache.core.phases import NodePhase
+from burstcache.core.table import Lease, NodeRow
 from burstcache.queries.system import System
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from burstcache.core.table import KeyRow, NodePhase, NodeRow
+from burstcache.core.phases import NodePhase
+from burstcache.core.table import KeyRow, NodeRow
 from burstcache.queries.system import System
 
 Problem = Literal["", "expired", "node_not_running", "other_generation"]

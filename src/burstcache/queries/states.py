@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from burstcache.core.table import KeyPhase, NodePhase
+from burstcache.core.phases import KeyPhase, NodePhase
 
 STATE_OF_KEY_PHASE: dict[KeyPhase, str] = {
     "s3": "S3",
