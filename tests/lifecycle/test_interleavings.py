@@ -12,7 +12,7 @@ from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.core.errors import NodeFailedError, RedisDownError, ServiceError, SupersededError
 from burstcache.core.keys import key_hash
 from burstcache.core.policy import Request
-from burstcache.core.table import Lease
+from burstcache.core.table import KeyColumns, Lease
 from support.world import MAX_OBJECT_BYTES, NODE, World, after
 
 _S = 1_000_000
@@ -172,7 +172,7 @@ def test_cache_that_finds_the_relay_down_fails_the_life_by_name(world: World) ->
 
 def test_cache_crashes_and_proxies_get_no_answer_at_once(world: World) -> None:
     row = world.started("k")
-    world.keys.update(row.hash, epoch=row.epoch, set_={"tier": "lambda", "holder": "crashed"})
+    world.keys.update(row.hash, epoch=row.epoch, set_=KeyColumns(tier="lambda", holder="crashed"))
 
     assert world.get("k") is None
 
@@ -184,7 +184,7 @@ def test_zombie_cache_leaves_when_its_heartbeat_is_refused(world: World) -> None
     for _ in range(world.parameters.redis_threshold):  # it lives past its first heartbeat and does not ask for Redis
         assert world.get("k") is not None
     _stop_execution_of(world, "k")
-    world.keys.update(row.hash, epoch=row.epoch, set_={"phase": "s3"})
+    world.keys.update(row.hash, epoch=row.epoch, set_=KeyColumns(phase="s3"))
 
     assert zombie.join() == "superseded"
     assert world.get("k") is None
@@ -209,7 +209,7 @@ def test_idle_drain_against_a_new_request(world: World) -> None:
 
     assert world.get("k") is None
     assert world.row("k").tier == ""
-    world.keys.update(row.hash, epoch=row.epoch, set_={"phase": "s3", "changed_at_us": world.clock.now_us()})
+    world.keys.update(row.hash, epoch=row.epoch, set_=KeyColumns(phase="s3", changed_at_us=world.clock.now_us()))
     world.clock.sleep(1)
     assert "started" in world.get_twice("k")
 
@@ -362,7 +362,7 @@ def test_many_keys_hot_at_once(world: World) -> None:
     assert world.get_twice("one-too-many")[-1] == "full"
 
     row = world.row("k0")
-    world.keys.update(row.hash, epoch=row.epoch, set_={"phase": "s3"})
+    world.keys.update(row.hash, epoch=row.epoch, set_=KeyColumns(phase="s3"))
     world.clock.sleep(1)  # the full set is looked through once a second
     assert "started" in world.get_twice("one-too-many")
     assert len(world.executions_of(world.key_machine)) == 4
@@ -446,7 +446,7 @@ def test_old_event_of_a_former_life_starts_nothing(world: World) -> None:
     row = world.started("k")
     requests_us = [world.clock.now_us() + each_us for each_us in (1000, 2000)]
     world.clock.sleep(1)
-    world.keys.update(row.hash, epoch=row.epoch, set_={"phase": "s3", "changed_at_us": world.clock.now_us()})
+    world.keys.update(row.hash, epoch=row.epoch, set_=KeyColumns(phase="s3", changed_at_us=world.clock.now_us()))
 
     assert [world.report("k", at_us=at_us) for at_us in requests_us] == ["remembered", "remembered"]
 

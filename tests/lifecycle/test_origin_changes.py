@@ -11,8 +11,9 @@ from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.redis_objects import object_key
 from burstcache.core.errors import RedisDownError, RelayDownError
 from burstcache.core.keys import key_hash
+from burstcache.core.table import KeyColumns
 from burstcache.web.entry import Entry, decode
-from support.world import MAX_OBJECT_BYTES, NODE, World, after
+from support.world import MAX_OBJECT_BYTES, World, after
 
 
 def _body_in_lambda_tier(world: World, key: str) -> bytes | None:
@@ -59,7 +60,8 @@ def test_write_that_redis_did_not_take_is_an_error_so_that_the_event_comes_again
 @pytest.mark.parametrize("phase", ["lambda", "redis_bootup"])
 def test_write_of_which_the_cache_function_was_not_told_is_an_error_too(world: World, phase: str) -> None:
     row = world.started("k")
-    world.keys.update(row.hash, epoch=row.epoch, set_={"tier": "lambda", "phase": phase, "node": NODE})
+    columns = KeyColumns(tier="lambda", phase="redis_bootup") if phase == "redis_bootup" else KeyColumns(tier="lambda")
+    world.keys.update(row.hash, epoch=row.epoch, set_=columns)
     world.put_object("k", b"new")
     world.relay.is_down = True
 
@@ -109,7 +111,7 @@ def test_write_during_an_earlier_life_does_not_concern_this_one(world: World, mo
 
     monkeypatch.setattr(ObjectStore, "fetch", counted)
     row = world.started("k")
-    world.keys.update(row.hash, epoch=row.epoch, set_={"written_in": row.epoch - 1})
+    world.keys.update(row.hash, epoch=row.epoch, set_=KeyColumns(written_in=row.epoch - 1))
 
     assert world.serve("k").join() == "idle"
 

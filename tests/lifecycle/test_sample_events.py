@@ -44,7 +44,8 @@ _ANSWERS: dict[str, Callable[[dict[str, Any]], bool]] = {
 
 def _arrange(world: World, sample: str) -> None:
     deadline = world.clock.now_us() + 600_000_000
-    life = {"key": _KEY, "phase": "lambda", "epoch": _EPOCH, "trigger": "1:r", "deadline_at_us": deadline}
+    phase = "redis_bootup" if sample == "seed" else "lambda"
+    life = {"key": _KEY, "phase": phase, "node": NODE, "epoch": _EPOCH, "trigger": "1:r", "deadline_at_us": deadline}
     life |= {"changed_at_us": world.clock.now_us()}
     run = {"phase": _NODE_PHASES.get(sample, "running"), "generation": _EPOCH, "part": 1, "joins": 1}
     lease = {"key": _KEY, "epoch": _EPOCH}

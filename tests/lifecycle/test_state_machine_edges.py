@@ -21,7 +21,7 @@ from support.machine_stage import MachineStage
 from support.project import ROOT
 
 _DEFINITIONS = ROOT / "statemachines"
-_KEY_INPUT = {"entry": "lambda", "epoch": 7, "failures": 1, "key": "k", "key_hash": "h"}
+_KEY_INPUT = {"entry": "lambda", "epoch": 7, "failures": 1, "key": "k", "key_hash": "h", "node": "node-1"}
 _NODE_INPUT = {"generation": 7, "node": "node-1", "part": 1}
 _LONG_AGO = "2020-01-01T00:00:00Z"
 

@@ -37,7 +37,7 @@ from burstcache.control.operations import RedisControl
 from burstcache.control.scheduler import Scheduler
 from burstcache.core.keys import key_hash
 from burstcache.core.parameters import US_PER_S, parameters_from_text
-from burstcache.core.table import KeyRow, NodeRow
+from burstcache.core.table import KeyRow, LeaseColumns, NodeRow
 from burstcache.handlers import cache, janitor, redis_control, scheduler
 from burstcache.settings import RedisNode
 from burstcache_local.stepfunctions.errors import StateError
@@ -186,7 +186,6 @@ class World:
             objects=self.objects,
             relay=self.relay,
             store=lambda name: self.store,
-            node_names=[NODE],
             machine_arn=self.node_machine,
             max_object_bytes=MAX_OBJECT_BYTES,
             parameters=self.parameters,
@@ -219,7 +218,6 @@ class World:
             nodes=self.nodes,
             executions=self.executions,
             objects=self.objects,
-            node_names=(NODE,),
             max_object_bytes=MAX_OBJECT_BYTES,
             parameters=self.parameters,
             clock=clock,
@@ -347,7 +345,8 @@ class World:
 
     def key_step(self, op: str, key: str, **more: Any) -> Any:
         """Take a step of the key's life in Redis control."""
-        payload = {"op": op, "key": key, "key_hash": key_hash(key), "epoch": self.row(key).epoch}
+        row = self.row(key)
+        payload = {"op": op, "key": key, "key_hash": row.hash, "epoch": row.epoch, "node": row.node or NODE}
         return self.invoke("redis_control", payload | more)
 
     def leave(self, key: str, *, is_failed: bool, failures: int = 0) -> Any:
@@ -387,7 +386,7 @@ class World:
         self.key_step("seed", key, generation=generation)
         name = f"run-{key_hash(key)}"
         lease = next(lease for lease in self.nodes.leases(NODE) if lease.hash == key_hash(key))
-        self.nodes.change_lease(lease, {"running": self.token(name)}, remove="waiter")
+        self.nodes.change_lease(lease, LeaseColumns(running=self.token(name)), remove="waiter")
         return name
 
     def serve(self, key: str, *, holder: str = "one", remaining_s: float = 900) -> Life:
