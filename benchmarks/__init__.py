@@ -1,1 +1,1 @@
-"""What is fast, measured against what else; the results stand in docs/evidence/measurements.md."""
+"""Measurements of speed, cost and robustness; the results are in `docs/evidence/measurements.md`."""

@@ -1,7 +1,7 @@
 """50 keys burst at once, Zipf popularity, 20,000 GETs, compressed times. Exit code 1 unless every promise holds.
 
-Promises: no wrong or failed answer, never two live executions of one key, one start of the node, everything off in the
-end.
+Promises: no wrong or failed answer, never two live executions of one key, one start of the node, everything off at
+the end.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def main() -> int:
 async def _get_all(
     url: str, keys: list[str], bodies: dict[str, bytes]
 ) -> tuple[collections.Counter[str], dict[str, list[float]]]:
-    """Return what went wrong, counted, and the latencies by tier [ms]."""
+    """Return counts of what went wrong, and the latencies by tier [ms]."""
     wrong: collections.Counter[str] = collections.Counter()
     latencies_ms: dict[str, list[float]] = collections.defaultdict(list)
     left = iter(keys)

@@ -1,4 +1,4 @@
-"""What the benchmarks share: a local cloud in a process of its own, GETs, and figures."""
+"""What benchmarks share: a local cloud in a process of its own, GETs, and figures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PROJECT = Path(__file__).parents[1]
 
 
 def environment() -> str:
-    """Return machine and date in one line: a figure without them says little."""
+    """Return machine and date in one line; a figure without them means little."""
     model = next(
         (
             line.partition(":")[2].strip()
@@ -77,7 +77,7 @@ class Cloud:
 def running_cloud(
     overrides: str = "", *, boot_s: float = 1, stop_s: float = 0.5, **parameters: object
 ) -> Iterator[Cloud]:
-    """Run a local cloud of its own for the time of a `with`."""
+    """Run a local cloud for the duration of a `with`."""
     given = {"PolicyOverrides": overrides, **parameters}
     with tempfile.TemporaryDirectory() as state_dir:
         command = [sys.executable, "-m", "burstcache_cli.cli", "local", "up", "--state-dir", state_dir]

@@ -1,4 +1,4 @@
-"""Hits end to end: from the client through the local front door, next to what a client would ask without Burstcache.
+"""Hits end to end: from the client through the local front door, next to what a client would read without Burstcache.
 
 The Lambda and the Redis tier are read through the front door, then the same bytes straight from the local S3 and, with
 redis-py, from the node's own Redis. The sides take turns, so that a noisy machine disturbs all of them.
@@ -70,7 +70,7 @@ class Cloud:
 
 @contextlib.contextmanager
 def running_cloud(project: Path, overrides: str, boot_s: float) -> Iterator[Cloud]:
-    """Run the local cloud of a clone for the time of a `with`."""
+    """Run the local cloud of a clone for the duration of a `with`."""
     with tempfile.TemporaryDirectory() as folder:
         command = [str(project / ".venv/bin/burstcache"), "local", "up", "--state-dir", folder, "--port", "0"]
         command += ["--endpoint-port", "0", "--boot-s", str(boot_s), "--parameter", f"PolicyOverrides={overrides}"]
@@ -100,7 +100,7 @@ def _await_cloud(process: subprocess.Popen[bytes], state_file: Path) -> Cloud:
 
 
 class Http:
-    """One kept connection; a client that costs next to nothing, since it shares the machine with what it measures."""
+    """One kept connection, by a client that costs almost nothing, since it shares the machine with what it measures."""
 
     def __init__(self, url: str) -> None:
         self._address = urlsplit(url)
@@ -130,7 +130,7 @@ def get_over_http(url: str, *, gets: int, clients: int, body: bytes, tier: str =
     async def work() -> tuple[list[float], float]:
         connections = [Http(url) for _ in range(clients)]
         await asyncio.gather(*(connection.connect() for connection in connections))
-        for _ in range(2):  # the first ones open what lies behind
+        for _ in range(2):  # the first GETs open the connections behind
             await asyncio.gather(*(connection.get() for connection in connections))
         latencies_ms: list[float] = []
         left = iter(range(gets))
@@ -185,7 +185,7 @@ class Row:
     lasted_s: float
 
     def figures(self) -> dict[str, object]:
-        """Return what is printed."""
+        """Return the printed figures."""
         ordered = sorted(self.latencies_ms)
         return {
             "side": self.side,

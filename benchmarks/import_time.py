@@ -19,7 +19,7 @@ from pathlib import Path
 SOURCES = Path(__file__).resolve().parents[1] / "src"
 HANDLERS = SOURCES / "burstcache" / "handlers"
 
-# The local run has aiohttp, the deployed package has not, and nats-py imports what it finds.
+# nats-py imports aiohttp if it finds it; the local run has it, the deployed package does not.
 _WITHOUT_AIOHTTP = "import sys; sys.modules['aiohttp'] = None"
 _IMPORT = """
 import time
@@ -77,7 +77,7 @@ def import_ms(module: str, runs: int) -> list[float]:
 
 
 def dearest_modules(module: str, top: int) -> list[tuple[str, float]]:
-    """Return the modules with the largest own share of an import [ms]; the measuring itself slows all of them a bit."""
+    """Return the modules with the largest share of an import [ms]; measuring slows all of them a little."""
     lines = run("-X", "importtime", "-c", f"{_WITHOUT_AIOHTTP}; import {module}").stderr.splitlines()[1:]
     parts = [line.removeprefix("import time:").split("|") for line in lines if line.startswith("import time:")]
     own = [(name.strip(), int(own_us) / 1000) for own_us, _, name in parts if own_us.strip().isdigit()]

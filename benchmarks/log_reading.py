@@ -1,7 +1,7 @@
 """How fast access logs are read, and how much memory that takes: lines a minute on one core, bytes a request.
 
-Every format is written to a temporary folder, unsorted, with keys as popular as Zipf's law has it, and read back in a
-process of its own, whose processor time and largest memory are taken. Wanted: 1 million lines a minute, and at most
+Every format is written to a temporary folder, unsorted, with keys of Zipf popularity, and read back in a process of
+its own, whose processor time and peak memory are printed. The aim is 1 million lines a minute, and at most
 32 bytes a request on top of 300 MB.
 
     python -m benchmarks.log_reading [--lines 1000000] [--keys 10000]
@@ -92,7 +92,7 @@ def _write(path: Path, name: str, lines: int, keys: int) -> None:
 
 
 def _measure_here(path: str) -> None:
-    """Read one file and print the processor time [s] and the largest memory [MB]; runs in a process of its own."""
+    """Read one file and print the processor time [s] and the peak memory [MB]; run in a process of its own."""
     from burstcache_sim.traces.read import read_trace
 
     started_s = time.process_time()

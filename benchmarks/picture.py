@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _OVERRIDES = "tick_s=2,lambda_threshold_s=3,redis_utilization_s=8,redis_check_s=5"
 _BOOT_S, _STOP_S = 10, 3
-# How often the object is asked for: until when [s], GETs a second. Quiet means further apart than the threshold.
+# The load: until when [s], GETs a second. Quiet means further apart than the threshold.
 _LOAD = ((13.0, 0.25), (55.0, 10.0), (90.0, 0.2))
 _KEY, _BODY = "burst.bin", b"burst " * 2000
 _CLIENTS = 8
@@ -192,7 +192,7 @@ def _draw_lanes(axes: Axes, recording: Recording) -> None:
 
 
 def _warm_up(cloud: Cloud) -> None:
-    """Start the proxy's environments on other objects: what is shown is the burst, not their cold starts."""
+    """Start the proxy's environments on other objects, since the picture shows the burst and not their cold starts."""
     keys = [f"warm-{i}.bin" for i in range(_CLIENTS)]
     for key in keys:
         cloud.put(key, _BODY)
@@ -201,7 +201,7 @@ def _warm_up(cloud: Cloud) -> None:
 
 
 def _gets(cloud: Cloud, began_s: float) -> list[Get]:
-    """GET as the load says, from several clients: one that waits for an answer delays no other."""
+    """GET at the load's rate from several clients, so that one that waits for an answer delays no other."""
     clients = threading.local()
 
     def get(due_s: float) -> Get:

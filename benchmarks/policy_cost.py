@@ -1,4 +1,4 @@
-"""What the break-even policy costs where it has the thesis policy's own in-memory share.
+"""What the break-even policy costs at the thesis policy's own in-memory share.
 
     python -m benchmarks.policy_cost [--first-seed N] [--seeds N] [--without-optimum]
 
@@ -61,7 +61,7 @@ class Measured:
         return points(self.arrivals_us, [policy], self.workload.until_us)[0]
 
     def ratio(self, rate: Fraction, sensitivity: int = SENSITIVITY) -> float | None:
-        """Return the ratio of the costs; None where the thesis policy's share is 0 or no knob gives it."""
+        """Return the ratio of the costs; None if the thesis policy's share is 0 or no knob gives it."""
         thesis = self.thesis(rate, sensitivity)
         match = matched(self.curve, thesis.share_pct) if thesis.share_pct else None
         return match.usd / thesis.usd if match else None
@@ -106,7 +106,7 @@ def _bounds(row: Measured, thesis: Point) -> str:
 
 
 def other_tellings(title: str, rows: Sequence[Measured]) -> None:
-    """Print the geometric mean for other sensitivities and for other rates that the thesis policy could be told."""
+    """Print the geometric mean for other sensitivities and rates of the thesis policy."""
     print(f"\n{title}: geometric means, thesis policy told something else")
     tellings = {"mean rate": [row.rate for row in rows], "9 (default)": [DEFAULT_RATE for _ in rows]}
     if all(row.workload.thesis_rate for row in rows):

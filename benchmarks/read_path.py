@@ -72,7 +72,7 @@ def start_nats(port: int, folder: Path) -> subprocess.Popen[bytes]:
 
 
 async def hold(port: int) -> None:
-    """Stand for the cache functions of all sizes, until killed."""
+    """Stand in for the cache functions of all sizes until killed."""
     import nats
 
     from burstcache.core.keys import key_hash
@@ -144,7 +144,7 @@ def handler_of(tier: str, key: str) -> Callable[[], object]:
 
 
 def remember(routes: Any, key: str, route: Any) -> None:
-    """Renew what a read of the table would have put there within the last second (about a microsecond)."""
+    """Renew the remembered route as a read of the table within the last second would have (about a microsecond)."""
     from burstcache.core.keys import key_hash
 
     routes._keys.put(key_hash(key), (route, 1))
@@ -201,7 +201,7 @@ def leave_relay() -> None:
 
 
 def as_base64(body: bytes) -> str:
-    """What every binary answer of a Lambda function costs at least."""
+    """Encode a body as every binary answer of a Lambda function must be."""
     return b2a_base64(body, newline=False).decode("ascii")
 
 

@@ -2,7 +2,7 @@
 
     python -m benchmarks.sim_speed [--requests N]
 
-Compilation and reading are not counted; checking the arrivals, and bringing many keys' requests into order, are.
+Compilation and reading are not counted; checking the arrivals and ordering many keys' requests are.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def poisson_us(requests: int, gap_s: float) -> NDArray[np.int64]:
 
 
 def bursts_us(requests: int, gap_s: float, busy_s: float, idle_s: float) -> NDArray[np.int64]:
-    """Return stretches of dense requests with silence between [us]."""
+    """Return dense stretches of requests with silence between them [us]."""
     per_burst = int(busy_s / gap_s)
     begins_s = np.arange(requests // per_burst)[:, None] * (busy_s + idle_s)
     offsets_s = np.random.default_rng(SEED).uniform(0, busy_s, (len(begins_s), per_burst))
@@ -53,7 +53,7 @@ def bursts_us(requests: int, gap_s: float, busy_s: float, idle_s: float) -> NDAr
 
 
 def zipf_ids(requests: int) -> NDArray[np.int32]:
-    """Return keys of Zipf's law with exponent 1, their numbers in no order of rank."""
+    """Return keys of Zipf popularity with exponent 1, numbered independently of rank."""
     random = np.random.default_rng(SEED)
     summed = np.cumsum(1 / np.arange(1, KEYS + 1))
     ranks = np.searchsorted(summed, random.random(requests) * summed[-1])
@@ -62,7 +62,7 @@ def zipf_ids(requests: int) -> NDArray[np.int32]:
 
 
 def measure(name: str, requests: int, call: Callable[[], object], aim_per_s: float | None = None) -> None:
-    """Print the best of three speeds, in time that this process had a processor."""
+    """Print the best of three speeds, by this process's processor time."""
     best_s = float("inf")
     for _ in range(3):
         begun = time.process_time()

@@ -14,7 +14,7 @@ from pathlib import Path
 from benchmarks.common import Getter, environment, quantiles, running_cloud
 
 _PER_S, _CLIENTS, _KEYS, _SAMPLE_EVERY_S = 50, 5, 20, 30
-# Keys come and go: in each round another half of them is asked, long enough to reach Redis, then left alone.
+# Keys come and go: in each round another half of them is requested, long enough to reach Redis, then left alone.
 _ROUND_S = 60
 _OVERRIDES = "tick_s=3,lambda_threshold_s=3,redis_utilization_s=10,redis_check_s=5"
 
@@ -126,7 +126,7 @@ def _sockets(process_id: int) -> int:
 
 
 def _growths(samples: list[Sample]) -> list[str]:
-    """Compare the second quarter with the last one: the first quarter is the warm-up."""
+    """Compare the second quarter with the last; the first one is the warm-up."""
     quarter = len(samples) // 4
     early, late = samples[quarter : 2 * quarter], samples[-quarter:]
     growths = []

@@ -19,7 +19,7 @@ from burstcache.core.keys import key_hash
 from burstcache.core.table import KeyRow
 
 _REPEATS = 30
-_POLL_S = 0.005  # asking without a pause would compete with what it waits for
+_POLL_S = 0.005  # requests without a pause would compete with what they wait for
 _PARTS = ("request to decision", "decision to invocation", "invocation to announce", "announce to first hit", "total")
 
 
@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def _warm_up(cloud: Cloud) -> None:
-    """Have proxy and scheduler started: their own cold starts are another figure."""
+    """Start proxy and scheduler first: their own cold starts are another figure."""
     cloud.put("warm-up", b"x")
     getter = Getter(cloud.url)
     for _ in range(2):
