@@ -374,7 +374,7 @@ def _pays(w: World, belief: int, worth: Worths) -> bool:
 
 @inlined
 def _pays_by(w: World, belief: int, worth: Worths, idle_us: int, factor: float) -> bool:
-    """Return whether gains are at least so many times the losses after a silence."""
+    """Return whether gains are at least this many times the losses after a silence."""
     weights, alive = w.weights[belief], math.exp(-LEAST_RATE_PER_US * idle_us)
     gain = loss = 0.0
     for j in range(RATES):
