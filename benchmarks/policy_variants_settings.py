@@ -91,7 +91,7 @@ def adaptive_bridge(knob_usd: float) -> Setting:
 
 
 def random_stay(times: float) -> Callable[[float], Setting]:
-    """Draw Redis's stay at each request from ski rental's density, up to so many times break-even's."""
+    """Draw Redis's stay at each request from ski rental's density, up to a multiple of break-even's."""
 
     def setting(knob_usd: float) -> Setting:
         fixed = plain(knob_usd)
@@ -151,7 +151,7 @@ def foreseeing(knob_usd: float) -> Setting:
 
 
 def stricter(more_requests: int, idle_times: float) -> Callable[[float], Setting]:
-    """Let more requests ask for a boot, at break-even's spacing, and let Redis stay so many times as long."""
+    """Let more requests ask for a boot, at break-even's spacing, and let Redis stay longer by a factor."""
 
     def setting(knob_usd: float) -> Setting:
         usual = plain(knob_usd)

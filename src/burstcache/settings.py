@@ -35,7 +35,7 @@ class RelayAccess:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a function is told by its environment. A name that a function is not given is an empty string."""
+    """A function's environment. A variable that is not set is an empty string."""
 
     table_name: str
     bucket_name: str

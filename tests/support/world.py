@@ -330,7 +330,7 @@ class World:
         return [self.report(key, at_us=each_us, size_bytes=size_bytes) for each_us in (at_us - 1000, at_us)]
 
     def get(self, key: str) -> bytes | None:
-        """Ask whoever holds the key in the Lambda tier, as the proxy does; None: nobody does."""
+        """Ask the process that holds the key in the Lambda tier, as the proxy does; None: nobody does."""
         at_us = self.clock.now_us()
         request = {"at_us": at_us, "request_id": f"g{at_us}", "method": "GET"}
         return self.relay.request(f"get.{key_hash(key)}", json.dumps(request).encode(), timeout_s=2)

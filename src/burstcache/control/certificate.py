@@ -43,7 +43,7 @@ def issue_certificate(dns_name: str, *, issue: str, now: datetime) -> RelayCerti
 
     Args:
         dns_name: Name (or IP address) by which clients call the relay.
-        issue: Remembered beside the certificate.
+        issue: Stored with the certificate.
         now: Start of its life; aware.
     """
     authority_key = ec.generate_private_key(ec.SECP256R1())

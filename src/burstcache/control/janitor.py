@@ -83,7 +83,7 @@ class Janitor:
         )
 
     def _is_node_owned(self, row: NodeRow) -> bool:
-        """Whether all is well: a stopped node does not run, any other one has an execution within its deadline."""
+        """Whether a stopped node is not running, and any other node has an execution within its deadline."""
         if row.phase == "stopped":
             return not self._runs_unasked(row.node)
         return self.clock.now_us() < row.deadline_at_us and any(

@@ -40,7 +40,7 @@ class Scheduler:
     clock: Clock
 
     def observe(self, key: str, request: Request, *, etag: str, size_bytes: int) -> Outcome:
-        """Take note of one GET that S3 served, and start the key's life when it has become hot.
+        """Record one GET that S3 served, and start the key's life when it has become hot.
 
         Handling a request twice, late or out of order changes nothing: counts derive from the remembered times.
         """
