@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if "--debug" in words or os.environ.get("BURSTCACHE_DEBUG"):
             traceback.print_exc()
         print(" ".join(_line(error).split()), file=sys.stderr)
-        return ExitCode.USAGE if isinstance(error, (UsageError, InvalidSettingError)) else ExitCode.FAILURE
+        return ExitCode.USAGE if isinstance(error, InvalidSettingError) else ExitCode.FAILURE
 
 
 def _run(argv: Sequence[str]) -> int:

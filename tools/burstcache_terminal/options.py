@@ -12,12 +12,12 @@ from fractions import Fraction
 from math import inf, isfinite
 from typing import Any, Generic, NoReturn, TypeVar
 
-from burstcache.core.errors import BurstcacheError
+from burstcache.core.errors import InvalidSettingError
 
 _T = TypeVar("_T", int, float, Fraction)
 
 
-class UsageError(BurstcacheError):
+class UsageError(InvalidSettingError):
     """A call is wrong: an option is missing, unknown, or has a value that is not accepted."""
 
 

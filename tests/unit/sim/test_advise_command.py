@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from burstcache_cli.cli import main
-from support.project import PYTHONPATH
 
 
 @pytest.fixture
@@ -94,19 +91,6 @@ def test_who_interrupts_the_question_gets_a_line_of_his_own(
 
     assert screen.getvalue().endswith("if you do not know) \n")
     assert capsys.readouterr().out == ""
-
-
-@pytest.mark.parametrize("argv", [["advise", "--help"], ["advise", "x", "--hit-value-usd", "much"], ["sim", "--help"]])
-def test_help_and_wrong_calls_wait_for_no_heavy_import(argv: list[str]) -> None:
-    code = (
-        f"import sys\nfrom burstcache_cli.cli import main\ntry:\n    main({argv!r})\nexcept SystemExit:\n    pass\n"
-        "print(sorted({'numpy', 'numba', 'matplotlib', 'tqdm', 'boto3'} & set(sys.modules)))"
-    )
-    environ = os.environ | {"PYTHONPATH": PYTHONPATH}
-
-    ended = subprocess.run([sys.executable, "-c", code], env=environ, check=True, capture_output=True, text=True)
-
-    assert ended.stdout.splitlines()[-1] == "[]"
 
 
 def test_no_question_is_asked_without_a_terminal(capsys: pytest.CaptureFixture[str], log: str) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,19 +13,6 @@ from burstcache_cli.cli import main
 def write(path: Path, text: str) -> Path:
     path.write_bytes(text.encode())
     return path
-
-
-@pytest.mark.parametrize("arguments", [["--help"], ["sim", "--help"], ["sim", "run", "--help"]])
-def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
-    code = (
-        "import sys\nfrom burstcache_cli.cli import main\n"
-        f"try:\n    main({arguments})\nexcept SystemExit:\n    pass\n"
-        "print([name for name in ('numpy', 'numba', 'matplotlib', 'boto3') if name in sys.modules], file=sys.stderr)"
-    )
-
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-
-    assert found.stderr == "[]\n"
 
 
 def test_an_unknown_simulation_is_refused_by_name(capsys: pytest.CaptureFixture[str]) -> None:

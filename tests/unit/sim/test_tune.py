@@ -372,10 +372,7 @@ def test_a_log_too_short_to_check_is_said_to_be(capsys: pytest.CaptureFixture[st
 def test_a_wrong_call_ends_with_two_and_one_line(
     capsys: pytest.CaptureFixture[str], log: str, options: list[str], message: str
 ) -> None:
-    try:
-        exit_code: object = main(["sim", "tune", log, *options])
-    except SystemExit as end:
-        exit_code = end.code
+    exit_code = main(["sim", "tune", log, *options])
 
     (line,) = capsys.readouterr().err.splitlines()
     assert exit_code == 2
