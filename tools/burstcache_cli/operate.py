@@ -12,14 +12,22 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from burstcache.core.errors import BurstcacheError
+from burstcache.core.errors import FunctionFailedError
+from burstcache.core.messages import (
+    KEY_START_REQUESTED,
+    CacheStopped,
+    Held,
+    Hold,
+    KeyStartRequested,
+    NodeStopped,
+    Ping,
+    Pong,
+    Release,
+    StopCache,
+)
 from burstcache_cli.stack import Stack, stack_of
 from burstcache_terminal.exit_codes import ExitCode
 from burstcache_terminal.text import time_text
-
-
-class OperationFailedError(BurstcacheError):
-    """A function of the stack ended with an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,22 +79,22 @@ def lambda_stop(args: argparse.Namespace) -> int:
 
 def start_redis(stack: Stack, node: str, for_s: int) -> Outcome:
     """Keep a node running for `for_s` seconds from now, without a key."""
-    answer = _redis_control(stack, op="hold", node=node, for_s=for_s)
+    answer: Held = _redis_control(stack, Hold(op="hold", node=node, for_s=for_s))
     return Outcome(f"{node} is {answer['phase']}, held until {time_text(answer['held_until_us'])}", answer)
 
 
 def stop_redis(stack: Stack, node: str) -> Outcome:
     """Stop a node; its keys return to S3."""
-    answer = _redis_control(stack, op="release", node=node)
+    answer: NodeStopped = _redis_control(stack, Release(op="release", node=node))
     return Outcome(f"{node} is {answer['phase']}", answer)
 
 
 def ping_redis(stack: Stack, node: str) -> Outcome:
     """Ask a node's Redis for a PONG, from inside the stack's network."""
-    answer = _redis_control(stack, op="ping", node=node)
+    answer: Pong = _redis_control(stack, Ping(op="ping", node=node))
     reply = "PONG" if answer["pong"] else f"no PONG ({answer.get('reason', '')})"
     text = f"{node}: {reply}; the node is {answer['phase']}, its instance {answer['instance']}"
-    return Outcome(text, answer, is_success=bool(answer["pong"]))
+    return Outcome(text, answer, is_success=answer["pong"])
 
 
 def start_lambda(stack: Stack, key: str) -> Outcome:
@@ -99,9 +107,9 @@ def start_lambda(stack: Stack, key: str) -> Outcome:
         "version": "0",
         "id": str(uuid.uuid4()),
         "source": "burstcache.cli",
-        "detail-type": "KeyStartRequested",
+        "detail-type": KEY_START_REQUESTED,
         "resources": [],
-        "detail": {"key": key},
+        "detail": KeyStartRequested(key=key),
     }
     answer = _invoke(stack, "SchedulerFunctionName", event)
     text, is_hot = _START_OUTCOMES.get(answer["outcome"], (f"{{key}}: {answer['outcome']}", False))
@@ -110,7 +118,7 @@ def start_lambda(stack: Stack, key: str) -> Outcome:
 
 def stop_lambda(stack: Stack, key: str) -> Outcome:
     """Let the cache function that holds a key finish its requests and end."""
-    answer = _redis_control(stack, op="stop_cache", key=key)
+    answer: CacheStopped = _redis_control(stack, StopCache(op="stop_cache", key=key))
     text = f"the cache function of {key} ends" if answer["stopped"] else f"no cache function holds {key}"
     return Outcome(text, answer)
 
@@ -124,18 +132,18 @@ def _exists(stack: Stack, key: str) -> bool:
     return True
 
 
-def _redis_control(stack: Stack, **payload: Any) -> dict[str, Any]:
-    return _invoke(stack, "RedisControlFunctionName", payload)
+def _redis_control(stack: Stack, operation: Hold | Release | Ping | StopCache) -> Any:
+    return _invoke(stack, "RedisControlFunctionName", operation)
 
 
-def _invoke(stack: Stack, output: str, payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a function's answer, or raise OperationFailedError with its error's name and text."""
+def _invoke(stack: Stack, output: str, payload: Mapping[str, Any]) -> Any:
+    """Return a function's answer, or raise FunctionFailedError with its error's name and text."""
     name = stack.output(output)
     response = stack.client("lambda").invoke(FunctionName=name, Payload=json.dumps(payload).encode())
     answer = json.loads(response["Payload"].read())
     if "FunctionError" in response:
-        raise OperationFailedError(f"{name}: {answer.get('errorType', 'error')}: {answer.get('errorMessage', answer)}")
-    return dict(answer)
+        raise FunctionFailedError(f"{name}: {answer.get('errorType', 'error')}: {answer.get('errorMessage', answer)}")
+    return answer
 
 
 def _print(outcome: Outcome, *, as_json: bool) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from burstcache.core.phases import KeyPhase, NodePhase
+from burstcache.core.phases import KEY_PHASE_OF_STATE, NODE_PHASE_OF_STATE, KeyPhase, NodePhase
 
 STATE_OF_KEY_PHASE: dict[KeyPhase, str] = {
     "s3": "S3",
@@ -18,5 +18,6 @@ STATE_OF_NODE_PHASE: dict[NodePhase, str] = {
     "running": "RedisNodeRunning",
     "stopping": "StopNode",
 }
-KEY_STATES = tuple(STATE_OF_KEY_PHASE.values())
-NODE_STATES = ("Stopped", "StartNode", "AwaitNode", "RedisNodeRunning", "CheckNodeUse", "StopNode")
+# What a watch may wait for: a row at rest is in no execution, so its state has a name of its own.
+KEY_STATES = (STATE_OF_KEY_PHASE["s3"], *KEY_PHASE_OF_STATE)
+NODE_STATES = (STATE_OF_NODE_PHASE["stopped"], *NODE_PHASE_OF_STATE)

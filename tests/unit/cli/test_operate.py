@@ -11,8 +11,8 @@ import pytest
 from botocore.response import StreamingBody
 from botocore.stub import ANY, Stubber
 
+from burstcache.core.errors import FunctionFailedError
 from burstcache_cli import operate
-from burstcache_cli.operate import OperationFailedError
 
 NOW_US = 1_785_542_400_000_000
 
@@ -151,12 +151,12 @@ def test_function_that_fails_is_named_with_its_error() -> None:
     error = {"errorType": "RelayDownError", "errorMessage": "no route", "stackTrace": ["..."]}
     stack = redis_control(ANY, error, FunctionError="Unhandled")
 
-    with pytest.raises(OperationFailedError, match=r"^s-redis-control: RelayDownError: no route$"):
+    with pytest.raises(FunctionFailedError, match=r"^s-redis-control: RelayDownError: no route$"):
         operate.stop_lambda(stack, "cars.json")
 
 
 def test_function_that_timed_out_has_no_error_type() -> None:
     stack = redis_control(ANY, {"errorMessage": "Task timed out after 3.00 seconds"}, FunctionError="Unhandled")
 
-    with pytest.raises(OperationFailedError, match=r"s-redis-control: error: Task timed out after 3.00 seconds"):
+    with pytest.raises(FunctionFailedError, match=r"s-redis-control: error: Task timed out after 3.00 seconds"):
         operate.stop_redis(stack, "node-1")
