@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Clock(Protocol):
-    """What the deployed package knows of time."""
+    """The time that the deployed package goes by."""
 
     def now_us(self) -> int:
         """Return the time since the epoch, in the one unit that rows and policy use [us]."""

@@ -15,7 +15,7 @@ _MAX_REASON_CHARACTERS = 1000  # the whole answer may have 4,096 bytes
 
 
 def succeed(event: Mapping[str, Any], physical_id: str, attributes: Mapping[str, str]) -> None:
-    """Tell CloudFormation that the resource is as asked; `attributes` are what Fn::GetAtt gives.
+    """Report success to CloudFormation; `attributes` are the values of Fn::GetAtt.
 
     Raises:
         urllib.error.URLError: The answer could not be delivered.
@@ -24,7 +24,7 @@ def succeed(event: Mapping[str, Any], physical_id: str, attributes: Mapping[str,
 
 
 def fail(event: Mapping[str, Any], physical_id: str, reason: str) -> None:
-    """Tell CloudFormation why the resource is not as asked.
+    """Report a failure and its reason to CloudFormation.
 
     Raises:
         urllib.error.URLError: The answer could not be delivered.

@@ -31,7 +31,7 @@ class EventPublisher:
         self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="event-publisher")
 
     def start(self, event: ObjectRequested) -> Future[None] | None:
-        """Begin to send an event; None: not now, the bus failed a moment ago."""
+        """Begin to send an event; None if the bus failed a moment ago."""
         return None if self._breakers.is_open(self._bus_name) else self._workers.submit(self._send, event)
 
     def finish(self, report: Future[None] | None) -> None:

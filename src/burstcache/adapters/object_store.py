@@ -48,7 +48,7 @@ class ObjectAnswer:
         return int(total) if total.isdigit() else self.length_bytes
 
     def read(self) -> bytes:
-        """Return the whole body, or raise OriginError: it broke off."""
+        """Return the whole body, or raise OriginError if it breaks off."""
         try:
             data: bytes = self._stream.read() if self._stream is not None else b""
             return data
@@ -56,7 +56,7 @@ class ObjectAnswer:
             raise OriginError(f"S3's answer broke off: {error}") from error
 
     def discard(self) -> None:
-        """Hang up: nobody wants the body."""
+        """Close the connection without reading the body."""
         if self._stream is not None:
             self._stream.close()
 
@@ -82,7 +82,7 @@ class ObjectStore:
         """Ask S3 for an object.
 
         Raises:
-            OriginError: S3 cannot be reached, or what answers is not S3.
+            OriginError: S3 cannot be reached, or another server answers.
         """
         return self._ask(self._client.get_object, key, conditions)
 

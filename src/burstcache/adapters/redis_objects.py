@@ -60,10 +60,10 @@ class RedisObjects:
             client.ping()
 
     def read(self, hash_: str, *, at_us: int) -> Entry | None:
-        """Return an entry and note that it was asked for at `at_us`, in one round trip; None: it is not here.
+        """Return an entry and note its request at `at_us`, in one round trip; None if it is not here.
 
         Raises:
-            ValueError: What Redis holds is no entry.
+            ValueError: Redis holds something that is not an entry.
         """
         object_, recent = object_key(hash_), recent_key(hash_)
         with self._connected() as client:
@@ -79,17 +79,17 @@ class RedisObjects:
         return Entry(decode_meta(meta), body)
 
     def read_meta(self, hash_: str) -> Entry | None:
-        """Return an entry without its body, which does not count as use; None: it is not here.
+        """Return an entry without its body, which does not count as use; None if it is not here.
 
         Raises:
-            ValueError: What Redis holds is no entry.
+            ValueError: Redis holds something that is not an entry.
         """
         with self._connected() as client:
             meta: Any = client.hget(object_key(hash_), "meta")
         return None if meta is None else Entry(decode_meta(meta), b"")
 
     def put(self, hash_: str, entry: Entry) -> None:
-        """Store an entry in place of what was there."""
+        """Store an entry, and replace what was there."""
         with self._connected() as client:
             client.hset(object_key(hash_), mapping={"meta": encode_meta(entry.meta), "body": entry.body})
 
@@ -108,7 +108,7 @@ class RedisObjects:
             client.unlink(object_key(hash_), recent_key(hash_))
 
     def remove_entry(self, hash_: str) -> None:
-        """Forget an entry, but not when it was asked for."""
+        """Forget an entry, but keep the times of its requests."""
         with self._connected() as client:
             client.unlink(object_key(hash_))
 

@@ -124,7 +124,7 @@ class RelayListener:
             await client.close()
 
     async def listen(self, subject: str, *, queue: str, answer: Answer) -> Subscription:
-        """Answer what comes on `subject`; of several listeners of one queue group exactly one gets each message."""
+        """Answer messages on `subject`; of several listeners of one queue group exactly one gets each message."""
 
         async def on_message(message: Msg) -> None:
             await answer(message.data, message.respond)
@@ -136,7 +136,7 @@ class RelayListener:
         await self._connected.flush(timeout=timeout_s)  # type: ignore[arg-type]
 
     async def drain(self, subscription: Subscription) -> None:
-        """End a subscription so that no request is lost: what is on its way is still answered."""
+        """End a subscription so that no request is lost: those on their way are still answered."""
         try:
             await subscription.drain()  # type: ignore[no-untyped-call]
             await self.flush(timeout_s=1)
@@ -169,7 +169,7 @@ class RelayRequests:
         self._used_at_s = _NEVER_S
 
     def request(self, subject: str, payload: bytes, *, timeout_s: float) -> bytes | None:
-        """Return the answer of the process that holds `subject`; None: none does.
+        """Return the answer of the process that holds `subject`; None if none does.
 
         Raises:
             SilentHolderError: A process holds the subject, but did not answer in `timeout_s`.

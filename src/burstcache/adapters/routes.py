@@ -1,4 +1,4 @@
-"""Where a key is served from: its row, and for Redis the row of its node, as the proxy reads and remembers them."""
+"""Where a key is served from, by its row and for Redis by the row of its node, as the proxy remembers them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Routes:
         self._nodes: _Memory[int | None] = _Memory(clock)
 
     def route(self, hash_: str) -> Route | None:
-        """Return the tier to ask for the key with this hash; None: S3.
+        """Return the tier to ask for the key with this hash; None for S3.
 
         Raises:
             ServiceError: DynamoDB does not answer.
@@ -55,7 +55,7 @@ class Routes:
         return route if route.tier != "redis" or self._running_generation(route.node) == generation else None
 
     def forget(self, hash_: str) -> None:
-        """Read this key's route anew at its next use: the tier did not have the object."""
+        """Forget this key's route, because its tier did not have the object."""
         self._keys.drop(hash_)
 
     def _read_route(self, hash_: str) -> tuple[Route, int] | None:
@@ -71,7 +71,7 @@ class Routes:
         return None
 
     def _running_generation(self, node: str) -> int | None:
-        """Return the generation of a running node; None: it is not running, and that is remembered, too."""
+        """Return the generation of a running node; None if it is not running, which is remembered as well."""
         if not self._nodes.has(node):
             row = self._row(node_item(node), RUN_COLUMNS)
             running = _text(row, "phase") == "running"

@@ -33,5 +33,5 @@ class Secrets:
         return self._values[arn]
 
     def forget(self) -> None:
-        """Read every secret anew at its next use: a server refused what we knew, so it may have been rotated."""
+        """Forget all secrets: a server refused one, so it may have been rotated."""
         self._values.clear()

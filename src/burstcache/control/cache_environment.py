@@ -43,7 +43,7 @@ class CacheEnvironment:
         self._loop.close()
 
     async def live(self, task: CacheTask, *, remaining_ms: int) -> End:
-        """Do what `run` does, on the running loop."""
+        """Run a life on the running loop."""
         end_by_us = self.tools.clock.now_us() + remaining_ms * 1000 - _LEAVE_BEFORE_US
         try:
             end = await self._serve(task, end_by_us)
@@ -57,7 +57,7 @@ class CacheEnvironment:
         return end
 
     async def _serve(self, task: CacheTask, end_by_us: int) -> End:
-        # Both come to an end before either's failure counts: a connection half made would outlive the life unseen.
+        # Both finish before either's failure counts: a half-made connection would outlive the life unnoticed.
         entry, opened = await asyncio.gather(
             asyncio.to_thread(self._load, task.key), self.relay.open(), return_exceptions=True
         )

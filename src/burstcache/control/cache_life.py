@@ -39,7 +39,7 @@ class Relay(Protocol):
     """What the cache function needs of the relay. A subscription is whatever `listen` returns."""
 
     async def open(self) -> None:
-        """Be connected; raise RelayDownError if that fails."""
+        """Connect, or raise RelayDownError."""
 
     async def close(self) -> None:
         """Leave the relay."""
@@ -80,7 +80,7 @@ class CacheTools:
 
 @dataclass(slots=True)
 class KeyCache:
-    """Serves one key until it is idle, told to stop, or no longer entitled."""
+    """Serves one key until it is idle, is stopped by a message, or no longer owns the key."""
 
     task: CacheTask
     tools: CacheTools
@@ -116,7 +116,7 @@ class KeyCache:
         return self._end
 
     async def _announce(self) -> bool:
-        """Claim the key for this invocation: Lambda may invoke twice, and then only one may serve."""
+        """Claim the key for this invocation, since Lambda may invoke twice and only one may serve."""
         claim = KeyColumns(tier="lambda", holder=self.task.holder, ready_at_us=self.tools.clock.now_us())
         row = await asyncio.to_thread(
             self.tools.keys.update, self.task.hash, epoch=self.task.epoch, set_=claim, unless_held=True
@@ -166,7 +166,7 @@ class KeyCache:
             self._finish("idle" if not self.life.is_promoted else "stopped")
 
     async def _promote(self) -> None:
-        """Ask for Redis, unless its node is just stopping: then the next GET asks again."""
+        """Ask for Redis, unless its node is stopping; then the next GET asks again."""
         try:
             if (await asyncio.to_thread(self.tools.nodes.read, self.node)).phase_at(
                 self.tools.clock.now_us()
@@ -195,7 +195,7 @@ class KeyCache:
                 logger().warning("heartbeat failed; the next one may not", exc_info=True)
 
     async def _check_title(self) -> None:
-        """The task is closed although this life did not complete it: leave, unless the row still names it."""
+        """Leave, unless the row still names this life, because the task was closed by somebody else."""
         row = await asyncio.to_thread(self.tools.keys.read, self.task.hash)
         if row is None or row.epoch != self.task.epoch or row.holder != self.task.holder or row.phase == "s3":
             self._finish("superseded")

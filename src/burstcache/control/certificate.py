@@ -1,6 +1,6 @@
 """The relay's TLS certificate: issued once for the balancer's name and kept in a secret.
 
-The authority's key is thrown away when the one certificate is signed, so that nobody can ever sign a second one.
+The authority's key is thrown away after it has signed the certificate, so that nobody can ever sign a second one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-# A relay whose certificate runs out takes every fast tier with it, and nothing else depends on this one being short.
+# A relay whose certificate expires takes every fast tier with it, and nothing demands a short life of this one.
 _VALIDITY = timedelta(days=3650)
 _CLOCK_SKEW = timedelta(days=1)
 # A common name holds 64 characters, which a balancer's name exceeds; clients look at the alternative name only.
@@ -98,7 +98,7 @@ def _read(secrets: Any, secret_id: str) -> RelayCertificate | None:
     try:
         text = secrets.get_secret_value(SecretId=secret_id)["SecretString"]
     except ClientError as error:
-        # What Secrets Manager says of a secret that has no value yet, and of one that is absent; writing tells which.
+        # Secrets Manager's answer for a secret without a value and for an absent one; writing shows which it is.
         if error.response["Error"]["Code"] == "ResourceNotFoundException":
             return None
         raise

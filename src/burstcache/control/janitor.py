@@ -46,7 +46,7 @@ class Janitor:
     clock: Clock
 
     def clean(self) -> Cleaned:
-        """Clean up whatever has lost its owner, and return what it was."""
+        """Return keys and stop nodes that have lost their owner; name them."""
         keys, nodes = self._unowned_keys(), self._unowned_nodes(self.node_names)
         if keys or nodes:
             self.clock.sleep(_LOOK_AGAIN_S)
@@ -59,7 +59,7 @@ class Janitor:
         return [row for row in map(self.nodes.read, names) if not self._is_node_owned(row)]
 
     def _return_keys(self, suspects: Sequence[KeyRow]) -> list[str]:
-        """Return to S3 what is still the same life and still unowned."""
+        """Return the keys to S3 whose life is the same as before and still has no owner."""
         rows = self.keys.read_many(row.hash for row in suspects)
         returned = []
         for suspect in suspects:
@@ -70,7 +70,7 @@ class Janitor:
         return returned
 
     def _release_nodes(self, suspects: Sequence[NodeRow]) -> list[str]:
-        """Stop what is still the same run and still unowned."""
+        """Stop the nodes whose run is the same as before and still has no owner."""
         generations = {row.node: row.generation for row in suspects}
         orphans = [row.node for row in self._unowned_nodes(generations) if row.generation == generations[row.node]]
         for node in orphans:

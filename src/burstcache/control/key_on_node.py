@@ -42,7 +42,7 @@ class Life:
 
 
 def load(objects: ObjectStore, store: RedisObjects, hash_: str, key: str, *, max_bytes: int) -> None:
-    """Copy an object from S3 into Redis, again if it was written meanwhile: so the last of several copies is right."""
+    """Copy an object from S3 into Redis, again if it was written meanwhile, so that the last copy is right."""
     while True:
         entry = objects.fetch(key, max_bytes=max_bytes)
         store.put(hash_, entry)
@@ -70,7 +70,7 @@ class KeyOnNode:
         return self.node_life.node
 
     def join(self, life: Life, token: str) -> Done:
-        """RedisBootup: take a lease on the node and see that it boots; the token is completed when it is ready."""
+        """RedisBootup: take a lease on the node and make sure that it boots; its readiness completes the token."""
         deadline_us = self._in_s(_BOOTUP_DEADLINE_S)
         joined = KeyColumns(phase="redis_bootup", deadline_at_us=deadline_us, joined_at_us=self.clock.now_us())
         self._change(life, joined)
@@ -89,9 +89,9 @@ class KeyOnNode:
         return Held(phase=row.phase, held_until_us=held_until_us)
 
     def see_that_it_boots(self, row: NodeRow) -> NodeRow | None:
-        """Bring the node of a lease just put towards running; return its row if it runs already.
+        """Make sure that the node of a new lease boots; return its row if it already runs.
 
-        While it is stopping nothing is to be done: StopNode sees the lease and boots it again.
+        A stopping node needs nothing: StopNode sees the lease and boots it again.
         """
         for _ in range(_JOIN_ATTEMPTS):
             phase = row.phase_at(self.clock.now_us())
@@ -112,7 +112,7 @@ class KeyOnNode:
         """SeedRedis: put the object into Redis, then route to it, then stop the cache function.
 
         Raises:
-            ObjectNotFoundError, ObjectTooLargeError, OriginError: The object cannot be had.
+            ObjectNotFoundError, ObjectTooLargeError, OriginError: S3 does not give the object.
             RedisDownError: The node does not take it.
             SupersededError: The key belongs to a newer life.
         """
@@ -128,7 +128,7 @@ class KeyOnNode:
     def leave(self, life: Life, *, queue_us: Sequence[int], is_failed: bool, failures: int) -> Done:
         """RedisShutdown: take the route off, forget the entry, drop the lease; S3 serves the key again.
 
-        A life that is over already has nothing left to do, so a repeat is harmless.
+        A life that has ended has nothing left to do, so a repeat is harmless.
         """
         leaving = KeyColumns(phase="redis_shutdown")
         row = self.keys.update(life.hash, epoch=life.epoch, set_=leaving, remove=["tier"])

@@ -60,7 +60,7 @@ class NodeLife:
         return row
 
     def run(self, row: NodeRow) -> bool:
-        """See to it that the node's execution runs; False if it is over."""
+        """Start the node's execution unless it runs; False if it has ended."""
         return self.executions.start(self.machine_arn, row.execution_name, node_execution_input(row))
 
     def start(self, generation: int) -> Done:
@@ -70,7 +70,7 @@ class NodeLife:
         return Done()
 
     def await_ready(self, generation: int) -> NodePlan:
-        """AwaitNode: wait until Redis answers, mark the node running, tell every waiting key.
+        """AwaitNode: wait until Redis answers, mark the node running, complete the tasks of the waiting keys.
 
         The order closes the race with a join: first the row says `running`, then the leases are read; a later join
         sees `running` and does not wait.
@@ -122,7 +122,7 @@ class NodeLife:
         return self._stopped_or_boot(row)
 
     def abandon(self, generation: int) -> NodeStopped:
-        """AbandonNode: something failed. No key waits any longer, none is routed here, nothing keeps running."""
+        """AbandonNode: after a failure, fail the waiting keys, unroute the others, stop the instance."""
         row = self._row(generation)
         if row.phase in ("booting", "running"):
             row = self._mark_stopping(row) or self._row(generation)
@@ -131,7 +131,7 @@ class NodeLife:
         return self._stopped_or_boot(row)
 
     def stop_by_hand(self) -> NodeStopped:
-        """Stop a node in place of its execution, which ends here: for a person, and for the janitor."""
+        """Stop a node and end its execution, for a person or the janitor."""
         row = self.nodes.read(self.node)
         if row.phase == "stopped":
             self.instances.stop(self.node)  # a person may have started it elsewhere
@@ -158,7 +158,7 @@ class NodeLife:
                 self.clock.sleep(0.2)
 
     def _queues(self, hashes: list[str]) -> Mapping[str, tuple[int, ...]]:
-        """Return the newest times of keys; ask twice, since one slow answer should not cost all keys their node."""
+        """Return the newest times of keys. A second attempt keeps one slow answer from costing all keys their node."""
         try:
             return self.store().queues(hashes)
         except RedisDownError:
@@ -166,7 +166,7 @@ class NodeLife:
             return self.store().queues(hashes)
 
     def _live_leases(self) -> list[Lease]:
-        """Return the leases that still want the node; drop the others: their execution died, a hold ran out."""
+        """Return the leases that still need the node; drop those whose execution died or whose hold ran out."""
         leases = self.nodes.leases(self.node)
         now = self.clock.now_us()
         rows = self.keys.read_many(lease.hash for lease in leases if lease.key)
@@ -188,7 +188,7 @@ class NodeLife:
         """Release the key if it is idle, or if two checks in a row found nothing of it in Redis.
 
         Returns:
-            Whether it was released. A lease without a running token is on its way to RedisRunning: asked again.
+            Whether it was released. A lease without a running token is on its way to RedisRunning and is checked again.
         """
         if not lease.key:
             return False

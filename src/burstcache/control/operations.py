@@ -98,7 +98,7 @@ class RedisControl:
                 assert_never(operation)
 
     def node(self, name: str) -> NodeLife:
-        """Return what is done for a node."""
+        """Return the life of a node."""
         return NodeLife(
             node=name,
             nodes=self.nodes,
@@ -112,7 +112,7 @@ class RedisControl:
         )
 
     def keys_on(self, node: str) -> KeyOnNode:
-        """Return what is done for the keys of a node."""
+        """Return the steps of the keys of a node."""
         return KeyOnNode(
             node_life=self.node(node),
             nodes=self.nodes,
@@ -127,7 +127,7 @@ class RedisControl:
 
     @property
     def origin_changes(self) -> OriginChanges:
-        """What follows writes to the origin."""
+        """The part that follows writes to the origin."""
         return OriginChanges(
             keys=self.keys,
             objects=self.objects,

@@ -31,7 +31,7 @@ class OriginChanges:
         """Refresh the copies of an object that was written or deleted.
 
         Raises:
-            RelayDownError, RedisDownError, OriginError: An old copy may still be read; the event has to come again.
+            RelayDownError, RedisDownError, OriginError: An old copy may still be read, so the event must be retried.
         """
         row = self.keys.read(key_hash(key))
         if row is None or not row.is_live(self.clock.now_us()):

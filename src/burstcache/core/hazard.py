@@ -1,4 +1,4 @@
-"""The hazard policy: one knob, what a hit is worth; how often a key is asked for is learned from its own gaps.
+"""The hazard policy: one knob, what a hit is worth; each key's rate of requests is learned from its own gaps.
 
 A gap is taken to be exponential with one of eighteen rates, and all that a key remembers is how likely each of them is
 and has been. Pure decisions; times are integer microseconds.

@@ -1,4 +1,4 @@
-"""What the processes of a stack say to each other: events, executions' inputs, payloads, relay messages, answers."""
+"""The messages between the processes of a stack: events, inputs of executions, payloads, relay messages, answers."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ Operation = (
 
 
 class Done(TypedDict):
-    """Nothing more to say."""
+    """An empty answer."""
 
 
 class NodeReady(TypedDict):

@@ -27,7 +27,7 @@ CHECKS_PER_PART = 2000  # about ten history events a check, and Step Functions a
 
 @dataclass(frozen=True, slots=True, order=True)
 class Request:
-    """One GET of a key: when, and an identity that makes doubled reports harmless. Ordered by time."""
+    """One GET of a key: its time, and an identity that makes repeated reports harmless. Ordered by time."""
 
     at_us: int
     request_id: str
@@ -44,7 +44,7 @@ class Request:
 
 
 def remember(window: Iterable[Request], seen: Iterable[Request], length: int) -> tuple[Request, ...]:
-    """Return the newest `length` of both, oldest first, each request once: doubles and disorder change nothing."""
+    """Return the newest `length` of both, oldest first, each request once: repeats and disorder change nothing."""
     return tuple(sorted({*window, *seen})[-length:])
 
 
@@ -80,7 +80,7 @@ def may_start(
     max_object_bytes: int,
     parameters: Parameters,
 ) -> bool:
-    """Whether a key that S3 serves may go to a faster tier now, and should.
+    """Whether a key that S3 serves may and should go to a faster tier now.
 
     Args:
         window: The key's newest requests, oldest first.
@@ -164,7 +164,7 @@ def is_released(queue_us: Sequence[int], *, was_missing: bool, check_at_us: int,
     """Whether a node gives a key back at a check.
 
     Args:
-        queue_us: The key's last five times, oldest first [us]; empty: Redis has nothing of it (evicted, or not seeded).
+        queue_us: The key's last five times, oldest first [us]; empty if Redis has none (evicted, or not seeded).
         was_missing: The check before found nothing either: a key is missing for one check, then it is released.
         check_at_us: The check's nominal instant [us].
         parameters: The policy's parameters.

@@ -19,7 +19,7 @@ from burstcache.control.cache_life import CacheTask, CacheTools
 from burstcache.logs import logger
 from burstcache.settings import settings
 
-_WARM_SHARE = 4  # of the function's memory a quarter; the interpreter, the libraries and messages take the rest
+_WARM_SHARE = 4  # a quarter of the function's memory; the interpreter, the libraries and messages take the rest
 
 
 @cache

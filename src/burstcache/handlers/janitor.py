@@ -1,4 +1,4 @@
-"""Janitor function: runs on a schedule, switches off what has lost its owner."""
+"""Janitor function: on a schedule, it switches off what has lost its owner."""
 
 from __future__ import annotations
 
