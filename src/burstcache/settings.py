@@ -69,7 +69,7 @@ class Settings:
 
 
 def parse_nodes(text: str) -> tuple[RedisNode, ...]:
-    """Return the nodes in `node-1=i-0abc@10.0.0.5:6379,…` (an empty text: none)."""
+    """Return the nodes in `node-1=i-0abc@10.0.0.5:6379,…` (none in an empty text)."""
     nodes = []
     for item in filter(None, (part.strip() for part in text.split(","))):
         name, equals, rest = item.partition("=")

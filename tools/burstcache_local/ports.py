@@ -9,7 +9,7 @@ from burstcache_local.errors import PortTakenError
 
 
 def listen(port: int) -> socket.socket:
-    """Return a socket that listens on the port (0: any free one).
+    """Return a socket that listens on the port (0 for any free one).
 
     Raises:
         PortTakenError: Another process listens there.

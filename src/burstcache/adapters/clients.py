@@ -66,7 +66,7 @@ class Clients:
 
         Args:
             profile: How patient the clients are.
-            session: A boto3 session; None: the default one, as a function's environment sets it up.
+            session: A boto3 session; None for the default one of the function's environment.
             endpoint_urls: By service, or by the empty text for all others; without an entry AWS's own.
         """
         self._profile = profile

@@ -40,7 +40,7 @@ class Requests(Protocol):
     """What Redis control needs of the relay."""
 
     def request(self, subject: str, payload: bytes, *, timeout_s: float) -> bytes | None:
-        """Return the answer of the process that holds `subject`; None: none does. Raise RelayDownError."""
+        """Return the answer of the process that holds `subject`, or None if none does; raise RelayDownError."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,5 +71,5 @@ def key_view(row: KeyRow, now_us: int, steps: Sequence[Step] = ()) -> KeyView:
 
 
 def _entered_us(state: str, steps: Sequence[Step]) -> int:
-    """Return when a state was entered last; 0: not yet, since a row may be a step ahead of its execution."""
+    """Return when a state was entered last, or 0 if not yet: a row may be a step ahead of its execution."""
     return next((step.at_us for step in reversed(steps) if step.state == state), 0)

@@ -141,7 +141,7 @@ def watch(
     Args:
         watcher: Of a key or a node.
         clock: What time is measured and waited by.
-        until: The state that ends the watch, at once if it is the current one; empty: none does.
+        until: The state that ends the watch, at once if it is the current one; empty for none.
         timeout_s: How long to watch at most [s].
         poll_s: Time between two looks [s].
 

@@ -26,7 +26,7 @@ class MotoServer:
     """All AWS services but Lambda's invocations on one port of 127.0.0.1, in threads of this process.
 
     Args:
-        port: Where to listen; 0: any free port.
+        port: Where to listen; 0 for any free port.
         region: The region whose state the clients of this process see.
         before: Wraps moto's WSGI application with one that answers for a service itself.
     """

@@ -221,7 +221,7 @@ class Execution:
 
 
 def _retry_delay_s(state: State, error: StateError, retries: list[int]) -> float | None:
-    """Return how long to wait before the next attempt, counting it in `retries`; None: there is none.
+    """Return how long to wait before the next attempt, counting it in `retries`, or None if there is none.
 
     Source:
         Amazon States Language, "Retrying after error": the first retrier that matches decides alone.

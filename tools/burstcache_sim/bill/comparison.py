@@ -79,7 +79,7 @@ def compare(
         policy: This system's.
         prices: Prices of the region.
         setup: How this system is deployed.
-        result: What `replay` gave for these; None: it is simulated here.
+        result: The result of `replay` for these; None simulates here.
         period_us: The period that hourly prices are billed for, at least the trace's duration [us].
         against: Names of competitors (`bill.competitors`); if empty, all that the sheet has prices for.
         only_cache: The thesis's view: cache function, node and S3 alone.

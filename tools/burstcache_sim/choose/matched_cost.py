@@ -74,8 +74,8 @@ def breakeven_curve(arrivals_us: Sequence[Arrivals], until_us: int | None) -> li
 def matched(curve: Sequence[Point], share_pct: float) -> Match | None:
     """Return the curve's cost at a share, linear between the first two adjacent points that enclose it.
 
-    A mixture of these two settings has exactly this share and cost. None: no two points enclose it; nothing is
-    extrapolated.
+    A mixture of these two settings has exactly this share and cost. The result is None if no two points
+    enclose it; nothing is extrapolated.
     """
     for i, (lower, upper) in enumerate(pairwise(curve)):
         if lower.share_pct <= share_pct <= upper.share_pct and lower.share_pct < upper.share_pct:

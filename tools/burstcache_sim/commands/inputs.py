@@ -48,7 +48,7 @@ def policy_of(args: argparse.Namespace, prices: BreakevenPrices) -> Policy:
 
 
 def penalty_units_of(args: argparse.Namespace) -> int | None:
-    """Return what a miss costs the optimum [cost units]; None: it has none."""
+    """Return what a miss costs the optimum [cost units]; None if it has no misses."""
     if args.miss_penalty_usd is None:
         return None
     penalty_usd: Fraction = args.miss_penalty_usd
@@ -77,7 +77,7 @@ def setup_of(args: argparse.Namespace, prices: PriceSheet) -> Setup:
 
 
 def period_us_of(args: argparse.Namespace) -> int | None:
-    """Return for how long the stack stands [us]; None: as long as the trace lasts."""
+    """Return how long the stack stands [us]; None for the trace's duration."""
     if args.period_hours is None:
         return None
     hours: Fraction = args.period_hours

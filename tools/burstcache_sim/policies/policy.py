@@ -39,14 +39,14 @@ class Policy(Decider, Protocol):
     is_ticked: ClassVar[bool] = False  # a ticker judges its nodes: `sim run` prints the checks, and the log of one key
 
     def memory(self) -> Any:
-        """Return what it remembers of a key that has not been requested yet; None: nothing but the window."""
+        """Return the memory of a key without a request yet; None if the window is enough."""
         return None
 
     def without_redis(self, requests: int) -> Self:
         """Return the policy under a setting that boots no node for a trace of that many requests."""
 
     def compiled(self) -> NamedTuple | None:
-        """Return the setting as a row of integers for `engine.<name>`; None: there is only the readable policy."""
+        """Return the setting as a row for `engine.<name>`; None if there is only the readable policy."""
         return None
 
     @classmethod

@@ -108,7 +108,7 @@ class World:
             self._note(key)
 
     def advance(self, until_us: int | None) -> None:
-        """Let everything happen that is due up to and including `until_us` (None: all there is), in time order.
+        """Let everything happen that is due up to and including `until_us` (None for everything), in time order.
 
         At equal instants: cache functions' time-outs, nodes that are ready, nodes that have stopped, looks.
         """
