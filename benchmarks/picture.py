@@ -69,6 +69,9 @@ def main() -> int:
     print(environment())
     with running_cloud(_OVERRIDES, boot_s=_BOOT_S, stop_s=_STOP_S) as cloud:
         recording = record(cloud)
+    if missing := set(_NAMES) - {get.tier for get in recording.gets}:
+        print(f"FAILED: no GET was answered by {', '.join(sorted(missing))}")
+        return 1
     for tier in _NAMES:
         latencies_ms = [get.latency_ms for get in recording.gets if get.tier == tier]
         print(f"{tier:<6} {len(latencies_ms):4} GETs, median {median(latencies_ms):.1f} ms")

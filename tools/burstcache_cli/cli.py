@@ -11,7 +11,7 @@ from typing import Any
 
 from burstcache import __version__
 from burstcache.core.errors import BurstcacheError, InvalidSettingError
-from burstcache_cli.registry import COMMANDS, GROUPS, Command, children
+from burstcache_cli.registry import COMMANDS, EXTRAS, GROUPS, Command, children
 from burstcache_terminal.exit_codes import ExitCode
 from burstcache_terminal.options import Parser, UsageError
 
@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:  # the outermost place: one line for a person, the trace for a developer
         if "--debug" in words or os.environ.get("BURSTCACHE_DEBUG"):
             traceback.print_exc()
-        print(" ".join(_line(error).split()), file=sys.stderr)
+        print(" ".join(_line(error, words).split()), file=sys.stderr)
         return ExitCode.USAGE if isinstance(error, InvalidSettingError) else ExitCode.FAILURE
 
 
@@ -78,11 +78,13 @@ def _function(reference: str) -> Callable[..., Any]:
     return function
 
 
-def _line(error: Exception) -> str:
+def _line(error: Exception, words: Sequence[str]) -> str:
     if isinstance(error, UsageError):
         return str(error)
     if isinstance(error, BurstcacheError):
         return f"burstcache: {error}"
+    if isinstance(error, ModuleNotFoundError) and words[0] in EXTRAS:
+        return f"burstcache: {error.name} is missing: install this package with its extra `{EXTRAS[words[0]]}`"
     return f"burstcache: {type(error).__name__}: {error} (--debug shows the trace)"
 
 

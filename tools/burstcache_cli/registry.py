@@ -39,6 +39,9 @@ GROUPS = {
     "sim": "know before you deploy: replay traces, price them, compare",
 }
 
+# The extra of the distribution that the commands behind a first word need.
+EXTRAS = {"local": "local", "sim": "sim", "advise": "sim"}
+
 COMMANDS = (
     Command("local up", "start everything that template.yaml describes; Ctrl-C ends it", f"{_LOCAL}:up", f"{_RUN}:up"),
     Command("local status", "show what runs", f"{_LOCAL}:status", f"{_RUN}:status"),

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -23,8 +24,8 @@ from burstcache.core.keys import key_hash
 from burstcache.queries.watch import Watcher
 from burstcache_cli import cli
 from burstcache_cli.cli import main
-from burstcache_cli.registry import COMMANDS, GROUPS, Command, children
-from support.project import PYTHONPATH
+from burstcache_cli.registry import COMMANDS, EXTRAS, GROUPS, Command, children
+from support.project import PYTHONPATH, ROOT
 
 REGION = "eu-west-1"
 STACK = ("--stack-name", "mine", "--region", REGION)
@@ -282,6 +283,25 @@ def test_defect_of_ours_is_one_line_too(monkeypatch: pytest.MonkeyPatch, capsys:
 
     assert main(["keys"]) == 1
     assert capsys.readouterr().err == "burstcache: ZeroDivisionError: twelve by nothing (--debug shows the trace)\n"
+
+
+def test_library_that_is_missing_is_named_with_the_extra_that_brings_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def missing(name: str) -> None:
+        raise ModuleNotFoundError("No module named 'numpy'", name="numpy")
+
+    monkeypatch.setattr(cli, "import_module", missing)
+
+    assert main(["sim", "run", "log.csv"]) == 1
+    assert capsys.readouterr().err == "burstcache: numpy is missing: install this package with its extra `sim`\n"
+
+
+def test_extras_are_those_of_the_distribution() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+    assert set(EXTRAS) <= set(children(""))
+    assert set(EXTRAS.values()) <= set(project["optional-dependencies"])
 
 
 @pytest.mark.parametrize(("argv", "environment"), [(["keys", "--debug"], ""), (["keys"], "1")])

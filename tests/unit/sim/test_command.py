@@ -1,4 +1,4 @@
-"""`burstcache sim`: what is called is imported, and a wrong call is one line and exit code 2."""
+"""`burstcache sim`: traces are read or refused by line, and a wrong call costs one line and exit code 2."""
 
 from __future__ import annotations
 
