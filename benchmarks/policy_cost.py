@@ -1,9 +1,10 @@
-"""What the break-even policy costs at the thesis policy's own in-memory share.
+"""What a policy with one knob costs at the thesis policy's own in-memory share.
 
-    python -m benchmarks.policy_cost [--first-seed N] [--seeds N] [--without-optimum]
+    python -m benchmarks.policy_cost [--policy breakeven|hazard] [--first-seed N] [--seeds N] [--without-optimum]
 
-The thesis policy gets each workload's mean rate, the break-even policy nothing but its knob; `docs/use/policies.md`
-has the definitions. Ratios are break-even to thesis, costs USD per trace at the thesis's prices.
+The thesis policy gets each workload's mean rate, the other one nothing but its knob; `docs/use/policies.md` has the
+definitions. Ratios are to the thesis policy, costs USD per trace at the thesis's prices. "Ratio" mixes two neighbouring
+knobs, "hull" any two.
 """
 
 from __future__ import annotations
@@ -18,14 +19,17 @@ from benchmarks.common import environment
 from burstcache_sim.choose.matched_cost import (
     Arrivals,
     Point,
-    breakeven_curve,
     clairvoyant_usd,
+    hull_usd,
     matched,
     mean_rate,
     memoryless_usd,
     points,
     traces,
+    worth_curve,
 )
+from burstcache_sim.policies.policy import WorthPolicy
+from burstcache_sim.policies.registry import SIMULATED
 from burstcache_sim.policies.thesis import SENSITIVITY, Thesis
 from burstcache_sim.traces.generate import poisson
 from burstcache_sim.traces.workloads import (
@@ -39,12 +43,12 @@ from burstcache_sim.traces.workloads import (
 SENSITIVITIES = (2, 3, 4, 5)
 AIM = 0.72
 DEFAULT_RATE = Fraction(9)
-HEADER = f"{'workload':<42}{'rate':>7}{'share %':>9}{'thesis':>10}{'break-even':>12}{'ratio':>7}{'knob':>10}"
+HEADER = f"{'workload':<42}{'rate':>7}{'share %':>9}{'thesis':>10}{'policy':>12}{'ratio':>7}{'hull':>7}{'knob':>10}"
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One workload: its traces and the break-even policy's curve over the knob."""
+    """One workload: its traces and the policy's curve over the knob."""
 
     workload: Workload
     arrivals_us: list[Arrivals]
@@ -67,33 +71,35 @@ class Measured:
         return match.usd / thesis.usd if match else None
 
 
-def measure(workloads: Sequence[Workload], seeds: Sequence[int]) -> list[Measured]:
+def measure(policy: type[WorthPolicy], workloads: Sequence[Workload], seeds: Sequence[int]) -> list[Measured]:
     """Make the traces and the curves."""
     made = [(workload, traces(workload, seeds)) for workload in workloads]
-    return [Measured(workload, t, breakeven_curve(t, workload.until_us)) for workload, t in made]
+    return [Measured(workload, t, worth_curve(policy, t, workload.until_us)) for workload, t in made]
 
 
 def table(title: str, rows: Sequence[Measured], *, with_optimum: bool) -> None:
     """Print every workload, and the mean."""
     print(f"\n{title}\n{HEADER}{'optimum':>9}{'online':>8}" if with_optimum else f"\n{title}\n{HEADER}")
-    ratios, sums_usd = [], [0.0, 0.0]
+    ratios, hulls, sums_usd = [], [], [0.0, 0.0]
     for row in rows:
         thesis = row.thesis(row.rate)
-        match = matched(row.curve, thesis.share_pct)
-        if match is None:
+        match, hull = matched(row.curve, thesis.share_pct), hull_usd(row.curve, thesis.share_pct)
+        if match is None or hull is None:
             print(f"{row.workload.name:<42} no knob gives {thesis.share_pct:.2f} %")
             continue
         ratios.append(match.usd / thesis.usd)
+        hulls.append(hull / thesis.usd)
         sums_usd = [sums_usd[0] + thesis.usd, sums_usd[1] + match.usd]
         bounds = _bounds(row, thesis) if with_optimum else ""
         print(
             f"{row.workload.name:<42}{float(row.rate):7.2f}{thesis.share_pct:9.2f}{thesis.usd:10.5f}{match.usd:12.5f}"
-            f"{ratios[-1]:7.3f}{match.knob_usd:10.1e}{bounds}"
+            f"{ratios[-1]:7.3f}{hulls[-1]:7.3f}{match.knob_usd:10.1e}{bounds}"
         )
     print(
         f"{len(ratios)} of {len(rows)}: geometric mean {geometric_mean(ratios):.3f}, arithmetic {mean(ratios):.3f},"
         f" ratio of sums {sums_usd[1] / sums_usd[0]:.3f}, worst {max(ratios):.3f};"
-        f" above {AIM}: {sum(ratio > AIM for ratio in ratios)}"
+        f" above {AIM}: {sum(ratio > AIM for ratio in ratios)}; hull: geometric mean {geometric_mean(hulls):.3f},"
+        f" worst {max(hulls):.3f}"
     )
 
 
@@ -124,18 +130,19 @@ def other_tellings(title: str, rows: Sequence[Measured]) -> None:
 def main() -> None:
     """Print all tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--policy", choices=list(SIMULATED), default="breakeven", help="default: breakeven")
     parser.add_argument("--first-seed", type=int, default=1, help="default: 1")
     parser.add_argument("--seeds", type=int, default=20, help="traces per workload (default: 20)")
     parser.add_argument("--without-optimum", action="store_true", help="leave out the bounds: they take longest")
     given = parser.parse_args()
     seeds = range(given.first_seed, given.first_seed + given.seeds)
-    print(f"{environment()}; seeds {seeds[0]} to {seeds[-1]}")
+    print(f"{environment()}; {given.policy}, seeds {seeds[0]} to {seeds[-1]}")
     for title, workloads in (
         ("The thesis's six workloads", THESIS_SIX),
         ("25 workloads, half an hour as in the thesis", family(HALF_HOUR_S)),
         ("25 workloads, a day", family(DAY_S)),
     ):
-        rows = measure(workloads, seeds)
+        rows = measure(SIMULATED[given.policy], workloads, seeds)
         table(title, rows, with_optimum=not given.without_optimum)
         other_tellings(title, rows)
 

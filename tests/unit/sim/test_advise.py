@@ -32,6 +32,8 @@ from burstcache_sim.choose.advise.verdict import verdict_lines
 from burstcache_sim.choose.advise.worth import Pays, Value, Yield, pays
 from burstcache_sim.choose.tune.workload import Workload, workload_of
 from burstcache_sim.latency import TierLatencies
+from burstcache_sim.policies.breakeven import Breakeven
+from burstcache_sim.policies.policy import WorthPolicy
 from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.trace import Trace
 from burstcache_sim.world.result import RunResult
@@ -70,8 +72,10 @@ def large() -> Workload:
     return workload_of(trace, PRICES, Setup(instance_type="r7g.large"), period_us=DAY_US)
 
 
-def advice(workload: Workload, value: Value | None = None, **options: Any) -> Advice:
-    return advise(workload, value or Value(), CLOCK, candidates=80, **options)
+def advice(
+    workload: Workload, value: Value | None = None, *, policy: type[WorthPolicy] = Breakeven, **options: Any
+) -> Advice:
+    return advise(workload, value or Value(), CLOCK, policy, candidates=80, **options)
 
 
 # The rule

@@ -38,6 +38,15 @@ def test_json_has_the_verdict_the_bill_the_latencies_and_the_overrides(
     assert found["redirected_requests"] == 0
 
 
+def test_the_policy_that_is_not_live_can_be_chosen(capsys: pytest.CaptureFixture[str], log: str) -> None:
+    assert main(["advise", log, "--json", "--candidates", "80", "--policy", "hazard"]) == 0
+
+    found = json.loads(capsys.readouterr().out)
+    assert not found["hazard_policy"]["is_live"]
+    assert found["hazard_policy"]["in_memory_pct"] > 0
+    assert any("Not in the live system yet: the hazard policy" in line for line in found["assumptions"])
+
+
 def test_the_page_stands_alone(capsys: pytest.CaptureFixture[str], log: str, tmp_path: Path) -> None:
     out = tmp_path / "report.html"
 

@@ -12,12 +12,15 @@ from burstcache_sim.choose.matched_cost import (
     Point,
     breakeven_curve,
     clairvoyant_usd,
+    hull_usd,
     matched,
     mean_rate,
     memoryless_usd,
     points,
     traces,
+    worth_curve,
 )
+from burstcache_sim.policies.hazard import Hazard
 from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.generate import poisson, spike
 from burstcache_sim.traces.workloads import THESIS_SIX, Workload
@@ -86,6 +89,31 @@ def test_no_policy_costs_less_than_the_bounds_at_its_share() -> None:
 
     assert match is not None
     assert 0 < clairvoyant_usd(t, thesis.share_pct) < memoryless_usd(40_000, thesis.share_pct) < match.usd < thesis.usd
+
+
+def test_the_hull_mixes_any_two_settings_and_extrapolates_none() -> None:
+    curve = [Point(0, 1), Point(50, 9), Point(40, 2), Point(60, 4), Point(60, 3)]
+
+    assert hull_usd(curve, 20) == pytest.approx(1.5)
+    assert hull_usd(curve, 50) == pytest.approx(2.5)
+    assert hull_usd(curve, 60) == 3
+    assert hull_usd(curve, 61) is None
+    assert hull_usd(curve[2:], 39) is None
+
+
+def test_hazard_costs_at_most_0_66_of_the_thesis_policy_on_its_six_workloads() -> None:
+    ratios, hull_ratios = [], []
+    for workload in THESIS_SIX:
+        t = traces(workload, SEEDS)
+        thesis = points(t, [Thesis.told(mean_rate(workload, t))], workload.until_us)[0]
+        curve = worth_curve(Hazard, t, workload.until_us)
+        match, hull = matched(curve, thesis.share_pct), hull_usd(curve, thesis.share_pct)
+        assert match is not None
+        assert hull is not None
+        ratios.append(match.usd / thesis.usd)
+        hull_ratios.append(hull / thesis.usd)
+
+    assert geometric_mean(hull_ratios) <= geometric_mean(ratios) <= 0.66
 
 
 def test_breakeven_costs_at_most_0_72_of_the_thesis_policy_on_its_six_workloads() -> None:

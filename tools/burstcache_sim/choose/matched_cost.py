@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from burstcache_sim.optimum.exact import Variant, least_cost
 from burstcache_sim.policies.breakeven import Breakeven
-from burstcache_sim.policies.policy import Policy
+from burstcache_sim.policies.policy import Policy, WorthPolicy
 from burstcache_sim.replay import replay_each
 from burstcache_sim.traces.trace import Trace
 from burstcache_sim.traces.workloads import Workload
@@ -66,9 +66,14 @@ def points(arrivals_us: Sequence[Arrivals], policies: Sequence[Policy], until_us
     return [Point(100 * hits / requests, usd / len(arrivals_us)) for hits, usd in sums.tolist()]
 
 
+def worth_curve(policy: type[WorthPolicy], arrivals_us: Sequence[Arrivals], until_us: int | None) -> list[Point]:
+    """Return share and cost of a policy at each of `KNOBS_USD`."""
+    return points(arrivals_us, [policy.worth(Fraction(str(knob))) for knob in KNOBS_USD], until_us)
+
+
 def breakeven_curve(arrivals_us: Sequence[Arrivals], until_us: int | None) -> list[Point]:
     """Return share and cost of the break-even policy at each of `KNOBS_USD`."""
-    return points(arrivals_us, [Breakeven.worth(str(knob)) for knob in KNOBS_USD], until_us)
+    return worth_curve(Breakeven, arrivals_us, until_us)
 
 
 def matched(curve: Sequence[Point], share_pct: float) -> Match | None:
@@ -79,9 +84,26 @@ def matched(curve: Sequence[Point], share_pct: float) -> Match | None:
     """
     for i, (lower, upper) in enumerate(pairwise(curve)):
         if lower.share_pct <= share_pct <= upper.share_pct and lower.share_pct < upper.share_pct:
-            part = (share_pct - lower.share_pct) / (upper.share_pct - lower.share_pct)
-            return Match(lower.usd + part * (upper.usd - lower.usd), KNOBS_USD[i])
+            return Match(_mixed_usd(lower, upper, share_pct), KNOBS_USD[i])
     return None
+
+
+def hull_usd(curve: Sequence[Point], share_pct: float) -> float | None:
+    """Return the least cost at a share of any mixture of two settings: the curve's lower convex hull [USD].
+
+    None: no setting has that share or less, or none has that share or more.
+    """
+    lower = [point for point in curve if point.share_pct <= share_pct]
+    upper = [point for point in curve if point.share_pct >= share_pct]
+    return min((_mixed_usd(one, other, share_pct) for one in lower for other in upper), default=None)
+
+
+def _mixed_usd(one: Point, other: Point, share_pct: float) -> float:
+    """Return the cost of the mixture of two settings that has a share between theirs [USD]."""
+    if one.share_pct == other.share_pct:
+        return min(one.usd, other.usd)
+    part = (share_pct - one.share_pct) / (other.share_pct - one.share_pct)
+    return one.usd + part * (other.usd - one.usd)
 
 
 def clairvoyant_usd(arrivals_us: Sequence[Arrivals], share_pct: float) -> float:

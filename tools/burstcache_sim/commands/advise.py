@@ -21,6 +21,7 @@ from burstcache_sim.commands.arguments import POSITIVE_USD
 from burstcache_sim.commands.inputs import period_us_of, trace_of
 from burstcache_sim.latency import TierLatencies
 from burstcache_sim.output import check_target
+from burstcache_sim.policies.registry import SIMULATED
 from burstcache_terminal.exit_codes import ExitCode
 
 _QUESTION = (
@@ -36,7 +37,8 @@ def run(args: argparse.Namespace) -> int:
         check_target("--out", args.out)
     workload = _workload(args, prices)
     value = _asked() if _asks(args) else Value(args.hit_value_usd or 0.0, args.ms_value_usd or 0.0)
-    advice = advise(workload, value, _clock(args), candidates=args.candidates, without=args.without)
+    policy = SIMULATED[args.policy]
+    advice = advise(workload, value, _clock(args), policy, candidates=args.candidates, without=args.without)
     if args.out:
         from burstcache_sim.choose.advise.page import write_page
 

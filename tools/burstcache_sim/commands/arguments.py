@@ -10,7 +10,7 @@ from burstcache_sim.bill.usage import Setup
 from burstcache_sim.commands.generators import KINDS
 from burstcache_sim.latency import THESIS_LATENCIES
 from burstcache_sim.output import STANDARD_OUTPUT
-from burstcache_sim.policies.registry import DEFAULT, POLICIES
+from burstcache_sim.policies.registry import DEFAULT, POLICIES, SIMULATED
 from burstcache_terminal.options import choice, decimal, number, whole
 
 FORMATS = ("auto", "arrival", "csv", "s3", "cloudfront", "alb", "combined")
@@ -162,6 +162,14 @@ def advise(parser: argparse.ArgumentParser) -> None:
     hit, ms = "what a request answered from memory is worth", "what a millisecond saved is worth"
     worth.add_argument("--hit-value-usd", type=POSITIVE_USD, metavar="USD", help=f"{hit}, such as 1e-5")
     worth.add_argument("--ms-value-usd", type=POSITIVE_USD, metavar="USD", help=f"{ms}, such as 2e-7")
+    not_live, first = "policy to mention that is not live yet", next(iter(SIMULATED))
+    add(
+        "--policy",
+        type=choice(SIMULATED),
+        default=first,
+        metavar="NAME",
+        help=f"{not_live}: {_one_of(SIMULATED, first)}",
+    )
     _add_prices(parser, _TODAY)
     add("--instance-type", metavar="TYPE", help="Redis node (default: the smallest that holds all objects)")
     add("--cache-memory-mb", type=_COUNT, default=256, metavar="MB", help="cache function (default: 256)")

@@ -26,13 +26,13 @@ from burstcache_sim.choose.tune.objectives import NEARLY
 from burstcache_sim.choose.tune.search import Tuned, tune
 from burstcache_sim.choose.tune.workload import Workload
 from burstcache_sim.latency import LatencySummary
-from burstcache_sim.policies.breakeven import Breakeven
+from burstcache_sim.policies.policy import WorthPolicy
 from burstcache_sim.policies.thesis import Thesis
 
 if TYPE_CHECKING:
     from burstcache_sim.world.result import RunResult
 
-_KNOB_EFFORT = 0.25  # the break-even policy has one knob: fewer candidates
+_KNOB_EFFORT = 0.25  # a policy with one knob needs fewer candidates
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +70,10 @@ class Advice:
     clock: Clock
     value: Value
     ours: Choice  # what the live system can do
-    simulated: Choice  # the break-even policy, which the live system does not have
+    simulated: Choice  # a policy that the live system does not have
+    simulated_policy: type[WorthPolicy]
     tuned: Tuned
-    tuned_knob: Tuned  # of the break-even policy
+    tuned_knob: Tuned  # of the simulated policy
     lasting: tuple[Lasting, ...]  # empty: the log is too short to say
     others: tuple[System, ...]
     winner: System
@@ -118,7 +119,13 @@ class _BestBuy:
 
 
 def advise(
-    workload: Workload, value: Value, clock: Clock, *, candidates: int | None = None, without: Sequence[str] = ()
+    workload: Workload,
+    value: Value,
+    clock: Clock,
+    simulated_policy: type[WorthPolicy],
+    *,
+    candidates: int | None = None,
+    without: Sequence[str] = (),
 ) -> Advice:
     """Find the best parameters for a log and compare them with what else one could buy.
 
@@ -126,6 +133,7 @@ def advise(
         workload: The log and how it is billed.
         value: What latency is worth. If that is unknown, money decides and the parameters are those that pay first.
         clock: How long requests take.
+        simulated_policy: Which policy to mention that the live system does not have.
         candidates: How many settings of the thesis's policy to try; None for what takes seconds.
         without: Competitors to leave out.
 
@@ -142,7 +150,7 @@ def advise(
     s3_usd, objective = s3_usd_per_month(workload), objective_of(workload)
     tuned = tune(workload, objective, ThesisSpace(), candidates=candidates)
     held_out = hold_out(workload, objective_of, ThesisSpace(), candidates=candidates)
-    knob = WorthSpace(Breakeven, weighed(workload.prices, workload.setup))
+    knob = WorthSpace(simulated_policy, weighed(workload.prices, workload.setup))
     simulated = tune(workload, objective, knob, candidates=candidates, effort=_KNOB_EFFORT)
     ours = _choice(workload, tuned.best or tuned.closest, clock, s3_usd)
     others = tuple(competitors(workload, ours.system, clock, without=without))
@@ -154,6 +162,7 @@ def advise(
         value=value,
         ours=ours,
         simulated=_choice(workload, simulated.best or simulated.closest, clock, s3_usd),
+        simulated_policy=simulated_policy,
         tuned=tuned,
         tuned_knob=simulated,
         lasting=() if held_out is None else _lasting(held_out, value, clock),

@@ -17,7 +17,7 @@ from burstcache_sim.report.bills import bill_lines
 
 def advice_fields(advice: Advice) -> dict[str, Any]:
     """Return everything in the text as fields of JSON."""
-    demand, workload = advice.workload.demand, advice.workload
+    demand, workload, simulated = advice.workload.demand, advice.workload, advice.simulated_policy.name
     return {
         "verdict": "deploy" if advice.deploys else "do not deploy",
         "best_buy": advice.winner.name,
@@ -31,7 +31,7 @@ def advice_fields(advice: Advice) -> dict[str, Any]:
         "redirected_requests": workload.redirected,
         "candidates": advice.tuned.candidates,
         "burstcache": _choice_fields(advice, advice.ours) | {"policy": "thesis", "is_live": True},
-        "breakeven_policy": _choice_fields(advice, advice.simulated) | {"policy": "breakeven", "is_live": False},
+        f"{simulated}_policy": _choice_fields(advice, advice.simulated) | {"policy": simulated, "is_live": False},
         "lasting": [_lasting_fields(one) for one in advice.lasting],
         "latency_ms": asdict(advice.latency),
         "latency_without_ms": asdict(advice.latency_without),

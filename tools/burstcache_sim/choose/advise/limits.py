@@ -34,9 +34,9 @@ def assumptions(advice: Advice) -> list[str]:
         "A competitor keeps each object that was asked for once. CloudFront's hit is taken as 10 ms (no figure found).",
     ]
     lines += _odd(advice)
-    simulated = advice.simulated
+    simulated, title = advice.simulated, advice.simulated_policy.title
     lines.append(
-        f"Not in the live system yet: the break-even policy ({simulated.tried.text} USD a hit) would serve"
+        f"Not in the live system yet: the {title} policy ({simulated.tried.text} USD a hit) would serve"
         f" {simulated.system.in_memory_pct:.1f} % from memory for {simulated.system.usd_per_month:.2f} USD a month."
     )
     unchecked = sorted({line.text for line in advice.ours.system.bill.lines if UNCHECKED in line.source})

@@ -69,7 +69,9 @@ def _code(advice: Advice) -> str:
 def _pareto(advice: Advice) -> str:
     fronts = {
         "thesis's policy": [(tried.in_memory_pct, tried.usd_per_month) for tried in advice.tuned.front],
-        "break-even policy (not live)": [(t.in_memory_pct, t.usd_per_month) for t in advice.tuned_knob.front],
+        f"{advice.simulated_policy.title} policy (not live)": [
+            (t.in_memory_pct, t.usd_per_month) for t in advice.tuned_knob.front
+        ],
     }
     points = {system.name: (system.in_memory_pct, system.usd_per_month) for system in _shown(advice)}
     figure = pareto_figure(fronts, points=points, cost_label="cost [USD a month]")

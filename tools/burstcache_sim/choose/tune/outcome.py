@@ -14,6 +14,7 @@ from burstcache_sim.choose.tune.hold_out import LEAST_REQUESTS, HoldOut
 from burstcache_sim.choose.tune.search import Tuned
 from burstcache_sim.choose.tune.workload import Workload
 from burstcache_sim.output import write_lines
+from burstcache_sim.policies.registry import SIMULATED
 from burstcache_terminal.text import count_text, duration_text, number_text, table_text
 
 _ROWS = 20  # of the front, at a terminal
@@ -35,7 +36,7 @@ class Found:
 def found_text(found: Found) -> str:
     """Return what was found, for a person."""
     best, tuned, workload = found.best, found.tuned, found.workload
-    demand, name = workload.demand, "--hit-value-usd" if found.policy == "breakeven" else "PolicyOverrides"
+    demand, name = workload.demand, "--hit-value-usd" if found.policy in SIMULATED else "PolicyOverrides"
     what = f"{count_text(demand.requests, 'request')} for {count_text(demand.objects, 'object')}"
     before = f" (and {tuned.candidates_on_part:,} on its first part)" if tuned.candidates_on_part else ""
     lines = [
@@ -47,8 +48,8 @@ def found_text(found: Found) -> str:
         f"  {best.in_memory_pct:.2f} % from memory, {best.usd_per_month:.2f} USD a month",
         f"  {name}: {best.text}" if best.text else f"  {name}: empty, what the template has",
     ]
-    if found.policy == "breakeven":
-        lines.append("  not in the live system yet: only the simulator has the break-even policy")
+    if found.policy in SIMULATED:
+        lines.append(f"  not in the live system yet: only the simulator has the {SIMULATED[found.policy].title} policy")
     if workload.redirected:
         lines += ["", f"{count_text(workload.redirected, 'request')} for objects too large for a cache are sent to S3."]
     lines += ["", _lasting_text(found.held_out)]
