@@ -49,7 +49,6 @@ CONSTANTS = st.builds(
     switch=st.sampled_from([0.02, 0.1, 0.4]),
     prior_power=st.sampled_from([0.0, 0.2, 0.6]),
     prior_gaps=st.sampled_from([1.0, 5.0, 20.0]),
-    boot_horizon_s=st.sampled_from([20.0, 60.0, 300.0]),
     restart=st.sampled_from([0.0, 0.5]),
     lambda_margin=st.sampled_from([0.5, 1.0, 2.0]),
     bridge_margin=st.sampled_from([0.3, 1.0, 1.5]),

@@ -32,13 +32,12 @@ Rates = tuple[float, ...]  # one number per rate of RATES_PER_S
 class HazardConstants:
     """What the formulas leave open, tuned on traces that no measurement uses (`docs/use/policies.md`)."""
 
-    switch: float = 0.123  # how likely the rate is another one for the next gap
-    prior_power: float = 0.159  # at first a rate's chance falls with this power of it
-    prior_gaps: float = 5.74  # how many gaps that first opinion weighs
-    boot_horizon_s: float = 60.8  # for how long a boot counts on the earnings of a rate that pays
-    restart: float = 0.216  # what a new start of Redis costs, in minimum runs
-    lambda_margin: float = 1.364  # a cache function must earn this many times its price …
-    bridge_margin: float = 0.447  # … and while Redis boots this part of that
+    switch: float = 0.12  # how likely the rate is drawn anew for the next gap
+    prior_power: float = 0.16  # at first a rate's chance falls with this power of it
+    prior_gaps: float = 8.5  # how many gaps that first opinion weighs
+    restart: float = 0.24  # what a new start of Redis costs, in minimum runs
+    lambda_margin: float = 1.36  # a cache function must earn this many times its price …
+    bridge_margin: float = 0.79  # … and this many times while Redis boots
 
 
 TUNED = HazardConstants()
@@ -99,8 +98,8 @@ def hazard(
     hit_usd = float(hit_value_usd + prices.s3_get_usd)
     earned_usd_per_s = [rate_per_s * hit_usd for rate_per_s in RATES_PER_S]
     redis_usd_per_s = float(prices.redis_usd_per_s)
-    lambda_usd_per_s = constants.lambda_margin * float(prices.lambda_usd_per_s)
-    bridge_usd_per_s = constants.bridge_margin * lambda_usd_per_s
+    invoke_usd_per_s = constants.lambda_margin * float(prices.lambda_usd_per_s)
+    bridge_usd_per_s = constants.bridge_margin * float(prices.lambda_usd_per_s)
     net_usd_per_s = [earned - redis_usd_per_s for earned in earned_usd_per_s]
     restart_usd = constants.restart * 60 * redis_usd_per_s
     powers = [rate_per_s**-constants.prior_power for rate_per_s in RATES_PER_S]
@@ -109,14 +108,13 @@ def hazard(
         prior=tuple(power / whole for power in powers),
         prior_gaps=constants.prior_gaps,
         switch=constants.switch,
-        # A boot at a rate that does not pay loses the minimum run; Redis stops after it.
-        boot=_worth(net * (constants.boot_horizon_s if net > 0 else 60.0) for net in net_usd_per_s),
+        boot=_worth(net_usd_per_s),
         # At a rate that pays, a stop costs a new start with the next request, and the hits of the boot's 30 s.
         stay=_worth(
             net + (rate_per_s * (restart_usd + 30.0 * earned) if net > 0 else 0.0)
             for rate_per_s, earned, net in zip(RATES_PER_S, earned_usd_per_s, net_usd_per_s, strict=True)
         ),
-        invoke=_worth(earned - lambda_usd_per_s for earned in earned_usd_per_s),
+        invoke=_worth(earned - invoke_usd_per_s for earned in earned_usd_per_s),
         bridge=_worth(earned - bridge_usd_per_s for earned in earned_usd_per_s),
     )
 
