@@ -8,7 +8,7 @@ from __future__ import annotations
 from burstcache_sim.engine import books
 from burstcache_sim.engine.books import Integers, Records, TimingsRow, boot, bridge, end_lambda, end_redis, invoke
 from burstcache_sim.engine.compiled import uncounted
-from burstcache_sim.engine.lists import AFTER, FIRST
+from burstcache_sim.engine.lists import LEASES, after, first
 from burstcache_sim.engine.shared_world import (
     JOIN,
     LAMBDA,
@@ -135,10 +135,10 @@ def act(w: World, p: BreakevenRow, key: int, at_us: int, action: int) -> None:
 def ready(w: World, p: BreakevenRow, node: int, at_us: int) -> None:
     """Let a node run at least as long as it is billed, or until its keys have idled long enough."""
     newest_us = -1
-    key = w.leases.ends[node, FIRST]
+    key = first(w.nodes, node, LEASES)
     while key >= 0:
         newest_us = max(newest_us, w.t[w.keys[key].seen - 1])
-        key = w.leases.links[key, AFTER]
+        key = after(w.keys, key, LEASES)
     _set_stop(w, p, node, newest_us)
 
 

@@ -29,7 +29,7 @@ from burstcache_sim.engine.books import (
     invoke,
 )
 from burstcache_sim.engine.compiled import compiled, inlined, uncounted
-from burstcache_sim.engine.lists import AFTER, FIRST, LAST, Lists, append, empty_lists, remove
+from burstcache_sim.engine.lists import LEASES, USES, after, append, first, remove
 from burstcache_sim.policies.hazard import HazardRow
 
 Floats = NDArray[np.float64]
@@ -48,17 +48,11 @@ TIMED_OUT, READY, JOINED, CLOSED = 0, 1 << 60, 2 << 60, 3 << 60
 S3, LAMBDA, REDIS = ord("S"), ord("L"), ord("R")
 OFF, BOOTING, RUNNING = range(3)
 
-# An instant below 0: there is none.
-KEY = np.dtype(
-    [
-        (name, np.int64)
-        for name in ("last_us", "ready_us", "is_bridging", "ended_us", "is_leased", "held_bytes", "size_bytes", "home")
-    ],
-    align=True,
-)
-NODE = np.dtype(
-    [(name, np.int64) for name in ("last_us", "state", "since_us", "off_us", "used_bytes", "belief")], align=True
-)
+# An instant below 0: there is none. `links` and `ends` are of the lists of keys (`engine.lists`).
+_OF_KEY = ("last_us", "ready_us", "is_bridging", "ended_us", "is_leased", "held_bytes", "size_bytes", "home")
+_OF_NODE = ("last_us", "state", "since_us", "off_us", "used_bytes", "belief")
+KEY = np.dtype([*((name, np.int64) for name in _OF_KEY), ("links", np.int64, (4,))], align=True)
+NODE = np.dtype([*((name, np.int64) for name in _OF_NODE), ("ends", np.int64, (4,))], align=True)
 
 
 class Worths(NamedTuple):
@@ -86,8 +80,6 @@ class World(NamedTuple):
 
     keys: Records
     nodes: Records
-    leases: Lists
-    uses: Lists  # the least recently used object first; only with a capacity
     weights: Floats  # a row per belief: of each key, then of each node with several keys
     rate_counts: Floats
     gaps: Integers  # of each belief; below 0 before the first request
@@ -124,7 +116,7 @@ def new_world(
     keys["home"] = homes
     for instant in ("ready_us", "ended_us", "held_bytes"):
         keys[instant] = -1
-    nodes["off_us"] = -1
+    nodes["off_us"] = nodes["ends"] = -1
     # A node with one key believes what the key does; one with several has a belief of its own.
     of_nodes = np.bincount(homes, minlength=node_count) > 1
     nodes["belief"][homes] = np.arange(key_count)
@@ -133,8 +125,6 @@ def new_world(
     return World(
         keys=keys,
         nodes=nodes,
-        leases=empty_lists(key_count, node_count),
-        uses=empty_lists(key_count, node_count),
         weights=np.empty((beliefs, RATES)),
         rate_counts=np.empty((beliefs, RATES)),
         gaps=np.full(beliefs, -1, np.int64),
@@ -227,12 +217,12 @@ def _settle_node(w: World, node: int, until_us: int) -> None:
     since_us = n.since_us
     if n.state == BOOTING and since_us <= until_us:
         n.state = RUNNING
-        key, order = w.leases.ends[node, FIRST], READY + node * len(w.keys)
+        key, order = first(w.nodes, node, LEASES), READY + node * len(w.keys)
         while key >= 0:
             _settle_lambda(w, key, since_us)
             _end_lambda(w, key, since_us, order)
             _put(w, node, key)
-            key, order = w.leases.links[key, AFTER], order + 1
+            key, order = after(w.keys, key, LEASES), order + 1
     least_us = since_us + w.tables.least_us
     if n.state != RUNNING or until_us < least_us:
         return
@@ -273,10 +263,10 @@ def _stop_node(w: World, node: int, at_us: int) -> None:
     n.state, n.off_us = OFF, at_us + w.timings.stop_us
     if n.off_us <= w.horizon_us:
         counts.end_us = max(counts.end_us, n.off_us)
-    while w.leases.ends[node, FIRST] >= 0:
-        key = w.leases.ends[node, FIRST]
+    while first(w.nodes, node, LEASES) >= 0:
+        key = first(w.nodes, node, LEASES)
         w.keys[key].is_leased = 0
-        remove(w.leases, node, key)
+        remove(w.nodes, node, w.keys, key, LEASES)
         _drop(w, node, key)
 
 
@@ -286,7 +276,7 @@ def _join(w: World, node: int, key: int) -> None:
     w.totals[0].seeds += 1
     if w.keys[key].is_leased == 0:
         w.keys[key].is_leased = 1
-        append(w.leases, node, key)
+        append(w.nodes, node, w.keys, key, LEASES)
 
 
 @uncounted
@@ -298,10 +288,10 @@ def _put(w: World, node: int, key: int) -> None:
         return
     _drop(w, node, key)
     k.held_bytes = k.size_bytes
-    append(w.uses, node, key)
+    append(w.nodes, node, w.keys, key, USES)
     n.used_bytes += k.size_bytes
     while n.used_bytes > w.capacity_bytes:
-        _drop(w, node, w.uses.ends[node, FIRST])
+        _drop(w, node, first(w.nodes, node, USES))
 
 
 @uncounted
@@ -312,15 +302,15 @@ def _drop(w: World, node: int, key: int) -> None:
         w.keys[key].held_bytes = -1
         if w.capacity_bytes != FOREVER_US:
             w.nodes[node].used_bytes -= held_bytes
-            remove(w.uses, node, key)
+            remove(w.nodes, node, w.keys, key, USES)
 
 
 @uncounted
 def _use(w: World, node: int, key: int) -> None:
     """Make a held object the most recently used one."""
-    if w.capacity_bytes != FOREVER_US and w.uses.ends[node, LAST] != key:
-        remove(w.uses, node, key)
-        append(w.uses, node, key)
+    if w.capacity_bytes != FOREVER_US and w.nodes[node].ends[USES + 1] != key:
+        remove(w.nodes, node, w.keys, key, USES)
+        append(w.nodes, node, w.keys, key, USES)
 
 
 @uncounted

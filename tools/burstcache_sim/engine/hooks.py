@@ -51,23 +51,19 @@ def _compiled_as(hook: Callable[..., Any]) -> Callable[[_Function], _Function]:
 
 @_compiled_as(decide)
 def _decide(w: Any, p: Any, key: Any, at_us: Any, tier: Any) -> Any:
-    hook = engine_of(p.instance_class).decide
-    return lambda w, p, key, at_us, tier: hook(w, p, key, at_us, tier)
+    return engine_of(p.instance_class).decide.py_func
 
 
 @_compiled_as(act)
 def _act(w: Any, p: Any, key: Any, at_us: Any, action: Any) -> Any:
-    hook = engine_of(p.instance_class).act
-    return lambda w, p, key, at_us, action: hook(w, p, key, at_us, action)
+    return engine_of(p.instance_class).act.py_func
 
 
 @_compiled_as(ready)
 def _ready(w: Any, p: Any, node: Any, at_us: Any) -> Any:
-    hook = engine_of(p.instance_class).ready
-    return lambda w, p, node, at_us: hook(w, p, node, at_us)
+    return engine_of(p.instance_class).ready.py_func
 
 
 @_compiled_as(look)
 def _look(w: Any, p: Any, node: Any, at_us: Any) -> Any:
-    hook = engine_of(p.instance_class).look
-    return lambda w, p, node, at_us: hook(w, p, node, at_us)
+    return engine_of(p.instance_class).look.py_func

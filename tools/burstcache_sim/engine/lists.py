@@ -1,52 +1,51 @@
-"""Doubly linked lists of keys, one per node: which keys have a lease, or which object was used least recently."""
+"""Two doubly linked lists of keys per node: which keys have a lease, and which object was used least recently.
+
+Both are chained through the keys' records; a node's record has the ends. -1 ends a chain.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import numpy as np
-
-from burstcache_sim.engine.books import Integers
+from burstcache_sim.engine.books import Records
 from burstcache_sim.engine.compiled import uncounted
 
-BEFORE, AFTER = 0, 1  # columns of the links: the key's neighbours, -1: none
-FIRST, LAST = 0, 1  # columns of the ends: of each node's list, -1: it is empty
-
-
-class Lists(NamedTuple):
-    """The links of all keys and the ends of all nodes' lists."""
-
-    links: Integers
-    ends: Integers
-
-
-def empty_lists(key_count: int, node_count: int) -> Lists:
-    """Return lists without keys."""
-    return Lists(np.full((key_count, 2), -1, np.int64), np.full((node_count, 2), -1, np.int64))
+# Places of a list: its first and last key in `ends`, and in `links` the keys before and after.
+LEASES, USES = 0, 2
 
 
 @uncounted
-def append(lists: Lists, node: int, key: int) -> None:
-    """Add a key that is not in the node's list."""
-    last = lists.ends[node, LAST]
-    lists.links[key, BEFORE] = last
-    lists.links[key, AFTER] = -1
+def append(nodes: Records, node: int, keys: Records, key: int, chain: int) -> None:
+    """Add a key that is not in the list."""
+    last = nodes[node].ends[chain + 1]
+    keys[key].links[chain] = last
+    keys[key].links[chain + 1] = -1
     if last < 0:
-        lists.ends[node, FIRST] = key
+        nodes[node].ends[chain] = key
     else:
-        lists.links[last, AFTER] = key
-    lists.ends[node, LAST] = key
+        keys[last].links[chain + 1] = key
+    nodes[node].ends[chain + 1] = key
 
 
 @uncounted
-def remove(lists: Lists, node: int, key: int) -> None:
-    """Take a key that is in the node's list out of it."""
-    before, after = lists.links[key, BEFORE], lists.links[key, AFTER]
+def remove(nodes: Records, node: int, keys: Records, key: int, chain: int) -> None:
+    """Take a key that is in the list out of it."""
+    before, after = keys[key].links[chain], keys[key].links[chain + 1]
     if before < 0:
-        lists.ends[node, FIRST] = after
+        nodes[node].ends[chain] = after
     else:
-        lists.links[before, AFTER] = after
+        keys[before].links[chain + 1] = after
     if after < 0:
-        lists.ends[node, LAST] = before
+        nodes[node].ends[chain + 1] = before
     else:
-        lists.links[after, BEFORE] = before
+        keys[after].links[chain] = before
+
+
+@uncounted
+def first(nodes: Records, node: int, chain: int) -> int:
+    """Return the list's first key, below 0 if it is empty."""
+    return nodes[node].ends[chain]  # type: ignore[no-any-return]
+
+
+@uncounted
+def after(keys: Records, key: int, chain: int) -> int:
+    """Return the next key of the list, below 0 after the last one."""
+    return keys[key].links[chain + 1]  # type: ignore[no-any-return]

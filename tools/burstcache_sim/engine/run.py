@@ -52,8 +52,14 @@ def run_compiled(
     rows = [_row(policy, len(scenario.trace)) for policy in policies]
     makers = [_maker(row, scenario) for row in rows]
     replays = {maker: maker(scenario) for maker in set(makers)}
+
+    def part(worker: int) -> list[RunResult]:
+        mine = slice(worker, None, workers)
+        return [replays[maker](row, details) for maker, row in zip(makers[mine], rows[mine], strict=True)]
+
     with ThreadPoolExecutor(workers) as threads:
-        return list(threads.map(lambda maker, row: replays[maker](row, details), makers, rows))
+        parts = list(threads.map(part, range(workers)))
+    return [parts[i % workers][i // workers] for i in range(len(rows))]
 
 
 def _maker(row: NamedTuple, scenario: Scenario) -> Callable[[Scenario], Replay]:
@@ -68,15 +74,15 @@ def _one_key(scenario: Scenario) -> Replay:
     from burstcache_sim.engine.hooks import engine_of
 
     t, horizon_us = _checked(scenario.trace.arrivals_us, scenario.until_us)
-    timings, last_us, none = _timings(scenario), int(t[-1]) if len(t) else 0, _spans(0)
+    timings, nothing, no_spans = _timings(scenario), _totals(t), _spans(0)
 
     def replay(row: NamedTuple, details: bool) -> RunResult:
         one_key = engine_of(type(row)).one_key
-        totals, spans = _totals(last_us), none
-        one_key(t, horizon_us, timings, row, totals, spans)
+        totals = nothing.copy()
+        one_key(t, horizon_us, timings, row, totals, no_spans)
         if not details:
             return _result(len(t), totals, scenario.until_us)
-        totals, spans = _totals(last_us), _spans(int(totals["spans"][0]))
+        totals, spans = nothing.copy(), _spans(int(totals["spans"][0]))
         one_key(t, horizon_us, timings, row, totals, spans)
         return _result(len(t), totals, scenario.until_us, spans, _tiers_of(len(t), spans))
 
@@ -84,21 +90,22 @@ def _one_key(scenario: Scenario) -> Replay:
 
 
 def _shared(scenario: Scenario) -> Replay:
-    import numpy as np
 
     from burstcache_sim.engine import shared
     from burstcache_sim.engine.shared_world import new_world
 
     timings = _timings(scenario)
     t, horizon_us = _checked(scenario.trace.arrivals_us, scenario.until_us)
-    last_us = int(t[-1]) if len(t) else 0
     key_ids, homes = _keys(scenario, len(t))
     sizes_bytes, capacity_bytes = _sizes(scenario, len(t))
-    counted = sizes_bytes <= capacity_bytes if len(sizes_bytes) else np.ones(len(t), np.bool_)
-    begins, ordered = shared.order_by_key(t[counted], key_ids[counted], len(homes))
+    counted_us, counted_ids = t, key_ids
+    if len(sizes_bytes):
+        fits = sizes_bytes <= capacity_bytes
+        counted_us, counted_ids = t[fits], key_ids[fits]
+    begins, ordered = shared.order_by_key(counted_us, counted_ids, len(homes))
 
     def run(row: NamedTuple, spans: Integers, tiers: Letters) -> Records:
-        totals = _totals(last_us)
+        totals = _totals(t)
         world = new_world(begins, ordered, homes, scenario.nodes, capacity_bytes, horizon_us, timings, totals, spans)
         shared.replay(world, row, t, key_ids, sizes_bytes, tiers)
         return totals
@@ -112,13 +119,12 @@ def _own(scenario: Scenario) -> Replay:
 
     timings = _timings(scenario)
     t, horizon_us = _checked(scenario.trace.arrivals_us, scenario.until_us)
-    last_us = int(t[-1]) if len(t) else 0
     key_ids, homes = _keys(scenario, len(t))
     key_ids = key_ids[:0] if scenario.is_one_key else key_ids
     sizes_bytes, capacity_bytes = _sizes(scenario, len(t))
 
     def run(row: NamedTuple, spans: Integers, tiers: Letters) -> Records:
-        engine, totals = engine_of(type(row)), _totals(last_us)
+        engine, totals = engine_of(type(row)), _totals(t)
         world = engine.new_world(row, homes, scenario.nodes, capacity_bytes, horizon_us, timings, totals, spans)
         engine.replay(world, t, key_ids, sizes_bytes, tiers)
         spans[:] = engine.in_order(spans)
@@ -202,14 +208,14 @@ def _timings(scenario: Scenario) -> TimingsRow:
     return timings
 
 
-def _totals(last_us: int) -> Records:
-    """Return counts in which nothing has happened; a run ends no earlier than its last request."""
+def _totals(t: Integers) -> Records:
+    """Return counts in which nothing has happened but the requests: a run ends no earlier than the last one."""
     import numpy as np
 
     from burstcache_sim.engine.books import COUNTS
 
     totals = np.zeros(1, COUNTS)
-    totals["end_us"] = last_us
+    totals["end_us"] = t[-1] if len(t) else 0
     return totals
 
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from burstcache_sim.engine.books import FOREVER_US, Integers, end_redis
-from burstcache_sim.engine.compiled import compiled, uncounted
+from burstcache_sim.engine.compiled import compiled, inlined, uncounted
 from burstcache_sim.engine.due import drop_first, put_first_off
 from burstcache_sim.engine.hooks import act, decide, look, ready
-from burstcache_sim.engine.lists import AFTER, FIRST, LAST, append, remove
+from burstcache_sim.engine.lists import LEASES, USES, after, append, first, remove
 from burstcache_sim.engine.shared_world import (
     BOOTING,
     LAMBDA,
@@ -160,23 +160,23 @@ def _node_event(w: World, p: NamedTuple, node: int, at_us: int) -> None:
     elif state == BOOTING:
         w.nodes[node].since_us = at_us
         ready(w, p, node, at_us)
-        key = w.leases.ends[node, FIRST]
+        key = first(w.nodes, node, LEASES)
         while key >= 0:
             put(w, node, key)
             end_key_lambda(w, key, at_us)
-            key = w.leases.links[key, AFTER]
+            key = after(w.keys, key, LEASES)
     else:
         w.totals[0].end_us = max(w.totals[0].end_us, at_us)
         set_node(w, node, OFF, FOREVER_US)
 
 
-@uncounted
+@inlined
 def _use(w: World, key: int) -> None:
     """Make a held object the most recently used one."""
     node = w.keys[key].home
-    if w.uses.ends[node, LAST] != key:
-        remove(w.uses, node, key)
-        append(w.uses, node, key)
+    if w.nodes[node].ends[USES + 1] != key:
+        remove(w.nodes, node, w.keys, key, USES)
+        append(w.nodes, node, w.keys, key, USES)
 
 
 @uncounted

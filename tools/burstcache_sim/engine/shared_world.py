@@ -16,15 +16,15 @@ from burstcache_sim.engine.books import (
     end_redis,
     invoke,
 )
-from burstcache_sim.engine.compiled import uncounted
+from burstcache_sim.engine.compiled import inlined, uncounted
 from burstcache_sim.engine.due import set_due
-from burstcache_sim.engine.lists import FIRST, Lists, append, empty_lists, remove
+from burstcache_sim.engine.lists import LEASES, USES, append, first, remove
 
 NOTHING, START, JOIN = 0, 1, 2  # what a request triggers; a policy's decision is a sum of these
 S3, LAMBDA, REDIS = ord("S"), ord("L"), ord("R")
 OFF, BOOTING, STOPPING, RUNNING = 0, 1, 2, 3  # of a node; at equal instants the lower one's end comes first
 
-# A key: what most requests touch comes first, within one cache line. An instant below 0: there is none.
+# A key, in two cache lines: what most requests touch is in the first. An instant below 0: there is none.
 KEY = np.dtype(
     [
         ("seen", np.int64),  # the place in `World.t` after its newest request
@@ -39,12 +39,19 @@ KEY = np.dtype(
         ("size_bytes", np.int64),
         ("was_missing", np.int64),  # a check has found the lease without an entry
         ("begin", np.int64),  # the place in `World.t` of its first request
-        ("unused", np.int64, (4,)),  # two cache lines a key
+        ("links", np.int64, (4,)),  # neighbours in its node's lists (`engine.lists`)
     ],
     align=True,
 )
 NODE = np.dtype(
-    [("state", np.int64), ("due_us", np.int64), ("since_us", np.int64), ("used_bytes", np.int64)], align=True
+    [
+        ("state", np.int64),
+        ("due_us", np.int64),
+        ("since_us", np.int64),
+        ("used_bytes", np.int64),
+        ("ends", np.int64, (4,)),
+    ],
+    align=True,
 )
 
 
@@ -54,8 +61,6 @@ class World(NamedTuple):
     t: Integers  # arrivals, keys in order
     keys: Records
     nodes: Records
-    leases: Lists
-    uses: Lists  # the least recently used object first; only with a capacity
     queue: Integers  # due ends of cache functions (`engine.due`)
     places: Integers
     nodes_due_us: Integers  # one element: no node is due before
@@ -78,12 +83,11 @@ def new_world(
     for instant in ("ready_us", "deadline_us", "ended_us", "held_bytes"):
         keys[instant] = -1
     nodes["due_us"] = FOREVER_US
+    nodes["ends"] = -1
     return World(
         t=ordered,
         keys=keys,
         nodes=nodes,
-        leases=empty_lists(key_count, node_count),
-        uses=empty_lists(key_count, node_count),
         queue=np.zeros((key_count + 1, 2), np.int64),
         places=np.zeros(key_count, np.int64),
         nodes_due_us=np.full(1, FOREVER_US, np.int64),
@@ -95,7 +99,7 @@ def new_world(
     )
 
 
-@uncounted
+@inlined
 def are_within(w: World, key: int, at_us: int, requests: int, within_us: int) -> bool:
     """Whether the key's newest `requests`, the one at this instant included, are closer together than `within_us`."""
     oldest = w.keys[key].seen - requests
@@ -130,7 +134,7 @@ def join(w: World, key: int, at_us: int) -> None:
     node = k.home
     if k.is_leased == 0:
         k.is_leased = 1
-        append(w.leases, node, key)
+        append(w.nodes, node, w.keys, key, LEASES)
     if w.nodes[node].state == OFF:
         set_node(w, node, BOOTING, boot(at_us, w.timings, w.totals[0]))
     else:
@@ -157,10 +161,10 @@ def put(w: World, node: int, key: int) -> None:
         return
     drop(w, node, key)
     k.held_bytes = k.size_bytes
-    append(w.uses, node, key)
+    append(w.nodes, node, w.keys, key, USES)
     w.nodes[node].used_bytes += k.size_bytes
     while w.nodes[node].used_bytes > w.capacity_bytes:
-        drop(w, node, w.uses.ends[node, FIRST])
+        drop(w, node, first(w.nodes, node, USES))
 
 
 @uncounted
@@ -171,7 +175,7 @@ def drop(w: World, node: int, key: int) -> None:
         w.keys[key].held_bytes = -1
         if w.capacity_bytes != FOREVER_US:
             w.nodes[node].used_bytes -= held_bytes
-            remove(w.uses, node, key)
+            remove(w.nodes, node, w.keys, key, USES)
 
 
 @uncounted
@@ -180,7 +184,7 @@ def release(w: World, key: int) -> None:
     k = w.keys[key]
     k.was_missing = 0
     k.is_leased = 0
-    remove(w.leases, k.home, key)
+    remove(w.nodes, k.home, w.keys, key, LEASES)
     drop(w, k.home, key)
 
 
@@ -188,6 +192,6 @@ def release(w: World, key: int) -> None:
 def stop_node(w: World, node: int, at_us: int) -> None:
     """Stop a running node and release the keys that it still holds."""
     end_redis(w.nodes[node].since_us, at_us, 0, 0, w.timings, w.totals[0], w.spans)
-    while w.leases.ends[node, FIRST] >= 0:
-        release(w, w.leases.ends[node, FIRST])
+    while first(w.nodes, node, LEASES) >= 0:
+        release(w, first(w.nodes, node, LEASES))
     set_node(w, node, STOPPING, at_us + w.timings.stop_us)

@@ -21,7 +21,7 @@ from burstcache_sim.engine.books import (
     invoke,
 )
 from burstcache_sim.engine.compiled import uncounted
-from burstcache_sim.engine.lists import AFTER, FIRST
+from burstcache_sim.engine.lists import LEASES, after, first
 from burstcache_sim.engine.shared_world import (
     JOIN,
     LAMBDA,
@@ -171,13 +171,13 @@ def ready(w: World, p: ThesisRow, node: int, at_us: int) -> None:
 def look(w: World, p: ThesisRow, node: int, at_us: int) -> None:
     """Release the keys that are idle; a node without a lease stops."""
     w.totals[0].checks += 1
-    key = w.leases.ends[node, FIRST]
+    key = first(w.nodes, node, LEASES)
     while key >= 0:
-        next_key = w.leases.links[key, AFTER]
+        next_key = after(w.keys, key, LEASES)
         if _leaves(w, key, at_us - p.utilization_us):
             release(w, key)
         key = next_key
-    if w.leases.ends[node, FIRST] >= 0:
+    if first(w.nodes, node, LEASES) >= 0:
         set_node(w, node, RUNNING, at_us + p.check_us)
     else:
         stop_node(w, node, at_us)
