@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from aiohttp import web
+
 from burstcache_local import ports
 from burstcache_local.errors import LocalCloudError, TemplateError
 from burstcache_local.front.front_door import Front
@@ -173,8 +175,10 @@ class LocalCloud:
 
     def _start_servers(self) -> None:
         self._front = Front(self._lambdas)
-        self.front_url = self._loop.serve(self._front.application(), self.options.front_port)
-        self.lambda_endpoint_url = self._loop.serve(lambda_api.application(self._lambdas))
+        self.front_url = self._loop.serve(
+            lambda: web.ServerRunner(self._front.server(), shutdown_timeout=0.5), self.options.front_port
+        )
+        self.lambda_endpoint_url = self._loop.serve(lambda: lambda_api.runner(self._lambdas))
         endpoints.here.front_url, endpoints.here.lambda_url = self.front_url, self.lambda_endpoint_url
         event_repairs.deliver_to(self._deliver)
         self._closers.callback(event_repairs.deliver_to, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 import uvloop
@@ -28,7 +28,7 @@ class LoopThread:
 
     def __init__(self) -> None:
         self.loop = uvloop.new_event_loop()
-        self._runners: list[web.AppRunner] = []
+        self._runners: list[web.BaseRunner] = []
         self._thread = threading.Thread(target=self.loop.run_forever, name="loop", daemon=True)
         self._thread.start()
 
@@ -36,9 +36,17 @@ class LoopThread:
         """Run a coroutine and return what it returns."""
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(timeout_s)
 
-    def serve(self, application: web.Application, port: int = 0) -> str:
-        """Serve an application on 127.0.0.1 and return its URL, or raise PortTakenError."""
-        return self.run(self._serve(application, port))
+    def serve(self, make_runner: Callable[[], web.BaseRunner], port: int = 0) -> str:
+        """Serve on 127.0.0.1 and return the URL.
+
+        Args:
+            make_runner: Returns the runner of a web server or application; called in the event loop.
+            port: Where to listen; 0: any free port.
+
+        Raises:
+            PortTakenError: The port is in use.
+        """
+        return self.run(self._serve(make_runner, port))
 
     def stop(self) -> None:
         """Close the servers and end the loop."""
@@ -47,10 +55,10 @@ class LoopThread:
         self._thread.join()
         self.loop.close()
 
-    async def _serve(self, application: web.Application, port: int) -> str:
+    async def _serve(self, make_runner: Callable[[], web.BaseRunner], port: int) -> str:
         _logger.addFilter(_is_our_mistake)
         listener = ports.listen(port)
-        runner = web.AppRunner(application, access_log=None, keepalive_timeout=3600, shutdown_timeout=0.5)
+        runner = make_runner()
         await runner.setup()
         await web.SockSite(runner, listener).start()
         self._runners.append(runner)

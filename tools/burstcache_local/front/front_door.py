@@ -23,6 +23,7 @@ from burstcache_local.front.http_events import (
     http_api_event,
     match_route,
 )
+from burstcache_local.front.http_server import Server
 from burstcache_local.functions import Outcome
 from burstcache_local.lambdas.service import Lambdas, ThrottledError
 
@@ -94,19 +95,14 @@ class Front:
         self._lambdas = lambdas
         self.door: Door | None = None
 
-    def application(self) -> web.Application:
-        app = web.Application(client_max_size=64 * _MB)
-        app.router.add_route("*", r"/{path:[\s\S]*}", self._handle)
-        return app
+    def server(self) -> Server:
+        """Return the server, which belongs to the running event loop."""
+        return Server(self._handle, max_body_bytes=64 * _MB)
 
-    async def _handle(self, request: web.Request) -> web.Response:
+    async def _handle(self, request: HttpRequest) -> web.Response:
         if self.door is None:
             return _response(_message(503, "Service Unavailable"), request.method)
-        body = await request.read() if request.body_exists else b""
-        raw_path, _, raw_query = request.raw_path.partition("?")
-        headers = tuple((name, value) for name, value in request.headers.items())
-        wire = HttpRequest(request.method, raw_path, raw_query, headers, body, request.remote or "127.0.0.1")
-        return _response(await self.door.handle(wire, self._lambdas), request.method)
+        return _response(await self.door.handle(request, self._lambdas), request.method)
 
 
 async def _invoke(lambdas: Lambdas, function: str, event: dict[str, Any]) -> Outcome:

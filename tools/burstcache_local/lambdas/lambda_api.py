@@ -15,8 +15,8 @@ _MAX_SYNC_BYTES = 6 * 1024 * 1024
 _MAX_ASYNC_BYTES = 1024 * 1024
 
 
-def application(lambdas: Lambdas) -> web.Application:
-    """Return the web application."""
+def runner(lambdas: Lambdas) -> web.AppRunner:
+    """Return the runner of the web application."""
 
     async def invoke(request: web.Request) -> web.Response:
         request_id = str(uuid.uuid4())
@@ -42,7 +42,7 @@ def application(lambdas: Lambdas) -> web.Application:
     app = web.Application(client_max_size=8 * 1024 * 1024)
     app.router.add_post("/2015-03-31/functions/{name}/invocations", invoke)
     app.router.add_put("/custom-resources/{id}", answer)
-    return app
+    return web.AppRunner(app, access_log=None, keepalive_timeout=3600, shutdown_timeout=0.5)
 
 
 async def _invoke(lambdas: Lambdas, request: web.Request, kind: str, payload: bytes, request_id: str) -> web.Response:

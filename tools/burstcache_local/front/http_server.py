@@ -1,0 +1,137 @@
+"""The HTTP server of the front door: aiohttp's, with the answers of AWS to clients that speak HTTP badly."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Any
+
+from aiohttp import HttpVersion11, web
+from aiohttp.http_exceptions import BadHttpMessage, HttpProcessingError, LineTooLong
+
+from burstcache_local.front.http_events import HttpRequest
+
+_MAX_HEAD_BYTES = 10_240  # API Gateway's limit for the request line and all headers together; here for each line
+_LINGERING_S = 1.0  # how long the rest of a refused body is read, so that its client gets to read the answer
+_BODY_LIMIT_S = 30.0  # as long as the front door waits for its function
+
+Handler = Callable[[HttpRequest], Awaitable[web.Response]]
+
+
+class Connection(web.RequestHandler):
+    """A connection whose client may stop sending and still get its answers."""
+
+    __slots__ = ("_is_half_closed",)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._is_half_closed = False
+
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """Return whether the connection stays open for answers; aiohttp would drop it."""
+        if self._current_request is not None:
+            _end(self._current_request)
+        is_answering = self._request_count > 0 and self._waiter is None
+        self._is_half_closed = is_answering or bool(self._messages)
+        if not self._messages:
+            self.close()  # after the current answer
+        return self._is_half_closed
+
+    def begin(self, request: web.BaseRequest) -> None:
+        """Note that a request is being answered; after the last one of a half-closed connection it closes."""
+        if self._is_half_closed and not self._messages:
+            _end(request)
+            self.close()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Return the answer to a request that is not HTTP; anything else is our mistake, which aiohttp logs."""
+        if not isinstance(exc, HttpProcessingError):
+            return super().handle_error(request, status, exc, message)
+        request._version = HttpVersion11  # unknown so far; this server speaks no other
+        if isinstance(exc, LineTooLong):
+            return refusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        return refusal(HTTPStatus.BAD_REQUEST)
+
+
+class Server(web.Server):
+    """Hands requests to a handler.
+
+    Args:
+        handler: Answers a request.
+        max_body_bytes: Bodies above this are refused.
+        body_limit_s: How long a client may take to send a body [s].
+    """
+
+    def __init__(self, handler: Handler, *, max_body_bytes: int, body_limit_s: float = _BODY_LIMIT_S) -> None:
+        super().__init__(
+            self._handle,
+            access_log=None,
+            keepalive_timeout=3600,
+            max_line_size=_MAX_HEAD_BYTES,
+            max_field_size=_MAX_HEAD_BYTES,
+            lingering_time=_LINGERING_S,
+        )
+        self._front_handler, self._max_body_bytes, self._body_limit_s = handler, max_body_bytes, body_limit_s
+
+    def __call__(self) -> web.RequestHandler:
+        return Connection(self, loop=self._loop, **self._kwargs)
+
+    async def _handle(self, request: web.BaseRequest) -> web.Response:
+        connection = request.protocol
+        assert isinstance(connection, Connection)
+        connection.begin(request)
+        target = _target(request.raw_path)
+        if not target.startswith("/"):
+            return refusal(HTTPStatus.BAD_REQUEST)
+        try:
+            async with asyncio.timeout(self._body_limit_s):
+                body = await self._body(request)
+        except TimeoutError:
+            return refusal(HTTPStatus.REQUEST_TIMEOUT)
+        except HttpProcessingError:
+            return refusal(HTTPStatus.BAD_REQUEST)
+        if len(body) > self._max_body_bytes:
+            return refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        path, _, query = target.partition("?")
+        headers = tuple(request.headers.items())
+        source_ip = request.remote or "127.0.0.1"
+        return await self._front_handler(HttpRequest(request.method, path, query, headers, body, source_ip))
+
+    async def _body(self, request: web.BaseRequest) -> bytes:
+        if not request.can_read_body:
+            return b""
+        if request.headers.get("Expect", "").lower() == "100-continue":
+            await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        body = bytearray()
+        async for chunk in request.content.iter_any():
+            body += chunk
+            if len(body) > self._max_body_bytes:
+                break
+        return bytes(body)
+
+
+def refusal(status: HTTPStatus) -> web.Response:
+    """Return an answer in API Gateway's form, after which the connection closes."""
+    response = web.json_response({"message": status.phrase}, status=status)
+    response.force_close()
+    return response
+
+
+def _end(request: web.BaseRequest) -> None:
+    """Let the reader of a body that is incomplete know that the rest will not come."""
+    if not request.content.is_eof():
+        request.content.set_exception(BadHttpMessage("the client has stopped sending"))
+
+
+def _target(raw: str) -> str:
+    """Return path and query of a request target, which may name the scheme and the host as well."""
+    if raw.startswith(("http://", "https://")):
+        return "/" + raw.partition("://")[2].partition("/")[2]
+    return raw
