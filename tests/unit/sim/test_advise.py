@@ -325,7 +325,7 @@ def test_the_log_and_its_oddities_are_told() -> None:
 
     assert "A log shorter than an hour says little about a month" in said
     assert "The log's clock has whole seconds" in said
-    assert "The log has no sizes: every object is taken as 10000 bytes" in said
+    assert "The log has no sizes: every object counts as 10000 bytes" in said
     assert "Not in the live system yet: the break-even policy" in said
 
 

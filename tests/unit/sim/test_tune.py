@@ -294,7 +294,7 @@ def test_the_table_has_the_front_and_the_csv_all_of_it(
     lines = capsys.readouterr().out.splitlines()
     rows = list(csv.DictReader(out.read_text().splitlines()))
     assert any(line.startswith("  PolicyOverrides: ") for line in lines)
-    assert f"Pareto front ({len(rows)} candidates that nothing beats in cost and hits):" in lines
+    assert f"Pareto front ({len(rows)} candidates that no other beats in cost and hits):" in lines
     assert float(rows[0]["usd_per_month"]) < float(rows[-1]["usd_per_month"])
 
 

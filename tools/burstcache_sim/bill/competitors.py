@@ -167,7 +167,7 @@ def _cloudfront(market: _Market, _: str) -> Offer:
         ("cloudfront-transfer", Fraction(market.demand.body_bytes, _BYTES_PER_GB), "transfer to clients"),
         ("cloudfront-request", market.demand.requests, "HTTPS requests"),
         misses=market.demand.objects,
-        note="one edge, nothing expires; 1 TB and 10 million requests a month are free and not taken off",
+        note="one edge, nothing expires; 1 TB and 10 million requests a month are free and not deducted",
     )
 
 

@@ -30,8 +30,8 @@ def assumptions(advice: Advice) -> list[str]:
         + (" A log shorter than an hour says little about a month: see --period-hours." if hours < 1 else ""),
         f"Latency (assumed, in the region): S3 {tiers.s3_ms:g} ms, cache function {tiers.lambda_ms:g}, Redis"
         f" {tiers.redis_ms:g}; Burstcache's front door and proxy add {advice.clock.front_door_ms:g} ms to each request,"
-        " what else one could buy is read directly.",
-        "A competitor keeps each object that was asked for once. CloudFront's hit is taken as 10 ms (no figure found).",
+        " its competitors are read directly.",
+        "A competitor keeps each object after its first request. A CloudFront hit counts as 10 ms (no figure found).",
     ]
     lines += _odd(advice)
     simulated, title = advice.simulated, advice.simulated_policy.title
@@ -41,7 +41,7 @@ def assumptions(advice: Advice) -> list[str]:
     )
     unchecked = sorted({line.text for line in advice.ours.system.bill.lines if UNCHECKED in line.source})
     doubts = f"; {UNCHECKED}: {', '.join(unchecked)}" if unchecked else ""
-    lines.append(f"Prices: {workload.prices.name}, free tiers not taken off{doubts}.")
+    lines.append(f"Prices: {workload.prices.name}, free tiers not deducted{doubts}.")
     return lines
 
 
@@ -54,14 +54,14 @@ def _clock(advice: Advice) -> str:
     arrivals_us = advice.workload.trace.arrivals_us
     if len(arrivals_us) < 2 or (arrivals_us % US_PER_S).any():
         return ""
-    return "The log's clock has whole seconds: requests of one second look simultaneous."
+    return "The log's clock has whole seconds, so requests of one second look simultaneous."
 
 
 def _sizes(advice: Advice) -> str:
     if advice.workload.trace.sizes_bytes is not None:
         return ""
     size = advice.workload.setup.object_bytes
-    return f"The log has no sizes: every object is taken as {size} bytes (--object-bytes)."
+    return f"The log has no sizes: every object counts as {size} bytes (--object-bytes)."
 
 
 def _redirects(advice: Advice) -> str:
@@ -82,7 +82,7 @@ def _memory(advice: Advice) -> str:
         return f"{fits}: the least recently used ones leave."
     if setup.instance_type == Setup().instance_type:
         return ""
-    return f"The {setup.instance_type} holds {together}. A smaller node costs less and may do: try --instance-type."
+    return f"The {setup.instance_type} holds {together}. A smaller one costs less and may do: try --instance-type."
 
 
 def _concurrency(advice: Advice) -> str:

@@ -30,7 +30,7 @@ def advice_text(advice: Advice) -> str:
         f"What else one could buy:\n{table_text(*system_rows(advice), right=(1, 2, 3, 4))}",
         "\n".join(break_even_lines(advice)),
         f"{deploy_text(advice)}\n\n{toml_text(advice.template)}",
-        "\n".join(["What this rests on:", *(f"- {line}" for line in assumptions(advice))]),
+        "\n".join(["Assumptions:", *(f"- {line}" for line in assumptions(advice))]),
     ]
     return "\n\n".join(parts)
 
@@ -40,7 +40,7 @@ def log_text(advice: Advice) -> str:
     demand, repeats = advice.workload.demand, float(advice.workload.repeats_per_month)
     what = f"{count_text(demand.requests, 'request')} for {count_text(demand.objects, 'object')}"
     lasts = duration_text((demand.last_us - demand.first_us) / US_PER_S)
-    month = f"a month is taken as this log {number_text(repeats)} times"
+    month = f"a month counts as this log {number_text(repeats)} times"
     return f"{what} in {lasts}; {month}, {number_text(demand.requests * repeats)} requests."
 
 
@@ -84,7 +84,7 @@ def lasting_text(advice: Advice) -> str:
         few = f"one half of the log has fewer than {LEAST_REQUESTS} requests"
         return f"How well tuned parameters last cannot be checked: {few}."
     expect = "Expect to fall as far behind the figures above as the first line is behind the second."
-    return f"How well tuned parameters last: what they give in the second half of the log, for a month. {expect}"
+    return f"How well tuned parameters last: their results in the second half of the log, for a month. {expect}"
 
 
 def lasting_rows(advice: Advice) -> Table:
@@ -106,7 +106,7 @@ def bill_rows(advice: Advice) -> Table:
     """Return this system's bill, fixed items first, then what the requests add."""
     ours, repeats = advice.ours.system, advice.workload.repeats_per_month
     rows: list[tuple[str, ...]] = []
-    for is_fixed, title in ((True, "fixed, whether or not anybody asks"), (False, "variable")):
+    for is_fixed, title in ((True, "fixed, with or without requests"), (False, "variable")):
         lines = [line for line in ours.bill.lines if line.is_fixed is is_fixed]
         usd = float(sum(line.usd_exact for line in lines) * repeats)
         rows.append((title, "", f"{usd:.2f}"))
@@ -125,7 +125,7 @@ def system_rows(advice: Advice) -> Table:
 
 def deploy_text(advice: Advice) -> str:
     """Return how to deploy the parameters."""
-    start = "Put this" if advice.deploys else "To deploy it all the same, put this"
+    start = "Put this" if advice.deploys else "To deploy it anyway, put this"
     return f"{start} into samconfig.toml (and your OriginBucketName), then `sam build && sam deploy`:"
 
 
@@ -136,7 +136,7 @@ def _system_cells(system: System, advice: Advice) -> tuple[str, ...]:
         f"{system.in_memory_pct:.1f}",
         f"{system.mean_ms:.1f}",
         f"{system.gain.net_usd(advice.value):,.2f}",
-        f"no choice: {system.why_not}" if system.why_not else system.note,
+        f"ruled out: {system.why_not}" if system.why_not else system.note,
     )
 
 

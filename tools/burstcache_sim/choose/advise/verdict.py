@@ -16,7 +16,7 @@ def verdict_lines(advice: Advice) -> list[str]:
         ahead_usd = ours.gain.net_usd(value) - second.gain.net_usd(value)
         cost = f"DEPLOY BURSTCACHE. It costs {ours.usd_per_month:,.2f} USD a month,"
         return [
-            f"{cost} and is worth {ours.gain.net_usd(value):,.2f} more than S3 alone, that cost taken off.",
+            f"{cost} and is worth {ours.gain.net_usd(value):,.2f} more than S3 alone after that cost.",
             f"The next best, {second.name}, is worth {ahead_usd:,.2f} less.",
         ]
     lines = [f"DO NOT DEPLOY BURSTCACHE: {_why(advice)}"]
@@ -57,7 +57,7 @@ def _why(advice: Advice) -> str:
     name = winner.name if winner.name == "cloudfront" else f"{winner.name} ({winner.note})"
     shares = f"{winner.in_memory_pct:.1f} % from memory against {ours.in_memory_pct:.1f} %"
     if winner.name == "cloudfront":
-        shares += " (if its clients may share the objects; otherwise say --without cloudfront)"
+        shares += " (if its clients may share the objects; otherwise add --without cloudfront)"
     return f"{name} is {'cheaper' if cheaper else 'worth more'}: {bills}, {shares}."
 
 
@@ -95,9 +95,9 @@ def _frequency_text(system: System, advice: Advice) -> str:
     if at.most == 0:
         return f"{system.name} is cheaper, even if this log comes once a month."
     if at.most is None and at.least <= 1:
-        return f"{system.name} is dearer, however often this log comes."
+        return f"{system.name} costs more, however often this log comes."
     if at.most is None:
-        return f"{system.name}: Burstcache is cheaper if this log comes {at.least:,} times a month or more often."
+        return f"{system.name}: Burstcache is cheaper if this log comes {at.least:,} times a month or more."
     ends = f"; from {at.most + 1:,} times on {system.name} is"
     if at.most * (demand.last_us - demand.first_us) > at.window_h * US_PER_H:
         ends = ", which is more often than it fits"
@@ -106,8 +106,8 @@ def _frequency_text(system: System, advice: Advice) -> str:
 
 def _break_even_text(what: str, found: BreakEvenValue) -> str:
     if found.over_s3_usd is None:
-        return f"Per {what}: it never pays, it makes nothing faster."
-    text = f"Per {what}: worth more than S3 alone from {small_usd_text(found.over_s3_usd)} on"
+        return f"Per {what}: it never pays, since it makes nothing faster."
+    text = f"Per {what}: worth more than S3 alone from {small_usd_text(found.over_s3_usd)}"
     if found.best_buy is None:
         return f"{text}; never the best buy."
     span = f"from {small_usd_text(found.best_buy.from_usd)}"

@@ -41,19 +41,19 @@ def found_text(found: Found) -> str:
     before = f" (and {tuned.candidates_on_part:,} on its first part)" if tuned.candidates_on_part else ""
     lines = [
         f"{what} in {duration_text((demand.last_us - demand.first_us) / US_PER_S)};"
-        f" a month is taken as this log {number_text(float(workload.repeats_per_month))} times.",
+        f" a month counts as this log {number_text(float(workload.repeats_per_month))} times.",
         f"{tuned.candidates:,} candidates{before} of the {found.policy} policy tried. Best for {found.aim}"
         f"{', the plainest within 1 %' * (found.policy == 'thesis')}:",
         "",
         f"  {best.in_memory_pct:.2f} % from memory, {best.usd_per_month:.2f} USD a month",
-        f"  {name}: {best.text}" if best.text else f"  {name}: empty, what the template has",
+        f"  {name}: {best.text}" if best.text else f"  {name}: empty, as in the template",
     ]
     if found.policy in SIMULATED:
         lines.append(f"  not in the live system yet: only the simulator has the {SIMULATED[found.policy].title} policy")
     if workload.redirected:
         lines += ["", f"{count_text(workload.redirected, 'request')} for objects too large for a cache are sent to S3."]
     lines += ["", _lasting_text(found.held_out)]
-    lines += ["", f"Pareto front ({len(tuned.front)} candidates that nothing beats in cost and hits):"]
+    lines += ["", f"Pareto front ({len(tuned.front)} candidates that no other beats in cost and hits):"]
     return "\n".join([*lines, _front_table(tuned.front, name)])
 
 
@@ -63,7 +63,7 @@ def _lasting_text(held_out: HoldOut | None) -> str:
         return f"How well these parameters last cannot be checked: {few}."
     header = ("tuned on", "memory %", "USD a month")
     rows = [(on, f"{tried.in_memory_pct:.2f}", f"{tried.usd_per_month:.2f}") for on, tried in held_out.rows()]
-    title = "How well tuned parameters last: what they give in the second half of the log, for a month."
+    title = "How well tuned parameters last: their results in the second half of the log, for a month."
     return f"{title}\n{table_text(header, rows, right=(1, 2))}"
 
 
