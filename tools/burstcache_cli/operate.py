@@ -49,30 +49,30 @@ _START_OUTCOMES = {
 }
 
 
-def redis_start(args: argparse.Namespace) -> int:
+def redis_start(args: argparse.Namespace) -> ExitCode:
     """Boot a node and hold it."""
     stack = stack_of(args)
     return _print(start_redis(stack, stack.node_name(args.node), args.for_s), as_json=args.json)
 
 
-def redis_stop(args: argparse.Namespace) -> int:
+def redis_stop(args: argparse.Namespace) -> ExitCode:
     """Stop a node."""
     stack = stack_of(args)
     return _print(stop_redis(stack, stack.node_name(args.node)), as_json=args.json)
 
 
-def redis_ping(args: argparse.Namespace) -> int:
+def redis_ping(args: argparse.Namespace) -> ExitCode:
     """Ask a node's Redis for a PONG."""
     stack = stack_of(args)
     return _print(ping_redis(stack, stack.node_name(args.node)), as_json=args.json)
 
 
-def lambda_start(args: argparse.Namespace) -> int:
+def lambda_start(args: argparse.Namespace) -> ExitCode:
     """Start a key's life."""
     return _print(start_lambda(stack_of(args), args.key), as_json=args.json)
 
 
-def lambda_stop(args: argparse.Namespace) -> int:
+def lambda_stop(args: argparse.Namespace) -> ExitCode:
     """End a key's cache function."""
     return _print(stop_lambda(stack_of(args), args.key), as_json=args.json)
 
@@ -146,7 +146,7 @@ def _invoke(stack: Stack, output: str, payload: Mapping[str, Any]) -> Any:
     return answer
 
 
-def _print(outcome: Outcome, *, as_json: bool) -> int:
+def _print(outcome: Outcome, *, as_json: bool) -> ExitCode:
     if as_json:
         print(json.dumps(outcome.answer))
     else:

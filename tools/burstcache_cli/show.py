@@ -26,25 +26,25 @@ _DOUBTS = {
 }
 
 
-def keys(args: argparse.Namespace) -> int:
+def keys(args: argparse.Namespace) -> ExitCode:
     """List the keys."""
     views = read_keys(stack_of(args).system())
     return _print(views, keys_text(views), as_json=args.json)
 
 
-def routes(args: argparse.Namespace) -> int:
+def routes(args: argparse.Namespace) -> ExitCode:
     """List the routes."""
     views = read_routes(stack_of(args).system())
     return _print(views, routes_text(views), as_json=args.json)
 
 
-def redis_status(args: argparse.Namespace) -> int:
+def redis_status(args: argparse.Namespace) -> ExitCode:
     """List the Redis nodes."""
     views = read_nodes(stack_of(args).system())
     return _print(views, nodes_text(views), as_json=args.json)
 
 
-def watch(args: argparse.Namespace) -> int:
+def watch(args: argparse.Namespace) -> ExitCode:
     """Print the states of a key or a node as it enters them."""
     states = KEY_STATES if args.node is None else NODE_STATES
     if args.until and args.until not in states:
@@ -139,6 +139,6 @@ def _node_cells(view: NodeView) -> tuple[str, ...]:
     )
 
 
-def _print(views: Sequence[Any], text: str, *, as_json: bool) -> int:
+def _print(views: Sequence[Any], text: str, *, as_json: bool) -> ExitCode:
     print(json.dumps([asdict(view) for view in views], indent=2) if as_json else text)
     return ExitCode.SUCCESS

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _DOWN_LIMIT_S = 20.0
 
 
-def up(args: argparse.Namespace) -> int:
+def up(args: argparse.Namespace) -> ExitCode:
     """Start the system and serve until Ctrl-C.
 
     Raises:
@@ -41,7 +41,7 @@ def up(args: argparse.Namespace) -> int:
         raise UsageError(f"burstcache local up: {error}") from error
 
 
-def status(args: argparse.Namespace) -> int:
+def status(args: argparse.Namespace) -> ExitCode:
     """Print what runs from this folder; fail if nothing runs."""
     running = state_file.read(args.state_dir)
     if running is None:
@@ -54,7 +54,7 @@ def status(args: argparse.Namespace) -> int:
     return ExitCode.SUCCESS
 
 
-def down(args: argparse.Namespace) -> int:
+def down(args: argparse.Namespace) -> ExitCode:
     """End what runs from this folder, and wait until it has ended.
 
     Raises:
@@ -76,7 +76,7 @@ def down(args: argparse.Namespace) -> int:
     return ExitCode.SUCCESS
 
 
-def _up(args: argparse.Namespace) -> int:
+def _up(args: argparse.Namespace) -> ExitCode:
     if running := state_file.read(args.state_dir):
         raise LocalCloudError(
             f"one runs already, at {running.front_url} (pid {running.pid}): `burstcache local down` ends it"

@@ -30,7 +30,7 @@ _QUESTION = (
 )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> ExitCode:
     """Read the log, ask what latency is worth unless an option says it, search, and print the advice."""
     prices = price_sheet(args.prices)
     if args.out:

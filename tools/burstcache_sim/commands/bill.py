@@ -19,7 +19,7 @@ from burstcache_sim.world.scenario import Scenario
 from burstcache_terminal.exit_codes import ExitCode
 
 
-def bill(args: argparse.Namespace) -> int:
+def bill(args: argparse.Namespace) -> ExitCode:
     """Print every item that AWS would bill for a run."""
     prices = price_sheet(args.prices)
     setup = setup_of(args, prices)
@@ -46,7 +46,7 @@ def bill(args: argparse.Namespace) -> int:
     return ExitCode.SUCCESS
 
 
-def compare(args: argparse.Namespace) -> int:
+def compare(args: argparse.Namespace) -> ExitCode:
     """Print what a run costs, and what each competitor would cost for the same traffic."""
     prices = price_sheet(args.prices)
     setup = setup_of(args, prices)

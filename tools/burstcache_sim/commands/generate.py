@@ -12,7 +12,7 @@ from burstcache_sim.output import check_target, write_lines
 from burstcache_terminal.exit_codes import ExitCode
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> ExitCode:
     """Write a trace."""
     check_target("--out", args.out)
     kind = KINDS[args.kind]

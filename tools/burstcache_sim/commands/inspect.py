@@ -10,7 +10,7 @@ from burstcache_sim.traces.inspect import describe, describe_text
 from burstcache_terminal.exit_codes import ExitCode
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> ExitCode:
     """Describe a log."""
     description = describe(log_of(args), top=args.top, first_rank=args.rank or 1)
     print(json.dumps(description, indent=2) if args.json else describe_text(description))

@@ -9,7 +9,7 @@ from burstcache_sim.thesis.reproduce import reproduce
 from burstcache_terminal.exit_codes import ExitCode
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> ExitCode:
     """Simulate the thesis's workloads, print the tables, write the pictures."""
     for line in reproduce(Path(args.out), seeds=args.seeds, log=args.log):
         print(line, flush=True)

@@ -26,7 +26,7 @@ from burstcache_sim.report.document import as_fields, as_page, as_text, csv_line
 from burstcache_terminal.exit_codes import ExitCode
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> ExitCode:
     """Report on a run: print the tables, write what the options name."""
     has_tables = _check_output(args)
     prices = price_sheet(args.prices)

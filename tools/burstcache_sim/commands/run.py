@@ -22,22 +22,22 @@ _THESIS = "thesis-2022"
 Fields = dict[str, Any]
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> ExitCode:
     """Replay a trace under a policy."""
     return _print(_run(args, price_sheet(args.prices)), as_json=args.json)
 
 
-def offline(args: argparse.Namespace) -> int:
+def offline(args: argparse.Namespace) -> ExitCode:
     """Replay a trace under the thesis's offline algorithm."""
     return _print(_offline(args, price_sheet(args.prices)), as_json=args.json)
 
 
-def optimum(args: argparse.Namespace) -> int:
+def optimum(args: argparse.Namespace) -> ExitCode:
     """Find the cheapest plan for a trace."""
     return _print(_optimum(args, price_sheet(args.prices)), as_json=args.json)
 
 
-def _print(found: Fields, *, as_json: bool) -> int:
+def _print(found: Fields, *, as_json: bool) -> ExitCode:
     print(json.dumps(found) if as_json else _table(found))
     return ExitCode.SUCCESS
 

@@ -26,7 +26,7 @@ class ObjectiveMissedError(BurstcacheError):
     """No candidate of a search meets its objective."""
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> ExitCode:
     """Search the parameters and print the best ones."""
     prices = price_sheet(args.prices)
     setup = setup_of(args, prices)
