@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import asdict
 from fractions import Fraction
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from burstcache.core.parameters import US_PER_S, configure
-from burstcache_cli.registry import COMMANDS
+from burstcache_cli.registry import COMMANDS, Command
+from burstcache_terminal.options import Parser
 from support.project import ROOT
 from support.sources import sources
 
@@ -28,7 +30,20 @@ def _page(name: str) -> str:
 def test_every_command_is_documented_with_its_help() -> None:
     rows = re.findall(r"^\| `burstcache ([^`]*)` \| (.*) \|$", _page("docs/use/commands.md"), re.MULTILINE)
 
-    assert rows == [(command.words, command.help) for command in COMMANDS]
+    assert rows == [(" ".join([command.words, *_positionals(command)]), command.help) for command in COMMANDS]
+
+
+def _positionals(command: Command) -> list[str]:
+    """Return what a command takes apart from options: `KEY`, `[NODE]`, `TRACE…`."""
+    module, _, name = command.options.partition(":")
+    parser = Parser()
+    getattr(import_module(module), name)(parser)
+    shapes = {None: "{}", "?": "[{}]", "+": "{}…", "A...": "{}"}
+    return [
+        shapes[action.nargs].format(action.metavar)
+        for action in parser._get_positional_actions()
+        if isinstance(action.nargs, str | None)
+    ]
 
 
 def test_every_make_target_is_documented() -> None:
