@@ -161,6 +161,18 @@ def test_cache_that_cannot_load_its_object_fails_the_life_by_name(world: World) 
     assert world.outcome(world.row("k").execution_name) == {"error": "ObjectTooLargeError"}
 
 
+def test_cache_that_cannot_load_its_object_leaves_no_connection_half_made(world: World) -> None:
+    world.started("k")
+    world.put_object("k", b"x" * (MAX_OBJECT_BYTES + 1))
+    world.relay.takes_to_open_s = 3
+    start_us = world.clock.now_us()
+
+    assert world.serve("k").join() == "failed"
+
+    assert world.clock.now_us() >= start_us + 3 * _S
+    assert world.relay.connections == 0
+
+
 def test_cache_that_finds_the_relay_down_fails_the_life_by_name(world: World) -> None:
     world.started("k")
     world.relay.is_down = True

@@ -51,6 +51,8 @@ class MemoryRelay:
 
     def __init__(self, clock: VirtualClock) -> None:
         self.is_down = False
+        self.takes_to_open_s = 0.0
+        self.connections = 0  # of listeners
         self._clock = clock
         self._subscriptions: dict[str, list[Subscription]] = defaultdict(list)
         self._turns = itertools.count()
@@ -105,15 +107,20 @@ class MemoryListener:
     """A cache function's connection."""
 
     def __init__(self, relay: MemoryRelay) -> None:
-        self._relay = relay
+        self._relay, self._is_open = relay, False
         self._subscriptions: list[Subscription] = []
 
     async def open(self) -> None:
         """Be connected, or raise RelayDownError."""
+        await asyncio.sleep(self._relay.takes_to_open_s)
         self._relay.see_that_it_is_up()
+        self._relay.connections += 1
+        self._is_open = True
 
     async def close(self) -> None:
-        """End all subscriptions at once."""
+        """End the connection and its subscriptions at once."""
+        self._relay.connections -= self._is_open
+        self._is_open = False
         for subscription in self._subscriptions:
             self._relay.remove(subscription)
 

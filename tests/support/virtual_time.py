@@ -102,6 +102,7 @@ class VirtualClock:
     def start(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Run a function as a participant in a thread of its own."""
         future: Future[T] = Future()
+        future.set_running_or_notify_cancel()  # a participant cannot be cancelled: it ends by itself
         with self._lock:
             self._active += 1
 

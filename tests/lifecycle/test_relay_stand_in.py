@@ -1,0 +1,174 @@
+"""The worlds' relay behaves as a NATS server does, seen through the adapters that the functions use."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import pytest
+
+from burstcache.adapters.clock import SystemClock
+from burstcache.adapters.relay import RelayListener, RelayRequests
+from burstcache.adapters.secrets import Secrets
+from burstcache.control.cache_life import Relay
+from burstcache.core.errors import RelayDownError, SilentHolderError
+from burstcache.settings import RelayAccess
+from support.memory_relay import MemoryRelay
+from support.servers import serve_nats
+from support.virtual_time import VirtualClock
+from support.waiting import free_port
+
+Respond = Callable[[bytes], Awaitable[None]]
+
+
+class Requests(Protocol):
+    def request(self, subject: str, payload: bytes, *, timeout_s: float) -> bytes | None: ...
+
+    def close(self) -> None: ...
+
+
+class Side:
+    """One relay: listeners on an event loop of their own, and a caller."""
+
+    def __init__(self, requests: Requests, new_listener: Callable[[], Relay], loop: asyncio.AbstractEventLoop) -> None:
+        self.requests, self.new_listener, self._loop = requests, new_listener, loop
+
+    def do(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def ask(self, payload: bytes = b"", timeout_s: float = 60) -> bytes | None:
+        return self.requests.request("get.h", payload, timeout_s=timeout_s)
+
+    def listening(self, answer: Callable[[bytes, Respond], Awaitable[None]]) -> tuple[Relay, Any]:
+        listener = self.new_listener()
+
+        async def listen() -> Any:
+            await listener.open()
+            subscription = await listener.listen("get.h", queue="h", answer=answer)
+            await listener.flush()
+            return subscription
+
+        return listener, self.do(listen())
+
+
+@contextmanager
+def _nats() -> Iterator[Side]:
+    port, loop = free_port(), asyncio.new_event_loop()
+    server = serve_nats(port)
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    access, secrets = RelayAccess(f"nats://127.0.0.1:{port}"), Secrets(None)  # type: ignore[arg-type]
+    requests = RelayRequests(access, secrets, SystemClock())
+    try:
+        yield Side(requests, lambda: RelayListener(access, secrets), loop)
+    finally:
+        requests.close()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+        server.terminate()
+        server.wait()
+
+
+@contextmanager
+def _memory() -> Iterator[Side]:
+    clock = VirtualClock()
+    relay, loop = MemoryRelay(clock), clock.new_event_loop()
+    running: Future[None] = clock.start(loop.run_forever)
+    try:
+        yield Side(relay, relay.listener, loop)
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        clock.wait_for(running)
+        loop.close()
+
+
+@pytest.fixture(params=[_nats, _memory], ids=["nats", "memory"])
+def side(request: pytest.FixtureRequest) -> Iterator[Side]:
+    with request.param() as made:
+        yield made
+
+
+async def _echo(message: bytes, respond: Respond) -> None:
+    await respond(message)
+
+
+async def _stay_silent(message: bytes, respond: Respond) -> None:
+    pass
+
+
+def test_listener_answers(side: Side) -> None:
+    listener, _ = side.listening(_echo)
+
+    assert side.ask(b"message") == b"message"
+    side.do(listener.close())
+
+
+def test_subject_without_a_listener_is_known_at_once(side: Side) -> None:
+    assert side.ask() is None
+
+
+def test_old_and_new_cache_overlap_and_exactly_one_answers(side: Side) -> None:
+    served: list[int] = []
+
+    def serve_as(number: int) -> Callable[[bytes, Respond], Awaitable[None]]:
+        async def serve(message: bytes, respond: Respond) -> None:
+            served.append(number)
+            await respond(b"")
+
+        return serve
+
+    listeners = [side.listening(serve_as(number))[0] for number in range(2)]
+
+    for _ in range(20):
+        side.ask()
+
+    assert len(served) == 20
+    for listener in listeners:
+        side.do(listener.close())
+
+
+def test_listener_that_does_not_answer_is_an_error_of_its_own(side: Side) -> None:
+    listener, _ = side.listening(_stay_silent)
+
+    with pytest.raises(SilentHolderError):
+        side.ask(timeout_s=0.05)
+    side.do(listener.close())
+
+
+def test_drained_listener_answers_what_is_on_its_way_and_nothing_after_it(side: Side) -> None:
+    listener: Relay
+    begun = threading.Event()
+
+    async def answer_late(message: bytes, respond: Respond) -> None:
+        begun.set()
+        await asyncio.sleep(0.01)
+        await respond(b"late")
+
+    listener, subscription = side.listening(answer_late)
+    answered: list[bytes | None] = []
+
+    async def drain() -> None:
+        while not begun.is_set():
+            await asyncio.sleep(0.001)
+        await listener.drain(subscription)
+
+    drained = asyncio.run_coroutine_threadsafe(drain(), side._loop)
+    answered.append(side.ask())
+    drained.result()
+
+    assert answered == [b"late"]
+    assert side.ask() is None
+    side.do(listener.close())
+
+
+def test_relay_that_is_down_is_an_error() -> None:
+    relay = MemoryRelay(VirtualClock())
+    relay.is_down = True
+
+    with pytest.raises(RelayDownError):
+        relay.request("get.h", b"", timeout_s=1)

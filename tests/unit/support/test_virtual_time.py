@@ -1,0 +1,132 @@
+"""Virtual time passes when, and only when, every participant is at rest."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import Future
+
+import pytest
+
+from support.virtual_time import NothingHappensError, VirtualClock
+
+
+def test_sleep_takes_its_time_on_the_clock() -> None:
+    clock = VirtualClock()
+    start_us = clock.now_us()
+
+    clock.sleep(3600)
+
+    assert (clock.now_us() - start_us, clock.monotonic_s()) == (3_600_000_000, 3600)
+
+
+def test_sleepers_wake_in_the_order_of_their_instants() -> None:
+    clock, woken = VirtualClock(), list[tuple[str, float]]()
+
+    def sleeper(name: str, seconds: float) -> None:
+        clock.sleep(seconds)
+        woken.append((name, clock.monotonic_s()))
+
+    ends = [clock.start(sleeper, name, seconds) for name, seconds in (("late", 20), ("early", 10), ("middle", 15))]
+    for end in ends:
+        clock.wait_for(end)
+
+    assert woken == [("early", 10), ("middle", 15), ("late", 20)]
+
+
+def test_time_stands_still_while_anybody_is_active() -> None:
+    clock = VirtualClock()
+    rested = clock.start(clock.sleep, 10)
+
+    for _ in range(100_000):
+        assert clock.monotonic_s() == 0
+    clock.wait_for(rested)
+
+    assert clock.monotonic_s() == 10
+
+
+def test_participant_that_is_woken_does_not_wait_for_its_limit() -> None:
+    clock, answer = VirtualClock(), Future[str]()
+
+    def give() -> None:
+        clock.sleep(5)
+        answer.set_result("given")
+
+    clock.start(give)
+
+    assert clock.wait_for(answer, timeout_s=60) == "given"
+    assert clock.monotonic_s() == 5
+
+
+def test_wait_that_lasts_too_long_is_an_error() -> None:
+    clock = VirtualClock()
+
+    with pytest.raises(TimeoutError):
+        clock.wait_for(Future[None](), timeout_s=7)
+
+    assert clock.monotonic_s() == 7
+
+
+def test_wait_for_what_nobody_will_do_is_an_error_at_once() -> None:
+    with pytest.raises(NothingHappensError):
+        VirtualClock().wait_for(Future[None]())
+
+
+def test_error_of_a_participant_reaches_the_one_that_waits_for_it() -> None:
+    clock = VirtualClock()
+
+    def fail() -> None:
+        clock.sleep(1)
+        raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine"):
+        clock.wait_for(clock.start(fail))
+
+
+def test_event_loop_waits_on_the_clock() -> None:
+    clock = VirtualClock()
+    loop = clock.new_event_loop()
+
+    async def work() -> tuple[float, float]:
+        async def nap(seconds: float) -> float:
+            await asyncio.sleep(seconds)
+            return loop.time()
+
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(asyncio.Event().wait(), 30 * 24 * 3600)
+        late, early = await asyncio.gather(nap(10), nap(5))
+        return late, early
+
+    assert loop.run_until_complete(work()) == (2_592_010, 2_592_005)
+    loop.close()
+
+
+def test_event_loop_is_active_while_its_threads_are() -> None:
+    clock = VirtualClock()
+    loop = clock.new_event_loop()
+
+    def blocking() -> float:
+        clock.sleep(3)
+        return clock.monotonic_s()
+
+    async def work() -> tuple[float, float]:
+        blocked = asyncio.create_task(asyncio.to_thread(blocking))
+        await asyncio.sleep(2)
+        return loop.time(), await blocked
+
+    assert loop.run_until_complete(work()) == (2, 3)
+    loop.close()
+
+
+def test_call_from_another_thread_wakes_a_loop_that_waits_for_nothing() -> None:
+    clock = VirtualClock()
+    loop = clock.new_event_loop()
+    running = clock.start(loop.run_forever)
+
+    async def work() -> float:
+        await asyncio.sleep(4)
+        return clock.monotonic_s()
+
+    assert clock.wait_for(asyncio.run_coroutine_threadsafe(work(), loop)) == 4
+    loop.call_soon_threadsafe(loop.stop)
+    clock.wait_for(running)
+    loop.close()
