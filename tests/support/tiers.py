@@ -18,9 +18,10 @@ from burstcache.adapters.routes import Route
 from burstcache.adapters.secrets import Secrets
 from burstcache.core.keys import key_hash
 from burstcache.serve.cache_function_tier import LambdaTier
-from burstcache.serve.reader import CachingTier, Reader
+from burstcache.serve.reader import Reader
 from burstcache.serve.redis_tier import RedisNodeTier
 from burstcache.serve.s3_tier import S3Tier
+from burstcache.serve.tier import Tier
 from burstcache.settings import RedisNode, RelayAccess
 from burstcache.web.entry import Entry, encode
 from burstcache.web.front_door import Arrival
@@ -78,7 +79,7 @@ class Stage(ABC):
         return S3Tier(self.store, publisher, self.clock, max_object_bytes=MAX_OBJECT_BYTES)
 
     @abstractmethod
-    def tier(self) -> CachingTier:
+    def tier(self) -> Tier:
         """Return what the reader asks."""
 
     @abstractmethod
@@ -103,7 +104,7 @@ class S3Stage(Stage):
 
     name = "s3"
 
-    def tier(self) -> CachingTier:
+    def tier(self) -> Tier:
         raise AssertionError("S3 is what the reader asks without a route")
 
     def take(self, hash_: str, entry: Entry) -> None:
@@ -132,7 +133,7 @@ class RedisStage(Stage):
         node = RedisNode("node-1", "i-1", "127.0.0.1", self._server.port)
         self._objects = RedisObjects(node, self.secrets, "", timeout_s=LIMIT_S)
 
-    def tier(self) -> CachingTier:
+    def tier(self) -> Tier:
         return RedisNodeTier(self._objects)
 
     def take(self, hash_: str, entry: Entry) -> None:
@@ -167,7 +168,7 @@ class LambdaStage(Stage):
         self._thread.start()
         self._run(self._listener.open())
 
-    def tier(self) -> CachingTier:
+    def tier(self) -> Tier:
         return LambdaTier(self._requests, timeout_s=LIMIT_S)
 
     def take(self, hash_: str, entry: Entry) -> None:

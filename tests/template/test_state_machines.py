@@ -101,6 +101,12 @@ def test_retries_name_their_errors_and_only_passing_ones(state: dict[str, Any]) 
             assert name.endswith("TransientError") or _SERVICE_ERRORS.fullmatch(name)
 
 
+def test_steps_of_redis_control_are_repeated_after_what_passes_by_itself(state: dict[str, Any]) -> None:
+    if "RedisControl" in state.get("Arguments", {}).get("FunctionName", ""):
+        named = {name for retry in state["Retry"] for name in retry["ErrorEquals"]}
+        assert named >= {"ContendedRowTransientError", "ServiceTransientError"}
+
+
 def test_custom_error_names_exist(state: dict[str, Any]) -> None:
     named = [n for part in (*state.get("Retry", ()), *state.get("Catch", ())) for n in part["ErrorEquals"]]
 

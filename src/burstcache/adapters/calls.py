@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import ParamSpec, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+from botocore.exceptions import ConnectionError as NoConnectionError
 
 from burstcache.core.errors import ServiceError, ServiceTransientError
 
@@ -48,7 +49,7 @@ def failures_named() -> Iterator[None]:
         is_passing = status >= 500 or code in _THROTTLED
         kind = ServiceTransientError if is_passing else ServiceError
         raise kind(str(error), code=code, reasons=reasons) from error
-    except HTTPClientError as error:
+    except (HTTPClientError, NoConnectionError) as error:
         raise ServiceTransientError(f"{type(error).__name__}: {error}") from error
     except BotoCoreError as error:
         raise ServiceError(f"{type(error).__name__}: {error}") from error

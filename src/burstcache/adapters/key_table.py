@@ -67,8 +67,8 @@ class KeyTable:
         """Yield every row as it is now."""
         pages = self.client.get_paginator("scan").paginate(
             TableName=self.table_name,
-            FilterExpression="sk = :route",
-            ExpressionAttributeValues=to_values({":route": "ROUTE"}),
+            FilterExpression=table.ALL_KEYS,
+            ExpressionAttributeValues=to_values({":route": table.ROUTE_SORT_KEY}),
             ConsistentRead=True,
         )
         with failures_named():

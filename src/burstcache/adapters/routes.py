@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from burstcache.adapters.calls import ask
 from burstcache.adapters.clock import Clock
-from burstcache.core.table import ROUTE_COLUMNS, RUN_COLUMNS, ItemKey, key_item, node_item
+from burstcache.core.table import ROUTE_COLUMNS, RUN_COLUMNS, ItemKey, KeyColumns, NodeColumns, key_item, node_item
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
 
 REMEMBERED_S = 1.0  # a node that stops waits 2 s: `docs/understand/lifecycle.md`, "A node"
 _MAX_REMEMBERED = 4096
+_NEVER_US = 2**63
 _T = TypeVar("_T")
-Row = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,26 +58,26 @@ class Routes:
         self._keys.drop(hash_)
 
     def _read_route(self, hash_: str) -> tuple[Route, int] | None:
-        row = self._row(key_item(hash_), ROUTE_COLUMNS)
+        row = cast(KeyColumns, self._row(key_item(hash_), ROUTE_COLUMNS))
         # An expired row counts as S3: its execution died, and nothing keeps the row true.
-        if _number(row, "deadline_at_us", default=2**63) <= self._clock.now_us():
+        if row.get("deadline_at_us", _NEVER_US) <= self._clock.now_us():
             return None
-        match _text(row, "tier"):
+        match row.get("tier"):
             case "lambda":
                 return Route("lambda"), 0
             case "redis":
-                return Route("redis", _text(row, "node")), _number(row, "generation")
+                return Route("redis", row.get("node", "")), row.get("generation", 0)
         return None
 
     def _running_generation(self, node: str) -> int | None:
         """Return the generation of a running node; None if it is not running, which is remembered as well."""
         if not self._nodes.has(node):
-            row = self._row(node_item(node), RUN_COLUMNS)
-            running = _text(row, "phase") == "running"
-            self._nodes.put(node, _number(row, "generation") if running else None)
+            row = cast(NodeColumns, self._row(node_item(node), RUN_COLUMNS))
+            is_running = row.get("phase") == "running"
+            self._nodes.put(node, row.get("generation") if is_running else None)
         return self._nodes.get(node)
 
-    def _row(self, key: ItemKey, columns: tuple[str, ...]) -> Row:
+    def _row(self, key: ItemKey, columns: tuple[str, ...]) -> dict[str, str | int]:
         names = {f"#{name}": name for name in columns}
         answer = ask(
             self._client.get_item,
@@ -87,7 +86,9 @@ class Routes:
             ProjectionExpression=", ".join(names),
             ExpressionAttributeNames=names,
         )
-        return answer.get("Item", {})
+        # Whole numbers and text are all that these columns hold: no need of boto3's general conversion.
+        item = answer.get("Item", {})
+        return {name: int(value["N"]) if "N" in value else value["S"] for name, value in item.items()}
 
 
 class _Memory(Generic[_T]):
@@ -113,11 +114,3 @@ class _Memory(Generic[_T]):
 
     def drop(self, name: str) -> None:
         self._values.pop(name, None)
-
-
-def _text(row: Row, field: str) -> str:
-    return str(row.get(field, {}).get("S", ""))
-
-
-def _number(row: Row, field: str, *, default: int = 0) -> int:
-    return int(row.get(field, {}).get("N", default))

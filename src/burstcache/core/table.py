@@ -91,6 +91,7 @@ class HotColumns(TypedDict, total=False):
 HOT_ITEM = ItemKey(pk="HOT", sk="HOT")
 ALL_LEASES = "pk = :pk AND begins_with(sk, :lease)"
 LEASE_PREFIX = _LEASE
+ALL_KEYS = "sk = :route"
 ALL_LIVES = "sk = :route AND phase <> :s3"
 ROUTE_SORT_KEY = _ROUTE_ITEM
 

@@ -14,8 +14,9 @@ from burstcache.adapters.routes import Route, Routes
 from burstcache.adapters.secrets import Secrets
 from burstcache.core.errors import RefusedRequestError
 from burstcache.logs import logger
-from burstcache.serve.reader import CachingTier, Reader
+from burstcache.serve.reader import Reader
 from burstcache.serve.s3_tier import S3Tier
+from burstcache.serve.tier import Tier
 from burstcache.settings import settings
 from burstcache.web.front_door import Arrival, answer, arrival
 from burstcache.web.reading import read_request
@@ -75,7 +76,7 @@ def _make_origin() -> S3Tier:
     return S3Tier(store, publisher, _CLOCK, max_object_bytes=environment.max_object_bytes)
 
 
-def _make_tier(route: Route) -> CachingTier:
+def _make_tier(route: Route) -> Tier:
     # redis and nats cost more to import than all the rest, and most environments never meet a hot key.
     environment = settings()
     if route.tier == "redis":

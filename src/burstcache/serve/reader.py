@@ -4,34 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Protocol
 
 from burstcache.adapters.breaker import Breakers
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.routes import Route, Routes
-from burstcache.core.errors import SilentHolderError
 from burstcache.logs import logger
+from burstcache.serve.tier import FAILURES_OF_ONE_KEY, Origin, Tier
 from burstcache.web.entry import Entry
 from burstcache.web.request import Request
 from burstcache.web.response import Response, object_response
 
 _ROUTES = "routes"
-# Failures of one key only; after any other failure of a tier all its keys do without it for a while.
-_ONE_KEY = (SilentHolderError, ValueError)
-
-
-class CachingTier(Protocol):
-    """A tier that may hold objects."""
-
-    def fetch(self, request: Request) -> Entry | None:
-        """Return the object (for a HEAD without its body) or None if it is not there; raise if the tier is down."""
-
-
-class Origin(Protocol):
-    """The tier that always has an answer."""
-
-    def read(self, request: Request) -> Response:
-        """Return the answer, errors included."""
 
 
 class Reader:
@@ -41,13 +24,13 @@ class Reader:
         self,
         routes: Routes,
         make_origin: Callable[[], Origin],
-        make_tier: Callable[[Route], CachingTier],
+        make_tier: Callable[[Route], Tier],
         clock: Clock,
     ) -> None:
         self._routes = routes
         self._origin = cache(make_origin)
         self._make_tier = make_tier
-        self._tiers: dict[Route, CachingTier] = {}
+        self._tiers: dict[Route, Tier] = {}
         self._breakers = Breakers(clock)
 
     def read(self, request: Request) -> Response:
@@ -80,12 +63,12 @@ class Reader:
             if entry is not None:
                 return object_response(request, entry.meta, _body(request, entry))
         except Exception as error:  # whatever it is, S3 has the object
-            self._breakers.fail(request.hash if isinstance(error, _ONE_KEY) else route)
+            self._breakers.fail(request.hash if isinstance(error, FAILURES_OF_ONE_KEY) else route)
             logger().warning("tier failed, S3 serves", tier=route.tier, reason=repr(error), key=request.key)
         self._routes.forget(request.hash)
         return None
 
-    def _tier(self, route: Route) -> CachingTier:
+    def _tier(self, route: Route) -> Tier:
         if route not in self._tiers:
             self._tiers[route] = self._make_tier(route)
         return self._tiers[route]

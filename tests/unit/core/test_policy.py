@@ -13,19 +13,28 @@ from hypothesis import strategies as st
 
 from burstcache.core.parameters import US_PER_S, Parameters
 from burstcache.core.policy import (
+    ANNOUNCE_WITHIN_US,
+    CHECK_LATENESS_US,
+    CHECKS_PER_PART,
     EVENT_LATENESS_US,
     LambdaLife,
     Request,
+    cool_down_us,
     count_since,
     is_hot,
     is_idle,
+    is_released,
+    is_silent,
     lambda_ready,
     lambda_serves,
+    may_start,
     newest_queue,
     next_check_us,
+    plan_check,
     promote,
     remember,
     starts,
+    unpromote,
     wants_promotion,
 )
 
@@ -288,3 +297,75 @@ def test_an_hour_of_steady_use_is_checked_once_per_utilization_and_not_each_minu
         made += 1
 
     assert made == 6
+
+
+# What else is decided
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({}, True),
+        ({"not_before_us": 100 * S}, True),
+        ({"not_before_us": 100 * S + 1}, False),
+        ({"size_bytes": 10}, True),
+        ({"size_bytes": 11}, False),
+        ({"changed_at_us": 99 * S}, False),
+    ],
+)
+def test_hot_key_may_start_unless_it_cools_down_is_too_large_or_is_cold(change: dict[str, int], expected: bool) -> None:
+    facts = {"now_us": 100 * S, "changed_at_us": 0, "not_before_us": 0, "size_bytes": 1} | change
+
+    assert may_start(window(98 * S, 99 * S), max_object_bytes=10, parameters=PARAMETERS, **facts) is expected
+
+
+@pytest.mark.parametrize(("age_us", "expected"), [(ANNOUNCE_WITHIN_US - 1, False), (ANNOUNCE_WITHIN_US, True)])
+def test_execution_counts_as_silent_from_the_end_of_its_time_on(age_us: int, expected: bool) -> None:
+    assert is_silent(started_at_us=7, now_us=7 + age_us) is expected
+
+
+@pytest.mark.parametrize(("failures", "expected_s"), [(0, 60), (1, 120), (5, 1920), (6, 3600), (7, 3600), (99, 3600)])
+def test_cool_down_doubles_up_to_an_hour(failures: int, expected_s: int) -> None:
+    assert cool_down_us(failures) == expected_s * S
+
+
+def test_promotion_taken_back_leaves_no_trace() -> None:
+    life = LambdaLife(deadline_us=7 * S, count=9)
+
+    assert unpromote(promote(life, PARAMETERS), PARAMETERS) == life
+    assert unpromote(life, PARAMETERS) == life
+
+
+@pytest.mark.parametrize(
+    ("queue_us", "was_missing", "expected"),
+    [
+        ((40 * S,), False, False),
+        ((40 * S - 1,), False, True),
+        ((), False, False),
+        ((), True, True),
+        ((40 * S,), True, False),
+    ],
+)
+def test_key_is_released_when_it_is_idle_or_missing_twice(
+    queue_us: tuple[int, ...], was_missing: bool, expected: bool
+) -> None:
+    released = is_released(queue_us, was_missing=was_missing, check_at_us=100 * S, parameters=PARAMETERS)
+
+    assert released is expected
+
+
+def test_check_runs_two_whole_seconds_after_its_instant_and_may_be_ten_minutes_late() -> None:
+    ready_at_us = 500_001
+
+    check = plan_check([], ready_at_us=ready_at_us, after_us=ready_at_us, checks=0, parameters=PARAMETERS)
+
+    assert check.check_at_us == ready_at_us + PARAMETERS.redis_check_us
+    assert check.wait_until_s == 63  # 60.500001 s + 2 s, rounded up
+    assert check.deadline_us == 63 * S + CHECK_LATENESS_US
+
+
+@pytest.mark.parametrize(("checks", "expected"), [(CHECKS_PER_PART - 2, False), (CHECKS_PER_PART - 1, True)])
+def test_run_continues_in_a_successor_before_its_history_is_full(checks: int, expected: bool) -> None:
+    check = plan_check([], ready_at_us=0, after_us=0, checks=checks, parameters=PARAMETERS)
+
+    assert check.is_in_successor is expected

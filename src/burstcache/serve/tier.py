@@ -1,0 +1,37 @@
+"""What a reader needs of a tier.
+
+The contract, held by `tests/contract`: a tier that holds an object gives it with S3's own headers, byte for byte, so a
+client cannot tell tiers apart but by `X-Cache-Tier`. A tier never answers with an object it is not sure to hold whole.
+It raises rather than waits: its time-outs are its own, and short.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from burstcache.core.errors import SilentHolderError
+from burstcache.web.entry import Entry
+from burstcache.web.request import Request
+from burstcache.web.response import Response
+
+# Failures of one key only; after any other failure of a tier all its keys do without it for a while.
+FAILURES_OF_ONE_KEY = (SilentHolderError, ValueError)
+
+
+class Tier(Protocol):
+    """A tier that may hold objects, and may be away."""
+
+    def fetch(self, request: Request) -> Entry | None:
+        """Return the object (for a HEAD without its body), or None if it is not there.
+
+        Raises:
+            SilentHolderError, ValueError: This key cannot be had here; other keys may.
+            Exception: The tier is down.
+        """
+
+
+class Origin(Protocol):
+    """The tier that always has an answer."""
+
+    def read(self, request: Request) -> Response:
+        """Return the answer, errors included."""

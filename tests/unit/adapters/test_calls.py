@@ -1,0 +1,45 @@
+"""What botocore raises becomes one of our errors, by its code and status alone."""
+
+from __future__ import annotations
+
+import pytest
+from botocore.exceptions import ClientError, ConnectTimeoutError, NoCredentialsError
+
+from burstcache.adapters.calls import ask, write_if
+from burstcache.core.errors import ServiceError, ServiceTransientError
+
+
+def refused(code: str, status: int = 400) -> ClientError:
+    response = {"Error": {"Code": code, "Message": "Throttling"}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    return ClientError(response, "GetItem")  # type: ignore[arg-type]
+
+
+def raiser(error: Exception) -> object:
+    raise error
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "code"),
+    [
+        (refused("AccessDenied"), ServiceError, "AccessDenied"),
+        (refused("ThrottlingException"), ServiceTransientError, "ThrottlingException"),
+        (refused("InternalServerError", 500), ServiceTransientError, "InternalServerError"),
+        (ConnectTimeoutError(endpoint_url="http://x"), ServiceTransientError, ""),
+        (NoCredentialsError(), ServiceError, ""),
+    ],
+)
+def test_failure_is_named_by_its_kind(error: Exception, kind: type[ServiceError], code: str) -> None:
+    with pytest.raises(ServiceError) as caught:
+        ask(raiser, error)
+
+    assert (type(caught.value), caught.value.code) == (kind, code)
+
+
+def test_answer_is_passed_on() -> None:
+    assert ask(max, 1, 2) == 2
+
+
+def test_condition_that_does_not_hold_is_no_failure() -> None:
+    assert write_if(raiser, refused("ConditionalCheckFailedException")) is None
+    with pytest.raises(ServiceError, match="AccessDenied"):
+        write_if(raiser, refused("AccessDenied"))

@@ -1,0 +1,224 @@
+"""With two Redis nodes: a life stays on the node that it began with, and each node is judged by itself."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from burstcache.control.cache_life import CacheTask, CacheTools, KeyCache
+from burstcache.control.janitor import Janitor
+from burstcache.control.operations import RedisControl
+from burstcache.control.scheduler import Scheduler
+from burstcache.core.keys import key_hash
+from burstcache.core.messages import Leave, Operation
+from burstcache.core.parameters import parameters_from_text
+from burstcache.core.placement import node_for
+from burstcache.core.policy import LambdaLife, Request
+from burstcache.core.table import KeyRow, Lease, NodeRow
+from burstcache.web.entry import Entry
+from support.clock import ManualClock
+
+_PARAMETERS = parameters_from_text(rate="9", sensitivity="4")
+_UNUSED: Any = None
+_NOW_S = 1_000_000.0
+# A key that lives on node-1 while it is alone, and would live on node-2 as soon as that is there.
+KEY = next(key for key in map(str, range(99)) if node_for(key_hash(key), ["node-1", "node-2"]) == "node-2")
+
+
+@dataclass
+class Nodes:
+    """Rows of nodes: each `read` gives the next one, the last one again and again."""
+
+    rows: dict[str, list[NodeRow]] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    dropped: list[Lease] = field(default_factory=list)
+
+    def read(self, node: str) -> NodeRow:
+        self.asked.append(node)
+        rows = self.rows.get(node, [NodeRow(node)])
+        return rows.pop(0) if len(rows) > 1 else rows[0]
+
+    def drop(self, lease: Lease) -> bool:
+        self.dropped.append(lease)
+        return True
+
+
+class Keys:
+    """Rows of keys: the one row, as it is read and written."""
+
+    def __init__(self, row: KeyRow) -> None:
+        self.row = row
+
+    def append(self, *_: Any, **__: Any) -> KeyRow:
+        return self.row
+
+    def update(self, *_: Any, **__: Any) -> KeyRow:
+        return self.row
+
+    def scan_live(self) -> list[KeyRow]:
+        return []
+
+    def read_many(self, hashes: Any) -> dict[str, KeyRow]:
+        return {}
+
+
+class HotKeys:
+    """Admits every life."""
+
+    def start(self, life: KeyRow, **_: Any) -> str:
+        self.life = life
+        return "started"
+
+
+class Executions:
+    """Step Functions without any execution."""
+
+    def __init__(self) -> None:
+        self.inputs: list[Any] = []
+
+    def start(self, machine_arn: str, name: str, input_: Any) -> bool:
+        self.inputs.append(input_)
+        return True
+
+    def is_running(self, machine_arn: str, name: str) -> bool:
+        return False
+
+    def succeed(self, token: str, output: Any) -> bool:
+        return True
+
+
+class Relay:
+    """No cache function answers."""
+
+    def request(self, subject: str, payload: bytes, *, timeout_s: float) -> bytes | None:
+        return None
+
+
+class Store:
+    """A Redis that forgets."""
+
+    def remove(self, hash_: str) -> None:
+        pass
+
+
+def _hot_row(**columns: Any) -> KeyRow:
+    at_us = int(_NOW_S * 1e6)
+    row = KeyRow(key_hash(KEY), KEY, window=(Request(at_us - 2, "a"), Request(at_us - 1, "b")))
+    return replace(row, **columns)
+
+
+def _control(nodes: Nodes) -> RedisControl:
+    keys: Any = Keys(_hot_row())
+    stores: Any = {"node-1": Store(), "node-2": Store()}
+    any_nodes: Any = nodes
+    return RedisControl(
+        nodes=any_nodes,
+        keys=keys,
+        executions=_UNUSED,
+        instances=_UNUSED,
+        objects=_UNUSED,
+        relay=Relay(),
+        store=stores.__getitem__,
+        machine_arn="",
+        max_object_bytes=1,
+        parameters=_PARAMETERS,
+        clock=ManualClock(_NOW_S),
+    )
+
+
+def test_scheduler_decides_on_the_node_and_hands_it_to_the_execution() -> None:
+    keys: Any = Keys(_hot_row())
+    nodes: Any = Nodes({"node-2": [NodeRow("node-2", "running", 7, deadline_at_us=1 << 62)]})
+    hot_keys: Any = HotKeys()
+    executions: Any = Executions()
+    scheduler = Scheduler(
+        keys=keys,
+        nodes=nodes,
+        hot_keys=hot_keys,
+        executions=executions,
+        machine_arn="",
+        node_names=["node-1", "node-2"],
+        max_object_bytes=1,
+        parameters=_PARAMETERS,
+        clock=ManualClock(_NOW_S),
+    )
+
+    assert scheduler.observe(KEY, Request(1, "c"), etag="", size_bytes=1) == "started"
+
+    assert nodes.asked == ["node-2"]
+    assert (hot_keys.life.node, hot_keys.life.entry) == ("node-2", "redis")
+    assert executions.inputs[0]["node"] == "node-2"
+
+
+def test_life_leaves_the_node_that_it_joined_though_a_node_was_added_since() -> None:
+    nodes = Nodes()
+    leave = Leave(
+        op="leave",
+        key=KEY,
+        key_hash=key_hash(KEY),
+        epoch=7,
+        node="node-1",
+        failures=0,
+        is_failed=False,
+        queue_us=[],
+    )
+
+    _control(nodes).run(leave)
+
+    assert nodes.dropped == [Lease("node-1", key_hash(KEY), epoch=7)]
+
+
+def test_promotion_asks_the_node_of_the_row() -> None:
+    nodes: Any = Nodes()
+    executions: Any = Executions()
+    keys: Any = Keys(_hot_row(node="node-1", trigger=Request(0, "t")))
+    tools = CacheTools(
+        keys=keys,
+        nodes=nodes,
+        executions=executions,
+        objects=_UNUSED,
+        max_object_bytes=1,
+        parameters=_PARAMETERS,
+        clock=ManualClock(_NOW_S),
+    )
+    life = KeyCache(CacheTask(KEY, key_hash(KEY), 7, "token", "one"), tools, Entry({}, b""), 1 << 62)
+
+    async def announce_and_promote() -> None:
+        assert await life._announce()
+        life.life = LambdaLife(deadline_us=1 << 62, count=9)
+        await life._promote()
+
+    asyncio.run(announce_and_promote())
+
+    assert nodes.asked == ["node-1"]
+    assert life.life.is_promoted
+
+
+def test_janitor_spares_a_node_whose_new_run_has_the_number_of_another_node_s_run() -> None:
+    """Both nodes have lost their executions; while the janitor looks again, node-1 boots anew."""
+    nodes: Any = Nodes(
+        {
+            "node-1": [NodeRow("node-1", "running", 5), NodeRow("node-1", "booting", 7, part=1)],
+            "node-2": [NodeRow("node-2", "running", 7)],
+        }
+    )
+    keys: Any = Keys(_hot_row())
+    executions: Any = Executions()
+    released: list[Operation] = []
+    janitor = Janitor(
+        keys=keys,
+        nodes=nodes,
+        executions=executions,
+        instances=_UNUSED,
+        key_lifecycle_arn="",
+        redis_node_arn="",
+        node_names=["node-1", "node-2"],
+        redis_control=released.append,
+        clock=ManualClock(_NOW_S),
+    )
+
+    cleaned = janitor.clean()
+
+    assert cleaned == {"keys": [], "nodes": ["node-2"]}
+    assert [operation["node"] for operation in released if operation["op"] == "release"] == ["node-2"]
