@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from burstcache.core.parameters import US_PER_S, configure
+from burstcache.core.prices import SHEETS
 from burstcache_cli.registry import COMMANDS, Command
+from burstcache_sim.policies.registry import POLICIES
 from burstcache_terminal.options import Parser
 from support.project import ROOT
 from support.sources import sources
@@ -66,6 +68,13 @@ def test_every_policy_override_is_documented_with_its_default() -> None:
     }
 
     assert dict(zip(names, values, strict=True)) == expected
+
+
+def test_every_policy_and_every_price_sheet_is_documented() -> None:
+    policies, costs = _page("docs/use/policies.md"), _page("docs/operate/costs.md")
+
+    assert re.findall(r"`burstcache sim run --policy ([\w|]+)`", policies) == ["|".join(POLICIES)]
+    assert set(re.findall(r"^\| `([\w-]+)` \| [a-z]+-[a-z]+-\d \|", costs, re.MULTILINE)) == set(SHEETS)
 
 
 @pytest.mark.parametrize("document", _DOCUMENTS, ids=str)
