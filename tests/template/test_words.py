@@ -11,7 +11,7 @@ from support.sources import sources
 _PHRASES = {
     r"whoever|whomever": "name the actor",
     r"tells? whether": 'a boolean is "True if …" or "Whether …"; a program shows or decides whether',
-    r"(?:is|are) (?:said|told)": "is printed, is reported, gets",
+    r"(?:is|are) (?:said|told)(?! apart)": "is printed, is reported, gets",
     r"so many": "this many, or the number",
     r"besides?": "next to, in addition to, other than",
     r"comes? to (?:nothing|the same)|in the manner of": "becomes, is, ends, as",
