@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from burstcache.core.errors import InvalidSettingError, NodeAbsentError
-from burstcache.core.parameters import Parameters, parameters_from_text
-
-MAX_WINDOW = 100  # requests that a key's row remembers at most: each write of the row is billed by its size
+from burstcache.core.parameters import Parameters, live_parameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,20 +79,13 @@ def parse_nodes(text: str) -> tuple[RedisNode, ...]:
     return tuple(nodes)
 
 
-def live_parameters(environ: Mapping[str, str]) -> Parameters:
-    """Return the policy's parameters in `environ`; raise InvalidSettingError, too, if a key's row cannot hold them."""
-    overrides = environ.get("POLICY_OVERRIDES", "")
-    parameters = parameters_from_text(
+def policy_parameters(environ: Mapping[str, str]) -> Parameters:
+    """Return the policy's parameters in `environ`; raise `InvalidSettingError` if one is not accepted."""
+    return live_parameters(
         rate=environ.get("POLICY_RATE", "9"),
         sensitivity=environ.get("POLICY_SENSITIVITY", "4"),
-        overrides=overrides,
+        overrides=environ.get("POLICY_OVERRIDES", ""),
     )
-    if parameters.window_length > MAX_WINDOW:
-        raise InvalidSettingError(
-            f"policy overrides {overrides!r} need the last {parameters.window_length} requests of a key, whose row"
-            f" holds {MAX_WINDOW}: expected a lower redis_threshold or lambda_window_elements"
-        )
-    return parameters
 
 
 def settings_from(environ: Mapping[str, str]) -> Settings:
@@ -123,7 +114,7 @@ def settings_from(environ: Mapping[str, str]) -> Settings:
         redis_control_function_name=environ.get("REDIS_CONTROL_FUNCTION_NAME", ""),
         max_hot_keys=whole("MAX_HOT_KEYS"),
         max_object_bytes=whole("MAX_OBJECT_BYTES"),
-        parameters=live_parameters(environ),
+        parameters=policy_parameters(environ),
     )
 
 

@@ -10,6 +10,7 @@ from burstcache.core.errors import InvalidSettingError
 MAX_SENSITIVITY = 5
 QUEUE_LENGTH = 5  # the thesis judges a running Redis by the last five requests (4.2.3)
 US_PER_S = 1_000_000
+MAX_WINDOW = 100  # requests that a key's row remembers at most: each write of the row is billed by its size
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,21 @@ def parameters_from_text(*, rate: str, sensitivity: str, overrides: str = "", le
             )
         changes[names[name]] = _override(name, text)
     return replace(parameters, **changes)
+
+
+def live_parameters(*, rate: str, sensitivity: str, overrides: str) -> Parameters:
+    """Return the parameters of a live system, whose rows must hold what the policy looks back on.
+
+    Raises:
+        InvalidSettingError: As in `parameters_from_text`, or a key's row cannot hold that many requests.
+    """
+    parameters = parameters_from_text(rate=rate, sensitivity=sensitivity, overrides=overrides)
+    if parameters.window_length > MAX_WINDOW:
+        raise InvalidSettingError(
+            f"policy overrides {overrides!r} need the last {parameters.window_length} requests of a key, whose row"
+            f" holds {MAX_WINDOW}: expected a lower redis_threshold or lambda_window_elements"
+        )
+    return parameters
 
 
 def _override(name: str, text: str) -> int:

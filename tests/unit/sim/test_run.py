@@ -1,99 +1,21 @@
-"""One key under both policies: what must hold for every trace, and the boundaries of the rules."""
+"""One key under the thesis's policy: the boundaries of the rules."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from burstcache.core.parameters import US_PER_S, parameters_from_text
-from burstcache_sim.policies.breakeven import Breakeven
-from burstcache_sim.policies.policy import Policy
 from burstcache_sim.policies.thesis import Thesis
 from support.runs import run
 
 S = US_PER_S
-POLICIES = [
-    Thesis.configured(9, 4),
-    Thesis.configured(3, 2),
-    *(Breakeven.worth(hit_value_usd) for hit_value_usd in ("1e-5", "1e-4", "3e-4", "1e-3")),
-]
-THESIS = POLICIES[0]  # TICK 5 s, lambdaThreshold 10 s, redisUtilization 60 s
-
-# Gaps that meet the rules' boundaries exactly, and others around them.
-gaps_us = st.one_of(
-    st.sampled_from([0, 1, 20_000, 600_000, 4 * S, 5 * S, 10 * S, 30 * S, 60 * S, 600 * S]), st.integers(0, 90 * S)
-)
-traces_us = st.lists(gaps_us, min_size=1, max_size=60).map(
-    lambda gaps: [sum(gaps[: index + 1]) for index in range(len(gaps))]
-)
-policies = st.sampled_from(POLICIES)
+THESIS = Thesis.configured(9, 4)  # TICK 5 s, lambdaThreshold 10 s, redisUtilization 60 s
 
 
 def seconds(*times_s: float) -> list[int]:
     return [round(time_s * S) for time_s in times_s]
-
-
-@given(traces_us, policies, st.none() | st.integers(0, 1_000 * S))
-def test_counts_add_up_and_no_time_is_negative(trace_us: list[int], policy: Policy, until_us: int | None) -> None:
-    result = run(trace_us, policy, until_us=until_us)
-
-    assert result.n == result.n_s3 + result.n_lambda + result.n_redis == len(result.tiers)
-    assert result.n == sum(until_us is None or at_us <= until_us for at_us in trace_us)
-    assert result.s3_requests == result.n_s3 + result.cold_starts + result.redis_starts
-    assert result.cold_starts <= result.invocations
-    assert 60 * len(result.redis_spans_us) <= result.redis_s
-    assert result.lambda_ms * 1_000 >= result.lambda_us_exact >= 0
-    assert result.redis_s * S >= result.redis_us_exact >= 0
-    assert all(start_us <= end_us <= result.end_us for start_us, end_us in result.lambda_spans_us)
-    assert all(start_us <= end_us <= result.end_us for start_us, end_us in result.redis_spans_us)
-
-
-@given(traces_us, policies, st.integers(0, 10**12))
-def test_shifting_a_trace_in_time_changes_nothing(trace_us: list[int], policy: Policy, shift_us: int) -> None:
-    result = run(trace_us, policy)
-
-    shifted = run([at_us + shift_us for at_us in trace_us], policy)
-
-    def moved(spans_us: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
-        return tuple((start_us + shift_us, end_us + shift_us) for start_us, end_us in spans_us)
-
-    assert shifted == replace(
-        result,
-        end_us=result.end_us + shift_us,
-        log=tuple((at_us + shift_us, state, what) for at_us, state, what in result.log),
-        lambda_spans_us=moved(result.lambda_spans_us),
-        redis_spans_us=moved(result.redis_spans_us),
-    )
-
-
-@given(traces_us, policies)
-def test_a_horizon_after_the_end_changes_nothing_but_the_end(trace_us: list[int], policy: Policy) -> None:
-    natural = run(trace_us, policy)
-
-    assert run(trace_us, policy, until_us=natural.end_us + 1) == replace(natural, end_us=natural.end_us + 1)
-
-
-@given(traces_us, policies, st.integers(0, 1_000 * S))
-def test_what_comes_after_the_horizon_changes_no_tier_before_it(
-    trace_us: list[int], policy: Policy, until_us: int
-) -> None:
-    assert run(trace_us, policy).tiers.startswith(run(trace_us, policy, until_us=until_us).tiers)
-
-
-@settings(max_examples=300)
-@given(traces_us, policies)
-def test_every_tier_is_that_of_the_spans(trace_us: list[int], policy: Policy) -> None:
-    result = run(trace_us, policy)
-
-    def is_within(at_us: int, spans_us: tuple[tuple[int, int], ...]) -> bool:
-        return any(start_us <= at_us < end_us for start_us, end_us in spans_us)
-
-    for at_us, tier in zip(trace_us, result.tiers, strict=True):
-        in_redis = is_within(at_us, result.redis_spans_us)
-        assert tier == ("R" if in_redis else "L" if is_within(at_us, result.lambda_spans_us) else "S")
 
 
 def test_a_request_at_the_deadline_is_served_by_s3() -> None:

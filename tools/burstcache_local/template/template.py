@@ -18,7 +18,7 @@ from samtranslator.translator.transform import transform
 from samtranslator.yaml_helper import yaml_parse
 
 from burstcache.core.errors import InvalidSettingError
-from burstcache.settings import live_parameters
+from burstcache.settings import policy_parameters
 from burstcache_local.errors import TemplateError
 from burstcache_local.moto.custom_resources import LOCAL_ID, LOCAL_TYPE
 from burstcache_local.template.intrinsics import Conditions, Network, walk
@@ -109,7 +109,7 @@ def _check_policy(values: Mapping[str, Any]) -> None:
         "POLICY_OVERRIDES": "PolicyOverrides",
     }
     try:
-        live_parameters({variable: values[name] for variable, name in names.items() if name in values})
+        policy_parameters({variable: values[name] for variable, name in names.items() if name in values})
     except InvalidSettingError as error:
         raise TemplateError(f"parameters {', '.join(names.values())}: {error}") from None
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from burstcache.core.errors import InvalidSettingError
-from burstcache.core.parameters import US_PER_S, Parameters
-from burstcache.settings import live_parameters
+from burstcache.core.parameters import US_PER_S, Parameters, live_parameters
 from burstcache_sim.bill.usage import Setup
 from burstcache_sim.choose.tune.candidates import TEMPLATE_RATE, TEMPLATE_SENSITIVITY, overrides_text
 
@@ -44,8 +43,7 @@ def template_parameters(parameters: Parameters, setup: Setup, *, hot_keys: int, 
         InvalidSettingError: The live system would read something else from the text.
     """
     overrides = overrides_text(parameters)
-    policy = {"POLICY_RATE": TEMPLATE_RATE, "POLICY_SENSITIVITY": TEMPLATE_SENSITIVITY, "POLICY_OVERRIDES": overrides}
-    read = live_parameters(policy)
+    read = live_parameters(rate=TEMPLATE_RATE, sensitivity=TEMPLATE_SENSITIVITY, overrides=overrides)
     if read != parameters:
         raise InvalidSettingError(f"policy override {overrides!r}: expected {parameters}, it is read as {read}")
     values = {
