@@ -15,16 +15,19 @@ from itertools import pairwise
 
 import aiohttp
 
-from benchmarks.common import Cloud, environment, quantiles, running_cloud
+from benchmarks.common import Cloud, Setup, environment, quantiles, running_cloud
 
 _KEYS, _GETS, _CLIENTS, _SEED = 50, 20_000, 16, 1
-_OVERRIDES = "tick_s=3,lambda_threshold_s=3,redis_utilization_s=20,redis_check_s=5"
+_SETUP = Setup(
+    "tick_s=3,lambda_threshold_s=3,redis_utilization_s=20,redis_check_s=5", boot_s=3, stop_s=2, max_hot_keys=_KEYS
+)
+SETUPS = (_SETUP,)
 
 
 def main() -> int:
     """Run the burst; return the exit code."""
     print(environment())
-    with running_cloud(_OVERRIDES, boot_s=3, stop_s=2, MaxHotKeys=_KEYS) as cloud:
+    with running_cloud(_SETUP) as cloud:
         bodies = {f"key-{rank:02}": random.Random(rank).randbytes(1000 + 37 * rank) for rank in range(1, _KEYS + 1)}
         for key, body in bodies.items():
             cloud.put(key, body)

@@ -73,17 +73,35 @@ class Cloud:
         return [instance["State"]["Name"] for group in reservations for instance in group["Instances"]]
 
 
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """How a benchmark starts its local cloud. Each benchmark lists its own in `SETUPS`, and a test starts them all."""
+
+    overrides: str = ""  # of the policy's parameters
+    boot_s: float = 1.0
+    stop_s: float = 0.5
+    max_hot_keys: int | None = None  # None: the template's default
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """The template's parameters."""
+        hot_keys = {} if self.max_hot_keys is None else {"MaxHotKeys": str(self.max_hot_keys)}
+        return {"PolicyOverrides": self.overrides, **hot_keys}
+
+    def options(self) -> list[str]:
+        """Return the options of `local up`."""
+        options = ["--port", "0", "--endpoint-port", "0", "--boot-s", str(self.boot_s), "--stop-s", str(self.stop_s)]
+        for name, value in self.parameters.items():
+            options += ["--parameter", f"{name}={value}"]
+        return options
+
+
 @contextlib.contextmanager
-def running_cloud(
-    overrides: str = "", *, boot_s: float = 1, stop_s: float = 0.5, **parameters: object
-) -> Iterator[Cloud]:
+def running_cloud(setup: Setup) -> Iterator[Cloud]:
     """Run a local cloud for the duration of a `with`."""
-    given = {"PolicyOverrides": overrides, **parameters}
     with tempfile.TemporaryDirectory() as state_dir:
         command = [sys.executable, "-m", "burstcache_cli.cli", "local", "up", "--state-dir", state_dir]
-        command += ["--port", "0", "--endpoint-port", "0", "--boot-s", str(boot_s), "--stop-s", str(stop_s)]
-        for name, value in given.items():
-            command += ["--parameter", f"{name}={value}"]
+        command += setup.options()
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         try:
             yield _ready(process, Path(state_dir))

@@ -9,11 +9,12 @@ import sys
 import time
 from collections.abc import Callable
 
-from benchmarks.common import Cloud, Getter, environment, running_cloud
+from benchmarks.common import Cloud, Getter, Setup, environment, running_cloud
 from burstcache.core.keys import key_hash
 
 _THRESHOLD_S = 3
-_OVERRIDES = f"tick_s=2,lambda_threshold_s={_THRESHOLD_S},redis_utilization_s=8,redis_check_s=5"
+_SETUP = Setup(f"tick_s=2,lambda_threshold_s={_THRESHOLD_S},redis_utilization_s=8,redis_check_s=5", boot_s=3, stop_s=2)
+SETUPS = (_SETUP,)
 _BODY = b"burst " * 2000
 _MOST_TRANSITIONS = {"promoted": 8, "unpromoted": 5}
 
@@ -21,7 +22,7 @@ _MOST_TRANSITIONS = {"promoted": 8, "unpromoted": 5}
 def main() -> int:
     """Run the demo; return the exit code."""
     print(environment())
-    with running_cloud(_OVERRIDES, boot_s=3, stop_s=2) as cloud:
+    with running_cloud(_SETUP) as cloud:
         problems = _burst(cloud, "unpromoted", gets=6) + _burst(cloud, "promoted", gets=None)
         problems += _everything_is_off(cloud)
     for problem in problems:

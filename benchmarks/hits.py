@@ -32,14 +32,18 @@ from urllib.parse import urlsplit
 import boto3
 import redis
 
-PROJECT = Path(__file__).parents[1]
+from benchmarks.common import PROJECT, Setup
+
 _ROUNDS = 4  # in which the sides take turns
 _HOT_LIMIT_S = 60.0
 _START_LIMIT_S = 120.0
 
 # A key stays where it is: in Lambda because the node takes an hour to boot, in Redis because it counts as used.
-_LAMBDA = ("lambda", "tick_s=600,lambda_threshold_s=30", 3600.0)
-_REDIS = ("redis", "tick_s=600,lambda_threshold_s=30,redis_utilization_s=3600", 0.2)
+_SETUPS = {
+    "lambda": Setup("tick_s=600,lambda_threshold_s=30", boot_s=3600),
+    "redis": Setup("tick_s=600,lambda_threshold_s=30,redis_utilization_s=3600", boot_s=0.2),
+}
+SETUPS = tuple(_SETUPS.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +73,10 @@ class Cloud:
 
 
 @contextlib.contextmanager
-def running_cloud(project: Path, overrides: str, boot_s: float) -> Iterator[Cloud]:
+def running_cloud(project: Path, setup: Setup) -> Iterator[Cloud]:
     """Run the local cloud of a clone for the duration of a `with`."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [str(project / ".venv/bin/burstcache"), "local", "up", "--state-dir", folder, "--port", "0"]
-        command += ["--endpoint-port", "0", "--boot-s", str(boot_s), "--parameter", f"PolicyOverrides={overrides}"]
+        command = [str(project / ".venv/bin/burstcache"), "local", "up", "--state-dir", folder, *setup.options()]
         process = subprocess.Popen(command, cwd=project, stdout=subprocess.DEVNULL)
         try:
             yield _await_cloud(process, Path(folder) / "local.json")
@@ -255,8 +258,8 @@ def main() -> None:
     arguments = parser.parse_args()
     if not arguments.json:
         print(f"{'side':<9} {'bytes':>8} {'clients':>7} {'median ms':>10} {'p95 ms':>10} {'GETs/s':>8}")
-    for tier, overrides, boot_s in (_LAMBDA, _REDIS):
-        with running_cloud(arguments.project.resolve(), overrides, boot_s) as cloud:
+    for tier, setup in _SETUPS.items():
+        with running_cloud(arguments.project.resolve(), setup) as cloud:
             for row in measure(
                 cloud, tier, sizes_bytes=arguments.sizes, clients=arguments.clients, gets=arguments.gets
             ):

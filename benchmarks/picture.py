@@ -19,14 +19,14 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from benchmarks.common import Cloud, Getter, environment, running_cloud
+from benchmarks.common import Cloud, Getter, Setup, environment, running_cloud
 from burstcache_sim.report.drawing import INK, TIER_COLOURS, drawing, ticks_1_2_5
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_OVERRIDES = "tick_s=2,lambda_threshold_s=3,redis_utilization_s=8,redis_check_s=5"
-_BOOT_S, _STOP_S = 10, 3
+_SETUP = Setup("tick_s=2,lambda_threshold_s=3,redis_utilization_s=8,redis_check_s=5", boot_s=10, stop_s=3)
+SETUPS = (_SETUP,)
 # The load: until when [s], GETs a second. Quiet means further apart than the threshold.
 _LOAD = ((13.0, 0.25), (55.0, 10.0), (90.0, 0.2))
 _KEY, _BODY = "burst.bin", b"burst " * 2000
@@ -67,7 +67,7 @@ def main() -> int:
     """Record and draw; return the exit code."""
     target = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/images/burst.png")
     print(environment())
-    with running_cloud(_OVERRIDES, boot_s=_BOOT_S, stop_s=_STOP_S) as cloud:
+    with running_cloud(_SETUP) as cloud:
         recording = record(cloud)
     if missing := set(_NAMES) - {get.tier for get in recording.gets}:
         print(f"FAILED: no GET was answered by {', '.join(sorted(missing))}")

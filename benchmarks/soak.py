@@ -11,12 +11,15 @@ import time
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
-from benchmarks.common import Getter, environment, quantiles, running_cloud
+from benchmarks.common import Getter, Setup, environment, quantiles, running_cloud
 
 _PER_S, _CLIENTS, _KEYS, _SAMPLE_EVERY_S = 50, 5, 20, 30
 # Keys come and go: in each round another half of them is requested, long enough to reach Redis, then left alone.
 _ROUND_S = 60
-_OVERRIDES = "tick_s=3,lambda_threshold_s=3,redis_utilization_s=10,redis_check_s=5"
+_SETUP = Setup(
+    "tick_s=3,lambda_threshold_s=3,redis_utilization_s=10,redis_check_s=5", boot_s=3, stop_s=2, max_hot_keys=_KEYS
+)
+SETUPS = (_SETUP,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,7 @@ def main() -> int:
     """Run the soak; return the exit code."""
     minutes = float(sys.argv[1]) if len(sys.argv) > 1 else 20
     print(environment())
-    with running_cloud(_OVERRIDES, boot_s=3, stop_s=2, MaxHotKeys=_KEYS) as cloud:
+    with running_cloud(_SETUP) as cloud:
         for i in range(_KEYS):
             cloud.put(f"key-{i}", b"x" * 10_000)
         stop_at_s = time.monotonic() + minutes * 60
