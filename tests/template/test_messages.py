@@ -51,7 +51,7 @@ def test_every_operation_has_a_sample_event_with_its_fields(op: str) -> None:
     assert set(sample) == set(get_type_hints(_BY_OP[op]))
 
 
-def test_a_successor_gets_the_input_of_a_node_s_execution() -> None:
+def test_a_successor_gets_the_input_of_an_execution_of_a_node() -> None:
     arguments = _MACHINES["redis_node"]["StartNodeSuccessor"]["Arguments"]
 
     assert set(arguments["Input"]) == set(get_type_hints(messages.NodeExecutionInput))
@@ -99,7 +99,7 @@ def test_a_return_to_s3_takes_off_all_that_a_life_wrote() -> None:
 
 
 @pytest.mark.parametrize("failures", [0, 1, 2, 5, 6, 7, 30])
-def test_the_machine_s_cool_down_is_the_policy_s(failures: int) -> None:
+def test_the_machine_cools_down_as_the_policy_does(failures: int) -> None:
     values = _MACHINES["key_lifecycle"]["ReturnToS3Failed"]["Arguments"]["ExpressionAttributeValues"]
     expression = values[":not_before"]["N"].removeprefix("{% ").removesuffix(" %}").replace("$millis()", "1000")
 
@@ -137,21 +137,21 @@ def test_every_state_that_does_something_has_a_phase() -> None:
 
 
 @pytest.mark.parametrize(("state", "following"), sorted(set(_edges("key_lifecycle"))), ids="-".join)
-def test_a_key_s_states_follow_each_other_as_its_phases_may(state: str, following: str) -> None:
+def test_states_of_a_key_follow_each_other_as_its_phases_may(state: str, following: str) -> None:
     before, then = phases.KEY_PHASE_OF_STATE[state], phases.KEY_PHASE_OF_STATE[following]
 
     assert before in phases.KEY_PHASES_BEFORE[then]
 
 
 @pytest.mark.parametrize(("state", "following"), sorted(set(_edges("redis_node"))), ids="-".join)
-def test_a_node_s_states_follow_each_other_as_its_phases_may(state: str, following: str) -> None:
+def test_states_of_a_node_follow_each_other_as_its_phases_may(state: str, following: str) -> None:
     before, then = phases.NODE_PHASE_OF_STATE[state], phases.NODE_PHASE_OF_STATE[following]
 
     assert before == then or before in phases.NODE_PHASES_BEFORE[then]
 
 
 @pytest.mark.parametrize("entry", get_args(phases.Entry))
-def test_an_execution_enters_the_state_of_its_row_s_first_phase(entry: phases.Entry) -> None:
+def test_an_execution_enters_the_state_of_the_first_phase_in_its_row(entry: phases.Entry) -> None:
     choice = _MACHINES["key_lifecycle"]["IsNodeRunning"]
     ways = {re.findall(r"'(\w+)'", way["Condition"])[0]: way["Next"] for way in choice["Choices"]}
 

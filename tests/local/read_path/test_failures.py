@@ -108,7 +108,7 @@ def test_unreachable_s3_is_a_503_that_says_so(cloud: Any, environment: Any, meth
     assert message["body"] == "" if method == "HEAD" else error_of(message) == "OriginUnavailable"
 
 
-def test_silent_s3_is_a_503_well_within_the_front_door_s_time(cloud: Any, environment: Any) -> None:
+def test_silent_s3_is_a_503_well_before_the_front_door_gives_up(cloud: Any, environment: Any) -> None:
     with silent_endpoint() as url:
         environment(AWS_ENDPOINT_URL_S3=url)
         started_s = time.monotonic()
@@ -130,7 +130,7 @@ def test_silent_s3_is_a_503_well_within_the_front_door_s_time(cloud: Any, enviro
         ("500 Internal", "InternalError", (500, "InternalError")),
     ],
 )
-def test_s3_s_errors_keep_their_status_and_code(
+def test_errors_of_s3_keep_their_status_and_code(
     cloud: Any, environment: Any, status: str, code: str, seen: tuple[int, str]
 ) -> None:
     xml = f"<Error><Code>{code}</Code><Message>arn:aws:iam::1:role/secret</Message></Error>".encode()

@@ -172,7 +172,7 @@ def test_refused_password_is_read_anew(hot: Any, relay: Any, environment: Any, m
     assert proxy._secrets()._values == {}
 
 
-def test_relay_is_reached_over_tls_with_the_stack_s_own_certificate(
+def test_relay_is_reached_over_tls_with_the_certificate_of_the_stack(
     hot: Any, relay: Any, environment: Any, nats_server: Any, tmp_path: Path, make_entry: Any
 ) -> None:
     authority = certificate(tmp_path)

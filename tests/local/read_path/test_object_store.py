@@ -21,7 +21,7 @@ def store(cloud: Any) -> ObjectStore:
     return _store()
 
 
-def test_fetched_entry_has_the_object_s_headers_and_size(store: ObjectStore) -> None:
+def test_fetched_entry_has_headers_and_size_of_the_object(store: ObjectStore) -> None:
     entry = store.fetch("a", max_bytes=4)
 
     assert (entry.body, entry.size_bytes, entry.meta["content-type"]) == (b"body", 4, "a/b")

@@ -26,7 +26,7 @@ def hot(cloud: Any, node: Any, make_entry: Any) -> Any:
     return cloud
 
 
-def test_get_is_a_hit_with_the_object_s_headers(hot: Any, reported: list[Any]) -> None:
+def test_get_is_a_hit_with_the_headers_of_the_object(hot: Any, reported: list[Any]) -> None:
     message = hot.get("hot")
 
     expected = {"x-cache-tier": "redis", "x-cache": "hit", "etag": '"e"', "content-type": "a/b", "content-length": "10"}

@@ -95,7 +95,7 @@ def test_reads_that_fail_say_why_and_are_not_reported(
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_absent_object_is_s3_s_404_and_not_reported(cloud: Any, reported: list[Any], method: str) -> None:
+def test_absent_object_is_a_404_and_not_reported(cloud: Any, reported: list[Any], method: str) -> None:
     message = cloud.get("nowhere", method)
 
     assert (message["statusCode"], reported) == (404, [])
@@ -144,7 +144,7 @@ def test_head_of_a_large_object_is_answered_by_the_proxy(cloud: Any, environment
     assert (message["statusCode"], message["headers"]["content-length"]) == (200, "10")
 
 
-def test_report_of_a_part_gives_the_whole_object_s_size(cloud: Any, reported: list[Any]) -> None:
+def test_report_of_a_part_gives_the_size_of_the_whole_object(cloud: Any, reported: list[Any]) -> None:
     cloud.put("a", BODY)
 
     cloud.get("a", range="bytes=0-1")
@@ -160,7 +160,7 @@ def test_empty_object_is_served(cloud: Any) -> None:
     assert (message["statusCode"], message["body"], message["headers"]["content-length"]) == (200, "", "0")
 
 
-def test_absent_bucket_is_s3_s_404(cloud: Any, environment: Any) -> None:
+def test_absent_bucket_is_a_404(cloud: Any, environment: Any) -> None:
     environment(BUCKET_NAME="another-bucket")
 
     message = cloud.get("a")

@@ -195,7 +195,7 @@ def test_promotion_asks_the_node_of_the_row() -> None:
     assert life.life.is_promoted
 
 
-def test_janitor_spares_a_node_whose_new_run_has_the_number_of_another_node_s_run() -> None:
+def test_janitor_spares_a_node_whose_new_run_has_the_number_of_a_run_of_another_node() -> None:
     """Both nodes have lost their executions; while the janitor looks again, node-1 boots anew."""
     nodes: Any = Nodes(
         {

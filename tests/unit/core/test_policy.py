@@ -235,7 +235,7 @@ key_times = st.lists(st.integers(0, 12), min_size=1, max_size=40).map(
 
 
 def queue_before(times_us: Sequence[int], check_at_us: int) -> tuple[int, ...]:
-    """A check precedes a request of the same instant (simulator's rules); what seeded Redis is known from the start."""
+    """A check precedes a request of the same instant; the requests that seeded Redis are known from the start."""
     return newest_queue([t for t in times_us if t < check_at_us] or times_us[:1])
 
 

@@ -21,11 +21,11 @@ def load_balancer(path: str, **more: Any) -> dict[str, Any]:
     return {"requestContext": {"elb": {}}, "httpMethod": "GET", "path": path, "headers": {}, **more}
 
 
-def test_http_api_s_path_is_not_decoded_again() -> None:
+def test_path_from_an_http_api_is_not_decoded_again() -> None:
     assert arrival(http_api("/objects/100%25 ü")).path == "/objects/100%25 ü"
 
 
-def test_http_api_s_query_is_decoded_once() -> None:
+def test_query_from_an_http_api_is_decoded_once() -> None:
     assert arrival(http_api("/objects", "key=a%3Fb%2525%C3%BC")).query == (("key", "a?b%25ü"),)
 
 
@@ -33,13 +33,13 @@ def test_named_stage_is_no_part_of_the_path() -> None:
     assert arrival(http_api("/live/objects/a", stage="live")).path == "/objects/a"
 
 
-def test_load_balancer_s_path_and_query_are_decoded_once() -> None:
+def test_path_and_query_from_a_load_balancer_are_decoded_once() -> None:
     came = arrival(load_balancer("/objects/100%2525%20%C3%BC", queryStringParameters={"key": "a%2Bb+c"}))
 
     assert (came.path, came.query) == ("/objects/100%25 ü", (("key", "a+b c"),))
 
 
-def test_load_balancer_s_multi_value_mode_is_understood_and_answered() -> None:
+def test_multi_value_mode_of_a_load_balancer_is_understood_and_answered() -> None:
     event = load_balancer("/x", multiValueHeaders={"Range": ["bytes=0-1"], "If-Match": ['"a"', '"b"']})
     event["multiValueQueryStringParameters"] = {"key": ["a", "b"]}
 

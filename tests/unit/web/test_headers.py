@@ -9,7 +9,7 @@ import pytest
 from burstcache.web.headers import object_headers, sendable
 
 
-def test_only_the_object_s_own_headers_are_kept() -> None:
+def test_only_headers_of_the_object_are_kept() -> None:
     kept = object_headers({"ETag": '"e"', "x-amz-meta-A": "1", "x-amz-request-id": "r", "Server": "s", "Date": "d"})
 
     assert kept == {"etag": '"e"', "x-amz-meta-a": "1"}
