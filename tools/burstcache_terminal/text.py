@@ -60,9 +60,14 @@ def table_text(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: C
         rows: Cells, as many in each row as there are columns.
         right: Columns that are aligned to the right: numbers.
     """
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    lines = [
+    return rows_text((header, *rows), right=right)
+
+
+def rows_text(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> str:
+    """Return at least one row as lines of aligned columns; arguments as for `table_text`."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = (
         "  ".join(f"{cell:{'>' if i in right else '<'}{widths[i]}}" for i, cell in enumerate(row)).rstrip()
-        for row in (header, *rows)
-    ]
+        for row in rows
+    )
     return "\n".join(lines)

@@ -238,12 +238,12 @@ def test_a_clock_of_whole_seconds_is_known() -> None:
     assert not has_whole_seconds(Trace(np.array([0])))
 
 
-def test_inspect_tells_what_is_in_a_log(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_inspect_describes_a_log(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sim", "inspect", str(folder), "--top", "1"]) == 0
 
     out = capsys.readouterr().out
     assert "combined, 3 file(s), 4 rows" in out
-    assert "Requests:  4 (GETs" in out
+    assert "Requests:   4 (GETs" in out
     assert "29.000000 s, 2025-08-01T00:00:01.000000Z to 2025-08-01T00:00:30.000000Z" in out
     assert "The clock has whole seconds" in out
     assert re.search(r"^ +1 +3 +75.00 % +5  /a$", out, re.MULTILINE)

@@ -17,6 +17,7 @@ from burstcache_sim.replay import replay
 from burstcache_sim.units import run_cost_units, usd
 from burstcache_sim.world.scenario import Scenario
 from burstcache_terminal.exit_codes import ExitCode
+from burstcache_terminal.text import rows_text
 
 _THESIS = "thesis-2022"
 Fields = dict[str, Any]
@@ -112,9 +113,7 @@ def _optimum(args: argparse.Namespace, prices: PriceSheet) -> Fields:
 
 def _table(found: Fields) -> str:
     """Return a line per field; the lists are for the JSON."""
-    shown = {name: value for name, value in found.items() if not isinstance(value, tuple)}
-    width = max(map(len, shown))
-    return "\n".join(f"{name:<{width}}  {_text(name, value)}" for name, value in shown.items())
+    return rows_text([(name, _text(name, value)) for name, value in found.items() if not isinstance(value, tuple)])
 
 
 def _text(name: str, value: object) -> str:

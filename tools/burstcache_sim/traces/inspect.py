@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from burstcache_sim.traces.read import Log
     from burstcache_sim.traces.trace import Trace
+from burstcache_terminal.text import rows_text, table_text
 
 _SHOWN_CHARACTERS = 72
 _CLOCK_WORD = (
@@ -108,20 +109,20 @@ def describe_text(description: dict[str, Any]) -> str:
     if description["other_key_requests"]:
         left_out = f"{description['other_key_requests']:,} of other keys, {left_out}"
     rows = [
-        ("Format", f"{description['format']}, {description['files']:,} file(s), {description['rows']:,} rows"),
-        ("Requests", f"{description['requests']:,} (GETs answered 2xx or 304)"),
-        ("Left out", left_out),
-        ("Keys", f"{description['keys']:,}"),
-        ("Span", _span(description)),
-        ("Mean rate", "—" if rate is None else f"{rate:,.3f} requests a minute"),
+        ("Format:", f"{description['format']}, {description['files']:,} file(s), {description['rows']:,} rows"),
+        ("Requests:", f"{description['requests']:,} (GETs answered 2xx or 304)"),
+        ("Left out:", left_out),
+        ("Keys:", f"{description['keys']:,}"),
+        ("Span:", _span(description)),
+        ("Mean rate:", "—" if rate is None else f"{rate:,.3f} requests a minute"),
     ]
     if description["requested_bytes"] is not None:
         sizes = f"{description['requested_bytes']:,} requested, {description['object_bytes']:,} in the objects"
-        rows.append(("Bytes", sizes))
-    lines = [f"{name + ':':<11}{value}" for name, value in rows]
+        rows.append(("Bytes:", sizes))
     if description["has_whole_seconds"]:
-        lines.append(f"{'Clock:':<11}{_CLOCK_WORD}")
-    return "\n".join([*lines, *_top_lines(description["top_keys"])])
+        rows.append(("Clock:", _CLOCK_WORD))
+    top = description["top_keys"]
+    return rows_text(rows) + (f"\n\n{_top_text(top)}" if top else "")
 
 
 def _span(description: dict[str, Any]) -> str:
@@ -130,15 +131,13 @@ def _span(description: dict[str, Any]) -> str:
     return f"{description['span_s']:,.6f} s, {description['first_s']:,.6f} s to {description['last_s']:,.6f} s"
 
 
-def _top_lines(top_keys: list[dict[str, Any]]) -> list[str]:
-    if not top_keys:
-        return []
-    lines = ["", f"{'rank':>6}{'requests':>12}{'share':>9}{'bytes':>15}  key"]
+def _top_text(top_keys: list[dict[str, Any]]) -> str:
+    rows = []
     for row in top_keys:
         key = row["key"] if len(row["key"]) <= _SHOWN_CHARACTERS else row["key"][: _SHOWN_CHARACTERS - 1] + "…"
-        share = f"{row['share_pct']:.2f} %"
-        lines.append(f"{row['rank']:>6}{row['requests']:>12,}{share:>9}{row['size_bytes']:>15,}  {_printable(key)}")
-    return lines
+        counts = (f"{row['rank']}", f"{row['requests']:,}", f"{row['share_pct']:.2f} %", f"{row['size_bytes']:,}")
+        rows.append((*counts, _printable(key)))
+    return table_text(("rank", "requests", "share", "bytes", "key"), rows, right=range(4))
 
 
 def _printable(key: str) -> str:
