@@ -16,12 +16,10 @@ from support.project import ROOT
 from support.sources import sources
 
 _CITED = re.compile(r'`?(docs/[\w/-]+\.md)`?(?:(?:,| has| says)? "([^"`]+)"|, rules? ([\d, and]+\d|\d))?')
-_NAMELESS = re.compile(
-    r"the simulator's rules|design rule|protocol's table|\(rule \d|(?<!, )(?<!\w)rule \d", re.IGNORECASE
-)
+_NAMELESS = re.compile(r"simulator's rules|design rule|protocol's table|\(rule \d|(?<!, )(?<!\w)rule \d", re.IGNORECASE)
 # What a bare "section 4.2" is a section of; `docs/understand/papers.md` names the papers.
 _SOURCES = re.compile(r"thesis|Buner 2022|Wang 2020|Kumar 2022|Rosa 2022|RFC \d+", re.IGNORECASE)
-_SECTION = re.compile(r"\b(?:section|appendix) [A-Z]?[\d.]+\d")
+_SECTION = re.compile(r"\b(?:sections?|appendix|chapter) [A-Z]?[\d.]*\d")
 _TEST = re.compile(r"`(test_\w+)`")
 
 
@@ -70,8 +68,11 @@ def test_no_rule_or_section_is_cited_without_its_document(folder: str) -> None:
             continue
         text = _joined(path)
         nameless += [(str(path.relative_to(ROOT)), found.group()) for found in _NAMELESS.finditer(text)]
-        if not _SOURCES.search(text):
-            nameless += [(str(path.relative_to(ROOT)), found.group()) for found in _SECTION.finditer(text)]
+        nameless += [
+            (str(path.relative_to(ROOT)), text[max(0, found.start() - 60) : found.end()])
+            for found in _SECTION.finditer(text)
+            if not _SOURCES.search(text, max(0, found.start() - 300), found.end())
+        ]
 
     assert nameless == []
 

@@ -114,7 +114,7 @@ def latencies() -> Table:
         n_s3 = row.s3_requests - row.cold_starts - row.redis_starts
         computed_ms = summarise(n_s3, 0, row.n - n_s3, means).mean_ms
         rows.append((figure, f"{row.in_memory_pct:.2f}", f"{mean_ms:.2f}", f"{computed_ms:.2f}"))
-    header = ("figure", "in memory [%]", "mean, published [ms]", "from section 5.2 [ms]")
+    header = ("figure", "in memory [%]", "mean, published [ms]", "by the thesis, section 5.2 [ms]")
     return Table("Mean latency end to end", header, tuple(rows))
 
 
