@@ -24,10 +24,11 @@ _WORKERS = 2  # one report at a time, and one that a frozen environment left beh
 class EventPublisher:
     """Sends events to one bus; a bus that fails costs a read a second at most, and then nothing for a while."""
 
-    def __init__(self, bus_name: str, client: EventBridgeClient, clock: Clock) -> None:
+    def __init__(self, bus_name: str, client: EventBridgeClient, clock: Clock, *, wait_s: float = _WAIT_S) -> None:
         self._bus_name = bus_name
         self._client = client
         self._breakers = Breakers(clock)
+        self._wait_s = wait_s  # how long a read waits for its report
         self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="event-publisher")
 
     def start(self, event: ObjectRequested) -> Future[None] | None:
@@ -35,11 +36,11 @@ class EventPublisher:
         return None if self._breakers.is_open(self._bus_name) else self._workers.submit(self._send, event)
 
     def finish(self, report: Future[None] | None) -> None:
-        """Wait for a report, for a second at most; a failure is logged, never raised."""
+        """Wait for a report, by default for a second at most; a failure is logged, never raised."""
         if report is None:
             return
         try:
-            report.result(_WAIT_S)
+            report.result(self._wait_s)
         except FutureTimeoutError:
             self._failed("no answer yet")
         except Exception as error:

@@ -159,7 +159,7 @@ def reported(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
     def note(self: EventPublisher, event: Any) -> None:
         send(self, event)
-        details.append({name: getattr(event, name) for name in event.__slots__})
+        details.append(dict(event))
 
     monkeypatch.setattr(EventPublisher, "_send", note)
     return details

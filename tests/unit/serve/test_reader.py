@@ -1,0 +1,114 @@
+"""The reader: which tier is asked, and how often one that fails."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from burstcache.adapters.breaker import OPEN_S
+from burstcache.adapters.routes import Route
+from burstcache.core.errors import RedisDownError, ServiceError, SilentHolderError
+from burstcache.serve.reader import Reader
+from burstcache.web.entry import Entry
+from burstcache.web.request import Request
+from burstcache.web.response import Response
+from support.clock import ManualClock
+
+ENTRY = Entry({"etag": '"e"', "content-length": "4"}, b"body")
+
+
+def get(key: str = "a") -> Request:
+    return Request("GET", key, f"hash of {key}", {}, None, "request-1", 1)
+
+
+class S3:
+    def read(self, request: Request) -> Response:
+        return Response(200, {}, b"from S3")
+
+
+@dataclass
+class Tier:
+    """Gives the entry, or fails for these keys; `asked` are the keys that it was asked for."""
+
+    failures: dict[str, Exception] = field(default_factory=dict)
+    held: Entry | None = ENTRY
+    asked: list[str] = field(default_factory=list)
+
+    def fetch(self, request: Request) -> Entry | None:
+        self.asked.append(request.key)
+        if request.key in self.failures:
+            raise self.failures[request.key]
+        return self.held
+
+
+@dataclass
+class Table:
+    """Routes every key to the same place; None: it fails."""
+
+    place: Route | None
+    asked: int = 0
+
+    def route(self, _: str) -> Route | None:
+        self.asked += 1
+        if self.place is None:
+            raise ServiceError("no answer", code="Timeout")
+        return self.place
+
+    def forget(self, _: str) -> None:
+        """Remember nothing."""
+
+
+LAMBDA = Route("lambda")
+
+
+def reader(tier: Tier, clock: ManualClock, table: Table | None = None) -> Reader:
+    return Reader(table or Table(LAMBDA), S3, lambda _: tier, clock)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("error", [RedisDownError("dead"), ServiceError("down", code="x"), OSError("?")], ids=repr)
+def test_a_tier_that_fails_is_asked_once_and_for_no_key_until_its_breaker_closes(error: Exception) -> None:
+    tier, clock = Tier({"a": error}), ManualClock()
+    asking = reader(tier, clock)
+
+    served = [asking.read(get(key)).body for key in "aabab"]
+    clock.now_s = OPEN_S
+    served.append(asking.read(get("b")).body)
+
+    assert served == [b"from S3"] * 5 + [b"body"]
+    assert tier.asked == ["a", "b"]
+
+
+@pytest.mark.parametrize("error", [SilentHolderError("silent"), ValueError("no entry")], ids=repr)
+def test_what_concerns_one_key_leaves_the_tiers_other_keys_alone(error: Exception) -> None:
+    tier = Tier({"a": error})
+    asking = reader(tier, ManualClock())
+
+    served = [asking.read(get(key)).body for key in "aabab"]
+
+    assert served == [b"from S3", b"from S3", b"body", b"from S3", b"body"]
+    assert tier.asked == ["a", "b", "b"]
+
+
+def test_a_tier_that_does_not_hold_a_key_is_asked_again_at_the_next_read() -> None:
+    tier = Tier(held=None)
+    asking = reader(tier, ManualClock())
+    missed = asking.read(get())
+    tier.held = ENTRY
+
+    found = asking.read(get())
+
+    assert (missed.body, missed.headers["x-cache"]) == (b"from S3", "miss")
+    assert (found.body, found.headers["x-cache"], found.headers["x-cache-tier"]) == (b"body", "hit", "lambda")
+
+
+def test_a_table_that_fails_is_asked_once_until_its_breaker_closes() -> None:
+    table, clock = Table(None), ManualClock()
+    asking = reader(Tier(), clock, table)
+
+    served = [asking.read(get(key)).body for key in "abc"]
+    asked = table.asked
+    table.place, clock.now_s = LAMBDA, OPEN_S
+
+    assert (served, asked) == ([b"from S3"] * 3, 1)
+    assert asking.read(get()).body == b"body"
