@@ -28,7 +28,7 @@ COUNTS = np.dtype(
     align=True,
 )
 
-# Columns of a span: who, the first request it served and the one after its last, from and to.
+# Columns of a span: tier, the first request it served and the one after its last, from and to.
 LAMBDA_SPAN, REDIS_SPAN = 0, 1
 SPAN_COLUMNS = 5
 
@@ -53,7 +53,7 @@ def check(row: NamedTuple) -> None:
 
 @uncounted
 def invoke(at_us: int, last_end_us: int, timings: TimingsRow, counts: Record) -> int:
-    """Note an invocation and return when it is ready [us]; `last_end_us` is below 0 before the first."""
+    """Record an invocation and return when it is ready [us]; `last_end_us` is below 0 before the first."""
     counts.invocations += 1
     if last_end_us < 0 or at_us - last_end_us > timings.stays_warm_us:
         counts.cold_starts += 1
@@ -108,7 +108,7 @@ def bridge(
 
 @uncounted
 def boot(at_us: int, timings: TimingsRow, counts: Record) -> int:
-    """Note a boot and the object put into its node; return when the node runs [us]."""
+    """Record a boot and the object put into its node; return when the node runs [us]."""
     counts.redis_starts += 1
     counts.seeds += 1
     return at_us + timings.boot_us

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-numba: Any = importlib.import_module("numba")  # half a second: only what computes imports this module
+numba: Any = importlib.import_module("numba")  # takes half a second: only code that computes imports this module
 
 
 def cache_folder() -> Path:
@@ -29,9 +29,9 @@ def cache_folder() -> Path:
 
 
 def sources_digest(folder: Path = Path(__file__).parents[1]) -> str:
-    """Return what names the version of all compiled code.
+    """Return a digest that stands for the version of all compiled code.
 
-    numba looks only at the file of a function, not at those that its constants and its callees come from.
+    numba looks only at the file of a function, not at those of its constants and callees.
     """
     sources = (path for package in ("engine", "optimum") for path in sorted((folder / package).glob("*.py")))
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
@@ -45,7 +45,7 @@ def compiled(function: _Function) -> _Function:
 def uncounted(function: _Function) -> _Function:
     """Compile a function that allocates nothing: its arrays are its caller's, and no references are counted.
 
-    Counting takes longer than what most of these functions do.
+    Counting takes longer than most of these functions.
     """
     return cast(_Function, numba.njit(cache=True, nogil=True, _nrt=False)(function))
 

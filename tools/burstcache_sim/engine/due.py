@@ -1,7 +1,7 @@
-"""When which cache function is due to end, compiled: a heap of (instant, key) with one entry per key at most.
+"""The due ends of cache functions, compiled: a heap of (instant, key) with at most one entry per key.
 
-An entry may be too early, never too late: a life that is extended leaves its entry alone, and who takes the first entry
-asks the key again. So an extension costs nothing, however many there are.
+An entry may be too early but never too late: a life that is extended leaves its entry alone, and taking the first entry
+means asking the key again. So an extension costs nothing, however many there are.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from burstcache_sim.engine.compiled import uncounted
 
 @uncounted
 def set_due(queue: Integers, places: Integers, key: int, due_us: int) -> None:
-    """Let the key's entry be no later than that."""
+    """Make the key's entry no later than an instant."""
     place = places[key]
     if place == 0:
         queue[0, 0] += 1
@@ -26,13 +26,13 @@ def set_due(queue: Integers, places: Integers, key: int, due_us: int) -> None:
 
 @uncounted
 def put_first_off(queue: Integers, places: Integers, due_us: int) -> None:
-    """Let the first entry's key be due later, or equally early."""
+    """Put off the first entry's key, if at all."""
     _sink(queue, places, due_us, queue[1, 1])
 
 
 @uncounted
 def drop_first(queue: Integers, places: Integers) -> None:
-    """Take the first entry out."""
+    """Remove the first entry."""
     places[queue[1, 1]] = 0
     last = queue[0, 0]
     queue[0, 0] = last - 1

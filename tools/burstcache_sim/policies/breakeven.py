@@ -40,7 +40,7 @@ class BreakevenRow(NamedTuple):
 
 @dataclass(frozen=True)
 class Breakeven(WorthPolicy):
-    """A running node serves whatever would start something; it stops when none of its keys is asked for.
+    """A running node serves whatever would start something; it stops when none of its keys is requested.
 
     Source:
         `docs/understand/simulation.md`, "The break-even policy".

@@ -1,4 +1,4 @@
-"""What a policy is: decisions over the simulated world, and how a person chooses its settings."""
+"""A policy: decisions over the simulated world, and how a person chooses its settings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DECADES = (-6, -2)  # a hit worth 1e-6 to 1e-2 USD
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a person says about a policy; each policy reads what concerns it."""
+    """A person's options for a policy; each policy reads those that concern it."""
 
     rate: str = "9"  # expected requests per minute
     sensitivity: str = "4"
@@ -51,15 +51,15 @@ class Policy(Decider, Protocol):
 
     @classmethod
     def from_options(cls, options: Options, prices: BreakevenPrices) -> Self:
-        """Return the policy that a person asks for; raises `InvalidSettingError`."""
+        """Return the policy that the options ask for; raises `InvalidSettingError`."""
 
     @classmethod
     def described(cls, options: Options) -> str:
-        """Return what a person asks for in words."""
+        """Return the policy in words, as the options ask for it."""
 
     @classmethod
     def knob(cls, options: Options, prices: BreakevenPrices) -> tuple[str, Sequence[Self]]:
-        """Return the settings for a curve, from little memory to much, and what varies in words."""
+        """Return the settings for a curve, from little memory to much, and a name for what varies."""
 
 
 class WorthPolicy(Policy):

@@ -68,7 +68,7 @@ class Thesis(Policy):
         return _Memory()
 
     def request(self, world: World, key: Key, at_us: int, tier: Tier) -> None:
-        """Count the request, and start what it triggers."""
+        """Count the request and start what it triggers."""
         memory: _Memory = key.memory
         if key.has_lambda and memory.life is not None:
             # A request that S3 serves while the function starts counts like the others; only what it serves extends.
@@ -132,7 +132,7 @@ class Thesis(Policy):
 
     @classmethod
     def configured(cls, rate_per_min: Fraction | int | str, sensitivity: Fraction | int | str) -> Self:
-        """Return what the thesis's configurator makes of a rate and a sensitivity; raises `InvalidSettingError`."""
+        """Return the policy that the thesis's configurator derives; raises `InvalidSettingError`."""
         return cls(configure(Fraction(rate_per_min), Fraction(sensitivity)))
 
     @classmethod

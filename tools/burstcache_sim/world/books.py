@@ -27,7 +27,7 @@ class Books:
     redis_spans_us: list[tuple[int, int]] = field(default_factory=list)
 
     def invoke(self, *, is_cold: bool) -> int:
-        """Note one invocation and return how long it takes to be ready [us]."""
+        """Record one invocation and return how long it takes to be ready [us]."""
         self.invocations += 1
         self.cold_starts += is_cold
         return self.timings.cold_start_us if is_cold else self.timings.warm_start_us

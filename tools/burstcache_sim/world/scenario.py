@@ -1,4 +1,4 @@
-"""What a policy meets: the requests, the nodes and their memory, the time that a run lasts."""
+"""What a policy meets: requests, nodes and their memory, the duration of a run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Scenario:
 
     @property
     def is_one_key(self) -> bool:
-        """Whether nothing but one key's requests matters: its node has room for it and no other key."""
+        """Whether only one key's requests matter: its node has room for it and no other key."""
         return self.trace.key_ids is None and self.capacity_bytes is None
 
     def homes(self) -> list[int]:

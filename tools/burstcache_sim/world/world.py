@@ -1,4 +1,4 @@
-"""Keys and the nodes they share: what happens when, whatever the policy. Rules: `docs/understand/simulation.md`."""
+"""Keys and the nodes they share: what happens when, under any policy. Rules: `docs/understand/simulation.md`."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Key:
 
 
 class Decider(Protocol):
-    """What the world asks of a policy. A policy changes the world through the methods of `World` alone."""
+    """What the world needs of a policy. A policy changes the world only through the methods of `World`."""
 
     @property
     def window(self) -> int:
@@ -140,7 +140,7 @@ class World:
         return key.lambda_ready_us
 
     def set_deadline(self, key: Key, deadline_us: int) -> None:
-        """Let the key's cache function end at that instant, which no longer belongs to it."""
+        """Let the key's cache function end at an instant, which no longer belongs to it."""
         if key.lambda_deadline_us != deadline_us:
             key.lambda_deadline_us = deadline_us
             heappush(self._due, (deadline_us, _TIME_OUT, key.index))
@@ -218,7 +218,7 @@ class World:
         self._note(self.keys[0])
 
     def _note(self, key: Key, what: str = "") -> None:
-        """Log the only key's state if it has changed, and then what happened."""
+        """Log the only key's state if it has changed, then the event."""
         if self._log is not None:
             self._log.enter(self.now_us, state_of(key))
             if what:
