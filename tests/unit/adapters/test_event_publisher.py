@@ -17,7 +17,7 @@ REFUSAL = {"FailedEntryCount": 1, "Entries": [{"ErrorCode": "ThrottlingException
 
 
 class Bus:
-    """Takes events, refuses them, or hangs until it is told to go on."""
+    """Takes events, refuses them, or hangs until the test releases it."""
 
     def __init__(self, answer: dict[str, Any] | None = None) -> None:
         self.answer, self.sent, self.go_on = answer, 0, threading.Event()
