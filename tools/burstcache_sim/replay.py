@@ -9,9 +9,6 @@ from burstcache_sim.world.result import RunResult
 from burstcache_sim.world.scenario import Scenario
 from burstcache_sim.world.simulate import simulate
 
-# Loading the compiled engines takes half a second; the readable simulator replays about this many requests meanwhile.
-LEAST_COMPILED = 200_000
-
 
 def replay(policy: Policy, scenario: Scenario, *, has_log: bool = False) -> RunResult:
     """Replay a scenario's requests under a policy, with all details.
@@ -24,7 +21,7 @@ def replay(policy: Policy, scenario: Scenario, *, has_log: bool = False) -> RunR
     Raises:
         InvalidSettingError: The compiled engine refuses a setting or a time.
     """
-    if has_log or len(scenario.trace) < LEAST_COMPILED or policy.compiled() is None:
+    if has_log or len(scenario.trace) < policy.least_compiled or policy.compiled() is None:
         return simulate(policy, scenario, has_log=has_log)
     from burstcache_sim.engine.run import run_compiled
 

@@ -91,7 +91,7 @@ def hazard(
         InvalidSettingError: The value is not above 0.
 
     Source:
-        `docs/use/policies.md`, "The hazard policy".
+        `docs/understand/simulation.md`, "The hazard policy".
     """
     if hit_value_usd <= 0:
         raise InvalidSettingError(f"hit value {float(hit_value_usd):g} USD: expected an amount above 0")

@@ -39,13 +39,14 @@ class Hazard(WorthPolicy):
     A key that is asked for joins a node that boots or runs: what it adds to the node's bill is one S3 GET.
 
     Source:
-        `docs/use/policies.md`, "The hazard policy".
+        `docs/understand/simulation.md`, "The hazard policy".
     """
 
     parameters: HazardParameters
 
     name: ClassVar[str] = "hazard"
     title: ClassVar[str] = "hazard"
+    least_compiled: ClassVar[int] = 10_000  # up to a hundred evaluations of eighteen rates per request
 
     @property
     def window(self) -> int:

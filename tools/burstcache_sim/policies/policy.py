@@ -36,6 +36,8 @@ class Policy(Decider, Protocol):
     parameters: Any  # a frozen dataclass of what it decides by
 
     name: ClassVar[str]
+    # Loading a compiled engine takes half a second; the readable simulator replays about this many requests meanwhile.
+    least_compiled: ClassVar[int] = 200_000
     is_ticked: ClassVar[bool] = False  # a ticker judges its nodes: `sim run` prints the checks, and the log of one key
 
     def memory(self) -> Any:
