@@ -1,8 +1,12 @@
-"""Exact money: integer cost units, in which every price of the thesis is a whole number."""
+"""Time in microseconds, and exact money: integer cost units, in which every price of the thesis is a whole number."""
 
 from __future__ import annotations
 
+from burstcache.core.parameters import US_PER_S
 from burstcache_sim.world.result import RunResult
+
+US_PER_H = 3600 * US_PER_S
+HOURS_PER_MONTH = 730
 
 UNITS_PER_USD = 360_000_000_000_000  # a unit is 1e-11/3600 USD
 LAMBDA_UNITS_PER_US = 6_012  # 1024 MB: 1.67e-8 USD per ms
@@ -19,7 +23,7 @@ def run_cost_units(result: RunResult) -> int:
     """
     return (
         result.lambda_ms * 1_000 * LAMBDA_UNITS_PER_US
-        + result.redis_s * 1_000_000 * REDIS_UNITS_PER_US
+        + result.redis_s * US_PER_S * REDIS_UNITS_PER_US
         + result.invocations * INVOCATION_UNITS
         + result.s3_requests * S3_GET_UNITS
     )

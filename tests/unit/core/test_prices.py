@@ -8,7 +8,8 @@ import pytest
 
 from burstcache.core.errors import InvalidSettingError, PriceMissingError
 from burstcache.core.prices import SHEETS, UNCHECKED, PriceSheet, price_sheet
-from burstcache_sim.bill.cost import BILLED, COST_UNITS_PER_USD
+from burstcache_sim.bill.cost import BILLED
+from burstcache_sim.units import UNITS_PER_USD
 
 TODAY = ("today-us-east-1", "today-eu-central-1")
 
@@ -48,7 +49,7 @@ def test_a_valkey_node_costs_a_fifth_less_than_the_same_of_redis(name: str) -> N
 def test_todays_sheets_price_everything_that_the_system_uses(name: str, architecture: str) -> None:
     sheet = price_sheet(name)
 
-    for item in BILLED:
+    for item in BILLED.values():
         assert sheet.usd(item.price.format(architecture=architecture, instance_type="t4g.micro")) > 0
 
 
@@ -57,7 +58,7 @@ def test_every_price_of_the_thesis_is_a_whole_number_of_cost_units() -> None:
     per_ms_and_second = {"GB-s": 1000, "h": 3600}
 
     units = {
-        row.item: row.usd_exact * COST_UNITS_PER_USD / per_ms_and_second.get(row.unit, 1)
+        row.item: row.usd_exact * UNITS_PER_USD / per_ms_and_second.get(row.unit, 1)
         for row in sheet.rows
         if not row.item.startswith("elasticache")
     }

@@ -18,9 +18,10 @@ from burstcache_sim.bill.comparison import OURS, Compared, compare
 from burstcache_sim.bill.competitors import Offer, offer_names, offers
 from burstcache_sim.bill.demand import Demand, demand_of, perfect_redis_us
 from burstcache_sim.bill.infinicache import pool_for
-from burstcache_sim.bill.usage import US_PER_H, Setup
+from burstcache_sim.bill.usage import Setup
 from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.trace import Trace
+from burstcache_sim.units import US_PER_H
 
 TODAY = price_sheet("today-us-east-1")
 THESIS = price_sheet("thesis-2022")

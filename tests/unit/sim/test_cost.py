@@ -33,7 +33,7 @@ def random_run(seed: int) -> RunResult:
 
 
 def test_every_amount_is_billed_exactly_once() -> None:
-    assert [item.field for item in BILLED] == AMOUNTS
+    assert list(BILLED) == AMOUNTS
 
 
 def test_a_bill_has_an_item_for_everything_that_was_used_and_its_sum_is_theirs() -> None:

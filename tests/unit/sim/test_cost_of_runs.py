@@ -10,7 +10,8 @@ import pytest
 
 from burstcache.core.prices import price_sheet
 from burstcache_sim.bill.cost import bill
-from burstcache_sim.bill.usage import LARGEST_OBJECT_BYTES, US_PER_H, Setup, live_usage
+from burstcache_sim.bill.usage import LARGEST_OBJECT_BYTES, Setup, live_usage
+from burstcache_sim.units import US_PER_H
 from burstcache_sim.world.result import RunResult
 from support.project import ROOT
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from burstcache.core.prices import PriceSheet
 from burstcache_sim.bill.breakeven_frequency import BurstFrequency, HourlyCost, burst_frequency, hourly_cost
-from burstcache_sim.bill.competitors import offers
+from burstcache_sim.bill.competitors import Offer, offers
 from burstcache_sim.bill.cost import Bill, bill
 from burstcache_sim.bill.demand import Demand, demand_of
-from burstcache_sim.bill.usage import US_PER_H, Setup, live_usage, thesis_usage
+from burstcache_sim.bill.usage import Setup, live_usage, thesis_usage
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.replay import replay
+from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H
 from burstcache_sim.world.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -22,19 +22,17 @@ if TYPE_CHECKING:
     from burstcache_sim.world.result import RunResult
 
 OURS = "burstcache"
-HOURS_PER_MONTH = 730
-Bills = Callable[[Demand], list[tuple[str, Bill, float, str]]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """One system on the trace. `cheaper_at`: how often the trace may come so that Burstcache is cheaper than it."""
+    """One system on a trace. `cheaper_at`: how often the trace may come for Burstcache to be cheaper."""
 
     name: str
-    bill: Bill
+    bill: Bill  # of the trace's period
     usd_per_month: float  # the trace repeated for a month
     in_memory_pct: float
-    cheaper_at: BurstFrequency | None
+    cheaper_at: BurstFrequency | None  # None: it is Burstcache
     hourly: HourlyCost  # from a bill over full hours
     note: str = ""
 
@@ -42,6 +40,73 @@ class Compared:
     def usd(self) -> float:
         """What the trace's period costs [USD]."""
         return self.bill.usd
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What systems are compared on. A burst is the whole trace, once."""
+
+    demand: Demand
+    prices: PriceSheet
+    setup: Setup
+    only_cache: bool = False  # the thesis's view: cache function, node and S3 alone
+    window_h: int = HOURS_PER_MONTH  # in which bursts are counted [h]
+
+    def of_run(
+        self, result: RunResult, *, ours: Compared | None = None, name: str = OURS, note: str = "simulated"
+    ) -> Compared:
+        """Return this system under a run; raises `PriceMissingError`."""
+
+        def bill_of(demand: Demand) -> Bill:
+            return own_bill(result, demand, self.prices, self.setup, only_cache=self.only_cache)
+
+        full = self._full_hours()
+        hourly = hourly_cost(bill_of(full), hours=full.period_us // US_PER_H)
+        return self._compared(name, bill_of(self.demand), hourly, result.in_memory_pct, note, ours)
+
+    def of_offers(self, ours: Compared, *, names: tuple[str, ...] = ()) -> list[Compared]:
+        """Return what one could buy instead, cheapest first.
+
+        Args:
+            ours: This system.
+            names: As in `competitors.offers`.
+
+        Raises:
+            InvalidSettingError: A name is none of the offers'.
+            PriceMissingError: An offer that was named has no price in the sheet.
+        """
+        full = self._full_hours()
+        hourly = {
+            offer.name: hourly_cost(offer.bill, hours=full.period_us // US_PER_H) for offer in self._offers(full, names)
+        }
+        return [
+            self._compared(offer.name, offer.bill, hourly[offer.name], offer.in_memory_pct, offer.note, ours)
+            for offer in self._offers(self.demand, names)
+        ]
+
+    def _compared(
+        self, name: str, billed: Bill, hourly: HourlyCost, in_memory_pct: float, note: str, ours: Compared | None
+    ) -> Compared:
+        repeats = Fraction(HOURS_PER_MONTH * US_PER_H, self.demand.period_us)
+        burst_us = self.demand.last_us - self.demand.first_us
+        return Compared(
+            name=name,
+            bill=billed,
+            usd_per_month=float(hourly.per_hour_usd * HOURS_PER_MONTH + hourly.per_burst_usd * repeats),
+            in_memory_pct=in_memory_pct,
+            cheaper_at=None
+            if ours is None
+            else burst_frequency(ours.hourly, hourly, burst_us=burst_us, window_h=self.window_h),
+            hourly=hourly,
+            note=note,
+        )
+
+    def _offers(self, demand: Demand, names: tuple[str, ...]) -> list[Offer]:
+        return offers(demand, self.prices, self.setup, names=names, only_cache=self.only_cache)
+
+    def _full_hours(self) -> Demand:
+        # Break-even needs full hours: some things are billed by them, and hourly prices must not look dearer.
+        return replace(self.demand, period_us=(-(-self.demand.period_us // US_PER_H) or 1) * US_PER_H)
 
 
 def demand_for(result: RunResult, trace: Trace, setup: Setup, period_us: int | None = None) -> Demand:
@@ -91,49 +156,14 @@ def compare(
     if result is None:
         result = replay(policy, Scenario(trace, setup.nodes))
     lambda_only = replay(policy.without_redis(len(trace)), Scenario(trace, setup.nodes))
-
-    def bills(demand: Demand) -> list[tuple[str, Bill, float, str]]:
-        ours = own_bill(result, demand, prices, setup, only_cache=only_cache)
-        no_node = own_bill(lambda_only, demand, prices, replace(setup, nodes=0), only_cache=only_cache)
-        others = offers(demand, prices, setup, names=against, only_cache=only_cache)
-        return [
-            (OURS, ours, result.in_memory_pct, "simulated"),
-            ("lambda-only", no_node, lambda_only.in_memory_pct, "simulated, the same policy without a node"),
-            *((offer.name, offer.bill, offer.in_memory_pct, offer.note) for offer in others),
-        ]
-
     demand = demand_for(result, trace, setup, period_us)
-    return _compared(demand, bills)
-
-
-def _compared(demand: Demand, bills: Bills) -> list[Compared]:
-    # Break-even needs full hours: some things are billed by them, and hourly prices must not look dearer.
-    hours = -(-demand.period_us // US_PER_H) or 1
-    hourly = {
-        name: hourly_cost(bill_, hours=hours) for name, bill_, *_ in bills(replace(demand, period_us=hours * US_PER_H))
-    }
-    repeats_per_month = Fraction(HOURS_PER_MONTH * US_PER_H, max(demand.period_us, 1))
-    burst_us = demand.last_us - demand.first_us
-    window_h = 1 if burst_us <= US_PER_H else HOURS_PER_MONTH
-
-    def cheaper_at(name: str) -> BurstFrequency | None:
-        if name == OURS:
-            return None
-        return burst_frequency(hourly[OURS], hourly[name], burst_us=burst_us, window_h=window_h)
-
+    is_short = demand.last_us - demand.first_us <= US_PER_H
+    comparison = Comparison(demand, prices, setup, only_cache, window_h=1 if is_short else HOURS_PER_MONTH)
+    without_node = replace(comparison, setup=replace(setup, nodes=0))
+    ours = comparison.of_run(result)
+    note = "simulated, the same policy without a node"
     return [
-        Compared(
-            name=name,
-            bill=bill_,
-            usd_per_month=_month_usd(hourly[name], repeats_per_month),
-            in_memory_pct=in_memory_pct,
-            cheaper_at=cheaper_at(name),
-            hourly=hourly[name],
-            note=note,
-        )
-        for name, bill_, in_memory_pct, note in bills(demand)
+        ours,
+        without_node.of_run(lambda_only, ours=ours, name="lambda-only", note=note),
+        *comparison.of_offers(ours, names=against),
     ]
-
-
-def _month_usd(cost: HourlyCost, repeats: Fraction) -> float:
-    return float(cost.per_hour_usd * HOURS_PER_MONTH + cost.per_burst_usd * repeats)

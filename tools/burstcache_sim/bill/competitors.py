@@ -19,7 +19,8 @@ from burstcache.core.prices import PriceSheet
 from burstcache_sim.bill.cost import Amount, Bill, BillLine, bill_line
 from burstcache_sim.bill.demand import Demand
 from burstcache_sim.bill.infinicache import infinicache_hour, pool_for
-from burstcache_sim.bill.usage import US_PER_H, Setup
+from burstcache_sim.bill.usage import Setup
+from burstcache_sim.units import US_PER_H
 
 _BYTES_PER_GB = 1024**3
 _VOLUME_GB = 8  # as the node's of this system

@@ -7,15 +7,25 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Annotated, get_origin, get_type_hints
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.prices import PriceSheet
-
-COST_UNITS_PER_USD = 360_000_000_000_000  # a cost unit is 1e-11/3600 USD: every price of the thesis is a whole number
+from burstcache_sim.units import UNITS_PER_USD
 
 Amount = Fraction | int
+
+
+@dataclass(frozen=True, slots=True)
+class Billed:
+    """How one field of `Usage` is billed. `price` may name `{architecture}` or `{instance_type}`."""
+
+    text: str
+    price: str
+    is_cache: bool = False
+    is_fixed: bool = False  # by the hour, whether or not anybody asks
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,77 +35,44 @@ class Usage:
     architecture: str = "arm"  # of the functions and of the relay
     instance_type: str = "t4g.micro"
     # the cache itself: all that the thesis bills
-    cache_gb_s: Amount = 0
-    cache_requests: Amount = 0
-    node_h: Amount = 0
-    s3_gets: Amount = 0
+    cache_gb_s: Annotated[
+        Amount, Billed("cache function, duration", "lambda-duration:{architecture}", is_cache=True)
+    ] = 0
+    cache_requests: Annotated[Amount, Billed("cache function, invocations", "lambda-request", is_cache=True)] = 0
+    node_h: Annotated[Amount, Billed("Redis node {instance_type}", "ec2:{instance_type}", is_cache=True)] = 0
+    s3_gets: Annotated[Amount, Billed("S3 GET", "s3-get", is_cache=True)] = 0
     # grows with the load
-    front_door_512kb: Amount = 0
-    alb_lcu_h: Amount = 0
-    proxy_gb_s: Amount = 0
-    scheduler_gb_s: Amount = 0
-    control_gb_s: Amount = 0
-    init_gb_s: Amount = 0
-    function_requests: Amount = 0  # of proxy, scheduler and Redis control
-    events_64kb: Amount = 0
-    dynamodb_writes: Amount = 0
-    dynamodb_reads: Amount = 0
-    transitions: Amount = 0
-    nlb_lcu_h: Amount = 0
-    logs_gb: Amount = 0
+    front_door_512kb: Annotated[Amount, Billed("HTTP API", "http-api-request")] = 0
+    alb_lcu_h: Annotated[Amount, Billed("ALB, capacity units", "alb-lcu")] = 0
+    proxy_gb_s: Annotated[Amount, Billed("proxy, duration", "lambda-duration:{architecture}")] = 0
+    scheduler_gb_s: Annotated[Amount, Billed("scheduler, duration", "lambda-duration:{architecture}")] = 0
+    control_gb_s: Annotated[Amount, Billed("Redis control, duration", "lambda-duration:{architecture}")] = 0
+    init_gb_s: Annotated[Amount, Billed("INIT of all functions", "lambda-duration:{architecture}")] = 0
+    function_requests: Annotated[Amount, Billed("proxy, scheduler, Redis control, invocations", "lambda-request")] = 0
+    events_64kb: Annotated[Amount, Billed("EventBridge", "event")] = 0
+    dynamodb_writes: Annotated[Amount, Billed("DynamoDB writes", "dynamodb-write")] = 0
+    dynamodb_reads: Annotated[Amount, Billed("DynamoDB reads", "dynamodb-read")] = 0
+    transitions: Annotated[Amount, Billed("Step Functions", "transition")] = 0
+    nlb_lcu_h: Annotated[Amount, Billed("NLB, capacity units", "nlb-lcu")] = 0
+    logs_gb: Annotated[Amount, Billed("logs", "logs")] = 0
     # runs all the time, with or without requests
-    volume_gb_h: Amount = 0
-    nlb_h: Amount = 0
-    relay_vcpu_h: Amount = 0
-    relay_gb_h: Amount = 0
-    alb_h: Amount = 0
-    ipv4_h: Amount = 0
-    secret_h: Amount = 0
-    alarm_h: Amount = 0
-    janitor_gb_s: Amount = 0
-    janitor_requests: Amount = 0
+    volume_gb_h: Annotated[Amount, Billed("volume of the node", "ebs-gp3", is_fixed=True)] = 0
+    nlb_h: Annotated[Amount, Billed("NLB of the relay", "nlb", is_fixed=True)] = 0
+    relay_vcpu_h: Annotated[Amount, Billed("relay, processor", "fargate-vcpu:{architecture}", is_fixed=True)] = 0
+    relay_gb_h: Annotated[Amount, Billed("relay, memory", "fargate-memory:{architecture}", is_fixed=True)] = 0
+    alb_h: Annotated[Amount, Billed("ALB", "alb", is_fixed=True)] = 0
+    ipv4_h: Annotated[Amount, Billed("public IPv4 addresses", "ipv4", is_fixed=True)] = 0
+    secret_h: Annotated[Amount, Billed("secrets", "secret", is_fixed=True)] = 0
+    alarm_h: Annotated[Amount, Billed("alarms", "alarm", is_fixed=True)] = 0
+    janitor_gb_s: Annotated[Amount, Billed("janitor, duration", "lambda-duration:{architecture}", is_fixed=True)] = 0
+    janitor_requests: Annotated[Amount, Billed("janitor, invocations", "lambda-request", is_fixed=True)] = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Billed:
-    """How one field of `Usage` is billed. `price` may name `{architecture}` or `{instance_type}`."""
-
-    field: str
-    text: str
-    price: str
-    is_cache: bool = False
-    is_fixed: bool = False  # hourly, with or without requests
-
-
-BILLED = (
-    Billed("cache_gb_s", "cache function, duration", "lambda-duration:{architecture}", is_cache=True),
-    Billed("cache_requests", "cache function, invocations", "lambda-request", is_cache=True),
-    Billed("node_h", "Redis node {instance_type}", "ec2:{instance_type}", is_cache=True),
-    Billed("s3_gets", "S3 GET", "s3-get", is_cache=True),
-    Billed("front_door_512kb", "HTTP API", "http-api-request"),
-    Billed("alb_lcu_h", "ALB, capacity units", "alb-lcu"),
-    Billed("proxy_gb_s", "proxy, duration", "lambda-duration:{architecture}"),
-    Billed("scheduler_gb_s", "scheduler, duration", "lambda-duration:{architecture}"),
-    Billed("control_gb_s", "Redis control, duration", "lambda-duration:{architecture}"),
-    Billed("init_gb_s", "INIT of all functions", "lambda-duration:{architecture}"),
-    Billed("function_requests", "proxy, scheduler, Redis control, invocations", "lambda-request"),
-    Billed("events_64kb", "EventBridge", "event"),
-    Billed("dynamodb_writes", "DynamoDB writes", "dynamodb-write"),
-    Billed("dynamodb_reads", "DynamoDB reads", "dynamodb-read"),
-    Billed("transitions", "Step Functions", "transition"),
-    Billed("nlb_lcu_h", "NLB, capacity units", "nlb-lcu"),
-    Billed("logs_gb", "logs", "logs"),
-    Billed("volume_gb_h", "volume of the node", "ebs-gp3", is_fixed=True),
-    Billed("nlb_h", "NLB of the relay", "nlb", is_fixed=True),
-    Billed("relay_vcpu_h", "relay, processor", "fargate-vcpu:{architecture}", is_fixed=True),
-    Billed("relay_gb_h", "relay, memory", "fargate-memory:{architecture}", is_fixed=True),
-    Billed("alb_h", "ALB", "alb", is_fixed=True),
-    Billed("ipv4_h", "public IPv4 addresses", "ipv4", is_fixed=True),
-    Billed("secret_h", "secrets", "secret", is_fixed=True),
-    Billed("alarm_h", "alarms", "alarm", is_fixed=True),
-    Billed("janitor_gb_s", "janitor, duration", "lambda-duration:{architecture}", is_fixed=True),
-    Billed("janitor_requests", "janitor, invocations", "lambda-request", is_fixed=True),
-)
+BILLED: dict[str, Billed] = {
+    name: hint.__metadata__[0]
+    for name, hint in get_type_hints(Usage, include_extras=True).items()
+    if get_origin(hint) is Annotated
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +138,8 @@ def bill(usage: Usage, prices: PriceSheet, *, only_cache: bool = False) -> Bill:
     names = {"architecture": usage.architecture, "instance_type": usage.instance_type}
     lines = (
         bill_line(prices, item.price.format(**names), quantity, item.text.format(**names), is_fixed=item.is_fixed)
-        for item in BILLED
-        if (quantity := getattr(usage, item.field)) and (item.is_cache or not only_cache)
+        for name, item in BILLED.items()
+        if (quantity := getattr(usage, name)) and (item.is_cache or not only_cache)
     )
     return Bill(prices.name, tuple(lines))
 
@@ -180,7 +157,7 @@ def cost_units(bills: Iterable[Bill]) -> int:
     Raises:
         InvalidSettingError: The sum is not a whole number of them; only the prices of `thesis-2022` guarantee that.
     """
-    units = sum((bill.usd_exact for bill in bills), Fraction(0)) * COST_UNITS_PER_USD
+    units = sum((bill.usd_exact for bill in bills), Fraction(0)) * UNITS_PER_USD
     if units.denominator != 1:
         raise InvalidSettingError("cost units: expected the prices of thesis-2022, in which every price is whole")
     return int(units)
@@ -189,8 +166,7 @@ def cost_units(bills: Iterable[Bill]) -> int:
 def add(usages: Iterable[Usage]) -> Usage:
     """Return the total usage of several runs of one system."""
     first, *others = usages
-    amounts = [field.name for field in fields(Usage) if field.name not in ("architecture", "instance_type")]
-    sums = {name: sum((getattr(usage, name) for usage in others), getattr(first, name)) for name in amounts}
+    sums = {name: sum((getattr(usage, name) for usage in others), getattr(first, name)) for name in BILLED}
     return replace(first, **sums)
 
 

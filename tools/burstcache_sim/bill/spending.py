@@ -8,8 +8,9 @@ from burstcache.core.breakeven import BreakevenPrices
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import PriceSheet
 from burstcache_sim.bill.cost import Usage, bill
-from burstcache_sim.bill.usage import THESIS_MEMORY_MB, US_PER_H, Setup, thesis_usage
+from burstcache_sim.bill.usage import THESIS_MEMORY_MB, Setup, thesis_usage
 from burstcache_sim.policies.offline import OfflineResult
+from burstcache_sim.units import US_PER_H
 from burstcache_sim.world.result import RunResult
 
 # The first of them that the sheet knows: the thesis's node, and the template's.

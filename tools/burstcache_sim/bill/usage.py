@@ -12,9 +12,9 @@ from typing import Literal
 
 from burstcache.core.parameters import US_PER_S
 from burstcache_sim.bill.cost import Usage, add
+from burstcache_sim.units import US_PER_H
 from burstcache_sim.world.result import RunResult
 
-US_PER_H = 3600 * US_PER_S
 THESIS_MEMORY_MB = 1024
 _MB_PER_GB = 1024
 _BYTES_PER_GB = 1024**3

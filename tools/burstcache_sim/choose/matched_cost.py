@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from burstcache.core.parameters import US_PER_S
 from burstcache_sim.optimum.exact import Variant, least_cost
 from burstcache_sim.policies.breakeven import Breakeven
 from burstcache_sim.policies.policy import Policy, WorthPolicy
@@ -52,7 +53,7 @@ def mean_rate(workload: Workload, arrivals_us: Sequence[Arrivals]) -> Fraction:
     if workload.duration_s is None:
         gaps, time_us = sum(len(t) - 1 for t in arrivals_us), sum(int(t[-1] - t[0]) for t in arrivals_us)
     else:
-        gaps, time_us = sum(len(t) for t in arrivals_us), len(arrivals_us) * workload.duration_s * 1_000_000
+        gaps, time_us = sum(len(t) for t in arrivals_us), len(arrivals_us) * workload.duration_s * US_PER_S
     return Fraction(round(6_000_000_000 * gaps / time_us), 100)
 
 
@@ -127,4 +128,4 @@ def memoryless_usd(duration_s: float, share_pct: float) -> float:
     The past says nothing about the next request, so a share of hits takes that share of the time in memory, and Redis
     is the cheapest memory per second.
     """
-    return share_pct / 100 * duration_s * 1_000_000 * REDIS_UNITS_PER_US / UNITS_PER_USD
+    return share_pct / 100 * duration_s * US_PER_S * REDIS_UNITS_PER_US / UNITS_PER_USD

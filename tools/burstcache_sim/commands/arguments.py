@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable
 
-from burstcache.core.prices import SHEETS
+from burstcache.core.prices import SHEETS, THESIS
 from burstcache_sim.bill.usage import Setup
 from burstcache_sim.commands.generators import KINDS
 from burstcache_sim.latency import THESIS_LATENCIES
@@ -15,7 +15,7 @@ from burstcache_terminal.options import choice, decimal, number, whole
 
 FORMATS = ("auto", "arrival", "csv", "s3", "cloudfront", "alb", "combined")
 TIERS = ("s3", "lambda", "redis", "network")
-_TODAY, _THESIS = "today-us-east-1", "thesis-2022"
+_TODAY = "today-us-east-1"
 _DEFAULTS = Setup()
 
 POSITIVE_USD = number(above=0, what="an amount", example="1e-5")
@@ -58,7 +58,7 @@ def inspect(parser: argparse.ArgumentParser) -> None:
 def run(parser: argparse.ArgumentParser) -> None:
     """Add the options of `sim run`."""
     _add_trace(parser)
-    _add_prices(parser, _THESIS)
+    _add_prices(parser, THESIS)
     _add_policy(parser)
     add = parser.add_argument
     add(
@@ -75,14 +75,14 @@ def run(parser: argparse.ArgumentParser) -> None:
 def offline(parser: argparse.ArgumentParser) -> None:
     """Add the options of `sim offline`."""
     _add_trace(parser)
-    _add_prices(parser, _THESIS)
+    _add_prices(parser, THESIS)
     _add_json(parser)
 
 
 def optimum(parser: argparse.ArgumentParser) -> None:
     """Add the options of `sim optimum`."""
     _add_trace(parser)
-    _add_prices(parser, _THESIS)
+    _add_prices(parser, THESIS)
     _add_miss_penalty(parser, "what a request served by S3 is worth avoiding (default: never S3)")
     _add_json(parser)
 

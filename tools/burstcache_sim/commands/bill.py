@@ -8,13 +8,13 @@ from fractions import Fraction
 
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import price_sheet
-from burstcache_sim.bill.comparison import HOURS_PER_MONTH, demand_for, own_bill
 from burstcache_sim.bill.comparison import compare as compare_with_others
+from burstcache_sim.bill.comparison import demand_for, own_bill
 from burstcache_sim.bill.spending import weighed
-from burstcache_sim.bill.usage import US_PER_H
 from burstcache_sim.commands.inputs import period_us_of, policy_of, setup_of, trace_of
 from burstcache_sim.replay import replay
 from burstcache_sim.report.bills import bill_lines, bill_table, compared_fields, comparison_table
+from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H
 from burstcache_sim.world.scenario import Scenario
 from burstcache_terminal.exit_codes import ExitCode
 

@@ -6,16 +6,15 @@ import argparse
 from fractions import Fraction
 
 from burstcache.core.breakeven import BreakevenPrices
-from burstcache.core.prices import PriceSheet
-from burstcache_sim.bill.usage import THESIS_MEMORY_MB, US_PER_H, Setup
+from burstcache.core.prices import THESIS, PriceSheet
+from burstcache_sim.bill.usage import THESIS_MEMORY_MB, Setup
 from burstcache_sim.policies.policy import Options, Policy
 from burstcache_sim.policies.registry import POLICIES
 from burstcache_sim.progress import lines_told
 from burstcache_sim.traces.read import Log, read_log
 from burstcache_sim.traces.trace import Trace
-from burstcache_sim.units import UNITS_PER_USD
+from burstcache_sim.units import UNITS_PER_USD, US_PER_H
 
-_THESIS = "thesis-2022"
 _DEFAULTS = Setup()
 
 
@@ -62,7 +61,7 @@ def setup_of(args: argparse.Namespace, prices: PriceSheet) -> Setup:
         InvalidSettingError: A value is not accepted.
         PriceMissingError: The sheet does not know the instance type or the processor.
     """
-    is_thesis = prices.name == _THESIS
+    is_thesis = prices.name == THESIS
     setup = Setup(
         architecture=args.architecture or prices.architecture,
         instance_type=args.instance_type or ("t2.micro" if is_thesis else _DEFAULTS.instance_type),

@@ -8,7 +8,7 @@ from typing import Any
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.parameters import US_PER_S
-from burstcache.core.prices import PriceSheet, price_sheet
+from burstcache.core.prices import THESIS, PriceSheet, price_sheet
 from burstcache_sim.bill.spending import offline_usd, run_usd, thesis_setup, weighed
 from burstcache_sim.commands.inputs import penalty_units_of, policy_of, trace_of
 from burstcache_sim.optimum.exact import solve
@@ -19,7 +19,6 @@ from burstcache_sim.world.scenario import Scenario
 from burstcache_terminal.exit_codes import ExitCode
 from burstcache_terminal.text import rows_text
 
-_THESIS = "thesis-2022"
 Fields = dict[str, Any]
 
 
@@ -56,9 +55,9 @@ def _run(args: argparse.Namespace, prices: PriceSheet) -> Fields:
         " lambda_us_exact redis_us_exact end_us"
     )
     found: Fields = {name: getattr(result, name) for name in counted.split()}
-    if prices.name == _THESIS:
+    if prices.name == THESIS:
         found["cost_units"] = run_cost_units(result)
-    found["cost_usd"] = usd(found["cost_units"]) if prices.name == _THESIS else run_usd(result, prices)
+    found["cost_usd"] = usd(found["cost_units"]) if prices.name == THESIS else run_usd(result, prices)
     found["tiers_rle"] = result.tiers_rle
     if policy.is_ticked:
         found |= {"checks": result.checks, "log": result.log}
@@ -82,16 +81,16 @@ def _offline(args: argparse.Namespace, prices: PriceSheet) -> Fields:
         "redis_us": result.redis_us,
         "redis_runs": len(result.redis_runs_us),
     }
-    if prices.name == _THESIS:
+    if prices.name == THESIS:
         found["cost_units"] = result.cost_units
         found["cost_units_with_requests"] = result.cost_units_with_requests
-    found["cost_usd"] = usd(result.cost_units) if prices.name == _THESIS else offline_usd(result, prices)
+    found["cost_usd"] = usd(result.cost_units) if prices.name == THESIS else offline_usd(result, prices)
     return found | {"lam": result.lambda_runs_us, "red": result.redis_runs_us}
 
 
 def _optimum(args: argparse.Namespace, prices: PriceSheet) -> Fields:
-    if prices.name != _THESIS:
-        raise InvalidSettingError(f"--prices {prices.name}: expected {_THESIS}, whose exact integers the optimum needs")
+    if prices.name != THESIS:
+        raise InvalidSettingError(f"--prices {prices.name}: expected {THESIS}, whose exact integers the optimum needs")
     penalty_units = penalty_units_of(args)
     result = solve(_arrivals_us(args), penalty_units)
     found: Fields = {

@@ -7,26 +7,26 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from burstcache.core.prices import PriceSheet
-from burstcache_sim.bill.comparison import HOURS_PER_MONTH, OURS, Compared, compare, demand_for, own_bill
+from burstcache.core.prices import THESIS, PriceSheet
+from burstcache_sim.bill.comparison import OURS, Compared, compare, demand_for, own_bill
 from burstcache_sim.bill.cost import Bill, bill
 from burstcache_sim.bill.demand import Demand
 from burstcache_sim.bill.spending import offline_usage
-from burstcache_sim.bill.usage import THESIS_MEMORY_MB, US_PER_H, Setup
+from burstcache_sim.bill.usage import THESIS_MEMORY_MB, Setup
 from burstcache_sim.latency import LatencySummary, TierLatencies, summarise
 from burstcache_sim.optimum.exact import least_cost
 from burstcache_sim.optimum.plans import Plan, plan
 from burstcache_sim.policies.offline import OfflineResult, offline
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.replay import replay, replay_each
-from burstcache_sim.units import usd
+from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H, usd
 from burstcache_sim.world.scenario import Scenario
 
 if TYPE_CHECKING:
     from burstcache_sim.traces.trace import Trace
     from burstcache_sim.world.result import RunResult
 
-OPTIMUM_PRICES = "thesis-2022"  # the optimum's integers are this sheet's …
+OPTIMUM_PRICES = THESIS  # the optimum's integers are this sheet's …
 _OPTIMUM_SETUP = ("t2.micro", THESIS_MEMORY_MB)  # … for this node and this much memory of the cache function
 Knob = Mapping[str, Sequence[Policy]]
 Point = tuple[float, float]  # share from memory [%], cost [USD]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from burstcache_sim.bill.breakeven_frequency import HourlyCost
 from burstcache_sim.report.drawing import INK, LINE_COLOURS, drawing, head, new_figure, ticks_1_2_5
 from burstcache_sim.report.labels import Label, Point, label_ends, label_points, label_rings
+from burstcache_sim.units import HOURS_PER_MONTH
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +21,6 @@ _PLACE = (0.1, 0.12, 0.64, 0.68)  # room for labels on the right
 _BESIDE = 1.03  # where they begin, in widths of the plot
 _DASHES = ("-", "--", "-.", ":")
 _LOGARITHMIC_FROM = 30.0  # times between the least and the most
-_HOURS_PER_MONTH = 730
 _MOST_PER_H = 60  # bursts that are drawn if nothing else says how many: a burst of one request has no length
 
 
@@ -85,7 +85,7 @@ def breakeven_figure(
     from matplotlib.ticker import MaxNLocator
 
     most = _most_bursts(costs, ours, burst_us, window_h)
-    window = "hour" if window_h == 1 else "month" if window_h == _HOURS_PER_MONTH else f"{window_h} h"
+    window = "hour" if window_h == 1 else "month" if window_h == HOURS_PER_MONTH else f"{window_h} h"
     with drawing():
         figure = new_figure(*_SIZE_IN)
         axes = figure.add_axes(_PLACE)

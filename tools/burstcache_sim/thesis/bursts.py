@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from burstcache.core.parameters import US_PER_S
-from burstcache.core.prices import price_sheet
+from burstcache.core.prices import THESIS, price_sheet
 from burstcache_sim.bill.breakeven_frequency import BurstFrequency, HourlyCost, burst_frequency
 from burstcache_sim.bill.cost import Bill, bill
 from burstcache_sim.bill.usage import THESIS_MEMORY_MB, Setup, thesis_usage
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-PRICES = price_sheet("thesis-2022")
+PRICES = price_sheet(THESIS)
 SETUP = Setup("x86", "t2.micro", cache_memory_mb=THESIS_MEMORY_MB)
 SELF_HOSTED, ELASTICACHE = "ec2:t2.micro", "elasticache-redis:t2.micro"
 _LEAST_NODE_S = 60

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.parameters import US_PER_S
-from burstcache_sim.bill.usage import US_PER_H
 from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.replay import replay
 from burstcache_sim.thesis.published import LOG_SENSITIVITIES, S3_ONLY_REQUESTS
 from burstcache_sim.traces.read import read_trace
 from burstcache_sim.traces.select import of_rank
 from burstcache_sim.traces.trace import Trace
+from burstcache_sim.units import US_PER_H
 from burstcache_sim.world.result import RunResult
 from burstcache_sim.world.scenario import Scenario
 

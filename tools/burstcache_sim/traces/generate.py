@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 from random import Random
 
-_US_PER_S = 1_000_000
+from burstcache.core.parameters import US_PER_S
 
 
 def poisson(seed: int, rate_per_min: float, duration_s: float) -> list[int]:
@@ -116,4 +116,4 @@ def _from_zero(arrivals_s: list[float]) -> list[int]:
 
 
 def _us(t_s: float) -> int:
-    return round(t_s * _US_PER_S)
+    return round(t_s * US_PER_S)

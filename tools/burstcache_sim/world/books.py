@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from burstcache.core.parameters import US_PER_S
 from burstcache_sim.world.result import RunResult, Tier
 from burstcache_sim.world.timings import Timings
 
 _US_PER_MS = 1_000
-_US_PER_S = 1_000_000
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class Books:
     def end_redis(self, since_us: int, stop_us: int) -> None:
         """Bill one run of a Redis node."""
         billed_us = max(self.timings.redis_least_bill_us, stop_us - since_us)
-        self.redis_s += -(-billed_us // _US_PER_S)
+        self.redis_s += -(-billed_us // US_PER_S)
         self.redis_spans_us.append((since_us, stop_us))
 
     def close(self, *, end_us: int, checks: int = 0, log: tuple[tuple[int, str, str], ...] = ()) -> RunResult:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from burstcache_sim.bill.competitors import Offer
+from burstcache_sim.bill.comparison import Compared
 from burstcache_sim.latency import LatencySummary, TierLatencies, summarise
 from burstcache_sim.world.result import RunResult
 
@@ -34,7 +34,7 @@ class Clock:
         hits_ms = result.n_lambda * (t.s3_ms - t.lambda_ms) + result.n_redis * (t.s3_ms - t.redis_ms)
         return hits_ms - result.n * self.front_door_ms
 
-    def mean_ms(self, offer: Offer) -> float:
+    def mean_ms(self, offer: Compared) -> float:
         """Return the mean latency of a competitor that clients read directly; a miss asks it first, then S3."""
         kind = offer.name.partition(":")[0]
         if kind == "s3-only":

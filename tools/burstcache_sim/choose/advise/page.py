@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from burstcache.core.parameters import US_PER_S
-from burstcache_sim.bill.comparison import HOURS_PER_MONTH
+from burstcache_sim.bill.comparison import OURS
 from burstcache_sim.choose.advise.advice import Advice
 from burstcache_sim.choose.advise.limits import assumptions
 from burstcache_sim.choose.advise.samconfig import toml_text
-from burstcache_sim.choose.advise.systems import OURS, System
+from burstcache_sim.choose.advise.systems import System
 from burstcache_sim.choose.advise.text import (
     bill_rows,
     deploy_text,
@@ -23,6 +23,7 @@ from burstcache_sim.choose.advise.verdict import break_even_lines, rivals, verdi
 from burstcache_sim.output import write_lines
 from burstcache_sim.report import html
 from burstcache_sim.report.figures import breakeven_figure, pareto_figure
+from burstcache_sim.units import HOURS_PER_MONTH
 
 _TITLE = "Should Burstcache be deployed for this log?"
 
@@ -85,7 +86,7 @@ def _shown(advice: Advice) -> list[System]:
 
 def _frequency(advice: Advice) -> str:
     ours, demand = advice.ours.system, advice.workload.demand
-    costs = {system.name: system.cost for system in (ours, *_shown(advice))}
+    costs = {system.name: system.hourly for system in (ours, *_shown(advice))}
     burst_us = max(demand.last_us - demand.first_us, US_PER_S)
     figure = breakeven_figure(costs, ours=ours.name, burst_us=burst_us, window_h=HOURS_PER_MONTH)
     return html.picture(figure, name="breakeven", alternative="Cost by how often the log comes")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from burstcache_sim.bill.usage import US_PER_H
 from burstcache_sim.choose.advise.advice import Advice, BreakEvenValue
 from burstcache_sim.choose.advise.systems import System, choices
+from burstcache_sim.units import US_PER_H
 from burstcache_terminal.text import count_text, small_usd_text
 
 

@@ -8,11 +8,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from burstcache.core.prices import PriceSheet
-from burstcache_sim.bill.comparison import HOURS_PER_MONTH, own_bill
+from burstcache_sim.bill.comparison import own_bill
 from burstcache_sim.bill.demand import Demand, demand_of, metered_512kb, stored_bytes
-from burstcache_sim.bill.usage import LARGEST_OBJECT_BYTES, US_PER_H, Setup
+from burstcache_sim.bill.usage import LARGEST_OBJECT_BYTES, Setup
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.replay import replay_each
+from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H
 from burstcache_sim.world.scenario import Scenario
 
 if TYPE_CHECKING:
