@@ -12,9 +12,14 @@ from burstcache_local.cloud import LocalCloud, LocalOptions
 
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
-    """The project's template, with quick nodes."""
-    logs = tmp_path_factory.mktemp("logs")
-    with LocalCloud(LocalOptions(boot_s=0.2, stop_s=0.2, run_dir=logs)) as running:
+    """The project's template, with quick nodes that no key's idleness stops while a slow test needs them."""
+    options = LocalOptions(
+        boot_s=0.2,
+        stop_s=0.2,
+        run_dir=tmp_path_factory.mktemp("logs"),
+        parameters={"PolicyOverrides": "redis_utilization_s=3600"},
+    )
+    with LocalCloud(options) as running:
         yield running
 
 

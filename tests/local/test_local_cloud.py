@@ -5,15 +5,19 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
 import pytest
 import redis
 
+from burstcache.core.keys import key_hash
 from burstcache_local.cloud import LocalCloud
 from burstcache_local.errors import LocalCloudError
 from support.waiting import LIMIT_S, until
+
+Node = Callable[[str | None], redis.Redis]
 
 
 def ask(cloud: LocalCloud, method: str, path: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
@@ -60,7 +64,9 @@ def test_head_has_the_length_of_what_get_would_send(cloud: LocalCloud) -> None:
     assert (status, headers["content-length"], body) == (200, "5", b"")
 
 
-def test_a_burst_goes_from_s3_to_the_cache_function_to_redis(cloud: LocalCloud) -> None:
+@pytest.fixture(scope="module")
+def burst(cloud: LocalCloud) -> list[str]:
+    """The tiers that served one key, asked until Redis did."""
     put(cloud, "burst", b"text")
     tiers: list[str] = []
 
@@ -71,30 +77,43 @@ def test_a_burst_goes_from_s3_to_the_cache_function_to_redis(cloud: LocalCloud) 
         return tiers[-1] == "redis"
 
     until(asked_of_redis)
+    return tiers
 
-    assert list(dict.fromkeys(tiers)) == ["s3", "lambda", "redis"]
+
+@pytest.fixture
+def node(cloud: LocalCloud, burst: list[str]) -> Node:
+    """Connects with a password to the node that the burst has started."""
+    address = cloud.outputs["RedisNodes"].partition("@")[2].partition(":")[0]
+    return lambda password: redis.Redis(address, password=password)
+
+
+@pytest.fixture
+def password(cloud: LocalCloud) -> str:
+    secret = cloud.client("secretsmanager").get_secret_value(SecretId=cloud.physical_ids["RedisSecret"])
+    return str(json.loads(secret["SecretString"])["password"])
+
+
+def test_a_burst_goes_from_s3_to_the_cache_function_to_redis(cloud: LocalCloud, burst: list[str]) -> None:
+    assert list(dict.fromkeys(burst)) == ["s3", "lambda", "redis"]
     assert instance_state(cloud) == "running"
 
 
-def test_a_life_can_be_read_from_its_executions_history(cloud: LocalCloud) -> None:
+def test_a_life_can_be_read_from_its_executions_history(cloud: LocalCloud, burst: list[str]) -> None:
     sfn = cloud.client("stepfunctions")
-    newest = sfn.list_executions(stateMachineArn=cloud.outputs["KeyLifecycleArn"])["executions"][0]
+    lives = sfn.list_executions(stateMachineArn=cloud.outputs["KeyLifecycleArn"])["executions"]
+    (life,) = [life["executionArn"] for life in lives if key_hash("burst") in life["name"]]
 
-    events = sfn.get_execution_history(executionArn=newest["executionArn"])["events"]
+    events = sfn.get_execution_history(executionArn=life)["events"]
 
     entered = [event["stateEnteredEventDetails"]["name"] for event in events if "stateEnteredEventDetails" in event]
     assert entered[:2] == ["IsNodeRunning", "Lambda"]
     assert sorted(event["timestamp"] for event in events) == [event["timestamp"] for event in events]
 
 
-def test_a_node_listens_with_its_password_and_evicts(cloud: LocalCloud) -> None:
-    until(lambda: instance_state(cloud) == "running")
-    address = cloud.outputs["RedisNodes"].partition("@")[2].partition(":")[0]
-    secret = cloud.client("secretsmanager").get_secret_value(SecretId=cloud.physical_ids["RedisSecret"])
-
-    with pytest.raises(redis.AuthenticationError), redis.Redis(address) as stranger:
+def test_a_node_listens_with_its_password_and_evicts(node: Node, password: str) -> None:
+    with pytest.raises(redis.AuthenticationError), node(None) as stranger:
         stranger.ping()
-    with redis.Redis(address, password=json.loads(secret["SecretString"])["password"]) as client:
+    with node(password) as client:
         assert client.config_get("maxmemory*")["maxmemory-policy"] == "allkeys-lru"
         assert int(client.config_get("maxmemory")["maxmemory"]) == 768 * 1024 * 1024
 
@@ -157,24 +176,16 @@ def test_only_one_local_cloud_runs_in_a_process(cloud: LocalCloud) -> None:
     assert ask(cloud, "GET", "/objects/none")[0] == 404
 
 
-def test_a_redis_server_that_dies_is_started_again_as_its_service_does(cloud: LocalCloud) -> None:
-    ids = {"InstanceIds": [cloud.physical_ids["RedisInstance"]]}
-    if instance_state(cloud) == "stopped":
-        cloud.client("ec2").start_instances(**ids)
-    until(lambda: instance_state(cloud) == "running")
-    address = cloud.outputs["RedisNodes"].partition("@")[2].partition(":")[0]
-    secret = cloud.client("secretsmanager").get_secret_value(SecretId=cloud.physical_ids["RedisSecret"])
-    password = json.loads(secret["SecretString"])["password"]
-
+def test_a_redis_server_that_dies_is_started_again_as_its_service_does(node: Node, password: str) -> None:
     def run_id() -> str:
-        with redis.Redis(address, password=password) as client:
+        with node(password) as client:
             try:
                 return str(client.info("server")["run_id"])
             except redis.ConnectionError:
                 return ""
 
     before = run_id()
-    with redis.Redis(address, password=password) as client, pytest.raises(redis.ConnectionError):
+    with node(password) as client, pytest.raises(redis.ConnectionError):
         client.execute_command("DEBUG", "SEGFAULT")
 
     until(lambda: run_id() not in ("", before))
