@@ -9,7 +9,8 @@ import pytest
 
 from burstcache_local.errors import TemplateError
 from burstcache_local.template.parameters import STAND_IN_AMI
-from burstcache_local.template.template import LocalTemplate, load_template
+from burstcache_local.template.pipeline import load_template
+from burstcache_local.template.template import LocalTemplate
 from support.project import ROOT
 
 PROJECT = ROOT / "template.yaml"

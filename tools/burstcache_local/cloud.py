@@ -33,7 +33,7 @@ from burstcache_local.stack import Stack, function_named
 from burstcache_local.stepfunctions.http import HttpApi
 from burstcache_local.stepfunctions.integrations import invoke_of, update_item_of
 from burstcache_local.stepfunctions.service import StepFunctions
-from burstcache_local.template.template import load_template
+from burstcache_local.template.pipeline import load_template
 
 _PROJECT = Path(__file__).parents[2]
 

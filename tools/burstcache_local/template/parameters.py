@@ -1,4 +1,4 @@
-"""The template's parameters: checked as CloudFormation checks them, then fixed, since nothing is looked up here."""
+"""The second step: the parameters have values, checked as CloudFormation checks them, and decide the conditions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from burstcache.core.errors import InvalidSettingError
+from burstcache.settings import policy_parameters
 from burstcache_local.errors import TemplateError
+from burstcache_local.template.intrinsics import Conditions
 
 STAND_IN_AMI = "ami-0123456789abcdef0"  # for a parameter that names an image by a path in the parameter store
 
@@ -50,10 +53,45 @@ def _check_number(name: str, parameter: Mapping[str, Any], text: str) -> None:
         raise TemplateError(f"parameter {name}: {text} is not within {least:g} and {most:g}")
 
 
-def fix_parameters(body: dict[str, Any], values: Mapping[str, Any]) -> None:
-    """Make the values the defaults: nothing is looked up in a parameter store."""
-    for name, parameter in body.get("Parameters", {}).items():
-        value = values[name]
-        kind = "CommaDelimitedList" if isinstance(value, list) else "String"
-        body["Parameters"][name] = {"Type": kind, "Default": ",".join(value) if isinstance(value, list) else value}
-        parameter.clear()
+def decide(source: dict[str, Any], values: Mapping[str, Any], region: str) -> dict[str, Any]:
+    """Return the template without conditions, and without what they exclude.
+
+    Raises:
+        TemplateError: A rule of the template, or the policy, refuses the values.
+    """
+    _check_policy(values)
+    conditions = Conditions(source, {**values, "AWS::Region": region, "AWS::Partition": "aws"})
+    conditions.check_rules(source.pop("Rules", {}))
+    for section in ("Resources", "Outputs"):
+        kept = {}
+        for name, part in source.get(section, {}).items():
+            condition = part.pop("Condition", None)
+            if condition is None or conditions.holds(condition):
+                kept[name] = conditions.resolve(part)
+        for part in kept.values():
+            _forget(part, source.get(section, {}).keys() - kept.keys())
+        source[section] = kept
+    source["Globals"] = conditions.resolve(source.get("Globals", {}))
+    source.pop("Conditions", None)
+    return source
+
+
+def _check_policy(values: Mapping[str, Any]) -> None:
+    """Refuse at the start what the functions would refuse at their first event."""
+    names = {
+        "POLICY_RATE": "PolicyRatePerMin",
+        "POLICY_SENSITIVITY": "PolicySensitivity",
+        "POLICY_OVERRIDES": "PolicyOverrides",
+    }
+    try:
+        policy_parameters({variable: values[name] for variable, name in names.items() if name in values})
+    except InvalidSettingError as error:
+        raise TemplateError(f"parameters {', '.join(names.values())}: {error}") from None
+
+
+def _forget(resource: dict[str, Any], absent: set[str]) -> None:
+    """Drop dependencies on resources that are not created."""
+    depends_on = resource.pop("DependsOn", [])
+    depends_on = [depends_on] if isinstance(depends_on, str) else depends_on
+    if kept := [name for name in depends_on if name not in absent]:
+        resource["DependsOn"] = kept

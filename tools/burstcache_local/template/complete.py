@@ -1,0 +1,52 @@
+"""The last step: what moto cannot do is taken out of its hands, and is left for the rest of the local cloud."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from burstcache_local.errors import TemplateError
+from burstcache_local.moto.custom_resources import LOCAL_ID, LOCAL_TYPE
+from burstcache_local.template.template import LocalTemplate, Schedule
+
+CUSTOM_RESOURCE = "AWS::CloudFormation::CustomResource"
+
+
+def complete(body: dict[str, Any], roots: dict[str, Path]) -> LocalTemplate:
+    """Return the template as moto gets it, or raise TemplateError for a schedule that cannot be kept."""
+    _name_custom_resources(body["Resources"])
+    return LocalTemplate(body, roots, _take_schedules(body))
+
+
+def _name_custom_resources(resources: Mapping[str, Any]) -> None:
+    """Give custom resources one type, which is ours."""
+    for name, resource in resources.items():
+        if resource["Type"].startswith("Custom::") or resource["Type"] == CUSTOM_RESOURCE:
+            resource["Properties"] |= {LOCAL_TYPE: resource["Type"], LOCAL_ID: name}
+            resource["Type"] = CUSTOM_RESOURCE
+
+
+def _take_schedules(body: dict[str, Any]) -> list[Schedule]:
+    """Take schedules out of the template, since moto does not run them. Their targets are resolved as outputs."""
+    schedules = []
+    for name, resource in body["Resources"].items():
+        properties = resource.get("Properties", {})
+        if properties.get("State", "ENABLED") != "ENABLED" or "ScheduleExpression" not in properties:
+            continue
+        period_s = _period_s(name, properties["ScheduleExpression"])
+        is_rule = resource["Type"] == "AWS::Events::Rule"
+        targets = properties.pop("Targets", []) if is_rule else [properties["Target"]]
+        for index, target in enumerate(targets):
+            output = f"LocalSchedule{name}{index}"
+            body.setdefault("Outputs", {})[output] = {"Value": {"Fn::ToJsonString": target}}
+            schedules.append(Schedule(name, period_s, output))
+    return schedules
+
+
+def _period_s(name: str, expression: str) -> float:
+    rate = re.fullmatch(r"rate\((\d+) (minute|hour|day)s?\)", expression)
+    if not rate:
+        raise TemplateError(f"{name}: the schedule {expression!r} is not a rate(…): the local cloud knows no other")
+    return int(rate[1]) * {"minute": 60.0, "hour": 3600.0, "day": 86400.0}[rate[2]]

@@ -1,0 +1,37 @@
+"""From `template.yaml` (SAM) to a plain CloudFormation template that moto can create, made offline in five steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from burstcache_local.errors import TemplateError
+from burstcache_local.template.complete import complete
+from burstcache_local.template.parameters import decide, parameter_values
+from burstcache_local.template.read import read
+from burstcache_local.template.resolve import resolve
+from burstcache_local.template.template import LocalTemplate
+from burstcache_local.template.transform import transform
+
+
+def load_template(path: Path, overrides: Mapping[str, str], *, vpc_block: str, region: str) -> LocalTemplate:
+    """Return the template ready for moto.
+
+    Args:
+        path: The SAM template.
+        overrides: Parameter values that replace the defaults.
+        vpc_block: IPv4 block that its VPC moves to.
+        region: AWS region to imitate.
+
+    Raises:
+        TemplateError: Names the file and the reason, in one line.
+    """
+    try:
+        source = read(path)
+        values = parameter_values(source.get("Parameters", {}), overrides)
+        decided = decide(source, values, region)
+        transformed = transform(decided, values, path.parent, region)
+        resolved = resolve(transformed.body, values, vpc_block, region)
+        return complete(resolved, transformed.roots)
+    except TemplateError as error:
+        raise TemplateError(f"{path}: {error}") from None

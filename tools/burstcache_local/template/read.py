@@ -1,0 +1,24 @@
+"""The first step: the template as it stands in its file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+from samtranslator.yaml_helper import yaml_parse
+
+from burstcache_local.errors import TemplateError
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Return the template, or raise TemplateError."""
+    try:
+        source = yaml_parse(path.read_text())
+    except OSError as error:
+        raise TemplateError(f"cannot be read: {error.strerror}") from None
+    except yaml.YAMLError as error:
+        raise TemplateError(f"is not YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(source, dict) or not isinstance(source.get("Resources"), dict):
+        raise TemplateError("is not a template: it has no Resources")
+    return source
