@@ -95,6 +95,18 @@ def test_every_link_leads_somewhere(document: Path) -> None:
     assert dead == []
 
 
+@pytest.mark.parametrize("document", _DOCUMENTS, ids=str)
+def test_every_benchmark_and_make_target_that_is_named_exists(document: Path) -> None:
+    targets = set(re.findall(r"^([\w-]+):", _page("Makefile"), re.MULTILINE))
+    page = _page(str(document))
+
+    benchmarks = set(re.findall(r"`(?:python -m )?benchmarks\.([a-z]\w*)", page))
+    named = set(re.findall(r"`make ([\w-]+)", page))
+
+    assert {name for name in benchmarks if not (ROOT / "benchmarks" / f"{name}.py").is_file()} == set()
+    assert named - targets == set()
+
+
 def test_every_page_is_linked_from_the_readme() -> None:
     linked = {target for target, _ in _LINK.findall(_page("README.md"))}
 
