@@ -110,7 +110,7 @@ class Breakeven(WorthPolicy):
         """Return the policy with a threshold that no trace of that many requests reaches, and with cache functions."""
         return replace(self, parameters=replace(self.parameters, boot_requests=requests + 1, uses_lambda=True))
 
-    def compiled(self) -> BreakevenRow:
+    def compiled(self) -> BreakevenRow | None:
         """Return the parameters in the order of their places."""
         p = self.parameters
         return BreakevenRow(
