@@ -35,22 +35,22 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
 def _handle(event: dict[str, Any], context: Any) -> dict[str, Any]:
     method = "GET"
     try:
-        came = arrival(event)
-        method = came.method
-        return answer(event, _respond(came, context))
+        arrived = arrival(event)
+        method = arrived.method
+        return answer(event, _respond(arrived, context))
     except RefusedRequestError as refusal:
         refused = error_response(refusal.status, refusal.code, refusal.message, method=method, headers=refusal.headers)
         return answer(event, refused)
     except Exception:
         logger().exception("the proxy failed")
-        message = "the proxy failed; its log says why. Try again"
+        message = "the proxy failed; its log has the reason. Try again"
         return answer(event, error_response(503, "ProxyFailed", message, method=method))
 
 
-def _respond(came: Arrival, context: Any) -> Response:
+def _respond(arrived: Arrival, context: Any) -> Response:
     at_us = _CLOCK.now_us()
-    request_id = came.request_id or str(getattr(context, "aws_request_id", ""))
-    return _reader().read(read_request(came, request_id=request_id, at_us=at_us))
+    request_id = arrived.request_id or str(getattr(context, "aws_request_id", ""))
+    return _reader().read(read_request(arrived, request_id=request_id, at_us=at_us))
 
 
 @cache
@@ -91,7 +91,7 @@ def _make_tier(route: Route) -> Tier:
 
 
 def _is_traced() -> bool:
-    """Whether X-Ray samples this very request; only then is its library worth the import."""
+    """Whether X-Ray samples this request; only then is its library worth the import."""
     is_disabled = os.environ.get("POWERTOOLS_TRACE_DISABLED", "").lower() in ("1", "true", "yes", "on", "t", "y")
     return not is_disabled and "Sampled=1" in os.environ.get("_X_AMZN_TRACE_ID", "")
 

@@ -24,8 +24,8 @@ class Response:
 
     def served_by(self, tier: str, *, is_hit: bool) -> Response:
         """Return the answer with the headers that name its tier and whether it was a hit."""
-        told = {"x-cache-tier": tier, "x-cache": "hit" if is_hit else "miss"}
-        return Response(self.status, self.headers | told, self.body, self.is_text)
+        provenance = {"x-cache-tier": tier, "x-cache": "hit" if is_hit else "miss"}
+        return Response(self.status, self.headers | provenance, self.body, self.is_text)
 
 
 def error_response(
@@ -33,8 +33,8 @@ def error_response(
 ) -> Response:
     """Return an error as JSON that names what is wrong, without a body for HEAD."""
     body = json.dumps({"error": {"code": code, "message": message}}).encode()
-    told = {"content-type": "application/json", "content-length": str(len(body)), **(headers or {})}
-    return Response(status, told, b"" if method == "HEAD" else body, is_text=True)
+    all_headers = {"content-type": "application/json", "content-length": str(len(body)), **(headers or {})}
+    return Response(status, all_headers, b"" if method == "HEAD" else body, is_text=True)
 
 
 def precondition_failed(method: str) -> Response:

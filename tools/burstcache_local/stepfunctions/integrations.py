@@ -50,9 +50,9 @@ def update_item_of(dynamodb: Callable[[], Any]) -> Call:
         try:
             answer = dict(dynamodb().update_item(**arguments))
         except ClientError as error:
-            told, status = error.response["Error"], error.response["ResponseMetadata"]["HTTPStatusCode"]
-            cause = f"{told['Message']} (Service: DynamoDb, Status Code: {status})"
-            raise StateError(f"DynamoDb.{told['Code']}", cause) from error
+            refusal, status = error.response["Error"], error.response["ResponseMetadata"]["HTTPStatusCode"]
+            cause = f"{refusal['Message']} (Service: DynamoDb, Status Code: {status})"
+            raise StateError(f"DynamoDb.{refusal['Code']}", cause) from error
         except BotoCoreError as error:
             raise StateError("DynamoDb.SdkClientException", str(error)) from error
         del answer["ResponseMetadata"]

@@ -25,7 +25,7 @@ class Billed:
     text: str
     price: str
     is_cache: bool = False
-    is_fixed: bool = False  # by the hour, whether or not anybody asks
+    is_fixed: bool = False  # hourly, with or without requests
 
 
 @dataclass(frozen=True, slots=True)
