@@ -20,6 +20,7 @@ _NAMELESS = re.compile(r"simulator's rules|design rule|protocol's table|\(rule \
 # What a bare "section 4.2" is a section of; `docs/understand/papers.md` names the papers.
 _SOURCES = re.compile(r"thesis|Buner 2022|Wang 2020|Kumar 2022|Rosa 2022|RFC \d+", re.IGNORECASE)
 _SECTION = re.compile(r"\b(?:sections?|appendix|chapter) [A-Z]?[\d.]*\d")
+_FILE = re.compile(r"`((?:src|tools|tests|benchmarks|statemachines|events)/[\w./-]+\.\w+)`")
 _TEST = re.compile(r"`(test_\w+)`")
 
 
@@ -38,6 +39,13 @@ def test_every_document_that_is_cited_exists() -> None:
     missing = {(where, document) for where, document, _, _ in _citations() if not (ROOT / document).is_file()}
 
     assert missing == set()
+
+
+def test_every_file_that_code_cites_exists() -> None:
+    cited = {(str(path.relative_to(ROOT)), file) for path in sources(".py") for file in _FILE.findall(path.read_text())}
+
+    assert cited
+    assert {item for item in cited if not (ROOT / item[1]).is_file()} == set()
 
 
 def test_every_heading_that_is_cited_exists() -> None:

@@ -8,7 +8,7 @@ Rules:
 3. Every phase other than `s3` and `stopped` has a deadline. Past it, a node's boot begins anew.
 
 `KeyTable.update` and `NodeTable.change` put these tables into the conditions of their writes; the states of
-`statemachines/` are held to them by `tests/template/test_phases.py`.
+`statemachines/` are held to them by `tests/template/test_messages.py`.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def plan(
     *,
     variant: Variant = Variant.PLAIN,
 ) -> Plan:
-    """Return one of the plans that cost what `optimum.least_cost` says, with as few misses as that has.
+    """Return one of the plans that cost what `optimum.exact.least_cost` says, with as few misses as that has.
 
     Args:
         arrivals_us: When the requests come, sorted, repeats allowed, over at most 19 years [us].
