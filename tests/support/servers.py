@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +19,32 @@ def serve(command: list[str], port: int) -> subprocess.Popen[bytes]:
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     wait_for_port(port, server)
     return server
+
+
+class Silence:
+    """A port that takes connections and never answers; how many there were is what a caller has tried."""
+
+    def __enter__(self) -> Silence:
+        self._socket = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self._socket.setblocking(False)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    @property
+    def address(self) -> str:
+        """Host and port."""
+        return f"127.0.0.1:{self._socket.getsockname()[1]}"
+
+    def connections(self) -> int:
+        """Return how many connections came since the last call."""
+        taken = 0
+        with suppress(BlockingIOError):
+            while True:
+                self._socket.accept()[0].close()
+                taken += 1
+        return taken
 
 
 @dataclass

