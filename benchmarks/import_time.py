@@ -58,6 +58,12 @@ _ENVIRONMENT = {
     "TABLE_NAME": "table",
     "BUCKET_NAME": "bucket",
     "BUS_NAME": "bus",
+    "RELAY_URL": "nats://127.0.0.1:9",
+    "RELAY_USER": "proxy",
+    "RELAY_SECRET_ARN": "",
+    "RELAY_CA_PEM": "",
+    "REDIS_SECRET_ARN": "",
+    "REDIS_NODES": "",
     "MAX_OBJECT_BYTES": "4194304",
     "POWERTOOLS_TRACE_DISABLED": "true",
 }

@@ -256,6 +256,12 @@ def run(rounds: int, *, as_json: bool) -> None:
         "REDIS_NODES": f"node-1=i-1@127.0.0.1:{redis_port}",
         "RELAY_URL": f"nats://127.0.0.1:{nats_port}",
         "RELAY_USER": "proxy",
+        "RELAY_SECRET_ARN": "",
+        "RELAY_CA_PEM": "",
+        "REDIS_SECRET_ARN": "",
+        "TABLE_NAME": "table",
+        "BUCKET_NAME": "bucket",
+        "BUS_NAME": "bus",
         "MAX_OBJECT_BYTES": str(4 << 20),
         "POWERTOOLS_TRACE_DISABLED": "true",
     }

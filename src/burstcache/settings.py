@@ -1,11 +1,12 @@
-"""The environment as a typed object, read once at first use. Defaults live in template.yaml and nowhere else."""
+"""The environment of each function as a typed object, read once at start.
+
+A variable that is missing is an error then, not at its first use. Defaults live in template.yaml and nowhere else.
+"""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 
 from burstcache.core.errors import InvalidSettingError, NodeAbsentError
 from burstcache.core.parameters import Parameters, live_parameters
@@ -32,42 +33,149 @@ class RelayAccess:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """A function's environment. A variable that is not set is an empty string."""
+class ProxySettings:
+    """What the proxy is told."""
 
     table_name: str
     bucket_name: str
     bus_name: str
-    key_lifecycle_arn: str
-    redis_node_arn: str
     relay: RelayAccess
     redis_secret_arn: str
     redis_nodes: tuple[RedisNode, ...]
-    redis_control_function_name: str
+    max_object_bytes: int
+
+    @classmethod
+    def read(cls, environ: Mapping[str, str]) -> ProxySettings:
+        """Return the settings in `environ`, or raise InvalidSettingError that names the variable."""
+        return cls(
+            table_name=_text(environ, "TABLE_NAME"),
+            bucket_name=_text(environ, "BUCKET_NAME"),
+            bus_name=_text(environ, "BUS_NAME"),
+            relay=_relay(environ),
+            redis_secret_arn=_given(environ, "REDIS_SECRET_ARN"),
+            redis_nodes=_nodes(environ),
+            max_object_bytes=_whole(environ, "MAX_OBJECT_BYTES"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerSettings:
+    """What the scheduler is told."""
+
+    table_name: str
+    key_lifecycle_arn: str
+    redis_nodes: tuple[RedisNode, ...]
     max_hot_keys: int
     max_object_bytes: int
     parameters: Parameters
 
-    @property
-    def node_names(self) -> tuple[str, ...]:
-        """The names of all Redis nodes."""
-        return tuple(node.name for node in self.redis_nodes)
+    @classmethod
+    def read(cls, environ: Mapping[str, str]) -> SchedulerSettings:
+        """Return the settings in `environ`, or raise InvalidSettingError that names the variable."""
+        return cls(
+            table_name=_text(environ, "TABLE_NAME"),
+            key_lifecycle_arn=_text(environ, "KEY_LIFECYCLE_ARN"),
+            redis_nodes=_nodes(environ),
+            max_hot_keys=_whole(environ, "MAX_HOT_KEYS"),
+            max_object_bytes=_whole(environ, "MAX_OBJECT_BYTES"),
+            parameters=_parameters(environ),
+        )
 
-    @property
-    def instance_ids(self) -> Mapping[str, str]:
-        """The instance of each node."""
-        return {node.name: node.instance_id for node in self.redis_nodes}
 
-    def node(self, name: str) -> RedisNode:
-        """Return the node of that name, or raise NodeAbsentError."""
-        for node in self.redis_nodes:
-            if node.name == name:
-                return node
-        raise NodeAbsentError(f"no Redis node {name!r}; known: {', '.join(n.name for n in self.redis_nodes) or 'none'}")
+@dataclass(frozen=True, slots=True)
+class CacheSettings:
+    """What a cache function is told."""
+
+    table_name: str
+    bucket_name: str
+    relay: RelayAccess
+    max_object_bytes: int
+    memory_mb: int
+    parameters: Parameters
+
+    @classmethod
+    def read(cls, environ: Mapping[str, str]) -> CacheSettings:
+        """Return the settings in `environ`, or raise InvalidSettingError that names the variable."""
+        return cls(
+            table_name=_text(environ, "TABLE_NAME"),
+            bucket_name=_text(environ, "BUCKET_NAME"),
+            relay=_relay(environ),
+            max_object_bytes=_whole(environ, "MAX_OBJECT_BYTES"),
+            memory_mb=_whole(environ, "AWS_LAMBDA_FUNCTION_MEMORY_SIZE"),
+            parameters=_parameters(environ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RedisControlSettings:
+    """What Redis control is told."""
+
+    table_name: str
+    bucket_name: str
+    redis_node_arn: str
+    relay: RelayAccess
+    redis_secret_arn: str
+    redis_nodes: tuple[RedisNode, ...]
+    max_object_bytes: int
+    parameters: Parameters
+
+    @classmethod
+    def read(cls, environ: Mapping[str, str]) -> RedisControlSettings:
+        """Return the settings in `environ`, or raise InvalidSettingError that names the variable."""
+        return cls(
+            table_name=_text(environ, "TABLE_NAME"),
+            bucket_name=_text(environ, "BUCKET_NAME"),
+            redis_node_arn=_text(environ, "REDIS_NODE_ARN"),
+            relay=_relay(environ),
+            redis_secret_arn=_given(environ, "REDIS_SECRET_ARN"),
+            redis_nodes=_nodes(environ),
+            max_object_bytes=_whole(environ, "MAX_OBJECT_BYTES"),
+            parameters=_parameters(environ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class JanitorSettings:
+    """What the janitor is told."""
+
+    table_name: str
+    key_lifecycle_arn: str
+    redis_node_arn: str
+    redis_nodes: tuple[RedisNode, ...]
+    redis_control_function_name: str
+
+    @classmethod
+    def read(cls, environ: Mapping[str, str]) -> JanitorSettings:
+        """Return the settings in `environ`, or raise InvalidSettingError that names the variable."""
+        return cls(
+            table_name=_text(environ, "TABLE_NAME"),
+            key_lifecycle_arn=_text(environ, "KEY_LIFECYCLE_ARN"),
+            redis_node_arn=_text(environ, "REDIS_NODE_ARN"),
+            redis_nodes=_nodes(environ),
+            redis_control_function_name=_text(environ, "REDIS_CONTROL_FUNCTION_NAME"),
+        )
+
+
+def node_named(name: str, nodes: tuple[RedisNode, ...]) -> RedisNode:
+    """Return the node of that name, or raise NodeAbsentError."""
+    for node in nodes:
+        if node.name == name:
+            return node
+    raise NodeAbsentError(f"no Redis node {name!r}; known: {', '.join(node.name for node in nodes) or 'none'}")
+
+
+def names_of(nodes: tuple[RedisNode, ...]) -> tuple[str, ...]:
+    """Return the names of nodes."""
+    return tuple(node.name for node in nodes)
+
+
+def instance_ids(nodes: tuple[RedisNode, ...]) -> dict[str, str]:
+    """Return the instance of each node, by name."""
+    return {node.name: node.instance_id for node in nodes}
 
 
 def parse_nodes(text: str) -> tuple[RedisNode, ...]:
-    """Return the nodes in `node-1=i-0abc@10.0.0.5:6379,…` (none in an empty text)."""
+    """Return the nodes in `node-1=i-0abc@10.0.0.5:6379,…` (an empty text: none)."""
     nodes = []
     for item in filter(None, (part.strip() for part in text.split(","))):
         name, equals, rest = item.partition("=")
@@ -79,46 +187,42 @@ def parse_nodes(text: str) -> tuple[RedisNode, ...]:
     return tuple(nodes)
 
 
-def policy_parameters(environ: Mapping[str, str]) -> Parameters:
-    """Return the policy's parameters in `environ`; raise `InvalidSettingError` if one is not accepted."""
+def _parameters(environ: Mapping[str, str]) -> Parameters:
     return live_parameters(
-        rate=environ.get("POLICY_RATE", "9"),
-        sensitivity=environ.get("POLICY_SENSITIVITY", "4"),
-        overrides=environ.get("POLICY_OVERRIDES", ""),
+        rate=_text(environ, "POLICY_RATE"),
+        sensitivity=_text(environ, "POLICY_SENSITIVITY"),
+        overrides=_given(environ, "POLICY_OVERRIDES"),
     )
 
 
-def settings_from(environ: Mapping[str, str]) -> Settings:
-    """Return the settings in `environ`, or raise InvalidSettingError that names the variable."""
-
-    def whole(name: str) -> int:
-        text = environ.get(name, "0")
-        if not text.isdigit():
-            raise InvalidSettingError(f"{name}: {text!r} is not a whole number of at least 0")
-        return int(text)
-
-    return Settings(
-        table_name=environ.get("TABLE_NAME", ""),
-        bucket_name=environ.get("BUCKET_NAME", ""),
-        bus_name=environ.get("BUS_NAME", ""),
-        key_lifecycle_arn=environ.get("KEY_LIFECYCLE_ARN", ""),
-        redis_node_arn=environ.get("REDIS_NODE_ARN", ""),
-        relay=RelayAccess(
-            url=environ.get("RELAY_URL", ""),
-            user=environ.get("RELAY_USER", ""),
-            secret_arn=environ.get("RELAY_SECRET_ARN", ""),
-            ca_pem=environ.get("RELAY_CA_PEM", ""),
-        ),
-        redis_secret_arn=environ.get("REDIS_SECRET_ARN", ""),
-        redis_nodes=parse_nodes(environ.get("REDIS_NODES", "")),
-        redis_control_function_name=environ.get("REDIS_CONTROL_FUNCTION_NAME", ""),
-        max_hot_keys=whole("MAX_HOT_KEYS"),
-        max_object_bytes=whole("MAX_OBJECT_BYTES"),
-        parameters=policy_parameters(environ),
+def _relay(environ: Mapping[str, str]) -> RelayAccess:
+    return RelayAccess(
+        url=_text(environ, "RELAY_URL"),
+        user=_text(environ, "RELAY_USER"),
+        secret_arn=_given(environ, "RELAY_SECRET_ARN"),
+        ca_pem=_given(environ, "RELAY_CA_PEM"),
     )
 
 
-@cache
-def settings() -> Settings:
-    """Return the settings of this process."""
-    return settings_from(os.environ)
+def _nodes(environ: Mapping[str, str]) -> tuple[RedisNode, ...]:
+    return parse_nodes(_given(environ, "REDIS_NODES"))
+
+
+def _given(environ: Mapping[str, str], name: str) -> str:
+    """Return a variable that may be empty."""
+    if name not in environ:
+        raise InvalidSettingError(f"the environment has no variable {name}; template.yaml says what it holds")
+    return environ[name]
+
+
+def _text(environ: Mapping[str, str], name: str) -> str:
+    if not (text := _given(environ, name)):
+        raise InvalidSettingError(f"{name} is empty; template.yaml says what it holds")
+    return text
+
+
+def _whole(environ: Mapping[str, str], name: str) -> int:
+    text = _given(environ, name)
+    if not text.isdigit():
+        raise InvalidSettingError(f"{name}: {text!r} is not a whole number of at least 0")
+    return int(text)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from burstcache import settings
+from burstcache.core.errors import InvalidSettingError
 
 Resources = dict[str, dict[str, Any]]
 
@@ -19,6 +21,7 @@ _OF_LIBRARIES = {
     "POWERTOOLS_SERVICE_NAME",
     "POWERTOOLS_TRACE_DISABLED",
 }
+_OF_LAMBDA = {"AWS_LAMBDA_FUNCTION_MEMORY_SIZE"}
 _IN_VPC = {"ProxyFunction", "CacheFunction", "RedisControlFunction"}
 
 
@@ -27,11 +30,37 @@ def variables(template: dict[str, Any], properties: dict[str, Any]) -> dict[str,
     return {**shared, **properties["Environment"]["Variables"]}
 
 
-def settings_read(root: Path) -> set[str]:
-    """Names of the variables that settings.py asks for."""
-    tree = ast.parse((root / "src/burstcache/settings.py").read_text())
-    texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-    return {found for found in texts if re.fullmatch(r"[A-Z]+(_[A-Z]+)+", found)}
+class Recorder(dict[str, str]):
+    """An environment that notes what is asked of it."""
+
+    def __init__(self, values: dict[str, str]) -> None:
+        super().__init__(values)
+        self.asked: set[str] = set()
+
+    def __contains__(self, name: object) -> bool:
+        self.asked.add(str(name))
+        return super().__contains__(name)
+
+
+SETTINGS: dict[str, Any] = {
+    "ProxyFunction": settings.ProxySettings,
+    "SchedulerFunction": settings.SchedulerSettings,
+    "CacheFunction": settings.CacheSettings,
+    "RedisControlFunction": settings.RedisControlSettings,
+    "JanitorFunction": settings.JanitorSettings,
+}
+VALUES = {
+    "REDIS_NODES": "node-1=i-1@10.0.0.1:6379",
+    "POLICY_RATE": "9",
+    "POLICY_SENSITIVITY": "4",
+    "POLICY_OVERRIDES": "",
+}
+
+
+def environment_of(template: dict[str, Any], properties: dict[str, Any]) -> dict[str, str]:
+    """Return a function's environment with stand-ins for what CloudFormation fills in."""
+    names = {*variables(template, properties), *_OF_LAMBDA}
+    return {name: VALUES.get(name, "1") for name in names}
 
 
 def test_every_handler_exists(functions: Resources) -> None:
@@ -74,12 +103,52 @@ def test_every_log_group_forgets(resources: Resources) -> None:
         assert group["Properties"]["RetentionInDays"] == {"Ref": "LogRetentionDays"}, name
 
 
-def test_settings_know_every_variable_of_the_template(
-    functions: Resources, template: dict[str, Any], root: Path
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_function_reads_exactly_the_variables_that_it_is_given(
+    functions: Resources, template: dict[str, Any], name: str
 ) -> None:
-    given = {name for properties in functions.values() for name in variables(template, properties)}
+    environment = Recorder(environment_of(template, functions[name]))
 
-    assert given - _OF_LIBRARIES == settings_read(root)
+    SETTINGS[name].read(environment)
+
+    assert environment.asked - _OF_LAMBDA == environment.keys() - _OF_LIBRARIES - _OF_LAMBDA
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_missing_variable_is_named_at_the_start(functions: Resources, template: dict[str, Any], name: str) -> None:
+    environment = environment_of(template, functions[name])
+    read = Recorder(environment)
+    SETTINGS[name].read(read)
+
+    for variable in read.asked:
+        others = {other: value for other, value in environment.items() if other != variable}
+        with pytest.raises(InvalidSettingError, match=variable):
+            SETTINGS[name].read(others)
+
+
+def test_every_function_with_variables_has_settings(functions: Resources, template: dict[str, Any]) -> None:
+    with_variables = {
+        name for name, properties in functions.items() if variables(template, properties).keys() - _OF_LIBRARIES
+    }
+
+    assert with_variables == set(SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("TABLE_NAME", "", "TABLE_NAME is empty"),
+        ("MAX_OBJECT_BYTES", "four", "MAX_OBJECT_BYTES: 'four' is not a whole number"),
+        ("REDIS_NODES", "node-1", "REDIS_NODES: 'node-1' is not of the form"),
+    ],
+)
+def test_a_value_that_is_not_accepted_is_named(
+    functions: Resources, template: dict[str, Any], variable: str, value: str, said: str
+) -> None:
+    environment = environment_of(template, functions["ProxyFunction"]) | {variable: value}
+
+    with pytest.raises(InvalidSettingError, match=said):
+        settings.ProxySettings.read(environment)
 
 
 def test_a_function_in_the_vpc_can_leave_it(functions: Resources, template: dict[str, Any]) -> None:

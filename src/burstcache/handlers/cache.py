@@ -17,27 +17,26 @@ from burstcache.adapters.secrets import Secrets
 from burstcache.control.cache_environment import CacheEnvironment, warm_copies
 from burstcache.control.cache_life import CacheTask, CacheTools
 from burstcache.logs import logger
-from burstcache.settings import settings
+from burstcache.settings import CacheSettings
 
 _WARM_SHARE = 4  # a quarter of the function's memory; the interpreter, the libraries and messages take the rest
 
 
 @cache
 def _environment() -> CacheEnvironment:
-    environment, clock = settings(), SystemClock()
+    settings, clock = CacheSettings.read(os.environ), SystemClock()
     control, patient = Clients("control"), Clients("patient")
     tools = CacheTools(
-        keys=KeyTable(environment.table_name, control.dynamodb, clock),
-        nodes=NodeTable(environment.table_name, control.dynamodb),
+        keys=KeyTable(settings.table_name, control.dynamodb, clock),
+        nodes=NodeTable(settings.table_name, control.dynamodb),
         executions=Executions(control.states),
-        objects=ObjectStore(environment.bucket_name, patient.s3),
-        max_object_bytes=environment.max_object_bytes,
-        parameters=environment.parameters,
+        objects=ObjectStore(settings.bucket_name, patient.s3),
+        max_object_bytes=settings.max_object_bytes,
+        parameters=settings.parameters,
         clock=clock,
     )
-    relay = RelayListener(environment.relay, Secrets(patient.secrets))
-    memory_mb = int(os.environ["AWS_LAMBDA_FUNCTION_MEMORY_SIZE"])
-    return CacheEnvironment(tools, relay, warm_copies(memory_mb * 1024 * 1024 // _WARM_SHARE))
+    relay = RelayListener(settings.relay, Secrets(patient.secrets))
+    return CacheEnvironment(tools, relay, warm_copies(settings.memory_mb * 1024 * 1024 // _WARM_SHARE))
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, str]:

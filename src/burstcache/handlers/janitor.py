@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from typing import Any
 
@@ -14,22 +15,22 @@ from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.control.janitor import Cleaned, Janitor
 from burstcache.logs import logger
-from burstcache.settings import settings
+from burstcache.settings import JanitorSettings, instance_ids, names_of
 
 
 @cache
 def _janitor() -> Janitor:
-    environment, clock, clients = settings(), SystemClock(), Clients("control")
+    settings, clock, clients = JanitorSettings.read(os.environ), SystemClock(), Clients("control")
     # Stopping an instance takes a minute or more; one that takes longer than this run goes on without us.
-    redis_control = invoke_by_name(Clients("patient").functions, environment.redis_control_function_name)
+    redis_control = invoke_by_name(Clients("patient").functions, settings.redis_control_function_name)
     return Janitor(
-        keys=KeyTable(environment.table_name, clients.dynamodb, clock),
-        nodes=NodeTable(environment.table_name, clients.dynamodb),
+        keys=KeyTable(settings.table_name, clients.dynamodb, clock),
+        nodes=NodeTable(settings.table_name, clients.dynamodb),
         executions=Executions(clients.states),
-        instances=Instances(environment.instance_ids, clients.ec2, clock),
-        key_lifecycle_arn=environment.key_lifecycle_arn,
-        redis_node_arn=environment.redis_node_arn,
-        node_names=environment.node_names,
+        instances=Instances(instance_ids(settings.redis_nodes), clients.ec2, clock),
+        key_lifecycle_arn=settings.key_lifecycle_arn,
+        redis_node_arn=settings.redis_node_arn,
+        node_names=names_of(settings.redis_nodes),
         redis_control=redis_control,
         clock=clock,
     )

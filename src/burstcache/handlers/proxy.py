@@ -17,7 +17,7 @@ from burstcache.logs import logger
 from burstcache.serve.reader import Reader
 from burstcache.serve.s3_tier import S3Tier
 from burstcache.serve.tier import Tier
-from burstcache.settings import settings
+from burstcache.settings import ProxySettings, node_named
 from burstcache.web.front_door import Arrival, answer, arrival
 from burstcache.web.reading import read_request
 from burstcache.web.response import Response, error_response
@@ -55,8 +55,13 @@ def _respond(arrived: Arrival, context: Any) -> Response:
 
 @cache
 def _reader() -> Reader:
-    routes = Routes(settings().table_name, _clients().dynamodb, _CLOCK)
+    routes = Routes(_settings().table_name, _clients().dynamodb, _CLOCK)
     return Reader(routes, _make_origin, _make_tier, _CLOCK)
+
+
+@cache
+def _settings() -> ProxySettings:
+    return ProxySettings.read(os.environ)
 
 
 @cache
@@ -70,24 +75,25 @@ def _secrets() -> Secrets:
 
 
 def _make_origin() -> S3Tier:
-    environment, clients = settings(), _clients()
-    store = ObjectStore(environment.bucket_name, clients.s3)
-    publisher = EventPublisher(environment.bus_name, clients.events, _CLOCK)
-    return S3Tier(store, publisher, _CLOCK, max_object_bytes=environment.max_object_bytes)
+    settings, clients = _settings(), _clients()
+    store = ObjectStore(settings.bucket_name, clients.s3)
+    publisher = EventPublisher(settings.bus_name, clients.events, _CLOCK)
+    return S3Tier(store, publisher, _CLOCK, max_object_bytes=settings.max_object_bytes)
 
 
 def _make_tier(route: Route) -> Tier:
     # redis and nats cost more to import than all the rest, and most environments never meet a hot key.
-    environment = settings()
+    settings = _settings()
     if route.tier == "redis":
         from burstcache.adapters.redis_objects import RedisObjects
         from burstcache.serve.redis_tier import RedisNodeTier
 
-        return RedisNodeTier(RedisObjects(environment.node(route.node), _secrets(), environment.redis_secret_arn))
+        node = node_named(route.node, settings.redis_nodes)
+        return RedisNodeTier(RedisObjects(node, _secrets(), settings.redis_secret_arn))
     from burstcache.adapters.relay import RelayRequests
     from burstcache.serve.cache_function_tier import LambdaTier
 
-    return LambdaTier(RelayRequests(environment.relay, _secrets(), _CLOCK))
+    return LambdaTier(RelayRequests(settings.relay, _secrets(), _CLOCK))
 
 
 def _is_traced() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from typing import Any, cast
 
@@ -18,24 +19,29 @@ from burstcache.adapters.secrets import Secrets
 from burstcache.control.operations import RedisControl
 from burstcache.core.messages import Answer, Operation
 from burstcache.logs import logger
-from burstcache.settings import settings
+from burstcache.settings import RedisControlSettings, instance_ids, node_named
 
 
 @cache
 def _control() -> RedisControl:
-    environment, clock, clients = settings(), SystemClock(), Clients("control")
+    settings, clock, clients = RedisControlSettings.read(os.environ), SystemClock(), Clients("control")
     secrets = Secrets(clients.secrets)
+
+    @cache
+    def store(node: str) -> RedisObjects:
+        return RedisObjects(node_named(node, settings.redis_nodes), secrets, settings.redis_secret_arn)
+
     return RedisControl(
-        nodes=NodeTable(environment.table_name, clients.dynamodb),
-        keys=KeyTable(environment.table_name, clients.dynamodb, clock),
+        nodes=NodeTable(settings.table_name, clients.dynamodb),
+        keys=KeyTable(settings.table_name, clients.dynamodb, clock),
         executions=Executions(clients.states),
-        instances=Instances(environment.instance_ids, clients.ec2, clock),
-        objects=ObjectStore(environment.bucket_name, clients.s3),
-        relay=RelayRequests(environment.relay, secrets, clock),
-        store=cache(lambda name: RedisObjects(environment.node(name), secrets, environment.redis_secret_arn)),
-        machine_arn=environment.redis_node_arn,
-        max_object_bytes=environment.max_object_bytes,
-        parameters=environment.parameters,
+        instances=Instances(instance_ids(settings.redis_nodes), clients.ec2, clock),
+        objects=ObjectStore(settings.bucket_name, clients.s3),
+        relay=RelayRequests(settings.relay, secrets, clock),
+        store=store,
+        machine_arn=settings.redis_node_arn,
+        max_object_bytes=settings.max_object_bytes,
+        parameters=settings.parameters,
         clock=clock,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from typing import Any
 
@@ -14,22 +15,22 @@ from burstcache.adapters.node_table import NodeTable
 from burstcache.control.scheduler import Scheduler
 from burstcache.core.policy import Request
 from burstcache.logs import logger
-from burstcache.settings import settings
+from burstcache.settings import SchedulerSettings, names_of
 
 
 @cache
 def _scheduler() -> Scheduler:
-    environment, clock, clients = settings(), SystemClock(), Clients("control")
-    keys = KeyTable(environment.table_name, clients.dynamodb, clock)
+    settings, clock, clients = SchedulerSettings.read(os.environ), SystemClock(), Clients("control")
+    keys = KeyTable(settings.table_name, clients.dynamodb, clock)
     return Scheduler(
         keys=keys,
-        nodes=NodeTable(environment.table_name, clients.dynamodb),
-        hot_keys=HotKeys(keys, environment.max_hot_keys, clients.dynamodb, clock),
+        nodes=NodeTable(settings.table_name, clients.dynamodb),
+        hot_keys=HotKeys(keys, settings.max_hot_keys, clients.dynamodb, clock),
         executions=Executions(clients.states),
-        machine_arn=environment.key_lifecycle_arn,
-        node_names=environment.node_names,
-        max_object_bytes=environment.max_object_bytes,
-        parameters=environment.parameters,
+        machine_arn=settings.key_lifecycle_arn,
+        node_names=names_of(settings.redis_nodes),
+        max_object_bytes=settings.max_object_bytes,
+        parameters=settings.parameters,
         clock=clock,
     )
 

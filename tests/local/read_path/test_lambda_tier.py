@@ -15,7 +15,6 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.relay import RelayRequests
 from burstcache.handlers import proxy
-from burstcache.settings import settings
 from support.answers import body_of
 from support.aws import clients
 from support.servers import Silence
@@ -172,7 +171,7 @@ def test_relay_is_reached_over_tls_with_the_certificate_of_the_stack(
     nats_server.start()
     environment(RELAY_URL=f"tls://127.0.0.1:{nats_server.port}", RELAY_CA_PEM=authority)
 
-    requests = RelayRequests(settings().relay, proxy._secrets(), SystemClock())
+    requests = RelayRequests(proxy._settings().relay, proxy._secrets(), SystemClock())
     try:
         assert requests.request("get.nobody", b"", timeout_s=LIMIT_S) is None
     finally:
