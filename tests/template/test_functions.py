@@ -71,9 +71,11 @@ def test_every_handler_exists(functions: Resources) -> None:
 
 
 def test_every_handler_module_is_a_function(functions: Resources, root: Path) -> None:
-    modules = {path.stem for path in (root / "src/burstcache/handlers").glob("*.py")} - {"__init__"}
+    modules = {f"burstcache.handlers.{path.stem}" for path in (root / "src/burstcache/handlers").glob("[!_]*.py")}
 
-    assert {properties["Handler"].split(".")[-2] for properties in functions.values()} == modules
+    named = {properties["Handler"].removesuffix(".handler") for properties in functions.values()}
+
+    assert named == {*modules, "relay_certificate.handler"}
 
 
 def test_one_word_names_function_handler_and_service(functions: Resources, template: dict[str, Any]) -> None:
@@ -81,7 +83,8 @@ def test_one_word_names_function_handler_and_service(functions: Resources, templ
         word = re.sub(r"(?<!^)(?=[A-Z])", "-", name.removesuffix("Function")).lower()
 
         assert properties["FunctionName"] == {"Fn::Sub": f"${{AWS::StackName}}-{word}"}
-        assert properties["Handler"] == f"burstcache.handlers.{word.replace('-', '_')}.handler"
+        module = word.replace("-", "_")
+        assert properties["Handler"] in (f"burstcache.handlers.{module}.handler", f"{module}.handler.handler")
         assert variables(template, properties)["POWERTOOLS_SERVICE_NAME"] == word
 
 

@@ -22,7 +22,7 @@ import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from burstcache.control.certificate import RelayCertificate, issue_certificate
+from relay_certificate.certificate import RelayCertificate, issue_certificate
 from support.waiting import LIMIT_S, free_ports, until
 
 # nats-py wraps its connection in TLS and forgets to close what it has wrapped.

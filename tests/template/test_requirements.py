@@ -10,6 +10,7 @@ from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 from typing import Any
 
+import pytest
 from packaging.requirements import Requirement
 
 _OF_THE_RUNTIME = {"boto3", "botocore"}  # compiled there; ours would weigh 17 MB and be compiled at every cold start
@@ -24,7 +25,7 @@ def imported(trees: list[ast.Module]) -> set[str]:
                 names |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
                 names.add(str(node.module).partition(".")[0])
-    return names - sys.stdlib_module_names - {"burstcache"}
+    return names - sys.stdlib_module_names - {"burstcache", "relay_certificate"}
 
 
 def _executed(node: ast.AST) -> Iterator[ast.AST]:
@@ -40,12 +41,14 @@ def normalized(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
+@pytest.mark.parametrize("folder", ["src", "certificate"])
 def test_functions_bring_what_they_import_and_nothing_else(
-    functions: dict[str, dict[str, Any]], code: Callable[[str], list[ast.Module]], root: Path
+    functions: dict[str, dict[str, Any]], code: Callable[[str], list[ast.Module]], root: Path, folder: str
 ) -> None:
-    lines = (root / "src/requirements.txt").read_text().split()
+    lines = (root / folder / "requirements.txt").read_text().split()
     brought = {normalized(re.split(r"\[|==", line)[0]) for line in lines}
-    names = set().union(*(imported(code(properties["Handler"])) for properties in functions.values()))
+    ours = [properties for properties in functions.values() if properties.get("CodeUri", "src/") == f"{folder}/"]
+    names = set().union(*(imported(code(properties["Handler"])) for properties in ours))
 
     needed = {normalized(packages_distributions()[name][0]) for name in names - _OF_THE_RUNTIME}
 
@@ -67,8 +70,9 @@ def brought_along(requirement: str) -> set[str]:
     return found
 
 
-def test_no_second_sdk_hides_the_one_of_the_runtime(root: Path) -> None:
-    lines = (root / "src/requirements.txt").read_text().split()
+@pytest.mark.parametrize("folder", ["src", "certificate"])
+def test_no_second_sdk_hides_the_one_of_the_runtime(root: Path, folder: str) -> None:
+    lines = (root / folder / "requirements.txt").read_text().split()
 
     assert brought_along("boto3") >= _OF_THE_RUNTIME
     for line in lines:

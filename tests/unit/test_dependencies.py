@@ -9,6 +9,7 @@ from support.project import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 FUNCTIONS = (ROOT / "src" / "requirements.txt").read_text().splitlines()
+CERTIFICATE = (ROOT / "certificate" / "requirements.txt").read_text().splitlines()
 IN_LAMBDA_ALREADY = "boto3"
 
 
@@ -19,8 +20,16 @@ def test_command_and_functions_run_with_the_same_versions() -> None:
     assert sorted(of_the_command) == sorted(of_the_functions)
 
 
+def test_the_certificate_is_made_with_the_versions_of_the_local_run() -> None:
+    assert set(CERTIFICATE) <= {*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["local"]}
+
+
 def test_every_dependency_has_one_exact_version() -> None:
     extras = [line for extra in PROJECT["optional-dependencies"].values() for line in extra]
-    named = [line for line in (*PROJECT["dependencies"], *extras, *FUNCTIONS) if not line.startswith("burstcache[")]
+    named = [
+        line
+        for line in (*PROJECT["dependencies"], *extras, *FUNCTIONS, *CERTIFICATE)
+        if not line.startswith("burstcache[")
+    ]
 
     assert [line for line in named if not re.fullmatch(r"[\w-]+(\[[\w,]+\])?==[\w.]+", line)] == []

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import boto3
 from aws_lambda_powertools import Logger
+from botocore.config import Config
 
-from burstcache.adapters.clients import Clients
-from burstcache.adapters.custom_resource import fail, succeed
+from relay_certificate.custom_resource import fail, succeed
 
 logger = Logger()
+_CONFIG = Config(connect_timeout=1, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 3})
 
 
 def handler(event: dict[str, Any], context: Any) -> None:
-    """Keep a certificate for DnsName in SecretId; at deletion do nothing, since the secret goes with the stack."""
+    """Create or update: keep a certificate for DnsName in SecretId. Delete: nothing, the secret goes with its stack."""
     asked = event.get("ResourceProperties", {})
     physical_id = str(event.get("PhysicalResourceId") or asked.get("SecretId") or event["LogicalResourceId"])
     try:
@@ -27,8 +29,9 @@ def handler(event: dict[str, Any], context: Any) -> None:
 
 def _keep(asked: dict[str, str]) -> dict[str, str]:
     # Imported here so that even a package without the library gives CloudFormation an answer.
-    from burstcache.control.certificate import keep_certificate
+    from relay_certificate.certificate import keep_certificate
 
-    kept = keep_certificate(Clients("control").secrets, asked["SecretId"], asked["DnsName"], issue=asked["Issue"])
+    secrets = boto3.client("secretsmanager", config=_CONFIG)
+    kept = keep_certificate(secrets, asked["SecretId"], asked["DnsName"], issue=asked["Issue"])
     logger.info("certificate kept", extra={"serial": kept.serial, "dns_name": kept.dns_name})
     return {"CaPem": kept.ca_pem, "Serial": kept.serial}

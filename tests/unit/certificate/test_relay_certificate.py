@@ -8,14 +8,13 @@ import urllib.error
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from burstcache.control import certificate
-from burstcache.control.certificate import RelayCertificate
-from burstcache.handlers import relay_certificate
+from relay_certificate import certificate
+from relay_certificate import handler as relay_certificate
+from relay_certificate.certificate import RelayCertificate
 from support.project import ROOT
 
 _SAMPLES = ROOT / "events/relay_certificate"
@@ -58,8 +57,8 @@ class CloudFormation:
 
 @pytest.fixture
 def cloudformation(monkeypatch: pytest.MonkeyPatch) -> Iterator[CloudFormation]:
-    monkeypatch.setattr("burstcache.adapters.custom_resource.time.sleep", lambda _: None)
-    monkeypatch.setattr(relay_certificate, "Clients", lambda profile: SimpleNamespace(secrets="secretsmanager"))
+    monkeypatch.setattr("relay_certificate.custom_resource.time.sleep", lambda _: None)
+    monkeypatch.setattr("relay_certificate.handler.boto3.client", lambda service, config: service)
     end = CloudFormation()
     yield end
     end.close()
