@@ -78,7 +78,7 @@ class SchedulerSettings:
             redis_nodes=_nodes(environ),
             max_hot_keys=_whole(environ, "MAX_HOT_KEYS"),
             max_object_bytes=_whole(environ, "MAX_OBJECT_BYTES"),
-            parameters=_parameters(environ),
+            parameters=policy_parameters(environ),
         )
 
 
@@ -102,7 +102,7 @@ class CacheSettings:
             relay=_relay(environ),
             max_object_bytes=_whole(environ, "MAX_OBJECT_BYTES"),
             memory_mb=_whole(environ, "AWS_LAMBDA_FUNCTION_MEMORY_SIZE"),
-            parameters=_parameters(environ),
+            parameters=policy_parameters(environ),
         )
 
 
@@ -130,7 +130,7 @@ class RedisControlSettings:
             redis_secret_arn=_given(environ, "REDIS_SECRET_ARN"),
             redis_nodes=_nodes(environ),
             max_object_bytes=_whole(environ, "MAX_OBJECT_BYTES"),
-            parameters=_parameters(environ),
+            parameters=policy_parameters(environ),
         )
 
 
@@ -187,7 +187,8 @@ def parse_nodes(text: str) -> tuple[RedisNode, ...]:
     return tuple(nodes)
 
 
-def _parameters(environ: Mapping[str, str]) -> Parameters:
+def policy_parameters(environ: Mapping[str, str]) -> Parameters:
+    """Return the policy's parameters in `environ`, or raise InvalidSettingError if one is missing or not accepted."""
     return live_parameters(
         rate=_text(environ, "POLICY_RATE"),
         sensitivity=_text(environ, "POLICY_SENSITIVITY"),

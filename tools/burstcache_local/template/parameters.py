@@ -83,8 +83,10 @@ def _check_policy(values: Mapping[str, Any]) -> None:
         "POLICY_SENSITIVITY": "PolicySensitivity",
         "POLICY_OVERRIDES": "PolicyOverrides",
     }
+    if not values.keys() >= set(names.values()):
+        return  # another system's template
     try:
-        policy_parameters({variable: values[name] for variable, name in names.items() if name in values})
+        policy_parameters({variable: values[name] for variable, name in names.items()})
     except InvalidSettingError as error:
         raise TemplateError(f"parameters {', '.join(names.values())}: {error}") from None
 
