@@ -34,7 +34,7 @@ class RelayAccess:
 
 @dataclass(frozen=True, slots=True)
 class ProxySettings:
-    """What the proxy is told."""
+    """The settings of the proxy."""
 
     table_name: str
     bucket_name: str
@@ -60,7 +60,7 @@ class ProxySettings:
 
 @dataclass(frozen=True, slots=True)
 class SchedulerSettings:
-    """What the scheduler is told."""
+    """The settings of the scheduler."""
 
     table_name: str
     key_lifecycle_arn: str
@@ -84,7 +84,7 @@ class SchedulerSettings:
 
 @dataclass(frozen=True, slots=True)
 class CacheSettings:
-    """What a cache function is told."""
+    """The settings of the cache function."""
 
     table_name: str
     bucket_name: str
@@ -108,7 +108,7 @@ class CacheSettings:
 
 @dataclass(frozen=True, slots=True)
 class RedisControlSettings:
-    """What Redis control is told."""
+    """The settings of Redis control."""
 
     table_name: str
     bucket_name: str
@@ -136,7 +136,7 @@ class RedisControlSettings:
 
 @dataclass(frozen=True, slots=True)
 class JanitorSettings:
-    """What the janitor is told."""
+    """The settings of the janitor."""
 
     table_name: str
     key_lifecycle_arn: str

@@ -31,7 +31,7 @@ def variables(template: dict[str, Any], properties: dict[str, Any]) -> dict[str,
 
 
 class Recorder(dict[str, str]):
-    """An environment that notes what is asked of it."""
+    """An environment that notes which variables are read."""
 
     def __init__(self, values: dict[str, str]) -> None:
         super().__init__(values)
