@@ -24,7 +24,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -127,46 +127,66 @@ class Http:
         self._writer.close()
 
 
-def get_over_http(url: str, *, gets: int, clients: int, body: bytes, tier: str = "") -> tuple[list[float], float]:
-    """Return each GET's latency [ms] and how long all took [s]; exit if an answer is wrong."""
+@dataclass(slots=True)
+class Sample:
+    """GETs of one side."""
 
-    async def work() -> tuple[list[float], float]:
+    latencies_ms: list[float] = field(default_factory=list)
+    lasted_s: float = 0.0
+    missed: int = 0  # answered by another tier than the one that is measured
+
+    def add(self, other: Sample) -> None:
+        """Add the GETs of another sample."""
+        self.latencies_ms += other.latencies_ms
+        self.lasted_s += other.lasted_s
+        self.missed += other.missed
+
+
+def get_over_http(url: str, *, gets: int, clients: int, body: bytes, tier: str = "") -> Sample:
+    """Return a sample of GETs that `tier` answers.
+
+    Raises:
+        RuntimeError: An answer is wrong.
+    """
+
+    async def work() -> Sample:
         connections = [Http(url) for _ in range(clients)]
         await asyncio.gather(*(connection.connect() for connection in connections))
         for _ in range(2):  # the first GETs open the connections behind
             await asyncio.gather(*(connection.get() for connection in connections))
-        latencies_ms: list[float] = []
-        left = iter(range(gets))
+        sample, left = Sample(), iter(range(gets))
 
         async def read(connection: Http) -> None:
             for _ in left:
                 begun_s = time.perf_counter()
                 status, served_by, received = await connection.get()
-                latencies_ms.append((time.perf_counter() - begun_s) * 1000)
-                if (status, received) != (200, body) or served_by != tier:
-                    sys.exit(f"{url}: {status} from {served_by or 'S3'}, {len(received)} bytes; wanted 200 from {tier}")
+                if (status, received) != (200, body):
+                    raise RuntimeError(f"{url}: status {status} with {len(received)} of {len(body)} bytes")
+                if served_by == tier:
+                    sample.latencies_ms.append((time.perf_counter() - begun_s) * 1000)
+                else:
+                    sample.missed += 1
 
         begun_s = time.perf_counter()
         await asyncio.gather(*map(read, connections))
-        lasted_s = time.perf_counter() - begun_s
+        sample.lasted_s = time.perf_counter() - begun_s
         for connection in connections:
             connection.close()
-        return latencies_ms, lasted_s
+        return sample
 
     return asyncio.run(work())
 
 
-def get_from_redis(node: redis.Redis, name: str, *, gets: int, clients: int) -> tuple[list[float], float]:
-    """Return each GET's latency [ms] and how long all took [s], one thread and connection per client."""
-    latencies_ms: list[float] = []
-    left = iter(range(gets))
+def get_from_redis(node: redis.Redis, name: str, *, gets: int, clients: int) -> Sample:
+    """Return a sample of GETs, with a thread and a connection for each client."""
+    sample, left = Sample(), iter(range(gets))
 
     def read() -> None:
         node.get(name)
         for _ in left:
             begun_s = time.perf_counter()
             node.get(name)
-            latencies_ms.append((time.perf_counter() - begun_s) * 1000)
+            sample.latencies_ms.append((time.perf_counter() - begun_s) * 1000)
 
     threads = [threading.Thread(target=read) for _ in range(clients)]
     begun_s = time.perf_counter()
@@ -174,7 +194,8 @@ def get_from_redis(node: redis.Redis, name: str, *, gets: int, clients: int) -> 
         thread.start()
     for thread in threads:
         thread.join()
-    return latencies_ms, time.perf_counter() - begun_s
+    sample.lasted_s = time.perf_counter() - begun_s
+    return sample
 
 
 @dataclass(slots=True)
@@ -184,12 +205,11 @@ class Row:
     side: str
     size_bytes: int
     clients: int
-    latencies_ms: list[float]
-    lasted_s: float
+    sample: Sample = field(default_factory=Sample)
 
     def figures(self) -> dict[str, object]:
         """Return the printed figures."""
-        ordered = sorted(self.latencies_ms)
+        ordered = sorted(self.sample.latencies_ms)
         return {
             "side": self.side,
             "size_bytes": self.size_bytes,
@@ -197,7 +217,8 @@ class Row:
             "gets": len(ordered),
             "median_ms": round(statistics.median(ordered), 3),
             "p95_ms": round(ordered[int(len(ordered) * 0.95)], 3),
-            "per_s": round(len(ordered) / self.lasted_s, 1),
+            "per_s": round(len(ordered) / self.sample.lasted_s, 1),
+            "missed": self.sample.missed,
         }
 
 
@@ -229,7 +250,7 @@ def measure(cloud: Cloud, tier: str, *, sizes_bytes: Sequence[int], clients: Seq
         if node:
             node.set(f"bare:{key}", body)
         for count in clients:
-            sides = {side: Row(side, size_bytes, count, [], 0.0) for side in (tier, "S3", *(["redis-py"] * bool(node)))}
+            sides = {side: Row(side, size_bytes, count) for side in (tier, "S3", *(["redis-py"] * bool(node)))}
             share = max(gets // _ROUNDS, 2 * count)
             for _ in range(_ROUNDS):
                 taken = {
@@ -240,9 +261,8 @@ def measure(cloud: Cloud, tier: str, *, sizes_bytes: Sequence[int], clients: Seq
                 }
                 if node:
                     taken["redis-py"] = get_from_redis(node, f"bare:{key}", gets=share, clients=count)
-                for side, (latencies_ms, lasted_s) in taken.items():
-                    sides[side].latencies_ms += latencies_ms
-                    sides[side].lasted_s += lasted_s
+                for side, sample in taken.items():
+                    sides[side].sample.add(sample)
             rows += sides.values()
     return rows
 
@@ -257,7 +277,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object per row")
     arguments = parser.parse_args()
     if not arguments.json:
-        print(f"{'side':<9} {'bytes':>8} {'clients':>7} {'median ms':>10} {'p95 ms':>10} {'GETs/s':>8}")
+        print(f"{'side':<9} {'bytes':>8} {'clients':>7} {'median ms':>10} {'p95 ms':>10} {'GETs/s':>8} {'missed':>6}")
     for tier, setup in _SETUPS.items():
         with running_cloud(arguments.project.resolve(), setup) as cloud:
             for row in measure(
@@ -269,11 +289,12 @@ def main() -> None:
 def _print(row: Row, *, as_json: bool) -> None:
     f = row.figures()
     if as_json:
-        print(json.dumps(f))
+        print(json.dumps(f), flush=True)
     else:
         print(
             f"{f['side']:<9} {f['size_bytes']:>8} {f['clients']:>7} {f['median_ms']:>10} {f['p95_ms']:>10}"
-            f" {f['per_s']:>8}"
+            f" {f['per_s']:>8} {f['missed']:>6}",
+            flush=True,
         )
 
 

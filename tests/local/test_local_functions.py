@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -138,6 +140,16 @@ def test_a_lost_environment_is_replaced(bench: Bench, event: dict[str, Any], err
         assert error["errorType"] == error_type
         assert message in error["errorMessage"]
         assert (await ask(lambdas, "hasty"))["calls"] == 1
+
+    bench.run(scenario)
+
+
+def test_an_environment_that_dies_idle_is_not_used_again(bench: Bench) -> None:
+    async def scenario(lambdas: Lambdas) -> None:
+        os.kill((await ask(lambdas))["pid"], signal.SIGKILL)
+        await eventually(lambda: any(environment.is_lost for environment in lambdas._environments))
+
+        assert (await ask(lambdas))["calls"] == 1
 
     bench.run(scenario)
 

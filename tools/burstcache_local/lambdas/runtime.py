@@ -109,10 +109,15 @@ class Environment:
         self._report(request_id, (time.monotonic() - begun_s) * 1000, init_ms)
         return outcome
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether no further invocation can succeed."""
+        return self._lost is not None
+
     async def settle(self) -> bool:
         """Wait until extensions have done their work after the response; False if the environment is lost."""
         await self._idle.wait()
-        return self._lost is None
+        return not self.is_lost
 
     async def close(self) -> None:
         """End the process; extensions are notified and get a moment."""

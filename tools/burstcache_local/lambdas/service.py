@@ -153,10 +153,13 @@ class Lambdas:
 
     async def _acquire(self, spec: FunctionSpec, tenant_id: str) -> Environment:
         pool = self._pools[spec.name, tenant_id]
-        if pool.free:
+        while pool.free:
             environment = pool.free.pop()
             self._reapers.pop(environment).cancel()
-            return environment
+            if not environment.is_lost:
+                return environment
+            pool.count -= 1
+            self._background(self._discard(environment))
         if pool.count < self._limits.environments or spec.timeout_s >= _LONGEST_TIMEOUT_S:
             pool.count += 1
             return await self._start(spec, pool)
