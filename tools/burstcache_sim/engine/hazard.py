@@ -29,7 +29,9 @@ from burstcache_sim.engine.books import (
     invoke,
 )
 from burstcache_sim.engine.compiled import compiled, inlined, uncounted
-from burstcache_sim.engine.lists import LEASES, USES, after, append, first, remove
+from burstcache_sim.engine.lists import LEASES, after, append, first, remove
+from burstcache_sim.engine.shared_world import BOOTING, LAMBDA, OFF, REDIS, RUNNING, S3
+from burstcache_sim.engine.store import drop, put, use
 from burstcache_sim.policies.hazard import HazardRow
 
 Floats = NDArray[np.float64]
@@ -44,9 +46,6 @@ SURELY = 1 + 2.0**-30
 # What comes first of the cache functions that end at the same instant: time-outs by key, nodes that are ready, joins,
 # the horizon. Spans are noted out of order, with one of these plus a number in the place of their requests.
 TIMED_OUT, READY, JOINED, CLOSED = 0, 1 << 60, 2 << 60, 3 << 60
-
-S3, LAMBDA, REDIS = ord("S"), ord("L"), ord("R")
-OFF, BOOTING, RUNNING = range(3)
 
 # An instant below 0: there is none. `links` and `ends` are of the lists of keys (`engine.lists`).
 _OF_KEY = ("last_us", "ready_us", "is_bridging", "ended_us", "is_leased", "held_bytes", "size_bytes", "home")
@@ -173,7 +172,8 @@ def _serve(w: World, i: int, key: int, at_us: int, size_bytes: int) -> int:
     if k.held_bytes >= 0:
         tier = REDIS
         counts.n_redis += 1
-        _use(w, node, key)
+        if w.capacity_bytes != FOREVER_US:
+            use(w.nodes, node, w.keys, key)
     elif 0 <= k.ready_us <= at_us:
         tier = LAMBDA
         counts.n_lambda += 1
@@ -187,7 +187,7 @@ def _serve(w: World, i: int, key: int, at_us: int, size_bytes: int) -> int:
     if n.state == RUNNING:
         if tier != REDIS:
             _join(w, node, key)
-            _put(w, node, key)
+            put(w.nodes, node, w.keys, key, w.capacity_bytes)
             _end_lambda(w, key, at_us, JOINED + i)
     else:
         _start(w, node, key, at_us)
@@ -221,7 +221,7 @@ def _settle_node(w: World, node: int, until_us: int) -> None:
         while key >= 0:
             _settle_lambda(w, key, since_us)
             _end_lambda(w, key, since_us, order)
-            _put(w, node, key)
+            put(w.nodes, node, w.keys, key, w.capacity_bytes)
             key, order = after(w.keys, key, LEASES), order + 1
     least_us = since_us + w.tables.least_us
     if n.state != RUNNING or until_us < least_us:
@@ -267,7 +267,7 @@ def _stop_node(w: World, node: int, at_us: int) -> None:
         key = first(w.nodes, node, LEASES)
         w.keys[key].is_leased = 0
         remove(w.nodes, node, w.keys, key, LEASES)
-        _drop(w, node, key)
+        drop(w.nodes, node, w.keys, key, w.capacity_bytes)
 
 
 @uncounted
@@ -277,40 +277,6 @@ def _join(w: World, node: int, key: int) -> None:
     if w.keys[key].is_leased == 0:
         w.keys[key].is_leased = 1
         append(w.nodes, node, w.keys, key, LEASES)
-
-
-@uncounted
-def _put(w: World, node: int, key: int) -> None:
-    """Hold a key's object; the least recently used ones leave if it does not fit."""
-    k, n = w.keys[key], w.nodes[node]
-    if w.capacity_bytes == FOREVER_US:
-        k.held_bytes = 0
-        return
-    _drop(w, node, key)
-    k.held_bytes = k.size_bytes
-    append(w.nodes, node, w.keys, key, USES)
-    n.used_bytes += k.size_bytes
-    while n.used_bytes > w.capacity_bytes:
-        _drop(w, node, first(w.nodes, node, USES))
-
-
-@uncounted
-def _drop(w: World, node: int, key: int) -> None:
-    """Hold a key's object no longer, if it is held."""
-    held_bytes = w.keys[key].held_bytes
-    if held_bytes >= 0:
-        w.keys[key].held_bytes = -1
-        if w.capacity_bytes != FOREVER_US:
-            w.nodes[node].used_bytes -= held_bytes
-            remove(w.nodes, node, w.keys, key, USES)
-
-
-@uncounted
-def _use(w: World, node: int, key: int) -> None:
-    """Make a held object the most recently used one."""
-    if w.capacity_bytes != FOREVER_US and w.nodes[node].ends[USES + 1] != key:
-        remove(w.nodes, node, w.keys, key, USES)
-        append(w.nodes, node, w.keys, key, USES)
 
 
 @uncounted

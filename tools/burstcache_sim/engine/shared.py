@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from burstcache_sim.engine.books import FOREVER_US, Integers, end_redis
-from burstcache_sim.engine.compiled import compiled, inlined, uncounted
+from burstcache_sim.engine.compiled import compiled, uncounted
 from burstcache_sim.engine.due import drop_first, put_first_off
 from burstcache_sim.engine.hooks import act, decide, look, ready
-from burstcache_sim.engine.lists import LEASES, USES, after, append, first, remove
+from burstcache_sim.engine.lists import LEASES, after, first
 from burstcache_sim.engine.shared_world import (
     BOOTING,
     LAMBDA,
@@ -22,9 +22,9 @@ from burstcache_sim.engine.shared_world import (
     S3,
     World,
     end_key_lambda,
-    put,
     set_node,
 )
+from burstcache_sim.engine.store import put, use
 
 Keys = NDArray[np.int32]
 Letters = NDArray[np.uint8]
@@ -93,7 +93,7 @@ def _serve(
             tier = REDIS
             counts.n_redis += 1
             if is_limited:
-                _use(w, key)
+                use(w.nodes, k.home, keys, key)
         elif 0 <= k.ready_us <= at_us:
             tier = LAMBDA
             counts.n_lambda += 1
@@ -162,21 +162,12 @@ def _node_event(w: World, p: NamedTuple, node: int, at_us: int) -> None:
         ready(w, p, node, at_us)
         key = first(w.nodes, node, LEASES)
         while key >= 0:
-            put(w, node, key)
+            put(w.nodes, node, w.keys, key, w.capacity_bytes)
             end_key_lambda(w, key, at_us)
             key = after(w.keys, key, LEASES)
     else:
         w.totals[0].end_us = max(w.totals[0].end_us, at_us)
         set_node(w, node, OFF, FOREVER_US)
-
-
-@inlined
-def _use(w: World, key: int) -> None:
-    """Make a held object the most recently used one."""
-    node = w.keys[key].home
-    if w.nodes[node].ends[USES + 1] != key:
-        remove(w.nodes, node, w.keys, key, USES)
-        append(w.nodes, node, w.keys, key, USES)
 
 
 @uncounted

@@ -18,7 +18,8 @@ from burstcache_sim.engine.books import (
 )
 from burstcache_sim.engine.compiled import inlined, uncounted
 from burstcache_sim.engine.due import set_due
-from burstcache_sim.engine.lists import LEASES, USES, append, first, remove
+from burstcache_sim.engine.lists import LEASES, append, first, remove
+from burstcache_sim.engine.store import drop, put
 
 NOTHING, START, JOIN = 0, 1, 2  # what a request triggers; a policy's decision is a sum of these
 S3, LAMBDA, REDIS = ord("S"), ord("L"), ord("R")
@@ -140,7 +141,7 @@ def join(w: World, key: int, at_us: int) -> None:
     else:
         w.totals[0].seeds += 1
     if w.nodes[node].state == RUNNING:
-        put(w, node, key)
+        put(w.nodes, node, w.keys, key, w.capacity_bytes)
         end_key_lambda(w, key, at_us)
 
 
@@ -153,39 +154,13 @@ def set_node(w: World, node: int, state: int, due_us: int) -> None:
 
 
 @uncounted
-def put(w: World, node: int, key: int) -> None:
-    """Hold a key's object; the least recently used ones leave if it does not fit."""
-    k = w.keys[key]
-    if w.capacity_bytes == FOREVER_US:
-        k.held_bytes = 0
-        return
-    drop(w, node, key)
-    k.held_bytes = k.size_bytes
-    append(w.nodes, node, w.keys, key, USES)
-    w.nodes[node].used_bytes += k.size_bytes
-    while w.nodes[node].used_bytes > w.capacity_bytes:
-        drop(w, node, first(w.nodes, node, USES))
-
-
-@uncounted
-def drop(w: World, node: int, key: int) -> None:
-    """Hold a key's object no longer, if it is held."""
-    held_bytes = w.keys[key].held_bytes
-    if held_bytes >= 0:
-        w.keys[key].held_bytes = -1
-        if w.capacity_bytes != FOREVER_US:
-            w.nodes[node].used_bytes -= held_bytes
-            remove(w.nodes, node, w.keys, key, USES)
-
-
-@uncounted
 def release(w: World, key: int) -> None:
     """Give a key's lease and entry back: S3 serves it from now on."""
     k = w.keys[key]
     k.was_missing = 0
     k.is_leased = 0
     remove(w.nodes, k.home, w.keys, key, LEASES)
-    drop(w, k.home, key)
+    drop(w.nodes, k.home, w.keys, key, w.capacity_bytes)
 
 
 @uncounted
