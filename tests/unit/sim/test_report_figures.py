@@ -23,10 +23,11 @@ from burstcache_sim.optimum.plans import plan
 from burstcache_sim.policies.offline import offline
 from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.report import lanes
+from burstcache_sim.report.cost_figures import breakeven_figure, pareto_figure
 from burstcache_sim.report.drawing import TIER_COLOURS, image_bytes, plain, write_image
-from burstcache_sim.report.figures import breakeven_figure, pareto_figure, run_figure
 from burstcache_sim.report.labels import spread
 from burstcache_sim.report.pictures import representative
+from burstcache_sim.report.run_figure import run_figure
 from burstcache_sim.report.timescale import step_s, unit_for
 from burstcache_sim.traces.generate import poisson, spike
 from support.runs import run

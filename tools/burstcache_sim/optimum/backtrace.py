@@ -12,17 +12,9 @@ import numpy as np
 
 from burstcache_sim.engine.compiled import compiled
 from burstcache_sim.optimum.bridge import (
-    COOL_DOWN_US,
-    FREE_REDIS_US,
     INFINITE,
-    LAMBDA_RATE,
-    LAMBDA_START,
-    LEAST_LAMBDA_US,
-    LEAST_REDIS_US,
-    MISS,
-    REDIS_RATE,
-    REDIS_START,
     Integers,
+    Prices,
     least_run_ends,
 )  # fmt: skip
 
@@ -30,7 +22,7 @@ BY_S3, BY_LAMBDA, BY_REDIS = 0, 1, 2
 
 
 @compiled
-def backtrace(t: Integers, p: Integers, nodes: Integers, cost: int, misses: int) -> Integers:
+def backtrace(t: Integers, p: Prices, nodes: Integers, cost: int, misses: int) -> Integers:
     """Return the plan's pieces, the last one first: the kind (`BY_…`), the first request, the last one.
 
     Args:
@@ -61,7 +53,7 @@ def backtrace(t: Integers, p: Integers, nodes: Integers, cost: int, misses: int)
 
 @compiled
 def _stretch(
-    t: Integers, p: Integers, nodes: Integers, ends: Integers, end: int, cost: int, misses: int,
+    t: Integers, p: Prices, nodes: Integers, ends: Integers, end: int, cost: int, misses: int,
     after: Integers, spent: Integers, missed: Integers,
 ) -> int:  # fmt: skip
     """Return the first request of the stretch without Redis that ends before `end`, and fill its part of `after`.
@@ -73,27 +65,27 @@ def _stretch(
     spent[end] = missed[end] = 0
     longer, longer_misses, longer_end = INFINITE, 0, -1  # the best Lambda run beyond the least length …
     seen = end + 1  # … of those that end before this request or a later one
-    least = p[LAMBDA_START] + p[LAMBDA_RATE] * p[LEAST_LAMBDA_US]
+    least = p.lambda_start + p.lambda_rate * p.least_lambda_us
     for i in range(end, -1, -1):
         if i < end:
             reach = min(ends[i], end)
             spent[i], missed[i], after[i] = spent[reach] + least, missed[reach], reach
             while seen > ends[i] + 1:
                 seen -= 1
-                candidate = spent[seen] + p[LAMBDA_RATE] * t[seen - 1]
+                candidate = spent[seen] + p.lambda_rate * t[seen - 1]
                 if candidate < longer or (candidate == longer and missed[seen] < longer_misses):
                     longer, longer_misses, longer_end = candidate, missed[seen], seen
             if longer_end >= 0:
-                candidate = longer + p[LAMBDA_START] - p[LAMBDA_RATE] * t[i]
+                candidate = longer + p.lambda_start - p.lambda_rate * t[i]
                 if candidate < spent[i] or (candidate == spent[i] and longer_misses < missed[i]):
                     spent[i], missed[i], after[i] = candidate, longer_misses, longer_end
-            if p[MISS] < INFINITE:
-                candidate = spent[i + 1] + p[MISS]
+            if p.miss < INFINITE:
+                candidate = spent[i + 1] + p.miss
                 if candidate < spent[i] or (candidate == spent[i] and missed[i + 1] + 1 < missed[i]):
                     spent[i], missed[i], after[i] = candidate, missed[i + 1] + 1, -1
         if i == 0:
             break
-        is_cool = end == n or t[end] >= t[i - 1] + p[COOL_DOWN_US]
+        is_cool = end == n or t[end] >= t[i - 1] + p.cool_down_us
         if is_cool and nodes[2, i] + spent[i] == cost and nodes[3, i] + missed[i] == misses:
             return i
     return 0
@@ -115,11 +107,11 @@ def _note_stretch(pieces: Integers, count: int, after: Integers, begin: int, end
 
 
 @compiled
-def _redis_start(t: Integers, p: Integers, nodes: Integers, after: int) -> int:
+def _redis_start(t: Integers, p: Prices, nodes: Integers, after: int) -> int:
     """Return the request with which the Redis run starts that ends with the request before `after`."""
     for start in range(after - 1, -1, -1):
-        run_us = max(p[LEAST_REDIS_US], t[after - 1] - t[start]) - p[FREE_REDIS_US]
-        run = p[REDIS_START] + p[REDIS_RATE] * run_us
+        run_us = max(p.least_redis_us, t[after - 1] - t[start]) - p.free_redis_us
+        run = p.redis_start + p.redis_rate * run_us
         is_free = nodes[0, start] < INFINITE
         if is_free and nodes[0, start] + run == nodes[2, after] and nodes[1, start] == nodes[3, after]:
             return start

@@ -16,6 +16,8 @@ C. Whatever the plan, the requests up to the end of the cool-down cost at least 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,10 +27,19 @@ Integers = NDArray[np.int64]
 
 INFINITE = 1 << 62
 
-# Places in the array of prices.
-LAMBDA_RATE, LAMBDA_START, LEAST_LAMBDA_US, REDIS_RATE, REDIS_START, LEAST_REDIS_US, FREE_REDIS_US = 0, 1, 2, 3, 4, 5, 6
-COOL_DOWN_US, MISS = 7, 8
-PRICES = 9
+
+class Prices(NamedTuple):
+    """What serving costs [cost units, per microsecond where it is a rate], and the rules that go with it."""
+
+    lambda_rate: int
+    lambda_start: int
+    least_lambda_us: int
+    redis_rate: int
+    redis_start: int
+    least_redis_us: int
+    free_redis_us: int  # of a Redis run, served by the cache function that bridges its boot
+    cool_down_us: int  # from the end of a Redis run to the start of the next
+    miss: int  # INFINITE: not allowed
 
 
 @compiled
@@ -39,34 +50,34 @@ def lower(costs: Integers, misses: Integers, i: int, cost: int, missed: int) -> 
 
 
 @compiled
-def least_run_ends(t: Integers, p: Integers) -> Integers:
+def least_run_ends(t: Integers, p: Prices) -> Integers:
     """Return for each request the first one that a least Lambda run from it no longer serves."""
     n = len(t)
     ends = np.empty(n, np.int64)
     end = 0
     for i in range(n):
-        while end < n and t[end] <= t[i] + p[LEAST_LAMBDA_US]:
+        while end < n and t[end] <= t[i] + p.least_lambda_us:
             end += 1
         ends[i] = end
     return ends
 
 
 @compiled
-def summed_floors(t: Integers, p: Integers) -> Integers:
+def summed_floors(t: Integers, p: Prices) -> Integers:
     """Return the sums of the floors of the requests before each (rule C) [cost units]."""
     n = len(t)
     sums = np.zeros(n + 1, np.int64)
     for i in range(n):
-        gap_us = p[LEAST_LAMBDA_US]
+        gap_us = p.least_lambda_us
         if i + 1 < n:
             gap_us = min(gap_us, t[i + 1] - t[i])
-        sums[i + 1] = sums[i] + min(p[LAMBDA_RATE] // 2 * gap_us, p[MISS])
+        sums[i + 1] = sums[i] + min(p.lambda_rate // 2 * gap_us, p.miss)
     return sums
 
 
 @compiled
 def bridge(
-    t: Integers, p: Integers, source: int, end: int, cost: int, missed: int,
+    t: Integers, p: Prices, source: int, end: int, cost: int, missed: int,
     ends: Integers, sums: Integers, near: Integers, near_misses: Integers,
     going: Integers, going_misses: Integers,
     free: Integers, free_misses: Integers, lasting: Integers, lasting_misses: Integers,
@@ -91,11 +102,11 @@ def bridge(
         lasting_misses: The misses of `lasting`.
     """
     b_us = t[source - 1]
-    start = p[REDIS_START] - p[REDIS_RATE] * p[FREE_REDIS_US]
-    least = p[LAMBDA_START] + p[LAMBDA_RATE] * p[LEAST_LAMBDA_US]
-    cool_down = p[REDIS_RATE] * p[COOL_DOWN_US]
-    limit = cool_down + p[REDIS_RATE] * p[LEAST_LAMBDA_US] + max(cool_down - start, least)
-    begun = p[LAMBDA_RATE] // 2 * p[LEAST_LAMBDA_US]  # what a run in progress may have paid of the floors to come
+    start = p.redis_start - p.redis_rate * p.free_redis_us
+    least = p.lambda_start + p.lambda_rate * p.least_lambda_us
+    cool_down = p.redis_rate * p.cool_down_us
+    limit = cool_down + p.redis_rate * p.least_lambda_us + max(cool_down - start, least)
+    begun = p.lambda_rate // 2 * p.least_lambda_us  # what a run in progress may have paid of the floors to come
     near[source], near_misses[source] = 0, 0
     reach = source
     i = source
@@ -104,12 +115,12 @@ def bridge(
         run, run_m = going[i], going_misses[i]
         near[i] = going[i] = INFINITE
         lower_bound = sums[end] - sums[i]
-        redis = p[REDIS_RATE] * (t[i - 1] - b_us)
-        useful = redis + cool_down - start if t[end] < t[i - 1] + p[COOL_DOWN_US] else 0
+        redis = p.redis_rate * (t[i - 1] - b_us)
+        useful = redis + cool_down - start if t[end] < t[i - 1] + p.cool_down_us else 0
         run_bound = run + lower_bound - begun
         if run < INFINITE and run_bound < limit and (run < redis + least or run_bound < useful):
             reach = max(reach, i + 1)
-            going_on = run + p[LAMBDA_RATE] * (t[i] - t[i - 1])
+            going_on = run + p.lambda_rate * (t[i] - t[i - 1])
             if i + 1 < end:
                 lower(going, going_misses, i + 1, going_on, run_m)
             elif i + 1 < len(t):
@@ -125,14 +136,14 @@ def bridge(
             elif after < len(t):
                 lower(free, free_misses, after, cost + spent + least, missed + m)
             if after + 1 <= len(t):
-                longer = spent + p[LAMBDA_START] + p[LAMBDA_RATE] * (t[after] - t[i])
+                longer = spent + p.lambda_start + p.lambda_rate * (t[after] - t[i])
                 if after + 1 < end:
                     lower(going, going_misses, after + 1, longer, m)
                 elif after + 1 < len(t):
                     lower(lasting, lasting_misses, after + 1, cost + longer, missed + m)
-            if p[MISS] < INFINITE:
+            if p.miss < INFINITE:
                 if i + 1 < end:
-                    lower(near, near_misses, i + 1, spent + p[MISS], m + 1)
+                    lower(near, near_misses, i + 1, spent + p.miss, m + 1)
                 else:
-                    lower(free, free_misses, i + 1, cost + spent + p[MISS], missed + m + 1)
+                    lower(free, free_misses, i + 1, cost + spent + p.miss, missed + m + 1)
         i += 1

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from burstcache_sim.optimum.bridge import Prices
+
 # 19 years. At Lambda's and Redis's rate together so long a trace costs less than 2**62 units, and no sum exceeds that.
 MAX_SPAN_US = 600_000_000 * US_PER_S
 _DEAREST_PENALTY_UNITS = 10**12  # a cache function for one request costs a thirtieth: beyond this there is no miss
@@ -100,7 +102,7 @@ def least_cost(
 
 def optimum_input(
     arrivals_us: Sequence[int] | NDArray[np.int64], penalty_units: int | None, variant: Variant
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[NDArray[np.int64], Prices]:
     """Return what the compiled program takes: arrivals from zero [us], prices [cost units]; raises as `least_cost`."""
     return _from_zero(arrivals_us), _prices(penalty_units, variant)
 
@@ -120,24 +122,28 @@ def _from_zero(arrivals_us: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int
     return t - t[:1]
 
 
-def _prices(penalty_units: int | None, variant: Variant) -> NDArray[np.int64]:
-    import numpy as np
-
-    from burstcache_sim.optimum import bridge as places
+def _prices(penalty_units: int | None, variant: Variant) -> Prices:
+    from burstcache_sim.optimum.bridge import INFINITE, Prices
 
     if penalty_units is not None and penalty_units < 0:
         raise InvalidSettingError(f"penalty of {penalty_units} units per miss: expected at least 0")
     least_us, is_bridged = variant.value
-    p = np.zeros(places.PRICES, np.int64)
-    p[places.LAMBDA_RATE], p[places.REDIS_RATE] = LAMBDA_UNITS_PER_US, REDIS_UNITS_PER_US
-    p[places.LAMBDA_START], p[places.REDIS_START] = INVOCATION_UNITS, S3_GET_UNITS
-    p[places.LEAST_LAMBDA_US], p[places.LEAST_REDIS_US] = least_us, 60 * US_PER_S
-    p[places.COOL_DOWN_US] = 60 * US_PER_S  # 30 s stop, 30 s boot
-    if is_bridged:  # the cache function serves the first 30 s, while Redis boots
-        p[places.REDIS_START] += INVOCATION_UNITS + LAMBDA_UNITS_PER_US * _BRIDGE_US
-        p[places.LEAST_REDIS_US] += _BRIDGE_US
-        p[places.FREE_REDIS_US] = _BRIDGE_US
-        p[places.COOL_DOWN_US] = 30 * US_PER_S
-    allowed = penalty_units is not None
-    p[places.MISS] = S3_GET_UNITS + min(penalty_units or 0, _DEAREST_PENALTY_UNITS) if allowed else places.INFINITE
-    return p
+    prices = Prices(
+        lambda_rate=LAMBDA_UNITS_PER_US,
+        lambda_start=INVOCATION_UNITS,
+        least_lambda_us=least_us,
+        redis_rate=REDIS_UNITS_PER_US,
+        redis_start=S3_GET_UNITS,
+        least_redis_us=60 * US_PER_S,
+        free_redis_us=0,
+        cool_down_us=60 * US_PER_S,  # 30 s stop, 30 s boot
+        miss=INFINITE if penalty_units is None else S3_GET_UNITS + min(penalty_units, _DEAREST_PENALTY_UNITS),
+    )
+    if not is_bridged:
+        return prices
+    return prices._replace(  # the cache function serves the first 30 s, while Redis boots
+        redis_start=S3_GET_UNITS + INVOCATION_UNITS + LAMBDA_UNITS_PER_US * _BRIDGE_US,
+        least_redis_us=60 * US_PER_S + _BRIDGE_US,
+        free_redis_us=_BRIDGE_US,
+        cool_down_us=30 * US_PER_S,
+    )

@@ -17,17 +17,9 @@ import numpy as np
 
 from burstcache_sim.engine.compiled import compiled
 from burstcache_sim.optimum.bridge import (
-    COOL_DOWN_US,
-    FREE_REDIS_US,
     INFINITE,
-    LAMBDA_RATE,
-    LAMBDA_START,
-    LEAST_LAMBDA_US,
-    LEAST_REDIS_US,
-    MISS,
-    REDIS_RATE,
-    REDIS_START,
     Integers,
+    Prices,
     bridge,
     least_run_ends,
     lower,
@@ -36,14 +28,14 @@ from burstcache_sim.optimum.bridge import (
 
 
 @compiled
-def optimum(t: Integers, p: Integers) -> tuple[int, int]:
+def optimum(t: Integers, p: Prices) -> tuple[int, int]:
     """Return the least cost of serving the arrivals `t` (the first one 0) and the fewest misses at that cost."""
     nowhere = np.empty((0, 0), np.int64)
     return optimum_and_nodes(t, p, nowhere)
 
 
 @compiled
-def optimum_and_nodes(t: Integers, p: Integers, nodes: Integers) -> tuple[int, int]:
+def optimum_and_nodes(t: Integers, p: Prices, nodes: Integers) -> tuple[int, int]:
     """Return what `optimum` returns, and fill the nodes by which a plan can be traced back.
 
     Args:
@@ -66,32 +58,32 @@ def optimum_and_nodes(t: Integers, p: Integers, nodes: Integers) -> tuple[int, i
     short = 0  # the first request whose least Lambda run reaches the newest one served
     brief = 0  # the same for Redis
     cooled = 0  # the first request after the newest end's cool-down
-    lambda_least = p[LAMBDA_START] + p[LAMBDA_RATE] * p[LEAST_LAMBDA_US]
-    redis_least = p[REDIS_START] + p[REDIS_RATE] * (p[LEAST_REDIS_US] - p[FREE_REDIS_US])
+    lambda_least = p.lambda_start + p.lambda_rate * p.least_lambda_us
+    redis_least = p.redis_start + p.redis_rate * (p.least_redis_us - p.free_redis_us)
     least[0] = free[0] = 0
     for i in range(n + 1):
         if i > 0:
             last_us = t[i - 1]
             gap_us = last_us - t[i - 2] if i > 1 else 0
-            for rate, place in ((p[LAMBDA_RATE], 0), (p[REDIS_RATE], 1)):
+            for rate, place in ((p.lambda_rate, 0), (p.redis_rate, 1)):
                 if beyond[place] < INFINITE:
                     beyond[place] += rate * gap_us
-            while last_us - t[short] > p[LEAST_LAMBDA_US]:
-                cost = least[short] + p[LAMBDA_START] + p[LAMBDA_RATE] * (last_us - t[short])
+            while last_us - t[short] > p.least_lambda_us:
+                cost = least[short] + p.lambda_start + p.lambda_rate * (last_us - t[short])
                 lower(beyond, beyond_misses, 0, cost, least_misses[short])
                 short += 1
-            while last_us - t[brief] > p[LEAST_REDIS_US]:
+            while last_us - t[brief] > p.least_redis_us:
                 if free[brief] < INFINITE:
-                    run_us = last_us - t[brief] - p[FREE_REDIS_US]
-                    cost = free[brief] + p[REDIS_START] + p[REDIS_RATE] * run_us
+                    run_us = last_us - t[brief] - p.free_redis_us
+                    cost = free[brief] + p.redis_start + p.redis_rate * run_us
                     lower(beyond, beyond_misses, 1, cost, free_misses[brief])
                 brief += 1
             while head < tail and starts[head] < brief:
                 head += 1
             lower(least, least_misses, i, beyond[0], beyond_misses[0])
             lower(least, least_misses, i, least[short] + lambda_least, least_misses[short])
-            if p[MISS] < INFINITE:
-                lower(least, least_misses, i, least[i - 1] + p[MISS], least_misses[i - 1] + 1)
+            if p.miss < INFINITE:
+                lower(least, least_misses, i, least[i - 1] + p.miss, least_misses[i - 1] + 1)
             ended, ended_misses = beyond[1], beyond_misses[1]
             if head < tail:
                 cost, missed = free[starts[head]] + redis_least, free_misses[starts[head]]
@@ -101,7 +93,7 @@ def optimum_and_nodes(t: Integers, p: Integers, nodes: Integers) -> tuple[int, i
                 nodes[2, i], nodes[3, i] = ended, ended_misses
             is_worth_following = ended < least[i] or (ended == least[i] and ended_misses <= least_misses[i])
             lower(least, least_misses, i, ended, ended_misses)
-            while cooled < n and (cooled < i or t[cooled] < last_us + p[COOL_DOWN_US]):
+            while cooled < n and (cooled < i or t[cooled] < last_us + p.cool_down_us):
                 cooled += 1
             if ended < INFINITE and is_worth_following and cooled < n:
                 if cooled == i:
@@ -115,16 +107,16 @@ def optimum_and_nodes(t: Integers, p: Integers, nodes: Integers) -> tuple[int, i
             break
         lower(free, free_misses, i, lasting[i], lasting_misses[i])
         if lasting[i] < INFINITE:
-            lower(lasting, lasting_misses, i + 1, lasting[i] + p[LAMBDA_RATE] * (t[i] - t[i - 1]), lasting_misses[i])
+            lower(lasting, lasting_misses, i + 1, lasting[i] + p.lambda_rate * (t[i] - t[i - 1]), lasting_misses[i])
         if free[i] == INFINITE:
             continue
         after = ends[i]
         if after < n:
             lower(free, free_misses, after, free[i] + lambda_least, free_misses[i])
-            cost = free[i] + p[LAMBDA_START] + p[LAMBDA_RATE] * (t[after] - t[i])
+            cost = free[i] + p.lambda_start + p.lambda_rate * (t[after] - t[i])
             lower(lasting, lasting_misses, after + 1, cost, free_misses[i])
-        if p[MISS] < INFINITE:
-            lower(free, free_misses, i + 1, free[i] + p[MISS], free_misses[i] + 1)
+        if p.miss < INFINITE:
+            lower(free, free_misses, i + 1, free[i] + p.miss, free_misses[i] + 1)
         while tail > head and (
             free[starts[tail - 1]] > free[i]
             or (free[starts[tail - 1]] == free[i] and free_misses[starts[tail - 1]] >= free_misses[i])

@@ -55,7 +55,6 @@ def plan(
     import numpy as np
 
     from burstcache_sim.optimum.backtrace import backtrace
-    from burstcache_sim.optimum.bridge import FREE_REDIS_US
     from burstcache_sim.optimum.kernel import optimum_and_nodes
 
     t, prices = optimum_input(arrivals_us, penalty_units, variant)
@@ -64,7 +63,7 @@ def plan(
     nodes = np.zeros((4, len(t) + 1), np.int64)
     cost_units, misses = optimum_and_nodes(t, prices, nodes)
     pieces = backtrace(t, prices, nodes, cost_units, misses)[::-1].tolist()
-    return _plan([int(at_us) for at_us in arrivals_us], pieces, int(prices[FREE_REDIS_US]))
+    return _plan([int(at_us) for at_us in arrivals_us], pieces, prices.free_redis_us)
 
 
 def _plan(arrivals_us: list[int], pieces: list[list[int]], bridge_us: int) -> Plan:

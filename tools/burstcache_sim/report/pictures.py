@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from burstcache_sim.bill.comparison import OURS, Compared
 from burstcache_sim.latency import TierLatencies
-from burstcache_sim.report.figures import breakeven_figure, pareto_figure, run_figure
+from burstcache_sim.report.cost_figures import breakeven_figure, pareto_figure
+from burstcache_sim.report.run_figure import run_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

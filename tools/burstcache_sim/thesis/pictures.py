@@ -13,7 +13,7 @@ from burstcache_sim.policies.offline import offline
 from burstcache_sim.progress import progress
 from burstcache_sim.replay import replay
 from burstcache_sim.report.drawing import write_image
-from burstcache_sim.report.figures import run_figure
+from burstcache_sim.report.run_figure import run_figure
 from burstcache_sim.thesis.log_hour import LogHour
 from burstcache_sim.thesis.published import EXPERIMENTS, LOG_SENSITIVITIES, Experiment, Workload
 from burstcache_sim.thesis.samples import (

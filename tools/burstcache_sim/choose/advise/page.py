@@ -22,7 +22,7 @@ from burstcache_sim.choose.advise.text import (
 from burstcache_sim.choose.advise.verdict import break_even_lines, rivals, verdict_lines
 from burstcache_sim.output import write_lines
 from burstcache_sim.report import html
-from burstcache_sim.report.figures import breakeven_figure, pareto_figure
+from burstcache_sim.report.cost_figures import breakeven_figure, pareto_figure
 from burstcache_sim.units import HOURS_PER_MONTH
 
 _TITLE = "Should Burstcache be deployed for this log?"
