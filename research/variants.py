@@ -154,7 +154,7 @@ class RandomStay(_Readable):
     title: ClassVar[str] = "random stay"
 
     def _set_stop(self, world: World, node: Node, last_us: int) -> None:
-        node.memory = node.memory or Random(1)
+        node.memory = node.memory or Random(1)  # the same draws at every knob: noise between knobs flatters a match
         drawn = math.log(1 + node.memory.random() * (math.e - 1))
         _stay(world, node, last_us, int(drawn * self.parameters.redis_idle_us), self.parameters)
 
