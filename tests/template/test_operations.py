@@ -36,7 +36,8 @@ def test_every_function_is_invoked_locally(guide: str, functions: dict[str, Any]
 
 
 def test_the_folders_of_samples_are_the_handlers(root: Path, functions: dict[str, Any]) -> None:
-    handlers = {properties["Handler"].split(".")[-2] for properties in functions.values()}
+    modules = [properties["Handler"].removesuffix(".handler") for properties in functions.values()]
+    handlers = {module.removesuffix(".handler").rpartition(".")[2] for module in modules}
 
     assert {path.name for path in (root / "events").iterdir() if path.is_dir()} == handlers
 
