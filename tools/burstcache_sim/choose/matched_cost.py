@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from burstcache.core.parameters import US_PER_S
 from burstcache_sim.optimum.exact import Variant, least_cost
-from burstcache_sim.policies.breakeven import Breakeven
 from burstcache_sim.policies.policy import Policy, WorthPolicy
 from burstcache_sim.replay import replay_each
 from burstcache_sim.traces.trace import Trace
@@ -70,11 +69,6 @@ def points(arrivals_us: Sequence[Arrivals], policies: Sequence[Policy], until_us
 def worth_curve(policy: type[WorthPolicy], arrivals_us: Sequence[Arrivals], until_us: int | None) -> list[Point]:
     """Return share and cost of a policy at each of `KNOBS_USD`."""
     return points(arrivals_us, [policy.worth(Fraction(str(knob))) for knob in KNOBS_USD], until_us)
-
-
-def breakeven_curve(arrivals_us: Sequence[Arrivals], until_us: int | None) -> list[Point]:
-    """Return share and cost of the break-even policy at each of `KNOBS_USD`."""
-    return worth_curve(Breakeven, arrivals_us, until_us)
 
 
 def matched(curve: Sequence[Point], share_pct: float) -> Match | None:
