@@ -12,7 +12,7 @@ from burstcache.core.errors import InvalidSettingError, NodeAbsentError
 from burstcache.core.parameters import Parameters, live_parameters
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RedisNode:
     """One Redis node of the stack."""
 
@@ -22,7 +22,7 @@ class RedisNode:
     port: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RelayAccess:
     """Where the relay is, and who connects to it."""
 
@@ -32,7 +32,7 @@ class RelayAccess:
     ca_pem: str = ""  # the authority that signed the relay's certificate; empty: the machine's own ones
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ProxySettings:
     """The settings of the proxy."""
 
@@ -58,7 +58,7 @@ class ProxySettings:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SchedulerSettings:
     """The settings of the scheduler."""
 
@@ -82,7 +82,7 @@ class SchedulerSettings:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CacheSettings:
     """The settings of the cache function."""
 
@@ -106,7 +106,7 @@ class CacheSettings:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RedisControlSettings:
     """The settings of Redis control."""
 
@@ -134,7 +134,7 @@ class RedisControlSettings:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JanitorSettings:
     """The settings of the janitor."""
 
