@@ -1,1 +1,1 @@
-"""The relay's certificate: a function of its own package, since no other one needs a library of cryptography."""
+"""The relay's certificate: a function with its own package, since no other needs a cryptography library."""

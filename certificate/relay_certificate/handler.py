@@ -15,7 +15,7 @@ _CONFIG = Config(connect_timeout=1, read_timeout=5, retries={"mode": "standard",
 
 
 def handler(event: dict[str, Any], context: Any) -> None:
-    """Create or update: keep a certificate for DnsName in SecretId. Delete: nothing, the secret goes with its stack."""
+    """Keep a certificate for DnsName in SecretId; at deletion do nothing, since the secret goes with the stack."""
     asked = event.get("ResourceProperties", {})
     physical_id = str(event.get("PhysicalResourceId") or asked.get("SecretId") or event["LogicalResourceId"])
     try:
