@@ -12,6 +12,7 @@ import pytest
 
 from burstcache.handlers import proxy
 from support.answers import body_of, error_of
+from support.read_path import Cloud, Environment
 from support.servers import Silence
 
 
@@ -45,7 +46,7 @@ def endpoint_that_sends(reply: bytes, *, times: int) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("service", ["DYNAMODB", "EVENTBRIDGE"])
-def test_get_is_answered_from_s3_whatever_dies(cloud: Any, environment: Any, service: str) -> None:
+def test_get_is_answered_from_s3_whatever_dies(cloud: Cloud, environment: Environment, service: str) -> None:
     cloud.put("a", b"body")
     with dead_endpoint() as url:
         environment(**{f"AWS_ENDPOINT_URL_{service}": url})
@@ -56,7 +57,9 @@ def test_get_is_answered_from_s3_whatever_dies(cloud: Any, environment: Any, ser
 
 
 @pytest.mark.parametrize("service", ["DYNAMODB", "EVENTBRIDGE"])
-def test_service_that_hangs_costs_one_time_out_and_not_one_per_read(cloud: Any, environment: Any, service: str) -> None:
+def test_service_that_hangs_costs_one_time_out_and_not_one_per_read(
+    cloud: Cloud, environment: Environment, service: str
+) -> None:
     cloud.put("a", b"body")
     with Silence() as silence:
         environment(**{f"AWS_ENDPOINT_URL_{service}": f"http://{silence.address}"})
@@ -67,7 +70,7 @@ def test_service_that_hangs_costs_one_time_out_and_not_one_per_read(cloud: Any, 
         assert silence.connections() == 1
 
 
-def test_get_is_answered_while_table_and_bus_do_not_exist(cloud: Any, environment: Any) -> None:
+def test_get_is_answered_while_table_and_bus_do_not_exist(cloud: Cloud, environment: Environment) -> None:
     cloud.put("a", b"body")
     environment(TABLE_NAME="absent", BUS_NAME="absent")
 
@@ -75,7 +78,7 @@ def test_get_is_answered_while_table_and_bus_do_not_exist(cloud: Any, environmen
 
 
 def test_refused_report_is_logged_and_the_get_answered(
-    cloud: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Refusing:
         def put_events(self, **_: Any) -> dict[str, Any]:
@@ -90,7 +93,7 @@ def test_refused_report_is_logged_and_the_get_answered(
     ]
 
 
-def test_good_reads_write_no_log(cloud: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_good_reads_write_no_log(cloud: Cloud, caplog: pytest.LogCaptureFixture) -> None:
     cloud.put("a", b"body")
 
     cloud.get("a")
@@ -99,7 +102,7 @@ def test_good_reads_write_no_log(cloud: Any, caplog: pytest.LogCaptureFixture) -
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_unreachable_s3_is_a_503_that_says_so(cloud: Any, environment: Any, method: str) -> None:
+def test_unreachable_s3_is_a_503_that_says_so(cloud: Cloud, environment: Environment, method: str) -> None:
     with dead_endpoint() as url:
         environment(AWS_ENDPOINT_URL_S3=url)
 
@@ -109,7 +112,7 @@ def test_unreachable_s3_is_a_503_that_says_so(cloud: Any, environment: Any, meth
     assert message["body"] == "" if method == "HEAD" else error_of(message) == "OriginUnavailable"
 
 
-def test_silent_s3_is_asked_twice_and_then_a_503(cloud: Any, environment: Any) -> None:
+def test_silent_s3_is_asked_twice_and_then_a_503(cloud: Cloud, environment: Environment) -> None:
     with Silence() as silence:
         environment(AWS_ENDPOINT_URL_S3=f"http://{silence.address}")
 
@@ -130,7 +133,7 @@ def test_silent_s3_is_asked_twice_and_then_a_503(cloud: Any, environment: Any) -
     ],
 )
 def test_errors_of_s3_keep_their_status_and_code(
-    cloud: Any, environment: Any, status: str, code: str, seen: tuple[int, str]
+    cloud: Cloud, environment: Environment, status: str, code: str, seen: tuple[int, str]
 ) -> None:
     xml = f"<Error><Code>{code}</Code><Message>arn:aws:iam::1:role/secret</Message></Error>".encode()
     reply = f"HTTP/1.1 {status}\r\nContent-Length: {len(xml)}\r\nConnection: close\r\n\r\n".encode() + xml
@@ -143,7 +146,7 @@ def test_errors_of_s3_keep_their_status_and_code(
     assert "arn:" not in message["body"]
 
 
-def test_body_that_breaks_off_is_asked_for_again_and_then_given_up(cloud: Any, environment: Any) -> None:
+def test_body_that_breaks_off_is_asked_for_again_and_then_given_up(cloud: Cloud, environment: Environment) -> None:
     reply = b'HTTP/1.1 200 OK\r\nContent-Length: 10\r\nETag: "e"\r\nConnection: close\r\n\r\nhalf'
     with endpoint_that_sends(reply, times=2) as url:
         environment(AWS_ENDPOINT_URL_S3=url)
@@ -154,7 +157,7 @@ def test_body_that_breaks_off_is_asked_for_again_and_then_given_up(cloud: Any, e
 
 
 def test_wrong_setting_is_a_well_formed_answer_and_an_error_in_the_log(
-    cloud: Any, environment: Any, caplog: pytest.LogCaptureFixture
+    cloud: Cloud, environment: Environment, caplog: pytest.LogCaptureFixture
 ) -> None:
     environment(MAX_OBJECT_BYTES="four")
 

@@ -17,6 +17,7 @@ from burstcache.adapters.relay import RelayRequests
 from burstcache.handlers import proxy
 from support.answers import body_of
 from support.aws import clients
+from support.read_path import Cloud, Environment, MakeEntry, Relay, Server
 from support.servers import Silence
 from support.waiting import LIMIT_S
 
@@ -24,14 +25,16 @@ BODY = b"0123456789"
 
 
 @pytest.fixture
-def hot(cloud: Any, relay: Any) -> Any:
+def hot(cloud: Cloud, relay: Relay) -> Cloud:
     """The key `hot`, routed to the Lambda tier (S3 has other bytes, so that a test sees who served)."""
     cloud.put("hot", b"from S3")
     cloud.route("hot", tier="lambda")
     return cloud
 
 
-def test_get_is_a_hit_that_tells_the_cache_function_who_and_when(hot: Any, relay: Any, make_entry: Any) -> None:
+def test_get_is_a_hit_that_tells_the_cache_function_who_and_when(
+    hot: Cloud, relay: Relay, make_entry: MakeEntry
+) -> None:
     holder = relay("hot", make_entry(BODY, content_type="a/b"))
     message = hot.get("hot")
 
@@ -48,7 +51,7 @@ def test_get_is_a_hit_that_tells_the_cache_function_who_and_when(hot: Any, relay
     assert holder.seen[0]["at_us"] == hot.clock.now_us()
 
 
-def test_head_needs_no_body_on_the_relay(hot: Any, relay: Any, make_entry: Any) -> None:
+def test_head_needs_no_body_on_the_relay(hot: Cloud, relay: Relay, make_entry: MakeEntry) -> None:
     holder = relay("hot", make_entry(BODY).without_body())
 
     message = hot.get("hot", "HEAD")
@@ -57,14 +60,14 @@ def test_head_needs_no_body_on_the_relay(hot: Any, relay: Any, make_entry: Any) 
     assert holder.seen[0]["method"] == "HEAD"
 
 
-def test_large_object_crosses_the_relay(hot: Any, relay: Any, make_entry: Any) -> None:
+def test_large_object_crosses_the_relay(hot: Cloud, relay: Relay, make_entry: MakeEntry) -> None:
     body = bytes(range(256)) * (4 << 12)
     relay("hot", make_entry(body))
 
     assert body_of(hot.get("hot")) == body
 
 
-def test_part_is_cut_from_what_the_cache_function_sent(hot: Any, relay: Any, make_entry: Any) -> None:
+def test_part_is_cut_from_what_the_cache_function_sent(hot: Cloud, relay: Relay, make_entry: MakeEntry) -> None:
     relay("hot", make_entry(BODY))
 
     message = hot.get("hot", range="bytes=2-4")
@@ -73,7 +76,7 @@ def test_part_is_cut_from_what_the_cache_function_sent(hot: Any, relay: Any, mak
 
 
 def test_key_that_nobody_holds_comes_from_s3_without_a_time_out(
-    hot: Any, reported: list[Any], caplog: pytest.LogCaptureFixture
+    hot: Cloud, reported: list[Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     message = hot.get("hot")
 
@@ -82,14 +85,16 @@ def test_key_that_nobody_holds_comes_from_s3_without_a_time_out(
     assert len(reported) == 1
 
 
-def test_key_is_served_as_soon_as_somebody_holds_it(hot: Any, relay: Any, make_entry: Any) -> None:
+def test_key_is_served_as_soon_as_somebody_holds_it(hot: Cloud, relay: Relay, make_entry: MakeEntry) -> None:
     hot.get("hot")
     relay("hot", make_entry(BODY))
 
     assert hot.get("hot")["headers"]["x-cache-tier"] == "lambda"
 
 
-def test_silent_cache_function_costs_one_time_out_and_only_its_key(hot: Any, relay: Any, make_entry: Any) -> None:
+def test_silent_cache_function_costs_one_time_out_and_only_its_key(
+    hot: Cloud, relay: Relay, make_entry: MakeEntry
+) -> None:
     silent = relay("hot", None)
     relay("other", make_entry(BODY))
     hot.route("other", tier="lambda")
@@ -103,14 +108,14 @@ def test_silent_cache_function_costs_one_time_out_and_only_its_key(hot: Any, rel
 
 @pytest.mark.parametrize("answer", [b"\xff\xff\xff\xff", b"", b"\0\0\0\2{}", "without body"])
 def test_answer_that_is_no_whole_entry_is_served_from_s3(
-    hot: Any, relay: Any, make_entry: Any, answer: bytes | str
+    hot: Cloud, relay: Relay, make_entry: MakeEntry, answer: bytes | str
 ) -> None:
     relay("hot", make_entry(BODY).without_body() if isinstance(answer, str) else answer)
 
     assert body_of(hot.get("hot")) == b"from S3"
 
 
-def test_head_has_no_body_even_if_the_cache_function_sends_one(hot: Any, relay: Any, make_entry: Any) -> None:
+def test_head_has_no_body_even_if_the_cache_function_sends_one(hot: Cloud, relay: Relay, make_entry: MakeEntry) -> None:
     relay("hot", make_entry(BODY))
 
     message = hot.get("hot", "HEAD")
@@ -118,7 +123,7 @@ def test_head_has_no_body_even_if_the_cache_function_sends_one(hot: Any, relay: 
     assert (message["statusCode"], message["body"], message["headers"]["content-length"]) == (200, "", "10")
 
 
-def test_dead_relay_breaks_no_read(hot: Any, relay: Any, nats_server: Any, make_entry: Any) -> None:
+def test_dead_relay_breaks_no_read(hot: Cloud, relay: Relay, nats_server: Server, make_entry: MakeEntry) -> None:
     relay("hot", make_entry(BODY))
     hot.get("hot")
     nats_server.stop()
@@ -129,7 +134,7 @@ def test_dead_relay_breaks_no_read(hot: Any, relay: Any, nats_server: Any, make_
 
 
 def test_connection_lost_in_a_freeze_is_made_anew_at_its_first_use(
-    hot: Any, relay: Any, nats_server: Any, make_entry: Any, monkeypatch: pytest.MonkeyPatch
+    hot: Cloud, relay: Relay, nats_server: Server, make_entry: MakeEntry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     relay("hot", make_entry(BODY))
     hot.get("hot")
@@ -141,7 +146,7 @@ def test_connection_lost_in_a_freeze_is_made_anew_at_its_first_use(
     assert body_of(hot.get("hot")) == b"after"
 
 
-def test_relay_that_hangs_costs_one_time_out_and_not_one_per_read(hot: Any, environment: Any) -> None:
+def test_relay_that_hangs_costs_one_time_out_and_not_one_per_read(hot: Cloud, environment: Environment) -> None:
     with Silence() as silence:
         environment(RELAY_URL=f"nats://{silence.address}")
 
@@ -151,7 +156,9 @@ def test_relay_that_hangs_costs_one_time_out_and_not_one_per_read(hot: Any, envi
         assert silence.connections() == 1
 
 
-def test_refused_password_is_read_anew(hot: Any, relay: Any, environment: Any, make_entry: Any) -> None:
+def test_refused_password_is_read_anew(
+    hot: Cloud, relay: Relay, environment: Environment, make_entry: MakeEntry
+) -> None:
     arn = clients().secrets.create_secret(Name="stale", SecretString='{"proxy": "old"}')["ARN"]
     environment(RELAY_SECRET_ARN=arn)
     relay("hot", make_entry(BODY))
@@ -161,7 +168,7 @@ def test_refused_password_is_read_anew(hot: Any, relay: Any, environment: Any, m
 
 
 def test_relay_is_reached_over_tls_with_the_certificate_of_the_stack(
-    hot: Any, relay: Any, environment: Any, nats_server: Any, tmp_path: Path, make_entry: Any
+    hot: Cloud, relay: Relay, environment: Environment, nats_server: Server, tmp_path: Path, make_entry: MakeEntry
 ) -> None:
     authority = certificate(tmp_path)
     config = tmp_path / "nats.conf"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.core.errors import ObjectNotFoundError, ObjectTooLargeError, OriginError
 from support.aws import BUCKET
+from support.read_path import Cloud, Environment
 
 
 def _store() -> ObjectStore:
@@ -17,7 +16,7 @@ def _store() -> ObjectStore:
 
 
 @pytest.fixture
-def store(cloud: Any) -> ObjectStore:
+def store(cloud: Cloud) -> ObjectStore:
     cloud.put("a", b"body", ContentType="a/b", Metadata={"colour": "red"})
     return _store()
 
@@ -36,7 +35,7 @@ def test_object_that_has_not_changed_is_none(store: ObjectStore) -> None:
     assert store.fetch_if_newer("a", '"of an older object"', max_bytes=4) == entry
 
 
-def test_fetch_names_what_went_wrong(store: ObjectStore, environment: Any) -> None:
+def test_fetch_names_what_went_wrong(store: ObjectStore, environment: Environment) -> None:
     with pytest.raises(ObjectNotFoundError, match="no object 'b'"):
         store.fetch("b", max_bytes=4)
     with pytest.raises(ObjectTooLargeError, match="4 bytes; a cache takes up to 3"):

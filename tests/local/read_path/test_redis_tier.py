@@ -10,14 +10,15 @@ from burstcache.core.keys import key_hash
 from burstcache.handlers import proxy
 from support.answers import body_of
 from support.aws import clients
+from support.read_path import Cloud, Environment, MakeEntry, Node, Relay
 from support.servers import Silence
 
 BODY = b"0123456789"
-REDIS_ROUTE = {"tier": "redis", "node": "node-1", "generation": 7}
+REDIS_ROUTE: dict[str, str | int] = {"tier": "redis", "node": "node-1", "generation": 7}
 
 
 @pytest.fixture
-def hot(cloud: Any, node: Any, make_entry: Any) -> Any:
+def hot(cloud: Cloud, node: Node, make_entry: MakeEntry) -> Cloud:
     """The key `hot`, which Redis holds (S3 has other bytes, so that a test sees who served)."""
     cloud.put("hot", b"from S3")
     cloud.route("hot", **REDIS_ROUTE)
@@ -25,7 +26,7 @@ def hot(cloud: Any, node: Any, make_entry: Any) -> Any:
     return cloud
 
 
-def test_get_is_a_hit_with_the_headers_of_the_object(hot: Any, reported: list[Any]) -> None:
+def test_get_is_a_hit_with_the_headers_of_the_object(hot: Cloud, reported: list[Any]) -> None:
     message = hot.get("hot")
 
     expected = {"x-cache-tier": "redis", "x-cache": "hit", "etag": '"e"', "content-type": "a/b", "content-length": "10"}
@@ -35,7 +36,7 @@ def test_get_is_a_hit_with_the_headers_of_the_object(hot: Any, reported: list[An
     assert reported == []
 
 
-def test_hit_notes_its_time_and_only_the_last_five_are_kept(hot: Any, node: Any) -> None:
+def test_hit_notes_its_time_and_only_the_last_five_are_kept(hot: Cloud, node: Node) -> None:
     start_us = hot.clock.now_us()
 
     for _ in range(7):
@@ -45,7 +46,7 @@ def test_hit_notes_its_time_and_only_the_last_five_are_kept(hot: Any, node: Any)
     assert node.recent("hot") == [start_us + seconds * 1_000_000 for seconds in (7, 6, 5, 4, 3)]
 
 
-def test_head_is_a_hit_that_does_not_count(hot: Any, node: Any) -> None:
+def test_head_is_a_hit_that_does_not_count(hot: Cloud, node: Node) -> None:
     message = hot.get("hot", "HEAD")
 
     assert (message["statusCode"], message["body"], message["headers"]["content-length"]) == (200, "", "10")
@@ -65,7 +66,7 @@ def test_head_is_a_hit_that_does_not_count(hot: Any, node: Any) -> None:
     ],
 )
 def test_ranges_and_conditions_are_served_from_redis(
-    hot: Any, headers: dict[str, str], status: int, body: bytes
+    hot: Cloud, headers: dict[str, str], status: int, body: bytes
 ) -> None:
     message = hot.get("hot", **headers)
 
@@ -73,14 +74,14 @@ def test_ranges_and_conditions_are_served_from_redis(
 
 
 @pytest.mark.parametrize(("headers", "status"), [({"range": "bytes=10-"}, 416), ({"if_match": '"x"'}, 412)])
-def test_failed_ranges_and_conditions_are_decided_from_redis(hot: Any, headers: dict[str, str], status: int) -> None:
+def test_failed_ranges_and_conditions_are_decided_from_redis(hot: Cloud, headers: dict[str, str], status: int) -> None:
     message = hot.get("hot", **headers)
 
     assert (message["statusCode"], message["headers"]["x-cache-tier"]) == (status, "redis")
     assert message["headers"].get("content-range") in (None, "bytes */10")
 
 
-def test_hit_within_a_second_asks_aws_nothing(hot: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hit_within_a_second_asks_aws_nothing(hot: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     hot.get("hot")
 
     def refuse(**_: Any) -> Any:
@@ -90,13 +91,13 @@ def test_hit_within_a_second_asks_aws_nothing(hot: Any, monkeypatch: pytest.Monk
     assert hot.get("hot")["headers"]["x-cache-tier"] == "redis"
 
 
-def test_hit_makes_no_client_that_only_a_miss_needs(hot: Any) -> None:
+def test_hit_makes_no_client_that_only_a_miss_needs(hot: Cloud) -> None:
     hot.get("hot")
 
     assert vars(proxy._clients()).keys() & {"dynamodb", "s3", "events", "secrets"} == {"dynamodb", "secrets"}
 
 
-def test_object_that_redis_has_lost_comes_from_s3_and_leaves_no_trace_of_use(hot: Any, node: Any) -> None:
+def test_object_that_redis_has_lost_comes_from_s3_and_leaves_no_trace_of_use(hot: Cloud, node: Node) -> None:
     node.client.delete(f"object:{key_hash('hot')}")
 
     message = hot.get("hot")
@@ -106,13 +107,14 @@ def test_object_that_redis_has_lost_comes_from_s3_and_leaves_no_trace_of_use(hot
 
 
 @pytest.mark.parametrize("change", [{"phase": "stopping"}, {"generation": 8}, {"phase": "stopped"}])
-def test_route_of_another_generation_or_phase_is_none(hot: Any, node: Any, change: dict[str, Any]) -> None:
-    hot.node(**({"phase": "running", "generation": 7} | change))
+def test_route_of_another_generation_or_phase_is_none(hot: Cloud, node: Node, change: dict[str, Any]) -> None:
+    columns: dict[str, Any] = {"phase": "running", "generation": 7}
+    hot.node(**columns | change)
 
     assert hot.get("hot")["headers"]["x-cache-tier"] == "s3"
 
 
-def test_key_that_moved_within_the_second_is_still_a_hit(hot: Any, relay: Any, make_entry: Any) -> None:
+def test_key_that_moved_within_the_second_is_still_a_hit(hot: Cloud, relay: Relay, make_entry: MakeEntry) -> None:
     hot.route("hot", tier="lambda")
     holder = relay("hot", make_entry(BODY))
     assert hot.get("hot")["headers"]["x-cache-tier"] == "lambda"
@@ -122,19 +124,19 @@ def test_key_that_moved_within_the_second_is_still_a_hit(hot: Any, relay: Any, m
     assert hot.get("hot")["headers"]["x-cache-tier"] == "redis"
 
 
-def test_expired_row_counts_as_s3(hot: Any) -> None:
+def test_expired_row_counts_as_s3(hot: Cloud) -> None:
     hot.route("hot", **REDIS_ROUTE, deadline_at_us=hot.clock.now_us() - 1)
 
     assert hot.get("hot")["headers"]["x-cache-tier"] == "s3"
 
 
-def test_corrupt_entry_is_served_from_s3(hot: Any, node: Any) -> None:
+def test_corrupt_entry_is_served_from_s3(hot: Cloud, node: Node) -> None:
     node.client.hset(f"object:{key_hash('hot')}", "meta", b"{")
 
     assert body_of(hot.get("hot")) == b"from S3"
 
 
-def test_dead_node_breaks_no_read(hot: Any, node: Any) -> None:
+def test_dead_node_breaks_no_read(hot: Cloud, node: Node) -> None:
     hot.get("hot")
     node.server.stop()
 
@@ -143,7 +145,7 @@ def test_dead_node_breaks_no_read(hot: Any, node: Any) -> None:
     assert (body_of(message), message["headers"]["x-cache-tier"]) == (b"from S3", "s3")
 
 
-def test_restarted_node_is_used_again_over_a_new_connection(hot: Any, node: Any, make_entry: Any) -> None:
+def test_restarted_node_is_used_again_over_a_new_connection(hot: Cloud, node: Node, make_entry: MakeEntry) -> None:
     hot.get("hot")
     node.server.stop()
     node.server.start()
@@ -152,7 +154,7 @@ def test_restarted_node_is_used_again_over_a_new_connection(hot: Any, node: Any,
     assert body_of(hot.get("hot")) == b"new"
 
 
-def test_node_that_hangs_costs_one_time_out_and_not_one_per_read(hot: Any, environment: Any) -> None:
+def test_node_that_hangs_costs_one_time_out_and_not_one_per_read(hot: Cloud, environment: Environment) -> None:
     with Silence() as silence:
         environment(REDIS_NODES=f"node-1=i-1@{silence.address}")
 
@@ -162,7 +164,7 @@ def test_node_that_hangs_costs_one_time_out_and_not_one_per_read(hot: Any, envir
         assert silence.connections() == 1
 
 
-def test_rotated_password_is_read_anew_after_a_refusal(hot: Any, environment: Any) -> None:
+def test_rotated_password_is_read_anew_after_a_refusal(hot: Cloud, environment: Environment) -> None:
     arn = clients().secrets.create_secret(Name="stale", SecretString='{"password": "old"}')["ARN"]
     environment(REDIS_SECRET_ARN=arn)
     assert body_of(hot.get("hot")) == b"from S3"
@@ -172,13 +174,13 @@ def test_rotated_password_is_read_anew_after_a_refusal(hot: Any, environment: An
     assert hot.get("hot")["headers"]["x-cache-tier"] == "redis"
 
 
-def test_node_that_the_settings_do_not_name_is_served_from_s3(hot: Any, environment: Any) -> None:
+def test_node_that_the_settings_do_not_name_is_served_from_s3(hot: Cloud, environment: Environment) -> None:
     environment(REDIS_NODES="")
 
     assert body_of(hot.get("hot")) == b"from S3"
 
 
-def test_secret_that_cannot_be_read_is_no_reason_for_no_answer(hot: Any, environment: Any) -> None:
+def test_secret_that_cannot_be_read_is_no_reason_for_no_answer(hot: Cloud, environment: Environment) -> None:
     environment(REDIS_SECRET_ARN="arn:aws:secretsmanager:us-east-1:123456789012:secret:absent")
 
     assert body_of(hot.get("hot")) == b"from S3"

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from support.answers import body_of, error_of
+from support.read_path import Cloud, Environment
 
 BODY = b"0123456789"
 ETAG = f'"{hashlib.md5(BODY).hexdigest()}"'
 
 
-def test_get_answers_with_the_object_and_its_own_headers(cloud: Any) -> None:
+def test_get_answers_with_the_object_and_its_own_headers(cloud: Cloud) -> None:
     kept = {"CacheControl": "max-age=9", "ContentDisposition": "inline", "ContentEncoding": "br", "ContentType": "a/b"}
     cloud.put("a/b c", BODY, Metadata={"colour": "red"}, ContentLanguage="de", **kept)
 
@@ -37,7 +38,7 @@ def test_get_answers_with_the_object_and_its_own_headers(cloud: Any) -> None:
     assert "last-modified" in message["headers"]
 
 
-def test_head_gives_the_length_and_no_body(cloud: Any, reported: list[Any]) -> None:
+def test_head_gives_the_length_and_no_body(cloud: Cloud, reported: list[Any]) -> None:
     cloud.put("a", BODY)
 
     message = cloud.get("a", "HEAD")
@@ -63,7 +64,7 @@ def test_head_gives_the_length_and_no_body(cloud: Any, reported: list[Any]) -> N
     ],
 )
 def test_ranges_and_conditions_are_served_and_reported(
-    cloud: Any, reported: list[Any], headers: dict[str, str], status: int, body: bytes
+    cloud: Cloud, reported: list[Any], headers: dict[str, str], status: int, body: bytes
 ) -> None:
     cloud.put("a", BODY)
 
@@ -84,7 +85,7 @@ def test_ranges_and_conditions_are_served_and_reported(
     ],
 )
 def test_reads_that_fail_say_why_and_are_not_reported(
-    cloud: Any, reported: list[Any], headers: dict[str, str], status: int, code: str
+    cloud: Cloud, reported: list[Any], headers: dict[str, str], status: int, code: str
 ) -> None:
     cloud.put("a", BODY)
 
@@ -94,20 +95,22 @@ def test_reads_that_fail_say_why_and_are_not_reported(
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_absent_object_is_a_404_and_not_reported(cloud: Any, reported: list[Any], method: str) -> None:
+def test_absent_object_is_a_404_and_not_reported(cloud: Cloud, reported: list[Any], method: str) -> None:
     message = cloud.get("nowhere", method)
 
     assert (message["statusCode"], reported) == (404, [])
     assert message["body"] == "" if method == "HEAD" else error_of(message) == "NoSuchKey"
 
 
-def test_416_names_the_size(cloud: Any) -> None:
+def test_416_names_the_size(cloud: Cloud) -> None:
     cloud.put("a", BODY)
 
     assert cloud.get("a", range="bytes=99-")["headers"]["content-range"] == "bytes */10"
 
 
-def test_large_object_is_redirected_to_s3_and_not_reported(cloud: Any, environment: Any, reported: list[Any]) -> None:
+def test_large_object_is_redirected_to_s3_and_not_reported(
+    cloud: Cloud, environment: Environment, reported: list[Any]
+) -> None:
     environment(MAX_OBJECT_BYTES="9")
     cloud.put("a ü", BODY)
 
@@ -118,7 +121,9 @@ def test_large_object_is_redirected_to_s3_and_not_reported(cloud: Any, environme
     assert "a%20%C3%BC" in message["headers"]["location"]
 
 
-def test_part_of_a_large_object_that_fits_comes_through_the_proxy(cloud: Any, environment: Any, reported: Any) -> None:
+def test_part_of_a_large_object_that_fits_comes_through_the_proxy(
+    cloud: Cloud, environment: Environment, reported: Any
+) -> None:
     environment(MAX_OBJECT_BYTES="9")
     cloud.put("a", BODY)
 
@@ -127,14 +132,14 @@ def test_part_of_a_large_object_that_fits_comes_through_the_proxy(cloud: Any, en
     assert (fits["statusCode"], body_of(fits), is_too_large["statusCode"], reported) == (206, BODY[:9], 307, [])
 
 
-def test_object_of_exactly_the_limit_comes_through_the_proxy(cloud: Any, environment: Any) -> None:
+def test_object_of_exactly_the_limit_comes_through_the_proxy(cloud: Cloud, environment: Environment) -> None:
     environment(MAX_OBJECT_BYTES="10")
     cloud.put("a", BODY)
 
     assert body_of(cloud.get("a")) == BODY
 
 
-def test_head_of_a_large_object_is_answered_by_the_proxy(cloud: Any, environment: Any) -> None:
+def test_head_of_a_large_object_is_answered_by_the_proxy(cloud: Cloud, environment: Environment) -> None:
     environment(MAX_OBJECT_BYTES="9")
     cloud.put("a", BODY)
 
@@ -143,7 +148,7 @@ def test_head_of_a_large_object_is_answered_by_the_proxy(cloud: Any, environment
     assert (message["statusCode"], message["headers"]["content-length"]) == (200, "10")
 
 
-def test_report_of_a_part_gives_the_size_of_the_whole_object(cloud: Any, reported: list[Any]) -> None:
+def test_report_of_a_part_gives_the_size_of_the_whole_object(cloud: Cloud, reported: list[Any]) -> None:
     cloud.put("a", BODY)
 
     cloud.get("a", range="bytes=0-1")
@@ -151,7 +156,7 @@ def test_report_of_a_part_gives_the_size_of_the_whole_object(cloud: Any, reporte
     assert reported[0]["size_bytes"] == 10
 
 
-def test_empty_object_is_served(cloud: Any) -> None:
+def test_empty_object_is_served(cloud: Cloud) -> None:
     cloud.put("empty", b"")
 
     message = cloud.get("empty")
@@ -159,7 +164,7 @@ def test_empty_object_is_served(cloud: Any) -> None:
     assert (message["statusCode"], message["body"], message["headers"]["content-length"]) == (200, "", "0")
 
 
-def test_absent_bucket_is_a_404(cloud: Any, environment: Any) -> None:
+def test_absent_bucket_is_a_404(cloud: Cloud, environment: Environment) -> None:
     environment(BUCKET_NAME="another-bucket")
 
     message = cloud.get("a")
@@ -167,7 +172,7 @@ def test_absent_bucket_is_a_404(cloud: Any, environment: Any) -> None:
     assert (message["statusCode"], error_of(message)) == (404, "NoSuchBucket")
 
 
-def test_key_that_cannot_be_a_path_is_read_by_query(cloud: Any) -> None:
+def test_key_that_cannot_be_a_path_is_read_by_query(cloud: Cloud) -> None:
     from burstcache.handlers import proxy
 
     cloud.put("a?b/../c", BODY)
@@ -177,7 +182,7 @@ def test_key_that_cannot_be_a_path_is_read_by_query(cloud: Any) -> None:
     assert body_of(proxy.handler(event, None)) == BODY
 
 
-def test_write_is_seen_by_the_next_read(cloud: Any) -> None:
+def test_write_is_seen_by_the_next_read(cloud: Cloud) -> None:
     cloud.put("a", b"old")
     cloud.get("a")
     cloud.put("a", b"new")

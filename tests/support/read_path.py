@@ -1,0 +1,129 @@
+"""What surrounds the read path in its tests: the stack's AWS side, a node, processes that hold keys."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import nats
+import redis as redis_py
+
+from burstcache.core.keys import key_hash
+from burstcache.handlers import proxy
+from burstcache.web.entry import Entry, encode_meta
+from support.aws import BUCKET, clients, put_row
+from support.clock import ManualClock
+from support.waiting import LIMIT_S, wait_for_port
+
+PASSWORDS = {"proxy": "proxy's password", "cache": "cache's password", "control": "control's password"}
+
+Environment = Callable[..., None]  # sets variables and starts a fresh execution environment of the proxy
+MakeEntry = Callable[..., Entry]
+
+
+class Server:
+    """A process on a port of its own that can be stopped and started again."""
+
+    def __init__(self, command: list[str], port: int) -> None:
+        self.command, self.port = command, port
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait_for_port(self.port, self.process)
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+
+@dataclass
+class Cloud:
+    """The stack's AWS side, and the proxy in front of it, whose clock stands still unless a test moves it."""
+
+    clock: ManualClock
+
+    def put(self, key: str, body: bytes, **more: Any) -> str:
+        clients().s3.put_object(Bucket=BUCKET, Key=key, Body=body, **more)
+        return key_hash(key)
+
+    def delete(self, key: str) -> None:
+        clients().s3.delete_object(Bucket=BUCKET, Key=key)
+
+    def route(self, key: str, **columns: str | int) -> None:
+        put_row(f"KEY#{key_hash(key)}", "ROUTE", columns)
+
+    def node(self, **columns: str | int) -> None:
+        put_row("NODE#node-1", "NODE", columns)
+
+    def get(self, key: str, method: str = "GET", **headers: str) -> dict[str, Any]:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        context = {"http": {"method": method}, "requestId": "request-1=", "stage": "$default"}
+        event = {"version": "2.0", "rawPath": f"/objects/{key}", "headers": named, "requestContext": context}
+        return proxy.handler(event, None)
+
+
+def entry_of(body: bytes, **meta: str) -> Entry:
+    named = {name.replace("_", "-"): value for name, value in meta.items()}
+    fixed = {"etag": '"e"', "last-modified": "Sun, 06 Nov 1994 08:49:37 GMT", "content-length": str(len(body))}
+    return Entry({**fixed, **named}, body)
+
+
+@dataclass
+class Node:
+    """A running Redis node, and a client to look into it."""
+
+    server: Server
+    client: redis_py.Redis
+
+    def seed(self, key: str, entry: Entry) -> None:
+        self.client.hset(f"object:{key_hash(key)}", mapping={"meta": encode_meta(entry.meta), "body": entry.body})
+
+    def recent(self, key: str) -> list[int]:
+        return [int(time_us) for time_us in self.client.lrange(f"recent:{key_hash(key)}", 0, -1)]
+
+
+class Holder:
+    """Stands for a cache function: answers `get.<hash>` with an entry, in a thread of its own."""
+
+    def __init__(self, port: int, key: str, answer: bytes | None) -> None:
+        self.seen: list[dict[str, Any]] = []
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self._run(self._subscribe(port, key, answer))
+
+    def leave(self) -> None:
+        """Hold the key no longer."""
+        self._run(self._subscription.unsubscribe())
+        self._run(self._client.flush())
+
+    def close(self) -> None:
+        self._run(self._client.close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _run(self, coroutine: Any) -> None:
+        asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(LIMIT_S)
+
+    async def _subscribe(self, port: int, key: str, answer: bytes | None) -> None:
+        self._client = await nats.connect(f"nats://127.0.0.1:{port}", user="cache", password=PASSWORDS["cache"])
+
+        async def serve(message: Any) -> None:
+            self.seen.append(json.loads(message.data))
+            if answer is not None:
+                await message.respond(answer)
+
+        self._subscription = await self._client.subscribe(f"get.{key_hash(key)}", queue=key_hash(key), cb=serve)
+        await self._client.flush()
+
+
+Relay = Callable[[str, bytes | Entry | None], Holder]  # makes a process hold a key and answer so; None: silence
