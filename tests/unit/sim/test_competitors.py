@@ -14,7 +14,7 @@ from burstcache.core.errors import InvalidSettingError, PriceMissingError
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import price_sheet
 from burstcache_sim.bill.breakeven_frequency import HourlyCost, burst_frequency
-from burstcache_sim.bill.comparison import OURS, Compared, compare
+from burstcache_sim.bill.comparison import OURS, Billing, Compared, compare
 from burstcache_sim.bill.competitors import Offer, offer_names, offers
 from burstcache_sim.bill.demand import Demand, demand_of, perfect_redis_us
 from burstcache_sim.bill.infinicache import pool_for
@@ -210,10 +210,9 @@ def test_how_often_a_burst_may_come(ours: tuple[int, int], theirs: tuple[int, in
     assert str(burst_frequency(a, b, burst_us=360 * US_PER_S)) == expected
 
 
-def compared(trace: Trace, **options: object) -> dict[str, Compared]:
-    policy = Thesis.configured(9, 4)
-    setup = Setup("x86", "t2.micro", 1024)
-    systems = compare(trace, policy, THESIS, setup, only_cache=True, **options)  # type: ignore[arg-type]
+def compared(trace: Trace) -> dict[str, Compared]:
+    billing = Billing(THESIS, Setup("x86", "t2.micro", 1024), only_cache=True)
+    systems = compare(Thesis.configured(9, 4), trace, billing)
     return {system.name: system for system in systems}
 
 

@@ -126,39 +126,52 @@ def own_bill(result: RunResult, demand: Demand, prices: PriceSheet, setup: Setup
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Billing:
+    """How runs are billed."""
+
+    prices: PriceSheet
+    setup: Setup
+    period_us: int | None = None  # for which hourly prices are paid, at least the trace's duration
+    only_cache: bool = False  # the thesis's view: cache function, node and S3 alone
+
+    def demand(self, result: RunResult, trace: Trace) -> Demand:
+        """Return what a run's trace asks for; raises `InvalidSettingError` if it is empty."""
+        return demand_for(result, trace, self.setup, self.period_us)
+
+    def bill(self, result: RunResult, demand: Demand) -> Bill:
+        """Return a run's bill over the demand's period; raises `PriceMissingError`."""
+        return own_bill(result, demand, self.prices, self.setup, only_cache=self.only_cache)
+
+
 def compare(
-    trace: Trace,
     policy: Policy,
-    prices: PriceSheet,
-    setup: Setup,
+    trace: Trace,
+    billing: Billing,
     *,
     result: RunResult | None = None,
-    period_us: int | None = None,
     against: tuple[str, ...] = (),
-    only_cache: bool = False,
 ) -> list[Compared]:
     """Compare this system with its competitors; itself first, then cheapest first.
 
     Args:
-        trace: Requests.
         policy: This system's.
-        prices: Prices of the region.
-        setup: How this system is deployed.
+        trace: Requests.
+        billing: How they are billed.
         result: The result of `replay` for these; None simulates here.
-        period_us: The period that hourly prices are billed for, at least the trace's duration [us].
         against: Names of competitors (`bill.competitors`); if empty, all that the sheet has prices for.
-        only_cache: The thesis's view: cache function, node and S3 alone.
 
     Raises:
         InvalidSettingError: An unknown competitor, or an empty trace.
         PriceMissingError: The sheet has no price for this system or for a competitor that was named.
     """
+    prices, setup, scenario = billing.prices, billing.setup, Scenario(trace, billing.setup.nodes)
     if result is None:
-        result = replay(policy, Scenario(trace, setup.nodes))
-    lambda_only = replay(policy.without_redis(len(trace)), Scenario(trace, setup.nodes))
-    demand = demand_for(result, trace, setup, period_us)
+        result = replay(policy, scenario)
+    lambda_only = replay(policy.without_redis(len(trace)), scenario)
+    demand = billing.demand(result, trace)
     is_short = demand.last_us - demand.first_us <= US_PER_H
-    comparison = Comparison(demand, prices, setup, only_cache, window_h=1 if is_short else HOURS_PER_MONTH)
+    comparison = Comparison(demand, prices, setup, billing.only_cache, window_h=1 if is_short else HOURS_PER_MONTH)
     without_node = replace(comparison, setup=replace(setup, nodes=0))
     ours = comparison.of_run(result)
     note = "simulated, the same policy without a node"

@@ -8,8 +8,8 @@ from fractions import Fraction
 
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import price_sheet
+from burstcache_sim.bill.comparison import Billing
 from burstcache_sim.bill.comparison import compare as compare_with_others
-from burstcache_sim.bill.comparison import demand_for, own_bill
 from burstcache_sim.bill.spending import weighed
 from burstcache_sim.commands.inputs import period_us_of, policy_of, setup_of, trace_of
 from burstcache_sim.replay import replay
@@ -25,8 +25,9 @@ def bill(args: argparse.Namespace) -> ExitCode:
     setup = setup_of(args, prices)
     trace = trace_of(args)
     result = replay(policy_of(args, weighed(prices, setup)), Scenario(trace, setup.nodes))
-    demand = demand_for(result, trace, setup, period_us_of(args))
-    billed = own_bill(result, demand, prices, setup, only_cache=args.only_cache)
+    billing = Billing(prices, setup, period_us_of(args), args.only_cache)
+    demand = billing.demand(result, trace)
+    billed = billing.bill(result, demand)
     per_month = Fraction(HOURS_PER_MONTH * US_PER_H, demand.period_us or 1)
     if args.json:
         found = {
@@ -52,13 +53,10 @@ def compare(args: argparse.Namespace) -> ExitCode:
     setup = setup_of(args, prices)
     trace = trace_of(args)
     compared = compare_with_others(
-        trace,
         policy_of(args, weighed(prices, setup)),
-        prices,
-        setup,
-        period_us=period_us_of(args),
+        trace,
+        Billing(prices, setup, period_us_of(args), args.only_cache),
         against=tuple(args.against),
-        only_cache=args.only_cache,
     )
     print(json.dumps([compared_fields(system) for system in compared]) if args.json else comparison_table(compared))
     return ExitCode.SUCCESS

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.prices import price_sheet
+from burstcache_sim.bill.comparison import Billing
 from burstcache_sim.bill.spending import weighed
 from burstcache_sim.commands.arguments import TIERS
 from burstcache_sim.commands.inputs import (
@@ -37,15 +38,12 @@ def run(args: argparse.Namespace) -> ExitCode:
     penalty_units, period_us = penalty_units_of(args), period_us_of(args)
     trace = trace_of(args)
     report = gather(
-        trace,
         policy,
-        prices,
-        setup,
+        trace,
+        Billing(prices, setup, period_us, args.only_cache),
         latencies=latencies,
         knobs=dict(each.knob(policy_options(args), weighs) for each in POLICIES.values()),
-        period_us=period_us,
         penalty_units=penalty_units,
-        only_cache=args.only_cache,
     )
     _draw(args, report, latencies, setup.instance_type)
     if args.csv:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from burstcache.core.prices import THESIS, PriceSheet
-from burstcache_sim.bill.comparison import OURS, Compared, compare, demand_for, own_bill
+from burstcache_sim.bill.comparison import OURS, Billing, Compared, compare
 from burstcache_sim.bill.cost import Bill, bill
 from burstcache_sim.bill.demand import Demand
 from burstcache_sim.bill.spending import offline_usage
@@ -68,52 +68,45 @@ class Report:
 
 
 def gather(
-    trace: Trace,
     policy: Policy,
-    prices: PriceSheet,
-    setup: Setup,
+    trace: Trace,
+    billing: Billing,
     *,
     latencies: TierLatencies,
     knobs: Knob,
-    period_us: int | None = None,
     penalty_units: int | None = None,
-    only_cache: bool = False,
 ) -> Report:
     """Simulate, bill, compare, plan.
 
     Args:
-        trace: Requests, at least one.
         policy: What decides.
-        prices: Prices of the region.
-        setup: How the system is deployed.
+        trace: Requests, at least one.
+        billing: How they are billed.
         latencies: What the tiers take.
         knobs: Per policy the settings to try for the Pareto plot.
-        period_us: How long the stack stands; None for the trace's duration [us].
         penalty_units: What a miss costs the optimum; None if it serves everything from memory [cost units].
-        only_cache: The thesis's view of the bill.
 
     Raises:
         InvalidSettingError: The trace is empty.
         PriceMissingError: The sheet has no price for this system.
     """
-    scenario = Scenario(trace, setup.nodes)
+    scenario = Scenario(trace, billing.setup.nodes)
     result = replay(policy, scenario)
-    demand = demand_for(result, trace, setup, period_us)
-    compared = compare(trace, policy, prices, setup, result=result, period_us=period_us, only_cache=only_cache)
+    demand = billing.demand(result, trace)
 
     def point(tried: RunResult) -> Point:
-        return tried.in_memory_pct, own_bill(tried, demand, prices, setup, only_cache=only_cache).usd
+        return tried.in_memory_pct, billing.bill(tried, demand).usd
 
     return Report(
         trace=trace,
         result=result,
         demand=demand,
-        bill=own_bill(result, demand, prices, setup, only_cache=only_cache),
-        cache_usd=own_bill(result, demand, prices, setup, only_cache=True).usd,
+        bill=billing.bill(result, demand),
+        cache_usd=replace(billing, only_cache=True).bill(result, demand).usd,
         latency=summarise(result.n_s3, result.n_lambda, result.n_redis, latencies),
-        compared=tuple(compared),
+        compared=tuple(compare(policy, trace, billing, result=result)),
         fronts={name: tuple(map(point, replay_each(tries, scenario))) for name, tries in knobs.items()},
-        plans=None if trace.key_ids is not None else _plans(trace, prices, setup, penalty_units),
+        plans=None if trace.key_ids is not None else _plans(trace, billing.prices, billing.setup, penalty_units),
     )
 
 
