@@ -82,7 +82,6 @@ class NodeRedis:
     def __init__(self) -> None:
         self._server = fakeredis.FakeServer()
         self.client = fakeredis.FakeRedis(server=self._server)
-        self.is_slow_once = False
 
     def start(self) -> None:
         """Answer, with what was there before."""
