@@ -89,6 +89,8 @@ class Execution:
                 name, value = await self._step(name, self.definition["States"][name], value)
         except StateError as error:
             self._end("FAILED", error=error.name, cause=error.cause)
+        except Exception as error:  # of an integration: no execution may stand still without a word
+            self._end("FAILED", error="States.Runtime", cause=repr(error))
         else:
             self._end("SUCCEEDED", output=json.dumps(value))
 

@@ -262,6 +262,17 @@ def test_repeated_start_finds_the_live_execution_if_its_input_is_the_same(stage:
     stage.do(work())
 
 
+def test_integration_that_breaks_fails_the_execution(stage: MachineStage) -> None:
+    def break_down(payload: Any) -> None:
+        raise KeyError("missing")
+
+    stage.function = break_down
+
+    described = stage.run({"A": task(**catch("States.ALL")), **CAUGHT})
+
+    assert (described["error"], described["cause"]) == ("States.Runtime", "KeyError('missing')")
+
+
 def test_stopped_execution_ends_at_once_and_closes_its_token(stage: MachineStage) -> None:
     async def work() -> None:
         execution = stage.start(stage.create({"A": _token_task(**catch("States.ALL")), **CAUGHT}))
