@@ -53,6 +53,21 @@ def test_burst_goes_through_all_tiers_and_returns_to_s3(world: World) -> None:
     assert world.row("k").failures == 0
 
 
+def test_requests_alone_take_a_key_through_all_tiers_and_back(world: World) -> None:
+    world.put_object("k")
+
+    cold = [world.read("k") for _ in range(2)]
+    world.clock.sleep(2)
+    warm = [world.read("k") for _ in range(world.parameters.redis_threshold + 1)]
+    world.clock.sleep(10)
+    lasting = [world.read("k") for _ in range(5)]
+    world.until(lambda: world.row("k").phase == "s3", every_s=1)
+    world.clock.sleep(1)  # the proxy remembers a route for a second
+
+    assert (cold, set(warm), set(lasting)) == (["s3"] * 2, {"lambda"}, {"redis"})
+    assert world.read("k") == "s3"
+
+
 def test_short_burst_never_starts_the_node(world: World) -> None:
     world.started("k")
 

@@ -22,6 +22,7 @@ import fakeredis
 import pytest
 import redis
 
+from burstcache.adapters.event_publisher import EventPublisher
 from burstcache.adapters.executions import Executions, execution_arn
 from burstcache.adapters.hot_keys import HotKeys
 from burstcache.adapters.instances import Instances
@@ -29,6 +30,7 @@ from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.redis_objects import RedisObjects
+from burstcache.adapters.routes import Route, Routes
 from burstcache.adapters.secrets import Secrets
 from burstcache.control.cache_environment import CacheEnvironment, warm_copies
 from burstcache.control.cache_life import CacheTools
@@ -36,9 +38,15 @@ from burstcache.control.janitor import Janitor
 from burstcache.control.operations import RedisControl
 from burstcache.control.scheduler import Scheduler
 from burstcache.core.keys import key_hash
+from burstcache.core.messages import ObjectRequested
 from burstcache.core.parameters import US_PER_S, parameters_from_text
 from burstcache.core.table import KeyRow, LeaseColumns, NodeRow
-from burstcache.handlers import cache, janitor, redis_control, scheduler
+from burstcache.handlers import cache, janitor, proxy, redis_control, scheduler
+from burstcache.serve.cache_function_tier import LambdaTier
+from burstcache.serve.reader import Reader
+from burstcache.serve.redis_tier import RedisNodeTier
+from burstcache.serve.s3_tier import S3Tier
+from burstcache.serve.tier import Tier
 from burstcache.settings import RedisNode
 from burstcache_local.stepfunctions.errors import StateError
 from burstcache_local.stepfunctions.http import HttpApi
@@ -103,6 +111,19 @@ class _Objects(RedisObjects):
         return self._in_process
 
 
+class _Bus(EventPublisher):
+    """Keeps what the proxy reports until it is delivered."""
+
+    def __init__(self) -> None:
+        self.events: list[ObjectRequested] = []
+
+    def start(self, event: ObjectRequested) -> None:
+        self.events.append(event)
+
+    def finish(self, report: object, **_: object) -> None:
+        pass
+
+
 class World:
     """One table, one bucket, one node, and the functions that work on them."""
 
@@ -124,6 +145,8 @@ class World:
             (janitor, "_janitor", "janitor"),
         ):
             patch.setattr(handler, maker, functools.partial(getattr, self, part))
+        patch.setattr(proxy, "_CLOCK", self.clock)
+        patch.setattr(proxy, "_reader", lambda: self.reader)
         patch.setattr(cache, "_environment", lambda: self._in_thread.environment)
 
     def close(self) -> None:
@@ -222,6 +245,19 @@ class World:
             clock=clock,
         )
 
+        self._bus = _Bus()
+        self.reader = Reader(
+            Routes(TABLE, aws.dynamodb, clock),
+            lambda: S3Tier(self.objects, self._bus, clock, max_object_bytes=MAX_OBJECT_BYTES),
+            self._tier,
+            clock,
+        )
+
+    def _tier(self, route: Route) -> Tier:
+        if route.tier == "redis":
+            return RedisNodeTier(self.store)
+        return LambdaTier(self.relay)  # type: ignore[arg-type]
+
     # the Lambda service
 
     def invoke(self, function: str, payload: dict[str, Any], *, request_id: str = "", remaining_s: float = 900) -> Any:
@@ -309,6 +345,16 @@ class World:
         return self.nodes.read(NODE)
 
     # requests
+
+    def read(self, key: str) -> str:
+        """Read an object through the proxy, deliver what it reports, and return the tier that served."""
+        context = {"http": {"method": "GET"}, "requestId": str(uuid.uuid4()), "stage": "$default"}
+        event = {"version": "2.0", "rawPath": f"/objects/{key}", "headers": {}, "requestContext": context}
+        answer = proxy.handler(event, None)
+        assert answer["statusCode"] == 200, answer
+        while self._bus.events:
+            self.invoke("scheduler", {"detail-type": "ObjectRequested", "detail": self._bus.events.pop(0)})
+        return str(answer["headers"]["x-cache-tier"])
 
     def report(self, key: str, *, at_us: int | None = None, request_id: str = "", size_bytes: int = 4) -> str:
         """Report a GET that S3 served, as the proxy's event does; return what the scheduler made of it."""

@@ -137,22 +137,30 @@ class Execution:
             limits = {"timeoutInSeconds": timeout_s, "heartbeatInSeconds": heartbeat_s}
             self._log("TaskScheduled", **what, parameters=json.dumps(arguments), **limits)
             self._log("TaskStarted", **what)
+            result = await self._called(resource, arguments, token, timeout_s, what)
+        finally:
+            self.tokens.close(token)
+            del self._context["Task"]
+        self._log("TaskSucceeded", **what, output=json.dumps(result))
+        return result
+
+    async def _called(
+        self, resource: str, arguments: dict[str, Any], token: str, timeout_s: float | None, what: dict[str, str]
+    ) -> Any:
+        """Call what a task calls and wait for its token, if it has one; log what keeps it from a result."""
+        try:
             async with asyncio.timeout(timeout_s):
                 result = await self.calls[resource](arguments)
-                if waits:
+                if token:
                     self._log("TaskSubmitted", **what, output=json.dumps(result))
                     result = await self.tokens.completed(token)
+            return result
         except TimeoutError:
             self._log("TaskTimedOut", **what, error=TIMEOUT)
             raise StateError(TIMEOUT) from None
         except StateError as error:
             self._log("TaskTimedOut" if error.name == TIMEOUT else "TaskFailed", **what, **_details(error))
             raise
-        finally:
-            self.tokens.close(token)
-            del self._context["Task"]
-        self._log("TaskSucceeded", **what, output=json.dumps(result))
-        return result
 
     def _caught(self, state: State, value: Any, error: StateError) -> Left:
         for catcher in state.get("Catch", ()):

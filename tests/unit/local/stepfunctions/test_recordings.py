@@ -97,6 +97,13 @@ def test_caught_error_leaves_an_exit_with_error_and_cause(stage: MachineStage) -
     assert _details(events[5]) == {"name": "A", "output": '{"Error": "CustomException", "Cause": "{}"}'}
 
 
+def test_expression_that_fails_leaves_a_task_unscheduled(stage: MachineStage) -> None:
+    events = _recorded(stage, {"A": task(Arguments={"FunctionName": "{% $states.input.none %}"})})
+
+    assert _types(events) == ["ExecutionStarted", "TaskStateEntered", "EvaluationFailed", "ExecutionFailed"]
+    assert _details(events[3])["error"] == "States.QueryEvaluationError"
+
+
 def test_fail_state_has_no_exit(stage: MachineStage) -> None:
     events = _recorded(stage, {"A": {"Type": "Fail"}})
 
