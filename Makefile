@@ -46,7 +46,7 @@ paper: setup ## reproduce the thesis's evaluation; LOG=FILE lets an access log s
 test: setup ## run all tests but those against a deployed stack
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --ignore tests/e2e
 
-test-fast: setup ## run the tests that take less than a minute: all but those of the local run
+test-fast: setup ## run the tests that take less than a minute: all but those of the local run and of the linter
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(wildcard $(FAST:%=tests/%))
 
 check: lint types test ## everything that must hold before a commit
