@@ -60,8 +60,7 @@ class Stage(ABC):
         self.clients.s3.create_bucket(Bucket=BUCKET)
         self.store = ObjectStore(BUCKET, self.clients.s3)
         self.secrets = Secrets(self.clients.secrets)
-        route = None if self.name == "s3" else Route(self.name, "node-1")
-        self.reader = Reader(FixedRoutes(route), self._origin, lambda _: self.tier(), self.clock)  # type: ignore[arg-type]
+        self.reader = self._reader()
 
     def holds(self, key: str, body: bytes, **metadata: str) -> None:
         """Write an object to S3, and put it into the tier as S3 sends it."""
@@ -74,9 +73,11 @@ class Stage(ABC):
         arrival = Arrival(method, f"/objects/{key}", (), named, "request-1")
         return self.reader.read(read_request(arrival, request_id="request-1", at_us=self.clock.now_us()))
 
-    def _origin(self) -> S3Tier:
+    def _reader(self) -> Reader:
         publisher = EventPublisher("default", self.clients.events, self.clock)
-        return S3Tier(self.store, publisher, self.clock, max_object_bytes=MAX_OBJECT_BYTES)
+        origin = S3Tier(self.store, publisher, self.clock, max_object_bytes=MAX_OBJECT_BYTES)
+        routes = FixedRoutes(None if self.name == "s3" else Route(self.name, "node-1"))
+        return Reader(routes, origin, lambda _: self.tier(), self.clock)  # type: ignore[arg-type]
 
     @abstractmethod
     def tier(self) -> Tier:
@@ -116,6 +117,7 @@ class S3Stage(Stage):
     def dies(self) -> None:
         nobody = Clients("read", endpoint_urls={"s3": f"http://127.0.0.1:{free_port()}"})
         self.store = ObjectStore(BUCKET, nobody.s3)
+        self.reader = self._reader()
 
     def close(self) -> None:
         """Do nothing: moto keeps no connection."""

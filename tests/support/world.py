@@ -248,7 +248,7 @@ class World:
         self._bus = _Bus()
         self.reader = Reader(
             Routes(TABLE, aws.dynamodb, clock),
-            lambda: S3Tier(self.objects, self._bus, clock, max_object_bytes=MAX_OBJECT_BYTES),
+            S3Tier(self.objects, self._bus, clock, max_object_bytes=MAX_OBJECT_BYTES),
             self._tier,
             clock,
         )

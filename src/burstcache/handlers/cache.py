@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from functools import cache
 from typing import Any
 
 from burstcache.adapters.clients import Clients
@@ -16,14 +15,16 @@ from burstcache.adapters.relay import RelayListener
 from burstcache.adapters.secrets import Secrets
 from burstcache.control.cache_environment import CacheEnvironment, warm_copies
 from burstcache.control.cache_life import CacheTask, CacheTools
+from burstcache.handlers._init import at_init
 from burstcache.logs import logger
 from burstcache.settings import CacheSettings
 
 _WARM_SHARE = 4  # a quarter of the function's memory; the interpreter, the libraries and messages take the rest
 
 
-@cache
+@at_init
 def _environment() -> CacheEnvironment:
+    logger()  # each life writes a line
     settings, clock = CacheSettings.read(os.environ), SystemClock()
     control, patient = Clients("control"), Clients("patient")
     tools = CacheTools(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from functools import cache
 from typing import Any
 
 from burstcache.adapters.clients import Clients
@@ -14,11 +13,12 @@ from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.control.janitor import Cleaned, Janitor
+from burstcache.handlers._init import at_init
 from burstcache.logs import logger
 from burstcache.settings import JanitorSettings, instance_ids, names_of
 
 
-@cache
+@at_init
 def _janitor() -> Janitor:
     settings, clock, clients = JanitorSettings.read(os.environ), SystemClock(), Clients("control")
     # Stopping an instance takes a minute or more; one that takes longer than this run goes on without us.

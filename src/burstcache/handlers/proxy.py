@@ -13,6 +13,7 @@ from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.routes import Route, Routes
 from burstcache.adapters.secrets import Secrets
 from burstcache.core.errors import RefusedRequestError
+from burstcache.handlers._init import at_init
 from burstcache.logs import logger
 from burstcache.serve.reader import Reader
 from burstcache.serve.s3_tier import S3Tier
@@ -23,6 +24,45 @@ from burstcache.web.reading import read_request
 from burstcache.web.response import Response, error_response
 
 _CLOCK = SystemClock()
+
+
+@cache
+def _settings() -> ProxySettings:
+    return ProxySettings.read(os.environ)
+
+
+@cache
+def _clients() -> Clients:
+    return Clients("read")
+
+
+@cache
+def _secrets() -> Secrets:
+    return Secrets(_clients().secrets)
+
+
+def _make_tier(route: Route) -> Tier:
+    # redis and nats cost more to import than all the rest, and most environments never meet a hot key.
+    settings = _settings()
+    if route.tier == "redis":
+        from burstcache.adapters.redis_objects import RedisObjects
+        from burstcache.serve.redis_tier import RedisNodeTier
+
+        node = node_named(route.node, settings.redis_nodes)
+        return RedisNodeTier(RedisObjects(node, _secrets(), settings.redis_secret_arn))
+    from burstcache.adapters.relay import RelayRequests
+    from burstcache.serve.cache_function_tier import LambdaTier
+
+    return LambdaTier(RelayRequests(settings.relay, _secrets(), _CLOCK))
+
+
+@at_init
+def _reader() -> Reader:
+    settings, clients = _settings(), _clients()
+    publisher = EventPublisher(settings.bus_name, clients.events, _CLOCK)
+    store = ObjectStore(settings.bucket_name, clients.s3)
+    origin = S3Tier(store, publisher, _CLOCK, max_object_bytes=settings.max_object_bytes)
+    return Reader(Routes(settings.table_name, clients.dynamodb, _CLOCK), origin, _make_tier, _CLOCK)
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
@@ -51,49 +91,6 @@ def _respond(arrived: Arrival, context: Any) -> Response:
     at_us = _CLOCK.now_us()
     request_id = arrived.request_id or str(getattr(context, "aws_request_id", ""))
     return _reader().read(read_request(arrived, request_id=request_id, at_us=at_us))
-
-
-@cache
-def _reader() -> Reader:
-    routes = Routes(_settings().table_name, _clients().dynamodb, _CLOCK)
-    return Reader(routes, _make_origin, _make_tier, _CLOCK)
-
-
-@cache
-def _settings() -> ProxySettings:
-    return ProxySettings.read(os.environ)
-
-
-@cache
-def _clients() -> Clients:
-    return Clients("read")
-
-
-@cache
-def _secrets() -> Secrets:
-    return Secrets(_clients().secrets)
-
-
-def _make_origin() -> S3Tier:
-    settings, clients = _settings(), _clients()
-    store = ObjectStore(settings.bucket_name, clients.s3)
-    publisher = EventPublisher(settings.bus_name, clients.events, _CLOCK)
-    return S3Tier(store, publisher, _CLOCK, max_object_bytes=settings.max_object_bytes)
-
-
-def _make_tier(route: Route) -> Tier:
-    # redis and nats cost more to import than all the rest, and most environments never meet a hot key.
-    settings = _settings()
-    if route.tier == "redis":
-        from burstcache.adapters.redis_objects import RedisObjects
-        from burstcache.serve.redis_tier import RedisNodeTier
-
-        node = node_named(route.node, settings.redis_nodes)
-        return RedisNodeTier(RedisObjects(node, _secrets(), settings.redis_secret_arn))
-    from burstcache.adapters.relay import RelayRequests
-    from burstcache.serve.cache_function_tier import LambdaTier
-
-    return LambdaTier(RelayRequests(settings.relay, _secrets(), _CLOCK))
 
 
 def _is_traced() -> bool:

@@ -18,12 +18,14 @@ from burstcache.adapters.relay import RelayRequests
 from burstcache.adapters.secrets import Secrets
 from burstcache.control.operations import RedisControl
 from burstcache.core.messages import Answer, Operation
+from burstcache.handlers._init import at_init
 from burstcache.logs import logger
 from burstcache.settings import RedisControlSettings, instance_ids, node_named
 
 
-@cache
+@at_init
 def _control() -> RedisControl:
+    logger()  # each operation writes a line
     settings, clock, clients = RedisControlSettings.read(os.environ), SystemClock(), Clients("control")
     secrets = Secrets(clients.secrets)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from functools import cache
 from typing import Any
 
 from burstcache.adapters.clients import Clients
@@ -14,11 +13,12 @@ from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.control.scheduler import Scheduler
 from burstcache.core.policy import Request
+from burstcache.handlers._init import at_init
 from burstcache.logs import logger
 from burstcache.settings import SchedulerSettings, names_of
 
 
-@cache
+@at_init
 def _scheduler() -> Scheduler:
     settings, clock, clients = SchedulerSettings.read(os.environ), SystemClock(), Clients("control")
     keys = KeyTable(settings.table_name, clients.dynamodb, clock)

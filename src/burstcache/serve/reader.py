@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 
 from burstcache.adapters.breaker import Breakers
 from burstcache.adapters.clock import Clock
@@ -23,12 +22,12 @@ class Reader:
     def __init__(
         self,
         routes: Routes,
-        make_origin: Callable[[], Origin],
+        origin: Origin,
         make_tier: Callable[[Route], Tier],
         clock: Clock,
     ) -> None:
         self._routes = routes
-        self._origin = cache(make_origin)
+        self._origin = origin
         self._make_tier = make_tier
         self._tiers: dict[Route, Tier] = {}
         self._breakers = Breakers(clock)
@@ -43,7 +42,7 @@ class Reader:
             if asked is not None:
                 break
             asked = route
-        return self._origin().read(request).served_by("s3", is_hit=False)
+        return self._origin.read(request).served_by("s3", is_hit=False)
 
     def _route(self, request: Request) -> Route | None:
         if self._breakers.is_open(_ROUTES):

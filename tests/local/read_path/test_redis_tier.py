@@ -91,12 +91,6 @@ def test_hit_within_a_second_asks_aws_nothing(hot: Cloud, monkeypatch: pytest.Mo
     assert hot.get("hot")["headers"]["x-cache-tier"] == "redis"
 
 
-def test_hit_makes_no_client_that_only_a_miss_needs(hot: Cloud) -> None:
-    hot.get("hot")
-
-    assert vars(proxy._clients()).keys() & {"dynamodb", "s3", "events", "secrets"} == {"dynamodb", "secrets"}
-
-
 def test_object_that_redis_has_lost_comes_from_s3_and_leaves_no_trace_of_use(hot: Cloud, node: Node) -> None:
     node.client.delete(f"object:{key_hash('hot')}")
 

@@ -63,7 +63,7 @@ LAMBDA = Route("lambda")
 
 
 def reader(tier: Tier, clock: ManualClock, table: Table | None = None) -> Reader:
-    return Reader(table or Table(LAMBDA), S3, lambda _: tier, clock)  # type: ignore[arg-type]
+    return Reader(table or Table(LAMBDA), S3(), lambda _: tier, clock)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("error", [RedisDownError("dead"), ServiceError("down", code="x"), OSError("?")], ids=repr)

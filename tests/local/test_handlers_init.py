@@ -1,0 +1,101 @@
+"""What the functions do in Lambda's INIT phase, in processes of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from burstcache_local.functions import EventInvokeConfig, FunctionSpec
+from burstcache_local.lambdas.service import LambdaLimits, Lambdas
+from support.project import ROOT
+from support.waiting import LIMIT_S
+
+_SOURCES = ROOT / "src"
+_HANDLERS = [path.stem for path in sorted((_SOURCES / "burstcache" / "handlers").glob("[!_]*.py"))]
+_OF_THE_PROXY = {
+    "TABLE_NAME": "table",
+    "BUCKET_NAME": "bucket",
+    "BUS_NAME": "bus",
+    "RELAY_URL": "nats://127.0.0.1:9",
+    "RELAY_USER": "proxy",
+    "RELAY_SECRET_ARN": "",
+    "RELAY_CA_PEM": "",
+    "REDIS_SECRET_ARN": "",
+    "REDIS_NODES": "",
+    "MAX_OBJECT_BYTES": "4194304",
+}
+_WHAT_IS_MADE = """
+import json, sys
+from burstcache.handlers import proxy
+clients = vars(proxy._clients()).keys() & {"dynamodb", "events", "s3", "secrets"}
+imported = sys.modules.keys() & {"aws_lambda_powertools", "nats", "redis"}
+print(json.dumps([proxy._reader.cache_info().currsize, sorted(clients), sorted(imported)]))
+"""
+
+
+def _first_answer(handler: str, variables: dict[str, str], logs: Path) -> dict[str, Any]:
+    """Return what a fresh environment answers to a request that needs no service."""
+    arn = f"arn:aws:lambda:eu-central-1:123456789012:function:{handler}"
+    spec = FunctionSpec(handler, arn, f"burstcache.handlers.{handler}.handler", 30, 128, _SOURCES, variables)
+
+    async def resolve(_: str) -> tuple[FunctionSpec, EventInvokeConfig]:
+        return spec, EventInvokeConfig()
+
+    async def send(*_: str) -> None:
+        raise AssertionError("nothing is sent to a queue")
+
+    async def ask() -> bytes:
+        lambdas = Lambdas(resolve=resolve, send=send, logs=logs, limits=LambdaLimits())
+        try:
+            event = json.loads((ROOT / "events" / "proxy" / "http_api_put_405.json").read_text())
+            outcome = await asyncio.wait_for(lambdas.invoke(handler, json.dumps(event).encode()), LIMIT_S)
+            return outcome.body
+        finally:
+            await lambdas.close()
+
+    answer: dict[str, Any] = json.loads(asyncio.run(ask()))
+    return answer
+
+
+@pytest.mark.parametrize("handler", _HANDLERS)
+def test_a_function_without_its_variables_fails_at_its_start_and_names_one(handler: str, tmp_path: Path) -> None:
+    answer = _first_answer(handler, {}, tmp_path)
+
+    assert answer["errorType"] == "InvalidSettingError"
+    assert answer["errorMessage"] == "the environment has no variable TABLE_NAME; template.yaml says what it holds"
+    log = (tmp_path / f"{handler}.log").read_text()
+    assert "InvalidSettingError: the environment has no variable TABLE_NAME" in log
+    assert "START RequestId" not in log  # no invocation has begun
+
+
+def test_the_proxy_without_one_of_its_variables_fails_at_its_start_and_names_it(tmp_path: Path) -> None:
+    variables = {name: value for name, value in _OF_THE_PROXY.items() if name != "BUS_NAME"}
+
+    assert "no variable BUS_NAME" in _first_answer("proxy", variables, tmp_path)["errorMessage"]
+
+
+def test_the_proxy_with_its_variables_answers(tmp_path: Path) -> None:
+    assert _first_answer("proxy", _OF_THE_PROXY, tmp_path)["statusCode"] == 405
+
+
+@pytest.mark.parametrize(
+    ("in_lambda", "made"),
+    [({"LAMBDA_TASK_ROOT": "/var/task"}, [1, ["dynamodb", "events", "s3"], []]), ({}, [0, [], []])],
+    ids=["in Lambda", "elsewhere"],
+)
+def test_the_proxy_starts_with_what_every_read_needs_and_no_more(in_lambda: dict[str, str], made: list[Any]) -> None:
+    credentials = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_DEFAULT_REGION": "eu-central-1"}
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(_SOURCES), **credentials, **in_lambda}
+    if in_lambda:
+        environment |= _OF_THE_PROXY
+
+    printed = subprocess.check_output([sys.executable, "-c", _WHAT_IS_MADE], env=environment, text=True)
+
+    assert json.loads(printed) == made
