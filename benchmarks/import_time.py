@@ -1,10 +1,11 @@
-"""How long a cold start takes: the import of each handler, and the first whole GET of a fresh proxy.
+"""How long a cold start takes: the import of each handler, its whole INIT phase, and the first GET of a fresh proxy.
 
-Each handler is imported in Python processes of its own; the median of the runs is printed, and for one run the modules
-that cost most by themselves. The first GET is one of an object in S3 (moto, in the same process, whose own imports are
-not counted): it makes every client that a read needs.
+Each measurement has a Python process of its own, and each round measures everything once, a bare `import boto3`
+included, so that what else runs on the machine weighs on all alike. Printed are medians, and for one run the modules
+whose import costs most by themselves. The first GET is one of an object in S3 (moto, in the same process, whose own
+imports are not counted).
 
-    python benchmarks/import_time.py [--runs 7] [--top 5]
+    python -m benchmarks.import_time [--runs 7] [--top 5]
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-SOURCES = Path(__file__).resolve().parents[1] / "src"
-HANDLERS = SOURCES / "burstcache" / "handlers"
+ROOT = Path(__file__).resolve().parents[1]
+HANDLERS = ROOT / "src" / "burstcache" / "handlers"
 
 # nats-py imports aiohttp if it finds it; the local run has it, the deployed package does not.
 _WITHOUT_AIOHTTP = "import sys; sys.modules['aiohttp'] = None"
@@ -51,7 +52,7 @@ with mock_aws():
         print((time.perf_counter() - started_s) * 1000)
 """
 _ENVIRONMENT = {
-    "PYTHONPATH": str(SOURCES),
+    "PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'certificate'}",
     "AWS_ACCESS_KEY_ID": "id",
     "AWS_SECRET_ACCESS_KEY": "secret",
     "AWS_DEFAULT_REGION": "us-east-1",
@@ -65,21 +66,33 @@ _ENVIRONMENT = {
     "REDIS_SECRET_ARN": "",
     "REDIS_NODES": "",
     "MAX_OBJECT_BYTES": "4194304",
+    "MAX_HOT_KEYS": "5",
+    "KEY_LIFECYCLE_ARN": "key-lifecycle",
+    "REDIS_NODE_ARN": "redis-node",
+    "REDIS_CONTROL_FUNCTION_NAME": "redis-control",
+    "POLICY_RATE": "9",
+    "POLICY_SENSITIVITY": "4",
+    "POLICY_OVERRIDES": "",
+    "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "1024",
     "POWERTOOLS_TRACE_DISABLED": "true",
 }
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, **_ENVIRONMENT}
+_IN_LAMBDA = {"LAMBDA_TASK_ROOT": "/var/task"}  # handlers make their parts when they are imported there
+
+
+def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, **_ENVIRONMENT, **variables}
     return subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, check=True)
 
 
 def handler_modules() -> list[str]:
-    return [f"burstcache.handlers.{path.stem}" for path in sorted(HANDLERS.glob("*.py")) if path.stem != "__init__"]
+    ours = [f"burstcache.handlers.{path.stem}" for path in sorted(HANDLERS.glob("[!_]*.py"))]
+    return [*ours, "relay_certificate.handler"]
 
 
-def import_ms(module: str, runs: int) -> list[float]:
-    return sorted(float(run("-c", f"{_WITHOUT_AIOHTTP}\n{_IMPORT.format(module=module)}").stdout) for _ in range(runs))
+def import_ms(module: str, **variables: str) -> float:
+    return float(run("-c", f"{_WITHOUT_AIOHTTP}\n{_IMPORT.format(module=module)}", **variables).stdout)
 
 
 def dearest_modules(module: str, top: int) -> list[tuple[str, float]]:
@@ -92,15 +105,29 @@ def dearest_modules(module: str, top: int) -> list[tuple[str, float]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=7, help="processes per handler (default 7)")
+    parser.add_argument("--runs", type=int, default=7, help="rounds, each with one process per measurement (default 7)")
     parser.add_argument("--top", type=int, default=5, help="modules to name per handler (default 5)")
     arguments = parser.parse_args()
-    for module in handler_modules():
-        times_ms = import_ms(module, arguments.runs)
+    modules = handler_modules()
+    bare_ms: list[float] = []
+    imports_ms: dict[str, list[float]] = {module: [] for module in modules}
+    inits_ms: dict[str, list[float]] = {module: [] for module in modules}
+    gets_ms: list[list[float]] = []
+    for _ in range(arguments.runs):
+        bare_ms.append(import_ms("boto3"))
+        for module in modules:
+            imports_ms[module].append(import_ms(module))
+            inits_ms[module].append(import_ms(module, **_IN_LAMBDA))
+        gets_ms.append([float(line) for line in run("-c", _FIRST_GET, **_IN_LAMBDA).stdout.split()])
+    boto3_ms = statistics.median(bare_ms)
+    print(f"{'':35} import  least  /boto3   INIT")
+    print(f"{'boto3':35} {boto3_ms:6.0f} {min(bare_ms):6.0f}")
+    for module in modules:
+        middle_ms, init_ms = statistics.median(imports_ms[module]), statistics.median(inits_ms[module])
         dearest = ", ".join(f"{name} {own_ms:.0f}" for name, own_ms in dearest_modules(module, arguments.top))
-        print(f"{module:40} {statistics.median(times_ms):6.0f} ms (least {times_ms[0]:.0f}); own share: {dearest}")
-    firsts = [[float(line) for line in run("-c", _FIRST_GET).stdout.split()] for _ in range(arguments.runs)]
-    first_ms, second_ms = (statistics.median(times) for times in zip(*firsts, strict=True))
+        figures = f"{middle_ms:6.0f} {min(imports_ms[module]):6.0f} {middle_ms / boto3_ms:7.2f} {init_ms:6.0f} ms"
+        print(f"{module:35} {figures}; own share: {dearest}")
+    first_ms, second_ms = (statistics.median(times) for times in zip(*gets_ms, strict=True))
     print(f"first GET of a fresh proxy {first_ms:.0f} ms, second {second_ms:.0f} ms (moto's answers included)")
 
 
