@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from burstcache_sim.world.world import Key
 
 
 class State(StrEnum):
@@ -19,15 +15,6 @@ class State(StrEnum):
     REDIS_BOOTUP = "REDISBOOTUP"
     REDIS_RUNNING = "REDISRUNNING"
     REDIS_SHUTDOWN = "REDISSHUTDOWN"  # S3 serves while Redis stops
-
-
-def state_of(key: Key) -> State:
-    """Return the state that a key is in: no policy keeps it, it follows from what runs."""
-    if key.is_leased:
-        return State.REDIS_BOOTUP if key.node.since_us is None else State.REDIS_RUNNING
-    if key.node.stopped_us is None:
-        return State.LAMBDA if key.has_lambda else State.S3
-    return State.RESTRICTED_LAMBDA if key.has_lambda else State.REDIS_SHUTDOWN
 
 
 @dataclass(slots=True)

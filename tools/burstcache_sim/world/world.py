@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 from typing import Any, Protocol
 
 from burstcache_sim.world.books import Books
-from burstcache_sim.world.log import Log, state_of
+from burstcache_sim.world.log import Log, State
 from burstcache_sim.world.lru import LruStore
 from burstcache_sim.world.result import RunResult, Tier
 from burstcache_sim.world.timings import Timings
@@ -58,6 +58,15 @@ class Key:
     def has_lambda(self) -> bool:
         """Whether the key's cache function starts or runs."""
         return self.lambda_ready_us is not None
+
+    @property
+    def state(self) -> State:
+        """The state that it is in: no policy keeps it, it follows from what runs."""
+        if self.is_leased:
+            return State.REDIS_BOOTUP if self.node.since_us is None else State.REDIS_RUNNING
+        if self.node.stopped_us is None:
+            return State.LAMBDA if self.has_lambda else State.S3
+        return State.RESTRICTED_LAMBDA if self.has_lambda else State.REDIS_SHUTDOWN
 
 
 class Decider(Protocol):
@@ -197,7 +206,7 @@ class World:
         if key.lambda_deadline_us == at_us:
             self.now_us = at_us
             if self._log is not None:
-                self._log.note(at_us, state_of(key), "lambda timeout")
+                self._log.note(at_us, key.state, "lambda timeout")
             self.end_lambda(key, at_us)
             self._note(key)
 
@@ -220,6 +229,6 @@ class World:
     def _note(self, key: Key, what: str = "") -> None:
         """Log the only key's state if it has changed, then the event."""
         if self._log is not None:
-            self._log.enter(self.now_us, state_of(key))
+            self._log.enter(self.now_us, key.state)
             if what:
-                self._log.note(self.now_us, state_of(key), what)
+                self._log.note(self.now_us, key.state, what)
