@@ -21,8 +21,10 @@ import nats
 import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from samtranslator.yaml_helper import yaml_parse
 
 from relay_certificate.certificate import RelayCertificate, issue_certificate
+from support.project import ROOT
 from support.waiting import LIMIT_S, free_ports, until
 
 # nats-py wraps its connection in TLS and forgets to close what it has wrapped.
@@ -67,6 +69,11 @@ def is_healthy(url: str, process: subprocess.Popen[bytes]) -> bool:
     except OSError:
         return False
     return True
+
+
+@pytest.fixture(scope="module")
+def resources() -> dict[str, Any]:
+    return yaml_parse((ROOT / "template.yaml").read_text())["Resources"]  # type: ignore[no-any-return]
 
 
 @pytest.fixture(scope="module")
