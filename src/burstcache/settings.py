@@ -33,8 +33,8 @@ class RelayAccess:
 
 
 @dataclass(frozen=True)
-class ProxySettings:
-    """The settings of the proxy."""
+class ReaderSettings:
+    """The settings of a reader: of the proxy, or of a client in the caller's process."""
 
     table_name: str
     bucket_name: str
@@ -45,7 +45,7 @@ class ProxySettings:
     max_object_bytes: int
 
     @classmethod
-    def read(cls, environ: Mapping[str, str]) -> ProxySettings:
+    def read(cls, environ: Mapping[str, str]) -> ReaderSettings:
         """Return the settings in `environ`, or raise InvalidSettingError that names the variable."""
         return cls(
             table_name=_text(environ, "TABLE_NAME"),

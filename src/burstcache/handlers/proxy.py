@@ -8,17 +8,12 @@ from typing import Any
 
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import SystemClock
-from burstcache.adapters.event_publisher import EventPublisher
-from burstcache.adapters.object_store import ObjectStore
-from burstcache.adapters.routes import Route, Routes
-from burstcache.adapters.secrets import Secrets
 from burstcache.core.errors import RefusedRequestError
 from burstcache.handlers._init import at_init
 from burstcache.logs import logger
+from burstcache.serve.assembly import make_reader
 from burstcache.serve.reader import Reader
-from burstcache.serve.s3_tier import S3Tier
-from burstcache.serve.tier import Tier
-from burstcache.settings import ProxySettings, node_named
+from burstcache.settings import ReaderSettings
 from burstcache.web.front_door import Arrival, answer, arrival
 from burstcache.web.reading import read_request
 from burstcache.web.response import Response, error_response
@@ -27,8 +22,8 @@ _CLOCK = SystemClock()
 
 
 @cache
-def _settings() -> ProxySettings:
-    return ProxySettings.read(os.environ)
+def _settings() -> ReaderSettings:
+    return ReaderSettings.read(os.environ)
 
 
 @cache
@@ -36,33 +31,9 @@ def _clients() -> Clients:
     return Clients("read")
 
 
-@cache
-def _secrets() -> Secrets:
-    return Secrets(_clients().secrets)
-
-
-def _make_tier(route: Route) -> Tier:
-    # redis and nats cost more to import than all the rest, and most environments never meet a hot key.
-    settings = _settings()
-    if route.tier == "redis":
-        from burstcache.adapters.redis_objects import RedisObjects
-        from burstcache.serve.redis_tier import RedisNodeTier
-
-        node = node_named(route.node, settings.redis_nodes)
-        return RedisNodeTier(RedisObjects(node, _secrets(), settings.redis_secret_arn))
-    from burstcache.adapters.relay import RelayRequests
-    from burstcache.serve.cache_function_tier import LambdaTier
-
-    return LambdaTier(RelayRequests(settings.relay, _secrets(), _CLOCK))
-
-
 @at_init
 def _reader() -> Reader:
-    settings, clients = _settings(), _clients()
-    publisher = EventPublisher(settings.bus_name, clients.events, _CLOCK)
-    store = ObjectStore(settings.bucket_name, clients.s3)
-    origin = S3Tier(store, publisher, _CLOCK, max_object_bytes=settings.max_object_bytes)
-    return Reader(Routes(settings.table_name, clients.dynamodb, _CLOCK), origin, _make_tier, _CLOCK)
+    return make_reader(_settings(), _clients(), _CLOCK)
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

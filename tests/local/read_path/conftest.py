@@ -57,7 +57,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[Environment]:
     def change(**variables: str) -> None:
         for name, value in variables.items():
             monkeypatch.setenv(name, value)
-        for made in (proxy._settings, proxy._reader, proxy._clients, proxy._secrets):
+        for made in (proxy._settings, proxy._reader, proxy._clients):
             made.cache_clear()
 
     with mocked_aws():

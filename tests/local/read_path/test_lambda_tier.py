@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,14 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from burstcache.adapters.breaker import OPEN_S
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.relay import RelayRequests
+from burstcache.adapters.secrets import Secrets
 from burstcache.handlers import proxy
 from support.answers import body_of
 from support.aws import clients
-from support.read_path import Cloud, Environment, MakeEntry, Relay, Server
+from support.read_path import PASSWORDS, Cloud, Environment, MakeEntry, Relay, Server
 from support.servers import Silence
 from support.waiting import LIMIT_S
 
@@ -164,7 +167,10 @@ def test_refused_password_is_read_anew(
     relay("hot", make_entry(BODY))
 
     assert body_of(hot.get("hot")) == b"from S3"
-    assert proxy._secrets()._values == {}
+    clients().secrets.put_secret_value(SecretId=arn, SecretString=json.dumps(PASSWORDS))
+    hot.clock.now_s += OPEN_S
+
+    assert body_of(hot.get("hot")) == BODY
 
 
 def test_relay_is_reached_over_tls_with_the_certificate_of_the_stack(
@@ -178,7 +184,7 @@ def test_relay_is_reached_over_tls_with_the_certificate_of_the_stack(
     nats_server.start()
     environment(RELAY_URL=f"tls://127.0.0.1:{nats_server.port}", RELAY_CA_PEM=authority)
 
-    requests = RelayRequests(proxy._settings().relay, proxy._secrets(), SystemClock())
+    requests = RelayRequests(proxy._settings().relay, Secrets(clients().secrets), SystemClock())
     try:
         assert requests.request("get.nobody", b"", timeout_s=LIMIT_S) is None
     finally:
