@@ -15,11 +15,11 @@ from burstcache.core.errors import InvalidSettingError
 from burstcache.core.parameters import Parameters, parameters_from_text
 from burstcache.core.prices import price_sheet
 from burstcache_local.template.parameters import parameter_values
+from burstcache_sim.bill.clock import Clock
+from burstcache_sim.bill.nodes import fitting_type, node_capacity_bytes
 from burstcache_sim.bill.usage import Setup
 from burstcache_sim.choose.advise.advice import Advice, advise
-from burstcache_sim.choose.advise.clock import Clock
 from burstcache_sim.choose.advise.limits import assumptions
-from burstcache_sim.choose.advise.nodes import fitting_type, node_capacity_bytes
 from burstcache_sim.choose.advise.samconfig import (
     INSTANCE_TYPES,
     busiest_second,

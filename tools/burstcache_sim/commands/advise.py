@@ -8,11 +8,11 @@ import sys
 from dataclasses import replace
 
 from burstcache.core.prices import PriceSheet, price_sheet
+from burstcache_sim.bill.clock import Clock
+from burstcache_sim.bill.nodes import fitting_type, node_capacity_bytes
 from burstcache_sim.bill.usage import Setup
 from burstcache_sim.choose.advise.advice import advise
-from burstcache_sim.choose.advise.clock import Clock
 from burstcache_sim.choose.advise.fields import advice_fields
-from burstcache_sim.choose.advise.nodes import fitting_type, node_capacity_bytes
 from burstcache_sim.choose.advise.samconfig import check_deployable
 from burstcache_sim.choose.advise.text import advice_text
 from burstcache_sim.choose.advise.worth import Value

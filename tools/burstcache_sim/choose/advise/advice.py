@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from burstcache_sim.bill.clock import Clock
 from burstcache_sim.bill.spending import weighed
-from burstcache_sim.choose.advise.clock import Clock
 from burstcache_sim.choose.advise.samconfig import busiest_second, hot_keys, template_parameters
 from burstcache_sim.choose.advise.systems import (
     System,

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 from burstcache.core.errors import InvalidSettingError
+from burstcache_sim.bill.clock import Clock
 from burstcache_sim.bill.comparison import Compared, Comparison
 from burstcache_sim.bill.competitors import offer_names, offers
 from burstcache_sim.bill.demand import Demand
-from burstcache_sim.choose.advise.clock import Clock
-from burstcache_sim.choose.advise.nodes import why_too_small
+from burstcache_sim.bill.nodes import why_too_small
 from burstcache_sim.choose.advise.worth import Yield
 from burstcache_sim.choose.tune.workload import Workload
 from burstcache_sim.world.result import RunResult
