@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.common import environment
+from burstcache.core.parameters import parameters_from_text
 from burstcache_sim.engine.run import run_compiled
 from burstcache_sim.optimum.exact import Variant, least_cost
 from burstcache_sim.policies.breakeven import Breakeven
@@ -133,9 +134,22 @@ def shared_nodes(requests: int) -> None:
         )
     for name, policy in HAZARD.items():
         measure(name, requests, partial(run_compiled, [policy], roomy, details=False))
+    long_leases(requests // 50)
     begun = time.process_time()
     Scenario(trace, 8).homes()
     print(f"homes of {KEYS:,} keys among 8 nodes, once a trace: {time.process_time() - begun:.2f} s")
+
+
+def long_leases(requests: int) -> None:
+    """Measure a log like a mirror's: seldom requested keys keep their leases for hours, and nodes are checked often."""
+    gap_s = 3 * 86_400 / 62_400  # the requests of a mirror of CRAN in three days
+    scenario = Scenario(Trace(poisson_us(requests, gap_s), zipf_ids(requests), None, tuple(map(str, range(KEYS)))))
+    print(f"{KEYS:,} keys that share a node, {requests:,} requests, one each {gap_s:.1f} s, leases of eleven hours")
+    for check_s in (300, 60, 5):
+        text = f"lambda_threshold_s=16000,redis_threshold=0,redis_utilization_s=40000,redis_check_s={check_s}"
+        policy = Thesis(parameters_from_text(rate="9", sensitivity="4", overrides=text))
+        name = f"thesis, a check each {check_s} s"
+        measure(name, requests, partial(run_compiled, [policy], scenario, details=False))
 
 
 def optima(requests: int) -> None:

@@ -12,6 +12,7 @@ from burstcache_sim.engine.lists import LEASES, after, first
 from burstcache_sim.engine.shared_world import (
     JOIN,
     LAMBDA,
+    NO_LEASE,
     NOTHING,
     REDIS,
     RUNNING,
@@ -101,7 +102,7 @@ def decide(w: World, p: BreakevenRow, key: int, at_us: int, tier: int) -> int:
     if tier == LAMBDA and k.is_kept == 0:
         k.deadline_us = at_us + p.gap_us
     is_running = node.state == RUNNING
-    if k.is_leased != 0 and not is_running:
+    if k.lease != NO_LEASE and not is_running:
         return NOTHING
     invokes = k.ready_us < 0 and p.uses_lambda != 0
     invokes = invokes and (p.invoke_requests == 1 or are_within(w, key, at_us, 2, p.gap_us))

@@ -22,9 +22,10 @@ from burstcache_sim.engine.shared_world import (
     S3,
     World,
     end_key_lambda,
+    put,
     set_node,
 )
-from burstcache_sim.engine.store import put, use
+from burstcache_sim.engine.store import use
 
 Keys = NDArray[np.int32]
 Letters = NDArray[np.uint8]
@@ -162,7 +163,7 @@ def _node_event(w: World, p: NamedTuple, node: int, at_us: int) -> None:
         ready(w, p, node, at_us)
         key = first(w.nodes, node, LEASES)
         while key >= 0:
-            put(w.nodes, node, w.keys, key, w.capacity_bytes)
+            put(w, key)
             end_key_lambda(w, key, at_us)
             key = after(w.keys, key, LEASES)
     else:

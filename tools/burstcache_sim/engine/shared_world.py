@@ -18,12 +18,14 @@ from burstcache_sim.engine.books import (
 )
 from burstcache_sim.engine.compiled import inlined, uncounted
 from burstcache_sim.engine.due import set_due
-from burstcache_sim.engine.lists import LEASES, append, first, remove
-from burstcache_sim.engine.store import drop, put
+from burstcache_sim.engine.lists import LATER, LEASES, append, first, remove
+from burstcache_sim.engine.store import drop, hold, overflow
 
 NOTHING, START, JOIN = 0, 1, 2  # what a request triggers; a policy's decision is a sum of these
 S3, LAMBDA, REDIS = ord("S"), ord("L"), ord("R")
 OFF, BOOTING, STOPPING, RUNNING = 0, 1, 2, 3  # of a node; at equal instants the lower one's end comes first
+NO_LEASE = -1  # else the list that a key's lease is in: LEASES, or one of those that wait for a later check
+LATER_CHECKS = 64  # lists that wait; a lease that could wait for longer is looked at in between
 
 # A key, in two cache lines: what most requests touch is in the first. An instant below 0: there is none.
 KEY = np.dtype(
@@ -33,7 +35,7 @@ KEY = np.dtype(
         ("deadline_us", np.int64),
         ("count", np.int64),  # requests since its cache function was started
         ("is_kept", np.int64),  # its cache function bridges a boot: requests extend it no more
-        ("is_leased", np.int64),
+        ("lease", np.int64),  # the list that it is in, or NO_LEASE
         ("held_bytes", np.int64),  # below 0: its node does not hold it
         ("home", np.int64),
         ("ended_us", np.int64),
@@ -50,7 +52,9 @@ NODE = np.dtype(
         ("due_us", np.int64),
         ("since_us", np.int64),
         ("used_bytes", np.int64),
-        ("ends", np.int64, (4,)),
+        ("leases", np.int64),
+        ("checks", np.int64),  # since it was created: says which of the lists that wait is next
+        ("ends", np.int64, (LATER + 2 * LATER_CHECKS,)),
     ],
     align=True,
 )
@@ -83,6 +87,7 @@ def new_world(
     keys["home"] = homes
     for instant in ("ready_us", "deadline_us", "ended_us", "held_bytes"):
         keys[instant] = -1
+    keys["lease"] = NO_LEASE
     nodes["due_us"] = FOREVER_US
     nodes["ends"] = -1
     return World(
@@ -133,16 +138,42 @@ def join(w: World, key: int, at_us: int) -> None:
     """Take a lease for a key: a node that is off boots, a running one serves the key from now on."""
     k = w.keys[key]
     node = k.home
-    if k.is_leased == 0:
-        k.is_leased = 1
-        append(w.nodes, node, w.keys, key, LEASES)
+    if k.lease == NO_LEASE:
+        _put_lease(w, key, LEASES)
+        w.nodes[node].leases += 1
     if w.nodes[node].state == OFF:
         set_node(w, node, BOOTING, boot(at_us, w.timings, w.totals[0]))
     else:
         w.totals[0].seeds += 1
     if w.nodes[node].state == RUNNING:
-        put(w.nodes, node, w.keys, key, w.capacity_bytes)
+        put(w, key)
         end_key_lambda(w, key, at_us)
+
+
+@uncounted
+def put(w: World, key: int) -> None:
+    """Let a key's node hold its object; the next check looks at the leases whose objects leave for it."""
+    node = w.keys[key].home
+    hold(w.nodes, node, w.keys, key, w.capacity_bytes)
+    leaves = overflow(w.nodes, node, w.capacity_bytes)
+    while leaves >= 0:
+        drop(w.nodes, node, w.keys, leaves, w.capacity_bytes)
+        move_lease(w, leaves, LEASES)
+        leaves = overflow(w.nodes, node, w.capacity_bytes)
+
+
+@uncounted
+def move_lease(w: World, key: int, chain: int) -> None:
+    """Put a key's lease into another list."""
+    if w.keys[key].lease != chain:
+        remove(w.nodes, w.keys[key].home, w.keys, key, w.keys[key].lease)
+        _put_lease(w, key, chain)
+
+
+@inlined
+def waiting(w: World, node: int, checks: int) -> int:
+    """Return the list of the leases that this many checks from now look at; 0: the check of this instant."""
+    return LATER + 2 * ((w.nodes[node].checks + checks) % LATER_CHECKS)  # type: ignore[no-any-return]
 
 
 @uncounted
@@ -158,15 +189,22 @@ def release(w: World, key: int) -> None:
     """Give a key's lease and entry back: S3 serves it from now on."""
     k = w.keys[key]
     k.was_missing = 0
-    k.is_leased = 0
-    remove(w.nodes, k.home, w.keys, key, LEASES)
+    remove(w.nodes, k.home, w.keys, key, k.lease)
+    k.lease = NO_LEASE
+    w.nodes[k.home].leases -= 1
     drop(w.nodes, k.home, w.keys, key, w.capacity_bytes)
 
 
 @uncounted
 def stop_node(w: World, node: int, at_us: int) -> None:
-    """Stop a running node and release the keys that it still holds."""
+    """Stop a running node and release the keys that it still holds, none of which waits for a later check."""
     end_redis(w.nodes[node].since_us, at_us, 0, 0, w.timings, w.totals[0], w.spans)
     while first(w.nodes, node, LEASES) >= 0:
         release(w, first(w.nodes, node, LEASES))
     set_node(w, node, STOPPING, at_us + w.timings.stop_us)
+
+
+@uncounted
+def _put_lease(w: World, key: int, chain: int) -> None:
+    w.keys[key].lease = chain
+    append(w.nodes, w.keys[key].home, w.keys, key, chain)

@@ -13,6 +13,16 @@ from burstcache_sim.engine.lists import USES, append, first, remove
 @uncounted
 def put(nodes: Records, node: int, keys: Records, key: int, capacity_bytes: int) -> None:
     """Hold a key's object; the least recently used ones leave if it does not fit."""
+    hold(nodes, node, keys, key, capacity_bytes)
+    leaves = overflow(nodes, node, capacity_bytes)
+    while leaves >= 0:
+        drop(nodes, node, keys, leaves, capacity_bytes)
+        leaves = overflow(nodes, node, capacity_bytes)
+
+
+@uncounted
+def hold(nodes: Records, node: int, keys: Records, key: int, capacity_bytes: int) -> None:
+    """Hold a key's object, and perhaps more than fits; `put` without its second half."""
     k, n = keys[key], nodes[node]
     if capacity_bytes == FOREVER_US:
         k.held_bytes = 0
@@ -21,8 +31,12 @@ def put(nodes: Records, node: int, keys: Records, key: int, capacity_bytes: int)
     k.held_bytes = k.size_bytes
     append(nodes, node, keys, key, USES)
     n.used_bytes += k.size_bytes
-    while n.used_bytes > capacity_bytes:
-        drop(nodes, node, keys, first(nodes, node, USES), capacity_bytes)
+
+
+@inlined
+def overflow(nodes: Records, node: int, capacity_bytes: int) -> int:
+    """Return the key whose object leaves next, because they do not all fit; below 0 if they do."""
+    return first(nodes, node, USES) if nodes[node].used_bytes > capacity_bytes else -1
 
 
 @uncounted

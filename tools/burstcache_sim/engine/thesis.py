@@ -25,6 +25,8 @@ from burstcache_sim.engine.lists import LEASES, after, first
 from burstcache_sim.engine.shared_world import (
     JOIN,
     LAMBDA,
+    LATER_CHECKS,
+    NO_LEASE,
     NOTHING,
     RUNNING,
     START,
@@ -32,10 +34,12 @@ from burstcache_sim.engine.shared_world import (
     World,
     are_within,
     join,
+    move_lease,
     release,
     set_node,
     start_key_lambda,
     stop_node,
+    waiting,
 )
 from burstcache_sim.policies.thesis import ThesisRow
 
@@ -141,9 +145,9 @@ def decide(w: World, p: ThesisRow, key: int, at_us: int, tier: int) -> int:
         k.count += 1
         if tier == LAMBDA and k.is_kept == 0:
             k.deadline_us += p.tick_us
-        can_join = k.is_leased == 0 and state != STOPPING
+        can_join = k.lease == NO_LEASE and state != STOPPING
         return JOIN if can_join and k.count > p.redis_threshold else NOTHING
-    if k.is_leased == 0 and are_within(w, key, at_us, p.elements, p.threshold_us):
+    if k.lease == NO_LEASE and are_within(w, key, at_us, p.elements, p.threshold_us):
         return JOIN if state == RUNNING else START
     return NOTHING
 
@@ -171,25 +175,43 @@ def ready(w: World, p: ThesisRow, node: int, at_us: int) -> None:
 def look(w: World, p: ThesisRow, node: int, at_us: int) -> None:
     """Release the keys that are idle; a node without a lease stops."""
     w.totals[0].checks += 1
-    key = first(w.nodes, node, LEASES)
-    while key >= 0:
-        next_key = after(w.keys, key, LEASES)
-        if _leaves(w, key, at_us - p.utilization_us):
-            release(w, key)
-        key = next_key
-    if first(w.nodes, node, LEASES) >= 0:
+    w.nodes[node].checks += 1
+    _check(w, p, node, LEASES, at_us)
+    _check(w, p, node, waiting(w, node, 0), at_us)
+    if w.nodes[node].leases > 0:
         set_node(w, node, RUNNING, at_us + p.check_us)
     else:
         stop_node(w, node, at_us)
 
 
 @uncounted
-def _leaves(w: World, key: int, idle_since_us: int) -> bool:
-    """Whether a check releases a key: it is idle, or its object is missing for the second time."""
+def _check(w: World, p: ThesisRow, node: int, chain: int, at_us: int) -> None:
+    """Release the idle keys of a list; the others wait for the check that may find them idle.
+
+    Requests only put that check off, so a key that waits is never due before. An object that leaves brings its key back
+    into the list that every check looks at.
+    """
+    key = first(w.nodes, node, chain)
+    while key >= 0:
+        next_key = after(w.keys, key, chain)
+        checks = _next_check(w, p, key, at_us)
+        if checks == 0:
+            release(w, key)
+        else:
+            move_lease(w, key, LEASES if checks == 1 else waiting(w, node, min(checks, LATER_CHECKS - 1)))
+        key = next_key
+
+
+@uncounted
+def _next_check(w: World, p: ThesisRow, key: int, at_us: int) -> int:
+    """Return how many checks from now one may release a key that stays as it is; 0: this one does.
+
+    It does if the key is idle, or if its object is missing for the second time.
+    """
     k = w.keys[key]
     if k.held_bytes >= 0:
-        k.was_missing = 0
-        return w.t[max(k.begin, k.seen - QUEUE_LENGTH)] < idle_since_us  # type: ignore[no-any-return]
+        idle_us = at_us - w.t[max(k.begin, k.seen - QUEUE_LENGTH)]
+        return (p.utilization_us - idle_us) // p.check_us + 1 if idle_us <= p.utilization_us else 0
     was_missing = k.was_missing != 0
     k.was_missing = 1
-    return was_missing  # type: ignore[no-any-return]
+    return 0 if was_missing else 1
