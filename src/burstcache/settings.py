@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated, Self, get_type_hints
 
 from burstcache.core.errors import InvalidSettingError, NodeAbsentError
 from burstcache.core.parameters import Parameters, live_parameters
@@ -32,128 +33,79 @@ class RelayAccess:
     ca_pem: str = ""  # the authority that signed the relay's certificate; empty: the machine's own ones
 
 
+class _Settings:
+    """What an environment sets; behind the type of each field stands what reads it, and from which variable."""
+
+    @classmethod
+    def read(cls, environ: Mapping[str, str]) -> Self:
+        """Return the settings in `environ`, or raise InvalidSettingError that names the variable."""
+        values = {}
+        for name, hint in get_type_hints(cls, include_extras=True).items():
+            reader, *variables = hint.__metadata__
+            values[name] = reader(environ, *variables)
+        return cls(**values)
+
+
 @dataclass(frozen=True)
-class ReaderSettings:
+class ReaderSettings(_Settings):
     """The settings of a reader: of the proxy, or of a client in the caller's process."""
 
-    table_name: str
-    bucket_name: str
-    bus_name: str
-    relay: RelayAccess
-    redis_secret_arn: str
-    redis_nodes: tuple[RedisNode, ...]
-    max_object_bytes: int
-
-    @classmethod
-    def read(cls, environ: Mapping[str, str]) -> ReaderSettings:
-        """Return the settings in `environ`, or raise InvalidSettingError that names the variable."""
-        return cls(
-            table_name=_text(environ, "TABLE_NAME"),
-            bucket_name=_text(environ, "BUCKET_NAME"),
-            bus_name=_text(environ, "BUS_NAME"),
-            relay=_relay(environ),
-            redis_secret_arn=_given(environ, "REDIS_SECRET_ARN"),
-            redis_nodes=_nodes(environ),
-            max_object_bytes=_whole(environ, "MAX_OBJECT_BYTES"),
-        )
+    table_name: Annotated[str, _text, "TABLE_NAME"]
+    bucket_name: Annotated[str, _text, "BUCKET_NAME"]
+    bus_name: Annotated[str, _text, "BUS_NAME"]
+    relay: Annotated[RelayAccess, _relay]
+    redis_secret_arn: Annotated[str, _given, "REDIS_SECRET_ARN"]
+    redis_nodes: Annotated[tuple[RedisNode, ...], _nodes]
+    max_object_bytes: Annotated[int, _whole, "MAX_OBJECT_BYTES"]
 
 
 @dataclass(frozen=True)
-class SchedulerSettings:
+class SchedulerSettings(_Settings):
     """The settings of the scheduler."""
 
-    table_name: str
-    key_lifecycle_arn: str
-    redis_nodes: tuple[RedisNode, ...]
-    max_hot_keys: int
-    max_object_bytes: int
-    parameters: Parameters
-
-    @classmethod
-    def read(cls, environ: Mapping[str, str]) -> SchedulerSettings:
-        """Return the settings in `environ`, or raise InvalidSettingError that names the variable."""
-        return cls(
-            table_name=_text(environ, "TABLE_NAME"),
-            key_lifecycle_arn=_text(environ, "KEY_LIFECYCLE_ARN"),
-            redis_nodes=_nodes(environ),
-            max_hot_keys=_whole(environ, "MAX_HOT_KEYS"),
-            max_object_bytes=_whole(environ, "MAX_OBJECT_BYTES"),
-            parameters=policy_parameters(environ),
-        )
+    table_name: Annotated[str, _text, "TABLE_NAME"]
+    key_lifecycle_arn: Annotated[str, _text, "KEY_LIFECYCLE_ARN"]
+    redis_nodes: Annotated[tuple[RedisNode, ...], _nodes]
+    max_hot_keys: Annotated[int, _whole, "MAX_HOT_KEYS"]
+    max_object_bytes: Annotated[int, _whole, "MAX_OBJECT_BYTES"]
+    parameters: Annotated[Parameters, policy_parameters]
 
 
 @dataclass(frozen=True)
-class CacheSettings:
+class CacheSettings(_Settings):
     """The settings of the cache function."""
 
-    table_name: str
-    bucket_name: str
-    relay: RelayAccess
-    max_object_bytes: int
-    memory_mb: int
-    parameters: Parameters
-
-    @classmethod
-    def read(cls, environ: Mapping[str, str]) -> CacheSettings:
-        """Return the settings in `environ`, or raise InvalidSettingError that names the variable."""
-        return cls(
-            table_name=_text(environ, "TABLE_NAME"),
-            bucket_name=_text(environ, "BUCKET_NAME"),
-            relay=_relay(environ),
-            max_object_bytes=_whole(environ, "MAX_OBJECT_BYTES"),
-            memory_mb=_whole(environ, "AWS_LAMBDA_FUNCTION_MEMORY_SIZE"),
-            parameters=policy_parameters(environ),
-        )
+    table_name: Annotated[str, _text, "TABLE_NAME"]
+    bucket_name: Annotated[str, _text, "BUCKET_NAME"]
+    relay: Annotated[RelayAccess, _relay]
+    max_object_bytes: Annotated[int, _whole, "MAX_OBJECT_BYTES"]
+    memory_mb: Annotated[int, _whole, "AWS_LAMBDA_FUNCTION_MEMORY_SIZE"]
+    parameters: Annotated[Parameters, policy_parameters]
 
 
 @dataclass(frozen=True)
-class RedisControlSettings:
+class RedisControlSettings(_Settings):
     """The settings of Redis control."""
 
-    table_name: str
-    bucket_name: str
-    redis_node_arn: str
-    relay: RelayAccess
-    redis_secret_arn: str
-    redis_nodes: tuple[RedisNode, ...]
-    max_object_bytes: int
-    parameters: Parameters
-
-    @classmethod
-    def read(cls, environ: Mapping[str, str]) -> RedisControlSettings:
-        """Return the settings in `environ`, or raise InvalidSettingError that names the variable."""
-        return cls(
-            table_name=_text(environ, "TABLE_NAME"),
-            bucket_name=_text(environ, "BUCKET_NAME"),
-            redis_node_arn=_text(environ, "REDIS_NODE_ARN"),
-            relay=_relay(environ),
-            redis_secret_arn=_given(environ, "REDIS_SECRET_ARN"),
-            redis_nodes=_nodes(environ),
-            max_object_bytes=_whole(environ, "MAX_OBJECT_BYTES"),
-            parameters=policy_parameters(environ),
-        )
+    table_name: Annotated[str, _text, "TABLE_NAME"]
+    bucket_name: Annotated[str, _text, "BUCKET_NAME"]
+    redis_node_arn: Annotated[str, _text, "REDIS_NODE_ARN"]
+    relay: Annotated[RelayAccess, _relay]
+    redis_secret_arn: Annotated[str, _given, "REDIS_SECRET_ARN"]
+    redis_nodes: Annotated[tuple[RedisNode, ...], _nodes]
+    max_object_bytes: Annotated[int, _whole, "MAX_OBJECT_BYTES"]
+    parameters: Annotated[Parameters, policy_parameters]
 
 
 @dataclass(frozen=True)
-class JanitorSettings:
+class JanitorSettings(_Settings):
     """The settings of the janitor."""
 
-    table_name: str
-    key_lifecycle_arn: str
-    redis_node_arn: str
-    redis_nodes: tuple[RedisNode, ...]
-    redis_control_function_name: str
-
-    @classmethod
-    def read(cls, environ: Mapping[str, str]) -> JanitorSettings:
-        """Return the settings in `environ`, or raise InvalidSettingError that names the variable."""
-        return cls(
-            table_name=_text(environ, "TABLE_NAME"),
-            key_lifecycle_arn=_text(environ, "KEY_LIFECYCLE_ARN"),
-            redis_node_arn=_text(environ, "REDIS_NODE_ARN"),
-            redis_nodes=_nodes(environ),
-            redis_control_function_name=_text(environ, "REDIS_CONTROL_FUNCTION_NAME"),
-        )
+    table_name: Annotated[str, _text, "TABLE_NAME"]
+    key_lifecycle_arn: Annotated[str, _text, "KEY_LIFECYCLE_ARN"]
+    redis_node_arn: Annotated[str, _text, "REDIS_NODE_ARN"]
+    redis_nodes: Annotated[tuple[RedisNode, ...], _nodes]
+    redis_control_function_name: Annotated[str, _text, "REDIS_CONTROL_FUNCTION_NAME"]
 
 
 def node_named(name: str, nodes: tuple[RedisNode, ...]) -> RedisNode:
