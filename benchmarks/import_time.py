@@ -17,6 +17,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from benchmarks.variables import VARIABLES
+
 ROOT = Path(__file__).resolve().parents[1]
 HANDLERS = ROOT / "src" / "burstcache" / "handlers"
 
@@ -56,25 +58,7 @@ _ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "id",
     "AWS_SECRET_ACCESS_KEY": "secret",
     "AWS_DEFAULT_REGION": "us-east-1",
-    "TABLE_NAME": "table",
-    "BUCKET_NAME": "bucket",
-    "BUS_NAME": "bus",
-    "RELAY_URL": "nats://127.0.0.1:9",
-    "RELAY_USER": "proxy",
-    "RELAY_SECRET_ARN": "",
-    "RELAY_CA_PEM": "",
-    "REDIS_SECRET_ARN": "",
-    "REDIS_NODES": "",
-    "MAX_OBJECT_BYTES": "4194304",
-    "MAX_HOT_KEYS": "5",
-    "KEY_LIFECYCLE_ARN": "key-lifecycle",
-    "REDIS_NODE_ARN": "redis-node",
-    "REDIS_CONTROL_FUNCTION_NAME": "redis-control",
-    "POLICY_RATE": "9",
-    "POLICY_SENSITIVITY": "4",
-    "POLICY_OVERRIDES": "",
-    "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "1024",
-    "POWERTOOLS_TRACE_DISABLED": "true",
+    **VARIABLES,
 }
 
 

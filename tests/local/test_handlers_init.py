@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.variables import VARIABLES
 from burstcache_local.functions import EventInvokeConfig, FunctionSpec
 from burstcache_local.lambdas.service import LambdaLimits, Lambdas
 from support.project import ROOT
@@ -19,18 +20,6 @@ from support.waiting import LIMIT_S
 
 _SOURCES = ROOT / "src"
 _HANDLERS = [path.stem for path in sorted((_SOURCES / "burstcache" / "handlers").glob("[!_]*.py"))]
-_OF_THE_PROXY = {
-    "TABLE_NAME": "table",
-    "BUCKET_NAME": "bucket",
-    "BUS_NAME": "bus",
-    "RELAY_URL": "nats://127.0.0.1:9",
-    "RELAY_USER": "proxy",
-    "RELAY_SECRET_ARN": "",
-    "RELAY_CA_PEM": "",
-    "REDIS_SECRET_ARN": "",
-    "REDIS_NODES": "",
-    "MAX_OBJECT_BYTES": "4194304",
-}
 _WHAT_IS_MADE = """
 import json, sys
 from burstcache.handlers import proxy
@@ -76,13 +65,13 @@ def test_a_function_without_its_variables_fails_at_its_start_and_names_one(handl
 
 
 def test_the_proxy_without_one_of_its_variables_fails_at_its_start_and_names_it(tmp_path: Path) -> None:
-    variables = {name: value for name, value in _OF_THE_PROXY.items() if name != "BUS_NAME"}
+    variables = {name: value for name, value in VARIABLES.items() if name != "BUS_NAME"}
 
     assert "no variable BUS_NAME" in _first_answer("proxy", variables, tmp_path)["errorMessage"]
 
 
 def test_the_proxy_with_its_variables_answers(tmp_path: Path) -> None:
-    assert _first_answer("proxy", _OF_THE_PROXY, tmp_path)["statusCode"] == 405
+    assert _first_answer("proxy", VARIABLES, tmp_path)["statusCode"] == 405
 
 
 @pytest.mark.parametrize(
@@ -94,7 +83,7 @@ def test_the_proxy_starts_with_what_every_read_needs_and_no_more(in_lambda: dict
     credentials = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_DEFAULT_REGION": "eu-central-1"}
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(_SOURCES), **credentials, **in_lambda}
     if in_lambda:
-        environment |= _OF_THE_PROXY
+        environment |= VARIABLES
 
     printed = subprocess.check_output([sys.executable, "-c", _WHAT_IS_MADE], env=environment, text=True)
 

@@ -1,0 +1,25 @@
+"""The variables of the functions, for a process that runs one of them without a stack."""
+
+from __future__ import annotations
+
+VARIABLES = {
+    "TABLE_NAME": "table",
+    "BUCKET_NAME": "bucket",
+    "BUS_NAME": "bus",
+    "RELAY_URL": "nats://127.0.0.1:9",
+    "RELAY_USER": "proxy",
+    "RELAY_SECRET_ARN": "",
+    "RELAY_CA_PEM": "",
+    "REDIS_SECRET_ARN": "",
+    "REDIS_NODES": "",
+    "MAX_OBJECT_BYTES": "4194304",
+    "MAX_HOT_KEYS": "5",
+    "KEY_LIFECYCLE_ARN": "key-lifecycle",
+    "REDIS_NODE_ARN": "redis-node",
+    "REDIS_CONTROL_FUNCTION_NAME": "redis-control",
+    "POLICY_RATE": "9",
+    "POLICY_SENSITIVITY": "4",
+    "POLICY_OVERRIDES": "",
+    "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "1024",
+    "POWERTOOLS_TRACE_DISABLED": "true",
+}
