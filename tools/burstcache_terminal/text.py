@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import re
+import textwrap
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
+from itertools import zip_longest
+from math import floor, log10
 
 NOTHING = "-"
+WIDTH = 80  # characters of a line at a terminal
+_LEAST_COLUMN = 12  # characters of a column whose cells go on in further lines
 _UNITS_S = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 
@@ -37,9 +43,22 @@ def duration_text(duration_s: float) -> str:
     return f"{whole_s // large_s} {large}" + (f" {rest} {small}" if rest else "")
 
 
-def number_text(value: float) -> str:
-    """Return a number without needless digits."""
-    return f"{value:,.0f}" if value >= 1_000 else f"{value:.4g}"
+def number_text(value: float, *, digits: int = 4) -> str:
+    """Return a number without needless digits and without an exponent: `0.000018`, `3.2`, `12,346`.
+
+    Args:
+        value: Any finite number.
+        digits: How many significant digits are kept below a thousand.
+    """
+    if abs(value) >= 1_000 or not value:
+        return f"{value:,.0f}"
+    return _plain(f"{value:,.{max(0, digits - 1 - floor(log10(abs(value))))}f}")
+
+
+def fixed_text(value: float, decimals: int) -> str:
+    """Return a number with that many decimals; what is above 0 is not shown as 0: `< 0.01`."""
+    least: float = 10**-decimals
+    return f"< {least:.{decimals}f}" if 0 < value < least / 2 else f"{value:,.{decimals}f}"
 
 
 def count_text(number: int, noun: str) -> str:
@@ -47,27 +66,72 @@ def count_text(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
-def small_usd_text(value_usd: float) -> str:
-    """Return a small amount twice, per one and per million: nobody compares `1.2e-05` with a price list."""
-    return f"{value_usd:.3g} USD ({value_usd * 1e6:,.3g} per million)"
+def each_usd_text(value_usd: float) -> str:
+    """Return what one of many costs or is worth, as price lists do: `12.5 USD per million`, or `3.2 USD` of its own."""
+    if value_usd < 0.01:
+        return f"{number_text(value_usd * 1e6, digits=3)} USD per million"
+    return f"{number_text(value_usd, digits=3)} USD"
 
 
-def table_text(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> str:
+def shortened_text(text: str, most: int) -> str:
+    """Return text of at most that many characters, with an ellipsis where the rest is left out."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def wrapped_text(text: str, *, indent: str = "") -> str:
+    """Return text in lines of at most 80 characters, all but the first indented; a longer word has its own line."""
+    return textwrap.fill(text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+def footnotes(notes: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Return the marks of a column of notes, ` [1]`, empty where there is no note, and the notes in lines below it."""
+    given = list(notes)
+    numbers = {note: number for number, note in enumerate(dict.fromkeys(filter(None, given)), start=1)}
+    marks = [f" [{numbers[note]}]" if note else "" for note in given]
+    return marks, [wrapped_text(f"[{number}] {note}", indent="    ") for note, number in numbers.items()]
+
+
+def table_text(
+    header: Sequence[str], rows: Sequence[Sequence[str]], *, right: Collection[int] = (), most: int | None = None
+) -> str:
     """Return header and rows as lines of aligned columns, two blanks apart, without blanks at the ends of lines.
 
     Args:
         header: The columns' names.
         rows: Cells, as many in each row as there are columns.
         right: Columns that are aligned to the right: numbers.
+        most: Characters of the longest line; cells of the widest column of text go on in further lines if they must.
     """
-    return rows_text((header, *rows), right=right)
+    return rows_text((header, *rows), right=right, most=most)
 
 
-def rows_text(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> str:
+def rows_text(rows: Sequence[Sequence[str]], *, right: Collection[int] = (), most: int | None = None) -> str:
     """Return at least one row as lines of aligned columns; arguments as for `table_text`."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    texts = [i for i in range(len(widths)) if i not in right]
+    if most is not None and texts:
+        widest = max(texts, key=widths.__getitem__)
+        over = sum(widths) + 2 * (len(widths) - 1) - most
+        widths[widest] -= max(0, min(over, widths[widest] - _LEAST_COLUMN))
     lines = (
-        "  ".join(f"{cell:{'>' if i in right else '<'}{widths[i]}}" for i, cell in enumerate(row)).rstrip()
+        "  ".join(f"{cell:{'>' if i in right else '<'}{widths[i]}}" for i, cell in enumerate(line)).rstrip()
         for row in rows
+        for line in zip_longest(*map(_broken, row, widths), fillvalue="")
     )
     return "\n".join(lines)
+
+
+def _broken(cell: str, width: int) -> list[str]:
+    """Return a cell in pieces of at most a width, broken behind blanks and commas where there are any."""
+    lines = [""]
+    for word in re.findall(r"[^ ,]*(?:[ ,]+|$)", cell):
+        if len(lines[-1]) + len(word.rstrip()) > width and lines[-1]:
+            lines.append("")
+        lines[-1] += word
+        while len(lines[-1].rstrip()) > width:
+            lines[-1:] = [lines[-1][:width], lines[-1][width:]]
+    return [line.rstrip() for line in lines]
+
+
+def _plain(number: str) -> str:
+    return number.rstrip("0").rstrip(".") if "." in number else number

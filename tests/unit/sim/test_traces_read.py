@@ -244,7 +244,7 @@ def test_inspect_describes_a_log(folder: Path, capsys: pytest.CaptureFixture[str
     out = capsys.readouterr().out
     assert "combined, 3 file(s), 4 rows" in out
     assert "Requests:   4 (GETs" in out
-    assert "29.000000 s, 2025-08-01T00:00:01.000000Z to 2025-08-01T00:00:30.000000Z" in out
+    assert "Span:       29.000000 s\nFirst:      2025-08-01T00:00:01.000000Z\nLast:" in out
     assert "The clock has whole seconds" in out
     assert re.search(r"^ +1 +3 +75.00 % +5  /a$", out, re.MULTILINE)
     assert "/b" not in out

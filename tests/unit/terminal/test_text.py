@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from burstcache_terminal.text import count_text, duration_text, number_text, small_usd_text, table_text, time_text
+from burstcache_terminal.text import (
+    count_text,
+    duration_text,
+    each_usd_text,
+    fixed_text,
+    footnotes,
+    number_text,
+    table_text,
+    time_text,
+    wrapped_text,
+)
 
 
 def test_time_is_in_utc_with_milliseconds_on_demand() -> None:
@@ -50,10 +60,51 @@ def test_count_has_the_plural_that_it_needs(number: int, text: str) -> None:
     assert count_text(number, "key") == text
 
 
-@pytest.mark.parametrize(("value", "text"), [(0.123456, "0.1235"), (999.96, "1000"), (12_345.6, "12,346")])
-def test_number_has_no_needless_digits(value: float, text: str) -> None:
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.123456, "0.1235"),
+        (999.96, "1,000"),
+        (12_345.6, "12,346"),
+        (1.2346e-7, "0.0000001235"),
+        (0, "0"),
+        (-4.5, "-4.5"),
+    ],
+)
+def test_number_has_no_needless_digits_and_no_exponent(value: float, text: str) -> None:
     assert number_text(value) == text
 
 
-def test_small_amount_is_given_per_one_and_per_million() -> None:
-    assert small_usd_text(1.25e-5) == "1.25e-05 USD (12.5 per million)"
+@pytest.mark.parametrize(("value", "text"), [(0.004, "< 0.01"), (0.006, "0.01"), (0, "0.00"), (1_234.5, "1,234.50")])
+def test_what_is_above_zero_is_not_shown_as_zero(value: float, text: str) -> None:
+    assert fixed_text(value, 2) == text
+
+
+@pytest.mark.parametrize(
+    ("value_usd", "text"),
+    [(1.25e-5, "12.5 USD per million"), (4.07e-3, "4,070 USD per million"), (3_460, "3,460 USD"), (0.5, "0.5 USD")],
+)
+def test_what_one_of_many_is_worth_reads_like_a_price_list(value_usd: float, text: str) -> None:
+    assert each_usd_text(value_usd) == text
+
+
+def test_notes_stand_below_their_table_and_the_same_note_only_once() -> None:
+    marks, lines = footnotes(["always on", "", "from 1 GB", "always on"])
+
+    assert marks == [" [1]", "", " [2]", " [1]"]
+    assert lines == ["[1] always on", "[2] from 1 GB"]
+
+
+def test_text_is_wrapped_at_eighty_characters_but_words_are_whole() -> None:
+    found = wrapped_text(f"{'word ' * 20}{'x' * 100}", indent="  ").splitlines()
+
+    assert max(map(len, found[:-1])) <= 80
+    assert found[-1] == f"  {'x' * 100}"
+
+
+def test_widest_text_goes_on_in_further_lines_where_a_table_must_fit() -> None:
+    rows = [("tick_s=1,window=3,threshold_s=12", "9"), ("a/key/without/any/place/to/break", "10")]
+
+    assert table_text(("parameters", "n"), rows, right={1}, most=24) == (
+        "parameters             n\ntick_s=1,window=3,     9\nthreshold_s=12\na/key/without/any/pl  10\nace/to/break"
+    )

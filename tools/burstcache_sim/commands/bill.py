@@ -17,6 +17,7 @@ from burstcache_sim.report.bills import bill_lines, bill_table, compared_fields,
 from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H
 from burstcache_sim.world.scenario import Scenario
 from burstcache_terminal.exit_codes import ExitCode
+from burstcache_terminal.text import count_text, duration_text
 
 
 def bill(args: argparse.Namespace) -> ExitCode:
@@ -42,8 +43,8 @@ def bill(args: argparse.Namespace) -> ExitCode:
         }
         print(json.dumps(found))
     else:
-        served = f"{result.n} requests, {result.in_memory_pct:.2f} % from memory"
-        print(f"{served}, in {demand.period_us / US_PER_S:.0f} s\n{bill_table(billed, per_month)}")
+        served = f"{count_text(result.n, 'request')}, {result.in_memory_pct:.2f} % from memory"
+        print(f"{served}, in {duration_text(demand.period_us / US_PER_S)}\n{bill_table(billed, per_month)}")
     return ExitCode.SUCCESS
 
 

@@ -17,7 +17,7 @@ from burstcache_sim.replay import replay
 from burstcache_sim.units import run_cost_units, usd
 from burstcache_sim.world.scenario import Scenario
 from burstcache_terminal.exit_codes import ExitCode
-from burstcache_terminal.text import rows_text
+from burstcache_terminal.text import WIDTH, rows_text, shortened_text
 
 Fields = dict[str, Any]
 
@@ -112,13 +112,12 @@ def _optimum(args: argparse.Namespace, prices: PriceSheet) -> Fields:
 
 def _table(found: Fields) -> str:
     """Return a line per field; the lists are for the JSON."""
-    return rows_text([(name, _text(name, value)) for name, value in found.items() if not isinstance(value, tuple)])
+    names = [name for name, value in found.items() if not isinstance(value, tuple)]
+    room = WIDTH - max(map(len, names)) - 2
+    return rows_text([(name, shortened_text(_text(found[name]), room)) for name in names])
 
 
-def _text(name: str, value: object) -> str:
+def _text(value: object) -> str:
     if isinstance(value, float):
-        return f"{value:.6f}"
-    if name == "tiers_rle":
-        text = str(value)
-        return text if len(text) <= 80 else text[:79] + "…"
-    return f"{value:,}".replace(",", " ") if isinstance(value, int) else str(value)
+        return f"{value:,.6f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -22,7 +22,7 @@ from burstcache_sim.report.bills import (
     unchecked_note,
 )
 from burstcache_sim.report.contents import OPTIMUM_PRICES, Report
-from burstcache_terminal.text import table_text
+from burstcache_terminal.text import count_text, duration_text, number_text, table_text, wrapped_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,7 +46,7 @@ def as_text(report: Report) -> str:
     """Return the report for a terminal."""
     return "\n\n".join(
         (
-            _lead(report),
+            wrapped_text(_lead(report)),
             table_text(_SERVED, _served_rows(report.result), right=(1, 2)),
             table_text(_LATENCY, [_latency_row(report)], right=range(len(_LATENCY))),
             bill_table(report.bill, report.periods_per_month),
@@ -147,17 +147,17 @@ def csv_lines(report: Report, latencies: TierLatencies) -> Iterator[str]:
 
 def _lead(report: Report) -> str:
     result = report.result
-    requests = f"{result.n:,}".replace(",", " ")
-    objects = f" for {report.demand.objects:,} objects".replace(",", " ") if report.demand.objects > 1 else ""
+    objects = f" for {count_text(report.demand.objects, 'object')}" if report.demand.objects > 1 else ""
+    lasts = duration_text(report.demand.period_us / US_PER_S)
     return (
-        f"{requests} request{'s' if result.n != 1 else ''}{objects} in {report.demand.period_us / US_PER_S:.0f} s,"
-        f" {result.in_memory_pct:.2f} % from memory, {report.bill.usd:.6f} USD with the prices {report.bill.sheet}."
+        f"{count_text(result.n, 'request')}{objects} in {lasts}, {result.in_memory_pct:.2f} % from memory,"
+        f" {number_text(report.bill.usd)} USD with the prices {report.bill.sheet}."
     )
 
 
 def _served_rows(result: RunResult) -> list[tuple[str, ...]]:
     counts = (("S3", result.n_s3), ("Lambda", result.n_lambda), ("Redis", result.n_redis))
-    return [(name, f"{n:,}".replace(",", " "), f"{100 * n / max(result.n, 1):.2f}") for name, n in counts]
+    return [(name, f"{n:,}", f"{100 * n / max(result.n, 1):.2f}") for name, n in counts]
 
 
 def _alternative(result: RunResult) -> str:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from burstcache_sim.traces.read import Log
     from burstcache_sim.traces.trace import Trace
-from burstcache_terminal.text import rows_text, table_text
+from burstcache_terminal.text import WIDTH, rows_text, table_text
 
 _SHOWN_CHARACTERS = 72
 _CLOCK_WORD = (
@@ -113,7 +113,9 @@ def describe_text(description: dict[str, Any]) -> str:
         ("Requests:", f"{description['requests']:,} (GETs answered 2xx or 304)"),
         ("Left out:", left_out),
         ("Keys:", f"{description['keys']:,}"),
-        ("Span:", _span(description)),
+        ("Span:", f"{description['span_s']:,.6f} s"),
+        ("First:", description["first"] or f"{description['first_s']:,.6f} s"),
+        ("Last:", description["last"] or f"{description['last_s']:,.6f} s"),
         ("Mean rate:", "—" if rate is None else f"{rate:,.3f} requests a minute"),
     ]
     if description["requested_bytes"] is not None:
@@ -122,13 +124,7 @@ def describe_text(description: dict[str, Any]) -> str:
     if description["has_whole_seconds"]:
         rows.append(("Clock:", _CLOCK_WORD))
     top = description["top_keys"]
-    return rows_text(rows) + (f"\n\n{_top_text(top)}" if top else "")
-
-
-def _span(description: dict[str, Any]) -> str:
-    if description["first"]:
-        return f"{description['span_s']:,.6f} s, {description['first']} to {description['last']}"
-    return f"{description['span_s']:,.6f} s, {description['first_s']:,.6f} s to {description['last_s']:,.6f} s"
+    return rows_text(rows, most=WIDTH) + (f"\n\n{_top_text(top)}" if top else "")
 
 
 def _top_text(top_keys: list[dict[str, Any]]) -> str:
@@ -137,7 +133,7 @@ def _top_text(top_keys: list[dict[str, Any]]) -> str:
         key = row["key"] if len(row["key"]) <= _SHOWN_CHARACTERS else row["key"][: _SHOWN_CHARACTERS - 1] + "…"
         counts = (f"{row['rank']}", f"{row['requests']:,}", f"{row['share_pct']:.2f} %", f"{row['size_bytes']:,}")
         rows.append((*counts, _printable(key)))
-    return table_text(("rank", "requests", "share", "bytes", "key"), rows, right=range(4))
+    return table_text(("rank", "requests", "share", "bytes", "key"), rows, right=range(4), most=WIDTH)
 
 
 def _printable(key: str) -> str:

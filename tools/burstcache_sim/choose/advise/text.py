@@ -11,7 +11,7 @@ from burstcache_sim.choose.advise.verdict import break_even_lines, verdict_lines
 from burstcache_sim.choose.tune.hold_out import LEAST_REQUESTS
 from burstcache_sim.choose.tune.search import Tuned
 from burstcache_sim.latency import LatencySummary
-from burstcache_terminal.text import count_text, duration_text, number_text, small_usd_text, table_text
+from burstcache_terminal.text import count_text, duration_text, each_usd_text, number_text, table_text
 
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]  # header, rows
 _LATENCY_HEADER = ("", "mean ms", "p50", "p90", "p95", "p99")
@@ -48,9 +48,9 @@ def value_text(advice: Advice) -> str:
     """Return what latency is worth, in words."""
     value = advice.value
     if value.usd_per_hit:
-        return f"A request answered from memory is worth {small_usd_text(value.usd_per_hit)} (as you said)."
+        return f"A request answered from memory is worth {each_usd_text(value.usd_per_hit)} (as you said)."
     if value.usd_per_ms:
-        return f"A millisecond saved is worth {small_usd_text(value.usd_per_ms)} (as you said)."
+        return f"A millisecond saved is worth {each_usd_text(value.usd_per_ms)} (as you said)."
     return "What latency is worth is not known (--hit-value-usd or --ms-value-usd), so money alone decides."
 
 

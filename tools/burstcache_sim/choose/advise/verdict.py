@@ -5,7 +5,7 @@ from __future__ import annotations
 from burstcache_sim.choose.advise.advice import Advice, BreakEvenValue
 from burstcache_sim.choose.advise.systems import System, choices
 from burstcache_sim.units import US_PER_H
-from burstcache_terminal.text import count_text, small_usd_text
+from burstcache_terminal.text import count_text, each_usd_text
 
 
 def verdict_lines(advice: Advice) -> list[str]:
@@ -67,13 +67,13 @@ def _pays_lines(advice: Advice) -> list[str]:
     if over_s3 is None:
         return ["Nothing of this log would be answered from memory."]
     lines = [
-        f"It saves time, not money: it is worth more than S3 alone if a hit is worth {small_usd_text(over_s3)} or more."
+        f"It saves time, not money: it is worth more than S3 alone if a hit is worth {each_usd_text(over_s3)} or more."
     ]
     if best is None:
         lines.append(f"At no value of a hit is it the best buy{_rival_text(advice)}")
     else:
-        up_to = "" if best.to_usd is None else f" and at most {small_usd_text(best.to_usd)}"
-        lines.append(f"It is the best buy if a hit is worth at least {small_usd_text(best.from_usd)}{up_to}.")
+        up_to = "" if best.to_usd is None else f" and at most {each_usd_text(best.to_usd)}"
+        lines.append(f"It is the best buy if a hit is worth at least {each_usd_text(best.from_usd)}{up_to}.")
     return lines
 
 
@@ -107,10 +107,10 @@ def _frequency_text(system: System, advice: Advice) -> str:
 def _break_even_text(what: str, found: BreakEvenValue) -> str:
     if found.over_s3_usd is None:
         return f"Per {what}: it never pays, since it makes nothing faster."
-    text = f"Per {what}: worth more than S3 alone from {small_usd_text(found.over_s3_usd)}"
+    text = f"Per {what}: worth more than S3 alone from {each_usd_text(found.over_s3_usd)}"
     if found.best_buy is None:
         return f"{text}; never the best buy."
-    span = f"from {small_usd_text(found.best_buy.from_usd)}"
+    span = f"from {each_usd_text(found.best_buy.from_usd)}"
     if found.best_buy.to_usd is not None:
-        span += f" to {small_usd_text(found.best_buy.to_usd)}"
+        span += f" to {each_usd_text(found.best_buy.to_usd)}"
     return f"{text}; the best buy of all {span}."

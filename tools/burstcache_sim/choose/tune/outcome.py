@@ -15,7 +15,7 @@ from burstcache_sim.choose.tune.search import Tuned
 from burstcache_sim.choose.tune.workload import Workload
 from burstcache_sim.output import write_lines
 from burstcache_sim.policies.registry import SIMULATED
-from burstcache_terminal.text import count_text, duration_text, number_text, table_text
+from burstcache_terminal.text import WIDTH, count_text, duration_text, number_text, table_text, wrapped_text
 
 _ROWS = 20  # of the front, at a terminal
 _COLUMNS = ("in_memory_pct", "usd_per_month", "n_s3", "n_lambda", "n_redis", "parameters")
@@ -40,30 +40,35 @@ def found_text(found: Found) -> str:
     what = f"{count_text(demand.requests, 'request')} for {count_text(demand.objects, 'object')}"
     before = f" (and {tuned.candidates_on_part:,} on its first part)" if tuned.candidates_on_part else ""
     lines = [
-        f"{what} in {duration_text((demand.last_us - demand.first_us) / US_PER_S)};"
-        f" a month counts as this log {number_text(float(workload.repeats_per_month))} times.",
-        f"{tuned.candidates:,} candidates{before} of the {found.policy} policy tried. Best for {found.aim}"
-        f"{', the plainest within 1 %' * (found.policy == 'thesis')}:",
+        wrapped_text(
+            f"{what} in {duration_text((demand.last_us - demand.first_us) / US_PER_S)};"
+            f" a month counts as this log {number_text(float(workload.repeats_per_month))} times."
+        ),
+        wrapped_text(
+            f"{tuned.candidates:,} candidates{before} of the {found.policy} policy tried. Best for {found.aim}"
+            f"{', the plainest within 1 %' * (found.policy == 'thesis')}:"
+        ),
         "",
-        f"  {best.in_memory_pct:.2f} % from memory, {best.usd_per_month:.2f} USD a month",
-        f"  {name}: {best.text}" if best.text else f"  {name}: empty, as in the template",
+        f"  {best.in_memory_pct:.2f} % from memory, {best.usd_per_month:,.2f} USD a month",
+        wrapped_text(f"  {name}: {best.text or 'empty, as in the template'}", indent="  "),
     ]
     if found.policy in SIMULATED:
-        lines.append(f"  not in the live system yet: only the simulator has the {SIMULATED[found.policy].title} policy")
+        lines.append(f"  The live system does not have the {SIMULATED[found.policy].title} policy yet.")
     if workload.redirected:
-        lines += ["", f"{count_text(workload.redirected, 'request')} for objects too large for a cache are sent to S3."]
+        sent = f"{count_text(workload.redirected, 'request')} for objects too large for a cache"
+        lines += ["", wrapped_text(f"{sent} {'is' if workload.redirected == 1 else 'are'} sent to S3.")]
     lines += ["", _lasting_text(found.held_out)]
-    lines += ["", f"Pareto front ({len(tuned.front)} candidates that no other beats in cost and hits):"]
+    lines += ["", f"Pareto front ({len(tuned.front):,} candidates that no other beats in cost and hits):"]
     return "\n".join([*lines, _front_table(tuned.front, name)])
 
 
 def _lasting_text(held_out: HoldOut | None) -> str:
     if held_out is None:
         few = f"one half of the log has fewer than {LEAST_REQUESTS} requests"
-        return f"How well these parameters last cannot be checked: {few}."
+        return wrapped_text(f"How well these parameters last cannot be checked: {few}.")
     header = ("tuned on", "memory %", "USD a month")
-    rows = [(on, f"{tried.in_memory_pct:.2f}", f"{tried.usd_per_month:.2f}") for on, tried in held_out.rows()]
-    title = "How well tuned parameters last: their results in the second half of the log, for a month."
+    rows = [(on, f"{tried.in_memory_pct:.2f}", f"{tried.usd_per_month:,.2f}") for on, tried in held_out.rows()]
+    title = "How well tuned parameters last (results in the log's second half, for a month):"
     return f"{title}\n{table_text(header, rows, right=(1, 2))}"
 
 
@@ -111,10 +116,10 @@ def write_csv(path: str, front: Sequence[Tried]) -> None:
 def _front_table(front: Sequence[Tried], name: str) -> str:
     """Return some candidates of a front, evenly spread, as lines."""
     header = ("memory %", "USD a month", "S3", "Lambda", "Redis", name)
-    return table_text(header, [_cells(tried) for tried in spread(front, _ROWS)], right=range(5))
+    return table_text(header, [_cells(tried) for tried in spread(front, _ROWS)], right=range(5), most=WIDTH)
 
 
 def _cells(tried: Tried) -> tuple[str, ...]:
     result = tried.result
-    counts = [f"{n}" for n in (result.n_s3, result.n_lambda, result.n_redis)]
-    return f"{tried.in_memory_pct:.2f}", f"{tried.usd_per_month:.2f}", *counts, tried.text
+    counts = [f"{n:,}" for n in (result.n_s3, result.n_lambda, result.n_redis)]
+    return f"{tried.in_memory_pct:.2f}", f"{tried.usd_per_month:,.2f}", *counts, tried.text

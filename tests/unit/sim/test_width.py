@@ -1,0 +1,47 @@
+"""What commands print fits a terminal of 80 characters."""
+
+from __future__ import annotations
+
+import pytest
+
+from burstcache_cli.cli import main
+
+POLICIES = ("thesis", "breakeven --hit-value-usd 1e-4")
+
+
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Ten minutes of one object; an hour of many that are large, with long names and dates."""
+    folder = tmp_path_factory.mktemp("traces")
+    (folder / "one.csv").write_text("arrival_s\n" + "".join(f"{at_s}.25\n" for at_s in range(0, 600, 4)))
+    names = [f"{'a-folder-with-a-long-name/' * i}object-{i}.parquet" for i in range(5)]
+    (folder / "many.csv").write_text(
+        "t,key,size\n"
+        + "".join(f"{1_760_000_000 + at_s * 2},{names[at_s * 7 % 5]},{3_900_000 + at_s % 5}\n" for at_s in range(1_800))
+    )
+    return {path.stem: str(path) for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("trace", ["one", "many"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(f"sim {name} {{}} --policy {policy}" for name in ("run", "bill", "compare", "report") for policy in POLICIES),
+        *(f"sim tune {{}} --in-memory-pct 0.1 --candidates 40 --policy {policy}" for policy in ("thesis", "hazard")),
+        "sim bill {} --period-hours 100000",
+        "sim compare {} --period-hours 100000",
+        "sim inspect {}",
+        "sim offline {}",
+        "sim optimum {}",
+    ],
+)
+def test_every_line_fits_eighty_characters(
+    capsys: pytest.CaptureFixture[str], traces: dict[str, str], command: str, trace: str
+) -> None:
+    if trace == "many" and command.split()[1] in {"offline", "optimum"}:
+        command += " --rank 1"
+
+    assert main(command.format(traces[trace]).split()) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if len(line) > 80] == []
