@@ -1,17 +1,68 @@
-"""The structured log of the read path. Made at the first line: a read that goes well writes none."""
+"""The log: structured lines in the stack's own functions, Python's `logging` in a caller's process.
+
+A read that goes well writes nothing, so the library of structured logs is imported at the first line.
+"""
 
 from __future__ import annotations
 
+import logging
+import re
+from collections.abc import MutableMapping
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from aws_lambda_powertools import Logger
+_OF_LOGGING = frozenset({"exc_info", "extra", "stack_info", "stacklevel"})
+_HASH = re.compile(r"[0-9a-f]{32}")
+_MAX_CAUSES = 1000
+_is_structured = False
+
+
+class Log(Protocol):
+    """What code here asks of a log; `details` are fields of a structured line."""
+
+    def info(self, msg: str, *args: object, **details: Any) -> None: ...
+    def warning(self, msg: str, *args: object, **details: Any) -> None: ...
+    def error(self, msg: str, *args: object, **details: Any) -> None: ...
+    def exception(self, msg: str, *args: object, **details: Any) -> None: ...
 
 
 @cache
-def logger() -> Logger:
-    """Return this process's logger; service and level come from POWERTOOLS_SERVICE_NAME and POWERTOOLS_LOG_LEVEL."""
-    from aws_lambda_powertools import Logger
+def logger() -> Log:
+    """Return this process's log."""
+    return _powertools() if _is_structured else OnceLog(logging.getLogger("burstcache"))
+
+
+def log_structured_lines() -> None:
+    """Have this process write structured lines, as one of the stack's functions does."""
+    global _is_structured
+    _is_structured = True
+    logger.cache_clear()
+
+
+class OnceLog(logging.LoggerAdapter[logging.Logger]):
+    """Writes each cause once: a program that reads without the cache need not hear of it at every read."""
+
+    def __init__(self, log: logging.Logger) -> None:
+        super().__init__(log)
+        self._written: set[str] = set()
+
+    def process(self, msg: str, kwargs: MutableMapping[str, Any]) -> tuple[str, MutableMapping[str, Any]]:
+        """Return the line with its details as text."""
+        details = ", ".join(f"{name}: {value}" for name, value in kwargs.items() if name not in _OF_LOGGING)
+        kept = {name: value for name, value in kwargs.items() if name in _OF_LOGGING}
+        return f"{msg} ({details})" if details else msg, kept
+
+    def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
+        """Write a line, unless one of the same cause was written: the key that met it is no part of a cause."""
+        key = str(kwargs.get("key", ""))
+        reason = str(kwargs.get("reason", ""))
+        cause = _HASH.sub("", f"{msg}: {reason.replace(repr(key), '') if key else reason}")
+        if cause not in self._written and len(self._written) < _MAX_CAUSES:
+            self._written.add(cause)
+            super().log(level, msg, *args, **kwargs)
+
+
+def _powertools() -> Log:
+    from aws_lambda_powertools import Logger  # service and level come from POWERTOOLS_SERVICE_NAME and …_LOG_LEVEL
 
     return Logger()

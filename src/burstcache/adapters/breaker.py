@@ -25,5 +25,6 @@ class Breakers:
     def fail(self, name: Hashable) -> None:
         """Note that `name` failed now."""
         if len(self._open_until_s) >= _MAX_KNOWN:
-            self._open_until_s = {known: at_s for known, at_s in self._open_until_s.items() if self.is_open(known)}
+            known = list(self._open_until_s.items())  # a copy: another thread may note a failure meanwhile
+            self._open_until_s = {each: at_s for each, at_s in known if self.is_open(each)}
         self._open_until_s[name] = self._clock.monotonic_s() + self._open_s

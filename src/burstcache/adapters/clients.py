@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
     from types_boto3_secretsmanager.client import SecretsManagerClient
     from types_boto3_stepfunctions.client import SFNClient
 
-Profile = Literal["read", "control", "patient"]
+Profile = Literal["read", "caller", "control", "patient"]
+
+_MAKING = threading.Lock()
+_READERS = 64  # connections per service that a caller's threads may keep
 
 
 def _config(*, read_timeout_s: int, tries: int, **more: Any) -> Config:
@@ -35,6 +39,8 @@ def _config(*, read_timeout_s: int, tries: int, **more: Any) -> Config:
 _CONFIGS: Mapping[Profile, Config] = {
     # A read can do without every service but S3, so it waits for none of them.
     "read": _config(read_timeout_s=1, tries=1),
+    # A read in the caller's process: the same, by many threads.
+    "caller": _config(read_timeout_s=1, tries=1, max_pool_connections=_READERS),
     # The steps of the state machines; the machines repeat them.
     "control": _config(read_timeout_s=5, tries=3, max_pool_connections=16),
     # A life that starts: nobody waits for it, and one slow answer must not cool its key down.
@@ -43,6 +49,8 @@ _CONFIGS: Mapping[Profile, Config] = {
 _EXCEPTIONS: Mapping[tuple[Profile, str], Config] = {
     # The last resort of a read: route, tier, report and two tries of S3 stay below the front door's 29 s.
     ("read", "s3"): _config(read_timeout_s=3, tries=2),
+    # No front door waits for a caller's own read: it is as patient as boto3's own client, with more connections.
+    ("caller", "s3"): _config(read_timeout_s=60, tries=3, max_pool_connections=_READERS),
     # A function may wait for EC2 up to its time-out of 420 s, and must not be invoked twice.
     ("patient", "lambda"): _config(read_timeout_s=430, tries=1),
 }
@@ -54,10 +62,7 @@ _S3_CONFIG = Config(
 
 
 class Clients:
-    """The clients of one profile, each made at its first use.
-
-    boto3's default session must not make two clients at once: use the first time from one thread.
-    """
+    """The clients of one profile, each made at its first use, by one thread at a time as a session demands."""
 
     def __init__(
         self, profile: Profile, *, session: Any = None, endpoint_urls: Mapping[str, str] | None = None
@@ -79,7 +84,8 @@ class Clients:
         if service == "s3":
             config = config.merge(_S3_CONFIG)
         endpoint_url = self._endpoint_urls.get(service, self._endpoint_urls.get(""))
-        return self._session.client(service, config=config, endpoint_url=endpoint_url)
+        with _MAKING:
+            return self._session.client(service, config=config, endpoint_url=endpoint_url)
 
     @cached_property
     def dynamodb(self) -> DynamoDBClient:

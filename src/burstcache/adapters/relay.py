@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import cached_property, partial
 from typing import Any
 
 from nats.aio.client import Client
@@ -152,21 +154,18 @@ class RelayListener:
 
 
 class RelayRequests:
-    """Requests over the relay for synchronous callers, one at a time: one event loop per execution environment.
+    """Requests over the relay for synchronous callers, any number of threads at a time.
 
-    The loop runs only while a request is under way, as the environment itself does.
+    Each request has a connection to itself, so there are as many as requests were ever under way at once: one in an
+    execution environment of the proxy.
     """
 
     def __init__(
         self, access: RelayAccess, secrets: Secrets, clock: Clock, *, connect_timeout_s: float = _CONNECT_TIMEOUT_S
     ) -> None:
-        self._access = access
-        self._secrets = secrets
-        self._clock = clock
-        self._connect_timeout_s = connect_timeout_s
-        self._loop = clock.new_event_loop()
-        self._client: Client | None = None
-        self._used_at_s = _NEVER_S
+        self._make_connection = partial(_Requests, access, secrets, clock, connect_timeout_s)
+        self._idle: list[_Requests] = []  # last in, first out: what is used least ages first
+        self._is_closed = False
 
     def request(self, subject: str, payload: bytes, *, timeout_s: float) -> bytes | None:
         """Return the answer of the process that holds `subject`; None if none does.
@@ -175,10 +174,57 @@ class RelayRequests:
             SilentHolderError: A process holds the subject, but did not answer in `timeout_s`.
             RelayDownError: The relay itself does not answer.
         """
-        return self._loop.run_until_complete(self._request(subject, payload, timeout_s))
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self._make_connection()
+        try:
+            if _is_in_event_loop():
+                return self._beside_the_loop.submit(connection.request, subject, payload, timeout_s).result()
+            return connection.request(subject, payload, timeout_s)
+        finally:
+            self._idle.append(connection)
+            if self._is_closed:
+                self.close()
 
     def close(self) -> None:
         """Leave the relay."""
+        self._is_closed = True
+        while self._idle:
+            with suppress(IndexError):  # another thread closes, too
+                connection = self._idle.pop()
+                self._beside_the_loop.submit(connection.close).result() if _is_in_event_loop() else connection.close()
+
+    @cached_property
+    def _beside_the_loop(self) -> ThreadPoolExecutor:
+        """A thread in which a connection's loop may run although the caller's thread runs one: a notebook does."""
+        return ThreadPoolExecutor(1, thread_name_prefix="burstcache-relay")
+
+
+def _is_in_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+class _Requests:
+    """One connection for requests, one at a time. Its event loop runs only while a request is under way."""
+
+    def __init__(self, access: RelayAccess, secrets: Secrets, clock: Clock, connect_timeout_s: float) -> None:
+        self._access = access
+        self._secrets = secrets
+        self._clock = clock
+        self._connect_timeout_s = connect_timeout_s
+        self._loop = clock.new_event_loop()
+        self._client: Client | None = None
+        self._used_at_s = _NEVER_S
+
+    def request(self, subject: str, payload: bytes, timeout_s: float) -> bytes | None:
+        return self._loop.run_until_complete(self._request(subject, payload, timeout_s))
+
+    def close(self) -> None:
         self._loop.run_until_complete(self._drop())
         self._loop.close()
 

@@ -8,8 +8,14 @@ A name that ends in `TransientError` may be retried, others are final (`docs/und
     │   └── PriceMissingError
     ├── RefusedRequestError                   what a client has to put right: a 4xx
     ├── OriginError                           S3 does not give an object
+    │   ├── AccessDeniedError
     │   ├── ObjectNotFoundError
-    │   └── ObjectTooLargeError
+    │   ├── ObjectTooLargeError
+    │   └── OriginUnavailableError
+    ├── UnmetConditionError                   an object is there, and not what a read asked for
+    │   ├── NotModifiedError
+    │   ├── PreconditionFailedError
+    │   └── RangeNotSatisfiableError
     ├── PartDownError                         a part of the stack does not do its work
     │   ├── FunctionFailedError
     │   ├── NodeFailedError
@@ -61,12 +67,47 @@ class OriginError(BurstcacheError):
     """S3 answered otherwise than with the object, or not at all."""
 
 
+class AccessDeniedError(OriginError):
+    """S3 refuses the read: the caller lacks a right to the object."""
+
+
 class ObjectNotFoundError(OriginError):
     """S3 has no such object."""
 
 
 class ObjectTooLargeError(OriginError):
     """The object is larger than what a tier may hold."""
+
+
+class OriginUnavailableError(OriginError):
+    """S3 cannot be reached or fails; asking again may help."""
+
+
+class UnmetConditionError(BurstcacheError):
+    """An object is there, but a condition or the range of the read rules it out.
+
+    `etag` is the object's with its quotes, as far as it is known.
+    """
+
+    def __init__(self, message: str, *, etag: str = "") -> None:
+        super().__init__(message)
+        self.etag = etag
+
+
+class NotModifiedError(UnmetConditionError):
+    """The object is the one that the caller has: `if_none_match` or `if_modified_since` (304)."""
+
+
+class PreconditionFailedError(UnmetConditionError):
+    """The object is not the one that the caller wants: `if_match` or `if_unmodified_since` (412)."""
+
+
+class RangeNotSatisfiableError(UnmetConditionError):
+    """The object has no byte of the range (416); `size_bytes` is the object's size, None if it is not known."""
+
+    def __init__(self, message: str, *, etag: str = "", size_bytes: int | None = None) -> None:
+        super().__init__(message, etag=etag)
+        self.size_bytes = size_bytes
 
 
 class PartDownError(BurstcacheError):

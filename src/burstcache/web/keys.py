@@ -31,7 +31,7 @@ def requested_key(path: str, query: Sequence[tuple[str, str]]) -> str:
         key = path.removeprefix(_PREFIX)
         _check_path_key(key)
     _check_parameters(query)
-    _check_key(key)
+    check_key(key)
     return key
 
 
@@ -59,11 +59,10 @@ def _check_path_key(key: str) -> None:
         raise RefusedRequestError(400, "KeyNotAPath", message)
 
 
-def _check_key(key: str) -> None:
+def check_key(key: str) -> None:
+    """Raise RefusedRequestError (400) for a key that cannot exist."""
     if not key:
-        raise RefusedRequestError(
-            400, "EmptyKey", f"the key is empty; {_ROUTES} with 1 to {MAX_KEY_BYTES} bytes of key"
-        )
+        raise RefusedRequestError(400, "EmptyKey", f"the key is empty; accepted: 1 to {MAX_KEY_BYTES} bytes in UTF-8")
     try:
         size_bytes = len(key.encode())
     except UnicodeEncodeError:
