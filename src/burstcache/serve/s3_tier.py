@@ -6,11 +6,10 @@ hot. HEADs (a cache would not make them faster), errors and objects too large to
 
 from __future__ import annotations
 
-from concurrent.futures import Future
 from functools import partial
+from typing import Any, Protocol
 
 from burstcache.adapters.clock import Clock
-from burstcache.adapters.event_publisher import EventPublisher
 from burstcache.adapters.object_store import Conditions, ObjectAnswer, ObjectStore
 from burstcache.core.errors import OriginError
 from burstcache.core.messages import ObjectRequested
@@ -27,11 +26,40 @@ _CLIENT_S_OWN = frozenset({403, 404, 405})
 _BAD_KEY_CODES = frozenset({"KeyTooLongError", "InvalidURI", "InvalidArgument"})
 
 
+class Reports(Protocol):
+    """Where reads are reported."""
+
+    def start(self, event: ObjectRequested) -> Any:
+        """Begin to report a read, and return what `finish` takes."""
+
+    def finish(self, report: Any) -> None:
+        """Return when a read need no longer wait for its report; a failure is logged, never raised."""
+
+
 class S3Tier:
     """Answers from S3, errors included."""
 
-    def __init__(self, store: ObjectStore, publisher: EventPublisher, clock: Clock, *, max_object_bytes: int) -> None:
+    def __init__(
+        self,
+        store: ObjectStore,
+        publisher: Reports,
+        clock: Clock,
+        *,
+        max_object_bytes: int,
+        redirects_larger: bool = True,
+    ) -> None:
+        """Remember what to ask.
+
+        Args:
+            store: The objects.
+            publisher: Where reads are reported.
+            clock: What a second try of S3 is timed by.
+            max_object_bytes: Size up to which an object may be cached; reads of larger ones are not reported.
+            redirects_larger: Whether a larger object is answered with a redirect, as a front door needs it, and not
+                with its body.
+        """
         self._store = store
+        self._redirects_larger = redirects_larger
         self._publisher = publisher
         self._clock = clock
         self._max_object_bytes = max_object_bytes
@@ -66,7 +94,7 @@ class S3Tier:
     def _deliver(self, request: Request, answer: ObjectAnswer) -> Response:
         if not answer.is_success:
             return _other(request, answer)
-        if answer.length_bytes > self._max_object_bytes:
+        if self._redirects_larger and answer.length_bytes > self._max_object_bytes:
             answer.discard()
             return redirect(self._store.presign(request.key, valid_s=_PRESIGNED_S))
         return Response(answer.status, _headers(answer), answer.read())
@@ -95,7 +123,7 @@ class S3Tier:
             return part
         return whole
 
-    def _report(self, request: Request, answer: ObjectAnswer) -> Future[None] | None:
+    def _report(self, request: Request, answer: ObjectAnswer) -> Any:
         size_bytes = 0 if answer.status == 304 else answer.object_size_bytes
         if not (answer.is_success or answer.status == 304) or size_bytes > self._max_object_bytes:
             return None

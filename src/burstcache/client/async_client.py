@@ -1,0 +1,108 @@
+"""The client for asyncio.
+
+Reads run in threads, where S3's client has to run anyway.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterable
+from datetime import datetime
+from functools import partial
+from types import TracebackType
+from typing import Any, Literal, Self, overload
+
+from burstcache.client.client import Client, outcomes
+from burstcache.client.objects import Object
+from burstcache.core.errors import BurstcacheError
+
+
+class AsyncClient:
+    """Reads the objects of one bucket, as `Client` does, for tasks of an event loop."""
+
+    def __init__(self, **arguments: Any) -> None:
+        """Make a client; arguments and errors are those of `Client`."""
+        self._client = Client(**arguments)
+
+    @classmethod
+    def local(cls, folder: str | os.PathLike[str] = ".burstcache") -> Self:
+        """Return a client of the local run that `burstcache local up` started in this directory."""
+        client = cls.__new__(cls)
+        client._client = Client.local(folder)
+        return client
+
+    async def get(
+        self,
+        key: str,
+        *,
+        range: str | None = None,
+        if_match: str | None = None,
+        if_none_match: str | None = None,
+        if_modified_since: datetime | None = None,
+        if_unmodified_since: datetime | None = None,
+    ) -> Object:
+        """Return an object, or with a range a part of it; arguments and errors are those of `Client.get`."""
+        read = partial(
+            self._client.get,
+            key,
+            range=range,
+            if_match=if_match,
+            if_none_match=if_none_match,
+            if_modified_since=if_modified_since,
+            if_unmodified_since=if_unmodified_since,
+        )
+        return await asyncio.get_running_loop().run_in_executor(self._client.threads, read)
+
+    async def head(
+        self,
+        key: str,
+        *,
+        if_match: str | None = None,
+        if_none_match: str | None = None,
+        if_modified_since: datetime | None = None,
+        if_unmodified_since: datetime | None = None,
+    ) -> Object:
+        """Return an object without its body; arguments and errors are those of `Client.get`."""
+        read = partial(
+            self._client.head,
+            key,
+            if_match=if_match,
+            if_none_match=if_none_match,
+            if_modified_since=if_modified_since,
+            if_unmodified_since=if_unmodified_since,
+        )
+        return await asyncio.get_running_loop().run_in_executor(self._client.threads, read)
+
+    @overload
+    async def get_many(self, keys: Iterable[str], *, return_errors: Literal[False] = False) -> dict[str, Object]: ...
+
+    @overload
+    async def get_many(self, keys: Iterable[str], *, return_errors: bool) -> dict[str, Object | BurstcacheError]: ...
+
+    async def get_many(
+        self, keys: Iterable[str], *, return_errors: bool = False
+    ) -> dict[str, Object] | dict[str, Object | BurstcacheError]:
+        """Return objects by key, read at the same time; arguments and errors are those of `Client.get_many`."""
+
+        async def outcome(key: str) -> Object | BurstcacheError:
+            try:
+                return await self.get(key)
+            except BurstcacheError as error:
+                return error
+
+        wanted = list(dict.fromkeys(keys))
+        found = await asyncio.gather(*map(outcome, wanted))
+        return outcomes(dict(zip(wanted, found, strict=True)), return_errors=return_errors)
+
+    async def close(self) -> None:
+        """Send what is waiting to be reported, and close the connections. A later read opens new ones."""
+        await asyncio.to_thread(self._client.close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()

@@ -1,0 +1,235 @@
+"""The client for synchronous code; any number of threads may share one."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self, overload
+
+from burstcache.adapters.clock import SystemClock
+from burstcache.adapters.event_batches import EventBatches
+from burstcache.client.configuration import Configuration, configure, local_run
+from burstcache.client.objects import Object, object_in
+from burstcache.client.requests import Requests
+from burstcache.core.errors import BurstcacheError
+from burstcache.serve.assembly import make_reader
+from burstcache.serve.reader import Reader
+
+THREADS = 64  # reads that one client has under way at a time for `get_many` and for an AsyncClient
+
+
+class Client:
+    """Reads the objects of one bucket.
+
+    With a stack it asks the stack's tiers and S3; with a bucket alone it is a memory over S3. A cache that is out of
+    reach never breaks a read: S3 serves, and one warning per cause on the logger `burstcache` names what is missing.
+
+    Threads may share a client, and after a fork the child makes connections of its own. Close it, or use it in a
+    `with`: that sends the last reports of what was read.
+    """
+
+    def __init__(
+        self,
+        *,
+        stack_name: str = "",
+        bucket: str = "",
+        session: Any = None,
+        endpoint_urls: Mapping[str, str] | None = None,
+    ) -> None:
+        """Make a client; without `stack_name` and `bucket` from the environment (variable BURSTCACHE_READER).
+
+        Args:
+            stack_name: The stack whose tiers to read; its outputs are read once (cloudformation:DescribeStacks).
+            bucket: The bucket to read without any stack.
+            session: A boto3 session; None for a new one from the environment.
+            endpoint_urls: By service, or by the empty text for all; without an entry AWS's own.
+
+        Raises:
+            InvalidSettingError: An argument or the environment does not say what to read.
+        """
+        self._open(configure(stack_name=stack_name, bucket=bucket, session=session, endpoint_urls=endpoint_urls))
+
+    @classmethod
+    def local(cls, folder: str | os.PathLike[str] = ".burstcache") -> Self:
+        """Return a client of the local run that `burstcache local up` started in this directory.
+
+        Raises:
+            InvalidSettingError: Nothing runs there.
+        """
+        client = cls.__new__(cls)
+        client._open(local_run(Path(folder)))
+        return client
+
+    def _open(self, configuration: Configuration) -> None:
+        self.bucket_name = configuration.settings.bucket_name
+        self.requests = Requests(SystemClock())
+        self._make_parts = partial(_Parts, configuration)
+        self._lock = threading.Lock()
+        self._parts = self._make_parts()
+        self._finalizer = weakref.finalize(self, self._parts.close)
+
+    def get(
+        self,
+        key: str,
+        *,
+        range: str | None = None,
+        if_match: str | None = None,
+        if_none_match: str | None = None,
+        if_modified_since: datetime | None = None,
+        if_unmodified_since: datetime | None = None,
+    ) -> Object:
+        """Return an object, or with a range a part of it.
+
+        Args:
+            key: The object's key.
+            range: As HTTP and boto3 write it: `bytes=0-499`, `bytes=500-` or `bytes=-500`.
+            if_match: Only if the object has this ETag.
+            if_none_match: Only if the object has another ETag.
+            if_modified_since: Only if it was written later; with a time zone.
+            if_unmodified_since: Only if it was not written later; with a time zone.
+
+        Raises:
+            ObjectNotFoundError: S3 has no such object.
+            NotModifiedError: It is the one of `if_none_match`, or not newer than `if_modified_since`.
+            PreconditionFailedError: It is not the one of `if_match`, or newer than `if_unmodified_since`.
+            RangeNotSatisfiableError: It has no byte of the range.
+            AccessDeniedError: S3 refuses the read.
+            OriginUnavailableError: S3 cannot be reached or fails.
+            RefusedRequestError: The key, the range or a condition is malformed.
+        """
+        request = self.requests.make(
+            "GET",
+            key,
+            range=range,
+            if_match=if_match,
+            if_none_match=if_none_match,
+            if_modified_since=if_modified_since,
+            if_unmodified_since=if_unmodified_since,
+        )
+        return object_in(key, self.reader.read(request))
+
+    def head(
+        self,
+        key: str,
+        *,
+        if_match: str | None = None,
+        if_none_match: str | None = None,
+        if_modified_since: datetime | None = None,
+        if_unmodified_since: datetime | None = None,
+    ) -> Object:
+        """Return an object without its body; arguments and errors are those of `get`."""
+        request = self.requests.make(
+            "HEAD",
+            key,
+            if_match=if_match,
+            if_none_match=if_none_match,
+            if_modified_since=if_modified_since,
+            if_unmodified_since=if_unmodified_since,
+        )
+        return object_in(key, self.reader.read(request))
+
+    @overload
+    def get_many(self, keys: Iterable[str], *, return_errors: Literal[False] = False) -> dict[str, Object]: ...
+
+    @overload
+    def get_many(self, keys: Iterable[str], *, return_errors: bool) -> dict[str, Object | BurstcacheError]: ...
+
+    def get_many(
+        self, keys: Iterable[str], *, return_errors: bool = False
+    ) -> dict[str, Object] | dict[str, Object | BurstcacheError]:
+        """Return objects by key, in the order of `keys`, read in parallel.
+
+        Args:
+            keys: Keys; one that is named twice is read once.
+            return_errors: Give the error of a key that cannot be read in the place of its object. Otherwise the error
+                of the first such key is raised, when all reads have ended.
+
+        Raises:
+            BurstcacheError: As `get` does.
+        """
+        reads = {key: self.threads.submit(self._get_or_error, key) for key in dict.fromkeys(keys)}
+        return outcomes({key: read.result() for key, read in reads.items()}, return_errors=return_errors)
+
+    def close(self) -> None:
+        """Send what is waiting to be reported, and close the connections. A later read opens new ones."""
+        self._finalizer()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def reader(self) -> Reader:
+        """What reads: this process's own, for code that wraps another interface around it."""
+        return self._current.reader
+
+    @property
+    def threads(self) -> ThreadPoolExecutor:
+        """This process's threads for reads in parallel."""
+        return self._current.threads
+
+    @property
+    def _current(self) -> _Parts:
+        parts = self._parts
+        return parts if parts.is_usable else self._renewed()
+
+    def _renewed(self) -> _Parts:
+        with self._lock:
+            if not self._parts.is_usable:
+                self._parts = self._make_parts()
+                self._finalizer.detach()
+                self._finalizer = weakref.finalize(self, self._parts.close)
+            return self._parts
+
+    def _get_or_error(self, key: str) -> Object | BurstcacheError:
+        try:
+            return self.get(key)
+        except BurstcacheError as error:
+            return error
+
+
+def outcomes(
+    found: dict[str, Object | BurstcacheError], *, return_errors: bool
+) -> dict[str, Object] | dict[str, Object | BurstcacheError]:
+    """Return what was read by key; raise the first error unless errors are to be returned."""
+    if return_errors:
+        return found
+    objects = {}
+    for key, outcome in found.items():
+        if isinstance(outcome, BurstcacheError):
+            raise outcome
+        objects[key] = outcome
+    return objects
+
+
+class _Parts:
+    """What a process must not share with the one that it forked from."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._pid = os.getpid()
+        self._is_closed = False
+        settings, clients, clock = configuration.settings, configuration.make_clients(), SystemClock()
+        self._reports = EventBatches(settings.bus_name, clients.events, clock)
+        self.reader = make_reader(settings, clients, clock, publisher=self._reports, redirects_larger=False)
+        self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix="burstcache")
+
+    @property
+    def is_usable(self) -> bool:
+        return self._pid == os.getpid() and not self._is_closed
+
+    def close(self) -> None:
+        if self.is_usable:
+            self._is_closed = True
+            self.threads.shutdown()
+            self._reports.close()

@@ -1,0 +1,115 @@
+"""What a client hands out: an object, or an error that says why not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from burstcache.core.errors import (
+    AccessDeniedError,
+    BurstcacheError,
+    NotModifiedError,
+    ObjectNotFoundError,
+    OriginError,
+    OriginUnavailableError,
+    PreconditionFailedError,
+    RangeNotSatisfiableError,
+    RefusedRequestError,
+)
+from burstcache.web.dates import parse_http_date
+from burstcache.web.response import Response
+
+_USER_METADATA = "x-amz-meta-"
+_OK, _PARTIAL = 200, 206
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """One object, or the part of it that was asked for.
+
+    `body` is empty for `head`. `headers` are S3's with names in lower case, and those that name the tier.
+    """
+
+    key: str
+    body: bytes = field(repr=False)
+    headers: Mapping[str, str] = field(repr=False)
+
+    @property
+    def etag(self) -> str:
+        """S3's ETag with its quotes, as `if_match` and `if_none_match` take it."""
+        return self.headers.get("etag", "")
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of the whole object, also if `body` is a part of it."""
+        total = self.headers.get("content-range", "").rpartition("/")[2]
+        return int(total or self.headers["content-length"])
+
+    @property
+    def content_type(self) -> str:
+        """The media type, empty if S3 gives none."""
+        return self.headers.get("content-type", "")
+
+    @property
+    def last_modified(self) -> datetime | None:
+        """When the object was written, in UTC; None if S3 does not say."""
+        return parse_http_date(self.headers.get("last-modified", ""))
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """The user's metadata, names without `x-amz-meta-`."""
+        start = len(_USER_METADATA)
+        return {name[start:]: value for name, value in self.headers.items() if name.startswith(_USER_METADATA)}
+
+    @property
+    def tier(self) -> str:
+        """What served it: memory, redis, lambda or s3."""
+        return self.headers["x-cache-tier"]
+
+    @property
+    def is_hit(self) -> bool:
+        """Whether a cache served it, not S3."""
+        return self.headers["x-cache"] == "hit"
+
+
+def object_in(key: str, response: Response) -> Object:
+    """Return the object in an answer, or raise the error that the answer stands for."""
+    if response.status in (_OK, _PARTIAL):
+        return Object(key, response.body, response.headers)
+    raise _error_in(key, response)
+
+
+def _error_in(key: str, response: Response) -> BurstcacheError:
+    status, etag = response.status, response.headers.get("etag", "")
+    code, message = _details(response)
+    match status:
+        case 304:
+            return NotModifiedError(f"{key!r} is the one that the caller has", etag=etag)
+        case 403:
+            return AccessDeniedError(f"S3 refuses the read of {key!r}: {code or 'AccessDenied'}")
+        case 404:
+            return ObjectNotFoundError(f"S3 has no object {key!r}")
+        case 412:
+            return PreconditionFailedError(f"{key!r} is not the one that if_match or if_unmodified_since asks for")
+        case 416:
+            size = response.headers.get("content-range", "").rpartition("/")[2]
+            size_bytes = int(size) if size.isdigit() else None
+            return RangeNotSatisfiableError(
+                f"{key!r} has no byte of the range; its size: {size or '?'}", size_bytes=size_bytes
+            )
+    if status >= 500:
+        return OriginUnavailableError(f"{key!r}: {message or f'S3 answered {status}'}")
+    if status == 400:
+        return RefusedRequestError(status, code, f"{key!r}: {message or f'S3 answered {status}'}")
+    return OriginError(f"{key!r}: {message or f'S3 answered {status}'}")
+
+
+def _details(response: Response) -> tuple[str, str]:
+    """Return the code and message of an error; both are empty for an answer to HEAD."""
+    try:
+        error = json.loads(response.body)["error"]
+        return error["code"], error["message"]
+    except (ValueError, KeyError, TypeError):
+        return "", ""

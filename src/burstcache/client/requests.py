@@ -1,0 +1,75 @@
+"""From the arguments of a call to the request that every tier understands."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from datetime import UTC, datetime
+from email.utils import format_datetime
+
+from burstcache.adapters.clock import Clock
+from burstcache.core.errors import RefusedRequestError
+from burstcache.core.keys import key_hash
+from burstcache.web.headers import is_safe
+from burstcache.web.keys import check_key
+from burstcache.web.ranges import parse_range
+from burstcache.web.request import Request
+
+
+class Requests:
+    """Makes requests, each with an id of its own, so that a repeated report of it counts once."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._prefix = os.urandom(8).hex()
+        self._numbers = itertools.count()
+
+    def make(
+        self,
+        method: str,
+        key: str,
+        *,
+        range: str | None = None,
+        if_match: str | None = None,
+        if_none_match: str | None = None,
+        if_modified_since: datetime | None = None,
+        if_unmodified_since: datetime | None = None,
+    ) -> Request:
+        """Return the read that a call asks for.
+
+        Raises:
+            RefusedRequestError: An argument is malformed; the message says what is accepted.
+        """
+        check_key(key)
+        headers: dict[str, str] = {}
+        if if_match is not None:
+            headers["if-match"] = _checked("if_match", if_match)
+        if if_none_match is not None:
+            headers["if-none-match"] = _checked("if_none_match", if_none_match)
+        if if_modified_since is not None:
+            headers["if-modified-since"] = _http_date("if_modified_since", if_modified_since)
+        if if_unmodified_since is not None:
+            headers["if-unmodified-since"] = _http_date("if_unmodified_since", if_unmodified_since)
+        return Request(
+            method=method,
+            key=key,
+            hash=key_hash(key),
+            headers=headers,
+            range=parse_range(_checked("range", range)) if range is not None else None,
+            request_id=f"{self._prefix}{next(self._numbers):x}",
+            at_us=self._clock.now_us(),
+        )
+
+
+def _checked(name: str, value: str) -> str:
+    if not value.strip() or not is_safe(value):
+        raise RefusedRequestError(400, "MalformedHeader", f"{name}={value!r}: only printable ASCII is accepted")
+    return value
+
+
+def _http_date(name: str, value: datetime) -> str:
+    if value.tzinfo is None:
+        raise RefusedRequestError(
+            400, "MalformedHeader", f"{name}={value!r}: only a datetime with a time zone is accepted"
+        )
+    return format_datetime(value.astimezone(UTC), usegmt=True)
