@@ -1,10 +1,11 @@
-"""`burstcache local up|status|down` as a person uses it: nothing is left behind, and mistakes cost one line."""
+"""`burstcache local` as a person uses it: nothing is left behind, and mistakes cost one line."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from support.project import PYTHONPATH
 from support.waiting import LIMIT_S, free_port, until
 
 
@@ -121,6 +123,20 @@ def test_a_write_to_the_endpoint_that_up_prints_is_read_through_the_front_door(r
         assert answer.read() == b"new"
 
 
+def test_a_program_reads_from_it_in_the_environment_that_it_prints(running: Shell) -> None:
+    read = "from burstcache.client import Client; print(Client().get('hello.txt').body.decode())"
+
+    exports = running.run("env").stdout
+    program = subprocess.run(
+        ["sh", "-c", f"{exports} exec {sys.executable} -c {shlex.quote(read)}"],
+        env={"PATH": os.defpath, "PYTHONPATH": PYTHONPATH},
+        capture_output=True,
+        text=True,
+    )
+
+    assert program.stdout.startswith("Hello from the origin."), program.stderr
+
+
 def test_a_second_write_to_the_endpoint_replaces_the_first(running: Shell) -> None:
     target = re.findall(r"curl -T - (\S+)", running.said())[0] + "2"
     headers = {"Content-Type": "text/plain"}
@@ -146,7 +162,7 @@ def test_what_is_no_http_gets_a_400_and_no_stack_trace_on_the_terminal(running: 
 
 
 def test_status_and_a_second_up_know_of_the_first_and_down_ends_it(shell: Shell) -> None:
-    assert shell.run("status").returncode == 1
+    assert shell.run("status").returncode == shell.run("env").returncode == 1
     shell.start()
     state = shell.state()
 
@@ -159,7 +175,7 @@ def test_status_and_a_second_up_know_of_the_first_and_down_ends_it(shell: Shell)
     assert down.returncode == 0
     assert shell.up
     assert shell.up.wait(LIMIT_S) == 0
-    assert shell.run("status").returncode == 1
+    assert shell.run("status").returncode == shell.run("env").returncode == 1
     assert shell.run("down").returncode == 0
 
 
@@ -176,7 +192,7 @@ def test_nothing_survives_the_end_however_it_comes(shell: Shell, number: int) ->
     assert status == (-signal.SIGKILL if number == signal.SIGKILL else 0)
     assert len(children) > 3  # functions and the relay
     until(lambda: not any(map(is_alive, children)))
-    assert shell.run("status").returncode == 1
+    assert shell.run("status").returncode == shell.run("env").returncode == 1
 
 
 def test_a_second_interrupt_does_not_wait(shell: Shell) -> None:

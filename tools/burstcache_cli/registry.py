@@ -45,6 +45,12 @@ EXTRAS = {"local": "local", "sim": "sim", "advise": "sim"}
 COMMANDS = (
     Command("local up", "start everything that template.yaml describes; Ctrl-C ends it", f"{_LOCAL}:up", f"{_RUN}:up"),
     Command("local status", "show what runs", f"{_LOCAL}:status", f"{_RUN}:status"),
+    Command(
+        "local env",
+        "print the variables by which a program reads from it",
+        f"{_LOCAL}:env",
+        f"{_RUN}:env",
+    ),
     Command("local down", "end what runs", f"{_LOCAL}:down", f"{_RUN}:down"),
     Command("keys", "list the keys: state, tier, since when, requests, execution", f"{_OWN}:keys", f"{_SHOW}:keys"),
     Command("watch", "print the states of a key or a node as it enters them", f"{_OWN}:watch", f"{_SHOW}:watch"),

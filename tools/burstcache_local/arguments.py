@@ -48,6 +48,11 @@ def status(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def env(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `local env`."""
+    status(parser)
+
+
 def down(parser: argparse.ArgumentParser) -> None:
     """Add the options of `local down`."""
     status(parser)

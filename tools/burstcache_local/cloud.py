@@ -82,6 +82,18 @@ class LocalCloud:
         """The origin bucket."""
         return self.outputs["BucketName"]
 
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment of a program that reads from this cloud by boto3 or by burstcache.client."""
+        return {
+            "AWS_ACCESS_KEY_ID": "local",
+            "AWS_SECRET_ACCESS_KEY": "local",
+            "AWS_DEFAULT_REGION": self.region,
+            "AWS_ENDPOINT_URL": self.endpoint_url,
+            "BUCKET_NAME": self.bucket_name,
+            "BURSTCACHE_READER": self.outputs["ReaderSettings"],
+        }
+
     def client(self, service: str) -> Any:
         """Return a boto3 client of a service of this cloud."""
         return endpoints.client(service)

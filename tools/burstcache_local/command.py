@@ -1,4 +1,4 @@
-"""`burstcache local up|status|down`: the whole system on this machine."""
+"""`burstcache local up|status|env|down`: the whole system on this machine."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from burstcache_local.cloud import LocalCloud
 
 _DOWN_LIMIT_S = 20.0
+_NOTHING_RUNS = "No local cloud runs from this folder: `burstcache local up` starts one."
 
 
 def up(args: argparse.Namespace) -> ExitCode:
@@ -45,12 +46,23 @@ def status(args: argparse.Namespace) -> ExitCode:
     """Print what runs from this folder; fail if nothing runs."""
     running = state_file.read(args.state_dir)
     if running is None:
-        print("No local cloud runs from this folder: `burstcache local up` starts one.")
+        print(_NOTHING_RUNS)
         return ExitCode.FAILURE
     print(f"A local cloud runs (pid {running.pid}).")
     print(f"  Objects:  {running.front_url}/objects/…")
     print(f"  Origin:   {running.endpoint_url}/{running.bucket_name}")
     print(f"  Logs:     {running.log_dir}")
+    return ExitCode.SUCCESS
+
+
+def env(args: argparse.Namespace) -> ExitCode:
+    """Print the environment of a program that reads from what runs here, as a shell takes it; fail if nothing runs."""
+    running = state_file.read(args.state_dir)
+    if running is None:
+        print(_NOTHING_RUNS, file=sys.stderr)
+        return ExitCode.FAILURE
+    for name, value in running.variables.items():
+        print(f"export {name}={shlex.quote(value)}")
     return ExitCode.SUCCESS
 
 
@@ -182,6 +194,7 @@ def _description(cloud: LocalCloud) -> RunningCloud:
         region=cloud.region,
         log_dir=str(cloud.run_dir),
         outputs=cloud.outputs,
+        variables=cloud.variables,
     )
 
 

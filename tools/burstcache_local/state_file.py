@@ -25,6 +25,7 @@ class RunningCloud:
     region: str
     log_dir: str
     outputs: dict[str, str]
+    variables: dict[str, str]  # of a program that reads from it
 
     @property
     def is_alive(self) -> bool:

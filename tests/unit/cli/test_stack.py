@@ -57,6 +57,7 @@ def write_state(directory: Path, *, pid: int, started: str) -> None:
         region="eu-central-1",
         log_dir="",
         outputs={},
+        variables={},
     )
     state_file.write(running, directory)
 
