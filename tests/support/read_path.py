@@ -7,16 +7,19 @@ import json
 import subprocess
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import nats
 import redis as redis_py
 
+from burstcache.adapters.digest_table import DigestTable
 from burstcache.core.keys import key_hash
+from burstcache.core.phases import KeyPhase, NodePhase, Tier
+from burstcache.core.table import KeyRow, NodeRow
 from burstcache.handlers import proxy
 from burstcache.web.entry import Entry, encode_meta
-from support.aws import BUCKET, clients, put_row
+from support.aws import BUCKET, TABLE, clients
 from support.clock import ManualClock
 from support.waiting import LIMIT_S, wait_for_port
 
@@ -49,6 +52,7 @@ class Cloud:
     """The stack's AWS side, and the proxy in front of it, whose clock stands still unless a test moves it."""
 
     clock: ManualClock
+    _lives: int = 0
 
     def put(self, key: str, body: bytes, **more: Any) -> str:
         clients().s3.put_object(Bucket=BUCKET, Key=key, Body=body, **more)
@@ -57,11 +61,16 @@ class Cloud:
     def delete(self, key: str) -> None:
         clients().s3.delete_object(Bucket=BUCKET, Key=key)
 
-    def route(self, key: str, **columns: str | int) -> None:
-        put_row(f"KEY#{key_hash(key)}", "ROUTE", columns)
+    def route(self, key: str, tier: Tier = "", generation: int = 0, deadline_at_us: int = 2**62) -> None:
+        """Let the digest show where a key is served from."""
+        phase: KeyPhase = "redis_running" if tier == "redis" else "lambda" if tier else "s3"
+        self._lives += 1
+        row = KeyRow(key_hash(key), key, phase, self._lives, tier=tier, node="node-1", generation=generation)
+        assert DigestTable(TABLE, clients().dynamodb).show_key(replace(row, deadline_at_us=deadline_at_us))
 
-    def node(self, **columns: str | int) -> None:
-        put_row("NODE#node-1", "NODE", columns)
+    def node(self, phase: NodePhase, generation: int) -> None:
+        """Let the digest show the node."""
+        assert DigestTable(TABLE, clients().dynamodb).show_node(NodeRow("node-1", phase, generation))
 
     def get(self, key: str, method: str = "GET", **headers: str) -> dict[str, Any]:
         named = {name.replace("_", "-"): value for name, value in headers.items()}

@@ -14,8 +14,8 @@ from burstcache.adapters.event_publisher import EventPublisher
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.adapters.relay import RelayListener, RelayRequests, Respond
-from burstcache.adapters.routes import Route
 from burstcache.adapters.secrets import Secrets
+from burstcache.core.digest import Route
 from burstcache.core.keys import key_hash
 from burstcache.serve.cache_function_tier import LambdaTier
 from burstcache.serve.reader import Reader

@@ -22,6 +22,8 @@ import fakeredis
 import pytest
 import redis
 
+from burstcache.adapters.digest_reader import DigestReader
+from burstcache.adapters.digest_table import DigestTable
 from burstcache.adapters.event_publisher import EventPublisher
 from burstcache.adapters.executions import Executions, execution_arn
 from burstcache.adapters.hot_keys import HotKeys
@@ -30,15 +32,15 @@ from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.redis_objects import RedisObjects
-from burstcache.adapters.routes import Route, Routes
 from burstcache.adapters.secrets import Secrets
 from burstcache.control.cache_environment import CacheEnvironment, warm_copies
 from burstcache.control.cache_life import CacheTools
 from burstcache.control.janitor import Janitor
 from burstcache.control.operations import RedisControl
 from burstcache.control.scheduler import Scheduler
+from burstcache.core.digest import Route
 from burstcache.core.keys import key_hash
-from burstcache.core.messages import ObjectRequested
+from burstcache.core.messages import OBJECT_REQUESTED, REQUESTS_SERVED, ObjectRequested, RequestsServed
 from burstcache.core.parameters import US_PER_S, parameters_from_text
 from burstcache.core.table import KeyRow, LeaseColumns, NodeRow
 from burstcache.handlers import cache, janitor, proxy, redis_control, scheduler
@@ -115,9 +117,9 @@ class _Bus(EventPublisher):
     """Keeps what the proxy reports until it is delivered."""
 
     def __init__(self) -> None:
-        self.events: list[ObjectRequested] = []
+        self.events: list[ObjectRequested | RequestsServed] = []
 
-    def start(self, event: ObjectRequested) -> None:
+    def start(self, event: ObjectRequested | RequestsServed) -> None:
         self.events.append(event)
 
     def finish(self, report: object, **_: object) -> None:
@@ -197,12 +199,14 @@ class World:
         node = RedisNode(NODE, make_instance(), "127.0.0.1", 6379)
         aws, clock = self.clients, self.clock
         self.keys, self.nodes = KeyTable(TABLE, aws.dynamodb, clock), NodeTable(TABLE, aws.dynamodb)
+        self.digest = DigestTable(TABLE, aws.dynamodb)
         self.executions, self.objects = Executions(self.states_client), ObjectStore(BUCKET, aws.s3)
         self.store = _Objects(node, Secrets(aws.secrets), self.redis.client)
         self.instances = Instances({NODE: node.instance_id}, aws.ec2, clock)
         self.control = RedisControl(
             nodes=self.nodes,
             keys=self.keys,
+            digest=self.digest,
             executions=self.executions,
             instances=self.instances,
             objects=self.objects,
@@ -226,6 +230,7 @@ class World:
         )
         self.janitor = Janitor(
             keys=self.keys,
+            digest=self.digest,
             nodes=self.nodes,
             executions=self.executions,
             instances=self.instances,
@@ -247,7 +252,7 @@ class World:
 
         self._bus = _Bus()
         self.reader = Reader(
-            Routes(TABLE, aws.dynamodb, clock),
+            DigestReader(self.digest.read, clock, start=lambda work: work()),
             S3Tier(self.objects, self._bus, clock, max_object_bytes=MAX_OBJECT_BYTES),
             self._tier,
             clock,
@@ -353,7 +358,9 @@ class World:
         answer = proxy.handler(event, None)
         assert answer["statusCode"] == 200, answer
         while self._bus.events:
-            self.invoke("scheduler", {"detail-type": "ObjectRequested", "detail": self._bus.events.pop(0)})
+            detail = self._bus.events.pop(0)
+            kind = REQUESTS_SERVED if "keys" in detail else OBJECT_REQUESTED
+            self.invoke("scheduler", {"detail-type": kind, "detail": detail})
         return str(answer["headers"]["x-cache-tier"])
 
     def report(self, key: str, *, at_us: int | None = None, request_id: str = "", size_bytes: int = 4) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     import asyncio
@@ -45,3 +45,24 @@ class SystemClock:
         import asyncio  # most environments of the proxy never meet a key in the Lambda tier
 
         return asyncio.new_event_loop()
+
+
+class Instant(NamedTuple):
+    """An instant by both times of a clock."""
+
+    monotonic_s: float
+    at_us: int
+
+
+def instant(clock: Clock) -> Instant:
+    """Return the present."""
+    return Instant(clock.monotonic_s(), clock.now_us())
+
+
+def seconds_since(clock: Clock, then: Instant) -> float:
+    """Return how long ago an instant was at most [s].
+
+    A Lambda environment that slept may not have counted its sleep, and wall time may be set back: the later one is
+    believed.
+    """
+    return max(clock.monotonic_s() - then.monotonic_s, (clock.now_us() - then.at_us) / 1e6)

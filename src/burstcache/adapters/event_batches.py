@@ -15,7 +15,7 @@ from burstcache.adapters.breaker import Breakers
 from burstcache.adapters.calls import ask
 from burstcache.adapters.clock import Clock
 from burstcache.core.errors import ServiceError
-from burstcache.core.messages import OBJECT_REQUESTED, PROXY, ObjectRequested
+from burstcache.core.messages import OBJECT_REQUESTED, PROXY, REQUESTS_SERVED, ObjectRequested, RequestsServed
 from burstcache.logs import logger
 
 if TYPE_CHECKING:
@@ -52,9 +52,9 @@ class EventBatches:
         self._sender: threading.Thread | None = None
         self.dropped = 0  # events that were not sent
 
-    def start(self, event: ObjectRequested) -> None:
-        """Note what S3 served."""
-        self.add(OBJECT_REQUESTED, event)
+    def start(self, event: ObjectRequested | RequestsServed) -> None:
+        """Note what S3, or the reader's memory, served."""
+        self.add(REQUESTS_SERVED if "keys" in event else OBJECT_REQUESTED, event)
 
     def finish(self, report: None) -> None:
         """Do nothing: a read does not wait for its report."""

@@ -11,7 +11,7 @@ from burstcache.adapters.breaker import Breakers
 from burstcache.adapters.calls import ask
 from burstcache.adapters.clock import Clock
 from burstcache.core.errors import ServiceError
-from burstcache.core.messages import OBJECT_REQUESTED, PROXY, ObjectRequested
+from burstcache.core.messages import OBJECT_REQUESTED, PROXY, REQUESTS_SERVED, ObjectRequested, RequestsServed
 from burstcache.logs import logger
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class EventPublisher:
         self._wait_s = wait_s  # how long a read waits for its report
         self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="event-publisher")
 
-    def start(self, event: ObjectRequested) -> Future[None] | None:
+    def start(self, event: ObjectRequested | RequestsServed) -> Future[None] | None:
         """Begin to send an event; None if the bus failed a moment ago."""
         return None if self._breakers.is_open(self._bus_name) else self._workers.submit(self._send, event)
 
@@ -46,14 +46,18 @@ class EventPublisher:
         except Exception as error:
             self._failed(repr(error))
 
-    def _send(self, event: ObjectRequested) -> None:
+    def close(self) -> None:
+        """Wait for the reports under way."""
+        self._workers.shutdown()
+
+    def _send(self, event: ObjectRequested | RequestsServed) -> None:
         answer = ask(
             self._client.put_events,
             Entries=[
                 {
                     "EventBusName": self._bus_name,
                     "Source": PROXY,
-                    "DetailType": OBJECT_REQUESTED,
+                    "DetailType": REQUESTS_SERVED if "keys" in event else OBJECT_REQUESTED,
                     "Detail": json.dumps(event),
                 }
             ],

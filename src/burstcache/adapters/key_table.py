@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from burstcache.adapters.calls import ask, failures_named, write_if
 from burstcache.adapters.clock import Clock
+from burstcache.adapters.digest_table import DigestTable
 from burstcache.adapters.items import ROW_LIFE_S, to_plain, to_values
 from burstcache.core import table
+from burstcache.core.errors import ServiceError
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.phases import KEY_PHASES_BEFORE
 from burstcache.core.policy import Request
 from burstcache.core.table import KeyColumn, KeyColumns, KeyRow, key_item
+from burstcache.logs import logger
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
@@ -75,13 +78,15 @@ class KeyTable:
             for page in pages:
                 yield from (KeyRow.from_item(to_plain(item)) for item in page["Items"])
 
-    def append(self, hash_: str, key: str, request: Request, *, etag: str, size_bytes: int, keep: int) -> KeyRow:
-        """Add one request to the window and return the row as it is then: one write, no read, no race.
+    def append(
+        self, hash_: str, key: str, requests: Iterable[Request], *, etag: str, size_bytes: int, keep: int
+    ) -> KeyRow:
+        """Add requests to the window and return the row as it is then: one write, no read, no race.
 
         Args:
             hash_: The key's hash.
             key: The object's key.
-            request: What S3 served.
+            requests: What S3, or a reader's memory, served.
             etag: The object's ETag as S3 gave it.
             size_bytes: The object's size, 0 if S3 did not give it (a 304) [bytes].
             keep: How many requests the policy needs; the stored list is cut back when it is several times as long.
@@ -94,7 +99,7 @@ class KeyTable:
             ":expires": self._expires_at_s(),
             ":s3": "s3",
             ":none": [],
-            ":added": [request.encode()],
+            ":added": [request.encode() for request in requests],
         }
         answer = ask(
             self.client.update_item,
@@ -122,6 +127,8 @@ class KeyTable:
         unless_held: bool = False,
     ) -> KeyRow | None:
         """Change the row of a life if it is still that life, in a phase that may come before the new one.
+
+        Where the key is served from then is shown in the digest, too.
 
         Args:
             hash_: The key's hash.
@@ -162,7 +169,19 @@ class KeyTable:
             ExpressionAttributeValues=to_values(values),
             ReturnValues="ALL_NEW",
         )
-        return KeyRow.from_item(to_plain(answer["Attributes"])) if answer else None
+        if answer is None:
+            return None
+        row = KeyRow.from_item(to_plain(answer["Attributes"]))
+        if "tier" in names.values() or (row.tier and "deadline_at_us" in columns):
+            self._show(row)
+        return row
+
+    def _show(self, row: KeyRow) -> None:
+        """Show in the digest where a key is served from. Readers can do without, so a failure is none of the life."""
+        try:
+            DigestTable(self.table_name, self.client).show_key(row)
+        except ServiceError as error:
+            logger().warning("the digest does not follow; the janitor adds the key", reason=str(error), key=row.key)
 
     def _trim(self, hash_: str, seen: list[str], newest: list[str]) -> None:
         """Cut the window back, unless another writer has appended meanwhile; that one trims in turn."""

@@ -88,6 +88,14 @@ class RedisObjects:
             meta: Any = client.hget(object_key(hash_), "meta")
         return None if meta is None else Entry(decode_meta(meta), b"")
 
+    def note(self, times_us: Mapping[str, Sequence[int]]) -> None:
+        """Note the times of GETs that a reader's memory served, oldest first, for keys that have times here."""
+        with self._connected() as client, client.pipeline(transaction=False) as pipeline:
+            for hash_, times in times_us.items():
+                pipeline.lpushx(recent_key(hash_), *map(str, times))
+                pipeline.ltrim(recent_key(hash_), 0, QUEUE_LENGTH - 1)
+            pipeline.execute()
+
     def put(self, hash_: str, entry: Entry) -> None:
         """Store an entry, and replace what was there."""
         with self._connected() as client:

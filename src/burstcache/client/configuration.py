@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,7 +82,7 @@ def _without_stack(bucket: str) -> ReaderSettings:
         relay=RelayAccess(""),
         redis_secret_arn="",
         redis_nodes=(),
-        max_object_bytes=0,
+        max_object_bytes=sys.maxsize,  # no tier has to hold them, and memory has a bound of its own
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -19,7 +19,16 @@ from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.core import policy
 from burstcache.core.errors import BurstcacheError, ServiceError
-from burstcache.core.messages import Ended, Get, LambdaOver, Order, control_subject, encode, get_subject
+from burstcache.core.messages import (
+    Ended,
+    Get,
+    LambdaOver,
+    Order,
+    ServedElsewhere,
+    control_subject,
+    encode,
+    get_subject,
+)
 from burstcache.core.parameters import US_PER_S, Parameters
 from burstcache.core.policy import LambdaLife, Request
 from burstcache.core.table import KeyColumn, KeyColumns
@@ -142,14 +151,21 @@ class KeyCache:
                 continue  # GETs may have moved the deadline meanwhile
 
     async def _on_get(self, message: bytes, respond: Respond) -> None:
-        request: Get = json.loads(message)
+        request: Get | ServedElsewhere = json.loads(message)
+        if "served" in request:
+            await respond(b"")
+            return self._count([Request.decode(text) for text in request["served"]])
         if request["method"] == "HEAD":  # costs no body, so it does not count as use
             return await respond(wire.encode(self.entry.without_body()))
         await respond(wire.encode(self.entry))
-        self.window.add(Request(request["at_us"], request["request_id"]))
+        self._count([Request(request["at_us"], request["request_id"])])
+
+    def _count(self, requests: Iterable[Request]) -> None:
+        for request in requests:
+            self.window.add(request)
+            self.life = policy.lambda_serves(self.life, self.tools.parameters)
         if len(self.window) > _TRIM_FACTOR * self.tools.parameters.window_length:
             self.window = set(policy.remember(self.window, (), self.tools.parameters.window_length))
-        self.life = policy.lambda_serves(self.life, self.tools.parameters)
         if policy.wants_promotion(self.life, self.tools.parameters) and not self._is_promoting:
             self._is_promoting = True
             self._spawn(self._promote())

@@ -10,13 +10,16 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from burstcache.adapters.clock import Clock
+from burstcache.adapters.digest_table import DigestTable
 from burstcache.adapters.executions import Executions
 from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
+from burstcache.core.digest import RoutedKey
 from burstcache.core.keys import node_execution_name
 from burstcache.core.messages import Leave, Operation, Release
 from burstcache.core.parameters import US_PER_S
+from burstcache.core.phases import KEY_PHASE_RANK
 from burstcache.core.table import KeyRow, NodeRow
 
 _LOOK_AGAIN_S = 5
@@ -36,6 +39,7 @@ class Janitor:
     """Compares rows, executions and instances."""
 
     keys: KeyTable
+    digest: DigestTable
     nodes: NodeTable
     executions: Executions
     instances: Instances
@@ -50,7 +54,29 @@ class Janitor:
         keys, nodes = self._unowned_keys(), self._unowned_nodes(self.node_names)
         if keys or nodes:
             self.clock.sleep(_LOOK_AGAIN_S)
-        return Cleaned(keys=self._return_keys(keys), nodes=self._release_nodes(nodes))
+        cleaned = Cleaned(keys=self._return_keys(keys), nodes=self._release_nodes(nodes))
+        self._mend_digest()
+        return cleaned
+
+    def _mend_digest(self) -> None:
+        """Show what the digest lacks, and remove from it the keys that no tier serves any more.
+
+        It is read before the rows: what they say beyond it is newer, or was never shown.
+        """
+        digest = self.digest.read()
+        routed = {row.hash: row for row in self.keys.scan_live() if row.tier}
+        for row in routed.values():
+            if _differs(row, digest.routes.get(row.hash)):
+                self.digest.show_key(row)
+        rows = self.keys.read_many(digest.routes.keys() - routed.keys())
+        for hash_ in digest.routes.keys() - routed.keys():
+            if hash_ not in rows or not rows[hash_].tier:
+                self.digest.remove_key(hash_, digest.routes[hash_])
+        for node in map(self.nodes.read, self.node_names):
+            shown = digest.nodes.get(node.node)
+            is_running = node.phase == "running"
+            if (shown is not None and shown.is_running != is_running) or (shown is None and is_running):
+                self.digest.show_node(node)
 
     def _unowned_keys(self) -> list[KeyRow]:
         return [row for row in self.keys.scan_live() if not self._is_owned(row)]
@@ -110,3 +136,12 @@ class Janitor:
                 queue_us=[],
             )
         )
+
+
+def _differs(row: KeyRow, shown: RoutedKey | None) -> bool:
+    """Whether the digest shows a key otherwise than its row has it."""
+    return shown is None or (shown.epoch, shown.phase_rank, shown.tier) != (
+        row.epoch,
+        KEY_PHASE_RANK[row.phase],
+        row.tier,
+    )

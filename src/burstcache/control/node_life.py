@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from burstcache.adapters.clock import Clock
+from burstcache.adapters.digest_table import DigestTable
 from burstcache.adapters.executions import Executions
 from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
@@ -28,7 +29,7 @@ _BOOT_DEADLINE_S = 420  # StartNode with its retries, AwaitNode
 _STOP_DEADLINE_S = 460  # StopNode
 _PING_FOR_S = 220  # within AwaitNode's time-out
 _SECOND_LOOK_S = 1  # after a check that Redis did not answer
-_ROUTE_AGE_S = 2  # proxies remember a route for 1 s: after this no proxy asks a node that is no longer running
+_ROUTE_AGE_S = 3  # a reader's digest is at most 2 s old: after this nobody asks a node that it no longer shows
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ class NodeLife:
     node: str
     nodes: NodeTable
     keys: KeyTable
+    digest: DigestTable
     executions: Executions
     instances: Instances
     machine_arn: str
@@ -85,6 +87,7 @@ class NodeLife:
             if marked is None:
                 return self.await_ready(generation)  # a repeat of this step was faster
             row = marked
+        self.digest.show_node(row)
         for lease in self.nodes.leases(self.node):
             if lease.waiter:
                 self.executions.succeed(lease.waiter, NodeReady(generation=generation))
@@ -114,9 +117,10 @@ class NodeLife:
         return self._plan(row, kept, after_us=max(check_at_us, self.clock.now_us() - STRAGGLERS_US), checks=checks)
 
     def stop(self, generation: int) -> NodeStopped:
-        """StopNode: stop the instance; boot it again if a key has joined while it stopped."""
+        """StopNode: wait until no reader asks, stop the instance; boot it again if a key has joined meanwhile."""
         row = self._row(generation)
         if row.phase == "stopping":
+            self.digest.show_node(row)
             self.clock.sleep(_ROUTE_AGE_S)
             self.instances.stop(self.node)
         return self._stopped_or_boot(row)
@@ -126,6 +130,7 @@ class NodeLife:
         row = self._row(generation)
         if row.phase in ("booting", "running"):
             row = self._mark_stopping(row) or self._row(generation)
+        self.digest.show_node(row)
         self._release_all(NodeFailedError(f"Redis node {self.node} failed in generation {generation}"))
         self.instances.stop(self.node)
         return self._stopped_or_boot(row)
@@ -239,7 +244,7 @@ class NodeLife:
 
         Its keys are unrouted once its row stops saying `running` (`docs/understand/lifecycle.md`, rule 4).
         """
-        self._mark_stopping(row)
+        self.digest.show_node(self._mark_stopping(row) or self._row(row.generation))
         self._release_all(NodeFailedError(f"Redis on {self.node} does not answer any more"))
         return NodePlan(next="stop")
 

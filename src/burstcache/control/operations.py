@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, assert_never
 
 from burstcache.adapters.clock import Clock
+from burstcache.adapters.digest_table import DigestTable
 from burstcache.adapters.executions import Executions
 from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
@@ -49,6 +50,7 @@ class RedisControl:
 
     nodes: NodeTable
     keys: KeyTable
+    digest: DigestTable
     executions: Executions
     instances: Instances
     objects: ObjectStore
@@ -103,6 +105,7 @@ class RedisControl:
             node=name,
             nodes=self.nodes,
             keys=self.keys,
+            digest=self.digest,
             executions=self.executions,
             instances=self.instances,
             machine_arn=self.machine_arn,
@@ -130,6 +133,7 @@ class RedisControl:
         """The part that follows writes to the origin."""
         return OriginChanges(
             keys=self.keys,
+            digest=self.digest,
             objects=self.objects,
             store=self.store,
             ask_cache=self.ask_cache,

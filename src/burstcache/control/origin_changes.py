@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from burstcache.adapters.clock import Clock
+from burstcache.adapters.digest_table import DigestTable
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.redis_objects import RedisObjects
@@ -21,6 +22,7 @@ class OriginChanges:
     """Follows writes to objects of the bucket."""
 
     keys: KeyTable
+    digest: DigestTable
     objects: ObjectStore
     store: Callable[[str], RedisObjects]  # by the node's name
     ask_cache: AskCache
@@ -28,11 +30,21 @@ class OriginChanges:
     clock: Clock
 
     def follow(self, key: str) -> Refreshed:
-        """Refresh the copies of an object that was written or deleted.
+        """Refresh the copies of an object that was written or deleted, then tell readers of the change.
+
+        In this order: a reader that knows of the change finds no old copy in a tier any more. What readers keep in
+        their memories nobody knows, so each change is announced, and a failed event once more when it comes again.
 
         Raises:
             RelayDownError, RedisDownError, OriginError: An old copy may still be read, so the event must be retried.
+            ServiceError: Readers have not been told, so likewise.
         """
+        try:
+            return self._refresh_tiers(key)
+        finally:
+            self.digest.announce(key_hash(key))
+
+    def _refresh_tiers(self, key: str) -> Refreshed:
         row = self.keys.read(key_hash(key))
         if row is None or not row.is_live(self.clock.now_us()):
             return Refreshed(refreshed="")

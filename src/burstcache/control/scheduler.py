@@ -39,13 +39,13 @@ class Scheduler:
     parameters: Parameters
     clock: Clock
 
-    def observe(self, key: str, request: Request, *, etag: str, size_bytes: int) -> Outcome:
-        """Record one GET that S3 served, and start the key's life when it has become hot.
+    def observe(self, key: str, requests: Sequence[Request], *, etag: str, size_bytes: int) -> Outcome:
+        """Record GETs that S3 or a reader's memory served, and start the key's life when it has become hot.
 
         Handling a request twice, late or out of order changes nothing: counts derive from the remembered times.
         """
         hash_, now_us, keep = key_hash(key), self.clock.now_us(), self.parameters.window_length
-        row = self.keys.append(hash_, key, request, etag=etag, size_bytes=size_bytes, keep=keep)
+        row = self.keys.append(hash_, key, requests, etag=etag, size_bytes=size_bytes, keep=keep)
         if row.is_live(now_us):
             return self._see_that_it_runs(row, now_us)
         if not may_start(
@@ -70,7 +70,7 @@ class Scheduler:
             return "too_large"
         by_hand = Request(now_us, "by-hand")
         self.keys.append(
-            row.hash, key, by_hand, etag=row.etag, size_bytes=row.size_bytes, keep=self.parameters.window_length
+            row.hash, key, [by_hand], etag=row.etag, size_bytes=row.size_bytes, keep=self.parameters.window_length
         )
         return self._start(replace(row, window=(*row.window, by_hand)), now_us)
 

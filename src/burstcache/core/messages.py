@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict, final
 
 from burstcache.core.phases import Entry, NodePhase, Tier
 from burstcache.core.policy import Request
@@ -14,6 +14,7 @@ from burstcache.core.table import KeyRow, NodeRow
 
 PROXY = "burstcache.proxy"  # source
 OBJECT_REQUESTED = "ObjectRequested"  # detail types
+REQUESTS_SERVED = "RequestsServed"
 KEY_START_REQUESTED = "KeyStartRequested"
 
 
@@ -25,6 +26,21 @@ class ObjectRequested(TypedDict):
     request_id: str
     size_bytes: int
     etag: str
+
+
+class KeyServed(TypedDict):
+    """GETs of one key, as `at_us:request_id`, oldest first; size and ETag as for `ObjectRequested`."""
+
+    key: str
+    requests: list[str]
+    size_bytes: int
+    etag: str
+
+
+class RequestsServed(TypedDict):
+    """GETs of keys with S3 that the memory of a reader served, told in batches."""
+
+    keys: list[KeyServed]
 
 
 class KeyStartRequested(TypedDict):
@@ -276,12 +292,20 @@ Answer = Done | Seeded | NodePlan | NodeStopped | Held | Pong | CacheStopped | R
 # Over the relay ------------------------------------------------------------------------------------------------------
 
 
+@final
 class Get(TypedDict):
     """The proxy asks the cache function that holds a key; the answer is an entry (`web.entry`)."""
 
     at_us: int
     request_id: str
     method: str
+
+
+@final
+class ServedElsewhere(TypedDict):
+    """GETs that a reader's memory served, as `at_us:request_id`; the answer is empty."""
+
+    served: list[str]
 
 
 class Refresh(TypedDict):

@@ -52,6 +52,17 @@ NODE_PHASES_BEFORE: Mapping[NodePhase, frozenset[NodePhase]] = {
     "stopped": frozenset({"stopping"}),
 }
 
+# How far a life or a run has come: what its digest says is replaced by a later phase only.
+KEY_PHASE_RANK: Mapping[KeyPhase, int] = {
+    "lambda": 1,
+    "restricted_lambda": 1,
+    "redis_bootup": 2,
+    "redis_running": 3,
+    "redis_shutdown": 4,
+    "s3": 5,
+}
+NODE_PHASE_RANK: Mapping[NodePhase, int] = {"booting": 1, "running": 2, "stopping": 3, "stopped": 4}
+
 # The phase that a key's row has while its execution is in a state. Choices and ends have none.
 KEY_PHASE_OF_STATE: Mapping[str, KeyPhase] = {
     "Lambda": "lambda",

@@ -4,6 +4,9 @@
     NODE#<name> / NODE          one Redis node
     NODE#<name> / LEASE#<hash>  a key's claim on a node; a person's hold is a lease without a key
     HOT         / HOT           the keys that have been started
+    DIGEST      / ROUTE#<hash>  a key that a tier serves, or served a moment ago
+    DIGEST      / NODE#<name>   a node, as readers see it
+    DIGEST      / CHANGES       the keys whose objects changed lately
 
 Every phase other than `s3` and `stopped` has a deadline; a row past it counts as cold.
 """
@@ -88,9 +91,28 @@ class HotColumns(TypedDict, total=False):
     starts: int
 
 
+class DigestColumns(TypedDict, total=False):
+    """What the items of the digest hold, in plain values: of a key, of a node, of the log of changes."""
+
+    life: int  # a key's epoch, a node's generation
+    phase_rank: int
+    tier: Tier
+    node: str
+    generation: int
+    deadline_at_us: int
+    is_running: int
+    sequence: int
+    changes: list[bytes]
+    expires_at: int
+
+
 HOT_ITEM = ItemKey(pk="HOT", sk="HOT")
+CHANGES_ITEM = ItemKey(pk="DIGEST", sk="CHANGES")
+DIGEST_PARTITION = CHANGES_ITEM["pk"]
+ALL_OF_DIGEST = "pk = :pk"
 ALL_LEASES = "pk = :pk AND begins_with(sk, :lease)"
 LEASE_PREFIX = _LEASE
+SHOWN_ROUTE_PREFIX, SHOWN_NODE_PREFIX = f"{_ROUTE_ITEM}#", _NODE
 ALL_KEYS = "sk = :route"
 ALL_LIVES = "sk = :route AND phase <> :s3"
 ROUTE_SORT_KEY = _ROUTE_ITEM
@@ -107,6 +129,9 @@ IS_NODE_AS_SEEN = "phase = :seen_phase AND generation = :seen_generation AND #pa
 HAS_NO_NEW_JOIN = "joins = :seen_joins"
 HAS_ROOM = "attribute_not_exists(live) OR contains(live, :hash) OR size(live) < :most"
 HAS_NO_NEW_START = "starts = :seen"
+IS_NOT_BEHIND = "attribute_not_exists(life) OR life < :life OR (life = :life AND phase_rank <= :phase_rank)"
+IS_SHOWN_AS_SEEN = "life = :life AND phase_rank = :phase_rank"
+HAS_NO_NEW_CHANGE = "#sequence = :seen"
 
 # Updates of more than plain columns.
 APPEND_REQUEST = (
@@ -119,11 +144,11 @@ REPLACE_WINDOW, IS_WINDOW_AS_SEEN = "SET #window = :newest", "#window = :seen"
 COUNT_JOIN = "ADD joins :one"
 COUNT_START = "ADD live :this, starts :one"
 FORGET_STARTED = "DELETE live :cold"
+APPEND_CHANGE = "ADD #sequence :one SET #changes = list_append(if_not_exists(#changes, :none), :added)"
+REPLACE_CHANGES = "SET #changes = :newest"
+SET_COLUMNS = "SET {}"
 # What a first row takes from the life before.
 REMOVED_AT_START: tuple[KeyColumn, ...] = ("tier", "holder", "generation", "joined_at_us", "not_before_us")
-
-ROUTE_COLUMNS = ("tier", "node", "generation", "deadline_at_us")
-RUN_COLUMNS = ("phase", "generation")
 
 
 def key_item(hash_: str) -> ItemKey:
@@ -139,6 +164,16 @@ def node_item(node: str) -> ItemKey:
 def lease_item(node: str, hash_: str) -> ItemKey:
     """Return where the lease of a key on a node is."""
     return ItemKey(pk=f"{_NODE}{node}", sk=f"{_LEASE}{hash_}")
+
+
+def shown_route_item(hash_: str) -> ItemKey:
+    """Return where the digest has a key."""
+    return ItemKey(pk=DIGEST_PARTITION, sk=f"{SHOWN_ROUTE_PREFIX}{hash_}")
+
+
+def shown_node_item(node: str) -> ItemKey:
+    """Return where the digest has a node."""
+    return ItemKey(pk=DIGEST_PARTITION, sk=f"{SHOWN_NODE_PREFIX}{node}")
 
 
 @dataclass(frozen=True, slots=True)

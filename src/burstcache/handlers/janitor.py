@@ -7,6 +7,7 @@ from typing import Any
 
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import SystemClock
+from burstcache.adapters.digest_table import DigestTable
 from burstcache.adapters.executions import Executions
 from burstcache.adapters.functions import invoke_by_name
 from burstcache.adapters.instances import Instances
@@ -25,6 +26,7 @@ def _janitor() -> Janitor:
     redis_control = invoke_by_name(Clients("patient").functions, settings.redis_control_function_name)
     return Janitor(
         keys=KeyTable(settings.table_name, clients.dynamodb, clock),
+        digest=DigestTable(settings.table_name, clients.dynamodb),
         nodes=NodeTable(settings.table_name, clients.dynamodb),
         executions=Executions(clients.states),
         instances=Instances(instance_ids(settings.redis_nodes), clients.ec2, clock),

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import SystemClock
+from burstcache.adapters.digest_table import DigestTable
 from burstcache.adapters.executions import Executions
 from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
@@ -36,6 +37,7 @@ def _control() -> RedisControl:
     return RedisControl(
         nodes=NodeTable(settings.table_name, clients.dynamodb),
         keys=KeyTable(settings.table_name, clients.dynamodb, clock),
+        digest=DigestTable(settings.table_name, clients.dynamodb),
         executions=Executions(clients.states),
         instances=Instances(instance_ids(settings.redis_nodes), clients.ec2, clock),
         objects=ObjectStore(settings.bucket_name, clients.s3),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from burstcache.adapters.clients import Clients
@@ -12,6 +13,7 @@ from burstcache.adapters.hot_keys import HotKeys
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.control.scheduler import Scheduler
+from burstcache.core.messages import KeyServed, ObjectRequested
 from burstcache.core.policy import Request
 from burstcache.handlers._init import at_init
 from burstcache.logs import logger
@@ -36,13 +38,33 @@ def _scheduler() -> Scheduler:
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, str]:
-    """Handle ObjectRequested (S3 served a GET) or KeyStartRequested (a person starts a key)."""
+    """Handle one event of the bus, and return what became of its key; of a batch, by key.
+
+    ObjectRequested: S3 served a GET. RequestsServed: a reader's memory served GETs of several keys. KeyStartRequested:
+    a person starts a key.
+    """
     detail = event["detail"]
-    if event["detail-type"] == "KeyStartRequested":
-        outcome = _scheduler().start_by_hand(detail["key"])
-    else:
-        request = Request(detail["at_us"], detail["request_id"])
-        outcome = _scheduler().observe(detail["key"], request, etag=detail["etag"], size_bytes=detail["size_bytes"])
+    match event["detail-type"]:
+        case "KeyStartRequested":
+            return {"outcome": _logged(detail["key"], _scheduler().start_by_hand(detail["key"]))}
+        case "RequestsServed":
+            return {served["key"]: _observe(served, served["requests"]) for served in detail["keys"]}
+        case _:
+            request = Request(detail["at_us"], detail["request_id"])
+            return {"outcome": _observe(detail, [request.encode()])}
+
+
+def _observe(served: ObjectRequested | KeyServed, requests: Sequence[str]) -> str:
+    outcome = _scheduler().observe(
+        served["key"],
+        [Request.decode(text) for text in requests],
+        etag=served["etag"],
+        size_bytes=served["size_bytes"],
+    )
+    return _logged(served["key"], outcome)
+
+
+def _logged(key: str, outcome: str) -> str:
     if outcome != "remembered":
-        logger().info("key %s", outcome, extra={"key": detail["key"]})
-    return {"outcome": outcome}
+        logger().info("key %s", outcome, extra={"key": key})
+    return outcome

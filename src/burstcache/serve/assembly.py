@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from burstcache.adapters.clock import Clock
+from burstcache.adapters.digest_reader import MAX_AGE_S, DigestReader, read_digest
 from burstcache.adapters.event_publisher import EventPublisher
 from burstcache.adapters.object_store import ObjectStore
-from burstcache.adapters.routes import Route, Routes
 from burstcache.adapters.secrets import Secrets
-from burstcache.serve.reader import Reader
+from burstcache.core.digest import Route
+from burstcache.serve.memory_tier import Memory
+from burstcache.serve.reader import MAX_STALE_S, STRONG_S, Reader
 from burstcache.serve.s3_tier import Reports, S3Tier
 from burstcache.serve.tier import Tier
 from burstcache.settings import ReaderSettings, node_named
@@ -26,8 +28,10 @@ def make_reader(
     *,
     publisher: Reports | None = None,
     redirects_larger: bool = True,
+    memory_bytes: int = 0,
+    max_stale_s: float = MAX_STALE_S,
 ) -> Reader:
-    """Return a reader of a stack's objects.
+    """Return a reader of a stack's objects, or without a table and a bus in the settings of a bucket's alone.
 
     Its clients of S3, the table and the bus are made now, what only keys in a tier need at the first of them.
 
@@ -38,6 +42,8 @@ def make_reader(
         publisher: Where reads are reported; None for a publisher whose reads wait for their reports, as a function
             must that is frozen after its answer.
         redirects_larger: Whether objects that are too large to be cached are answered with a redirect to S3.
+        memory_bytes: What the memory tier takes at most [bytes]; 0: there is none.
+        max_stale_s: As for `Reader` [s].
     """
 
     @cache
@@ -57,10 +63,24 @@ def make_reader(
 
         return LambdaTier(RelayRequests(settings.relay, secrets(), clock))
 
-    if publisher is None:
+    if not settings.bus_name:
+        publisher = None
+    elif publisher is None:
         publisher = EventPublisher(settings.bus_name, clients.events, clock)
     store = ObjectStore(settings.bucket_name, clients.s3)
     origin = S3Tier(
         store, publisher, clock, max_object_bytes=settings.max_object_bytes, redirects_larger=redirects_larger
     )
-    return Reader(Routes(settings.table_name, clients.dynamodb, clock), origin, make_tier, clock)
+    return Reader(
+        _digest_reader(settings.table_name, clients, clock, max_stale_s) if settings.table_name else None,
+        origin,
+        make_tier,
+        clock,
+        memory=Memory(memory_bytes, max_object_bytes=settings.max_object_bytes) if memory_bytes else None,
+        max_stale_s=max_stale_s,
+    )
+
+
+def _digest_reader(table_name: str, clients: Clients, clock: Clock, max_stale_s: float) -> DigestReader:
+    max_age_s = MAX_AGE_S if max_stale_s == STRONG_S else min(MAX_AGE_S, max_stale_s)
+    return DigestReader(partial(read_digest, clients.dynamodb, table_name), clock, max_age_s=max_age_s)

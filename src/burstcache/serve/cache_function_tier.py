@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from burstcache.adapters.relay import RelayRequests
-from burstcache.core.messages import Get, encode, get_subject
+from burstcache.core.messages import Get, ServedElsewhere, encode, get_subject
+from burstcache.serve.tally import Served
 from burstcache.web.entry import Entry, decode
 from burstcache.web.request import Request
 
@@ -30,3 +32,13 @@ class LambdaTier:
         get = Get(at_us=request.at_us, request_id=request.request_id, method=request.method)
         answer = self.relay.request(get_subject(request.hash), encode(get), timeout_s=self.timeout_s)
         return None if answer is None else decode(answer)
+
+    def count(self, batch: Sequence[Served]) -> None:
+        """Tell the cache functions what a reader's memory served of their keys; raise RelayDownError."""
+        for served in batch:
+            told = ServedElsewhere(served=[read.encode() for read in served.reads])
+            self.relay.request(get_subject(served.hash), encode(told), timeout_s=self.timeout_s)
+
+    def close(self) -> None:
+        """Leave the relay."""
+        self.relay.close()

@@ -1,58 +1,178 @@
-"""One read: the route, the tier that it names, and S3 if that tier cannot answer. The cache never breaks a read."""
+"""One read: memory, the tier that the digest names, and S3. The cache never breaks a read."""
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
 
 from burstcache.adapters.breaker import Breakers
-from burstcache.adapters.clock import Clock
-from burstcache.adapters.routes import Route, Routes
+from burstcache.adapters.clock import Clock, instant, seconds_since
+from burstcache.adapters.digest_reader import DigestReader, Start, in_thread
+from burstcache.core.digest import Route
+from burstcache.core.errors import ObjectNotFoundError, ObjectTooLargeError, OriginError
 from burstcache.logs import logger
+from burstcache.serve.memory_tier import Kept, Memory, Ticket
+from burstcache.serve.tally import Served, Tally
 from burstcache.serve.tier import FAILURES_OF_ONE_KEY, Origin, Tier
-from burstcache.web.entry import Entry
+from burstcache.web.entry import Entry, entry_from_s3
 from burstcache.web.request import Request
 from burstcache.web.response import Response, object_response
 
-_ROUTES = "routes"
+MAX_STALE_S = 2.0
+STRONG_S, IMMUTABLE_S = 0.0, math.inf  # as `max_stale_s`: S3 confirms each read; nothing ever asks
 
 
 class Reader:
-    """Asks the tiers. A tier is made at its first use and left alone for a while after a failure."""
+    """Asks the tiers. A tier is made at its first use and left alone for a while after a failure.
+
+    Memory serves what is known to be at most `max_stale_s` old: because the digest that is known now is not older and
+    has no change of it, or because it was loaded or confirmed so lately. Otherwise S3 confirms it by its ETag.
+    """
 
     def __init__(
         self,
-        routes: Routes,
+        digest: DigestReader | None,
         origin: Origin,
         make_tier: Callable[[Route], Tier],
         clock: Clock,
+        *,
+        memory: Memory | None = None,
+        max_stale_s: float = MAX_STALE_S,
+        start: Start = in_thread,
     ) -> None:
-        self._routes = routes
+        """Remember the parts.
+
+        Args:
+            digest: What is known of the stack; None: there is no stack, and no tier but memory and S3.
+            origin: S3.
+            make_tier: Makes the tier that a route leads to.
+            clock: What tiers are left alone by, and what is remembered ages by.
+            memory: Keeps small objects in this process; None: none are.
+            max_stale_s: How old an answer may be, the delivery of S3's event apart [s]. 0: S3 confirms every read, and
+                no tier is asked; infinite: objects never change.
+            start: Runs work while the read goes on.
+        """
+        self._digest = digest
         self._origin = origin
         self._make_tier = make_tier
         self._tiers: dict[Route, Tier] = {}
+        self._clock = clock
         self._breakers = Breakers(clock)
+        self._memory = memory
+        self._max_stale_s = max_stale_s
+        self._start = start
+        self._adopting: set[str] = set()
+        self._tally = Tally(clock) if memory is not None and digest is not None else None
+        # The digest that says what memory may serve; None: what has been confirmed lately may be served.
+        self._guard = digest if memory is not None and STRONG_S < max_stale_s < IMMUTABLE_S else None
+        if self._guard is not None and memory is not None:
+            self._guard.follow(memory.follow)
 
     def read(self, request: Request) -> Response:
         """Return the answer to a GET or HEAD."""
+        if (response := self.lookup(request)) is not None:
+            return response
+        ticket = self.ticket()
+        response = self._origin.read(request)
+        if self._memory is not None and request.method == "GET" and response.status == 200:
+            self._memory.put(request.hash, entry_from_s3(response.headers, response.body), ticket)
+        return response.served_by("s3", is_hit=False)
+
+    def lookup(self, request: Request) -> Response | None:
+        """Return the answer of memory or of the tier that holds the object; None if only S3 has it."""
+        if self._memory is not None and (response := self._from_memory(self._memory, request)) is not None:
+            return response
+        if self._max_stale_s == STRONG_S:
+            return None
         asked = None
-        # A remembered route may be a second old; a key that has moved on meanwhile is looked for where it is now.
+        # What is known may be some seconds old; a key that has moved on meanwhile is looked for where it is now.
         while (route := self._route(request)) is not None and route != asked:
             if (response := self._from_tier(route, request)) is not None:
                 return response.served_by(route.tier, is_hit=True)
             if asked is not None:
                 break
             asked = route
-        return self._origin.read(request).served_by("s3", is_hit=False)
+        return None
+
+    def ticket(self) -> Ticket:
+        """Return what is known now: to be taken before an object is loaded from S3 for `loaded`."""
+        return Ticket(0 if self._guard is None else self._guard.sequence, instant(self._clock))
+
+    def loaded(self, request: Request, entry: Entry, ticket: Ticket) -> None:
+        """Keep a whole object that the caller has read from S3, and count the read for the key's life.
+
+        Args:
+            request: The read, a GET.
+            entry: What S3 sent.
+            ticket: What was known before the caller asked S3.
+        """
+        self.report(request, etag=entry.etag, size_bytes=entry.size_bytes)
+        if self._memory is not None:
+            self._memory.put(request.hash, entry, ticket)
+
+    def report(self, request: Request, *, etag: str, size_bytes: int) -> None:
+        """Count a GET that the caller has read from S3 for the key's life; `size_bytes` is that of the whole object."""
+        self._origin.report(request, etag=etag, size_bytes=size_bytes)
+
+    def tell(self) -> None:
+        """Tell where lives are judged what memory has served since the last time. What cannot be told is lost."""
+        if self._tally is None:
+            return
+        batches: defaultdict[Route | None, list[Served]] = defaultdict(list)
+        for served in self._tally.take():
+            batches[self._digest.route(served.hash) if self._digest is not None else None].append(served)
+        for route, batch in batches.items():
+            if route is None:
+                self._origin.count(batch)
+            elif not self._breakers.is_open(route):
+                try:
+                    self._tier(route).count(batch)
+                except Exception as error:  # heat is lost, nothing else
+                    self._breakers.fail(route)
+                    logger().warning("hits of memory not counted", tier=route.tier, reason=repr(error))
+
+    def close(self) -> None:
+        """Tell what is left to tell, and leave the tiers."""
+        self.tell()
+        for tier in self._tiers.values():
+            tier.close()
+        self._origin.close()
 
     def _route(self, request: Request) -> Route | None:
-        if self._breakers.is_open(_ROUTES):
+        return self._digest.route(request.hash) if self._digest is not None else None
+
+    def _from_memory(self, memory: Memory, request: Request) -> Response | None:
+        # First the digest: reading it may drop the entry.
+        is_current = self._guard is not None and self._guard.is_within(self._max_stale_s)
+        kept = memory.get(request.hash)
+        if kept is None:
             return None
+        if not (is_current or self._is_young(kept)):
+            return self._confirmed(memory, request, kept)
+        if self._tally is not None and request.method == "GET" and self._tally.note(request, kept.entry):
+            self._start(self.tell)
+        return _answer(request, kept.entry).served_by("memory", is_hit=True)
+
+    def _is_young(self, kept: Kept) -> bool:
+        if self._max_stale_s in (STRONG_S, IMMUTABLE_S):
+            return self._max_stale_s == IMMUTABLE_S
+        return seconds_since(self._clock, kept.ticket.at) <= self._max_stale_s
+
+    def _confirmed(self, memory: Memory, request: Request, kept: Kept) -> Response | None:
+        """Return the answer that S3 confirms by the entry's ETag, or gives anew; None if it gives no whole object."""
+        ticket = self.ticket()
         try:
-            return self._routes.route(request.hash)
-        except Exception as error:  # whatever it is, S3 has the object
-            self._breakers.fail(_ROUTES)
-            logger().warning("route not read, S3 serves", reason=repr(error), key=request.key)
+            newer = self._origin.confirm(request, kept.entry.etag)
+        except OriginError as error:
+            if isinstance(error, (ObjectNotFoundError, ObjectTooLargeError)):
+                memory.drop(request.hash)
             return None
+        entry = newer or kept.entry
+        memory.put(request.hash, entry, ticket)
+        is_hit = newer is None
+        return _answer(request, entry).served_by("memory" if is_hit else "s3", is_hit=is_hit)
 
     def _from_tier(self, route: Route, request: Request) -> Response | None:
         if self._breakers.is_open(route) or self._breakers.is_open(request.hash):
@@ -60,12 +180,39 @@ class Reader:
         try:
             entry = self._tier(route).fetch(request)
             if entry is not None:
-                return object_response(request, entry.meta, _body(request, entry))
+                response = _answer(request, _whole(request, entry))
+                self._adopt(request, entry)
+                return response
         except Exception as error:  # whatever it is, S3 has the object
             self._breakers.fail(request.hash if isinstance(error, FAILURES_OF_ONE_KEY) else route)
             logger().warning("tier failed, S3 serves", tier=route.tier, reason=repr(error), key=request.key)
-        self._routes.forget(request.hash)
+        if self._digest is not None:
+            self._digest.forget(request.hash)
         return None
+
+    def _adopt(self, request: Request, entry: Entry) -> None:
+        """Keep a tier's copy, in the background.
+
+        A tier may still be replacing its copy when the digest already has the change, so S3 has to confirm it first.
+        """
+        if self._memory is None or request.method == "HEAD" or not self._memory.takes(entry.size_bytes):
+            return
+        if self._max_stale_s == IMMUTABLE_S:
+            self._memory.put(request.hash, entry, self.ticket())
+        elif request.hash not in self._adopting and not self._breakers.is_open((request.hash, entry.etag)):
+            self._adopting.add(request.hash)
+            self._start(partial(self._adopt_confirmed, self._memory, request, entry))
+
+    def _adopt_confirmed(self, memory: Memory, request: Request, entry: Entry) -> None:
+        try:
+            ticket = self.ticket()
+            is_kept = self._origin.has(request.key, entry.etag) and memory.put(request.hash, entry, ticket)
+            if not is_kept:
+                self._breakers.fail((request.hash, entry.etag))
+        except OriginError:
+            self._breakers.fail((request.hash, entry.etag))
+        finally:
+            self._adopting.discard(request.hash)
 
     def _tier(self, route: Route) -> Tier:
         if route not in self._tiers:
@@ -73,9 +220,11 @@ class Reader:
         return self._tiers[route]
 
 
-def _body(request: Request, entry: Entry) -> bytes:
-    if request.method == "HEAD":
-        return b""
-    if len(entry.body) != entry.size_bytes:
+def _answer(request: Request, entry: Entry) -> Response:
+    return object_response(request, entry.meta, b"" if request.method == "HEAD" else entry.body)
+
+
+def _whole(request: Request, entry: Entry) -> Entry:
+    if request.method != "HEAD" and len(entry.body) != entry.size_bytes:
         raise ValueError(f"the entry of {request.key!r} has {len(entry.body)} of its {entry.size_bytes} bytes")
-    return entry.body
+    return entry

@@ -6,21 +6,25 @@ hot. HEADs (a cache would not make them faster), errors and objects too large to
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, Protocol
 
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.object_store import Conditions, ObjectAnswer, ObjectStore
 from burstcache.core.errors import OriginError
-from burstcache.core.messages import ObjectRequested
+from burstcache.core.messages import KeyServed, ObjectRequested, RequestsServed, encode
 from burstcache.logs import logger
+from burstcache.serve.tally import Served
 from burstcache.web.conditions import range_applies
+from burstcache.web.entry import Entry
 from burstcache.web.headers import not_modified_headers, object_headers
 from burstcache.web.request import Request
 from burstcache.web.response import Response, error_response, precondition_failed, range_not_satisfiable, redirect
 
 _PRESIGNED_S = 60  # the client follows at once, and a leaked URL soon expires
 _RETRY_WITHIN_S = 10.0  # a body that breaks off later is not requested again: the front door gives up at 29 s
+_MOST_EVENT_BYTES = 200_000  # of a batch: the bus takes 256 KB
 _CODES = {403: "AccessDenied", 404: "NoSuchKey", 405: "MethodNotAllowed"}
 _CLIENT_S_OWN = frozenset({403, 404, 405})
 _BAD_KEY_CODES = frozenset({"KeyTooLongError", "InvalidURI", "InvalidArgument"})
@@ -29,20 +33,23 @@ _BAD_KEY_CODES = frozenset({"KeyTooLongError", "InvalidURI", "InvalidArgument"})
 class Reports(Protocol):
     """Where reads are reported."""
 
-    def start(self, event: ObjectRequested) -> Any:
-        """Begin to report a read, and return what `finish` takes."""
+    def start(self, event: ObjectRequested | RequestsServed) -> Any:
+        """Begin to report reads, and return what `finish` takes."""
 
     def finish(self, report: Any) -> None:
         """Return when a read need no longer wait for its report; a failure is logged, never raised."""
 
+    def close(self) -> None:
+        """Send what is left to send."""
+
 
 class S3Tier:
-    """Answers from S3, errors included."""
+    """Answers from S3, errors included. Without a publisher nobody hears of the reads."""
 
     def __init__(
         self,
         store: ObjectStore,
-        publisher: Reports,
+        publisher: Reports | None,
         clock: Clock,
         *,
         max_object_bytes: int,
@@ -52,7 +59,7 @@ class S3Tier:
 
         Args:
             store: The objects.
-            publisher: Where reads are reported.
+            publisher: Where reads are reported; None: nowhere.
             clock: What a second try of S3 is timed by.
             max_object_bytes: Size up to which an object may be cached; reads of larger ones are not reported.
             redirects_larger: Whether a larger object is answered with a redirect, as a front door needs it, and not
@@ -74,6 +81,36 @@ class S3Tier:
             headers = {"retry-after": "1"}
             return error_response(503, "OriginUnavailable", message, method=request.method, headers=headers)
 
+    def confirm(self, request: Request, etag: str) -> Entry | None:
+        """Return the whole object, or None if it is still the one with this ETag.
+
+        Raises:
+            ObjectNotFoundError, ObjectTooLargeError, OriginError: As `ObjectStore.fetch`.
+        """
+        newer = self._store.fetch_if_newer(request.key, etag, max_bytes=self._max_object_bytes)
+        if request.method == "GET":
+            self.report(request, etag=newer.etag if newer else etag, size_bytes=newer.size_bytes if newer else 0)
+        return newer
+
+    def has(self, key: str, etag: str) -> bool:
+        """Whether the object is the one with this ETag now, or raise OriginError."""
+        return self._store.head(key).headers.get("etag") == etag
+
+    def report(self, request: Request, *, etag: str, size_bytes: int) -> None:
+        """Report a GET that S3 served; nobody waits for it. One of an object too large to be cached is not reported."""
+        self._start_report(request, etag=etag, size_bytes=size_bytes)
+
+    def count(self, batch: Sequence[Served]) -> None:
+        """Report what the reader's memory served: few events, each with many GETs."""
+        if self._publisher is not None:
+            for event in _events(batch):
+                self._publisher.finish(self._publisher.start(event))
+
+    def close(self) -> None:
+        """Send what is left to send."""
+        if self._publisher is not None:
+            self._publisher.close()
+
     def _head(self, request: Request) -> Response:
         answer = self._ask(request)
         return Response(answer.status, _headers(answer)) if answer.is_success else _other(request, answer)
@@ -89,7 +126,8 @@ class S3Tier:
                 raise
             return self._deliver(request, self._ask(request))
         finally:
-            self._publisher.finish(report)
+            if self._publisher is not None:
+                self._publisher.finish(report)
 
     def _deliver(self, request: Request, answer: ObjectAnswer) -> Response:
         if not answer.is_success:
@@ -124,17 +162,37 @@ class S3Tier:
         return whole
 
     def _report(self, request: Request, answer: ObjectAnswer) -> Any:
+        if not (answer.is_success or answer.status == 304):
+            return None
         size_bytes = 0 if answer.status == 304 else answer.object_size_bytes
-        if not (answer.is_success or answer.status == 304) or size_bytes > self._max_object_bytes:
+        return self._start_report(request, etag=answer.headers.get("etag", ""), size_bytes=size_bytes)
+
+    def _start_report(self, request: Request, *, etag: str, size_bytes: int) -> Any:
+        if self._publisher is None or size_bytes > self._max_object_bytes:
             return None
         event = ObjectRequested(
-            key=request.key,
-            at_us=request.at_us,
-            request_id=request.request_id,
-            size_bytes=size_bytes,
-            etag=answer.headers.get("etag", ""),
+            key=request.key, at_us=request.at_us, request_id=request.request_id, size_bytes=size_bytes, etag=etag
         )
         return self._publisher.start(event)
+
+
+def _events(batch: Sequence[Served]) -> Iterator[RequestsServed]:
+    event, size_bytes = RequestsServed(keys=[]), 0
+    for served in batch:
+        told = KeyServed(
+            key=served.key,
+            requests=[read.encode() for read in served.reads],
+            size_bytes=served.size_bytes,
+            etag=served.etag,
+        )
+        told_bytes = len(encode(told))
+        if event["keys"] and size_bytes + told_bytes > _MOST_EVENT_BYTES:
+            yield event
+            event, size_bytes = RequestsServed(keys=[]), 0
+        event["keys"].append(told)
+        size_bytes += told_bytes
+    if event["keys"]:
+        yield event
 
 
 def _is_wanted(request: Request, answer: ObjectAnswer) -> bool:

@@ -7,9 +7,11 @@ It raises rather than waits: its time-outs are its own, and short.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from burstcache.core.errors import SilentHolderError
+from burstcache.serve.tally import Served
 from burstcache.web.entry import Entry
 from burstcache.web.request import Request
 from burstcache.web.response import Response
@@ -29,9 +31,30 @@ class Tier(Protocol):
             Exception: The tier is down.
         """
 
+    def count(self, batch: Sequence[Served]) -> None:
+        """Count what the reader's memory served for the lives of these keys, or raise as `fetch` does."""
+
+    def close(self) -> None:
+        """Leave the tier."""
+
 
 class Origin(Protocol):
     """The tier that always has an answer."""
 
     def read(self, request: Request) -> Response:
         """Return the answer, errors included."""
+
+    def confirm(self, request: Request, etag: str) -> Entry | None:
+        """Return the whole object, or None if it is still the one with this ETag; raise OriginError as `fetch` does."""
+
+    def has(self, key: str, etag: str) -> bool:
+        """Whether the object is the one with this ETag now, or raise OriginError."""
+
+    def report(self, request: Request, *, etag: str, size_bytes: int) -> None:
+        """Count a GET that S3 served for the key's life."""
+
+    def count(self, batch: Sequence[Served]) -> None:
+        """Count what the reader's memory served for the lives of these keys."""
+
+    def close(self) -> None:
+        """Send what is left to send."""

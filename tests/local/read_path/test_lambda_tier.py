@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from burstcache.adapters.breaker import OPEN_S
 from burstcache.adapters.clock import SystemClock
+from burstcache.adapters.digest_reader import MAX_AGE_S
 from burstcache.adapters.relay import RelayRequests
 from burstcache.adapters.secrets import Secrets
 from burstcache.handlers import proxy
@@ -88,9 +89,12 @@ def test_key_that_nobody_holds_comes_from_s3_without_a_time_out(
     assert len(reported) == 1
 
 
-def test_key_is_served_as_soon_as_somebody_holds_it(hot: Cloud, relay: Relay, make_entry: MakeEntry) -> None:
+def test_key_that_nobody_held_is_asked_for_again_after_the_next_digest(
+    hot: Cloud, relay: Relay, make_entry: MakeEntry
+) -> None:
     hot.get("hot")
     relay("hot", make_entry(BODY))
+    hot.clock.sleep(MAX_AGE_S + 1)
 
     assert hot.get("hot")["headers"]["x-cache-tier"] == "lambda"
 

@@ -10,6 +10,7 @@ from burstcache.control.cache_life import CacheTask, CacheTools, KeyCache
 from burstcache.control.janitor import Janitor
 from burstcache.control.operations import RedisControl
 from burstcache.control.scheduler import Scheduler
+from burstcache.core.digest import Digest
 from burstcache.core.keys import key_hash
 from burstcache.core.messages import Leave, Operation
 from burstcache.core.parameters import parameters_from_text
@@ -63,6 +64,19 @@ class Keys:
         return {}
 
 
+class DigestOfNothing:
+    """A digest in which nothing is shown."""
+
+    def read(self) -> Digest:
+        return Digest()
+
+    def show_node(self, row: NodeRow) -> bool:
+        return True
+
+
+_DIGEST: Any = DigestOfNothing()
+
+
 class HotKeys:
     """Admits every life."""
 
@@ -113,6 +127,7 @@ def _control(nodes: Nodes) -> RedisControl:
     stores: Any = {"node-1": Store(), "node-2": Store()}
     any_nodes: Any = nodes
     return RedisControl(
+        digest=_DIGEST,
         nodes=any_nodes,
         keys=keys,
         executions=_UNUSED,
@@ -144,7 +159,7 @@ def test_scheduler_decides_on_the_node_and_hands_it_to_the_execution() -> None:
         clock=ManualClock(_NOW_S),
     )
 
-    assert scheduler.observe(KEY, Request(1, "c"), etag="", size_bytes=1) == "started"
+    assert scheduler.observe(KEY, [Request(1, "c")], etag="", size_bytes=1) == "started"
 
     assert nodes.asked == ["node-2"]
     assert (hot_keys.life.node, hot_keys.life.entry) == ("node-2", "redis")
@@ -207,6 +222,7 @@ def test_janitor_spares_a_node_whose_new_run_has_the_number_of_a_run_of_another_
     executions: Any = Executions()
     released: list[Operation] = []
     janitor = Janitor(
+        digest=_DIGEST,
         keys=keys,
         nodes=nodes,
         executions=executions,

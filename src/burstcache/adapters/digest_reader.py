@@ -1,0 +1,199 @@
+"""The digest as a reader knows it: read at most once a second, while somebody reads, and never older than its bound."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from burstcache.adapters.breaker import Breakers
+from burstcache.adapters.calls import ask
+from burstcache.adapters.clock import Clock, Instant, instant, seconds_since
+from burstcache.core.digest import Digest, Route, RoutedKey, RunningNode
+from burstcache.core.table import (
+    ALL_OF_DIGEST,
+    CHANGES_ITEM,
+    DIGEST_PARTITION,
+    SHOWN_NODE_PREFIX,
+    SHOWN_ROUTE_PREFIX,
+    DigestColumns,
+)
+from burstcache.logs import logger
+
+if TYPE_CHECKING:
+    from types_boto3_dynamodb.client import DynamoDBClient
+
+MAX_AGE_S = 2.0  # a node that stops waits 3 s: `docs/understand/lifecycle.md`, "A node"
+_DIGEST = "digest"
+_NEVER_S = float("-inf")
+
+Start = Callable[[Callable[[], None]], object]
+
+
+def in_thread(work: Callable[[], None]) -> None:
+    """Do work in a thread, so that the caller need not wait."""
+    threading.Thread(target=work, name="burstcache-reader", daemon=True).start()
+
+
+def read_digest(client: DynamoDBClient, table_name: str) -> Digest:
+    """Return the digest as it is now: one Query, strongly consistent, a read unit per 4 KB of all items.
+
+    Raises:
+        ServiceError: DynamoDB does not answer.
+    """
+    sequence, changes = 0, []
+    routes: dict[str, RoutedKey] = {}
+    nodes: dict[str, RunningNode] = {}
+    for item in _items(client, table_name):
+        name, columns = item["sk"]["S"], _plain(item)
+        if name == CHANGES_ITEM["sk"]:
+            sequence, changes = columns["sequence"], columns["changes"]
+        elif name.startswith(SHOWN_ROUTE_PREFIX):
+            routes[name.removeprefix(SHOWN_ROUTE_PREFIX)] = RoutedKey(
+                columns["life"],
+                columns["phase_rank"],
+                columns["tier"],
+                columns.get("node", ""),
+                columns.get("generation", 0),
+                columns["deadline_at_us"],
+            )
+        elif name.startswith(SHOWN_NODE_PREFIX):
+            nodes[name.removeprefix(SHOWN_NODE_PREFIX)] = RunningNode(
+                columns["life"], columns["phase_rank"], bool(columns["is_running"])
+            )
+    return Digest(sequence, [change.hex() for change in changes], routes, nodes)
+
+
+def _items(client: DynamoDBClient, table_name: str) -> list[dict[str, Any]]:
+    query: Any = {
+        "TableName": table_name,
+        "KeyConditionExpression": ALL_OF_DIGEST,
+        "ExpressionAttributeValues": {":pk": {"S": DIGEST_PARTITION}},
+        "ConsistentRead": True,
+    }
+    items: list[Any] = []
+    while True:
+        answer = ask(client.query, **query)
+        items += answer["Items"]
+        if "LastEvaluatedKey" not in answer:
+            return items
+        query["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+
+def _plain(item: dict[str, Any]) -> DigestColumns:
+    """Return the values of an item. Numbers, text and the log are all there is: no need of boto3's own conversion."""
+    plain: Any = {}
+    for name, value in item.items():
+        ((kind, data),) = value.items()
+        plain[name] = int(data) if kind == "N" else [each["B"] for each in data] if kind == "L" else data
+    return plain  # type: ignore[no-any-return]
+
+
+class DigestReader:
+    """Keeps the digest while it is used. Threads may share it.
+
+    Up to half its bound what is known is used as it is, up to the bound while a thread reads it anew, and beyond the
+    bound a caller waits for that. If it cannot be read, callers do without it for a while.
+    """
+
+    def __init__(
+        self, read: Callable[[], Digest], clock: Clock, *, max_age_s: float = MAX_AGE_S, start: Start = in_thread
+    ) -> None:
+        """Know nothing yet.
+
+        Args:
+            read: Reads the digest.
+            clock: Tells how old it is.
+            max_age_s: The bound: nothing older decides where a key is read, above 0 [s].
+            start: Runs work while the caller goes on.
+        """
+        self._read = read
+        self._clock = clock
+        self._max_age_s = max_age_s
+        self._refresh_after_s = max_age_s / 2
+        self._start = start
+        self._followers: list[Callable[[Digest], None]] = []
+        self._digest: Digest | None = None
+        self._read_at = Instant(_NEVER_S, 0)
+        self._tried_at_s = self._forced_at_s = _NEVER_S
+        self._missed: dict[str, RoutedKey] = {}
+        self._reading = threading.Lock()
+        self._breakers = Breakers(clock)
+        self._is_lost = False
+
+    def follow(self, follower: Callable[[Digest], None]) -> None:
+        """Call `follower` with every digest before anybody else knows of it."""
+        self._followers.append(follower)
+
+    @property
+    def sequence(self) -> int | None:
+        """The number of the last change that is known; None if the digest has not been read."""
+        return None if self._digest is None else self._digest.sequence
+
+    def is_within(self, bound_s: float) -> bool:
+        """Whether what is known, read anew if need be, is at most so old [s]."""
+        self._keep_up()
+        return self._age_s() <= bound_s
+
+    def route(self, hash_: str) -> Route | None:
+        """Return the tier to ask for the key with this hash; None for S3, also if the digest cannot be read."""
+        if not self.is_within(self._max_age_s) or self._digest is None:
+            return None
+        if hash_ in self._missed and self._missed[hash_] == self._digest.routes.get(hash_):
+            return None
+        return self._digest.route(hash_, now_us=self._clock.now_us())
+
+    def forget(self, hash_: str) -> None:
+        """Leave a route alone that did not lead to the object, until the next digest.
+
+        The digest is read at once, as the key may have moved within the last second, but only once a second.
+        """
+        if self._digest is None or (routed := self._digest.routes.get(hash_)) is None:
+            return
+        self._missed[hash_] = routed
+        if self._clock.monotonic_s() - self._forced_at_s >= self._refresh_after_s:
+            self._forced_at_s = self._clock.monotonic_s()
+            with self._reading:
+                self._try_refresh(is_forced=True)
+
+    def _age_s(self) -> float:
+        return seconds_since(self._clock, self._read_at)
+
+    def _keep_up(self) -> None:
+        age_s = self._age_s()
+        if age_s > self._max_age_s:
+            with self._reading:  # what another thread has read meanwhile is new enough
+                if self._age_s() > self._max_age_s:
+                    self._try_refresh()
+        elif age_s >= self._refresh_after_s:
+            now_s = self._clock.monotonic_s()
+            if now_s - self._tried_at_s >= self._refresh_after_s:
+                self._tried_at_s = now_s
+                self._start(self._refresh_in_background)
+
+    def _refresh_in_background(self) -> None:
+        with self._reading:
+            if self._age_s() >= self._refresh_after_s:
+                with suppress(Exception):  # the read that finds the bound passed tries again, and says so
+                    self._refresh()
+
+    def _try_refresh(self, *, is_forced: bool = False) -> None:
+        if self._breakers.is_open(_DIGEST):
+            return
+        try:
+            self._refresh(is_forced=is_forced)
+        except Exception as error:  # whatever it is, S3 has the objects
+            self._breakers.fail(_DIGEST)
+            if not self._is_lost:
+                logger().warning("digest not read, S3 serves", reason=repr(error))
+            self._is_lost = True
+
+    def _refresh(self, *, is_forced: bool = False) -> None:
+        began = instant(self._clock)
+        digest = self._read()
+        for follower in self._followers:
+            follower(digest)
+        self._digest, self._read_at, self._is_lost = digest, began, False
+        if not is_forced:
+            self._missed = {}

@@ -1,0 +1,116 @@
+"""The digest as it is written: routes and nodes after their rows, changes after the tiers' copies have followed them.
+
+None of it is in one transaction with a row. A write is conditional on the life and on how far that has come, so a
+late one does not replace a newer one; one that is missing costs readers a detour through S3 until the janitor adds it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from burstcache.adapters.calls import ask, write_if
+from burstcache.adapters.digest_reader import read_digest
+from burstcache.adapters.items import to_values
+from burstcache.core import table
+from burstcache.core.digest import KEPT_CHANGES, MOST_CHANGES, Digest, RoutedKey, prefix_of
+from burstcache.core.parameters import US_PER_S
+from burstcache.core.phases import KEY_PHASE_RANK, NODE_PHASE_RANK
+from burstcache.core.table import (
+    CHANGES_ITEM,
+    DigestColumns,
+    ItemKey,
+    KeyRow,
+    NodeRow,
+    shown_node_item,
+    shown_route_item,
+)
+
+if TYPE_CHECKING:
+    from types_boto3_dynamodb.client import DynamoDBClient
+
+_CHANGES = to_values(CHANGES_ITEM)
+_CHANGES_NAMES = {"#sequence": "sequence", "#changes": "changes"}
+
+
+@dataclass(frozen=True, slots=True)
+class DigestTable:
+    """Writes the digest. Every method raises ServiceError if DynamoDB fails."""
+
+    table_name: str
+    client: DynamoDBClient
+
+    def read(self) -> Digest:
+        """Return the digest as it is now."""
+        return read_digest(self.client, self.table_name)
+
+    def announce(self, hash_: str) -> int:
+        """Add to the log that a key's object changed; return the number of the change.
+
+        One write unit: the log's item is cut back before it outgrows 1 KB.
+        """
+        added = [bytes.fromhex(prefix_of(hash_))]
+        answer = ask(
+            self.client.update_item,
+            TableName=self.table_name,
+            Key=_CHANGES,
+            UpdateExpression=table.APPEND_CHANGE,
+            ExpressionAttributeNames=_CHANGES_NAMES,
+            ExpressionAttributeValues=to_values({":one": 1, ":none": [], ":added": added}),
+            ReturnValues="ALL_NEW",
+        )
+        sequence, changes = int(answer["Attributes"]["sequence"]["N"]), answer["Attributes"]["changes"]["L"]
+        if len(changes) >= MOST_CHANGES:
+            self._trim(sequence, changes[-KEPT_CHANGES:])
+        return sequence
+
+    def show_key(self, row: KeyRow) -> bool:
+        """Show where a key is served from; False if the digest already has a later life or phase."""
+        columns = DigestColumns(
+            tier=row.tier,
+            deadline_at_us=row.deadline_at_us,
+            expires_at=row.deadline_at_us // US_PER_S,
+        )
+        if row.tier == "redis":
+            columns |= DigestColumns(node=row.node, generation=row.generation)
+        return self._show(shown_route_item(row.hash), row.epoch, KEY_PHASE_RANK[row.phase], columns)
+
+    def show_node(self, row: NodeRow) -> bool:
+        """Show whether a node serves; False if the digest already has a later run or phase."""
+        columns = DigestColumns(is_running=int(row.phase == "running"))
+        return self._show(shown_node_item(row.node), row.generation, NODE_PHASE_RANK[row.phase], columns)
+
+    def remove_key(self, hash_: str, seen: RoutedKey) -> None:
+        """Remove a key, unless it has been shown in another life or phase since it was seen."""
+        write_if(
+            self.client.delete_item,
+            TableName=self.table_name,
+            Key=to_values(shown_route_item(hash_)),
+            ConditionExpression=table.IS_SHOWN_AS_SEEN,
+            ExpressionAttributeValues=to_values({":life": seen.epoch, ":phase_rank": seen.phase_rank}),
+        )
+
+    def _show(self, item: ItemKey, life: int, phase_rank: int, columns: DigestColumns) -> bool:
+        shown: dict[str, Any] = {**DigestColumns(life=life, phase_rank=phase_rank), **columns}
+        answer = write_if(
+            self.client.update_item,
+            TableName=self.table_name,
+            Key=to_values(item),
+            UpdateExpression=table.SET_COLUMNS.format(", ".join(f"#{name} = :{name}" for name in shown)),
+            ConditionExpression=table.IS_NOT_BEHIND,
+            ExpressionAttributeNames={f"#{name}": name for name in shown},
+            ExpressionAttributeValues=to_values({f":{name}": value for name, value in shown.items()}),
+        )
+        return answer is not None
+
+    def _trim(self, sequence: int, newest: Any) -> None:
+        """Cut the log back, unless another writer has appended meanwhile; that one trims in turn."""
+        write_if(
+            self.client.update_item,
+            TableName=self.table_name,
+            Key=_CHANGES,
+            UpdateExpression=table.REPLACE_CHANGES,
+            ConditionExpression=table.HAS_NO_NEW_CHANGE,
+            ExpressionAttributeNames=_CHANGES_NAMES,
+            ExpressionAttributeValues={**to_values({":seen": sequence}), ":newest": {"L": newest}},
+        )

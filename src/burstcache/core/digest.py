@@ -1,0 +1,84 @@
+"""The digest: all that a reader must know of a stack's keys, in a few items that it reads at once.
+
+It has the keys that a tier serves, the nodes that run, and a log of the keys whose objects were written or deleted
+lately, numbered without gaps. A reader that knows the log up to some number learns from the next digest what to drop;
+if that number is older than the log reaches, anything may have changed. A change is the first 48 bits of its key's
+hash: two keys that share them only drop each other's entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+_PREFIX_DIGITS = 12
+
+# The log is cut back to half when it has grown to this length: its item stays within 1 KB, one write unit.
+MOST_CHANGES = 128
+KEPT_CHANGES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The tier that serves a key: "lambda", or "redis" and the node's name."""
+
+    tier: str
+    node: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RoutedKey:
+    """A key in the digest: its life, how far that has come, and where the key is served from (empty: S3)."""
+
+    epoch: int
+    phase_rank: int
+    tier: str = ""
+    node: str = ""
+    generation: int = 0  # of the node, for which a route to Redis is valid
+    deadline_at_us: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunningNode:
+    """A node in the digest: its run, how far that has come, and whether Redis serves."""
+
+    generation: int
+    phase_rank: int
+    is_running: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """One reading of the digest. `changes` are prefixes of key hashes, the newest last; its number is `sequence`."""
+
+    sequence: int = 0
+    changes: Sequence[str] = ()
+    routes: Mapping[str, RoutedKey] = field(default_factory=dict)
+    nodes: Mapping[str, RunningNode] = field(default_factory=dict)
+
+    def route(self, hash_: str, *, now_us: int) -> Route | None:
+        """Return the tier that serves the key with this hash; None for S3.
+
+        A route past its deadline is none, since nobody keeps it true, and one to Redis holds only while its node runs
+        in the same generation.
+        """
+        routed = self.routes.get(hash_)
+        if routed is None or not routed.tier or routed.deadline_at_us <= now_us:
+            return None
+        if routed.tier != "redis":
+            return Route(routed.tier)
+        node = self.nodes.get(routed.node)
+        serves = node is not None and node.is_running and node.generation == routed.generation
+        return Route(routed.tier, routed.node) if serves else None
+
+    def changed_since(self, sequence: int) -> Sequence[str] | None:
+        """Return the prefixes of the changes after number `sequence`; None if any key may have changed."""
+        count = self.sequence - sequence
+        if not 0 <= count <= len(self.changes):  # below 0: another table under the same name
+            return None
+        return self.changes[len(self.changes) - count :]
+
+
+def prefix_of(hash_: str) -> str:
+    """Return what the log of changes has of a key's hash."""
+    return hash_[:_PREFIX_DIGITS]

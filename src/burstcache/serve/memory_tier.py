@@ -1,0 +1,98 @@
+"""The memory tier: small objects in the reader's own process, for as long as they are known to be current."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+from cachetools import LRUCache
+
+from burstcache.adapters.clock import Instant
+from burstcache.core.digest import Digest, prefix_of
+from burstcache.web.entry import Entry
+
+# An object above this share of the memory would push out too many others.
+_LARGEST_SHARE = 8
+_OVERHEAD_BYTES = 1024  # of an entry: its headers as a dict, its places in ours
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """What a reader knew before it began to load an object: what comes later may have overtaken the load.
+
+    `sequence` is the number of the last change that was known, 0 without a digest; None: the digest was not known.
+    """
+
+    sequence: int | None
+    at: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An entry, and what was known before its load, or its last confirmation, began."""
+
+    hash: str
+    entry: Entry
+    ticket: Ticket
+
+
+class Memory:
+    """Entries of bounded size, the least recently used one forgotten first. Threads may share it.
+
+    An entry has its place by what the digest has of its key's hash: a second key with the same 48 bits takes the first
+    one's place, and a change of either is a change of both.
+    """
+
+    def __init__(self, max_bytes: int, *, max_object_bytes: int) -> None:
+        """Hold nothing.
+
+        Args:
+            max_bytes: What all entries take at most [bytes], above 0.
+            max_object_bytes: The largest object to keep [bytes]; one above an eighth of `max_bytes` is not kept either.
+        """
+        self._max_object_bytes = min(max_object_bytes, max_bytes // _LARGEST_SHARE, max_bytes - _OVERHEAD_BYTES)
+        self._kept: LRUCache[str, Kept] = LRUCache(max_bytes, getsizeof=_size_bytes)
+        self._digest = Digest()
+        self._lock = threading.Lock()
+
+    def takes(self, size_bytes: int) -> bool:
+        """Whether an object of that size may be kept."""
+        return size_bytes <= self._max_object_bytes
+
+    def get(self, hash_: str) -> Kept | None:
+        """Return the entry of the key with this hash, or None."""
+        with self._lock:
+            kept = self._kept.get(prefix_of(hash_))
+        return kept if kept is not None and kept.hash == hash_ else None
+
+    def put(self, hash_: str, entry: Entry, ticket: Ticket) -> bool:
+        """Keep an entry; False if it is too large, or if its object may have changed since its load began."""
+        if not self.takes(entry.size_bytes) or ticket.sequence is None:
+            return False
+        prefix = prefix_of(hash_)
+        with self._lock:
+            changed = self._digest.changed_since(ticket.sequence)
+            if changed is None or prefix in changed:
+                return False
+            self._kept[prefix] = Kept(hash_, entry, ticket)
+        return True
+
+    def drop(self, hash_: str) -> None:
+        """Forget the entry of a key."""
+        with self._lock:
+            self._kept.pop(prefix_of(hash_), None)
+
+    def follow(self, digest: Digest) -> None:
+        """Forget what a newer digest says has changed since the last one."""
+        with self._lock:
+            changed = digest.changed_since(self._digest.sequence)
+            self._digest = digest
+            if changed is None:
+                self._kept.clear()
+                return
+            for prefix in changed:
+                self._kept.pop(prefix, None)
+
+
+def _size_bytes(kept: Kept) -> int:
+    return len(kept.entry.body) + _OVERHEAD_BYTES
