@@ -11,13 +11,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from math import exp, isfinite, log
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 from burstcache.core.errors import InvalidSettingError
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 THESIS_NETWORK_MS = 24.0  # what the client's way through the internet added (thesis, section 5.2)
 _SPREAD = 0.3  # standard deviation of a latency's logarithm
@@ -70,29 +65,6 @@ def summarise(n_s3: int, n_lambda: int, n_redis: int, latencies: TierLatencies =
     p50, p90, p95, p99 = (_quantile_ms(served, share, latencies.spread) for share in (0.5, 0.9, 0.95, 0.99))
     away_ms = latencies.network_ms
     return LatencySummary(mean_ms + away_ms, p50 + away_ms, p90 + away_ms, p95 + away_ms, p99 + away_ms)
-
-
-def latencies_ms(tiers: str, latencies: TierLatencies = THESIS_LATENCIES, seed: int = 1) -> NDArray[np.float64]:
-    """Draw one latency per request for a picture; the same seed draws the same.
-
-    Args:
-        tiers: The tier that served each request: `S`, `L` or `R`.
-        latencies: What the tiers take.
-        seed: Seed of the random numbers.
-
-    Returns:
-        Latencies in the order of the tiers [ms].
-    """
-    import numpy as np
-
-    codes = np.frombuffer(tiers.encode("ascii"), np.uint8)
-    mean_by_code = np.zeros(128)
-    for tier, mean_ms in (("S", latencies.s3_ms), ("L", latencies.lambda_ms), ("R", latencies.redis_ms)):
-        mean_by_code[ord(tier)] = mean_ms
-    factors = np.exp(
-        latencies.spread * np.random.default_rng(seed).standard_normal(len(codes)) - _shift(latencies.spread)
-    )
-    return np.asarray(mean_by_code[codes] * factors + latencies.network_ms)
 
 
 def _quantile_ms(served: list[tuple[int, float]], share: float, spread: float) -> float:

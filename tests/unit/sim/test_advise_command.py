@@ -54,7 +54,7 @@ def test_the_page_stands_alone(capsys: pytest.CaptureFixture[str], log: str, tmp
 
     page = out.read_text()
     assert capsys.readouterr().out.splitlines()[3] in page.replace("&#x27;", "'")
-    assert page.count("<svg ") == 2
+    assert page.count("<svg ") == 1
     assert "the second half itself" in page
     assert "<script" not in page
     assert not re.search(r'(src|href)="http', page)
@@ -68,8 +68,8 @@ class Terminal(io.StringIO):
 @pytest.mark.parametrize(
     ("typed", "line"),
     [
-        ("1e-4\n", "is worth 0.0001 USD"),
-        ("much\n2e-4\n", "is worth 0.0002 USD"),
+        ("1e-4\n", "is worth 100 USD per million"),
+        ("much\n2e-4\n", "is worth 200 USD per million"),
         ("\n", "is not known"),
         ("", "is not known"),
     ],

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.prices import price_sheet
+from burstcache_sim.bill.clock import Clock
 from burstcache_sim.bill.comparison import Billing
 from burstcache_sim.bill.spending import weighed
 from burstcache_sim.commands.arguments import TIERS
@@ -21,6 +22,7 @@ from burstcache_sim.commands.inputs import (
 )
 from burstcache_sim.latency import TierLatencies
 from burstcache_sim.output import STANDARD_OUTPUT, check_target, made_folder, write_lines
+from burstcache_sim.policies.policy import Policy
 from burstcache_sim.policies.registry import POLICIES
 from burstcache_sim.report.contents import Report, gather
 from burstcache_sim.report.document import as_fields, as_page, as_text, csv_lines
@@ -37,17 +39,18 @@ def run(args: argparse.Namespace) -> ExitCode:
     policy = policy_of(args, weighs)
     penalty_units, period_us = penalty_units_of(args), period_us_of(args)
     trace = trace_of(args)
+    billing = Billing(prices, setup, period_us, args.only_cache)
     report = gather(
         policy,
         trace,
-        Billing(prices, setup, period_us, args.only_cache),
-        latencies=latencies,
+        billing,
+        clock=Clock(latencies, front_door_ms=0.0),
         knobs=dict(each.knob(policy_options(args), weighs) for each in POLICIES.values()),
         penalty_units=penalty_units,
     )
-    _draw(args, report, latencies, setup.instance_type)
+    _draw(args, report, policy, billing)
     if args.csv:
-        write_lines("--csv", args.csv, csv_lines(report, latencies))
+        write_lines("--csv", args.csv, csv_lines(report))
     if has_tables:
         _print(report, as_json=args.json)
     return ExitCode.SUCCESS
@@ -70,23 +73,26 @@ def _print(report: Report, *, as_json: bool) -> None:
     print(json.dumps(as_fields(report)) if as_json else as_text(report))
 
 
-def _draw(args: argparse.Namespace, report: Report, latencies: TierLatencies, instance_type: str) -> None:
+def _draw(args: argparse.Namespace, report: Report, policy: Policy, billing: Billing) -> None:
     """Draw the pictures if a page or a folder is to have them: drawing takes seconds."""
     if not args.out and not args.figures:
         return
     from burstcache_sim.report.drawing import FORMATS, write_image
+    from burstcache_sim.report.money import money_over_time
     from burstcache_sim.report.pictures import pictures
 
-    title = args.title or _title(args)
-    figures = pictures(report, latencies=latencies, title=title, instance_type=instance_type)
+    title, instance_type = args.title or _title(args), billing.setup.instance_type
+    money = money_over_time(policy, report.trace, billing, report.result, ("s3-only", f"ec2:{instance_type}"))
+    figures = pictures(report, money, title=title, instance_type=instance_type)
     if args.figures:
         folder = Path(args.figures)
         for name, figure in figures.items():
             for suffix in FORMATS:
                 write_image(figure, folder / f"{name}{suffix}")
     if args.out:
-        policy = POLICIES[args.policy].described(policy_options(args))
-        write_lines("--out", args.out, [as_page(report, figures, title=title, policy=policy)])
+        described = POLICIES[args.policy].described(policy_options(args))
+        page = as_page(report, money, figures, title=title, policy=described, instance_type=instance_type)
+        write_lines("--out", args.out, [page])
 
 
 def _title(args: argparse.Namespace) -> str:

@@ -8,12 +8,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from burstcache.core.prices import THESIS, PriceSheet
+from burstcache_sim.bill.clock import Clock
 from burstcache_sim.bill.comparison import OURS, Billing, Compared, compare
 from burstcache_sim.bill.cost import Bill, bill
 from burstcache_sim.bill.demand import Demand
 from burstcache_sim.bill.spending import offline_usage
 from burstcache_sim.bill.usage import THESIS_MEMORY_MB, Setup
-from burstcache_sim.latency import LatencySummary, TierLatencies, summarise
+from burstcache_sim.latency import LatencySummary
 from burstcache_sim.optimum.exact import least_cost
 from burstcache_sim.optimum.plans import Plan, plan
 from burstcache_sim.policies.offline import OfflineResult, offline
@@ -52,6 +53,7 @@ class Report:
     bill: Bill
     cache_usd: float  # cache function, node and S3 alone
     latency: LatencySummary
+    latency_without: LatencySummary  # S3 read directly
     compared: tuple[Compared, ...]
     fronts: Mapping[str, tuple[Point, ...]]  # by policy; costs as in `bill`
     plans: Plans | None  # of one key only
@@ -72,7 +74,7 @@ def gather(
     trace: Trace,
     billing: Billing,
     *,
-    latencies: TierLatencies,
+    clock: Clock,
     knobs: Knob,
     penalty_units: int | None = None,
 ) -> Report:
@@ -82,7 +84,7 @@ def gather(
         policy: What decides.
         trace: Requests, at least one.
         billing: How they are billed.
-        latencies: What the tiers take.
+        clock: How long requests take.
         knobs: Per policy the settings to try for the Pareto plot.
         penalty_units: What a miss costs the optimum; None if it serves everything from memory [cost units].
 
@@ -103,7 +105,8 @@ def gather(
         demand=demand,
         bill=billing.bill(result, demand),
         cache_usd=replace(billing, only_cache=True).bill(result, demand).usd,
-        latency=summarise(result.n_s3, result.n_lambda, result.n_redis, latencies),
+        latency=clock.with_burstcache(result),
+        latency_without=clock.without(result.n),
         compared=tuple(compare(policy, trace, billing, result=result)),
         fronts={name: tuple(map(point, replay_each(tries, scenario))) for name, tries in knobs.items()},
         plans=None if trace.key_ids is not None else _plans(trace, billing.prices, billing.setup, penalty_units),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from burstcache.core.parameters import US_PER_S
-from burstcache_sim.bill.comparison import OURS
-from burstcache_sim.latency import TierLatencies, latencies_ms
+from burstcache_sim.bill.comparison import OURS, Compared
+from burstcache_sim.latency import LatencySummary
 from burstcache_sim.report import html
 from burstcache_sim.report.bills import (
     BILL_NUMBERS,
@@ -16,29 +16,31 @@ from burstcache_sim.report.bills import (
     bill_lines,
     bill_rows,
     bill_table,
+    cheaper_note,
     compared_fields,
     comparison_rows,
     comparison_table,
     unchecked_note,
 )
 from burstcache_sim.report.contents import OPTIMUM_PRICES, Report
+from burstcache_sim.report.pictures import representative
+from burstcache_sim.report.run_figure import shares_of
+from burstcache_sim.report.timescale import step_s
 from burstcache_terminal.text import count_text, duration_text, number_text, table_text, wrapped_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from burstcache_sim.report.money import Money
     from burstcache_sim.world.result import RunResult
 
 _SERVED = ("served by", "requests", "share %")
-_LATENCY = ("mean ms", "50 % within", "90 %", "95 %", "99 %")
-# What the pictures show, for readers who cannot see them; the tables have the numbers.
+_LATENCY = ("", "mean ms", "50 % within", "90 %", "95 %", "99 %")
+_STEPS = 12  # of the run in numbers
+# What the picture shows, for readers who cannot see it; the tables have the numbers.
 _PARETO = (
-    "Cost of each setting of both policies against the share of requests that it serves from memory, and one point"
+    "Cost of each setting of all policies against the share of requests that it serves from memory, and one point"
     " for each competitor"
-)
-_BREAKEVEN = (
-    "Cost of Burstcache and of one competitor of each kind against the number of bursts, with a ring where Burstcache"
-    " and another one cost the same"
 )
 
 
@@ -48,7 +50,7 @@ def as_text(report: Report) -> str:
         (
             wrapped_text(_lead(report)),
             table_text(_SERVED, _served_rows(report.result), right=(1, 2)),
-            table_text(_LATENCY, [_latency_row(report)], right=range(len(_LATENCY))),
+            table_text(_LATENCY, _latency_rows(report), right=range(1, len(_LATENCY))),
             bill_table(report.bill, report.periods_per_month),
             comparison_table(report.compared),
         )
@@ -69,6 +71,7 @@ def as_fields(report: Report) -> dict[str, Any]:
         "offline_usd": plans.offline_usd if plans else None,
         "optimum_usd": plans.optimum_usd if plans else None,
         "latency": asdict(report.latency),
+        "latency_without": asdict(report.latency_without),
         "lines": bill_lines(report.bill),
         "compared": [compared_fields(system) for system in report.compared],
         "fronts": {
@@ -77,25 +80,29 @@ def as_fields(report: Report) -> dict[str, Any]:
     }
 
 
-def as_page(report: Report, figures: Mapping[str, Figure], *, title: str, policy: str) -> str:
+def as_page(
+    report: Report, money: Money, figures: Mapping[str, Figure], *, title: str, policy: str, instance_type: str
+) -> str:
     """Return the report as a self-contained page.
 
     Args:
         report: What was gathered.
+        money: What it has been billed by some instants, and others.
         figures: From `pictures`.
         title: The trace's name.
         policy: The policy and its parameters, for a person.
+        instance_type: This system's node.
     """
     result = report.result
-    ours = [i for i, system in enumerate(report.compared) if system.name == OURS]
     sections = [
         html.Section(
             "The run",
             (
                 html.picture(figures["run"], name="run", alternative=_alternative(result)),
-                html.table(_SERVED, _served_rows(result), right=(1, 2)),
-                html.table(_LATENCY, [_latency_row(report)], right=range(len(_LATENCY))),
-                html.text(_about_latency()),
+                html.folded("The picture in numbers", _run_table(report, money)),
+                html.table(_SERVED, _served_rows(result), right=(1, 2), caption="Who served the requests"),
+                html.table(_LATENCY, _latency_rows(report), right=range(1, len(_LATENCY)), caption="Latency"),
+                html.text(_about_latency(report)),
                 html.text(_about_plans(report)),
             ),
         ),
@@ -106,43 +113,34 @@ def as_page(report: Report, figures: Mapping[str, Figure], *, title: str, policy
                     *bill_rows(report.bill, report.periods_per_month),
                     right=BILL_NUMBERS,
                     strong=[len(report.bill.lines)],
+                    caption="The bill of the period, and of a month of such periods",
                 ),
                 *map(html.text, filter(None, [unchecked_note(report.bill)])),
             ),
         ),
-        html.Section(
-            "What else one could buy",
-            (html.table(*comparison_rows(report.compared), right=COMPARISON_NUMBERS, strong=ours),),
-        ),
+        html.Section("What else one could buy", _compared_parts(report, instance_type)),
         html.Section(
             "Cost against the share served from memory",
             (
                 html.picture(figures["pareto"], name="pareto", alternative=_PARETO),
                 html.text("Lower and further to the right is better. Competitors have no knob: each is one point."),
-            ),
-        ),
-        html.Section(
-            "How often the trace may come",
-            (
-                html.picture(figures["breakeven"], name="breakeven", alternative=_BREAKEVEN),
-                html.text("The trace counts as one burst, repeated without overlap at instants that nobody knows."),
+                html.folded("The picture in numbers", *_front_tables(report)),
             ),
         ),
     ]
     return html.page(title, sections, lead=f"{_lead(report)} Policy: {policy}.")
 
 
-def csv_lines(report: Report, latencies: TierLatencies) -> Iterator[str]:
-    """Return a line per request of the run: arrival, key (if there are many), tier, a latency drawn for it."""
+def csv_lines(report: Report) -> Iterator[str]:
+    """Return a line per request of the run: arrival, key (if there are many), tier."""
     trace, tiers = report.trace, report.result.tiers
-    drawn_ms = latencies_ms(tiers, latencies).tolist()
     names = {"S": "s3", "L": "lambda", "R": "redis"}
     has_keys = trace.key_ids is not None
-    yield "arrival_s,key,tier,latency_ms\n" if has_keys else "arrival_s,tier,latency_ms\n"
+    yield "arrival_s,key,tier\n" if has_keys else "arrival_s,tier\n"
     keys = [f"{_quoted(key)}," for key in trace.keys] if has_keys else [""]
     key_ids = trace.key_ids.tolist() if trace.key_ids is not None else [0] * len(tiers)
-    for at_us, key_id, tier, ms in zip(trace.arrivals_us.tolist(), key_ids, tiers, drawn_ms, strict=True):
-        yield f"{at_us // US_PER_S}.{at_us % US_PER_S:06d},{keys[key_id]}{names[tier]},{ms:.3f}\n"
+    for at_us, key_id, tier in zip(trace.arrivals_us.tolist(), key_ids, tiers, strict=True):
+        yield f"{at_us // US_PER_S}.{at_us % US_PER_S:06d},{keys[key_id]}{names[tier]}\n"
 
 
 def _lead(report: Report) -> str:
@@ -160,27 +158,75 @@ def _served_rows(result: RunResult) -> list[tuple[str, ...]]:
     return [(name, f"{n:,}", f"{100 * n / max(result.n, 1):.2f}") for name, n in counts]
 
 
+def _run_table(report: Report, money: Money) -> str:
+    """Return a table of a run's time in a dozen steps: requests, shares, money."""
+    first_us = money.at_us[0]
+    shares = shares_of(report.trace.arrivals_us[: report.result.n] - first_us, report.result.tiers, _step_s(money))
+    header = ("from", "requests", "S3 %", "Lambda %", "Redis %", *(f"{one.name}, USD" for one in money.accounts))
+    rows = []
+    for i, begin_us in enumerate(shares.edges_us[:-1].tolist()):
+        count, (redis, cache_function, s3) = int(shares.counts[i]), shares.served[:, i].tolist()
+        pct = [f"{100 * n / count:.1f}" if count else "" for n in (s3, cache_function, redis)]
+        until_us = first_us + int(shares.edges_us[i + 1])
+        last = max(step for step, at_us in enumerate(money.at_us) if at_us <= until_us)
+        billed = [number_text(account.usd[last]) for account in money.accounts]
+        rows.append((duration_text(begin_us / US_PER_S), f"{count:,}", *pct, *billed))
+    caption = "Requests and who served them, and what has been billed by the end of each step"
+    return html.table(header, rows, right=range(1, len(header)), caption=caption)
+
+
+def _step_s(money: Money) -> int:
+    return step_s(money.at_us[-1] - money.at_us[0], most=_STEPS)
+
+
+def _compared_parts(report: Report, instance_type: str) -> tuple[str, ...]:
+    """Return one competitor of each kind, all of them folded, and how often the trace may come."""
+    shown = representative(report.compared, instance_type)
+
+    def table_of(systems: Sequence[Compared], caption: str) -> str:
+        ours = [i for i, system in enumerate(systems) if system.name == OURS]
+        return html.table(*comparison_rows(systems), right=COMPARISON_NUMBERS, strong=ours, caption=caption)
+
+    return (
+        table_of(shown, "Burstcache and one competitor of each kind"),
+        html.folded(f"All {len(report.compared)} systems", table_of(report.compared, "Burstcache and all competitors")),
+        html.text(cheaper_note(report.compared)),
+    )
+
+
+def _front_tables(report: Report) -> list[str]:
+    """Return a table per policy: what each setting of its knob gives."""
+    header = ("memory %", "USD")
+    return [
+        html.table(header, [(f"{pct:.2f}", number_text(usd)) for pct, usd in front], right=(0, 1), caption=name)
+        for name, front in report.fronts.items()
+    ]
+
+
 def _alternative(result: RunResult) -> str:
     shares = ", ".join(f"{name} {share} %" for name, _, share in _served_rows(result))
-    return f"Latency of each request over time in the colour of who served it ({shares}); below, what ran when"
+    return f"Requests over time, the share of each tier ({shares} in all), what ran when, and what was billed so far"
 
 
-def _latency_row(report: Report) -> tuple[str, ...]:
-    found = report.latency
-    return tuple(f"{ms:.2f}" for ms in (found.mean_ms, found.p50_ms, found.p90_ms, found.p95_ms, found.p99_ms))
+def _latency_rows(report: Report) -> list[tuple[str, ...]]:
+    def row(name: str, found: LatencySummary) -> tuple[str, ...]:
+        values = (found.mean_ms, found.p50_ms, found.p90_ms, found.p95_ms, found.p99_ms)
+        return (name, *(f"{ms:.2f}" for ms in values))
+
+    return [row("with Burstcache", report.latency), row("S3 alone", report.latency_without)]
 
 
-def _about_latency() -> str:
+def _about_latency(report: Report) -> str:
     return (
-        "Latencies are not simulated: each tier has a mean, by default what the thesis measured at its proxy, and"
-        " requests spread around it. What the network of a client adds is not in them unless it was given."
+        "Latencies are assumed, not simulated: each tier has a mean, by default what the thesis measured at its proxy"
+        f" (S3 alone {report.latency_without.mean_ms:.3g} ms), and requests spread around it."
     )
 
 
 def _about_plans(report: Report) -> str:
     if report.plans is None:
         return "Many objects: the lanes show how many cache functions and nodes ran at once."
-    costs = "Amounts next to the lanes cover the cache alone: function, node, S3."
+    costs = "Amounts next to the lanes cover the cache alone (function, node, S3), all others the whole bill."
     if report.plans.optimum_usd is None:
         return f"{costs} The optimum is planned with the prices {OPTIMUM_PRICES}, so it has no amount here."
     return f"{costs} The offline algorithm pays for no request, the optimum does."

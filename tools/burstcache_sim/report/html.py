@@ -31,8 +31,11 @@ figure svg { display: block; width: 100%; height: auto; min-width: 38rem; }
 table { border-collapse: collapse; font-size: .875rem; }
 th, td { padding: .3rem .9rem .3rem 0; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line); }
 th { font-weight: 600; white-space: nowrap; }
+tbody th { font-weight: inherit; white-space: normal; }
+caption { text-align: left; padding: .3rem 0; color: var(--faint); }
+summary { cursor: pointer; margin: .6rem 0; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-tr.strong td { font-weight: 600; }
+tr.strong :is(th, td) { font-weight: 600; }
 @media print {
   :root { color-scheme: light; --ink: #1f2328; --page: #ffffff; --line: #d5d9de; --faint: #5d646c; }
   body { max-width: none; padding: 0; }
@@ -93,33 +96,43 @@ def text(paragraph: str) -> str:
     return f"<p>{escape(paragraph)}</p>"
 
 
+def folded(summary: str, *parts: str) -> str:
+    """Return pieces of HTML that stay folded until a reader asks for them; `summary` is plain text."""
+    return f"<details>\n<summary>{escape(summary)}</summary>\n{chr(10).join(parts)}\n</details>"
+
+
 def table(
     header: Sequence[str],
     rows: Sequence[Sequence[str]],
     *,
+    caption: str,
     right: Collection[int] = (),
     strong: Collection[int] = (),
 ) -> str:
-    """Return a table.
+    """Return a table whose first column names its rows.
 
     Args:
         header: The columns' names.
         rows: Cells, one per column in each row.
+        caption: What the table shows, in plain text.
         right: Columns of numbers.
         strong: Rows that stand out: the sum, this system.
     """
     kinds = [' class="number"' if i in right else "" for i in range(len(header))]
 
-    def row(cells: Sequence[str], tag: str, attributes: str = "") -> str:
-        columns = (f"<{tag}{kind}>{escape(cell)}</{tag[:2]}>" for kind, cell in zip(kinds, cells, strict=True))
+    def row(cells: Sequence[str], tags: Sequence[str], attributes: str = "") -> str:
+        columns = (
+            f"<{tag}{kind}>{escape(cell)}</{tag[:2]}>" for tag, kind, cell in zip(tags, kinds, cells, strict=True)
+        )
         return f"<tr{attributes}>{''.join(columns)}</tr>"
 
-    head = row(header, 'th scope="col"')
-    body = "\n".join(row(cells, "td", ' class="strong"' if i in strong else "") for i, cells in enumerate(rows))
-    name = escape(", ".join(header))  # a scrollable part can be reached by keyboard and has a name
+    head = row(header, ['th scope="col"'] * len(header))
+    tags = ['th scope="row"', *["td"] * (len(header) - 1)]
+    body = "\n".join(row(cells, tags, ' class="strong"' if i in strong else "") for i, cells in enumerate(rows))
+    name = escape(caption)  # a scrollable part can be reached by keyboard and has a name
     return (
-        f'<div class="table" tabindex="0" role="region" aria-label="{name}"><table>\n<thead>{head}</thead>\n'
-        f"<tbody>\n{body}\n</tbody>\n</table></div>"
+        f'<div class="table" tabindex="0" role="region" aria-label="{name}"><table>\n<caption>{name}</caption>\n'
+        f"<thead>{head}</thead>\n<tbody>\n{body}\n</tbody>\n</table></div>"
     )
 
 

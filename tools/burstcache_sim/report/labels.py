@@ -99,34 +99,6 @@ def label_points(axes: Axes, points: Mapping[str, Point], *, x: float) -> None:
     _label_nearby(axes, [(name, point) for name, point in points.items() if point[0] < far])
 
 
-def label_rings(axes: Axes, rings: Sequence[tuple[str, Point]]) -> None:
-    """Write each text next to its ring; rings too close together share one text.
-
-    Args:
-        axes: Where; its limits are final.
-        rings: Texts and places, from left to right.
-    """
-    groups: list[list[tuple[str, Point]]] = []
-    for ring in rings:
-        if groups and _is_close(axes, groups[-1][-1], ring):
-            groups[-1].append(ring)
-        else:
-            groups.append([ring])
-    _label_nearby(axes, [(_together([text for text, _ in group]), group[0][1]) for group in groups])
-
-
-def _is_close(axes: Axes, ring: tuple[str, Point], next_: tuple[str, Point]) -> bool:
-    """Whether the text of a ring would come near the next ring's text."""
-    (text, at), (_, next_at) = ring, next_
-    x_pt, y_pt = (axes.transData.transform(next_at) - axes.transData.transform(at)) * 72 / axes.figure.dpi
-    return bool(x_pt < _WIDE_PT * (len(text) + 3) and abs(y_pt) < 1.5 * _HIGH_PT)
-
-
-def _together(texts: Sequence[str]) -> str:
-    different = list(dict.fromkeys(texts))
-    return ", ".join(different) if len(different) <= 3 else f"{different[0]} … {different[-1]}"
-
-
 def _label_nearby(axes: Axes, texts: Sequence[tuple[str, Point]]) -> None:
     """Write each text close to its point, inside the plot, where the fewest lines and texts are in the way."""
     import numpy as np

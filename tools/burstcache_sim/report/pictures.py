@@ -6,59 +6,53 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from burstcache_sim.bill.comparison import OURS, Compared
-from burstcache_sim.latency import TierLatencies
-from burstcache_sim.report.cost_figures import breakeven_figure, pareto_figure
-from burstcache_sim.report.run_figure import run_figure
+from burstcache_sim.report.cost_figures import pareto_figure
+from burstcache_sim.report.run_figure import run_figure, told
+from burstcache_terminal.text import number_text, shortened_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from burstcache_sim.report.contents import Report
+    from burstcache_sim.report.money import Money
 
 _LONGEST = 45  # characters of a title that leave room behind it
 _OTHERS = ("s3-only", "lambda-only", "serverless-valkey", "cloudfront")
 _NODES = (("ec2:",), ("elasticache-valkey:", "elasticache-redis:"))  # one of each, the first kind that is present
 
 
-def pictures(report: Report, *, latencies: TierLatencies, title: str, instance_type: str) -> dict[str, Figure]:
-    """Return the run, the Pareto plot and the break-even plot, by the names of their files.
+def pictures(report: Report, money: Money, *, title: str, instance_type: str) -> dict[str, Figure]:
+    """Return the run and the Pareto plot, by the names of their files.
 
     Args:
         report: What was gathered.
-        latencies: What the tiers take.
+        money: What it has been billed by some instants, and others.
         title: The trace's name.
         instance_type: This system's node; the competitors' nodes in the plots are of the same type if possible.
     """
-    trace = title if len(title) <= _LONGEST else f"{title[: _LONGEST - 1]}…"
-    shown = representative(report.compared, instance_type)
-    plans = report.plans
-    burst_us = report.demand.last_us - report.demand.first_us
-    window_h = next((system.cheaper_at.window_h for system in report.compared if system.cheaper_at), 1)
+    trace = shortened_text(title, _LONGEST)
+    plans, billed = report.plans, f"{number_text(report.bill.usd)} USD in all"
     return {
         "run": run_figure(
             report.trace.arrivals_us,
             report.result,
             optimum=plans.optimum if plans else None,
             offline=plans.offline if plans else None,
-            latencies=latencies,
+            money=money,
             title=title,
+            subtitle=told(report.result, report.latency, report.latency_without, billed),
             usd=report.cache_usd,
             optimum_usd=plans.optimum_usd if plans else None,
             offline_usd=plans.offline_usd if plans else None,
         ),
         "pareto": pareto_figure(
             report.fronts,
-            points={_name(system): (system.in_memory_pct, system.usd) for system in shown},
+            points={
+                _name(system): (system.in_memory_pct, system.usd)
+                for system in representative(report.compared, instance_type)
+            },
             subtitle=f"{trace} · each point is one setting of a policy's knob",
             cost_label="cost of the trace's period [USD]",
-        ),
-        "breakeven": breakeven_figure(
-            {_name(system): system.hourly for system in shown},
-            ours=_name(report.ours),
-            burst_us=burst_us,
-            window_h=window_h,
-            title="Cost against how often the trace comes",
-            subtitle=f"{trace} · rings: where Burstcache stops, or begins, to be the cheaper one",
         ),
     }
 

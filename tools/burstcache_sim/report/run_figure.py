@@ -1,20 +1,24 @@
-"""The picture of one run, drawn as the thesis's figures 5.3 to 5.14.
+"""A run as a picture: requests, their tiers' shares, what runs when in lanes, and what it costs so far.
 
-Above, every request's latency in the colour of its tier, over a histogram of the workload; below, what ran when: this
-run, the thesis's offline algorithm, the optimum.
+Everything in it was counted or billed by the simulator; nothing is drawn from an assumed distribution.
+
+Source:
+    Thesis, figures 5.3 to 5.14, which have the lanes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from burstcache.core.parameters import US_PER_S
-from burstcache_sim.latency import THESIS_LATENCIES, TierLatencies, latencies_ms, summarise
-from burstcache_sim.report.drawing import INK, TIER_COLOURS, TIER_NAMES, drawing, head, new_figure, ticks_1_2_5
+from burstcache_sim.bill.comparison import OURS
+from burstcache_sim.report.drawing import INK, LINE_COLOURS, TIER_COLOURS, TIER_NAMES, drawing, head, new_figure
+from burstcache_sim.report.labels import Label, label_ends
 from burstcache_sim.report.lanes import Strip, draw_strip, strip_of_offline, strip_of_plan, strip_of_run
 from burstcache_sim.report.timescale import TimeUnit, step_s, unit_for
-from burstcache_terminal.text import duration_text
+from burstcache_terminal.text import count_text, duration_text, number_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,17 +26,36 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
+    from burstcache_sim.latency import LatencySummary
     from burstcache_sim.optimum.plans import Plan
     from burstcache_sim.policies.offline import OfflineResult
+    from burstcache_sim.report.money import Account, Money
     from burstcache_sim.world.result import RunResult
 
     Times = NDArray[np.int64]
 
-_WIDTH_IN, _PLOT_IN, _STRIP_IN, _GAP_IN = 9.0, 2.9, 0.36, 0.14
-_HEAD_IN, _FOOT_IN, _LEFT_IN, _RIGHT_IN = 1.0, 0.55, 0.95, 0.75
+_WIDTH_IN, _LEFT_IN, _RIGHT_IN = 9.0, 0.95, 1.75
+_HEAD_IN, _FOOT_IN, _GAP_IN = 1.0, 0.55, 0.14
+_COUNTS_IN, _SHARES_IN, _STRIP_IN, _MONEY_IN = 0.7, 1.2, 0.36, 1.5
 _BUCKETS, _TICKS = 60, 12  # at most
-_COUNTED = ((1_000_000, "million requests"), (1_000, "thousand requests"), (1, "requests"))  # little room for digits
-_VECTOR_POINTS = 500  # more are drawn as an image inside the picture
+_COUNTED = ((1_000_000, "million"), (1_000, "thousand"), (1, "requests"))  # little room for digits
+_STACKED = "RLS"  # tiers from the bottom
+_NAMES = {OURS: "Burstcache", "s3-only": "S3 alone"}
+_BESIDE = 1.02  # where names begin, in widths of the plot
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """How many requests each tier served in each bucket of time: rows of Redis, cache function, S3."""
+
+    edges_us: Times  # since the beginning of the picture; one more than there are buckets
+    served: Times
+
+    @property
+    def counts(self) -> Times:
+        """Requests in each bucket."""
+        found: Times = self.served.sum(axis=0)
+        return found
 
 
 def run_figure(
@@ -41,12 +64,12 @@ def run_figure(
     *,
     optimum: Plan | None = None,
     offline: OfflineResult | None = None,
-    latencies: TierLatencies = THESIS_LATENCIES,
+    money: Money | None = None,
     title: str = "",
+    subtitle: str = "",
     usd: float | None = None,
     optimum_usd: float | None = None,
     offline_usd: float | None = None,
-    seed: int = 1,
 ) -> Figure:
     """Draw a run.
 
@@ -55,12 +78,12 @@ def run_figure(
         result: The run, with tiers and spans.
         optimum: A plan to draw below, or None.
         offline: The offline algorithm's runs to draw below, or None.
-        latencies: What the tiers take.
+        money: What systems have been billed by some instants, or None.
         title: Of the picture.
-        usd: What the run costs [USD].
-        optimum_usd: What the optimum costs [USD].
-        offline_usd: What the offline algorithm costs [USD].
-        seed: Of the latencies' spread.
+        subtitle: Below the title.
+        usd: What the cache alone costs in the run, for the lanes [USD].
+        optimum_usd: What it costs in the optimum [USD].
+        offline_usd: What it costs with the offline algorithm [USD].
     """
     import numpy as np
 
@@ -70,108 +93,160 @@ def run_figure(
         strips.append(strip_of_offline(offline, offline_usd))
     if optimum is not None:
         strips.append(strip_of_plan(optimum, times_us, optimum_usd))
-    from_us, to_us = _window_us(times_us, strips)
-    unit = unit_for(to_us - from_us)
+    from_us, to_us = _window_us(times_us, strips, money)
+    unit, us_per_unit = unit_for(to_us - from_us), unit_for(to_us - from_us).seconds * US_PER_S
+    shares = shares_of(times_us - from_us, result.tiers, step_s(to_us - from_us, most=_BUCKETS))
     with drawing():
-        figure, above, below = _canvas(len(strips))
-        _draw_workload(above, times_us - from_us, unit, to_us - from_us)
-        _draw_latencies(above, times_us - from_us, result, latencies_ms(result.tiers, latencies, seed), unit)
-        for axes, strip in zip(below, strips, strict=True):
-            draw_strip(axes, strip, from_us=from_us, to_us=to_us, us_per_unit=unit.seconds * US_PER_S)
-        _set_time(above, below, to_us - from_us, unit)
-        head(figure, title, _told(result, latencies, usd))
+        heights_in = [_COUNTS_IN, _SHARES_IN, *[_STRIP_IN] * len(strips), *[_MONEY_IN] * (money is not None)]
+        figure, parts = _canvas(heights_in)
+        _draw_counts(parts[0], shares, us_per_unit)
+        _draw_shares(parts[1], shares, us_per_unit, result)
+        _name_tiers(parts[0], parts[1])
+        for axes, strip in zip(parts[2:], strips, strict=False):
+            draw_strip(axes, strip, from_us=from_us, to_us=to_us, us_per_unit=us_per_unit)
+        if money is not None:
+            _draw_money(parts[-1], money, from_us, us_per_unit)
+        _set_time(parts, to_us - from_us, unit)
+        if money is not None:
+            _name_accounts(parts[-1], money, from_us, us_per_unit)
+        head(figure, title, *filter(None, [subtitle]))
     return figure
 
 
-def _canvas(strips: int) -> tuple[Figure, Axes, list[Axes]]:
-    """Return a figure high enough for its strips, its upper axes and those of the strips."""
-    height_in = _HEAD_IN + _PLOT_IN + strips * (_STRIP_IN + _GAP_IN) + _FOOT_IN
+def told(result: RunResult, latency: LatencySummary, without: LatencySummary, billed: str) -> str:
+    """Return a run in a line: its requests, how many come from memory, how long they take, what is billed.
+
+    Args:
+        result: The run.
+        latency: How long its requests take.
+        without: How long they take if S3 is read directly.
+        billed: What is billed, and for what.
+    """
+    return " · ".join(
+        (
+            count_text(result.n, "request"),
+            f"{percent(result.n_lambda + result.n_redis, result.n)} % from memory",
+            f"{latency.mean_ms:.3g} ms on average (S3 alone {without.mean_ms:.3g} ms)",
+            billed,
+        )
+    )
+
+
+def shares_of(since_us: Times, tiers: str, bucket_s: int) -> Shares:
+    """Return how many requests each tier served in each bucket.
+
+    Args:
+        since_us: The requests, sorted, since the beginning of the picture [us].
+        tiers: A letter for each.
+        bucket_s: How long a bucket lasts [s].
+    """
+    import numpy as np
+
+    codes = np.frombuffer(tiers.encode("ascii"), np.uint8)
+    buckets = since_us // (bucket_s * US_PER_S)
+    count = 1 + int(buckets[-1]) if len(buckets) else 1
+    served = [np.bincount(buckets[codes == ord(tier)], minlength=count) for tier in _STACKED]
+    return Shares(np.arange(count + 1, dtype=np.int64) * bucket_s * US_PER_S, np.array(served, np.int64))
+
+
+def _canvas(heights_in: Sequence[float]) -> tuple[Figure, list[Axes]]:
+    """Return a figure and its axes, one below the other."""
+    height_in = _HEAD_IN + sum(heights_in) + _GAP_IN * (len(heights_in) - 1) + _FOOT_IN
     figure = new_figure(_WIDTH_IN, height_in)
-
-    def place(bottom_in: float, tall_in: float) -> tuple[float, float, float, float]:
-        width_in = _WIDTH_IN - _LEFT_IN - _RIGHT_IN
-        return _LEFT_IN / _WIDTH_IN, bottom_in / height_in, width_in / _WIDTH_IN, tall_in / height_in
-
-    above = figure.add_axes(place(height_in - _HEAD_IN - _PLOT_IN, _PLOT_IN))
-    tops_in = [height_in - _HEAD_IN - _PLOT_IN - (number + 1) * (_STRIP_IN + _GAP_IN) for number in range(strips)]
-    return figure, above, [figure.add_axes(place(top_in, _STRIP_IN)) for top_in in tops_in]
+    left, width = _LEFT_IN / _WIDTH_IN, (_WIDTH_IN - _LEFT_IN - _RIGHT_IN) / _WIDTH_IN
+    axes, top_in = [], height_in - _HEAD_IN
+    for tall_in in heights_in:
+        axes.append(figure.add_axes((left, (top_in - tall_in) / height_in, width, tall_in / height_in)))
+        top_in -= tall_in + _GAP_IN
+    return figure, axes
 
 
-def _window_us(times_us: Times, strips: Sequence[Strip]) -> tuple[int, int]:
-    """Return the time that is drawn [us]: the requests, and what still runs after them."""
+def _window_us(times_us: Times, strips: Sequence[Strip], money: Money | None) -> tuple[int, int]:
+    """Return the time that is drawn [us]: the requests, and what still runs and is billed after them."""
     if not len(times_us):
         return 0, US_PER_S
     ends_us = [
         end_us for strip in strips for spans in (strip.lambda_spans_us, strip.redis_spans_us) for _, end_us in spans
     ]
+    billed_us = money.at_us[-1:] if money is not None else ()
     first_us = int(times_us[0])
     from_us = 0 if first_us <= 0.05 * int(times_us[-1]) else first_us
-    return from_us, max([int(times_us[-1]), from_us + US_PER_S, *ends_us])
+    return from_us, max([int(times_us[-1]), from_us + US_PER_S, *ends_us, *billed_us])
 
 
-def _draw_workload(axes: Axes, since_us: Times, unit: TimeUnit, span_us: int) -> None:
-    """Draw how many requests came per bucket, on an axis of its own on the right."""
-    import numpy as np
+def _draw_counts(axes: Axes, shares: Shares, us_per_unit: int) -> None:
+    """Draw how many requests came per bucket."""
     from matplotlib.ticker import MaxNLocator
 
-    bucket_s = step_s(span_us, most=_BUCKETS)
-    counts = np.bincount(since_us // (bucket_s * US_PER_S)) if len(since_us) else np.zeros(1)
-    unit_of_counts, counted = next(unit for unit in _COUNTED if counts.max() >= 10 * unit[0] or unit[0] == 1)
-    counts = counts / unit_of_counts
-    behind = axes.twinx()
-    axes.set_zorder(behind.get_zorder() + 1)
-    axes.patch.set_visible(False)
-    edges = np.arange(len(counts) + 1) * bucket_s / unit.seconds
-    behind.stairs(counts, edges, fill=True, color=INK, alpha=0.13, linewidth=0)
-    behind.set_ylabel(f"{counted} per {duration_text(bucket_s).removeprefix('1 ')}", alpha=0.75)
-    behind.set_ylim(0, max(1.0, counts.max() * 1.6))  # the requests' points stand above most of it
-    behind.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
-    behind.spines["left"].set_visible(False)
+    counts = shares.counts
+    unit, counted = next(unit for unit in _COUNTED if counts.max() >= 10 * unit[0] or unit[0] == 1)
+    axes.stairs(counts / unit, shares.edges_us / us_per_unit, fill=True, color=INK, alpha=0.35, linewidth=0)
+    bucket_s = int(shares.edges_us[1]) // US_PER_S
+    axes.set_ylabel(f"{counted}\nper {duration_text(bucket_s).removeprefix('1 ')}")
+    axes.set_ylim(0, max(1.0, counts.max() / unit * 1.05))
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=2, integer=True))
+    axes.spines["right"].set_visible(False)
 
 
-def _draw_latencies(
-    axes: Axes, since_us: Times, result: RunResult, drawn_ms: NDArray[np.float64], unit: TimeUnit
-) -> None:
+def _draw_shares(axes: Axes, shares: Shares, us_per_unit: int, result: RunResult) -> None:
+    """Draw which share of each bucket's requests each tier served, one above the other; empty without requests."""
     import numpy as np
 
-    codes = np.frombuffer(result.tiers.encode("ascii"), np.uint8)
+    counts, edges = shares.counts, shares.edges_us / us_per_unit
     served = {"S": result.n_s3, "L": result.n_lambda, "R": result.n_redis}
-    size, alpha = _point(result.n)
-    for tier, n in served.items():
-        mine = codes == ord(tier)
-        axes.plot(
-            since_us[mine] / (unit.seconds * US_PER_S),
-            drawn_ms[mine],
-            linestyle="",
-            marker="o",
-            markersize=size,
-            markeredgewidth=0,
-            alpha=alpha,
-            clip_on=False,
-            color=TIER_COLOURS[tier],
-            rasterized=result.n > _VECTOR_POINTS,
-        )
-        axes.plot([], [], "o", markersize=6, color=TIER_COLOURS[tier], label=_share(TIER_NAMES[tier], n, result.n))
-    if len(drawn_ms) and drawn_ms.min() > 0 and drawn_ms.max() > 8 * drawn_ms.min():
-        ticks_1_2_5(axes)
-        axes.set_ylim(drawn_ms.min() / 1.3, drawn_ms.max() * 1.3)
-    else:
-        axes.set_ylim(bottom=0)
-    axes.set_ylabel("latency [ms]")
+    floor = np.zeros(len(counts))
+    for tier, row in zip(_STACKED, shares.served, strict=True):
+        top = floor + 100 * row / np.maximum(counts, 1)
+        label = _share(TIER_NAMES[tier], served[tier], result.n)
+        axes.stairs(top, edges, baseline=floor, fill=True, color=TIER_COLOURS[tier], linewidth=0, label=label)
+        floor = top
+    axes.set(ylim=(0, 100), yticks=[0, 50, 100])
+    axes.set_ylabel("share [%]")
+    axes.spines["right"].set_visible(False)
+
+
+def _name_tiers(above: Axes, axes: Axes) -> None:
+    """Write the names of the tiers above all parts, S3 first."""
+    handles, labels = axes.get_legend_handles_labels()
+    above.legend(
+        handles=handles[::-1],
+        labels=labels[::-1],
+        loc="lower left",
+        bbox_to_anchor=(-0.01, 1.0),
+        ncols=3,
+        handlelength=1,
+        columnspacing=1.6,
+    )
+
+
+def _draw_money(axes: Axes, money: Money, from_us: int, us_per_unit: int) -> None:
+    """Draw what each system has been billed so far; the bill of an instant holds from the one before."""
+    at = [(at_us - from_us) / us_per_unit for at_us in money.at_us]
+    for account, colour in _coloured(money):
+        width = 2.2 if account.name == OURS else 1.4
+        axes.plot(at, account.usd, color=colour, linewidth=width, solid_capstyle="butt", clip_on=False)
+    axes.set_ylim(0, 1.05 * max(max(account.usd) for account in money.accounts) or 1)
+    axes.set_ylabel("billed so far\n[USD]")
     axes.grid(axis="y", color=INK, alpha=0.12, linewidth=0.6)
     axes.spines["right"].set_visible(False)
-    axes.legend(loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=3, handletextpad=0.2, columnspacing=1.6)
 
 
-def _point(n: int) -> tuple[float, float]:
-    """Return size [points] and opacity of a request's point."""
-    if n <= 1_000:
-        return 4.2, 0.9
-    return (2.4, 0.7) if n <= 10_000 else (1.2, 0.5)
+def _name_accounts(axes: Axes, money: Money, from_us: int, us_per_unit: int) -> None:
+    """Write name and last amount next to each line's end; the axis is final."""
+    at = (money.at_us[-1] - from_us) / us_per_unit
+    ends = []
+    for account, colour in _coloured(money):
+        usd = account.usd[-1]
+        ends.append(Label(at, usd, f"{_NAMES.get(account.name, account.name)}  {number_text(usd, digits=3)}", colour))
+    label_ends(axes, ends, x=_BESIDE)
+
+
+def _coloured(money: Money) -> list[tuple[Account, str]]:
+    return list(zip(money.accounts, (INK, *LINE_COLOURS), strict=False))
 
 
 def _share(name: str, n: int, of: int) -> str:
-    return f"{name}  {n:,} ({percent(n, of)} %)".replace(",", " ")
+    return f"{name}  {n:,} ({percent(n, of)} %)"
 
 
 def percent(n: int, of: int) -> str:
@@ -182,21 +257,11 @@ def percent(n: int, of: int) -> str:
     return "> 99.9" if 99.9 < share < 100 else f"{share:.1f}"
 
 
-def _set_time(above: Axes, below: Sequence[Axes], span_us: int, unit: TimeUnit) -> None:
+def _set_time(parts: Sequence[Axes], span_us: int, unit: TimeUnit) -> None:
     from matplotlib.ticker import MultipleLocator
 
-    for axes in (above, *below):
+    for axes in parts:
         axes.set_xlim(0, span_us / (unit.seconds * US_PER_S))
         axes.xaxis.set_major_locator(MultipleLocator(step_s(span_us, most=_TICKS) / unit.seconds))
-        axes.tick_params(axis="x", labelbottom=axes is below[-1], length=3 if axes in (above, below[-1]) else 0)
-    below[-1].set_xlabel(f"time [{unit.name}]")
-
-
-def _told(result: RunResult, latencies: TierLatencies, usd: float | None) -> str:
-    found = summarise(result.n_s3, result.n_lambda, result.n_redis, latencies)
-    parts = [
-        f"{result.n:,} request{'' if result.n == 1 else 's'}".replace(",", " "),
-        f"{percent(result.n_lambda + result.n_redis, result.n)} % from memory",
-        f"latency {found.mean_ms:.3g} ms on average, {found.p99_ms:.3g} ms at the 99th percentile",
-    ]
-    return " · ".join(parts if usd is None else [*parts, f"{usd:.4g} USD"])
+        axes.tick_params(axis="x", labelbottom=axes is parts[-1], length=3 if axes is parts[-1] else 0)
+    parts[-1].set_xlabel(f"time [{unit.name}]")

@@ -6,14 +6,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from burstcache.core.prices import THESIS, price_sheet
+from burstcache_sim.bill.clock import Clock
+from burstcache_sim.bill.comparison import Billing
+from burstcache_sim.bill.spending import thesis_setup
 from burstcache_sim.latency import THESIS_NETWORK_MS, TierLatencies
 from burstcache_sim.optimum.exact import least_cost
 from burstcache_sim.optimum.plans import plan
 from burstcache_sim.policies.offline import offline
+from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.progress import progress
 from burstcache_sim.replay import replay
 from burstcache_sim.report.drawing import write_image
-from burstcache_sim.report.run_figure import run_figure
+from burstcache_sim.report.money import money_over_time
+from burstcache_sim.report.run_figure import run_figure, told
 from burstcache_sim.thesis.log_hour import LogHour
 from burstcache_sim.thesis.published import EXPERIMENTS, LOG_SENSITIVITIES, Experiment, Workload
 from burstcache_sim.thesis.samples import (
@@ -28,13 +34,16 @@ from burstcache_sim.thesis.tables import workload_text
 from burstcache_sim.traces.trace import Trace
 from burstcache_sim.units import run_cost_units, usd
 from burstcache_sim.world.scenario import Scenario
+from burstcache_terminal.text import number_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from burstcache_sim.policies.policy import Policy
     from burstcache_sim.world.result import RunResult
 
-_AT_THE_CLIENT = TierLatencies(network_ms=THESIS_NETWORK_MS)  # as the thesis's figures: end to end
+# As the thesis's figures: end to end.
+_AT_THE_CLIENT = Clock(TierLatencies(network_ms=THESIS_NETWORK_MS), front_door_ms=0.0)
 
 
 def thesis_pictures(fixed: Mapping[Workload, Samples], folder: Path) -> Iterator[Path]:
@@ -48,7 +57,8 @@ def log_pictures(hours: Sequence[LogHour], folder: Path) -> Iterator[Path]:
     for hour in hours:
         for figure, result in hour.runs().items():
             title = f"As figure {figure}: {hour.key}, hour {hour.number}, sensitivity {LOG_SENSITIVITIES[figure]}"
-            yield _written(_draw(hour.arrivals_us, result, title), folder, f"{figure}-hour-{hour.number}")
+            policy = Thesis.told(hour.rate_per_min, LOG_SENSITIVITIES[figure])
+            yield _written(_draw(policy, hour.arrivals_us, result, title), folder, f"{figure}-hour-{hour.number}")
 
 
 def _of_experiment(experiment: Experiment, samples: Samples) -> Figure:
@@ -56,13 +66,19 @@ def _of_experiment(experiment: Experiment, samples: Samples) -> Figure:
     seed = samples.seeds[most_alike(values, experiment.published)]
     trace_us = arrivals_us(experiment.workload, seed, requests_of(experiment.workload))
     scenario = Scenario(Trace.of_times(trace_us), until_us=horizon_us(experiment.workload))
-    result = replay(policy_of(experiment), scenario)
+    policy = policy_of(experiment)
+    result = replay(policy, scenario)
     given = f"rate {experiment.rate_per_min}, sensitivity {experiment.sensitivity}, seed {seed}"
-    return _draw(trace_us, result, f"As figure {experiment.figure}: {workload_text(experiment.workload)}, {given}")
+    title = f"As figure {experiment.figure}: {workload_text(experiment.workload)}, {given}"
+    return _draw(policy, trace_us, result, title)
 
 
-def _draw(trace_us: Sequence[int], result: RunResult, title: str) -> Figure:
-    known = offline(trace_us)
+def _draw(policy: Policy, trace_us: Sequence[int], result: RunResult, title: str) -> Figure:
+    known, prices = offline(trace_us), price_sheet(THESIS)
+    billing = Billing(prices, thesis_setup(prices), only_cache=True)
+    cache_usd = usd(run_cost_units(result))
+    names = ("s3-only", f"ec2:{billing.setup.instance_type}")
+    latencies = _AT_THE_CLIENT.with_burstcache(result), _AT_THE_CLIENT.without(result.n)
     return run_figure(
         trace_us,
         result,
@@ -70,9 +86,10 @@ def _draw(trace_us: Sequence[int], result: RunResult, title: str) -> Figure:
         offline_usd=usd(known.cost_units),
         optimum=plan(trace_us),
         optimum_usd=usd(least_cost(trace_us)[0]),
-        latencies=_AT_THE_CLIENT,
+        money=money_over_time(policy, Trace.of_times(trace_us), billing, result, names),
         title=title,
-        usd=usd(run_cost_units(result)),
+        subtitle=told(result, *latencies, f"{number_text(cache_usd)} USD for the cache alone"),
+        usd=cache_usd,
     )
 
 

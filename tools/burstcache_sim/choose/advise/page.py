@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from burstcache.core.parameters import US_PER_S
 from burstcache_sim.bill.comparison import OURS
 from burstcache_sim.choose.advise.advice import Advice
 from burstcache_sim.choose.advise.limits import assumptions
@@ -22,8 +21,7 @@ from burstcache_sim.choose.advise.text import (
 from burstcache_sim.choose.advise.verdict import break_even_lines, rivals, verdict_lines
 from burstcache_sim.output import write_lines
 from burstcache_sim.report import html
-from burstcache_sim.report.cost_figures import breakeven_figure, pareto_figure
-from burstcache_sim.units import HOURS_PER_MONTH
+from burstcache_sim.report.cost_figures import pareto_figure
 
 _TITLE = "Should Burstcache be deployed for this log?"
 
@@ -41,16 +39,21 @@ def advice_page(advice: Advice) -> str:
         html.Section("Answer", tuple(html.text(line) for line in (*verdict_lines(advice), value_text(advice)))),
         html.Section(
             "With Burstcache",
-            (html.text(policy_text(advice)), html.table(*latency_rows(advice), right=range(1, 6))),
+            (
+                html.text(policy_text(advice)),
+                html.table(*latency_rows(advice), right=range(1, 6), caption="Latency with Burstcache and without"),
+            ),
         ),
         html.Section("How well it lasts", (html.text(lasting_text(advice)), *_lasting(advice))),
-        html.Section("Its bill", (html.table(*bill_rows(advice), right=(1, 2)),)),
+        html.Section("Its bill", (html.table(*bill_rows(advice), right=(1, 2), caption="The bill of a month"),)),
         html.Section(
-            "What else one could buy", (html.table(header, rows, right=(1, 2, 3, 4), strong=ours), _pareto(advice))
+            "What else one could buy",
+            (
+                html.table(header, rows, right=(1, 2, 3, 4), strong=ours, caption="What one could buy, for a month"),
+                _pareto(advice),
+            ),
         ),
-        html.Section(
-            "Break-even", (*(html.text(line.lstrip("- ")) for line in break_even_lines(advice)[1:]), _frequency(advice))
-        ),
+        html.Section("Break-even", (*(html.text(line.lstrip("- ")) for line in break_even_lines(advice)[1:]),)),
         html.Section("To deploy", (html.text(deploy_text(advice)), _code(advice))),
         html.Section("What this rests on", tuple(html.text(line) for line in assumptions(advice))),
     ]
@@ -58,7 +61,11 @@ def advice_page(advice: Advice) -> str:
 
 
 def _lasting(advice: Advice) -> list[str]:
-    return [html.table(*lasting_rows(advice), right=(1, 2, 3))] if advice.lasting else []
+    return (
+        [html.table(*lasting_rows(advice), right=(1, 2, 3), caption="Results in the log's second half")]
+        if advice.lasting
+        else []
+    )
 
 
 def _code(advice: Advice) -> str:
@@ -82,11 +89,3 @@ def _pareto(advice: Advice) -> str:
 def _shown(advice: Advice) -> list[System]:
     """Return what the pictures compare with: S3 alone and the best of each kind."""
     return [advice.others[0], *rivals(advice)]
-
-
-def _frequency(advice: Advice) -> str:
-    ours, demand = advice.ours.system, advice.workload.demand
-    costs = {system.name: system.hourly for system in (ours, *_shown(advice))}
-    burst_us = max(demand.last_us - demand.first_us, US_PER_S)
-    figure = breakeven_figure(costs, ours=ours.name, burst_us=burst_us, window_h=HOURS_PER_MONTH)
-    return html.picture(figure, name="breakeven", alternative="Cost by how often the log comes")

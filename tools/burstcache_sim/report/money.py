@@ -1,0 +1,87 @@
+"""What a run and what else one could buy have been billed by some instants: each bill is made anew for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from burstcache.core.errors import PriceMissingError
+from burstcache_sim.bill.comparison import OURS, Billing
+from burstcache_sim.bill.competitors import offers
+from burstcache_sim.bill.demand import demand_of
+from burstcache_sim.policies.policy import Policy
+from burstcache_sim.replay import replay
+from burstcache_sim.world.scenario import Scenario
+
+if TYPE_CHECKING:
+    from burstcache_sim.traces.trace import Trace
+    from burstcache_sim.world.result import RunResult
+
+_STEPS = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What one system has been billed by each of the instants [USD]."""
+
+    name: str
+    usd: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Money:
+    """What systems have been billed by some instants, ours first."""
+
+    at_us: tuple[int, ...]
+    accounts: tuple[Account, ...]
+
+
+def money_over_time(
+    policy: Policy, trace: Trace, billing: Billing, result: RunResult, names: Sequence[str] = ()
+) -> Money:
+    """Return what is billed as if everything ended at each of 25 instants, from the first request to the run's end.
+
+    Args:
+        policy: This system's.
+        trace: Requests, at least one.
+        billing: How they are billed; we pay hourly prices up to each instant, others up to the last request.
+        result: The whole run.
+        names: What to compare with; without a price in the sheet it is left out.
+
+    Raises:
+        InvalidSettingError: A name is no competitor's.
+        PriceMissingError: The sheet has no price for this system.
+    """
+    first_us, last_us = int(trace.arrivals_us[0]), max(result.end_us, int(trace.arrivals_us[0]) + 1)
+    at_us = sorted({first_us + (last_us - first_us) * step // _STEPS for step in range(1, _STEPS + 1)})
+    parts = [_up_to(trace, instant_us) for instant_us in at_us]
+    so_far = replace(billing, period_us=None)
+
+    def ours_usd(part: Trace, until_us: int) -> float:
+        run = replay(policy, Scenario(part, billing.setup.nodes, until_us=until_us))
+        return so_far.bill(run, so_far.demand(run, part)).usd
+
+    accounts = [Account(OURS, tuple(map(ours_usd, parts, at_us)))]
+    for name in names:
+        try:
+            accounts.append(Account(name, tuple(_rival_usd(name, part, so_far) for part in parts)))
+        except PriceMissingError:
+            continue
+    begin = tuple(replace(account, usd=(0.0, *account.usd)) for account in accounts)
+    return Money((first_us, *at_us), begin)
+
+
+def _up_to(trace: Trace, until_us: int) -> Trace:
+    """Return the requests up to and including an instant."""
+    n = int(trace.arrivals_us.searchsorted(until_us, side="right"))
+    key_ids = None if trace.key_ids is None else trace.key_ids[:n]
+    sizes_bytes = None if trace.sizes_bytes is None else trace.sizes_bytes[:n]
+    return replace(trace, arrivals_us=trace.arrivals_us[:n], key_ids=key_ids, sizes_bytes=sizes_bytes)
+
+
+def _rival_usd(name: str, part: Trace, billing: Billing) -> float:
+    """Return what a competitor is billed up to the last request: it does not pay for what outlasts it."""
+    demand = demand_of(part, object_bytes=billing.setup.object_bytes)
+    (offer,) = offers(demand, billing.prices, billing.setup, names=(name,), only_cache=billing.only_cache)
+    return offer.bill.usd
