@@ -7,11 +7,12 @@ import threading
 import weakref
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.event_batches import EventBatches
@@ -21,6 +22,9 @@ from burstcache.client.requests import Requests
 from burstcache.core.errors import BurstcacheError
 from burstcache.serve.assembly import make_reader
 from burstcache.serve.reader import Reader
+
+if TYPE_CHECKING:
+    from types_boto3_s3.client import S3Client
 
 THREADS = 64  # reads that one client has under way at a time for `get_many` and for an AsyncClient
 
@@ -42,6 +46,7 @@ class Client:
         bucket: str = "",
         session: Any = None,
         endpoint_urls: Mapping[str, str] | None = None,
+        s3: S3Client | None = None,
     ) -> None:
         """Make a client; without `stack_name` and `bucket` from the environment (variable BURSTCACHE_READER).
 
@@ -50,11 +55,13 @@ class Client:
             bucket: The bucket to read without any stack.
             session: A boto3 session; None for a new one from the environment.
             endpoint_urls: By service, or by the empty text for all; without an entry AWS's own.
+            s3: boto3's client of S3 to read with; None for a new one that waits for nothing long.
 
         Raises:
             InvalidSettingError: An argument or the environment does not say what to read.
         """
-        self._open(configure(stack_name=stack_name, bucket=bucket, session=session, endpoint_urls=endpoint_urls))
+        configuration = configure(stack_name=stack_name, bucket=bucket, session=session, endpoint_urls=endpoint_urls)
+        self._open(replace(configuration, s3=s3))
 
     @classmethod
     def local(cls, folder: str | os.PathLike[str] = ".burstcache") -> Self:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
@@ -16,6 +16,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from burstcache.adapters.clients import Clients
 from burstcache.core.errors import InvalidSettingError
 from burstcache.settings import ReaderSettings, RelayAccess
+
+if TYPE_CHECKING:
+    from types_boto3_s3.client import S3Client
 
 VARIABLE = "BURSTCACHE_READER"
 OUTPUT = "ReaderSettings"
@@ -30,10 +33,14 @@ class Configuration:
     settings: ReaderSettings
     session: Any
     endpoint_urls: Mapping[str, str] = field(default_factory=dict)
+    s3: S3Client | None = None
 
     def make_clients(self) -> Clients:
-        """Return new clients for a reader in the caller's process."""
-        return Clients("caller", session=self.session, endpoint_urls=self.endpoint_urls)
+        """Return new clients for a reader in the caller's process, and the one of S3 that it was given."""
+        clients = Clients("caller", session=self.session, endpoint_urls=self.endpoint_urls)
+        if self.s3 is not None:
+            clients.s3 = self.s3
+        return clients
 
 
 def configure(*, stack_name: str, bucket: str, session: Any, endpoint_urls: Mapping[str, str] | None) -> Configuration:

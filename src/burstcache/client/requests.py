@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import format_datetime
 
@@ -40,7 +41,6 @@ class Requests:
         Raises:
             RefusedRequestError: An argument is malformed; the message says what is accepted.
         """
-        check_key(key)
         headers: dict[str, str] = {}
         if if_match is not None:
             headers["if-match"] = _checked("if_match", if_match)
@@ -50,12 +50,21 @@ class Requests:
             headers["if-modified-since"] = _http_date("if_modified_since", if_modified_since)
         if if_unmodified_since is not None:
             headers["if-unmodified-since"] = _http_date("if_unmodified_since", if_unmodified_since)
+        return self.read(method, key, headers, range=_checked("range", range) if range is not None else None)
+
+    def read(self, method: str, key: str, conditions: Mapping[str, str], *, range: str | None) -> Request:
+        """Return the read that HTTP headers ask for, names in lower case.
+
+        Raises:
+            RefusedRequestError: The key or the range is malformed.
+        """
+        check_key(key)
         return Request(
             method=method,
             key=key,
             hash=key_hash(key),
-            headers=headers,
-            range=parse_range(_checked("range", range)) if range is not None else None,
+            headers=conditions,
+            range=parse_range(range) if range is not None else None,
             request_id=f"{self._prefix}{next(self._numbers):x}",
             at_us=self._clock.now_us(),
         )

@@ -97,20 +97,28 @@ class Reader:
         return None
 
     def ticket(self) -> Ticket:
-        """Return what is known now: to be taken before an object is loaded from S3 for `loaded`."""
+        """Return what is known now: to be taken before an object is loaded from S3 for `keep`."""
         return Ticket(0 if self._guard is None else self._guard.sequence, instant(self._clock))
 
-    def loaded(self, request: Request, entry: Entry, ticket: Ticket) -> None:
-        """Keep a whole object that the caller has read from S3, and count the read for the key's life.
+    def keeps(self, size_bytes: int) -> bool:
+        """Whether memory takes objects of that size."""
+        return self._memory is not None and self._memory.takes(size_bytes)
+
+    def keep(self, request: Request, entry: Entry, ticket: Ticket) -> None:
+        """Keep a whole object that the caller has read from S3.
 
         Args:
             request: The read, a GET.
             entry: What S3 sent.
             ticket: What was known before the caller asked S3.
         """
-        self.report(request, etag=entry.etag, size_bytes=entry.size_bytes)
         if self._memory is not None:
             self._memory.put(request.hash, entry, ticket)
+
+    def forget(self, hash_: str) -> None:
+        """Forget what memory has of a key, because the caller has changed the object."""
+        if self._memory is not None:
+            self._memory.drop(hash_)
 
     def report(self, request: Request, *, etag: str, size_bytes: int) -> None:
         """Count a GET that the caller has read from S3 for the key's life; `size_bytes` is that of the whole object."""
