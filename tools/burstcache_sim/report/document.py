@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -160,23 +161,21 @@ def _served_rows(result: RunResult) -> list[tuple[str, ...]]:
 
 def _run_table(report: Report, money: Money) -> str:
     """Return a table of a run's time in a dozen steps: requests, shares, money."""
-    first_us = money.at_us[0]
-    shares = shares_of(report.trace.arrivals_us[: report.result.n] - first_us, report.result.tiers, _step_s(money))
+    first_us, lasts_us = money.at_us[0], money.at_us[-1] - money.at_us[0]
+    step_us = step_s(lasts_us, most=_STEPS) * US_PER_S
+    since_us = report.trace.arrivals_us[: report.result.n] - first_us
+    shares = shares_of(since_us, report.result.tiers, step_us // US_PER_S)
     header = ("from", "requests", "S3 %", "Lambda %", "Redis %", *(f"{one.name}, USD" for one in money.accounts))
     rows = []
-    for i, begin_us in enumerate(shares.edges_us[:-1].tolist()):
-        count, (redis, cache_function, s3) = int(shares.counts[i]), shares.served[:, i].tolist()
+    for i in range(-(-lasts_us // step_us)):
+        redis, cache_function, s3 = shares.served[:, i].tolist() if i < len(shares.counts) else (0, 0, 0)
+        count = redis + cache_function + s3
         pct = [f"{100 * n / count:.1f}" if count else "" for n in (s3, cache_function, redis)]
-        until_us = first_us + int(shares.edges_us[i + 1])
-        last = max(step for step, at_us in enumerate(money.at_us) if at_us <= until_us)
+        last = bisect_right(money.at_us, first_us + (i + 1) * step_us) - 1
         billed = [number_text(account.usd[last]) for account in money.accounts]
-        rows.append((duration_text(begin_us / US_PER_S), f"{count:,}", *pct, *billed))
+        rows.append((duration_text(i * step_us / US_PER_S), f"{count:,}", *pct, *billed))
     caption = "Requests and who served them, and what has been billed by the end of each step"
     return html.table(header, rows, right=range(1, len(header)), caption=caption)
-
-
-def _step_s(money: Money) -> int:
-    return step_s(money.at_us[-1] - money.at_us[0], most=_STEPS)
 
 
 def _compared_parts(report: Report, instance_type: str) -> tuple[str, ...]:
