@@ -72,6 +72,10 @@ def large() -> Workload:
     return workload_of(trace, PRICES, Setup(instance_type="r7g.large"), period_us=DAY_US)
 
 
+# Whose memory or bucket of one zone may be used is decided apart from nodes.
+NODES_ALONE = ["cloudfront", "efs", "fargate", "fargate-spot", "reader-memory", "s3-express", "s3-express-all"]
+
+
 def advice(
     workload: Workload, value: Value | None = None, *, policy: type[WorthPolicy] = Breakeven, **options: Any
 ) -> Advice:

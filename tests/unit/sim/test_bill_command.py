@@ -89,7 +89,7 @@ def test_prices_that_are_unverified_are_reported(capsys: pytest.CaptureFixture[s
     [
         (["--prices", "2023"], "--prices '2023': expected one of"),
         (["--instance-type", "x9.huge"], "no price for ec2:x9.huge; it has t2.micro"),
-        (["--prices", "thesis-2022"], "no price for http-api-request"),
+        (["--prices", "thesis-2022"], "no price for event"),
         (["--policy", "breakeven"], "--hit-value-usd is missing"),
         (["--policy", "breakeven", "--hit-value-usd", "-1"], "--hit-value-usd '-1': expected an amount above 0"),
         (["--period-hours", "long"], "--period-hours 'long': expected a number above 0"),

@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +16,11 @@ from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import price_sheet
 from burstcache_sim.bill.breakeven_frequency import HourlyCost, burst_frequency
 from burstcache_sim.bill.comparison import OURS, Billing, Compared, compare
-from burstcache_sim.bill.competitors import Offer, offer_names, offers
-from burstcache_sim.bill.demand import Demand, demand_of, perfect_redis_us
+from burstcache_sim.bill.competitors import offer_names, offers
+from burstcache_sim.bill.demand import demand_of, perfect_redis_us
 from burstcache_sim.bill.infinicache import pool_for
+from burstcache_sim.bill.locality import locality_of
+from burstcache_sim.bill.market import Market, Offer
 from burstcache_sim.bill.usage import Setup
 from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.trace import Trace
@@ -26,15 +29,27 @@ from burstcache_sim.units import US_PER_H
 TODAY = price_sheet("today-us-east-1")
 THESIS = price_sheet("thesis-2022")
 GIB = 1024**3
-DAY = Demand(
-    requests=1_000_000, objects=10, first_us=0, last_us=24 * US_PER_H, period_us=24 * US_PER_H,
-    body_bytes=10_240_000_000, stored_bytes=102_400, wakes=1, perfect_redis_us=3600 * US_PER_S, metered_512kb=1_000_000,
-    invocation_misses=960,
-)  # fmt: skip
+DAY_US = 24 * US_PER_H
 
 
-def offer(name: str, demand: Demand = DAY, *, only_cache: bool = False) -> Offer:
-    return offers(demand, TODAY, Setup(), names=(name,), only_cache=only_cache)[0]
+def many(requests: int = 1_000, objects: int = 10, size_bytes: int = 10_240, period_us: int = DAY_US) -> Trace:
+    """Objects in turn, evenly over a period."""
+    arrivals_us = np.arange(requests, dtype=np.int64) * (period_us // requests)
+    ids = (np.arange(requests) % objects).astype(np.int32)
+    return Trace(arrivals_us, ids, np.full(requests, size_bytes), tuple(f"key-{i}" for i in range(objects)))
+
+
+DAY = many()
+
+
+def market(trace: Trace = DAY, *, period_us: int = DAY_US, setup: Setup | None = None, **options: Any) -> Market:
+    demand = demand_of(trace, object_bytes=10_000, period_us=period_us)
+    locality = locality_of(trace, object_bytes=10_000, period_us=demand.period_us)
+    return Market(demand=demand, locality=locality, prices=TODAY, setup=setup or Setup(), **options)
+
+
+def offer(name: str, trace: Trace = DAY, **options: Any) -> Offer:
+    return offers(market(trace, **options), names=(name,))[0]
 
 
 def items(found: Offer) -> dict[str, float]:
@@ -48,7 +63,7 @@ def trace_of(*arrivals_s: float) -> Trace:
 def test_s3_alone_costs_its_gets_and_serves_nothing_from_memory() -> None:
     found = offer("s3-only")
 
-    assert (found.bill.usd, found.in_memory_pct) == (pytest.approx(0.4), 0.0)
+    assert (found.bill.usd, found.in_memory_pct) == (pytest.approx(1_000 * 4e-7), 0.0)
 
 
 def test_a_node_always_on_costs_every_second_and_its_volume() -> None:
@@ -60,29 +75,40 @@ def test_a_node_always_on_costs_every_second_and_its_volume() -> None:
     assert "volume" not in items(offer("ec2:t4g.micro", only_cache=True))
 
 
-@pytest.mark.parametrize(("period_s", "hours"), [(1, 1), (3600, 1), (3601, 2), (90_000, 25)])
+@pytest.mark.parametrize(("period_s", "hours"), [(60, 1), (3600, 1), (3601, 2), (90_000, 25)])
 def test_elasticache_is_billed_by_the_full_hour(period_s: int, hours: int) -> None:
-    demand = replace(DAY, period_us=period_s * US_PER_S)
+    found = items(offer("elasticache-redis:t4g.micro", trace_of(0), period_us=period_s * US_PER_S))
 
-    assert items(offer("elasticache-redis:t4g.micro", demand))["cache.t4g.micro, redis"] == pytest.approx(hours * 0.016)
+    assert found["cache.t4g.micro, redis"] == pytest.approx(hours * 0.016)
 
 
 @pytest.mark.parametrize(("engine", "month_usd"), [("valkey", 6.13), ("redis", 91.25)])
 def test_serverless_has_a_minimum(engine: str, month_usd: float) -> None:
-    idle = replace(DAY, requests=1, objects=1, body_bytes=1, stored_bytes=1, period_us=730 * US_PER_H)
+    found = offer(f"serverless-{engine}", trace_of(0), period_us=730 * US_PER_H)
 
-    assert offer(f"serverless-{engine}", idle).bill.usd == pytest.approx(month_usd, abs=0.01)
+    assert found.bill.usd == pytest.approx(month_usd, abs=0.01)
 
 
 def test_serverless_costs_what_is_stored_and_what_is_moved() -> None:
-    found = items(offer("serverless-valkey", replace(DAY, stored_bytes=2 * GIB)))
+    large = many(objects=20, size_bytes=GIB // 10)
+
+    found = items(offer("serverless-valkey", large))
 
     assert found["memory"] == pytest.approx(2 * 24 * 0.084)
-    assert found["processing units"] == pytest.approx((10_000_000 + 2 * 1024**2) * 2.3e-9)
+    assert found["processing units"] == pytest.approx((1_000 + 20) * GIB / 10 / 1024 * 2.3e-9)
+
+
+def test_serverless_with_a_maximum_pays_for_that_and_drops_what_was_used_least_recently() -> None:
+    large = many(objects=20, size_bytes=GIB // 10)
+
+    found = offer("serverless-valkey:1GB", large)
+
+    assert items(found)["memory"] == pytest.approx(24 * 0.084)
+    assert found.in_memory_pct == 0  # 20 objects in turn, room for 10
 
 
 def test_cloudfront_costs_bytes_and_requests() -> None:
-    assert offer("cloudfront").bill.usd == pytest.approx(10.24e9 / GIB * 0.085 + 1.0 + 10 * 4e-7)
+    assert offer("cloudfront").bill.usd == pytest.approx(1_000 * (10_240 / GIB * 0.085 + 1e-6) + 10 * 4e-7)
 
 
 def test_a_cache_function_always_on_costs_its_memory() -> None:
@@ -92,21 +118,20 @@ def test_a_cache_function_always_on_costs_its_memory() -> None:
 def test_a_cache_function_always_on_misses_each_object_once_in_15_minutes_and_never_more_than_are_asked_for() -> None:
     arrivals_us = np.array([0, 1, 2, 899, 900, 901], dtype=np.int64) * US_PER_S
     ids = np.array([0, 1, 0, 1, 1, 1], dtype=np.int32)
-    one = demand_of(Trace(arrivals_us), object_bytes=1, period_us=24 * US_PER_H)
-    two = demand_of(Trace(arrivals_us, ids, None, ("a", "b")), object_bytes=1, period_us=24 * US_PER_H)
+    one, two = Trace(arrivals_us), Trace(arrivals_us, ids, None, ("a", "b"))
 
-    found = [offer("lambda-always", demand) for demand in (one, two)]
+    found = [offer("lambda-always", trace) for trace in (one, two)]
 
-    assert (one.invocation_misses, two.invocation_misses) == (2, 3)
+    assert [demand_of(trace, object_bytes=1).invocation_misses for trace in (one, two)] == [2, 3]
     assert [one.in_memory_pct for one in found] == [pytest.approx(400 / 6), 50.0]
     assert items(found[0])["invocations, one each 15 minutes"] == pytest.approx(96 * 2e-7)
 
 
 @pytest.mark.parametrize("period_h", [1, 730])
 def test_no_competitor_has_more_misses_than_requests(period_h: int) -> None:
-    demand = demand_of(trace_of(0, 1), object_bytes=1, period_us=period_h * US_PER_H)
+    found = offers(market(trace_of(0, 1), period_us=period_h * US_PER_H))
 
-    assert all(0 <= found.in_memory_pct <= 100 for found in offers(demand, TODAY, Setup()))
+    assert all(0 <= one.in_memory_pct <= 100 for one in found)
 
 
 def test_infinicache_has_a_function_per_piece_at_least_and_more_for_more_bytes() -> None:
@@ -116,17 +141,20 @@ def test_infinicache_has_a_function_per_piece_at_least_and_more_for_more_bytes()
 
 
 def test_offers_come_cheapest_first_and_only_those_that_have_prices() -> None:
-    today, thesis = offers(DAY, TODAY, Setup()), offers(DAY, THESIS, Setup("x86", "t2.micro", 1024), only_cache=True)
+    setup = Setup("x86", "t2.micro", 1024)
+    today, thesis = offers(market()), offers(replace(market(setup=setup, only_cache=True), prices=THESIS))
 
     assert [found.bill.usd for found in today] == sorted(found.bill.usd for found in today)
-    assert {found.name for found in today} == set(offer_names(TODAY, Setup()))
+    assert {found.name.partition(":")[0] for found in today} == {
+        name.partition(":")[0] for name in offer_names(TODAY, Setup())
+    }
     assert {"ec2:t2.micro", "elasticache-redis:t2.micro"} <= {found.name for found in thesis}
     assert "cloudfront" not in {found.name for found in thesis}
 
 
 def test_an_unknown_competitor_is_said_with_those_that_exist() -> None:
     with pytest.raises(InvalidSettingError, match="'memcachier': expected one of s3-only"):
-        offers(DAY, TODAY, Setup(), names=("memcachier",))
+        offers(market(), names=("memcachier",))
 
 
 def test_a_competitor_that_was_asked_for_by_name_needs_its_price() -> None:

@@ -86,10 +86,13 @@ def test_cost_units_of_prices_that_are_no_whole_units_are_refused() -> None:
         cost_units([bill(Usage(proxy_gb_s=Fraction(1, 7)), TODAY)])
 
 
-def test_a_longer_period_costs_in_proportion() -> None:
+def test_a_month_has_the_hours_of_its_periods_and_the_load_of_its_repetitions() -> None:
     billed = bill(ALL_USED, TODAY)
 
-    assert billed.times(Fraction(3, 2)).usd_exact == billed.usd_exact * Fraction(3, 2)
+    month = billed.month(periods=Fraction(3, 2), repeats=Fraction(7))
+
+    assert month.fixed_usd_exact == billed.fixed_usd_exact * Fraction(3, 2)
+    assert month.variable_usd_exact == billed.variable_usd_exact * 7
 
 
 def test_two_usages_together_cost_what_they_cost_apart() -> None:

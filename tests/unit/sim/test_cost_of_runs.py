@@ -10,13 +10,14 @@ import pytest
 
 from burstcache.core.prices import price_sheet
 from burstcache_sim.bill.cost import bill
-from burstcache_sim.bill.usage import LARGEST_OBJECT_BYTES, Setup, live_usage
+from burstcache_sim.bill.usage import LARGEST_OBJECT_BYTES, Passage, Readers, Setup, live_usage
 from burstcache_sim.units import US_PER_H
 from burstcache_sim.world.result import RunResult
 from support.project import ROOT
 
 TODAY = price_sheet("today-us-east-1")
 HOUR_US = US_PER_H
+READERS: tuple[Readers, ...] = ("aws", "internet")
 NOTHING = RunResult(
     n=0, n_s3=0, n_lambda=0, n_redis=0, lambda_ms=0, invocations=0, cold_starts=0, redis_s=0, redis_starts=0,
     s3_requests=0, lambda_us_exact=0, redis_us_exact=0, end_us=0,
@@ -88,14 +89,26 @@ def test_a_cache_function_that_lives_longer_than_an_invocation_is_started_again(
 def test_only_what_s3_served_becomes_an_event_and_a_write_of_the_scheduler() -> None:
     served = replace(NOTHING, n=10, n_s3=4, n_lambda=6, s3_requests=4)
 
-    usage = live_usage(served, Setup(), period_us=0)
+    near, far = (live_usage(served, Setup(readers=where), period_us=0) for where in READERS)
 
-    assert (usage.events_64kb, usage.dynamodb_writes, usage.front_door_512kb) == (4, 4, 10)
-    assert usage.function_requests == 14
+    assert (near.events_64kb, near.dynamodb_writes, near.front_door_512kb) == (4, 4, 0)
+    assert (far.events_64kb, far.dynamodb_writes, far.front_door_512kb) == (4, 4, 10)
+    assert (near.function_requests, far.function_requests) == (4, 14)
+
+
+def test_readers_in_the_vpc_pay_for_the_digest_once_a_second_and_for_no_door() -> None:
+    usage = live_usage(replace(NOTHING, n=10, n_lambda=10), Setup(), period_us=HOUR_US, busy_s=3)
+
+    assert usage.dynamodb_reads == 3
+    assert (usage.proxy_gb_s, usage.init_gb_s, usage.alb_h, usage.internet_gb) == (0, 0, 0, 0)
 
 
 def test_what_the_api_metered_is_billed_instead_of_the_mean_size() -> None:
-    assert live_usage(UNPROMOTED, Setup(), period_us=0, metered_512kb=17).front_door_512kb == 17
+    passage = Passage(requests=3, hits=1, metered_512kb=17, door_bytes=3, internet_bytes=1024**3, wakes=0)
+
+    usage = live_usage(UNPROMOTED, Setup(readers="internet"), period_us=0, passage=passage)
+
+    assert (usage.front_door_512kb, usage.internet_gb) == (17, 1)
 
 
 def test_the_largest_object_is_the_templates() -> None:
@@ -107,14 +120,14 @@ def test_the_largest_object_is_the_templates() -> None:
 
 
 def test_behind_a_load_balancer_there_is_no_http_api() -> None:
-    usage = live_usage(UNPROMOTED, Setup(front_door="alb"), period_us=HOUR_US)
+    usage = live_usage(UNPROMOTED, Setup(front_door="alb", readers="internet"), period_us=HOUR_US)
 
     assert (usage.front_door_512kb, usage.alb_h, usage.ipv4_h) == (0, 1, 3)
     assert usage.alb_lcu_h > 0
 
 
 def test_nobody_asking_costs_the_hour_but_no_more() -> None:
-    billed = bill(live_usage(NOTHING, Setup(), period_us=HOUR_US, wakes=0), TODAY)
+    billed = bill(live_usage(NOTHING, Setup(), period_us=HOUR_US), TODAY)
 
     assert billed.variable_usd_exact == 0
     assert billed.fixed_usd_exact > 0
@@ -124,7 +137,7 @@ def test_the_idle_month_is_that_of_the_documents() -> None:
     table = (ROOT / "docs/operate/costs.md").read_text().split("## Idle")[1].split("## In use")[0]
     documented = sum(float(month) for month in re.findall(r"\| (\d+\.\d\d) \| [^|]*\|$", table, re.MULTILINE))
 
-    month = bill(live_usage(NOTHING, Setup(), period_us=730 * HOUR_US, wakes=0), TODAY)
+    month = bill(live_usage(NOTHING, Setup(), period_us=730 * HOUR_US), TODAY)
 
     assert documented > 30
     assert month.usd == pytest.approx(documented, abs=0.04)  # seven items, each rounded to a cent
@@ -132,7 +145,9 @@ def test_the_idle_month_is_that_of_the_documents() -> None:
 
 def test_a_hit_costs_what_the_documents_say() -> None:
     hits = replace(NOTHING, n=1_000_000, n_lambda=1_000_000)
-    items = {line.text: line.usd for line in bill(live_usage(hits, Setup(), period_us=0, wakes=0), TODAY).lines}
+    billed = bill(live_usage(hits, Setup(readers="internet"), period_us=0), TODAY)
+
+    items = {line.text: line.usd for line in billed.lines}
 
     assert items["HTTP API"] == pytest.approx(1.0)
     assert items["proxy, duration"] == pytest.approx(0.067, abs=0.001)

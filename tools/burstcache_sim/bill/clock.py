@@ -1,28 +1,48 @@
-"""How long requests take with this system and with what else one could buy."""
+"""How long requests take, with this system and with what else one could buy: one clock for every command."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
-from burstcache_sim.bill.comparison import Compared
-from burstcache_sim.latency import LatencySummary, TierLatencies, summarise
+from burstcache_sim.bill.comparison import OURS, Compared
+from burstcache_sim.bill.express import EXPRESS_MS
+from burstcache_sim.latency import THESIS_LATENCIES, LatencySummary, TierLatencies, summarise
 from burstcache_sim.world.result import RunResult
 
-# Hits of others than Redis: CloudFront's edge is a guess, InfiniCache invokes a function (Wang 2020, section 5.2).
-_HIT_MS = {"cloudfront": 10.0, "infinicache": 13.0}
+FRONT_DOOR_MS = 10.0  # of API Gateway and proxy, as the bill counts a proxied hit (`usage`)
+HIT_WITHIN_MS = 15.0
+
+# Hits of others than Redis [ms]. A reader's own memory takes microseconds. EFS: "about 1 ms" a read (its performance
+# page), and open, read and close are three. CloudFront's edge is a guess. InfiniCache: Wang 2020, section 5.2.
+_HIT_MS = {
+    "reader-memory": 0.01,
+    "reader-memory-confirmed": 0.01,
+    "s3-express": EXPRESS_MS,
+    "s3-express-all": EXPRESS_MS,
+    "efs": 3.0,
+    "cloudfront": 10.0,
+    "infinicache": 13.0,
+}
+_WITHOUT_DOOR = ("s3-only", "cloudfront")  # they speak HTTP themselves
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """How long requests take: the tiers' latencies, and what the front door and the proxy add to each of ours."""
+    """How long requests take: the tiers' latencies, and what a front door and a proxy add where there are some."""
 
-    tiers: TierLatencies
-    front_door_ms: float
+    tiers: TierLatencies = THESIS_LATENCIES
+    front_door_ms: float = 0.0  # 0 for readers in the VPC, who read through the client library
+    hit_within_ms: float = HIT_WITHIN_MS  # an answer that takes longer is no hit
+
+    @property
+    def ours(self) -> TierLatencies:
+        """This system's tiers, with what stands before them."""
+        return replace(self.tiers, network_ms=self.tiers.network_ms + self.front_door_ms)
 
     def with_burstcache(self, result: RunResult) -> LatencySummary:
-        """Return the latencies of a run, as a client in the region sees them."""
-        ours = replace(self.tiers, network_ms=self.tiers.network_ms + self.front_door_ms)
-        return summarise(result.n_s3, result.n_lambda, result.n_redis, ours)
+        """Return the latencies of a run, as its readers see them."""
+        return summarise(result.n_s3, result.n_lambda, result.n_redis, self.ours)
 
     def without(self, requests: int) -> LatencySummary:
         """Return the latencies of S3 read directly."""
@@ -34,11 +54,33 @@ class Clock:
         hits_ms = result.n_lambda * (t.s3_ms - t.lambda_ms) + result.n_redis * (t.s3_ms - t.redis_ms)
         return hits_ms - result.n * self.front_door_ms
 
+    def hits(self, result: RunResult) -> int:
+        """Return how many of a run's requests count as hits."""
+        tiers = ((result.n_lambda, self.tiers.lambda_ms), (result.n_redis, self.tiers.redis_ms))
+        return sum(n for n, ms in tiers if ms + self.front_door_ms <= self.hit_within_ms)
+
+    def hit_ms(self, name: str) -> float:
+        """Return how long an answer without S3 takes, without the way to the client [ms]."""
+        kind = name.partition(":")[0]
+        if kind in (OURS, "lambda-only", "lambda-always"):
+            return self.tiers.lambda_ms + self._door_ms(kind)
+        return _HIT_MS.get(kind, self.tiers.redis_ms) + self._door_ms(kind)
+
+    def is_hit(self, name: str) -> bool:
+        """Whether an answer without S3 is fast enough to count as a hit."""
+        return self.hit_ms(name) <= self.hit_within_ms
+
     def mean_ms(self, offer: Compared) -> float:
-        """Return the mean latency of a competitor that clients read directly; a miss asks it first, then S3."""
+        """Return the mean latency of a competitor in a month; a miss asks it first, then S3."""
         kind = offer.name.partition(":")[0]
         if kind == "s3-only":
             return self.tiers.s3_ms + self.tiers.network_ms
-        hit_ms = self.tiers.lambda_ms if kind == "lambda-always" else _HIT_MS.get(kind, self.tiers.redis_ms)
-        missed = 1 - offer.in_memory_pct / 100
-        return hit_ms + missed * self.tiers.s3_ms + self.tiers.network_ms
+        missed = 1 - offer.month_in_memory_pct / 100
+        return self.hit_ms(offer.name) + missed * self.tiers.s3_ms + self.tiers.network_ms
+
+    def usd_per_hit(self, *, usd_per_hit: float, usd_per_ms: float) -> Fraction:
+        """Return what an answer without S3 is worth at most, whichever of the two values was given [USD]."""
+        return Fraction(usd_per_hit or usd_per_ms * self.tiers.s3_ms)
+
+    def _door_ms(self, kind: str) -> float:
+        return 0.0 if kind in _WITHOUT_DOOR else self.front_door_ms

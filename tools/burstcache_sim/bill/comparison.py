@@ -7,11 +7,14 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from burstcache.core.prices import PriceSheet
+from burstcache_sim.bill.allowances import free_usd
 from burstcache_sim.bill.breakeven_frequency import BurstFrequency, HourlyCost, burst_frequency, hourly_cost
-from burstcache_sim.bill.competitors import Offer, offers
+from burstcache_sim.bill.competitors import offers
 from burstcache_sim.bill.cost import Bill, bill
 from burstcache_sim.bill.demand import Demand, demand_of
-from burstcache_sim.bill.usage import Setup, live_usage, thesis_usage
+from burstcache_sim.bill.locality import Locality, locality_of
+from burstcache_sim.bill.market import Market
+from burstcache_sim.bill.usage import Passage, Setup, live_usage, thesis_usage
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.replay import replay
 from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H
@@ -29,11 +32,12 @@ class Compared:
     """One system on a trace. `cheaper_at`: how often the trace may come for Burstcache to be cheaper."""
 
     name: str
-    bill: Bill  # of the trace's period
-    usd_per_month: float  # the trace repeated for a month
-    in_memory_pct: float
+    bill: Bill  # of the trace's period, once
+    month: Bill  # the trace repeated for a month
+    in_memory_pct: float  # of the period, once
+    month_in_memory_pct: float  # in the month: what is always on stays warm
     cheaper_at: BurstFrequency | None  # None: it is Burstcache
-    hourly: HourlyCost  # from a bill over full hours
+    hourly: HourlyCost  # from a bill over full hours, in the mean of the month
     note: str = ""
 
     @property
@@ -41,16 +45,39 @@ class Compared:
         """What the trace's period costs [USD]."""
         return self.bill.usd
 
+    @property
+    def usd_per_month(self) -> float:
+        """What a month costs, nothing deducted [USD]."""
+        return self.month.usd
+
+    @property
+    def free_usd_per_month(self) -> float:
+        """What a month costs after AWS's permanent allowances, or with CloudFront's cheapest plan [USD]."""
+        return float(free_usd(self.month)[0])
+
+    @property
+    def plan(self) -> str:
+        """The flat-rate plan of CloudFront behind `free_usd_per_month`; empty if there is none."""
+        return free_usd(self.month)[1]
+
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """What systems are compared on. A burst is the whole trace, once."""
 
     demand: Demand
+    locality: Locality
     prices: PriceSheet
     setup: Setup
     only_cache: bool = False  # the thesis's view: cache function, node and S3 alone
     window_h: int = HOURS_PER_MONTH  # in which bursts are counted [h]
+    reader_processes: int = 1
+    usd_per_hit: Fraction = Fraction(0)  # what others may weigh when they choose what to keep
+
+    @property
+    def repeats(self) -> Fraction:
+        """How often the trace comes in a month."""
+        return Fraction(HOURS_PER_MONTH * US_PER_H, self.demand.period_us)
 
     def of_run(
         self, result: RunResult, *, ours: Compared | None = None, name: str = OURS, note: str = "simulated"
@@ -60,9 +87,9 @@ class Comparison:
         def bill_of(demand: Demand) -> Bill:
             return own_bill(result, demand, self.prices, self.setup, only_cache=self.only_cache)
 
-        full = self._full_hours()
-        hourly = hourly_cost(bill_of(full), hours=full.period_us // US_PER_H)
-        return self._compared(name, bill_of(self.demand), hourly, result.in_memory_pct, note, ours)
+        pct = result.in_memory_pct
+        once = bill_of(with_own_tail(result, self.demand))
+        return self._compared(name, once, bill_of(self._full_hours()), (pct, pct), note, ours)
 
     def of_offers(self, ours: Compared, *, names: tuple[str, ...] = ()) -> list[Compared]:
         """Return what one could buy instead, cheapest first.
@@ -75,25 +102,26 @@ class Comparison:
             InvalidSettingError: A name is none of the offers'.
             PriceMissingError: An offer that was named has no price in the sheet.
         """
-        full = self._full_hours()
-        hourly = {
-            offer.name: hourly_cost(offer.bill, hours=full.period_us // US_PER_H) for offer in self._offers(full, names)
-        }
-        return [
-            self._compared(offer.name, offer.bill, hourly[offer.name], offer.in_memory_pct, offer.note, ours)
-            for offer in self._offers(self.demand, names)
-        ]
+        of_month = {offer.name: offer for offer in offers(self._market(self._full_hours(), self.repeats), names=names)}
+        found = []
+        for once in offers(self._market(self.demand, Fraction(1)), names=names):
+            warm = of_month[once.name]
+            shares = (once.in_memory_pct, warm.in_memory_pct)
+            found.append(self._compared(once.name, once.bill, warm.bill, shares, warm.note, ours))
+        return found
 
     def _compared(
-        self, name: str, billed: Bill, hourly: HourlyCost, in_memory_pct: float, note: str, ours: Compared | None
+        self, name: str, once: Bill, full: Bill, shares: tuple[float, float], note: str, ours: Compared | None
     ) -> Compared:
-        repeats = Fraction(HOURS_PER_MONTH * US_PER_H, self.demand.period_us)
+        hours = self._full_hours().period_us // US_PER_H
+        hourly = hourly_cost(full, hours=hours)
         burst_us = self.demand.last_us - self.demand.first_us
         return Compared(
             name=name,
-            bill=billed,
-            usd_per_month=float(hourly.per_hour_usd * HOURS_PER_MONTH + hourly.per_burst_usd * repeats),
-            in_memory_pct=in_memory_pct,
+            bill=once,
+            month=full.month(periods=Fraction(HOURS_PER_MONTH, hours), repeats=self.repeats),
+            in_memory_pct=shares[0],
+            month_in_memory_pct=shares[1],
             cheaper_at=None
             if ours is None
             else burst_frequency(ours.hourly, hourly, burst_us=burst_us, window_h=self.window_h),
@@ -101,18 +129,21 @@ class Comparison:
             note=note,
         )
 
-    def _offers(self, demand: Demand, names: tuple[str, ...]) -> list[Offer]:
-        return offers(demand, self.prices, self.setup, names=names, only_cache=self.only_cache)
+    def _market(self, demand: Demand, repeats: Fraction) -> Market:
+        return Market(
+            demand=demand,
+            locality=self.locality,
+            prices=self.prices,
+            setup=self.setup,
+            only_cache=self.only_cache,
+            repeats=repeats,
+            reader_processes=self.reader_processes,
+            usd_per_hit=self.usd_per_hit,
+        )
 
     def _full_hours(self) -> Demand:
         # Break-even needs full hours: some things are billed by them, and hourly prices must not look dearer.
         return replace(self.demand, period_us=(-(-self.demand.period_us // US_PER_H) or 1) * US_PER_H)
-
-
-def demand_for(result: RunResult, trace: Trace, setup: Setup, period_us: int | None = None) -> Demand:
-    """Return a trace's demand; the period lasts from the first request until the run has ended, or longer."""
-    lasts_us = result.end_us - int(trace.arrivals_us[0]) if len(trace) else 0
-    return demand_of(trace, object_bytes=setup.object_bytes, period_us=max(period_us or 0, lasts_us))
 
 
 def own_bill(result: RunResult, demand: Demand, prices: PriceSheet, setup: Setup, *, only_cache: bool = False) -> Bill:
@@ -120,10 +151,20 @@ def own_bill(result: RunResult, demand: Demand, prices: PriceSheet, setup: Setup
     if only_cache:
         return bill(thesis_usage(result, setup), prices, only_cache=True)
     sized = replace(setup, object_bytes=demand.body_bytes // demand.requests)  # the trace's own, if it has any
-    metered = demand.metered_512kb
-    return bill(
-        live_usage(result, sized, period_us=demand.period_us, wakes=demand.wakes, metered_512kb=metered), prices
+    passage = Passage(
+        requests=demand.requests,
+        hits=result.n_lambda + result.n_redis,
+        metered_512kb=demand.metered_512kb,
+        door_bytes=demand.body_bytes,
+        internet_bytes=demand.internet_bytes,
+        wakes=demand.wakes,
     )
+    return bill(live_usage(result, sized, period_us=demand.period_us, passage=passage, busy_s=demand.busy_s), prices)
+
+
+def with_own_tail(result: RunResult, demand: Demand) -> Demand:
+    """Return a demand whose period lasts until the run has ended: nobody else pays for what outlasts the trace."""
+    return replace(demand, period_us=max(demand.period_us, result.end_us - demand.first_us))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +175,16 @@ class Billing:
     setup: Setup
     period_us: int | None = None  # for which hourly prices are paid, at least the trace's duration
     only_cache: bool = False  # the thesis's view: cache function, node and S3 alone
+    usd_per_hit: Fraction = Fraction(0)  # what others may weigh when they choose what to keep
 
-    def demand(self, result: RunResult, trace: Trace) -> Demand:
-        """Return what a run's trace asks for; raises `InvalidSettingError` if it is empty."""
-        return demand_for(result, trace, self.setup, self.period_us)
+    def demand(self, trace: Trace) -> Demand:
+        """Return what a trace asks for; raises `InvalidSettingError` if it is empty."""
+        return demand_of(trace, object_bytes=self.setup.object_bytes, period_us=self.period_us)
 
     def bill(self, result: RunResult, demand: Demand) -> Bill:
-        """Return a run's bill over the demand's period; raises `PriceMissingError`."""
-        return own_bill(result, demand, self.prices, self.setup, only_cache=self.only_cache)
+        """Return a run's bill over the demand's period and what it outlasts it; raises `PriceMissingError`."""
+        own = with_own_tail(result, demand)
+        return own_bill(result, own, self.prices, self.setup, only_cache=self.only_cache)
 
 
 def compare(
@@ -169,9 +212,17 @@ def compare(
     if result is None:
         result = replay(policy, scenario)
     lambda_only = replay(policy.without_redis(len(trace)), scenario)
-    demand = billing.demand(result, trace)
+    demand = billing.demand(trace)
     is_short = demand.last_us - demand.first_us <= US_PER_H
-    comparison = Comparison(demand, prices, setup, billing.only_cache, window_h=1 if is_short else HOURS_PER_MONTH)
+    comparison = Comparison(
+        demand,
+        locality_of(trace, object_bytes=setup.object_bytes, period_us=demand.period_us),
+        prices,
+        setup,
+        billing.only_cache,
+        window_h=1 if is_short else HOURS_PER_MONTH,
+        usd_per_hit=billing.usd_per_hit,
+    )
     without_node = replace(comparison, setup=replace(setup, nodes=0))
     ours = comparison.of_run(result)
     note = "simulated, the same policy without a node"

@@ -42,6 +42,7 @@ class Usage:
     node_h: Annotated[Amount, Billed("Redis node {instance_type}", "ec2:{instance_type}", is_cache=True)] = 0
     s3_gets: Annotated[Amount, Billed("S3 GET", "s3-get", is_cache=True)] = 0
     # grows with the load
+    internet_gb: Annotated[Amount, Billed("transfer to the internet", "internet-transfer")] = 0
     front_door_512kb: Annotated[Amount, Billed("HTTP API", "http-api-request")] = 0
     alb_lcu_h: Annotated[Amount, Billed("ALB, capacity units", "alb-lcu")] = 0
     proxy_gb_s: Annotated[Amount, Billed("proxy, duration", "lambda-duration:{architecture}")] = 0
@@ -85,6 +86,7 @@ class BillLine:
     usd_exact: Fraction
     is_fixed: bool
     source: str
+    item: str = ""  # of the price sheet
 
     @property
     def usd(self) -> float:
@@ -119,9 +121,14 @@ class Bill:
         """What the requests add [USD]."""
         return self.usd_exact - self.fixed_usd_exact
 
-    def times(self, factor: Fraction) -> Bill:
-        """Return the bill of a period `factor` times as long with the same load."""
-        return replace(self, lines=tuple(_times(line, factor) for line in self.lines))
+    def month(self, *, periods: Fraction, repeats: Fraction) -> Bill:
+        """Return the bill of a month.
+
+        Args:
+            periods: How many of this bill's periods a month has.
+            repeats: How often the load comes in a month.
+        """
+        return replace(self, lines=tuple(_times(line, periods if line.is_fixed else repeats) for line in self.lines))
 
 
 def bill(usage: Usage, prices: PriceSheet, *, only_cache: bool = False) -> Bill:
@@ -148,7 +155,7 @@ def bill_line(prices: PriceSheet, item: str, quantity: Amount, text: str, *, is_
     """Return one item of a bill; raises `PriceMissingError`."""
     row = prices.row(item)
     exact = Fraction(quantity)
-    return BillLine(text, exact, row.unit, exact * row.usd_exact, is_fixed, row.source)
+    return BillLine(text, exact, row.unit, exact * row.usd_exact, is_fixed, row.source, item)
 
 
 def cost_units(bills: Iterable[Bill]) -> int:

@@ -37,6 +37,8 @@ class Demand:
     perfect_redis_us: int  # how long a node must run if the trace is known
     metered_512kb: int  # units of an HTTP API, at least one per request
     invocation_misses: int  # of a function that starts anew every 15 minutes with an empty memory
+    busy_s: int = 0  # seconds with a request [s]
+    internet_bytes: int = 0  # of all answers, also of those that this system redirects to S3
 
 
 def demand_of(trace: Trace, *, object_bytes: int, period_us: int | None = None) -> Demand:
@@ -57,18 +59,21 @@ def demand_of(trace: Trace, *, object_bytes: int, period_us: int | None = None) 
     if (period_us or 0) > _MOST_PERIOD_US:
         raise InvalidSettingError("--period-hours: expected at most 876000, which is a hundred years")
     first_us, last_us = int(trace.arrivals_us[0]), int(trace.arrivals_us[-1])
+    body_bytes = object_bytes * len(trace) if trace.sizes_bytes is None else int(trace.sizes_bytes.sum())
     return Demand(
         requests=len(trace),
         objects=stored_objects(trace),
         first_us=first_us,
         last_us=last_us,
         period_us=max(period_us or 0, last_us - first_us, _LEAST_PERIOD_US),
-        body_bytes=object_bytes * len(trace) if trace.sizes_bytes is None else int(trace.sizes_bytes.sum()),
+        body_bytes=body_bytes,
         stored_bytes=stored_bytes(trace, object_bytes),
         wakes=1 + int(np.count_nonzero(np.diff(trace.arrivals_us) > _WAKES_AFTER_US)),
         perfect_redis_us=perfect_redis_us(trace.arrivals_us),
         metered_512kb=metered_512kb(trace, object_bytes),
         invocation_misses=_invocation_misses(trace),
+        busy_s=1 + int(np.count_nonzero(np.diff(trace.arrivals_us // US_PER_S))),
+        internet_bytes=body_bytes,
     )
 
 

@@ -32,6 +32,7 @@ _WARM_START_MS, _COLD_START_MS = 20, 600  # of a cache function, INIT and the ob
 _INIT_PROXY_MS, _INIT_SCHEDULER_MS, _INIT_CONTROL_MS = 241, 189, 516  # imports, `docs/evidence/measurements.md`
 _PROXY_MB, _SCHEDULER_MB, _CONTROL_MB, _JANITOR_MB = 512, 256, 512, 256  # template.yaml
 _LONGEST_CACHE_US = (900 - 10) * US_PER_S  # a cache function leaves 10 s before its 15 minutes are over
+_METERED_BYTES = 512 * 1024  # an HTTP API counts a request per this much
 _LOG_BYTES = 500  # per invocation: Lambda's own three lines
 
 _EVENTUAL_READ = Fraction(1, 2)
@@ -43,6 +44,10 @@ LARGEST_OBJECT_BYTES = {"http-api": 4_194_304, "alb": 716_800}
 _VOLUME_GB, _SECRETS, _ALARM_METRICS, _ALB_ADDRESSES = 8, 5, 8, 2
 _RELAY_VCPU, _RELAY_GB = Fraction(1, 4), Fraction(1, 2)
 _JANITOR_PER_H, _JANITOR_MS = 12, 200
+
+
+# Where those who read are: in the VPC, with the client library and without a front door, or on the internet.
+Readers = Literal["aws", "internet"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +77,7 @@ class Setup:
     instance_type: str = "t4g.micro"
     cache_memory_mb: int = 256
     front_door: Literal["http-api", "alb"] = "http-api"
+    readers: Readers = "aws"
     object_bytes: int = 10_000  # mean size
     nodes: int = 1
 
@@ -92,8 +98,25 @@ def thesis_usage(result: RunResult, setup: Setup) -> Usage:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """What passes a front door in a period."""
+
+    requests: int
+    hits: Fraction | int  # answered without S3
+    metered_512kb: int  # units of an HTTP API
+    door_bytes: int  # through the door
+    internet_bytes: int  # to clients: with what they get from S3 behind a redirect
+    wakes: int = 1  # how often the proxy starts cold after ten minutes without a request
+
+
 def live_usage(
-    result: RunResult, setup: Setup, *, period_us: int, wakes: int = 1, metered_512kb: int | None = None
+    result: RunResult,
+    setup: Setup,
+    *,
+    period_us: int,
+    passage: Passage | None = None,
+    busy_s: int | None = None,
 ) -> Usage:
     """Return everything that the deployed system takes for a run.
 
@@ -101,13 +124,41 @@ def live_usage(
         result: The run.
         setup: How the system is deployed.
         period_us: How long the stack stands, for hourly items [us].
-        wakes: How often its functions start cold after ten minutes without a request.
-        metered_512kb: What an HTTP API meters for all requests; None if all answers have the setup's mean size.
+        passage: What its clients ask for; None if all answers have the setup's mean size.
+        busy_s: Seconds with a request, in each of which a reader reads the digest; None for one per request [s].
     """
-    requests = _requests(result, setup, metered_512kb)
-    parts = (_cache(result, setup), requests, _control_plane(result), _standing(setup, period_us))
+    if passage is None:
+        metered = result.n * max(1, -(-setup.object_bytes // _METERED_BYTES))
+        together_bytes = setup.object_bytes * result.n
+        passage = Passage(result.n, result.n - result.n_s3, metered, together_bytes, together_bytes)
+    busy_s = result.n if busy_s is None else busy_s
+    requests = _requests(result, setup, busy_s)
+    door = door_usage(passage, setup, period_us=period_us)
+    parts = (_cache(result, setup), door, requests, _control_plane(result), _standing(setup, period_us))
     together = replace(add(parts), architecture=setup.architecture, instance_type=setup.instance_type)
-    return replace(together, init_gb_s=_init_gb_s(result, setup, wakes))
+    return replace(together, init_gb_s=door.init_gb_s + _init_gb_s(result, setup, passage.wakes))
+
+
+def door_usage(passage: Passage, setup: Setup, *, period_us: int) -> Usage:
+    """Return what front door, proxy and the way to clients on the internet take; nothing for readers in the VPC.
+
+    Everything that speaks no HTTP itself needs the same, whatever stands behind it.
+    """
+    if setup.readers == "aws":
+        return Usage(architecture=setup.architecture)
+    is_alb, hours = setup.front_door == "alb", Fraction(period_us, US_PER_H)
+    return Usage(
+        architecture=setup.architecture,
+        internet_gb=Fraction(passage.internet_bytes, _BYTES_PER_GB),
+        front_door_512kb=0 if is_alb else passage.metered_512kb,
+        alb_lcu_h=Fraction(passage.door_bytes, _BYTES_PER_GB) / Fraction(4, 10) if is_alb else 0,
+        proxy_gb_s=_gb_s(_PROXY_HIT_MS * passage.hits + _PROXY_S3_MS * (passage.requests - passage.hits), _PROXY_MB),
+        init_gb_s=_gb_s(_INIT_PROXY_MS, _PROXY_MB) * passage.wakes,
+        function_requests=passage.requests,
+        logs_gb=Fraction(_LOG_BYTES * passage.requests, _BYTES_PER_GB),
+        alb_h=hours if is_alb else 0,
+        ipv4_h=_ALB_ADDRESSES * hours if is_alb else 0,
+    )
 
 
 def _cache(result: RunResult, setup: Setup) -> Usage:
@@ -126,22 +177,19 @@ def _cache(result: RunResult, setup: Setup) -> Usage:
     )
 
 
-def _requests(result: RunResult, setup: Setup, metered_512kb: int | None) -> Usage:
-    """Return what the requests take: front door, proxy, route; from S3 also an event and the scheduler."""
-    is_alb = setup.front_door == "alb"
-    proxy_ms = _PROXY_HIT_MS * (result.n_lambda + result.n_redis) + _PROXY_S3_MS * result.n_s3
-    if metered_512kb is None:
-        metered_512kb = result.n * max(1, -(-setup.object_bytes // (512 * 1024)))
+def _requests(result: RunResult, setup: Setup, busy_s: int) -> Usage:
+    """Return what the requests take behind the front door: routes; from S3 also an event and the scheduler."""
+    if setup.readers == "aws":
+        reads: Fraction | int = busy_s  # of the digest, strongly consistent
+    else:
+        reads = _EVENTUAL_READ * (result.n_s3 + result.n_lambda + 2 * result.n_redis)  # Redis: key and node
     return Usage(
-        front_door_512kb=0 if is_alb else metered_512kb,
-        alb_lcu_h=Fraction(setup.object_bytes * result.n, _BYTES_PER_GB) / Fraction(4, 10) if is_alb else 0,
-        proxy_gb_s=_gb_s(proxy_ms, _PROXY_MB),
         scheduler_gb_s=_gb_s(_SCHEDULER_MS * result.n_s3, _SCHEDULER_MB),
-        function_requests=result.n + result.n_s3,
+        function_requests=result.n_s3,
         events_64kb=result.n_s3,
         dynamodb_writes=result.n_s3,
-        dynamodb_reads=_EVENTUAL_READ * (result.n_s3 + result.n_lambda + 2 * result.n_redis),  # Redis: key and node
-        logs_gb=Fraction(_LOG_BYTES * (result.n + result.n_s3), _BYTES_PER_GB),
+        dynamodb_reads=reads,
+        logs_gb=Fraction(_LOG_BYTES * result.n_s3, _BYTES_PER_GB),
     )
 
 
@@ -170,14 +218,12 @@ def _control_plane(result: RunResult) -> Usage:
 def _standing(setup: Setup, period_us: int) -> Usage:
     """Return what the stack takes by the hour, with or without requests."""
     hours = Fraction(period_us, US_PER_H)
-    is_alb = setup.front_door == "alb"
     return Usage(
         volume_gb_h=_VOLUME_GB * setup.nodes * hours,
         nlb_h=hours,
         relay_vcpu_h=_RELAY_VCPU * hours,
         relay_gb_h=_RELAY_GB * hours,
-        alb_h=hours if is_alb else 0,
-        ipv4_h=(1 + (_ALB_ADDRESSES if is_alb else 0)) * hours,
+        ipv4_h=hours,
         secret_h=_SECRETS * hours,
         alarm_h=_ALARM_METRICS * hours,
         janitor_gb_s=_gb_s(_JANITOR_MS, _JANITOR_MB) * _JANITOR_PER_H * hours,
@@ -208,10 +254,10 @@ def _node_s(result: RunResult) -> int:
 
 def _init_gb_s(result: RunResult, setup: Setup, wakes: int) -> Fraction:
     """Return what functions take before their first request; INIT is billed since 2025-08-01 [GB-s]."""
-    around = _gb_s(_INIT_PROXY_MS, _PROXY_MB) + (_gb_s(_INIT_SCHEDULER_MS, _SCHEDULER_MB) if result.n_s3 else 0)
+    scheduler = _gb_s(_INIT_SCHEDULER_MS, _SCHEDULER_MB) * wakes if result.n_s3 else 0
     control = _gb_s(_INIT_CONTROL_MS, _CONTROL_MB) * min(wakes, result.redis_starts)
-    return _gb_s(_COLD_START_MS * result.cold_starts, setup.cache_memory_mb) + around * wakes + control
+    return _gb_s(_COLD_START_MS * result.cold_starts, setup.cache_memory_mb) + scheduler + control
 
 
-def _gb_s(milliseconds: int, memory_mb: int) -> Fraction:
-    return Fraction(milliseconds * memory_mb, 1000 * _MB_PER_GB)
+def _gb_s(milliseconds: Fraction | int, memory_mb: int) -> Fraction:
+    return Fraction(milliseconds) * memory_mb / (1000 * _MB_PER_GB)

@@ -8,7 +8,6 @@ import sys
 from dataclasses import replace
 
 from burstcache.core.prices import PriceSheet, price_sheet
-from burstcache_sim.bill.clock import Clock
 from burstcache_sim.bill.nodes import fitting_type, node_capacity_bytes
 from burstcache_sim.bill.usage import Setup
 from burstcache_sim.choose.advise.advice import advise
@@ -18,8 +17,7 @@ from burstcache_sim.choose.advise.text import advice_text
 from burstcache_sim.choose.advise.worth import Value
 from burstcache_sim.choose.tune.workload import Workload, workload_of
 from burstcache_sim.commands.arguments import POSITIVE_USD
-from burstcache_sim.commands.inputs import period_us_of, trace_of
-from burstcache_sim.latency import TierLatencies
+from burstcache_sim.commands.inputs import clock_of, period_us_of, trace_of
 from burstcache_sim.output import check_target
 from burstcache_sim.policies.registry import SIMULATED
 from burstcache_terminal.exit_codes import ExitCode
@@ -38,7 +36,15 @@ def run(args: argparse.Namespace) -> ExitCode:
     workload = _workload(args, prices)
     value = _asked() if _asks(args) else Value(args.hit_value_usd or 0.0, args.ms_value_usd or 0.0)
     policy = SIMULATED[args.policy]
-    advice = advise(workload, value, _clock(args), policy, candidates=args.candidates, without=args.without)
+    advice = advise(
+        workload,
+        value,
+        clock_of(args),
+        policy,
+        candidates=args.candidates,
+        without=args.without,
+        free_tiers=args.free_tiers,
+    )
     if args.out:
         from burstcache_sim.choose.advise.page import write_page
 
@@ -53,7 +59,7 @@ def run(args: argparse.Namespace) -> ExitCode:
 def _workload(args: argparse.Namespace, prices: PriceSheet) -> Workload:
     period_us = period_us_of(args)
     front_door, memory_mb, size = args.front_door, args.cache_memory_mb, args.object_bytes
-    setup = Setup(cache_memory_mb=memory_mb, front_door=front_door, object_bytes=size)
+    setup = Setup(cache_memory_mb=memory_mb, front_door=front_door, readers=args.readers, object_bytes=size)
     setup = replace(setup, instance_type=args.instance_type or setup.instance_type)
     check_deployable(setup)
     for item in (f"ec2:{setup.instance_type}", f"lambda-duration:{setup.architecture}", "http-api-request"):
@@ -63,12 +69,7 @@ def _workload(args: argparse.Namespace, prices: PriceSheet) -> Workload:
         setup = replace(setup, instance_type=fitting_type(prices, workload.own_demand.stored_bytes))
     has_sizes = workload.trace.key_ids is not None and workload.trace.sizes_bytes is not None
     capacity_bytes = node_capacity_bytes(setup.instance_type) if has_sizes else None
-    return replace(workload, setup=setup, capacity_bytes=capacity_bytes)
-
-
-def _clock(args: argparse.Namespace) -> Clock:
-    latencies = TierLatencies(s3_ms=args.s3_ms, lambda_ms=args.lambda_ms, redis_ms=args.redis_ms)
-    return Clock(latencies, args.front_door_ms)
+    return replace(workload, setup=setup, capacity_bytes=capacity_bytes, reader_processes=args.reader_processes)
 
 
 def _asks(args: argparse.Namespace) -> bool:

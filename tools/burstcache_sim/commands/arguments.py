@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
+from typing import get_args
 
 from burstcache.core.prices import SHEETS, THESIS
-from burstcache_sim.bill.usage import Setup
+from burstcache_sim.bill.clock import FRONT_DOOR_MS, HIT_WITHIN_MS
+from burstcache_sim.bill.usage import Readers, Setup
 from burstcache_sim.commands.generators import KINDS
 from burstcache_sim.latency import THESIS_LATENCIES
 from burstcache_sim.output import STANDARD_OUTPUT
@@ -14,7 +16,7 @@ from burstcache_sim.policies.registry import DEFAULT, POLICIES, SIMULATED
 from burstcache_terminal.options import choice, decimal, number, whole
 
 FORMATS = ("auto", "arrival", "csv", "s3", "cloudfront", "alb", "combined")
-TIERS = ("s3", "lambda", "redis", "network")
+_TIERS = ("s3", "lambda", "redis", "network")
 _TODAY = "today-us-east-1"
 _DEFAULTS = Setup()
 
@@ -108,11 +110,8 @@ def report(parser: argparse.ArgumentParser) -> None:
     _add_trace(parser)
     _add_policy(parser)
     _add_setup(parser)
+    _add_clock(parser)
     add = parser.add_argument
-    for tier in TIERS:
-        ms = getattr(THESIS_LATENCIES, f"{tier}_ms")
-        what = "added to every latency" if tier == "network" else "mean latency of this tier"
-        add(f"--{tier}-ms", type=_MS, metavar="MS", default=ms, help=f"{what} (default: {ms:g})")
     _add_miss_penalty(parser, "what a miss costs the optimum (default: it has none)")
     add("--title", metavar="TEXT", help="of page and pictures (default: the first file's name)")
     add("--out", metavar="FILE", help="write a self-contained page (HTML; -: to standard output)")
@@ -176,10 +175,13 @@ def advise(parser: argparse.ArgumentParser) -> None:
     _add_front_door(parser)
     add("--object-bytes", type=_COUNT, default=10_000, help="where a log has no sizes (default: 10000)")
     _add_period(parser, "how often the log repeats (default: without a pause)")
-    for tier, tier_ms in (("s3", 50), ("lambda", 1.5), ("redis", 1)):
-        help_ = f"mean latency of this tier (default: {tier_ms:g})"
-        add(f"--{tier}-ms", type=_MS, metavar="MS", default=float(tier_ms), help=help_)
-    add("--front-door-ms", type=_MS, metavar="MS", default=10.0, help="added by API and proxy (default: 10)")
+    _add_clock(parser)
+    within = f"an answer that takes longer is no hit (default: {HIT_WITHIN_MS:g})"
+    add("--hit-within-ms", type=_MS, metavar="MS", default=HIT_WITHIN_MS, help=within)
+    many = "that share the requests, each with a memory of its own (default: 1)"
+    add("--reader-processes", type=_COUNT, metavar="N", default=1, help=many)
+    free = "decide by the bill after AWS's permanent free tiers and with CloudFront's flat-rate plans"
+    add("--free-tiers", action="store_true", help=free)
     add("--without", action="append", default=[], metavar="NAME", help="rule out, such as cloudfront (repeatable)")
     add("--candidates", type=_COUNT, metavar="N", help="parameters to try (default: as many as take seconds)")
     add("--out", metavar="REPORT.html", help="write a page with pictures")
@@ -227,7 +229,19 @@ def _add_prices(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument("--prices", type=choice(SHEETS), default=default, metavar="SHEET", help=help_)
 
 
+def _add_clock(parser: argparse.ArgumentParser) -> None:
+    for tier in _TIERS:
+        ms = getattr(THESIS_LATENCIES, f"{tier}_ms")
+        what = "added to every latency" if tier == "network" else "mean latency of this tier"
+        parser.add_argument(f"--{tier}-ms", type=_MS, metavar="MS", default=ms, help=f"{what} (default: {ms:g})")
+    door = f"added by front door and proxy (default: {FRONT_DOOR_MS:g} for readers on the internet, else 0)"
+    parser.add_argument("--front-door-ms", type=_MS, metavar="MS", help=door)
+
+
 def _add_front_door(parser: argparse.ArgumentParser) -> None:
+    where = get_args(Readers)
+    readers = f"where those who read are: {_one_of(where, where[0])}"
+    parser.add_argument("--readers", type=choice(where), default=where[0], metavar="WHERE", help=readers)
     doors = ("http-api", "alb")
     help_ = _one_of(doors, "http-api")
     parser.add_argument("--front-door", type=choice(doors), default="http-api", metavar="NAME", help=help_)

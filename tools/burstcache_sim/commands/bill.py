@@ -27,7 +27,7 @@ def bill(args: argparse.Namespace) -> ExitCode:
     trace = trace_of(args)
     result = replay(policy_of(args, weighed(prices, setup)), Scenario(trace, setup.nodes))
     billing = Billing(prices, setup, period_us_of(args), args.only_cache)
-    demand = billing.demand(result, trace)
+    demand = billing.demand(trace)
     billed = billing.bill(result, demand)
     per_month = Fraction(HOURS_PER_MONTH * US_PER_H, demand.period_us or 1)
     if args.json:
@@ -56,7 +56,7 @@ def compare(args: argparse.Namespace) -> ExitCode:
     compared = compare_with_others(
         policy_of(args, weighed(prices, setup)),
         trace,
-        Billing(prices, setup, period_us_of(args), args.only_cache),
+        Billing(prices, setup, period_us_of(args), args.only_cache, args.hit_value_usd or Fraction(0)),
         against=tuple(args.against),
     )
     print(json.dumps([compared_fields(system) for system in compared]) if args.json else comparison_table(compared))

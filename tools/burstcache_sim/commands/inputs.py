@@ -7,7 +7,9 @@ from fractions import Fraction
 
 from burstcache.core.breakeven import BreakevenPrices
 from burstcache.core.prices import THESIS, PriceSheet
+from burstcache_sim.bill.clock import FRONT_DOOR_MS, HIT_WITHIN_MS, Clock
 from burstcache_sim.bill.usage import THESIS_MEMORY_MB, Setup
+from burstcache_sim.latency import TierLatencies
 from burstcache_sim.policies.policy import Options, Policy
 from burstcache_sim.policies.registry import POLICIES
 from burstcache_sim.progress import lines_told
@@ -67,12 +69,23 @@ def setup_of(args: argparse.Namespace, prices: PriceSheet) -> Setup:
         instance_type=args.instance_type or ("t2.micro" if is_thesis else _DEFAULTS.instance_type),
         cache_memory_mb=args.cache_memory_mb or (THESIS_MEMORY_MB if is_thesis else _DEFAULTS.cache_memory_mb),
         front_door=args.front_door,
+        readers=args.readers,
         object_bytes=args.object_bytes,
         nodes=args.nodes,
     )
     for item in (f"ec2:{setup.instance_type}", f"lambda-duration:{setup.architecture}"):
         prices.row(item)  # raises now rather than after the simulation
     return setup
+
+
+def clock_of(args: argparse.Namespace) -> Clock:
+    """Return how long requests take, as the options say: the same in every command."""
+    tiers = TierLatencies(
+        s3_ms=args.s3_ms, lambda_ms=args.lambda_ms, redis_ms=args.redis_ms, network_ms=args.network_ms
+    )
+    usual_ms = FRONT_DOOR_MS if args.readers == "internet" else 0.0
+    door_ms = usual_ms if args.front_door_ms is None else args.front_door_ms
+    return Clock(tiers, door_ms, getattr(args, "hit_within_ms", HIT_WITHIN_MS))
 
 
 def period_us_of(args: argparse.Namespace) -> int | None:

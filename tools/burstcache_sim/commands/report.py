@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
+from fractions import Fraction
 from pathlib import Path
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.prices import price_sheet
-from burstcache_sim.bill.clock import Clock
 from burstcache_sim.bill.comparison import Billing
 from burstcache_sim.bill.spending import weighed
-from burstcache_sim.commands.arguments import TIERS
 from burstcache_sim.commands.inputs import (
+    clock_of,
     penalty_units_of,
     period_us_of,
     policy_of,
@@ -20,7 +20,6 @@ from burstcache_sim.commands.inputs import (
     setup_of,
     trace_of,
 )
-from burstcache_sim.latency import TierLatencies
 from burstcache_sim.output import STANDARD_OUTPUT, check_target, made_folder, write_lines
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.policies.registry import POLICIES
@@ -34,17 +33,16 @@ def run(args: argparse.Namespace) -> ExitCode:
     has_tables = _check_output(args)
     prices = price_sheet(args.prices)
     setup = setup_of(args, prices)
-    latencies = TierLatencies(**{f"{tier}_ms": getattr(args, f"{tier}_ms") for tier in TIERS})
     weighs = weighed(prices, setup)
     policy = policy_of(args, weighs)
     penalty_units, period_us = penalty_units_of(args), period_us_of(args)
     trace = trace_of(args)
-    billing = Billing(prices, setup, period_us, args.only_cache)
+    billing = Billing(prices, setup, period_us, args.only_cache, args.hit_value_usd or Fraction(0))
     report = gather(
         policy,
         trace,
         billing,
-        clock=Clock(latencies, front_door_ms=0.0),
+        clock=clock_of(args),
         knobs=dict(each.knob(policy_options(args), weighs) for each in POLICIES.values()),
         penalty_units=penalty_units,
     )

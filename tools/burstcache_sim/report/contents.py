@@ -94,7 +94,7 @@ def gather(
     """
     scenario = Scenario(trace, billing.setup.nodes)
     result = replay(policy, scenario)
-    demand = billing.demand(result, trace)
+    demand = billing.demand(trace)
 
     def point(tried: RunResult) -> Point:
         return tried.in_memory_pct, billing.bill(tried, demand).usd

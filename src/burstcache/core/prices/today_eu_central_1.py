@@ -56,6 +56,7 @@ SHEET = PriceSheet(
         PriceRow("elasticache-valkey:t4g.micro", "0.0144", "h", _VALKEY),
         PriceRow("serverless-memory:valkey", "0.101", "GB-h", _VALKEY),
         PriceRow("serverless-ecpu:valkey", "0.0000000027", "ECPU", _VALKEY),
+        PriceRow("internet-transfer", "0.09", "GB", f"as in Northern Virginia; Frankfurt: {UNCHECKED}"),
         PriceRow("cloudfront-transfer", "0.085", "GB", f"{_CLOUDFRONT}: first 10 TB in Europe"),
         PriceRow("cloudfront-request", "0.0000012", "request", f"{_CLOUDFRONT} (0.0120 per 10,000 HTTPS requests)"),
     ),

@@ -11,14 +11,14 @@ from burstcache_sim.bill.spending import weighed
 from burstcache_sim.choose.advise.samconfig import busiest_second, hot_keys, template_parameters
 from burstcache_sim.choose.advise.systems import (
     System,
+    Weighing,
+    at_values,
     check_without,
     choices,
     competitors,
     our_system,
-    s3_usd_per_month,
-    yield_of,
 )
-from burstcache_sim.choose.advise.worth import Pays, Value, Yield, pays
+from burstcache_sim.choose.advise.worth import Pays, Span, Value, Yield, best_buys, pays
 from burstcache_sim.choose.tune.candidates import ThesisSpace, WorthSpace
 from burstcache_sim.choose.tune.front import Tried
 from burstcache_sim.choose.tune.hold_out import HoldOut, hold_out
@@ -28,11 +28,15 @@ from burstcache_sim.choose.tune.workload import Workload
 from burstcache_sim.latency import LatencySummary
 from burstcache_sim.policies.policy import WorthPolicy
 from burstcache_sim.policies.thesis import Thesis
+from burstcache_sim.units import HOURS_PER_MONTH
 
 if TYPE_CHECKING:
     from burstcache_sim.world.result import RunResult
 
 _KNOB_EFFORT = 0.25  # a policy with one knob needs fewer candidates
+_ALWAYS_ON_SHARE = 0.9  # of the month
+_OTHER_VALUES_USD = (0.0, 1e-6, 1e-5, 1e-4, 1e-3)  # of a hit: S3 Express copies more the more a hit is worth
+_LEAST_S3_MS = 5.0  # below it there is nothing to save
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,17 @@ class Choice:
     tried: Tried
     result: RunResult  # with details
     system: System
+
+    @property
+    def node_share(self) -> float:
+        """Share of the month that the node is billed for; above 1 if it outlasts the log's repetition."""
+        hours = sum(line.quantity for line in self.system.month.lines if line.item.startswith("ec2:"))
+        return float(hours / HOURS_PER_MONTH)
+
+    @property
+    def never_stops(self) -> bool:
+        """Whether the policy is an always-on node in truth."""
+        return self.node_share >= _ALWAYS_ON_SHARE
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +78,15 @@ class BreakEvenValue:
 
 
 @dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """What would change the verdict: the best buy of all by what a hit is worth, and by how long S3 takes."""
+
+    by_hit_value: tuple[Span, ...]  # [USD]
+    by_ms_value: tuple[Span, ...]  # [USD]
+    by_s3_ms: tuple[Span, ...]  # at the given value; empty if there is none [ms]
+
+
+@dataclass(frozen=True, slots=True)
 class Advice:
     """What to do for a log, and what it rests on."""
 
@@ -75,8 +99,11 @@ class Advice:
     tuned: Tuned
     tuned_knob: Tuned  # of the simulated policy
     lasting: tuple[Lasting, ...]  # empty: the log is too short to say
-    others: tuple[System, ...]
+    others: tuple[System, ...]  # S3 alone first
+    free_tiers: bool  # whether the bill after allowances decides
     winner: System
+    other_column_winner: System  # by the bill that does not decide: with allowances and plans, or without
+    sensitivity: Sensitivity
     per_hit: BreakEvenValue
     per_ms: BreakEvenValue
     latency: LatencySummary
@@ -90,6 +117,11 @@ class Advice:
         return self.winner is self.ours.system
 
     @property
+    def verdict_differs(self) -> bool:
+        """Whether another system is the best buy by the other column of the bill."""
+        return self.winner.name != self.other_column_winner.name
+
+    @property
     def runner_up(self) -> System:
         """The best buy other than Burstcache."""
         return max(choices(self.others), key=lambda system: system.gain.net_usd(self.value))
@@ -99,22 +131,22 @@ class Advice:
 class _BestBuy:
     """The most net value; if nothing is worth more than S3 alone, what would be at the lowest value of a hit."""
 
-    value: Value
-    clock: Clock
+    weighing: Weighing
     s3_usd: float
 
     def rank(self, tried: Tried) -> tuple[float, ...]:
         """Return the negated net value, or else what a hit costs on top of S3 alone."""
-        gain = _gain(tried, self.clock, self.s3_usd)
-        net_usd = gain.net_usd(self.value)
+        gain = _gain(tried, self.weighing, self.s3_usd)
+        net_usd = gain.net_usd(self.weighing.value)
         return (0.0, -net_usd, gain.extra_usd) if net_usd > 0 else (0.0, _usd_per_hit(gain), gain.extra_usd)
 
     def is_as_good(self, tried: Tried, best: Tried) -> bool:
         """True if the loss is at most one per cent of the net value and of the bill, or else of a hit's cost."""
-        mine, theirs = (_gain(one, self.clock, self.s3_usd) for one in (tried, best))
-        most_usd = theirs.net_usd(self.value)
+        mine, theirs = (_gain(one, self.weighing, self.s3_usd) for one in (tried, best))
+        value = self.weighing.value
+        most_usd = theirs.net_usd(value)
         if most_usd > 0:
-            return most_usd - mine.net_usd(self.value) <= NEARLY * min(most_usd, best.usd_per_month)
+            return most_usd - mine.net_usd(value) <= NEARLY * min(most_usd, best.usd_per_month)
         return _usd_per_hit(mine) <= _usd_per_hit(theirs) * (1 + NEARLY)
 
 
@@ -126,6 +158,7 @@ def advise(
     *,
     candidates: int | None = None,
     without: Sequence[str] = (),
+    free_tiers: bool = False,
 ) -> Advice:
     """Find the best parameters for a log and compare them with what else one could buy.
 
@@ -136,6 +169,7 @@ def advise(
         simulated_policy: Which policy to mention that the live system does not have.
         candidates: How many settings of the thesis's policy to try; None for what takes seconds.
         without: Competitors to leave out.
+        free_tiers: Whether the bill after permanent allowances and with CloudFront's plans decides.
 
     Raises:
         InvalidSettingError: There is no such competitor.
@@ -145,31 +179,39 @@ def advise(
     check_without(without, workload)  # before the work
 
     def objective_of(load: Workload) -> _BestBuy:
-        return _BestBuy(value, clock, s3_usd_per_month(load))
+        weighing = Weighing(load, clock, value)
+        return _BestBuy(weighing, weighing.s3_usd)
 
-    s3_usd, objective = s3_usd_per_month(workload), objective_of(workload)
+    weighing, objective = Weighing(workload, clock, value, free_tiers), objective_of(workload)
+    s3_usd = objective.s3_usd
     tuned = tune(workload, objective, ThesisSpace(), candidates=candidates)
     held_out = hold_out(workload, objective_of, ThesisSpace(), candidates=candidates)
     knob = WorthSpace(simulated_policy, weighed(workload.prices, workload.setup))
     simulated = tune(workload, objective, knob, candidates=candidates, effort=_KNOB_EFFORT)
-    ours = _choice(workload, tuned.best or tuned.closest, clock, s3_usd)
-    others = tuple(competitors(workload, ours.system, clock, without=without))
-    real = choices(others)
-    gains = [_gain(tried, clock, s3_usd) for tried in tuned.front]
+    best = tuned.best or tuned.closest
+    result = workload.replay_in_detail(best.policy)
+    others = competitors(weighing, result, without=without)
+    s3, real = others[0], choices(others)
+    ours = Choice(best, result, our_system(weighing, result, s3))
+    gains = [_gain(tried, weighing, s3_usd) for tried in tuned.front]
+    rivals = [*real, *choices(_express(weighing, ours.system, without))]
     return Advice(
         workload=workload,
         clock=clock,
         value=value,
         ours=ours,
-        simulated=_choice(workload, simulated.best or simulated.closest, clock, s3_usd),
+        simulated=_choice(weighing, simulated.best or simulated.closest, s3),
         simulated_policy=simulated_policy,
         tuned=tuned,
         tuned_knob=simulated,
-        lasting=() if held_out is None else _lasting(held_out, value, clock),
-        others=others,
-        winner=min([ours.system, *real], key=lambda system: (-system.gain.net_usd(value), system.usd_per_month)),
-        per_hit=_break_even(gains, [system.gain for system in real], is_per_ms=False),
-        per_ms=_break_even(gains, [system.gain for system in real], is_per_ms=True),
+        lasting=() if held_out is None else _lasting(held_out, clock, value),
+        others=tuple(others),
+        free_tiers=free_tiers,
+        winner=_winner([ours.system, *real], value, is_free=free_tiers),
+        other_column_winner=_winner([ours.system, *real], value, is_free=not free_tiers),
+        sensitivity=_sensitivity(weighing, ours.system, gains, rivals),
+        per_hit=_break_even(gains, [system.gain for system in rivals], is_per_ms=False),
+        per_ms=_break_even(gains, [system.gain for system in rivals], is_per_ms=True),
         latency=clock.with_burstcache(ours.result),
         latency_without=clock.without(ours.result.n),
         hot_keys=hot_keys(ours.result),
@@ -177,15 +219,50 @@ def advise(
     )
 
 
-def _choice(workload: Workload, tried: Tried, clock: Clock, s3_usd: float) -> Choice:
+def _choice(weighing: Weighing, tried: Tried, s3: System) -> Choice:
     """Return a candidate with the details that a search's sums leave out."""
-    result = workload.replay_in_detail(tried.policy)
-    return Choice(tried, result, our_system(workload, result, clock, s3_usd))
+    result = weighing.workload.replay_in_detail(tried.policy)
+    return Choice(tried, result, our_system(weighing, result, s3))
 
 
-def _lasting(held_out: HoldOut, value: Value, clock: Clock) -> tuple[Lasting, ...]:
-    s3_usd = s3_usd_per_month(held_out.workload)
-    gains = [(tuned_on, tried, _gain(tried, clock, s3_usd)) for tuned_on, tried in held_out.rows()]
+def _express(weighing: Weighing, ours: System, without: Sequence[str]) -> list[System]:
+    if "s3-express" in without or not weighing.workload.prices.kinds("s3-express-get"):
+        return []
+    return at_values(weighing, ours, _OTHER_VALUES_USD)
+
+
+def _winner(systems: Sequence[System], value: Value, *, is_free: bool) -> System:
+    """Return the highest net value, and of equals the lower bill."""
+
+    def rank(system: System) -> tuple[float, float]:
+        gain = system.free_gain if is_free else system.list_gain
+        return -gain.net_usd(value), gain.extra_usd
+
+    return min(systems, key=rank)
+
+
+def _sensitivity(weighing: Weighing, ours: System, gains: Sequence[Yield], rivals: Sequence[System]) -> Sensitivity:
+    value, s3_ms = weighing.value, weighing.clock.tiers.s3_ms
+    lines = [(ours.name, gain) for gain in gains] + [(rival.name, rival.gain) for rival in rivals]
+    usd_per_ms = value.usd_per_ms or value.usd_per_hit / s3_ms
+    by_s3_ms: tuple[Span, ...] = ()
+    if usd_per_ms:
+        at_zero = [(name, gain.at_s3_ms(-s3_ms)) for name, gain in lines]
+        slopes = [
+            (name, gain.served * usd_per_ms, gain.extra_usd - gain.saved_ms * usd_per_ms) for name, gain in at_zero
+        ]
+        by_s3_ms = best_buys(slopes, _LEAST_S3_MS)
+    return Sensitivity(
+        by_hit_value=best_buys([(name, gain.hits, gain.extra_usd) for name, gain in lines]),
+        by_ms_value=best_buys([(name, gain.saved_ms, gain.extra_usd) for name, gain in lines]),
+        by_s3_ms=by_s3_ms,
+    )
+
+
+def _lasting(held_out: HoldOut, clock: Clock, value: Value) -> tuple[Lasting, ...]:
+    weighing = Weighing(held_out.workload, clock, value)
+    s3_usd = weighing.s3_usd
+    gains = [(tuned_on, tried, _gain(tried, weighing, s3_usd)) for tuned_on, tried in held_out.rows()]
     return tuple(Lasting(tuned_on, tried, gain.net_usd(value), _usd_per_hit(gain)) for tuned_on, tried, gain in gains)
 
 
@@ -193,8 +270,8 @@ def _usd_per_hit(gain: Yield) -> float:
     return gain.extra_usd / gain.hits if gain.hits else float("inf")
 
 
-def _gain(tried: Tried, clock: Clock, s3_usd: float) -> Yield:
-    return yield_of(tried.result, clock, tried.usd_per_month - s3_usd, tried.repeats_per_month)
+def _gain(tried: Tried, weighing: Weighing, s3_usd: float) -> Yield:
+    return weighing.yield_of(tried.result, tried.usd_per_month - s3_usd)
 
 
 def _break_even(ours: list[Yield], others: list[Yield], *, is_per_ms: bool) -> BreakEvenValue:

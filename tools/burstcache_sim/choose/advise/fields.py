@@ -36,6 +36,11 @@ def advice_fields(advice: Advice) -> dict[str, Any]:
         "latency_ms": asdict(advice.latency),
         "latency_without_ms": asdict(advice.latency_without),
         "systems": [_system_fields(advice, system) for system in advice.others],
+        "free_tiers": advice.free_tiers,
+        "best_buy_by_the_other_column": advice.other_column_winner.name,
+        "node_share": advice.ours.node_share,
+        "never_stops": advice.ours.never_stops,
+        "sensitivity": asdict(advice.sensitivity),
         "break_even_usd_per_hit": _break_even_fields(advice.per_hit),
         "break_even_usd_per_ms": _break_even_fields(advice.per_ms),
         "parameter_overrides": advice.template,
@@ -49,11 +54,15 @@ def _choice_fields(advice: Advice, choice: Choice) -> dict[str, Any]:
 
 
 def _system_fields(advice: Advice, system: System) -> dict[str, Any]:
-    at, repeats = system.cheaper_at, float(advice.workload.repeats_per_month)
+    at = system.cheaper_at
     return {
         "name": system.name,
         "usd_per_month": system.usd_per_month,
-        "fixed_usd_per_month": float(system.bill.fixed_usd_exact) * repeats,
+        "fixed_usd_per_month": float(system.month.fixed_usd_exact),
+        "free_tiers_usd_per_month": system.free_usd_per_month,
+        "cloudfront_plan": system.plan,
+        "hit_ms": system.hit_ms,
+        "latency_class": system.latency_class,
         "in_memory_pct": system.in_memory_pct,
         "mean_ms": system.mean_ms,
         "net_usd_per_month": system.gain.net_usd(advice.value),

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from fractions import Fraction
+from functools import cached_property
+from typing import Literal
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache_sim.bill.clock import Clock
 from burstcache_sim.bill.comparison import Compared, Comparison
-from burstcache_sim.bill.competitors import offer_names, offers
+from burstcache_sim.bill.competitors import offer_names
 from burstcache_sim.bill.demand import Demand
-from burstcache_sim.bill.nodes import why_too_small
-from burstcache_sim.choose.advise.worth import Yield
+from burstcache_sim.bill.locality import Locality, locality_of
+from burstcache_sim.bill.market import BYTES_PER_GB
+from burstcache_sim.choose.advise.worth import Value, Yield
 from burstcache_sim.choose.tune.workload import Workload
 from burstcache_sim.world.result import RunResult
 
@@ -20,61 +24,133 @@ _NOT_FOR_SALE = {
     "lambda-always": "lacks the relay it would need",
     "infinicache": "a research prototype",
 }
+LatencyClass = Literal["up to 2 ms", "single-digit ms", "10 ms or more", "S3"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System(Compared):
-    """One thing to buy, for a month of the log."""
+    """One thing to buy, for a month of the log. All shares are of the month, where what is always on stays warm."""
 
     mean_ms: float
-    gain: Yield
+    hit_ms: float  # of an answer without S3
+    gain: Yield  # by the column that decides
+    free_gain: Yield  # after permanent allowances, or with CloudFront's cheapest plan
+    list_gain: Yield  # nothing deducted
     why_not: str = ""  # reason it cannot be bought; empty if it can
 
+    @property
+    def kind(self) -> str:
+        """What stands before the colon of its name."""
+        return self.name.partition(":")[0]
 
-def our_system(workload: Workload, result: RunResult, clock: Clock, s3_usd: float) -> System:
+    @property
+    def latency_class(self) -> LatencyClass:
+        """How fast an answer without S3 is."""
+        if self.name == "s3-only":
+            return "S3"
+        return "up to 2 ms" if self.hit_ms <= 2 else "single-digit ms" if self.hit_ms < 10 else "10 ms or more"
+
+
+@dataclass(frozen=True)
+class Weighing:
+    """By what systems are weighed: the log, the clock, the column of the bill, and what S3 alone costs."""
+
+    workload: Workload
+    clock: Clock
+    value: Value
+    free_tiers: bool = False
+
+    @property
+    def repeats(self) -> float:
+        """How often the log comes in a month."""
+        return float(self.workload.repeats_per_month)
+
+    @cached_property
+    def s3_usd(self) -> float:
+        """What S3 alone costs a month, nothing deducted [USD]."""
+        return s3_usd_per_month(self.workload)
+
+    @cached_property
+    def locality(self) -> Locality:
+        """The log as caches see it."""
+        workload = self.workload
+        return locality_of(
+            workload.trace, object_bytes=workload.setup.object_bytes, period_us=workload.demand.period_us
+        )
+
+    def yield_of(self, result: RunResult, extra_usd: float) -> Yield:
+        """Return what a run gives in a month, and what it costs more than S3 alone."""
+        served = result.n_lambda + result.n_redis
+        hits, saved_ms = self.clock.hits(result), self.clock.saved_ms(result)
+        return Yield(extra_usd, hits * self.repeats, saved_ms * self.repeats, served * self.repeats)
+
+    def comparison(self, demand: Demand, *, value: Value | None = None) -> Comparison:
+        """Return what compares systems on a demand."""
+        workload, given = self.workload, value or self.value
+        return Comparison(
+            demand,
+            self.locality,
+            workload.prices,
+            workload.setup,
+            workload.only_cache,
+            reader_processes=workload.reader_processes,
+            usd_per_hit=self.clock.usd_per_hit(usd_per_hit=given.usd_per_hit, usd_per_ms=given.usd_per_ms),
+        )
+
+
+def our_system(weighing: Weighing, result: RunResult, s3: Compared) -> System:
     """Return this system under a run.
 
     Args:
-        workload: The log.
-        result: What a policy made of it.
-        clock: How long requests take.
-        s3_usd: What S3 alone costs a month.
+        weighing: By what it is weighed.
+        result: What a policy made of the log.
+        s3: S3 alone.
     """
-    ours = _comparison(workload, workload.own_demand).of_run(result)
-    return _system(
-        ours,
-        mean_ms=clock.with_burstcache(result).mean_ms,
-        gain=yield_of(result, clock, ours.usd_per_month - s3_usd, float(workload.repeats_per_month)),
-    )
-
-
-def yield_of(result: RunResult, clock: Clock, extra_usd: float, repeats: float) -> Yield:
-    """Return what a run gives in a month of this many repeats, and what it costs more than S3 alone."""
-    return Yield(extra_usd, (result.n_lambda + result.n_redis) * repeats, clock.saved_ms(result) * repeats)
+    clock = weighing.clock
+    ours = weighing.comparison(weighing.workload.own_demand).of_run(result)
+    gains = [
+        weighing.yield_of(result, extra_usd)
+        for extra_usd in (
+            ours.usd_per_month - s3.usd_per_month,
+            ours.free_usd_per_month - s3.free_usd_per_month,
+        )
+    ]
+    return _system(weighing, ours, gains, mean_ms=clock.with_burstcache(result).mean_ms)
 
 
 def s3_usd_per_month(workload: Workload) -> float:
-    """Return what S3 alone costs a month."""
-    names = ("s3-only",)
-    (s3,) = offers(workload.demand, workload.prices, workload.setup, names=names, only_cache=workload.only_cache)
-    return float(s3.bill.usd_exact * workload.repeats_per_month)
+    """Return what S3 alone costs a month, with the way to readers on the internet [USD]."""
+    demand, prices = workload.demand, workload.prices
+    usd = demand.requests * prices.usd("s3-get")
+    if workload.setup.readers == "internet" and not workload.only_cache:
+        usd += Fraction(demand.internet_bytes, BYTES_PER_GB) * prices.usd("internet-transfer")
+    return float(usd * workload.repeats_per_month)
 
 
-def competitors(workload: Workload, ours: System, clock: Clock, *, without: Sequence[str] = ()) -> list[System]:
+def competitors(weighing: Weighing, result: RunResult, *, without: Sequence[str] = ()) -> list[System]:
     """Return what else one could buy, S3 alone first, then cheapest first.
 
     Args:
-        workload: The log.
-        ours: This system, for comparison.
-        clock: How long requests take.
+        weighing: By what they are weighed.
+        result: What this system's policy made of the log, for comparison.
         without: Names to leave out, with or without the part after their colon.
     """
-    s3_usd = s3_usd_per_month(workload)
-    found = [
-        _competitor(workload, compared, clock, s3_usd, without)
-        for compared in _comparison(workload, workload.demand).of_offers(ours)
-    ]
-    return sorted(found, key=lambda system: (system.name != "s3-only", system.usd_per_month))
+    run = weighing.comparison(weighing.workload.own_demand).of_run(result)
+    compared = weighing.comparison(weighing.workload.demand).of_offers(run)
+    s3 = next(system for system in compared if system.name == "s3-only")
+    found = [_competitor(weighing, system, s3, without) for system in compared]
+    return sorted(found, key=lambda one: (one.name != "s3-only", one.usd_per_month))
+
+
+def at_values(weighing: Weighing, ours: System, values_usd: Sequence[float]) -> list[System]:
+    """Return S3 Express by other values of a hit than the given one: what it copies depends on it."""
+    found = []
+    for usd in values_usd:
+        comparison = weighing.comparison(weighing.workload.demand, value=Value(usd_per_hit=usd))
+        compared = comparison.of_offers(ours, names=("s3-only", "s3-express"))
+        s3 = next(system for system in compared if system.name == "s3-only")
+        found += [_competitor(weighing, system, s3, ()) for system in compared if system is not s3]
+    return found
 
 
 def check_without(names: Sequence[str], workload: Workload) -> None:
@@ -87,35 +163,41 @@ def check_without(names: Sequence[str], workload: Workload) -> None:
             raise InvalidSettingError(f"--without {name}: expected {expected}")
 
 
-def _competitor(workload: Workload, compared: Compared, clock: Clock, s3_usd: float, without: Sequence[str]) -> System:
-    name, mean_ms = compared.name, clock.mean_ms(compared)
-    requests = workload.demand.requests * float(workload.repeats_per_month)
-    saved_ms = (clock.tiers.s3_ms + clock.tiers.network_ms - mean_ms) * requests
-    is_left_out = name in without or name.partition(":")[0] in without
-    return _system(
-        compared,
-        mean_ms=mean_ms,
-        gain=Yield(compared.usd_per_month - s3_usd, compared.in_memory_pct / 100 * requests, saved_ms),
-        why_not="left out by --without" if is_left_out else _why_not(name, workload.demand),
-    )
-
-
-def _system(compared: Compared, *, mean_ms: float, gain: Yield, why_not: str = "") -> System:
-    same = {field.name: getattr(compared, field.name) for field in fields(compared)}
-    return System(**same, mean_ms=mean_ms, gain=gain, why_not=why_not)
-
-
-def _comparison(workload: Workload, demand: Demand) -> Comparison:
-    return Comparison(demand, workload.prices, workload.setup, workload.only_cache)
-
-
 def choices(systems: Sequence[System]) -> list[System]:
-    """Return the systems that can be bought and hold the log's objects."""
+    """Return the systems that can be bought."""
     return [system for system in systems if not system.why_not]
 
 
-def _why_not(name: str, demand: Demand) -> str:
-    kind, _, type_ = name.partition(":")
-    if kind in _NOT_FOR_SALE:
-        return _NOT_FOR_SALE[kind]
-    return why_too_small(kind, type_, demand.stored_bytes) if type_ else ""
+def _competitor(weighing: Weighing, compared: Compared, s3: Compared, without: Sequence[str]) -> System:
+    clock, name, kind = weighing.clock, compared.name, compared.name.partition(":")[0]
+    mean_ms = clock.mean_ms(compared)
+    requests = weighing.workload.demand.requests * weighing.repeats
+    served = compared.month_in_memory_pct / 100 * requests
+    saved_ms = (clock.tiers.s3_ms + clock.tiers.network_ms - mean_ms) * requests
+    hits = served if clock.is_hit(name) else 0.0
+    gains = [
+        Yield(extra_usd, hits, saved_ms, served)
+        for extra_usd in (
+            compared.usd_per_month - s3.usd_per_month,
+            compared.free_usd_per_month - s3.free_usd_per_month,
+        )
+    ]
+    why_not = "left out by --without" if name in without or kind in without else _NOT_FOR_SALE.get(kind, "")
+    return _system(weighing, compared, gains, mean_ms=mean_ms, why_not=why_not)
+
+
+def _system(
+    weighing: Weighing, compared: Compared, gains: Sequence[Yield], *, mean_ms: float, why_not: str = ""
+) -> System:
+    same = {field.name: getattr(compared, field.name) for field in fields(compared)}
+    same["in_memory_pct"] = compared.month_in_memory_pct
+    list_gain, free_gain = gains
+    return System(
+        **same,
+        mean_ms=mean_ms,
+        hit_ms=weighing.clock.hit_ms(compared.name),
+        gain=free_gain if weighing.free_tiers else list_gain,
+        free_gain=free_gain,
+        list_gain=list_gain,
+        why_not=why_not,
+    )

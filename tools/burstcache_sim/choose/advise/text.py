@@ -104,13 +104,12 @@ def lasting_rows(advice: Advice) -> Table:
 
 def bill_rows(advice: Advice) -> Table:
     """Return this system's bill, fixed items first, then what the requests add."""
-    ours, repeats = advice.ours.system, advice.workload.repeats_per_month
     rows: list[tuple[str, ...]] = []
     for is_fixed, title in ((True, "fixed, with or without requests"), (False, "variable")):
-        lines = [line for line in ours.bill.lines if line.is_fixed is is_fixed]
-        usd = float(sum(line.usd_exact for line in lines) * repeats)
+        lines = [line for line in advice.ours.system.month.lines if line.is_fixed is is_fixed]
+        usd = float(sum(line.usd_exact for line in lines))
         rows.append((title, "", f"{usd:.2f}"))
-        rows += [(f"  {line.text}", f"{float(line.usd_exact * repeats):.2f}", "") for line in lines]
+        rows += [(f"  {line.text}", f"{line.usd:.2f}", "") for line in lines]
     return ("item", "USD a month", "sum"), rows
 
 

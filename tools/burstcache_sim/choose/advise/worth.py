@@ -7,7 +7,7 @@ what its bill exceeds that of S3 alone. S3 alone has a net value of 0; the highe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 
@@ -29,8 +29,13 @@ class Yield:
     """What a system gives and takes in a month, all against S3 read directly."""
 
     extra_usd: float
-    hits: float
+    hits: float  # answers fast enough to count as hits
     saved_ms: float  # over all requests; below 0 if it makes requests slower
+    served: float = 0.0  # answers without S3, however fast
+
+    def at_s3_ms(self, extra_ms: float) -> Yield:
+        """Return what it would give if S3 took this much longer; shorter if below 0 [ms]."""
+        return replace(self, saved_ms=self.saved_ms + self.served * extra_ms)
 
     def net_usd(self, value: Value) -> float:
         """Return what the system is worth above its bill [USD a month]."""
@@ -72,6 +77,42 @@ def pays(ours: Sequence[Yield], others: Sequence[Yield], amount: Callable[[Yield
             break
         last = span
     return Pays(first[0], last[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What is the best buy between two values; `to` None: without limit."""
+
+    name: str
+    start: float
+    to: float | None
+
+
+def best_buys(lines: Sequence[tuple[str, float, float]], least: float = 0.0) -> tuple[Span, ...]:
+    """Return what is the best buy at each value, in their order.
+
+    Args:
+        lines: Names, what each gains per unit of the value, and what it costs; a name may come several times.
+        least: The lowest value that is looked at.
+    """
+    spans: list[Span] = []
+    at = least
+    name, slope, cost = min(lines, key=lambda line: (line[2] - line[1] * at, line[2]))
+    while True:
+        crossings = [
+            ((other_cost - cost) / (other_slope - slope), -other_slope, other_cost, other)
+            for other, other_slope, other_cost in lines
+            if other_slope > slope
+        ]
+        later = [crossing for crossing in crossings if crossing[0] >= at]
+        if not later:
+            break
+        following = min(later)
+        if following[3] != name and following[0] > at:
+            spans.append(Span(name, at, following[0]))
+            at = following[0]
+        name, slope, cost = following[3], -following[1], following[2]
+    return (*spans, Span(name, at, None))
 
 
 def _best_lines(lines: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

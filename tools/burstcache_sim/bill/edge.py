@@ -1,0 +1,135 @@
+"""What serves readers without a node: S3 alone, CloudFront, EFS, a reader's own memory, functions."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from burstcache.core.errors import InvalidSettingError
+from burstcache.core.parameters import US_PER_S
+from burstcache_sim.bill.cost import BillLine
+from burstcache_sim.bill.infinicache import infinicache_hour, pool_for
+from burstcache_sim.bill.market import BYTES_PER_GB, VOLUME_GB, Item, Market, Offer
+from burstcache_sim.units import US_PER_H
+
+READER_SIZES = ("64MB", "256MB", "1024MB", "4096MB")
+_MIB = 1024**2
+_CONFIRMED_US = US_PER_S
+
+
+def s3_only(market: Market, _: str) -> Offer:
+    """Return S3, read directly."""
+    return market.offer("s3-only", misses=market.demand.requests, reached="directly")
+
+
+def cloudfront(market: Market, _: str) -> Offer:
+    """Return CloudFront in front of S3: one edge where nothing expires."""
+    return market.offer(
+        "cloudfront",
+        ("cloudfront-transfer", Fraction(market.demand.body_bytes, BYTES_PER_GB), "transfer to clients"),
+        ("cloudfront-request", market.demand.requests, "HTTPS requests"),
+        misses=market.lru_misses(int(market.locality.sizes_bytes.sum())),
+        note="one edge, nothing expires",
+        reached="edge",
+    )
+
+
+def efs(market: Market, _: str) -> Offer:
+    """Return a file system: each object is written at its first read and kept."""
+    locality = market.locality
+    stored_bytes = int(locality.sizes_bytes.sum())
+    misses = market.lru_misses(stored_bytes)
+    written_bytes = stored_bytes * misses / len(locality.sizes_bytes)
+    read_bytes = market.demand.body_bytes * (1 - misses / market.demand.requests)
+    return market.offer(
+        "efs",
+        ("+efs-storage", Fraction(stored_bytes, BYTES_PER_GB) * market.hours, "EFS storage"),
+        ("efs-read", read_bytes / BYTES_PER_GB, "EFS reads"),
+        ("efs-write", written_bytes / BYTES_PER_GB, "EFS writes"),
+        misses=misses,
+        note="everything is copied at its first read and kept",
+    )
+
+
+def reader_memory(market: Market, size: str) -> Offer:
+    """Return memory of readers that stay: what it holds may be old without a bound."""
+    memory_bytes = _memory_bytes(size)
+    readers = market.locality.of_readers(market.reader_processes)
+    misses = sum((one.misses(memory_bytes, repeats=market.repeats) for one in readers), Fraction(0))
+    return market.offer(
+        f"reader-memory:{size}",
+        misses=misses,
+        note=f"LRU in the memory of {_readers(market)}, of any age; the memory is not billed",
+    )
+
+
+def confirmed_memory(market: Market, size: str) -> Offer:
+    """Return memory of readers who ask S3 for an object's ETag if a second has passed since its last answer."""
+    from burstcache_sim.engine.stack_distance import confirmed_hits, stack_distances
+
+    memory_bytes, hits = _memory_bytes(size), 0
+    for one in market.locality.of_readers(market.reader_processes):
+        distances, _ = stack_distances(one.ids, one.sizes_bytes)
+        keys = len(one.sizes_bytes)
+        hits += confirmed_hits(one.times_us, one.ids, distances, memory_bytes, _CONFIRMED_US, keys)
+    return market.offer(
+        f"reader-memory-confirmed:{size}",
+        misses=market.demand.requests - hits,
+        note=f"the same of {_readers(market)}, confirmed by S3 at most 1 s ago: a 304 costs a GET and its time",
+    )
+
+
+def _readers(market: Market) -> str:
+    count = market.reader_processes
+    return "one reader that stays" if count == 1 else f"{count:,} readers that stay, each with as much"
+
+
+def perfect_automation(market: Market, type_: str) -> Offer:
+    """Return a node that knows the trace and boots in advance."""
+    hours = Fraction(-(-market.demand.perfect_redis_us // US_PER_S), 3600)
+    items: list[Item] = [(f"ec2:{type_}", hours, f"{type_}, while it is needed")]
+    if not market.only_cache:
+        items.append(("+ebs-gp3", VOLUME_GB * market.hours, "volume"))
+    name = f"perfect-automation:{type_}"
+    return market.offer(name, *items, misses=0, note="knows the trace; boots in advance: a bound, nobody sells it")
+
+
+def lambda_always(market: Market, _: str) -> Offer:
+    """Return one cache function that never ends."""
+    memory_gb = Fraction(market.setup.cache_memory_mb, 1024)
+    runs = -(-market.demand.period_us // (15 * 60 * US_PER_S)) or 1
+    duration = memory_gb * Fraction(market.demand.period_us, US_PER_S)
+    return market.offer(
+        "lambda-always",
+        (f"+lambda-duration:{market.setup.architecture}", duration, "cache function, always on"),
+        ("+lambda-request", runs, "invocations, one each 15 minutes"),
+        misses=market.demand.invocation_misses,
+        note="without the relay that it would need; fetches each object anew every 15 minutes",
+    )
+
+
+def infinicache(market: Market, _: str) -> Offer:
+    """Return InfiniCache by its own formulas."""
+    demand, prices, pool = market.demand, market.prices, pool_for(market.demand.stored_bytes)
+    request_usd = prices.usd("lambda-request")
+    gb_s_usd = prices.usd(f"lambda-duration:{market.setup.architecture}")
+    gets_per_h = Fraction(demand.requests * US_PER_H, demand.period_us) if demand.period_us else Fraction(0)
+    hour = infinicache_hour(pool, gets_per_h, request_usd=request_usd, gb_s_usd=gb_s_usd)
+
+    def by_formula(text: str, usd_per_h: Fraction, *, is_fixed: bool) -> BillLine:
+        return BillLine(text, market.hours, "h", usd_per_h * market.hours, is_fixed, "Wang 2020, section 4.3")
+
+    return market.offer(
+        "infinicache",
+        by_formula("serving (formula 4)", hour.serving_usd, is_fixed=False),
+        by_formula("keeping warm (formula 5)", hour.warm_up_usd, is_fixed=True),
+        by_formula("backup (formula 6)", hour.backup_usd, is_fixed=True),
+        misses=market.lru_misses(int(market.locality.sizes_bytes.sum())),
+        note=f"{pool.functions} functions of 1.5 GB; its proxy is not billed",
+    )
+
+
+def _memory_bytes(size: str) -> int:
+    number = size.removesuffix("MB")
+    if not number.isdecimal() or not int(number):
+        raise InvalidSettingError(f"size {size!r}: expected whole megabytes, such as 256MB")
+    return int(number) * _MIB

@@ -1,0 +1,117 @@
+"""How well caches of any size serve a trace, once and when it comes again.
+
+An always-on cache is still warm when a trace is repeated: only the first of a month's repetitions starts empty. What
+misses cost is therefore a mean over the month.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from burstcache_sim.traces.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class HitCurve:
+    """How many requests an LRU cache answers, by its memory; exact for constant sizes (`engine.stack_distance`)."""
+
+    requests: int
+    within_bytes: NDArray[np.int64]  # sorted distances of requests that are not the first for their object
+    again_bytes: NDArray[np.int64]  # sorted distances of the first ones when the trace comes again
+
+    def misses(self, memory_bytes: int) -> tuple[int, int]:
+        """Return the misses of the first repetition, and those of each further one."""
+        import numpy as np
+
+        first = self.requests - int(np.searchsorted(self.within_bytes, memory_bytes, side="right"))
+        return first, first - int(np.searchsorted(self.again_bytes, memory_bytes, side="right"))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Locality:
+    """A trace as caches see it: which object when, and its size. An object is as large as its largest answer."""
+
+    times_us: NDArray[np.int64]  # since the first request
+    ids: NDArray[np.int64]  # from 0, without gaps
+    sizes_bytes: NDArray[np.int64]  # by id
+    period_us: int  # how often the trace comes: once in this
+    _curves: dict[int, HitCurve] = field(default_factory=dict, repr=False, compare=False)
+
+    def misses(self, memory_bytes: int, *, repeats: Fraction, largest_bytes: int | None = None) -> Fraction:
+        """Return the mean misses of a repetition under LRU.
+
+        Args:
+            memory_bytes: The cache's memory for objects [bytes]. Larger objects pass it by.
+            repeats: How often the trace comes while the cache stays warm.
+            largest_bytes: The largest object that the cache accepts; None for no limit but its memory [bytes].
+        """
+        limit = memory_bytes if largest_bytes is None else min(memory_bytes, largest_bytes)
+        fitting = int((self.sizes_bytes <= limit).sum())
+        if fitting not in self._curves:
+            self._curves[fitting] = self._curve(limit)
+        first, again = self._curves[fitting].misses(memory_bytes)
+        return mean(first, again, repeats)
+
+    def of_readers(self, processes: int) -> list[Locality]:
+        """Return what each of several readers asks for, who take turns at random, the same at every call."""
+        import numpy as np
+
+        if processes == 1:
+            return [self]
+        reader = np.random.default_rng(processes).integers(processes, size=len(self.ids))
+        return [self.part(reader == one) for one in range(processes) if (reader == one).any()]
+
+    def part(self, is_kept: NDArray[np.bool_]) -> Locality:
+        """Return some of the requests, by a flag each."""
+        return _dense(self.times_us[is_kept], self.ids[is_kept], self.sizes_bytes, self.period_us)
+
+    def _curve(self, limit_bytes: int) -> HitCurve:
+        import numpy as np
+
+        from burstcache_sim.engine.stack_distance import stack_distances
+
+        is_small = (self.sizes_bytes <= limit_bytes)[self.ids]
+        kept = self if is_small.all() else self.part(is_small)
+        distances, again = stack_distances(kept.ids, kept.sizes_bytes)
+        return HitCurve(len(self.ids), np.sort(distances[distances >= 0]), np.sort(again))
+
+
+def locality_of(trace: Trace, *, object_bytes: int, period_us: int) -> Locality:
+    """Return a trace as caches see it.
+
+    Args:
+        trace: Requests, at least one.
+        object_bytes: Size of an object whose size is not known [bytes].
+        period_us: How often the trace comes: once in this [us].
+    """
+    import numpy as np
+
+    ids = np.zeros(len(trace), np.int64) if trace.key_ids is None else trace.key_ids.astype(np.int64)
+    sizes_bytes = np.full(int(ids.max()) + 1, object_bytes, np.int64)
+    if trace.sizes_bytes is not None:
+        sizes_bytes[:] = 0
+        np.maximum.at(sizes_bytes, ids, trace.sizes_bytes)
+    return _dense(trace.arrivals_us - trace.arrivals_us[0], ids, sizes_bytes, period_us)
+
+
+def mean(first: int, again: int, repeats: Fraction) -> Fraction:
+    """Return the mean of a count over repetitions of which only the first is different."""
+    return first + (again - first) * (1 - 1 / max(Fraction(repeats), Fraction(1)))
+
+
+def _dense(
+    times_us: NDArray[np.int64], ids: NDArray[np.int64], sizes_bytes: NDArray[np.int64], period_us: int
+) -> Locality:
+    import numpy as np
+
+    seen = np.bincount(ids, minlength=len(sizes_bytes)) > 0
+    if seen.all():
+        return Locality(times_us, ids, sizes_bytes, period_us)
+    dense = np.cumsum(seen) - 1
+    return Locality(times_us, dense[ids].astype(np.int64), sizes_bytes[seen], period_us)
