@@ -77,7 +77,7 @@ def outline(page: str) -> Outline:
 def test_the_terminal_gets_run_latency_bill_and_competitors(capsys: pytest.CaptureFixture[str], trace: str) -> None:
     out = printed(capsys, "report", trace, *CACHE_ONLY)
 
-    assert out.startswith("150 requests in 13 min 24 s, 98.67 % from memory, ")
+    assert out.startswith("150 requests in 9 min 56 s, 98.67 % from memory, ")
     assert all(word in out for word in ("served by", "mean ms", "Redis node t2.micro", "lambda-only", "s3-only"))
 
 
