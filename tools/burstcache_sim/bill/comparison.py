@@ -181,6 +181,18 @@ class Billing:
         """Return what a trace asks for; raises `InvalidSettingError` if it is empty."""
         return demand_of(trace, object_bytes=self.setup.object_bytes, period_us=self.period_us)
 
+    def market(self, trace: Trace) -> Market:
+        """Return what others are billed for, once; raises `InvalidSettingError` if the trace is empty."""
+        demand = self.demand(trace)
+        return Market(
+            demand=demand,
+            locality=locality_of(trace, object_bytes=self.setup.object_bytes, period_us=demand.period_us),
+            prices=self.prices,
+            setup=self.setup,
+            only_cache=self.only_cache,
+            usd_per_hit=self.usd_per_hit,
+        )
+
     def bill(self, result: RunResult, demand: Demand) -> Bill:
         """Return a run's bill over the demand's period and what it outlasts it; raises `PriceMissingError`."""
         own = with_own_tail(result, demand)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from burstcache.core.errors import PriceMissingError
 from burstcache_sim.bill.comparison import OURS, Billing
 from burstcache_sim.bill.competitors import offers
-from burstcache_sim.bill.demand import demand_of
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.replay import replay
 from burstcache_sim.world.scenario import Scenario
@@ -60,7 +59,7 @@ def money_over_time(
 
     def ours_usd(part: Trace, until_us: int) -> float:
         run = replay(policy, Scenario(part, billing.setup.nodes, until_us=until_us))
-        return so_far.bill(run, so_far.demand(run, part)).usd
+        return so_far.bill(run, so_far.demand(part)).usd
 
     accounts = [Account(OURS, tuple(map(ours_usd, parts, at_us)))]
     for name in names:
@@ -82,6 +81,5 @@ def _up_to(trace: Trace, until_us: int) -> Trace:
 
 def _rival_usd(name: str, part: Trace, billing: Billing) -> float:
     """Return what a competitor is billed up to the last request: it does not pay for what outlasts it."""
-    demand = demand_of(part, object_bytes=billing.setup.object_bytes)
-    (offer,) = offers(demand, billing.prices, billing.setup, names=(name,), only_cache=billing.only_cache)
+    (offer,) = offers(billing.market(part), names=(name,))
     return offer.bill.usd
