@@ -1,0 +1,15 @@
+"""What makes a process that runs many tests quick, whichever they are."""
+
+from __future__ import annotations
+
+import functools
+import gc
+
+import botocore.loaders
+
+# Each session reads the descriptions of its services anew, which takes longer than most tests: all share one reader.
+botocore.loaders.create_loader = functools.cache(botocore.loaders.create_loader)
+
+# Libraries and those descriptions are millions of objects that live to the end: at Python's own thresholds a fifth of
+# the time goes into looking through them for garbage.
+gc.set_threshold(200_000, 50, 1_000)
