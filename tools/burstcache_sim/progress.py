@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
+_LINES_SHOWN = 100_000
 _Item = TypeVar("_Item")
 
 
@@ -38,7 +39,9 @@ def lines_told() -> Iterator[Callable[[int], None] | None]:
 
     def on_lines(lines: int) -> None:
         nonlocal read
-        read += lines
+        shown, read = read // _LINES_SHOWN, read + lines
+        if shown == read // _LINES_SHOWN:
+            return
         print(f"\r{read:,} lines read", end="", file=sys.stderr, flush=True)
 
     try:

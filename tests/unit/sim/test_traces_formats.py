@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from burstcache_sim.traces.errors import BadLogError
-from burstcache_sim.traces.read import FORMATS, Log, read_log
+from burstcache_sim.traces.formats import formats
+from burstcache_sim.traces.read import Log, read_log
 from support.trace_columns import keys_of, sizes_of
 
 OWNER = "79a59df900b949e5"
@@ -418,4 +419,4 @@ def test_every_format_is_recognised_as_itself_alone() -> None:
     }
 
     for name, sample in samples.items():
-        assert [log.name for log in FORMATS.values() if log.recognises(sample.encode())] == [name]
+        assert [log.name for log in formats({}) if log.recognises([sample.encode()])] == [name]

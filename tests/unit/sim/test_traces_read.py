@@ -70,7 +70,8 @@ def test_all_lines_are_told_while_they_are_read(tmp_path: Path) -> None:
 
     read_log(path, on_lines=told.append)
 
-    assert told == [100_000, 100_000, 50_001]
+    assert sum(told) == 250_001
+    assert len(told) > 1
 
 
 def test_requests_of_one_instant_stay_in_the_order_of_reading(tmp_path: Path) -> None:
@@ -180,7 +181,7 @@ def test_gzip_of_several_members_is_one_file_and_an_empty_one_none(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("tail", "reason"), [(slice(None, -9), "Compressed file ended"), (slice(None), "Not a gzipped file")]
+    ("tail", "reason"), [(slice(None, -9), "it ends early"), (slice(None), "something else follows")]
 )
 def test_gzip_that_is_cut_off_or_followed_by_something_else_is_named(tmp_path: Path, tail: slice, reason: str) -> None:
     whole = gzip.compress("".join(combined(second) for second in range(60)).encode())

@@ -10,12 +10,12 @@ from burstcache.core.prices import SHEETS, THESIS
 from burstcache_sim.bill.clock import FRONT_DOOR_MS, HIT_WITHIN_MS
 from burstcache_sim.bill.usage import Readers, Setup
 from burstcache_sim.commands.generators import KINDS
+from burstcache_sim.commands.log_options import add_log
 from burstcache_sim.latency import THESIS_LATENCIES
 from burstcache_sim.output import STANDARD_OUTPUT
 from burstcache_sim.policies.registry import DEFAULT, POLICIES, SIMULATED
 from burstcache_terminal.options import choice, decimal, number, whole
 
-FORMATS = ("auto", "arrival", "csv", "s3", "cloudfront", "alb", "combined")
 _TIERS = ("s3", "lambda", "redis", "network")
 _TODAY = "today-us-east-1"
 _DEFAULTS = Setup()
@@ -52,14 +52,14 @@ def generate(parser: argparse.ArgumentParser) -> None:
 
 def inspect(parser: argparse.ArgumentParser) -> None:
     """Add the options of `sim inspect`."""
-    _add_trace(parser)
+    add_log(parser)
     parser.add_argument("--top", type=whole(least=0), default=10, metavar="N", help="keys to list (default: 10)")
     _add_json(parser)
 
 
 def run(parser: argparse.ArgumentParser) -> None:
     """Add the options of `sim run`."""
-    _add_trace(parser)
+    add_log(parser)
     _add_prices(parser, THESIS)
     _add_policy(parser)
     add = parser.add_argument
@@ -76,14 +76,14 @@ def run(parser: argparse.ArgumentParser) -> None:
 
 def offline(parser: argparse.ArgumentParser) -> None:
     """Add the options of `sim offline`."""
-    _add_trace(parser)
+    add_log(parser)
     _add_prices(parser, THESIS)
     _add_json(parser)
 
 
 def optimum(parser: argparse.ArgumentParser) -> None:
     """Add the options of `sim optimum`."""
-    _add_trace(parser)
+    add_log(parser)
     _add_prices(parser, THESIS)
     _add_miss_penalty(parser, "what a request served by S3 is worth avoiding (default: never S3)")
     _add_json(parser)
@@ -91,7 +91,7 @@ def optimum(parser: argparse.ArgumentParser) -> None:
 
 def bill(parser: argparse.ArgumentParser) -> None:
     """Add the options of `sim bill`."""
-    _add_trace(parser)
+    add_log(parser)
     _add_policy(parser)
     _add_setup(parser)
     _add_json(parser)
@@ -107,7 +107,7 @@ def compare(parser: argparse.ArgumentParser) -> None:
 
 def report(parser: argparse.ArgumentParser) -> None:
     """Add the options of `sim report`."""
-    _add_trace(parser)
+    add_log(parser)
     _add_policy(parser)
     _add_setup(parser)
     _add_clock(parser)
@@ -122,7 +122,7 @@ def report(parser: argparse.ArgumentParser) -> None:
 
 def tune(parser: argparse.ArgumentParser) -> None:
     """Add the options of `sim tune`."""
-    _add_trace(parser)
+    add_log(parser)
     add = parser.add_argument
     objective = parser.add_mutually_exclusive_group(required=True)
     objective.add_argument(
@@ -155,7 +155,7 @@ def paper(parser: argparse.ArgumentParser) -> None:
 
 def advise(parser: argparse.ArgumentParser) -> None:
     """Add the options of `advise`."""
-    _add_trace(parser)
+    add_log(parser)
     add = parser.add_argument
     worth = parser.add_mutually_exclusive_group()
     hit, ms = "what a request answered from memory is worth", "what a millisecond saved is worth"
@@ -186,14 +186,6 @@ def advise(parser: argparse.ArgumentParser) -> None:
     add("--candidates", type=_COUNT, metavar="N", help="parameters to try (default: as many as take seconds)")
     add("--out", metavar="REPORT.html", help="write a page with pictures")
     _add_json(parser)
-
-
-def _add_trace(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("traces", nargs="+", metavar="TRACE", help="trace or access log: files, folders, globs")
-    add("--format", type=choice(FORMATS), default="auto", metavar="NAME", help=_one_of(FORMATS, "auto"))
-    add("--rank", type=_COUNT, metavar="R", help="only the R-th most requested object (default: all)")
-    add("--skip-bad-rows", action="store_true", help="skip lines that cannot be read instead of ending")
 
 
 def _add_policy(parser: argparse.ArgumentParser) -> None:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
+import sys
+from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 from burstcache.core.breakeven import BreakevenPrices
 from burstcache.core.prices import THESIS, PriceSheet
@@ -13,25 +17,43 @@ from burstcache_sim.latency import TierLatencies
 from burstcache_sim.policies.policy import Options, Policy
 from burstcache_sim.policies.registry import POLICIES
 from burstcache_sim.progress import lines_told
+from burstcache_sim.traces.inspect import sample_text
 from burstcache_sim.traces.read import Log, read_log
+from burstcache_sim.traces.store import default_folder
 from burstcache_sim.traces.trace import Trace
 from burstcache_sim.units import UNITS_PER_USD, US_PER_H
 
 _DEFAULTS = Setup()
+_MOST_PROCESSES = 8  # more would only wait for the one that joins what they have read
 
 
 def log_of(args: argparse.Namespace) -> Log:
-    """Return the log that the options name."""
+    """Return the log that the options name, and say on standard error what of it could not be read."""
     with lines_told() as on_lines:
-        return read_log(
-            args.traces, format_=args.format, rank=args.rank, skip_bad_rows=args.skip_bad_rows, on_lines=on_lines
+        log = read_log(
+            args.traces,
+            format_=args.format,
+            names=args.fields,
+            rank=args.rank,
+            skip_bad_rows=args.skip_bad_rows,
+            first_us=args.since,
+            last_us=args.before,
+            sample_keys=args.sample_keys,
+            store=Path(args.log_store) if args.log_store else default_folder(),
+            processes=min(os.cpu_count() or 1, _MOST_PROCESSES),
+            on_lines=on_lines or (lambda lines: None),
         )
+    for broken in log.broken_files:
+        print(f"warning: {broken}; what comes before was read", file=sys.stderr)
+    if log.trace.sample:
+        print(f"note: {sample_text(log.trace)}", file=sys.stderr)
+    return log
 
 
 def trace_of(args: argparse.Namespace) -> Trace:
     """Return the trace that the options name; a log of one object is a trace of one key."""
     trace = log_of(args).trace
-    return Trace(trace.arrivals_us, None, trace.sizes_bytes, trace.keys) if len(trace.keys) == 1 else trace
+    return replace(trace, key_ids=None) if len(trace.keys) == 1 and not trace.sample else trace
 
 
 def policy_options(args: argparse.Namespace) -> Options:

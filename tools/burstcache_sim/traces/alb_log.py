@@ -8,22 +8,34 @@ Source:
 
 from __future__ import annotations
 
+from re import MULTILINE
 from re import compile as regex
 
 from burstcache_sim.traces.clock import iso_us
-from burstcache_sim.traces.combined_log import unescaped
+from burstcache_sim.traces.combined_log import name_of_request
 from burstcache_sim.traces.errors import BadRowError
-from burstcache_sim.traces.log_format import LogFormat, Parser, Request, is_served, path_of, size_bytes
+from burstcache_sim.traces.log_format import Fields, LogFormat, Parser, Request, is_served, size_bytes
 
-_QUOTED = rb'"((?:[^"\\]|\\.)*+)"'
-# Type, (time), balancer, client, target, three durations, (status), target's status, bytes in, (bytes out), (request).
-_LINE = regex(
-    rb"(?:http|https|h2|grpcs|ws|wss) (\d{4}-\d\d-\d\dT\S+)(?: \S+){6} (\d{3}|-) \S+ (?:\d+|-) (\d+|-) " + _QUOTED
-)
+_TYPE = rb"(?:http|https|h2|grpcs|ws|wss) "
+_TIME = rb"\d{4}-\d\d-\d\dT\S+"
+# Balancer, client, target, three durations, (status), target's status, bytes in, (bytes out), (request).
+_PATTERN = rb'(?: \S+){6} (?P<status>\d{3}|-) \S+ (?:\d+|-) (?P<size>\d+|-) "(?P<request>(?:[^"\\\n]|\\.)*+)"'
 # Agent, cipher, protocol, target group, "trace id", "domain", "certificate", rule priority, (request creation time).
-_CREATED = regex(
-    rb' "(?:[^"\\]|\\.)*+" \S+ \S+ \S+ "[^"]*" "[^"]*" "[^"]*" \S+ (\d{4}-\d\d-\d\dT[\d:.]+Z)(?=\s|$)'
-)  # fmt: skip
+_CREATED = rb' "(?:[^"\\\n]|\\.)*+" \S+ \S+ \S+ "[^"\n]*" "[^"\n]*" "[^"\n]*" \S+ (?P<time>\d{4}-\d\d-\d\dT[\d:.]+Z)'
+_LINE = regex(_TYPE + rb"(" + _TIME + rb")" + _PATTERN)
+_REST = regex(_CREATED + rb"(?=\s|$)")
+
+
+def _is_served(status: bytes) -> bool:
+    return status != b"-" and is_served(status)
+
+
+_FIELDS = Fields(
+    regex(rb"^" + _TYPE + _TIME + _PATTERN + _CREATED + rb"(?=\s).*\n", MULTILINE),
+    iso_us,
+    name_of_request,
+    _is_served,
+)
 
 
 def _parse(line: bytes) -> Request | None:
@@ -31,23 +43,18 @@ def _parse(line: bytes) -> Request | None:
     if not match:
         raise BadRowError("an entry of an Application Load Balancer's access log: type time elb client:port …")
     time, status, size, request = match.groups()
-    created = _CREATED.match(line, match.end())
+    created = _REST.match(line, match.end())
     if not created and not line.endswith(b"\n"):
         raise BadRowError("the fields up to request_creation_time: the line is cut off")
     arrival_us = iso_us(created[1] if created else time)
-    if not request.startswith(b"GET ") or status == b"-" or not is_served(status):
+    if not _is_served(status) or (name := name_of_request((request,))) is None:
         return None
-    target = request[4:].rpartition(b" HTTP/")[0] or request[4:]
-    return arrival_us, path_of(unescaped(target)), size_bytes(size, status)
-
-
-def _new_parser(first_line: bytes) -> Parser:
-    return _parse
+    return arrival_us, name, size_bytes(size, status)
 
 
 ALB_LOG = LogFormat(
     name="alb",
     describes="Application Load Balancer access log",
-    recognises=lambda line: _LINE.match(line) is not None,
-    new_parser=_new_parser,
+    recognises=lambda head: any(map(_LINE.match, head)),
+    new_parser=lambda first_line: Parser(_parse, _FIELDS),
 )

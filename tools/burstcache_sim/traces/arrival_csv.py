@@ -10,8 +10,8 @@ from burstcache_sim.traces.log_format import UNKNOWN_BYTES, LogFormat, Parser, R
 HEADER = b"arrival_s"
 
 
-def _is_header(line: bytes) -> bool:
-    return without_line_end(line) == HEADER
+def _has_header(head: list[bytes]) -> bool:
+    return without_line_end(head[0]) == HEADER
 
 
 def _new_parser(first_line: bytes) -> Parser:
@@ -28,15 +28,16 @@ def _new_parser(first_line: bytes) -> Parser:
         latest_us = arrival_us
         return arrival_us, b"", UNKNOWN_BYTES
 
-    return parse
+    return Parser(parse)
 
 
 ARRIVAL_CSV = LogFormat(
     name="arrival",
     describes="CSV of one key, header arrival_s",
-    recognises=_is_header,
+    recognises=_has_header,
     new_parser=_new_parser,
     starts_with_header=True,
     has_dates=False,
+    has_keys=False,
     allows_blank_lines=False,
 )

@@ -20,7 +20,9 @@ _MONTHS = {
 }  # fmt: skip
 _NUMBER = regex(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,9})?")
 _BRACKETED = regex(rb"(\d\d/[A-Z][a-z]{2}/\d{4}):([01]\d|2[0-3]):([0-5]\d):([0-6]\d) ([+-])(\d\d)([0-5]\d)")
-_ISO = regex(rb"(\d{4}-\d\d-\d\d)[T ]([01]\d|2[0-3]):([0-5]\d):([0-6]\d)(?:\.(\d{1,9}))?Z?")
+_ISO = regex(
+    rb"(\d{4}-\d\d-\d\d)[T ]([01]\d|2[0-3]):([0-5]\d):([0-6]\d)(?:[.,](\d{1,9}))?(?:Z| ?UTC|([+-])(\d\d):?([0-5]\d)?)?"
+)
 
 
 def seconds_us(digits: bytes) -> int:
@@ -59,16 +61,37 @@ def bracketed_us(stamp: bytes) -> int:
 
 
 def iso_us(stamp: bytes) -> int:
-    """Return `2018-11-30T22:23:00.186641Z` (UTC; a blank may stand for the T) in microseconds since 1970.
+    """Return `2018-11-30T22:23:00.186641Z` in microseconds since 1970.
+
+    A blank may stand for the T; `+01:00`, `+0100` and `+01` are zones; without one the time is UTC.
 
     Raises:
         BadRowError: The text has another form, or there is no such day.
     """
     if not (match := _ISO.fullmatch(stamp)):
         raise BadRowError(f"a time like 2018-11-30T22:23:00.186641Z, not {text(stamp)}")
-    day, hours, minutes, seconds, fraction = match.groups()
+    day, hours, minutes, seconds, fraction, sign, zone_hours, zone_minutes = match.groups()
     clock_s = int(hours) * 3600 + int(minutes) * 60 + int(seconds)
+    if sign:
+        zone_s = int(zone_hours) * 3600 + int(zone_minutes or 0) * 60
+        clock_s -= zone_s if sign == b"+" else -zone_s
     return (_iso_day_s(day) + clock_s) * US_PER_S + int((fraction or b"0").ljust(6, b"0")[:6])
+
+
+def is_iso(stamp: bytes) -> bool:
+    """True if a text has the form of an ISO 8601 time."""
+    return _ISO.fullmatch(stamp) is not None
+
+
+def any_time_us(stamp: bytes) -> int:
+    """Return an ISO 8601 time, one like `06/Feb/2019:00:00:38 +0000`, or seconds since 1970, in microseconds.
+
+    Raises:
+        BadRowError: The text is none of these.
+    """
+    if is_iso(stamp):
+        return iso_us(stamp)
+    return bracketed_us(stamp) if b"/" in stamp else seconds_us(stamp)
 
 
 @lru_cache(maxsize=1024)

@@ -8,75 +8,143 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from re import MULTILINE
+from re import compile as regex
 
 from burstcache_sim.traces.clock import iso_us
 from burstcache_sim.traces.errors import BadRowError
-from burstcache_sim.traces.log_format import LogFormat, Parser, Request, decoded, is_served, path_of, size_bytes, text
+from burstcache_sim.traces.json_rows import json_object, text_of
+from burstcache_sim.traces.log_format import (
+    Fields,
+    LogFormat,
+    Parser,
+    Request,
+    RowParser,
+    decoded,
+    is_served,
+    path_of,
+    size_bytes,
+    text,
+)
 
-_FIELDS = b"#Fields:"
+_HEADER = b"#Fields:"
 _NEEDED = (b"cs-method", b"cs-uri-stem", b"sc-status")
+_MILLISECONDS = b"timestamp(ms)"
+_VALUE = rb"[^\t\r\n]*"
 _NO_ANSWER = b"000"  # the viewer left before there was one
 
 
 def _new_parser(first_line: bytes) -> Parser:
-    parse_row: Callable[[bytes], Request | None] | None = None
+    parse_row: RowParser | None = None
 
     def parse(line: bytes) -> Request | None:
         nonlocal parse_row
         if line.startswith(b"#"):
-            if line.startswith(_FIELDS):
-                parse_row = _row_parser(line[len(_FIELDS) :].split())
+            if line.startswith(_HEADER):
+                parse_row, parser.fields = _row_parser(line[len(_HEADER) :].split())
             return None
         if parse_row is None:
             raise BadRowError("a line `#Fields: date time …` before the first row")
         return parse_row(line)
 
-    return parse
+    parser = Parser(parse)
+    return parser
 
 
-def _row_parser(names: list[bytes]) -> Callable[[bytes], Request | None]:
-    places = {name: place for place, name in enumerate(names)}
-    has_clock = b"timestamp(ms)" in places or {b"date", b"time"} <= places.keys()
-    if not has_clock or not all(name in places for name in _NEEDED):
-        raise BadRowError("the fields date, time, cs-method, cs-uri-stem, sc-status among #Fields")
-    method, stem, status = (places[name] for name in _NEEDED)
-    length, sent = places.get(b"sc-content-len"), places.get(b"sc-bytes")
-    arrival_us = _clock(places)
+def _row_parser(names: list[bytes]) -> tuple[RowParser, Fields | None]:
+    """Return how to read the rows that have these fields, one at a time and many at once."""
+    _check(names)
+    width = len(names)
 
     def parse_row(line: bytes) -> Request | None:
-        fields = line.rstrip(b"\r\n").split(b"\t")
-        if len(fields) < len(names):
-            raise BadRowError(f"{len(names)} fields apart by tabs, as #Fields says, not {len(fields)}")
-        time_us = arrival_us(fields)
-        answer = fields[status]
-        if fields[method] != b"GET" or answer in (b"-", _NO_ANSWER) or not is_served(answer):
-            return None
-        size = b"-" if length is None else fields[length]
-        if size == b"-" and sent is not None:  # with the headers, but better than nothing
-            size = fields[sent]
-        return time_us, decoded(path_of(fields[stem])), size_bytes(size, answer)
+        values = line.rstrip(b"\r\n").split(b"\t")
+        if len(values) < width:
+            raise BadRowError(f"{width} fields apart by tabs, as #Fields says, not {len(values)}")
+        return _request_of(dict(zip(names, values, strict=False)))
 
-    return parse_row
+    return parse_row, _fields(names)
 
 
-def _clock(places: dict[bytes, int]) -> Callable[[list[bytes]], int]:
-    if b"timestamp(ms)" not in places:
-        date, time = places[b"date"], places[b"time"]
-        return lambda fields: iso_us(fields[date] + b"T" + fields[time])
-    stamp = places[b"timestamp(ms)"]
+def _check(names: Iterable[bytes]) -> None:
+    """Raise a `BadRowError` unless these fields make a request."""
+    present = set(names)
+    has_clock = _MILLISECONDS in present or {b"date", b"time"} <= present
+    if not has_clock or not all(name in present for name in _NEEDED):
+        raise BadRowError("the fields date, time, cs-method, cs-uri-stem, sc-status among #Fields")
 
-    def timestamp_us(fields: list[bytes]) -> int:
-        if not fields[stamp].isdigit() or len(fields[stamp]) > 15:
-            raise BadRowError(f"milliseconds since 1970, not {text(fields[stamp])}")
-        return int(fields[stamp]) * 1000
 
-    return timestamp_us
+def _request_of(values: Mapping[bytes, bytes]) -> Request | None:
+    """Return the request that a record's values by field say; None if no cache would serve it."""
+    stamp = values.get(_MILLISECONDS)
+    time_us = iso_us(values[b"date"] + b"T" + values[b"time"]) if stamp is None else _timestamp_us(stamp)
+    status = values[b"sc-status"]
+    if values[b"cs-method"] != b"GET" or not _is_served(status):
+        return None
+    size = values.get(b"sc-content-len", b"-")
+    if size == b"-":
+        size = values.get(b"sc-bytes", size)  # with the headers, but better than nothing
+    return time_us, decoded(path_of(values[b"cs-uri-stem"])), size_bytes(size, status)
+
+
+def _fields(names: list[bytes]) -> Fields | None:
+    """Return a pattern for rows of these fields; None if they have an order that only the parser of rows knows."""
+    groups = {b"cs-method": b"method", b"cs-uri-stem": b"stem", b"sc-status": b"status"}
+    if _MILLISECONDS in names:
+        groups[_MILLISECONDS] = b"time"
+    elif names[:2] == [b"date", b"time"]:
+        pass  # one text, which is found a hundred times as often as each of its lines
+    else:
+        return None
+    sizes = [name for name in (b"sc-content-len", b"sc-bytes") if name in names]
+    groups |= dict(zip(sizes, (b"size", b"spare_size"), strict=False))
+    if len(set(names)) < len(names):
+        return None
+    parts = [b"(?P<%b>%b)" % (groups[name], _VALUE) if name in groups else _VALUE for name in names]
+    time_us: Callable[[bytes], int] = _timestamp_us
+    if _MILLISECONDS not in names:
+        parts[:2], time_us = [b"(?P<time>%b\t%b)" % (_VALUE, _VALUE)], _date_and_time_us
+    pattern = regex(rb"^(?!#)" + rb"\t".join(parts) + rb"(?:\t.*)?\r?\n", MULTILINE)
+    has_stem_first = names.index(b"cs-uri-stem") < names.index(b"cs-method")
+
+    def name(texts: tuple[bytes, ...]) -> bytes | None:
+        stem, method = texts if has_stem_first else reversed(texts)
+        return decoded(path_of(stem)) if method == b"GET" else None
+
+    return Fields(pattern, time_us, name, _is_served)
+
+
+def _is_served(status: bytes) -> bool:
+    return status not in (b"-", _NO_ANSWER) and is_served(status)
+
+
+def _date_and_time_us(texts: bytes) -> int:
+    return iso_us(texts.replace(b"\t", b"T"))
+
+
+def _timestamp_us(stamp: bytes) -> int:
+    if not stamp.isdigit() or len(stamp) > 15:
+        raise BadRowError(f"milliseconds since 1970, not {text(stamp)}")
+    return int(stamp) * 1000
 
 
 CLOUDFRONT_LOG = LogFormat(
     name="cloudfront",
     describes="CloudFront standard log",
-    recognises=lambda line: line.startswith((b"#Version:", _FIELDS)),
+    recognises=lambda head: any(line.startswith((b"#Version:", _HEADER)) for line in head),
     new_parser=_new_parser,
+)
+
+
+def _parse_json(line: bytes) -> Request | None:
+    values = {name.encode(): text_of(value) for name, value in json_object(line).items()}
+    _check(values)
+    return _request_of(values)
+
+
+CLOUDFRONT_JSON = LogFormat(
+    name="cloudfront-json",
+    describes="CloudFront standard log v2 as JSON lines",
+    recognises=lambda head: any(line.startswith(b"{") and b'"cs-uri-stem"' in line for line in head),
+    new_parser=lambda first_line: Parser(_parse_json),
 )

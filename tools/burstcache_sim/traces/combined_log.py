@@ -7,14 +7,26 @@ Source:
 
 from __future__ import annotations
 
-from re import Match
+from re import MULTILINE, Match
 from re import compile as regex
 
 from burstcache_sim.traces.clock import bracketed_us
 from burstcache_sim.traces.errors import BadRowError
-from burstcache_sim.traces.log_format import LogFormat, Parser, Request, is_served, path_of, size_bytes
+from burstcache_sim.traces.log_format import (
+    Fields,
+    LogFormat,
+    Parser,
+    Request,
+    is_served,
+    path_of,
+    size_bytes,
+    target_of,
+)
 
-_LINE = regex(rb'\S+ \S+ .*?\[([^\]"]*)\] "((?:[^"\\]|\\.)*+|.*?)" (\d{3}) (\d+|-)(?=\s|$)')
+_PATTERN = (
+    rb'\S+ \S+ .*?\[(?P<time>[^\]"\n]*)\] "(?P<request>(?:[^"\\\n]|\\.)*+|.*?)" (?P<status>\d{3}) (?P<size>\d+|-)'
+)
+_LINE = regex(_PATTERN + rb"(?=\s|$)")
 _ESCAPE = regex(rb'\\(x[0-9a-fA-F]{2}|["\\])')
 
 
@@ -24,10 +36,15 @@ def _parse(line: bytes) -> Request | None:
         raise BadRowError('a line of an access log: host ident user [time] "request" status bytes …')
     time, request, status, size = match.groups()
     arrival_us = bracketed_us(time)
-    if not request.startswith(b"GET ") or not is_served(status):
+    if not is_served(status) or (name := name_of_request((request,))) is None:
         return None
-    target = request[4:].rpartition(b" HTTP/")[0] or request[4:]
-    return arrival_us, path_of(unescaped(target)), size_bytes(size, status)
+    return arrival_us, name, size_bytes(size, status)
+
+
+def name_of_request(fields: tuple[bytes, ...]) -> bytes | None:
+    """Return the object that an escaped first line of a request asks for; None if it is not a GET."""
+    target = target_of(fields[0])
+    return None if target is None else path_of(unescaped(target))
 
 
 def unescaped(target: bytes) -> bytes:
@@ -40,13 +57,11 @@ def _byte(match: Match[bytes]) -> bytes:
     return bytes((int(escaped[1:], 16),)) if len(escaped) == 3 else escaped
 
 
-def _new_parser(first_line: bytes) -> Parser:
-    return _parse
-
+_FIELDS = Fields(regex(rb"^(?!#)" + _PATTERN + rb"(?=\s).*\n", MULTILINE), bracketed_us, name_of_request)
 
 COMBINED_LOG = LogFormat(
     name="combined",
     describes="Apache or Nginx access log, common or combined",
-    recognises=lambda line: _LINE.match(line) is not None,
-    new_parser=_new_parser,
+    recognises=lambda head: any(map(_LINE.match, head)),
+    new_parser=lambda first_line: Parser(_parse, _FIELDS),
 )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from burstcache.core.errors import InvalidSettingError
 
 _SHOWN_CHARACTERS = 80
@@ -17,8 +15,8 @@ class BadRowError(ValueError):
     """A line is not of its format; the message says what was expected, and the reader adds file and line."""
 
 
-def bad_line(path: Path, number: int, line: bytes, expected: str) -> BadLogError:
-    """Return the error that points at a line (counted from 1)."""
+def bad_line(name: str, number: int, line: bytes, expected: str) -> BadLogError:
+    """Return the error that points at a line (counted from 1) of a file."""
     text = line.rstrip(b"\r\n").decode("utf-8", "backslashreplace")
     shown = text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"
-    return BadLogError(f"{path} line {number}: {shown!r}: expected {expected}")
+    return BadLogError(f"{name} line {number}: {shown!r}: expected {expected}")

@@ -1,22 +1,23 @@
-"""The files of a log: named, in folders or by globs, plain or gzip."""
+"""The files of a log: named, in folders or by globs, plain or packed by gzip or zstd."""
 
 from __future__ import annotations
 
 import glob
-import gzip
-import io
 import os
-import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from burstcache_sim.traces.errors import BadLogError
 
-GZIP_MAGIC = b"\x1f\x8b"
-# What reading a broken or missing file raises.
-READ_ERRORS = (OSError, EOFError, zlib.error)
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_PACKED_BYTES = 1 << 16  # read at a time; they may hold a thousand times as many
+_PLAIN_BYTES = 1 << 18
+_GZIP_WRAPPED = 31  # zlib's word for a window of 32 KB between gzip's header and checksum
+
+
+class BrokenFileError(Exception):
+    """A packed file ends early or is damaged; what could be unpacked has been handed over."""
 
 
 def log_files(paths: Sequence[str | Path]) -> list[Path]:
@@ -54,12 +55,68 @@ def _is_hidden(path: Path) -> bool:
     return any(part.startswith(".") for part in path.parts)
 
 
-@contextmanager
-def open_log(path: Path) -> Iterator[IO[bytes]]:
-    """Open a log for reading by lines; gzip is recognised by its first bytes, whatever the name."""
-    with path.open("rb") as raw:
-        if raw.peek(2)[:2] != GZIP_MAGIC:
-            yield raw
-            return
-        with gzip.GzipFile(fileobj=raw) as unzipped:
-            yield io.BufferedReader(unzipped, 1 << 18)
+def blocks(path: Path) -> Iterator[bytes]:
+    """Yield a file's lines, many together; only the last line of the last block may lack its end.
+
+    Raises:
+        BrokenFileError: The file is packed and broken; its whole lines up to there have been yielded.
+        OSError: The file cannot be read.
+    """
+    rest: list[bytes] = []
+    with path.open("rb") as file:
+        for chunk in _unpacked(file):
+            end = chunk.rfind(b"\n") + 1
+            if end:
+                yield b"".join((*rest, chunk[:end]))
+                rest.clear()
+            rest.append(chunk[end:])
+    if last := b"".join(rest):
+        yield last
+
+
+def _unpacked(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield a file's content; gzip and zstd are recognised by the first bytes, whatever the name."""
+    chunk = file.read(_PLAIN_BYTES)
+    if chunk.startswith(_GZIP):
+        yield from _members(chunk, file, _gzip_unpacker, _GZIP)
+    elif chunk.startswith(_ZSTD):
+        yield from _members(chunk, file, _zstd_unpacker, b"")
+    else:
+        while chunk:
+            yield chunk
+            chunk = file.read(_PLAIN_BYTES)
+
+
+def _members(chunk: bytes, file: IO[bytes], new_unpacker: Callable[[], Any], magic: bytes) -> Iterator[bytes]:
+    """Yield what is in a packed file, which may consist of several members, gzip's with zeros between them."""
+    unpacker = new_unpacker()
+    is_between = False
+    while chunk:
+        if is_between and (chunk := chunk.lstrip(b"\0")):
+            if not chunk.startswith(magic[: len(chunk)]):
+                raise BrokenFileError("something else follows what is packed")
+            unpacker, is_between = new_unpacker(), False
+        if chunk:
+            try:
+                yield unpacker.decompress(chunk)
+            except Exception as error:  # each library has its own, and none a common base
+                raise BrokenFileError(str(error)) from error
+        if chunk and unpacker.eof:
+            chunk, is_between = unpacker.unused_data, True
+        else:
+            chunk = b""
+        chunk = chunk or file.read(_PACKED_BYTES)
+    if not is_between:
+        raise BrokenFileError("it ends early")
+
+
+def _gzip_unpacker() -> Any:
+    from isal import isal_zlib  # twice as fast as zlib
+
+    return isal_zlib.decompressobj(_GZIP_WRAPPED)
+
+
+def _zstd_unpacker() -> Any:
+    from zstandard import ZstdDecompressor
+
+    return ZstdDecompressor().decompressobj()

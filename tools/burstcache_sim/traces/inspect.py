@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from burstcache.core.parameters import US_PER_S
+from burstcache_sim.traces.sampling import expected_error
 from burstcache_sim.traces.select import has_whole_seconds, ranking
 
 if TYPE_CHECKING:
@@ -38,9 +39,13 @@ def describe(log: Log, *, top: int, first_rank: int = 1) -> dict[str, Any]:
         "files": log.files,
         "rows": log.rows,
         "requests": len(trace),
-        "other_key_requests": log.rows - len(trace) - log.other_requests - log.bad_rows,
+        "other_key_requests": log.rows - len(trace) - log.other_requests - log.bad_rows - log.outside,
         "other_requests": log.other_requests,
         "bad_rows": log.bad_rows,
+        "outside": log.outside,
+        "broken_files": list(log.broken_files),
+        "sample_rate": trace.sample.rate if trace.sample else None,
+        "sample_error_pct": round(100 * expected_error(trace), 6) if trace.sample else None,
         "keys": len(trace.keys) if trace.keys else 1,
         "first": _instant(log, first_us),
         "last": _instant(log, last_us),
@@ -102,10 +107,23 @@ def _top_keys(trace: Trace, top: int, first_rank: int) -> list[dict[str, Any]]:
     ]
 
 
+def sample_text(trace: Trace) -> str:
+    """Return what a sampled trace is and how far its shares of hits may be off; empty if it is whole."""
+    if not trace.sample:
+        return ""
+    rate, error_pct = trace.sample.rate, 100 * expected_error(trace)
+    return (
+        f"{len(trace):,} of {trace.sample.requests:,} requests, those of {rate:.4g} of the keys, stand for the log; "
+        f"expect shares of hits to be within {error_pct:.2g} percentage points"
+    )
+
+
 def describe_text(description: dict[str, Any]) -> str:
     """Return a description for a terminal."""
     rate = description["requests_per_min"]
     left_out = f"{description['other_requests']:,} other requests, {description['bad_rows']:,} bad rows"
+    if description["outside"]:
+        left_out = f"{description['outside']:,} outside the span, {left_out}"
     if description["other_key_requests"]:
         left_out = f"{description['other_key_requests']:,} of other keys, {left_out}"
     rows = [
@@ -118,6 +136,15 @@ def describe_text(description: dict[str, Any]) -> str:
         ("Last:", description["last"] or f"{description['last_s']:,.6f} s"),
         ("Mean rate:", "—" if rate is None else f"{rate:,.3f} requests a minute"),
     ]
+    rows += [("Broken:", broken) for broken in description["broken_files"]]
+    if description["sample_rate"] is not None:
+        error_pct = description["sample_error_pct"]
+        rows.append(
+            (
+                "Sample:",
+                f"{description['sample_rate']:.4g} of the keys; shares of hits are within {error_pct:.2g} points",
+            )
+        )
     if description["requested_bytes"] is not None:
         sizes = f"{description['requested_bytes']:,} requested, {description['object_bytes']:,} in the objects"
         rows.append(("Bytes:", sizes))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import io
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from re import Pattern
 from urllib.parse import unquote_to_bytes
 
 from burstcache_sim.traces.errors import BadRowError
@@ -15,28 +17,7 @@ WHOLE_OBJECT_STATUSES = frozenset((b"200", b"203"))
 # Arrival [us], object key, object size [bytes].
 Request = tuple[int, bytes, int]
 # What one line says: a request to be served, or None (a comment, a header, another method or status).
-Parser = Callable[[bytes], Request | None]
-
-
-@dataclass(frozen=True, slots=True)
-class LogFormat:
-    """One format: how to recognise it by a line, and how to read its lines."""
-
-    name: str
-    describes: str
-    recognises: Callable[[bytes], bool]
-    new_parser: Callable[[bytes], Parser]  # a parser for one file, from the file's first line
-    starts_with_header: bool = False  # the first line must be recognised
-    has_dates: bool = True  # times are counted from 1970, not from the start of the trace
-    has_buckets: bool = False  # keys are bucket/key
-    allows_blank_lines: bool = True
-
-
-def without_line_end(line: bytes) -> bytes:
-    """Return the line without its LF or CRLF."""
-    if line.endswith(b"\n"):
-        line = line[:-1]
-    return line[:-1] if line.endswith(b"\r") else line
+RowParser = Callable[[bytes], Request | None]
 
 
 def is_served(status: bytes) -> bool:
@@ -63,6 +44,65 @@ def size_bytes(digits: bytes, status: bytes = b"200") -> int:
     return int(digits) if status in WHOLE_OBJECT_STATUSES else UNKNOWN_BYTES
 
 
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """How many lines are read at once: a pattern that finds the fields, and what each distinct text in them means.
+
+    The pattern matches one whole line with its end. Its groups `time`, `status` and `size` have a function each; all
+    other groups together, in their order, are the name. What a function refuses is left to the parser of rows.
+    """
+
+    pattern: Pattern[bytes]
+    time_us: Callable[[bytes], int]
+    name: Callable[[tuple[bytes, ...]], bytes | None]  # None: not a GET of an object
+    is_served: Callable[[bytes], bool] = is_served  # without the group `status`, all are
+    size_bytes: Callable[[bytes, bytes], int] = size_bytes  # of size and status
+
+
+@dataclass(slots=True)
+class Parser:
+    """What reads one file: a row at a time, which is exact about everything, or many at once, which is fast.
+
+    Both give the same for every line that `fields` matches; a line of headers may change it.
+    """
+
+    row: RowParser
+    fields: Fields | None = None
+
+
+def lines_of(block: bytes) -> Iterable[bytes]:
+    """Return the lines of a block with their ends."""
+    return io.BytesIO(block)
+
+
+@dataclass(frozen=True, slots=True)
+class LogFormat:
+    """One format: how to recognise it by a file's first lines, and how to read its lines."""
+
+    name: str
+    describes: str
+    recognises: Callable[[list[bytes]], bool]  # a file with these first lines, at least one
+    new_parser: Callable[[bytes], Parser]  # a parser for one file, from the file's first line
+    rows: Callable[[bytes], Iterable[bytes]] = lines_of  # of a block
+    starts_with_header: bool = False  # recognised by the first line
+    has_dates: bool = True  # times are counted from 1970, not from the start of the trace
+    has_keys: bool = True
+    has_buckets: bool = False  # keys are bucket/key
+    allows_blank_lines: bool = True
+
+
+# Which column or member of a table or of JSON has what the reader needs: its own names to theirs.
+FieldNames = Mapping[str, str]
+FIELDS = ("time", "key", "size", "method", "status")
+
+
+def without_line_end(line: bytes) -> bytes:
+    """Return the line without its LF or CRLF."""
+    if line.endswith(b"\n"):
+        line = line[:-1]
+    return line[:-1] if line.endswith(b"\r") else line
+
+
 def decoded(key: bytes) -> bytes:
     """Return the object's name from a URL-encoded key."""
     return unquote_to_bytes(key) if b"%" in key else key
@@ -73,6 +113,13 @@ def path_of(target: bytes) -> bytes:
     if not target.startswith(b"/") and b"://" in target:
         target = b"/" + target.partition(b"://")[2].partition(b"/")[2]
     return decoded(target.partition(b"?")[0])
+
+
+def target_of(request: bytes) -> bytes | None:
+    """Return what the first line of a request (`GET /a HTTP/1.1`) asks for; None if it is not a GET."""
+    if not request.startswith(b"GET "):
+        return None
+    return request[4:].rpartition(b" HTTP/")[0] or request[4:]
 
 
 def text(value: bytes) -> str:

@@ -1,35 +1,27 @@
 """Access logs in, a trace out: GETs that were answered with 2xx or 304, sorted by arrival.
 
 Files may come in any order and need not be sorted (S3 and CloudFront write thousands of small ones); all are of one
-format. Reading takes at most 32 bytes of memory per request, plus the names of the keys.
+format. Several processes read them; what each has read joins the columns in the order of the files. Reading takes at
+most 32 bytes of memory per request, plus the names of the keys and what the processes are about to hand over.
 """
 
 from __future__ import annotations
 
-from codecs import BOM_UTF8
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import chain, islice
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from burstcache.core.errors import InvalidSettingError
-from burstcache_sim.traces.alb_log import ALB_LOG
-from burstcache_sim.traces.arrival_csv import ARRIVAL_CSV
-from burstcache_sim.traces.cloudfront_log import CLOUDFRONT_LOG
-from burstcache_sim.traces.columns import Columns
-from burstcache_sim.traces.combined_log import COMBINED_LOG
-from burstcache_sim.traces.errors import BadLogError, BadRowError, bad_line
-from burstcache_sim.traces.files import READ_ERRORS, log_files, open_log
-from burstcache_sim.traces.log_format import LogFormat, Request
-from burstcache_sim.traces.request_csv import REQUEST_CSV
-from burstcache_sim.traces.s3_log import S3_LOG
+from burstcache_sim.traces.errors import BadLogError
+from burstcache_sim.traces.formats import AUTO, FORMAT_NAMES
+from burstcache_sim.traces.log_format import FIELDS
+from burstcache_sim.traces.parallel import read_all
+from burstcache_sim.traces.reading import Asked, Reading
+from burstcache_sim.traces.sampling import MOST_REQUESTS, Threshold
 from burstcache_sim.traces.select import id_of_rank, key_names
-from burstcache_sim.traces.trace import Trace
-
-FORMATS = {log.name: log for log in (ARRIVAL_CSV, REQUEST_CSV, S3_LOG, CLOUDFRONT_LOG, ALB_LOG, COMBINED_LOG)}
-FORMAT_NAMES = ("auto", *FORMATS)
-_LINES_TO_RECOGNISE = 50  # a log may start with a bad row
-_LINES_TO_TELL = 100_000
+from burstcache_sim.traces.sources import Sources, sources_of
+from burstcache_sim.traces.strays import without_strays
+from burstcache_sim.traces.trace import Sample, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,162 +34,109 @@ class Log:
     rows: int  # lines other than headers and comments
     other_requests: int  # another method than GET, or another status than 2xx and 304
     bad_rows: int  # skipped because they are not rows of this format
+    outside: int  # requests before or after the chosen span
+    broken_files: tuple[str, ...]  # packed files that end early, and where; what comes before was read
     origin_us: int | None  # time 0 of the trace, since 1970 in UTC; None where the log has no dates
 
 
 def read_trace(
     paths: Sequence[str | Path] | str | Path,
     *,
-    format_: str = "auto",
+    format_: str = AUTO,
     rank: int | None = None,
     skip_bad_rows: bool = False,
 ) -> Trace:
-    """Return the trace in one or more files.
-
-    Args:
-        paths: Files, folders and globs; plain or gzip; in any order.
-        format_: One of `FORMAT_NAMES`; `auto` looks at the first lines of each file.
-        rank: Only the rank-th most requested key, from 1; None for all keys. Equals rank by name.
-        skip_bad_rows: Leave out rows that the format does not allow, instead of ending at the first one.
-
-    Returns:
-        The trace. A CSV with times of its own keeps them; a log with dates starts at its first request that counts,
-        whichever key is chosen.
-
-    Raises:
-        BadLogError: A file cannot be read, has a bad row (file, line, what was expected), or nothing is left.
-        InvalidSettingError: No such format or rank.
-    """
+    """Return the trace in one or more files; arguments and errors are those of `read_log`."""
     return read_log(paths, format_=format_, rank=rank, skip_bad_rows=skip_bad_rows).trace
 
 
 def read_log(
     paths: Sequence[str | Path] | str | Path,
     *,
-    format_: str = "auto",
+    format_: str = AUTO,
+    names: Mapping[str, str] | None = None,
     rank: int | None = None,
     skip_bad_rows: bool = False,
-    on_lines: Callable[[int], None] | None = None,
+    first_us: int | None = None,
+    last_us: int | None = None,
+    sample_keys: float | None = 1,
+    most_requests: int = MOST_REQUESTS,
+    store: Path | None = None,
+    processes: int = 1,
+    on_lines: Callable[[int], None] = lambda lines: None,
 ) -> Log:
-    """Return the trace and the counts of what is not in it; arguments and errors are those of `read_trace`.
+    """Return the trace in one or more files or objects of S3, and the counts of what is not in it.
 
     Args:
-        paths: See `read_trace`.
-        format_: See `read_trace`.
-        rank: See `read_trace`.
-        skip_bad_rows: See `read_trace`.
+        paths: Files, folders, globs, `s3://bucket/prefix`; plain, gzip or zstd; in any order.
+        format_: One of `FORMAT_NAMES`; `auto` looks at the first lines of each file.
+        names: Which column of a table or member of JSON has what; any of `FIELDS` by name.
+        rank: Only the rank-th most requested key, from 1; None for all keys. Equals rank by name.
+        skip_bad_rows: Leave out rows that the format does not allow and the rest of packed files that end early,
+            instead of ending at the first one.
+        first_us: Only requests from this instant on, since 1970 [us]; the log must have dates.
+        last_us: Only requests before this instant, since 1970 [us].
+        sample_keys: The share of the keys to keep; None for as many as make at most `most_requests`.
+        most_requests: See `sample_keys`.
+        store: Folder for objects of S3 that were read, so that the next call need not fetch them; None for none.
+        processes: How many may read at the same time. More than 1 needs a main module that can be imported.
         on_lines: Called now and then with the number of lines read since the last call.
+
+    Returns:
+        The log. A CSV with times of its own keeps them; a log with dates starts at its first request that counts,
+        whichever key is chosen.
+
+    Raises:
+        BadLogError: A file cannot be read, has a bad row (file, line, what was expected), or nothing is left.
+        InvalidSettingError: No such format, rank or share.
     """
     if format_ not in FORMAT_NAMES:
         raise InvalidSettingError(f"log format {format_!r}: expected one of {', '.join(FORMAT_NAMES)}")
     if rank is not None and rank < 1:
         raise InvalidSettingError(f"rank {rank}: expected 1 (the most requested key) or more")
-    reading = _Reading(FORMATS.get(format_), skip_bad_rows, on_lines or (lambda lines: None))
-    files = log_files([paths] if isinstance(paths, str | Path) else paths)
-    for path in files:
-        reading.read(path)
-    return reading.log(files, rank)
+    if unknown := set(names or {}) - set(FIELDS):
+        raise InvalidSettingError(f"field {min(unknown)!r}: expected one of {', '.join(FIELDS)}")
+    asked = Asked(
+        format_, dict(names or {}), skip_bad_rows, first_us, last_us, Threshold.of(sample_keys, most_requests)
+    )
+    reading = Reading(asked)
+    sources = sources_of([paths] if isinstance(paths, str | Path) else paths, asked, store)
+    read_all(reading, sources, processes=processes, on_lines=on_lines)
+    return _log(reading, sources, rank)
 
 
-class _Reading:
-    """What has been read so far."""
-
-    def __init__(self, format_: LogFormat | None, skip_bad_rows: bool, on_lines: Callable[[int], None]) -> None:
-        self.format = format_
-        self.guessed_by: Path | None = None  # the file that showed the format, if nobody named it
-        self.skips_bad_rows = skip_bad_rows
-        self.on_lines = on_lines
-        self.columns = Columns()
-        self.rows = self.bad_rows = self.comments = 0
-
-    def read(self, path: Path) -> None:
-        """Add all requests of a file."""
-        number, requests_before = 0, len(self.columns)
-        try:
-            with open_log(path) as stream:
-                head = list(islice(stream, _LINES_TO_RECOGNISE))
-                if not head:
-                    return  # a folder fetched from S3 may hold empty markers; if there is nothing else, it shows later
-                head[0] = head[0].removeprefix(BOM_UTF8)
-                self.format = format_ = self._format_of(path, head)
-                parse = format_.new_parser(head[0])
-                for number, line in enumerate(chain(head, stream), start=1):
-                    if not number % _LINES_TO_TELL:
-                        self.on_lines(_LINES_TO_TELL)
-                    try:
-                        self._take(parse(line), number, line)
-                    except BadRowError as error:
-                        self._reject(path, number, line, error)
-        except READ_ERRORS as error:
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            raise BadLogError(f"{path} line {number + 1}: expected a file that can be read ({reason})") from error
-        self.rows += number
-        self.on_lines(number % _LINES_TO_TELL)
-        if format_ is ARRIVAL_CSV and len(self.columns) == requests_before:
-            raise BadLogError(f"{path} line {number + 1}: the trace is empty: expected at least one row of seconds")
-
-    def _take(self, request: Request | None, number: int, line: bytes) -> None:
-        if request:
-            self.columns.add(*request)
-        elif line.startswith(b"#") or (number == 1 and self.format and self.format.starts_with_header):
-            self.comments += 1
-
-    def _reject(self, path: Path, number: int, line: bytes, error: BadRowError) -> None:
-        if self.format and self.format.allows_blank_lines and not line.strip():
-            self.comments += 1
-            return
-        if not self.skips_bad_rows:
-            raise bad_line(path, number, line, str(error)) from error
-        self.bad_rows += 1
-
-    def _format_of(self, path: Path, head: list[bytes]) -> LogFormat:
-        """Return the format of a file; all files have the same."""
-        if not self.format:
-            if not (guess := _guess(head)):
-                accepted = "; ".join(format_.describes for format_ in FORMATS.values())
-                raise bad_line(path, 1, head[0], f"the first line of one of: {accepted}")
-            self.guessed_by = path
-            return guess
-        if _fits(self.format, head):
-            return self.format
-        if self.format.starts_with_header:
-            raise bad_line(path, 1, head[0], f"the header of a {self.format.describes}")
-        if self.guessed_by and _guess(head):
-            same = f"{self.format.describes}, as in {self.guessed_by}: all files of a log have one format"
-            raise bad_line(path, 1, head[0], same)
-        return self.format  # its rows are named one by one, or skipped
-
-    def log(self, files: Sequence[Path], rank: int | None) -> Log:
-        """Return what was read, and keep nothing."""
-        if not self.format or not len(self.columns):
-            named = f"{files[0]} line 1" if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
-            raise BadLogError(f"{named}: no request in {self._counted_rows()} rows: expected GETs answered 2xx or 304")
-        other_requests = self._counted_rows() - self.bad_rows - len(self.columns)
-        origin_us = self.columns.first_us() if self.format.has_dates else None
-        names = key_names(self.columns.ids, self.format)
-        key_id = None if rank is None else id_of_rank(self.columns.counts(), names, rank)
-        has_keys = self.format is not ARRIVAL_CSV
-        trace = self.columns.take_trace(
-            names, origin_us=origin_us or 0, key_id=key_id if has_keys else None, has_keys=has_keys
+def _log(reading: Reading, sources: Sources, rank: int | None) -> Log:
+    """Return what was read, and keep nothing."""
+    columns, counts, format_ = reading.columns, reading.counts, reading.format
+    if not format_ or not columns.requests:
+        raise BadLogError(f"{sources.named}: no request in {counts.rows} rows: {_what_counts(counts.outside)}")
+    if not len(columns):
+        raise BadLogError(
+            f"{sources.named}: {columns.threshold.rate:g} of the keys: expected a share that has a request"
         )
-        return Log(
-            trace=trace,
-            format_name=self.format.name,
-            files=len(files),
-            rows=self._counted_rows(),
-            other_requests=other_requests,
-            bad_rows=self.bad_rows,
-            origin_us=origin_us,
-        )
+    if format_.has_dates:
+        counts.bad_rows += without_strays(reading, sources)
+    other_requests = counts.rows - counts.bad_rows - columns.requests - counts.outside
+    sample = None if columns.threshold.is_whole else Sample(columns.threshold.rate, columns.requests)
+    origin_us = columns.first_us() if format_.has_dates else None
+    names = key_names(columns.ids, format_)
+    key_id = None if rank is None else id_of_rank(columns.counts(), names, rank)
+    trace = columns.take_trace(
+        names, origin_us=origin_us or 0, key_id=key_id if format_.has_keys else None, has_keys=format_.has_keys
+    )
+    return Log(
+        trace=replace(trace, sample=sample if rank is None else None),
+        format_name=format_.name,
+        files=len(sources.files),
+        rows=counts.rows,
+        other_requests=other_requests,
+        bad_rows=counts.bad_rows,
+        outside=counts.outside,
+        broken_files=tuple(counts.broken_files),
+        origin_us=origin_us,
+    )
 
-    def _counted_rows(self) -> int:
-        return self.rows - self.comments
 
-
-def _guess(head: list[bytes]) -> LogFormat | None:
-    return next((format_ for format_ in FORMATS.values() if _fits(format_, head)), None)
-
-
-def _fits(format_: LogFormat, head: list[bytes]) -> bool:
-    """True if a file with these first lines can be of this format."""
-    return any(map(format_.recognises, head[:1] if format_.starts_with_header else head))
+def _what_counts(outside: int) -> str:
+    expected = "expected GETs answered 2xx or 304"
+    return f"{expected} in the chosen span; {outside} are outside it" if outside else expected

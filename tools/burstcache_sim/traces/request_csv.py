@@ -1,15 +1,83 @@
-"""Traces of many keys: a header `t,key,…`, seconds first; columns `size`, `op`, `status` are read too."""
+"""Traces of many keys: CSV with a header that has a time and a key; columns of size, method, status are read too."""
 
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
+from re import MULTILINE
+from re import compile as regex
 
-from burstcache_sim.traces.clock import seconds_us
+from burstcache_sim.traces.clock import is_iso, iso_us, seconds_us
 from burstcache_sim.traces.errors import BadRowError
-from burstcache_sim.traces.log_format import LogFormat, Parser, Request, is_served, size_bytes, without_line_end
+from burstcache_sim.traces.log_format import (
+    FieldNames,
+    Fields,
+    LogFormat,
+    Parser,
+    Request,
+    is_served,
+    size_bytes,
+    without_line_end,
+)
 
-_GET = b"GET"
-_OK = b"200"
+_GET, _OK = b"GET", b"200"
+# What a header may call its columns, whatever the case of its letters.
+_USUAL_NAMES = {
+    "time": (b"t", b"time", b"timestamp"),
+    "key": (b"key",),
+    "size": (b"size",),
+    "method": (b"op", b"method"),
+    "status": (b"status",),
+}
+_DEFAULT_NAMES: FieldNames = {}
+
+
+def request_csv(names: FieldNames = _DEFAULT_NAMES, *, has_dates: bool = False) -> LogFormat:
+    """Return the format of tables.
+
+    Args:
+        names: How columns are called that have none of the usual names.
+        has_dates: Whether the times are ISO 8601 or seconds; the first row shows which.
+    """
+    return LogFormat(
+        name="csv",
+        describes="CSV of many keys with times of ISO 8601"
+        if has_dates
+        else "CSV of many keys, header t,key,size,op,client,status (the last four as you like)",
+        recognises=lambda head: _places(head[0], names) is not None and _has_dates(head, names) == has_dates,
+        new_parser=lambda first_line: _new_parser(first_line, names, iso_us if has_dates else seconds_us),
+        starts_with_header=True,
+        has_dates=has_dates,
+        allows_blank_lines=False,
+    )
+
+
+def _places(header: bytes, names: FieldNames) -> dict[str, int] | None:
+    """Return which column has what; None if the header lacks a time, a key or a column that was named."""
+    try:
+        columns = _fields(header)
+    except BadRowError:
+        return None
+    lower = [column.lower() for column in columns]
+    places = {}
+    for field, usual in _USUAL_NAMES.items():
+        if field in names:
+            if (wanted := names[field].encode()) not in columns:
+                return None
+            places[field] = columns.index(wanted)
+        elif found := [lower.index(name) for name in usual if name in lower]:
+            places[field] = found[0]
+    return places if {"time", "key"} <= places.keys() else None
+
+
+def _has_dates(head: list[bytes], names: FieldNames) -> bool:
+    places = _places(head[0], names)
+    if places is None or len(head) < 2:
+        return False
+    try:
+        return is_iso(_fields(head[1])[places["time"]])
+    except (BadRowError, IndexError):
+        return False
 
 
 def _fields(line: bytes) -> list[bytes]:
@@ -23,18 +91,11 @@ def _fields(line: bytes) -> list[bytes]:
     return [field.encode("latin-1") for field in row]
 
 
-def _is_header(line: bytes) -> bool:
-    try:
-        return _fields(line)[:2] == [b"t", b"key"]
-    except BadRowError:
-        return False
-
-
-def _new_parser(first_line: bytes) -> Parser:
+def _new_parser(first_line: bytes, names: FieldNames, time_us: Callable[[bytes], int]) -> Parser:
+    places = _places(first_line, names) or {}
     columns = _fields(first_line)
-    places = {name: place for place, name in enumerate(columns)}
-    t, key = places[b"t"], places[b"key"]
-    size, op, status = (places.get(name) for name in (b"size", b"op", b"status"))
+    t, key = places["time"], places["key"]
+    size, op, status = (places.get(name) for name in ("size", "method", "status"))
     is_header_due = True
 
     def parse(line: bytes) -> Request | None:
@@ -46,21 +107,42 @@ def _new_parser(first_line: bytes) -> Parser:
         if len(fields) != len(columns):
             raise BadRowError(f"{len(columns)} fields ({b','.join(columns).decode(errors='replace')})")
         answer = _OK if status is None else fields[status]
-        bytes_ = size_bytes(b"" if size is None else fields[size], answer)
-        arrival_us = seconds_us(fields[t])
-        if not is_served(answer) or (op is not None and fields[op].upper() != _GET):
+        bytes_ = size_bytes(b"" if size is None else fields[size], answer or _OK)
+        arrival_us = time_us(fields[t])
+        if not _is_served(answer) or (op is not None and fields[op].upper() != _GET):
             return None
         return arrival_us, fields[key], bytes_
 
-    return parse
+    return Parser(parse, _pattern(len(columns), places, time_us))
 
 
-REQUEST_CSV = LogFormat(
-    name="csv",
-    describes="CSV of many keys, header t,key,size,op,client,status (the last four as you like)",
-    recognises=_is_header,
-    new_parser=_new_parser,
-    starts_with_header=True,
-    has_dates=False,
-    allows_blank_lines=False,
-)
+def _is_served(status: bytes) -> bool:
+    """True if a row counts; one without a status does.
+
+    Raises:
+        BadRowError: The status is neither empty nor three digits.
+    """
+    try:
+        return not status or is_served(status)
+    except BadRowError as error:
+        raise BadRowError(f"{error} (if the column has something else, leave it out)") from error
+
+
+def _pattern(width: int, places: dict[str, int], time_us: Callable[[bytes], int]) -> Fields:
+    """Return how rows without quotes are read."""
+    groups = {place: field for field, place in places.items()}
+    values = [rb"[^,\"\r\n]*" for _ in range(width)]
+    for place, field in groups.items():
+        values[place] = b"(?P<%b>%b)" % (field.encode(), values[place])
+    has_method_first = places.get("method", width) < places["key"]
+
+    def name(texts: tuple[bytes, ...]) -> bytes | None:
+        if "method" not in places:
+            return texts[0]
+        key, method = reversed(texts) if has_method_first else texts
+        return key if method.upper() == _GET else None
+
+    def size(digits: bytes, status: bytes) -> int:
+        return size_bytes(digits, status or _OK)
+
+    return Fields(regex(rb"^" + b",".join(values) + rb"\r?\n", MULTILINE), time_us, name, _is_served, size)

@@ -8,19 +8,40 @@ Source:
 
 from __future__ import annotations
 
+from re import MULTILINE
 from re import compile as regex
 
 from burstcache_sim.traces.clock import bracketed_us
 from burstcache_sim.traces.errors import BadRowError
-from burstcache_sim.traces.log_format import LogFormat, Parser, Request, decoded, is_served, size_bytes
+from burstcache_sim.traces.log_format import Fields, LogFormat, Parser, Request, decoded, is_served, size_bytes
 
 # Owner, (bucket), [(time)], address, requester, request id, (operation), (key), request line, (status), error code,
 # bytes sent, (object size). The request line may hold quotes: it ends where a status follows. A size that nothing
 # follows, not even a line end, may have lost digits: the line is cut off.
-_LINE = regex(
-    rb'\S+ (\S+) \[([^\]]+)\] \S+ \S+ \S+ (\S+) (\S+) (?:"[^"]*"|".*?"|-) (\d{3}|-) \S+ (?:\d+|-) (\d+|-)(?: |\r?\n)'
+_PATTERN = (
+    rb"\S+ (?P<bucket>\S+) \[(?P<time>[^\]\n]+)\] \S+ \S+ \S+ (?P<operation>\S+) (?P<key>\S+) "
+    rb'(?:"[^"\n]*"|".*?"|-) (?P<status>\d{3}|-) \S+ (?:\d+|-) (?P<size>\d+|-)'
 )
+_LINE = regex(_PATTERN + rb"(?: |\r?\n)")
 _READS = frozenset((b"REST.GET.OBJECT", b"WEBSITE.GET.OBJECT"))
+
+
+def _name(fields: tuple[bytes, ...]) -> bytes | None:
+    bucket, operation, key = fields
+    return bucket + b"/" + decoded(decoded(key)) if operation in _READS else None
+
+
+def _is_served(status: bytes) -> bool:
+    return status != b"-" and is_served(status)
+
+
+def _size_bytes(size: bytes, status: bytes) -> int:
+    return size_bytes(size)  # of the object, whatever part of it was sent
+
+
+_FIELDS = Fields(
+    regex(rb"^(?!#)" + _PATTERN + rb"(?: .*\n|\r?\n)", MULTILINE), bracketed_us, _name, _is_served, _size_bytes
+)
 
 
 def _parse(line: bytes) -> Request | None:
@@ -31,19 +52,15 @@ def _parse(line: bytes) -> Request | None:
         )
     bucket, time, operation, key, status, size = match.groups()
     arrival_us = bracketed_us(time)
-    if operation not in _READS or status == b"-" or not is_served(status):
+    if not _is_served(status) or (name := _name((bucket, operation, key))) is None:
         return None
-    return arrival_us, bucket + b"/" + decoded(decoded(key)), size_bytes(size)
-
-
-def _new_parser(first_line: bytes) -> Parser:
-    return _parse
+    return arrival_us, name, size_bytes(size)
 
 
 S3_LOG = LogFormat(
     name="s3",
     describes="S3 server access log",
-    recognises=lambda line: _LINE.match(line) is not None,
-    new_parser=_new_parser,
+    recognises=lambda head: any(map(_LINE.match, head)),
+    new_parser=lambda first_line: Parser(_parse, _FIELDS),
     has_buckets=True,
 )

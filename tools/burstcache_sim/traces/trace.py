@@ -14,6 +14,22 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Sample:
+    """What a trace is a sample of: a log of which a share of the keys was kept, each with all of its requests.
+
+    What grows with the keys (requests, objects, bytes, lives of functions) is 1/`rate` times as much in the whole log;
+    a memory that keys share is simulated with `rate` times its size. What the keys share in time (how long a node runs,
+    how often everything is idle, the span) stays as it is. The number of requests is known exactly.
+
+    Source:
+        Waldspurger et al., "Efficient MRC construction with SHARDS", FAST 2015.
+    """
+
+    rate: float  # share of the keys that was kept, above 0 and below 1
+    requests: int  # of the whole log
+
+
+@dataclass(frozen=True, slots=True)
 class Trace:
     """Requests in the order of their arrival.
 
@@ -25,6 +41,7 @@ class Trace:
     key_ids: NDArray[np.int32] | None = None  # index into `keys`, per request
     sizes_bytes: NDArray[np.int64] | None = None  # of the object, per request
     keys: tuple[str, ...] = ()
+    sample: Sample | None = None  # None: these are all requests of the log
 
     @classmethod
     def of_times(cls, arrivals_us: Sequence[int] | NDArray[np.int64]) -> Self:

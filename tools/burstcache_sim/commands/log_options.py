@@ -1,0 +1,55 @@
+"""The options that say which log is read, and how."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import UTC, datetime, timedelta
+
+from burstcache_terminal.options import choice, number, whole
+
+FORMATS = (
+    "auto", "arrival", "csv", "s3", "cloudfront", "alb", "combined", "cloudfront-json", "cloudtrail", "json",
+)  # fmt: skip
+FIELDS = ("time", "key", "size", "method", "status")
+_COUNT = whole(least=1)
+_SHARE = number(above=0, most=1, what="a share of the keys", example="0.1")
+
+
+def add_log(parser: argparse.ArgumentParser) -> None:
+    """Add a log's options to a command."""
+    add = parser.add_argument
+    add("traces", nargs="+", metavar="TRACE", help="trace or access log: files, folders, globs, s3://bucket/prefix")
+    add("--format", type=choice(FORMATS), default="auto", metavar="NAME", help=f"{', '.join(FORMATS)} (default: auto)")
+    add("--rank", type=_COUNT, metavar="R", help="only the R-th most requested object (default: all)")
+    add("--skip-bad-rows", action="store_true", help="skip lines that cannot be read, and the rest of broken files")
+    add("--fields", type=_field_names, default={}, metavar="FIELD=NAME,…", help="columns of CSV or members of JSON")
+    add("--since", type=_instant_us, metavar="TIME", help="only requests from here on, such as 2026-11-01 (UTC)")
+    add("--before", type=_instant_us, metavar="TIME", help="only requests before this, such as 2026-11-08T12:00Z")
+    add(
+        "--sample-keys",
+        type=_SHARE,
+        metavar="SHARE",
+        help="keep this share of the keys (default: all, fewer of a log of over 32 million requests)",
+    )
+    add("--log-store", metavar="DIR", help="where read objects of s3:// are kept (default: ~/.cache/burstcache/logs)")
+
+
+def _field_names(text: str) -> dict[str, str]:
+    """Return which column or member has what, from `time=when,key=path`."""
+    names = {}
+    for part in text.split(","):
+        field, equals, name = part.partition("=")
+        if field not in FIELDS or not name:
+            raise argparse.ArgumentTypeError(f"{part!r}: expected one of {', '.join(FIELDS)}, = and a name")
+        names[field] = name
+    return names
+
+
+def _instant_us(text: str) -> int:
+    """Return a day or a time in microseconds since 1970; without a zone it is UTC."""
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a time like 2026-11-01 or 2026-11-01T12:00Z") from None
+    instant = instant if instant.tzinfo else instant.replace(tzinfo=UTC)
+    return (instant - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)

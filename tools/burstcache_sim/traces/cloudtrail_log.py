@@ -1,0 +1,68 @@
+"""CloudTrail's data events of S3: files of `Records` as CloudTrail delivers them, or JSON lines of single events.
+
+Source:
+    AWS CloudTrail User Guide, "CloudTrail record contents"; Amazon S3 User Guide, "Amazon S3 CloudTrail events":
+    `eventTime` has whole seconds of UTC, keys are not encoded, `errorCode` is there only if the call failed. No
+    field has the object's size: it is the bytes sent, unless a range was asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from burstcache_sim.traces.clock import iso_us
+from burstcache_sim.traces.errors import BadRowError
+from burstcache_sim.traces.json_rows import json_object, text_of
+from burstcache_sim.traces.log_format import UNKNOWN_BYTES, LogFormat, Parser, Request, lines_of, size_bytes
+
+_RECORDS = b'"Records"'
+_EVENT, _SHOWN_BYTES = b'"eventSource"', 1 << 16
+
+
+def _rows(block: bytes) -> Iterator[bytes]:
+    """Yield an event per row; a row that cannot be taken apart is yielded as it is."""
+    for line in lines_of(block):
+        records = _records(line)
+        if records is None:
+            yield line
+        else:
+            yield from records
+
+
+def _records(line: bytes) -> Iterable[bytes] | None:
+    import orjson
+
+    if _RECORDS not in line[:200]:
+        return None
+    try:
+        records = json_object(line).get("Records")
+    except BadRowError:
+        return None
+    return map(orjson.dumps, records) if isinstance(records, list) else None
+
+
+def _parse(line: bytes) -> Request | None:
+    event = json_object(line)
+    if "eventTime" not in event or "eventName" not in event:
+        raise BadRowError("an event of CloudTrail: eventTime, eventSource, eventName, requestParameters …")
+    arrival_us = iso_us(text_of(event["eventTime"]))
+    if event.get("eventSource") != "s3.amazonaws.com" or event["eventName"] != "GetObject" or event.get("errorCode"):
+        return None
+    asked: dict[str, Any] = event.get("requestParameters") or {}
+    if "bucketName" not in asked or "key" not in asked:
+        raise BadRowError("bucketName and key in requestParameters")
+    sent = (event.get("additionalEventData") or {}).get("bytesTransferredOut")
+    is_part = any(name.lower() == "range" for name in asked)
+    size = UNKNOWN_BYTES if is_part or sent is None else size_bytes(text_of(sent).removesuffix(b".0"))
+    return arrival_us, text_of(asked["bucketName"]) + b"/" + text_of(asked["key"]), size
+
+
+CLOUDTRAIL_LOG = LogFormat(
+    name="cloudtrail",
+    describes="CloudTrail's data events of S3",
+    recognises=lambda head: any(line.startswith(b"{") and _EVENT in line[:_SHOWN_BYTES] for line in head),
+    new_parser=lambda first_line: Parser(_parse),
+    rows=_rows,
+    has_buckets=True,
+)

@@ -1,0 +1,40 @@
+"""Rows of JSON: one object a line."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from burstcache_sim.traces.errors import BadRowError
+
+
+def json_object(line: bytes) -> dict[str, Any]:
+    """Return the object that a line holds; text that is not UTF-8 keeps its bytes as surrogates.
+
+    Raises:
+        BadRowError: The line holds something else.
+    """
+    import orjson
+
+    try:
+        value = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        value = _lenient(line)
+    if not isinstance(value, dict):
+        raise BadRowError("an object of JSON")
+    return value
+
+
+def _lenient(line: bytes) -> Any:
+    """Return what a line holds although a server wrote the bytes of a request into it as they came."""
+    try:
+        return json.loads(line.decode("utf-8", "surrogateescape"), strict=False)
+    except ValueError as error:
+        raise BadRowError(f"an object of JSON ({error})") from error
+
+
+def text_of(value: object) -> bytes:
+    """Return a member's value as other formats write it; what is null, empty or compound is empty."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogateescape")
+    return str(value).encode() if isinstance(value, int | float) and not isinstance(value, bool) else b""
