@@ -38,7 +38,7 @@ def _field_names(text: str) -> dict[str, str]:
     """Return which column or member has what, from `time=when,key=path`."""
     names = {}
     for part in text.split(","):
-        field, equals, name = part.partition("=")
+        field, _, name = part.partition("=")
         if field not in FIELDS or not name:
             raise argparse.ArgumentTypeError(f"{part!r}: expected one of {', '.join(FIELDS)}, = and a name")
         names[field] = name

@@ -160,11 +160,10 @@ class Columns:
         kept = (arrivals_us >= earliest_us) & (arrivals_us <= latest_us)
         left_out = len(kept) - int(kept.sum())
         self.requests -= left_out
-        key_ids = np.frombuffer(self._key_ids, np.int32)[kept]
-        numbers, key_ids = np.unique(key_ids, return_inverse=True)
+        numbers, places = np.unique(np.frombuffer(self._key_ids, np.int32)[kept], return_inverse=True)
         keys = list(self.ids)
         self.ids = {keys[number]: place for place, number in enumerate(numbers.tolist())}
-        self._key_ids = _array("i", key_ids.astype(np.int32))
+        self._key_ids = _array("i", places.astype(np.int32))
         self._sizes_bytes = _array("q", np.frombuffer(self._sizes_bytes, np.int64)[kept])
         self._arrivals_us = _array("q", arrivals_us[kept])
         return left_out

@@ -11,7 +11,7 @@ from typing import IO, Any
 from burstcache_sim.traces.errors import BadLogError
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-_PACKED_BYTES = 1 << 16  # read at a time; they may hold a thousand times as many
+_PACKED_BYTES = 1 << 16  # read at a time; what is in them may be a thousand times as long
 _PLAIN_BYTES = 1 << 18
 _GZIP_WRAPPED = 31  # zlib's word for a window of 32 KB between gzip's header and checksum
 

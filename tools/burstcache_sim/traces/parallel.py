@@ -16,8 +16,9 @@ from burstcache_sim.traces.sources import Sources
 
 _TASK_FILES, _LEAST_TASK_BYTES, _MOST_TASK_BYTES = 64, 2 << 20, 32 << 20  # what a process reads at a time, packed
 _TASKS_PER_WORKER = 8
-_WORTH_BYTES = 8 << 20  # in all; starting processes takes as long as reading so many, packed
-_Item, _Made = TypeVar("_Item"), TypeVar("_Made")
+_WORTH_BYTES = 8 << 20  # in all; starting processes takes as long as reading this much, packed
+_Item = TypeVar("_Item")
+_Made = TypeVar("_Made")
 
 
 def read_all(reading: Reading, sources: Sources, *, processes: int, on_lines: Callable[[int], None]) -> None:
@@ -106,7 +107,7 @@ def _parts(reading: Reading, sources: Sources, tasks: Iterable[list[LogFile]], w
 
 
 def _ahead(items: Iterable[_Item], start: Callable[[_Item], Future[_Made]], most: int) -> Iterator[_Made]:
-    """Yield what is made of each item, in their order, with at most so many being made."""
+    """Yield what is made of each item, in their order, with a bounded number being made."""
     waiting: deque[Future[_Made]] = deque()
     for item in items:
         waiting.append(start(item))

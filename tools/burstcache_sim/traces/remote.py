@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SCHEME = "s3://"
 FETCHED_AT_ONCE = 16
-# So much later than its requests an object may be delivered, at most; what is older or newer is not fetched.
+# An object is taken to be delivered at most this long after its requests; what is older or newer is not fetched.
 LATEST_DELIVERY = timedelta(days=1)
 _URL = regex(r"s3://([^/]+)/?(.*)")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -41,8 +41,9 @@ def new_client() -> S3Client:
     import boto3
     from botocore.config import Config
 
-    retries = {"mode": "standard", "max_attempts": 8}
-    return boto3.client("s3", config=Config(retries=retries, max_pool_connections=FETCHED_AT_ONCE))
+    config = Config(retries={"mode": "standard", "max_attempts": 8}, max_pool_connections=FETCHED_AT_ONCE)
+    client: S3Client = boto3.client("s3", config=config)
+    return client
 
 
 def listed(client: S3Client, url: str, first_us: int | None, last_us: int | None) -> list[LogFile]:

@@ -1,8 +1,8 @@
 """Sampling by key, so that a log of any length fits into memory and is simulated in the time of a short one.
 
-A key belongs to the sample if its hash is below a threshold, so a key has all of its requests or none, and so has each
-file of a log, whoever reads it. Where the threshold adapts, it is halved as often as the sample grows too long: what
-remains depends on the log alone, not on the order of its files.
+A key belongs to the sample if its hash is below a threshold: it has all of its requests or none, in every file and in
+every process. Where the threshold adapts, it is halved as often as the sample grows too long: what remains depends on
+the log alone, not on the order of its files.
 
 Source:
     Waldspurger, Park, Garthwaite, Ahmad, "Efficient MRC construction with SHARDS", FAST 2015: `hash(key) mod P < T`.
@@ -19,7 +19,7 @@ from burstcache.core.errors import InvalidSettingError
 if TYPE_CHECKING:
     from burstcache_sim.traces.trace import Trace
 
-# So many requests take 1 GB in memory while they are sorted, and a search over them minutes.
+# They take 1 GB in memory while they are sorted, and a search over them takes minutes.
 MOST_REQUESTS = 32_000_000
 _RANGE = 2**64
 _NINETEEN_OF_20 = 1.96  # standard deviations
@@ -70,9 +70,9 @@ def expected_error(trace: Trace) -> float:
 
     The misses of the log are those of the sample divided by its rate, and the rest of all requests, whose number is
     known, are hits (SHARDS-adj): the variance is that of a sum over keys which are drawn independently,
-    (1 - R) / R² Σ m², where m is how often a key misses. An LRU of some size answers about the requests that come within
-    some time after the former for their key (Che's approximation), so m is counted for times that let 10 to 90 % of the
-    repeated requests hit, and the largest error of these is returned.
+    (1 - R) / R² Σ m², where m is how often a key misses. An LRU of some size answers about the requests that come
+    within some time after the former for their key (Che's approximation), so m is counted for times that let 10 to 90 %
+    of the repeated requests hit, and the largest error of these is returned.
 
     Source:
         Waldspurger et al. (SHARDS), section 3.2; Che, Tung, Wang, "Hierarchical web caching systems", JSAC 2002.
