@@ -75,7 +75,8 @@ def expected_error(trace: Trace) -> float:
     of the repeated requests hit, and the largest error of these is returned.
 
     Source:
-        Waldspurger et al. (SHARDS), section 3.2; Che, Tung, Wang, "Hierarchical web caching systems", JSAC 2002.
+        Waldspurger et al., "Efficient MRC construction with SHARDS", FAST 2015; Che, Tung, Wang,
+        "Hierarchical web caching systems", JSAC 2002.
     """
     import numpy as np
 
