@@ -39,9 +39,9 @@ def weighed(prices: PriceSheet, setup: Setup) -> BreakevenPrices:
     )
 
 
-def run_usd(result: RunResult, prices: PriceSheet) -> float:
-    """Return the cost of a run's cache function, node and S3 requests [USD]."""
-    return bill(thesis_usage(result, thesis_setup(prices)), prices, only_cache=True).usd
+def run_usd(result: RunResult, prices: PriceSheet, setup: Setup | None = None) -> float:
+    """Return the cost of a run's cache function, node and S3 requests; without a setup the thesis's [USD]."""
+    return bill(thesis_usage(result, setup or thesis_setup(prices)), prices, only_cache=True).usd
 
 
 def offline_usd(result: OfflineResult, prices: PriceSheet) -> float:

@@ -60,8 +60,8 @@ def inspect(parser: argparse.ArgumentParser) -> None:
 def run(parser: argparse.ArgumentParser) -> None:
     """Add the options of `sim run`."""
     add_log(parser)
-    _add_prices(parser, THESIS)
     _add_policy(parser)
+    _add_cache(parser)
     add = parser.add_argument
     add(
         "--until",
@@ -199,6 +199,17 @@ def _add_policy(parser: argparse.ArgumentParser) -> None:
 
 def _add_setup(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
+    _add_cache(parser)
+    _add_front_door(parser)
+    size = _DEFAULTS.object_bytes
+    add("--object-bytes", type=_COUNT, default=size, help=f"where a trace has no sizes (default: {size})")
+    add("--nodes", type=_COUNT, default=1, help="Redis nodes, if there are many objects (default: 1)")
+    _add_period(parser, "how long the stack stands (default: as long as the trace)")
+    add("--only-cache", action="store_true", help="the thesis's view: cache function, node and S3 alone")
+
+
+def _add_cache(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     _add_prices(parser, _TODAY)
     add(
         "--architecture",
@@ -208,12 +219,6 @@ def _add_setup(parser: argparse.ArgumentParser) -> None:
     )
     add("--instance-type", metavar="TYPE", help="Redis node (default: t4g.micro; thesis-2022: t2.micro)")
     add("--cache-memory-mb", type=_COUNT, metavar="MB", help="cache function (default: 256; thesis-2022: 1024)")
-    _add_front_door(parser)
-    size = _DEFAULTS.object_bytes
-    add("--object-bytes", type=_COUNT, default=size, help=f"where a trace has no sizes (default: {size})")
-    add("--nodes", type=_COUNT, default=1, help="Redis nodes, if there are many objects (default: 1)")
-    _add_period(parser, "how long the stack stands (default: as long as the trace)")
-    add("--only-cache", action="store_true", help="the thesis's view: cache function, node and S3 alone")
 
 
 def _add_prices(parser: argparse.ArgumentParser, default: str) -> None:

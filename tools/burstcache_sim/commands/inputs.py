@@ -85,15 +85,22 @@ def setup_of(args: argparse.Namespace, prices: PriceSheet) -> Setup:
         InvalidSettingError: A value is not accepted.
         PriceMissingError: The sheet does not know the instance type or the processor.
     """
+    return replace(
+        cache_of(args, prices),
+        front_door=args.front_door,
+        readers=args.readers,
+        object_bytes=args.object_bytes,
+        nodes=args.nodes,
+    )
+
+
+def cache_of(args: argparse.Namespace, prices: PriceSheet) -> Setup:
+    """Return the cache function and the node, whose prices a policy weighs; raises as `setup_of`."""
     is_thesis = prices.name == THESIS
     setup = Setup(
         architecture=args.architecture or prices.architecture,
         instance_type=args.instance_type or ("t2.micro" if is_thesis else _DEFAULTS.instance_type),
         cache_memory_mb=args.cache_memory_mb or (THESIS_MEMORY_MB if is_thesis else _DEFAULTS.cache_memory_mb),
-        front_door=args.front_door,
-        readers=args.readers,
-        object_bytes=args.object_bytes,
-        nodes=args.nodes,
     )
     for item in (f"ec2:{setup.instance_type}", f"lambda-duration:{setup.architecture}"):
         prices.row(item)  # raises now rather than after the simulation

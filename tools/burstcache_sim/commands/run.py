@@ -10,7 +10,7 @@ from burstcache.core.errors import InvalidSettingError
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import THESIS, PriceSheet, price_sheet
 from burstcache_sim.bill.spending import offline_usd, run_usd, thesis_setup, weighed
-from burstcache_sim.commands.inputs import penalty_units_of, policy_of, trace_of
+from burstcache_sim.commands.inputs import cache_of, penalty_units_of, policy_of, trace_of
 from burstcache_sim.optimum.exact import solve
 from burstcache_sim.policies.offline import offline as replay_offline
 from burstcache_sim.replay import replay
@@ -44,7 +44,8 @@ def _print(found: Fields, *, as_json: bool) -> ExitCode:
 
 def _run(args: argparse.Namespace, prices: PriceSheet) -> Fields:
     until_us = None if args.until is None else round(args.until * US_PER_S)
-    policy = policy_of(args, weighed(prices, thesis_setup(prices)))
+    setup = cache_of(args, prices)
+    policy = policy_of(args, weighed(prices, setup))
     result = replay(
         policy,
         Scenario(trace_of(args), args.nodes, args.node_capacity_bytes, until_us),
@@ -55,9 +56,10 @@ def _run(args: argparse.Namespace, prices: PriceSheet) -> Fields:
         " lambda_us_exact redis_us_exact end_us"
     )
     found: Fields = {name: getattr(result, name) for name in counted.split()}
-    if prices.name == THESIS:
+    is_thesis = prices.name == THESIS and setup == thesis_setup(prices)
+    if is_thesis:
         found["cost_units"] = run_cost_units(result)
-    found["cost_usd"] = usd(found["cost_units"]) if prices.name == THESIS else run_usd(result, prices)
+    found["cost_usd"] = usd(found["cost_units"]) if is_thesis else run_usd(result, prices, setup)
     found["tiers_rle"] = result.tiers_rle
     if policy.is_ticked:
         found |= {"checks": result.checks, "log": result.log}
