@@ -10,14 +10,18 @@ from collections.abc import Coroutine
 from typing import Any, ClassVar, TypeVar
 
 from burstcache.adapters.clients import Clients
+from burstcache.adapters.clock import instant
+from burstcache.adapters.digest_reader import DigestReader
 from burstcache.adapters.event_publisher import EventPublisher
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.adapters.relay import RelayListener, RelayRequests, Respond
 from burstcache.adapters.secrets import Secrets
-from burstcache.core.digest import Route
+from burstcache.core.digest import Digest, Route
+from burstcache.core.errors import ServiceTransientError
 from burstcache.core.keys import key_hash
 from burstcache.serve.cache_function_tier import LambdaTier
+from burstcache.serve.memory_tier import Memory, Ticket
 from burstcache.serve.reader import Reader
 from burstcache.serve.redis_tier import RedisNodeTier
 from burstcache.serve.s3_tier import S3Tier
@@ -74,10 +78,12 @@ class Stage(ABC):
         return self.reader.read(read_request(arrival, request_id="request-1", at_us=self.clock.now_us()))
 
     def _reader(self) -> Reader:
-        publisher = EventPublisher("default", self.clients.events, self.clock)
-        origin = S3Tier(self.store, publisher, self.clock, max_object_bytes=MAX_OBJECT_BYTES)
         routes = FixedRoutes(None if self.name == "s3" else Route(self.name, "node-1"))
-        return Reader(routes, origin, lambda _: self.tier(), self.clock)  # type: ignore[arg-type]
+        return Reader(routes, self._origin(), lambda _: self.tier(), self.clock)  # type: ignore[arg-type]
+
+    def _origin(self) -> S3Tier:
+        publisher = EventPublisher("default", self.clients.events, self.clock)
+        return S3Tier(self.store, publisher, self.clock, max_object_bytes=MAX_OBJECT_BYTES)
 
     @abstractmethod
     def tier(self) -> Tier:
@@ -202,4 +208,41 @@ class LambdaStage(Stage):
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(LIMIT_S)
 
 
-STAGES: tuple[type[Stage], ...] = (S3Stage, LambdaStage, RedisStage)
+class MemoryStage(Stage):
+    """The memory of the reader itself, over a digest in which nothing is shown and nothing changes."""
+
+    name = "memory"
+
+    def __init__(self) -> None:
+        self._memory = Memory(16 * MAX_OBJECT_BYTES, max_object_bytes=MAX_OBJECT_BYTES)
+        super().__init__()
+
+    def _reader(self) -> Reader:
+        self._is_dead = False
+        digest = DigestReader(self._read_digest, self.clock)
+        return Reader(digest, self._origin(), lambda _: self.tier(), self.clock, memory=self._memory)
+
+    def _read_digest(self) -> Digest:
+        if self._is_dead:
+            raise ServiceTransientError("no answer")
+        return Digest()
+
+    def tier(self) -> Tier:
+        raise AssertionError("nothing is shown in the digest")
+
+    def take(self, hash_: str, entry: Entry) -> None:
+        self._memory.put(hash_, entry, Ticket(0, instant(self.clock)))
+
+    def lets_go(self, key: str) -> None:
+        self._memory.drop(key_hash(key))
+
+    def dies(self) -> None:
+        """Let the digest be unreadable when the bound has passed: S3 has to confirm or to serve."""
+        self._is_dead = True
+        self._memory.drop(key_hash("key"))
+
+    def close(self) -> None:
+        """Do nothing: there is no connection."""
+
+
+STAGES: tuple[type[Stage], ...] = (S3Stage, LambdaStage, RedisStage, MemoryStage)

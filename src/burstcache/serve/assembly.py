@@ -63,7 +63,7 @@ def make_reader(
 
         return LambdaTier(RelayRequests(settings.relay, secrets(), clock))
 
-    if not settings.bus_name:
+    if not settings.bus_name or max_stale_s == STRONG_S:  # no key gets hot for a reader that asks no tier
         publisher = None
     elif publisher is None:
         publisher = EventPublisher(settings.bus_name, clients.events, clock)

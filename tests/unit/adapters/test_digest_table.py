@@ -1,0 +1,117 @@
+"""The digest in the table: what is written, what is read back, and which write wins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from burstcache.adapters.digest_table import DigestTable
+from burstcache.core.digest import KEPT_CHANGES, MOST_CHANGES, Digest, Route
+from burstcache.core.keys import key_hash
+from burstcache.core.table import CHANGES_ITEM, KeyRow, NodeRow
+from support.aws import TABLE, clients, make_stack, mocked_aws
+
+_HASHES = [key_hash(str(number)) for number in range(200)]
+_NEVER_US = 2**62
+_ROW = KeyRow(_HASHES[0], "k", "redis_running", 7, tier="redis", node="n", generation=3, deadline_at_us=_NEVER_US)
+
+
+@pytest.fixture
+def digest() -> Iterator[DigestTable]:
+    with mocked_aws():
+        make_stack()
+        yield DigestTable(TABLE, clients().dynamodb)
+
+
+def test_a_digest_of_nothing_is_empty(digest: DigestTable) -> None:
+    assert digest.read() == Digest(0, [])
+
+
+def test_changes_are_numbered_without_gaps_and_read_in_order(digest: DigestTable) -> None:
+    numbers = [digest.announce(hash_) for hash_ in _HASHES[:3]]
+
+    seen = digest.read()
+
+    assert (numbers, seen.sequence) == ([1, 2, 3], 3)
+    assert seen.changes == [hash_[:12] for hash_ in _HASHES[:3]]
+
+
+def test_the_log_of_changes_is_cut_back_before_it_costs_a_second_write_unit(digest: DigestTable) -> None:
+    lengths = []
+    for hash_ in _HASHES[: MOST_CHANGES + 1]:
+        digest.announce(hash_)
+        lengths.append(len(digest.read().changes))
+    item = clients().dynamodb.get_item(
+        TableName=TABLE, Key={name: {"S": value} for name, value in CHANGES_ITEM.items()}
+    )["Item"]
+
+    assert lengths[-3:] == [MOST_CHANGES - 1, KEPT_CHANGES, KEPT_CHANGES + 1]
+    assert digest.read().changes[-2:] == [hash_[:12] for hash_ in _HASHES[MOST_CHANGES - 1 : MOST_CHANGES + 1]]
+    # DynamoDB's rules of size: names and values, 1 byte and 3 more for a list, 1 byte for each of its elements.
+    rest_bytes = sum(len(name) for name in item) + len(str(CHANGES_ITEM["pk"]) + str(CHANGES_ITEM["sk"])) + 21
+    assert rest_bytes + 3 + MOST_CHANGES * (6 + 1) <= 1024
+
+
+def test_a_key_is_shown_where_its_row_has_it_while_its_node_runs(digest: DigestTable) -> None:
+    digest.show_key(_ROW)
+    not_running = digest.read().route(_ROW.hash, now_us=0)
+    digest.show_node(NodeRow("n", "running", 3))
+    running = digest.read().route(_ROW.hash, now_us=0)
+    digest.show_node(NodeRow("n", "running", 4))
+
+    assert (not_running, running) == (None, Route("redis", "n"))
+    assert digest.read().route(_ROW.hash, now_us=0) is None
+
+
+def test_a_route_past_its_deadline_is_none(digest: DigestTable) -> None:
+    digest.show_key(replace(_ROW, phase="lambda", tier="lambda", deadline_at_us=1000))
+
+    seen = digest.read()
+
+    assert (seen.route(_ROW.hash, now_us=999), seen.route(_ROW.hash, now_us=1000)) == (Route("lambda"), None)
+
+
+@pytest.mark.parametrize(
+    ("later", "is_shown"),
+    [
+        (replace(_ROW, epoch=8, phase="lambda", tier="lambda"), True),
+        (replace(_ROW, epoch=6, phase="s3", tier=""), False),
+        (replace(_ROW, phase="lambda", tier="lambda"), False),
+        (replace(_ROW, phase="redis_shutdown", tier=""), True),
+        (replace(_ROW, generation=4), True),
+    ],
+    ids=["next life", "former life", "former phase", "later phase", "repeat"],
+)
+def test_a_write_that_comes_late_does_not_replace_a_later_life_or_phase(
+    digest: DigestTable, later: KeyRow, is_shown: bool
+) -> None:
+    digest.show_key(_ROW)
+
+    assert digest.show_key(later) is is_shown
+
+    shown = later if is_shown else _ROW
+    seen = digest.read().routes[_ROW.hash]
+    assert (seen.epoch, seen.tier) == (shown.epoch, shown.tier)
+
+
+def test_a_late_write_does_not_let_a_stopped_node_run_again(digest: DigestTable) -> None:
+    digest.show_node(NodeRow("n", "stopping", 3))
+
+    assert not digest.show_node(NodeRow("n", "running", 3))
+    assert not digest.show_node(NodeRow("n", "running", 2))
+    assert not digest.read().nodes["n"].is_running
+
+
+def test_a_key_is_removed_unless_it_was_shown_again_meanwhile(digest: DigestTable) -> None:
+    digest.show_key(replace(_ROW, phase="redis_shutdown", tier=""))
+    seen = digest.read().routes[_ROW.hash]
+    digest.show_key(replace(_ROW, epoch=8, phase="lambda", tier="lambda"))
+
+    digest.remove_key(_ROW.hash, seen)
+    kept = digest.read().routes
+    digest.remove_key(_ROW.hash, kept[_ROW.hash])
+
+    assert list(kept) == [_ROW.hash]
+    assert digest.read().routes == {}

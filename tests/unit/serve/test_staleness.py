@@ -1,0 +1,201 @@
+"""No answer of memory is older than promised, in whatever order objects are written, announced, loaded and read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+
+from burstcache.adapters.digest_reader import DigestReader
+from burstcache.core.digest import Digest, RoutedKey, prefix_of
+from burstcache.core.errors import ServiceTransientError
+from burstcache.serve.memory_tier import Memory, Ticket
+from burstcache.serve.reader import Reader
+from burstcache.serve.tally import Served
+from burstcache.web.entry import Entry
+from burstcache.web.request import Request
+from burstcache.web.response import Response
+from support.clock import ManualClock
+
+_BOUND_S = 2.0
+_MOST_CHANGES = 3
+_HASHES = {"a": "0" * 32, "b": "1" * 32}
+_KEYS = st.sampled_from(sorted(_HASHES))
+_TIMES_S = st.sampled_from([0.0, 0.1, 1.1, 2.1, 60.0])
+
+
+def _entry(version: int) -> Entry:
+    body = str(version).encode()
+    return Entry({"etag": f'"{version}"', "content-length": str(len(body))}, body)
+
+
+@dataclass
+class S3:
+    """The newest versions of all objects."""
+
+    versions: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_HASHES, 0))
+
+    def read(self, request: Request) -> Response:
+        entry = _entry(self.versions[request.key])
+        return Response(200, dict(entry.meta), entry.body)
+
+    def confirm(self, request: Request, etag: str) -> Entry | None:
+        entry = _entry(self.versions[request.key])
+        return None if entry.etag == etag else entry
+
+    def has(self, key: str, etag: str) -> bool:
+        return _entry(self.versions[key]).etag == etag
+
+    def report(self, request: Request, *, etag: str, size_bytes: int) -> None:
+        """Nobody asks."""
+
+    def count(self, batch: Sequence[Served]) -> None:
+        """Nobody asks."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@dataclass
+class Tier:
+    """Copies that may be of any age."""
+
+    copies: dict[str, int] = field(default_factory=dict)
+
+    def fetch(self, request: Request) -> Entry | None:
+        return _entry(self.copies[request.key]) if request.key in self.copies else None
+
+    def count(self, batch: Sequence[Served]) -> None:
+        """Nobody asks."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class Readings(RuleBasedStateMachine):
+    """One reader; writes and announcements happen as they like."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock, self.s3, self.tier = ManualClock(1000.0), S3(), Tier()
+        self.log: list[str] = []
+        self.sequence = 0
+        self.is_dead, self.slow_s, self.written_meanwhile = False, 0.0, ""
+        self.announced_at_s: dict[tuple[str, int], float] = {}  # when a version was announced
+        self.loads: list[tuple[str, Entry, Ticket]] = []
+        self.in_background: list[Callable[[], None]] = []
+        digest = DigestReader(self._read_digest, self.clock, max_age_s=_BOUND_S, start=self.in_background.append)
+        self.reader = Reader(
+            digest,
+            self.s3,
+            lambda _: self.tier,
+            self.clock,
+            memory=Memory(1 << 20, max_object_bytes=1 << 10),
+            max_stale_s=_BOUND_S,
+            start=self.in_background.append,
+        )
+
+    def _read_digest(self) -> Digest:
+        if self.is_dead:
+            self.clock.now_s += self.slow_s
+            raise ServiceTransientError("throttled")
+        routes = {_HASHES[key]: RoutedKey(1, 1, "lambda", deadline_at_us=2**62) for key in self.tier.copies}
+        seen = Digest(self.sequence, tuple(self.log), routes)
+        if self.written_meanwhile:
+            self.write(self.written_meanwhile, is_announced=True)
+        self.written_meanwhile = ""
+        self.clock.now_s += self.slow_s  # the answer is on its way for so long
+        return seen
+
+    @rule(key=_KEYS, is_announced=st.booleans())
+    def write(self, key: str, is_announced: bool) -> None:
+        self.s3.versions[key] += 1
+        if is_announced:
+            self.announce(key)
+
+    @rule(key=_KEYS)
+    def announce(self, key: str) -> None:
+        self.sequence += 1
+        self.log.append(prefix_of(_HASHES[key]))
+        if len(self.log) > 2 * _MOST_CHANGES:
+            del self.log[:-_MOST_CHANGES]
+        self.announced_at_s.setdefault((key, self.s3.versions[key]), self.clock.now_s)
+
+    @rule(keys=st.lists(_KEYS, min_size=_MOST_CHANGES, max_size=3 * _MOST_CHANGES))
+    def announce_many(self, keys: list[str]) -> None:
+        for key in keys:
+            self.announce(key)
+
+    @rule(key=_KEYS)
+    def a_tier_takes_a_copy(self, key: str) -> None:
+        self.tier.copies[key] = self.s3.versions[key]
+
+    @rule(key=_KEYS)
+    def a_tier_lets_go(self, key: str) -> None:
+        self.tier.copies.pop(key, None)
+
+    @rule(is_dead=st.booleans(), slow_s=st.sampled_from([0.0, 0.4, 1.5]))
+    def dynamodb_changes(self, is_dead: bool, slow_s: float) -> None:
+        self.is_dead, self.slow_s = is_dead, slow_s
+
+    @rule(key=_KEYS, after_s=_TIMES_S)
+    def write_while_the_digest_is_being_read(self, key: str, after_s: float) -> None:
+        self.is_dead, self.slow_s, self.written_meanwhile = False, 1.5, key
+        self.read_twice(key, 2.1, after_s)
+
+    @rule(key=_KEYS)
+    def somebody_begins_a_load(self, key: str) -> None:
+        ticket = self.reader.ticket()
+        self.loads.append((key, _entry(self.s3.versions[key]), ticket))
+
+    @precondition(lambda self: self.loads)
+    @rule()
+    def a_load_ends(self) -> None:
+        key, entry, ticket = self.loads.pop()
+        self.reader.loaded(self._request(key), entry, ticket)
+
+    @precondition(lambda self: self.in_background)
+    @rule()
+    def work_in_the_background_is_done(self) -> None:
+        self.in_background.pop(0)()
+
+    @rule(key=_KEYS, after_s=_TIMES_S)
+    def read_once(self, key: str, after_s: float) -> None:
+        self.clock.now_s += after_s
+        self.read(key)
+
+    @rule(key=_KEYS, after_s=_TIMES_S, again_after_s=_TIMES_S)
+    def read_twice(self, key: str, after_s: float, again_after_s: float) -> None:
+        self.read_once(key, after_s)
+        self.read_once(key, again_after_s)
+
+    @rule(key=_KEYS, overtaken_after_s=_TIMES_S, read_after_s=_TIMES_S)
+    def load_that_a_write_overtakes(self, key: str, overtaken_after_s: float, read_after_s: float) -> None:
+        self.somebody_begins_a_load(key)
+        self.clock.now_s += overtaken_after_s
+        self.write(key, is_announced=True)
+        self.read_once("b" if key == "a" else "a", read_after_s)
+        self.a_load_ends()
+        self.read(key)
+
+    def read(self, key: str) -> None:
+        began_s = self.clock.now_s
+
+        answer = self.reader.read(self._request(key))
+
+        if answer.headers["x-cache-tier"] in ("memory", "s3"):
+            version = int(answer.body)
+            newer = range(version + 1, self.s3.versions[key] + 1)
+            seen_s = [self.announced_at_s.get((key, each), math.inf) for each in newer]
+            assert all(began_s <= at_s + _BOUND_S for at_s in seen_s), (key, version, began_s, seen_s)
+
+    def _request(self, key: str) -> Request:
+        return Request("GET", key, _HASHES[key], {}, None, "r", self.clock.now_us())
+
+
+TestReadings = Readings.TestCase
+TestReadings.settings = settings(max_examples=200, stateful_step_count=30, deadline=None)
