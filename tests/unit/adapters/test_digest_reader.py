@@ -1,4 +1,4 @@
-"""How often the digest is read, who waits for it, and what happens when it cannot be read."""
+"""How often the digest is read, which reads wait for it, and what happens when it cannot be read."""
 
 from __future__ import annotations
 

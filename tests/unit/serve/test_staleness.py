@@ -156,7 +156,7 @@ class Readings(RuleBasedStateMachine):
     @rule()
     def a_load_ends(self) -> None:
         key, entry, ticket = self.loads.pop()
-        self.reader.loaded(self._request(key), entry, ticket)
+        self.reader.keep(self._request(key), entry, ticket)
 
     @precondition(lambda self: self.in_background)
     @rule()
