@@ -1,4 +1,4 @@
-"""What `burstcache advise` says of seven logs, today and in a former version, and what each rule of the comparison does.
+"""What `burstcache advise` says of seven logs, today and in a former version, and what each of its rules does.
 
 The logs: NASA's and ERDDAP's (from the folder given, if it is), 12 GB of objects asked for at random by Zipf's law, an
 hour a day of 10 GB, and three mixes that are generated here from fixed seeds. The former version is a checkout of any
@@ -106,7 +106,8 @@ def _one_timers() -> Drawn:
 
 def _sizes(random: np.random.Generator, keys: NDArray[Any], *, median_bytes: int, spread: float) -> NDArray[Any]:
     of_key = median_bytes * np.exp(spread * random.standard_normal(int(keys.max()) + 1))
-    return np.maximum(1, of_key[keys]).astype(np.int64)
+    sizes_bytes: NDArray[np.int64] = np.maximum(1, of_key[keys]).astype(np.int64)
+    return sizes_bytes
 
 
 def _verdicts(logs: Sequence[Log], former: Path | None, candidates: str) -> str:
@@ -136,7 +137,7 @@ def _rules(logs: dict[str, Log], former: Path | None, candidates: str) -> str:
             _share(now, "ec2:r7g.large"),
         ),
         ("S3 Express competes", "z15", _share(then, "s3-express"), _share(now, "s3-express")),
-        ("free tiers and plans, second column", "z15, cloudfront", "", _free(_advice(PROJECT, z15, few), "cloudfront")),
+        ("free tiers and plans: a second column", "z15, cloudfront", "", _free(_advice(PROJECT, z15, few))),
         ("one clock, mean of the same run", "z15, report", _report_ms(former, z15), _report_ms(PROJECT, z15)),
         ("nobody pays for our tail", "2 h, elasticache-valkey", _tail(former, hour), _tail(PROJECT, hour)),
         ("what is on stays warm", "hour a day back to back", _warm(former, hour, few), _warm(PROJECT, hour, few)),
@@ -165,8 +166,8 @@ def _share(advice: dict[str, Any], name: str) -> str:
     return f"{system['in_memory_pct']:.1f} % for {system['usd_per_month']:,.2f}{choice}"
 
 
-def _free(advice: dict[str, Any], name: str) -> str:
-    system = _system(advice, name)
+def _free(advice: dict[str, Any]) -> str:
+    system = _system(advice, "cloudfront")
     assert system is not None
     return f"{system['usd_per_month']:,.2f}, free tier or plan {system['free_tiers_usd_per_month']:,.2f}"
 
