@@ -20,11 +20,15 @@ import subprocess
 import sys
 import time
 from binascii import b2a_base64
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from burstcache.core.phases import Tier
+    from burstcache.serve.reader import Reader
 
 SOURCES = Path(__file__).resolve().parents[1] / "src"
 sys.path.insert(0, str(SOURCES))
@@ -122,23 +126,56 @@ def in_turns(rounds: int, *sides: Callable[[], object]) -> list[Times]:
     return [Times(sorted(values)) for values in values_ms]
 
 
-def handler_of(tier: str, key: str) -> Callable[[], object]:
+def reader_of(tier: Tier, redis_port: int, nats_port: int) -> Reader:
+    """Return the proxy's reader of a stack that has every object in one tier; the digest's Query is measured apart."""
+    from burstcache.adapters.clients import Clients
+    from burstcache.adapters.clock import SystemClock
+    from burstcache.adapters.digest_reader import DigestReader
+    from burstcache.adapters.event_publisher import EventPublisher
+    from burstcache.adapters.object_store import ObjectStore
+    from burstcache.adapters.redis_objects import RedisObjects
+    from burstcache.adapters.relay import RelayRequests
+    from burstcache.adapters.secrets import Secrets
     from burstcache.core.digest import Digest, RoutedKey, RunningNode
     from burstcache.core.keys import key_hash
-    from burstcache.handlers import proxy
+    from burstcache.serve.cache_function_tier import LambdaTier
+    from burstcache.serve.reader import Reader
+    from burstcache.serve.redis_tier import RedisNodeTier
+    from burstcache.serve.s3_tier import S3Tier
+    from burstcache.settings import RedisNode, RelayAccess
+
+    clients, clock = Clients("read"), SystemClock()
+    secrets = Secrets(clients.secrets)
+    routed = RoutedKey(1, 3, tier, "node-1", 1, deadline_at_us=2**62)
+    digest = Digest(
+        routes={key_hash(key): routed for key in SIZES_BYTES}, nodes={"node-1": RunningNode(1, 2, is_running=True)}
+    )
+    node, access = RedisNode("node-1", "i-1", "127.0.0.1", redis_port), RelayAccess(f"nats://127.0.0.1:{nats_port}")
+    store, publisher = ObjectStore("bucket", clients.s3), EventPublisher("bus", clients.events, clock)
+    return Reader(
+        DigestReader(lambda: digest, clock),
+        S3Tier(store, publisher, clock, max_object_bytes=4 << 20),
+        lambda route: (
+            RedisNodeTier(RedisObjects(node, secrets, ""))
+            if route.tier == "redis"
+            else LambdaTier(RelayRequests(access, secrets, clock))
+        ),
+        clock,
+    )
+
+
+def handler_of(reader: Reader, tier: Tier, key: str) -> Callable[[], object]:
+    from burstcache.adapters.clock import SystemClock
+    from burstcache.handlers.proxy import Proxy
 
     context = {"http": {"method": "GET"}, "requestId": "JKJaXmPLvHcESHA=", "stage": "$default"}
     headers = {"host": "abc.execute-api.eu-central-1.amazonaws.com", "user-agent": "bench", "accept": "*/*"}
     event = {"version": "2.0", "rawPath": f"/objects/{key}", "rawQueryString": "", "headers": headers}
     event |= {"requestContext": context}
-    routed = RoutedKey(1, 3, tier, "node-1", 1, deadline_at_us=2**62)
-    digest = Digest(routes={key_hash(key): routed}, nodes={"node-1": RunningNode(1, 2, is_running=True)})
-    reader = proxy._reader()._digest
-    assert reader is not None
-    reader._read = lambda: digest  # the Query itself is measured apart
+    proxy = Proxy(reader, SystemClock())
 
     def get() -> object:
-        answer = proxy.handler(event, None)
+        answer = proxy.handle(event, None)
         if answer["headers"]["x-cache-tier"] != tier:
             raise RuntimeError(f"{key} came from {answer['headers']['x-cache-tier']}, not from {tier}")
         return answer
@@ -187,34 +224,32 @@ def await_holder(nats: BareNats) -> None:
     raise TimeoutError("nobody holds the objects")
 
 
-def leave_relay() -> None:
-    from burstcache.handlers import proxy
-
-    for route, tier in proxy._reader()._tiers.items():
-        if route.tier == "lambda":
-            tier.relay.close()  # type: ignore[attr-defined]
-
-
 def as_base64(body: bytes) -> str:
     """Encode a body as every binary answer of a Lambda function must be."""
     return b2a_base64(body, newline=False).decode("ascii")
 
 
-def measure(redis_port: int, nats: BareNats, rounds: int) -> list[tuple[str, str, Times, Times, Times]]:
+def measure(
+    redis_port: int, nats: BareNats, readers: Mapping[Tier, Reader], rounds: int
+) -> list[tuple[str, str, Times, Times, Times]]:
     import redis
 
     from burstcache.adapters.redis_objects import object_key
     from burstcache.core.keys import key_hash
     from burstcache.web.entry import encode_meta
 
-    client, rows = redis.Redis(port=redis_port), []
+    client = redis.Redis(port=redis_port)
+    rows: list[tuple[str, str, Times, Times, Times]] = []
     for key, size_bytes in SIZES_BYTES.items():
         held = entry(size_bytes)
         fields: dict[Any, bytes] = {"meta": encode_meta(held.meta), "body": held.body}
         client.hset(object_key(key_hash(key)), mapping=fields)
-        sides = {"redis": bare_redis(redis_port, key, held.body), "lambda": nats.requesting(key)}
+        sides: dict[Tier, Callable[[], object]] = {
+            "redis": bare_redis(redis_port, key, held.body),
+            "lambda": nats.requesting(key),
+        }
         for tier, bare in sides.items():
-            times = in_turns(rounds, bare, handler_of(tier, key), partial(as_base64, held.body))
+            times = in_turns(rounds, bare, handler_of(readers[tier], tier, key), partial(as_base64, held.body))
             rows.append((tier, key, times[0], times[1], times[2]))
     return rows
 
@@ -247,19 +282,7 @@ def run(rounds: int, *, as_json: bool) -> None:
     from contextlib import ExitStack
 
     redis_port, nats_port = free_port(), free_port()
-    os.environ |= {
-        "REDIS_NODES": f"node-1=i-1@127.0.0.1:{redis_port}",
-        "RELAY_URL": f"nats://127.0.0.1:{nats_port}",
-        "RELAY_USER": "proxy",
-        "RELAY_SECRET_ARN": "",
-        "RELAY_CA_PEM": "",
-        "REDIS_SECRET_ARN": "",
-        "TABLE_NAME": "table",
-        "BUCKET_NAME": "bucket",
-        "BUS_NAME": "bus",
-        "MAX_OBJECT_BYTES": str(4 << 20),
-        "POWERTOOLS_TRACE_DISABLED": "true",
-    }
+    os.environ |= {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_DEFAULT_REGION": "us-east-1"}
     with ExitStack() as ends:
         folder = Path(ends.enter_context(tempfile.TemporaryDirectory()))
         for process in (
@@ -271,9 +294,12 @@ def run(rounds: int, *, as_json: bool) -> None:
             ends.callback(process.kill)
         nats = BareNats(nats_port)
         ends.callback(nats.close)
-        ends.callback(leave_relay)
         await_holder(nats)
-        rows = measure(redis_port, nats, rounds)
+        tiers: tuple[Tier, ...] = ("redis", "lambda")
+        readers = {tier: reader_of(tier, redis_port, nats_port) for tier in tiers}
+        for reader in readers.values():
+            ends.callback(reader.close)
+        rows = measure(redis_port, nats, readers, rounds)
     if as_json:
         names = ("bare_ms", "handler_ms", "base64_ms")
         print(json.dumps([{"tier": t, "object": k} | figures(dict(zip(names, s, strict=True))) for t, k, *s in rows]))

@@ -22,10 +22,12 @@ _SOURCES = ROOT / "src"
 _HANDLERS = [path.stem for path in sorted((_SOURCES / "burstcache" / "handlers").glob("[!_]*.py"))]
 _WHAT_IS_MADE = """
 import json, sys
+import boto3
+made, make = [], boto3.client
+boto3.client = lambda service, **more: made.append(service) or make(service, **more)
 from burstcache.handlers import proxy
-clients = vars(proxy._clients()).keys() & {"dynamodb", "events", "s3", "secrets"}
 imported = sys.modules.keys() & {"aws_lambda_powertools", "nats", "redis"}
-print(json.dumps([proxy._reader.cache_info().currsize, sorted(clients), sorted(imported)]))
+print(json.dumps([sorted(made), sorted(imported)]))
 """
 
 
@@ -76,7 +78,7 @@ def test_the_proxy_with_its_variables_answers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("in_lambda", "made"),
-    [({"LAMBDA_TASK_ROOT": "/var/task"}, [1, ["dynamodb", "events", "s3"], []]), ({}, [0, [], []])],
+    [({"LAMBDA_TASK_ROOT": "/var/task"}, [["dynamodb", "events", "s3"], []]), ({}, [[], []])],
     ids=["in Lambda", "elsewhere"],
 )
 def test_the_proxy_starts_with_what_every_read_needs_and_no_more(in_lambda: dict[str, str], made: list[Any]) -> None:

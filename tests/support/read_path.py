@@ -6,18 +6,22 @@ import asyncio
 import json
 import subprocess
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import nats
 import redis as redis_py
 
+from burstcache.adapters.clients import Clients
 from burstcache.adapters.digest_table import DigestTable
 from burstcache.core.keys import key_hash
 from burstcache.core.phases import KeyPhase, NodePhase, Tier
 from burstcache.core.table import KeyRow, NodeRow
-from burstcache.handlers import proxy
+from burstcache.handlers.proxy import Proxy
+from burstcache.serve.assembly import make_reader
+from burstcache.settings import ReaderSettings
 from burstcache.web.entry import Entry, encode_meta
 from support.aws import BUCKET, TABLE, clients
 from support.clock import ManualClock
@@ -25,8 +29,38 @@ from support.waiting import LIMIT_S, wait_for_port
 
 PASSWORDS = {"proxy": "proxy's password", "cache": "cache's password", "control": "control's password"}
 
-Environment = Callable[..., None]  # sets variables and starts a fresh execution environment of the proxy
 MakeEntry = Callable[..., Entry]
+
+
+class Environment:
+    """An execution environment of the proxy, whose clock stands still unless a test moves it."""
+
+    def __init__(self, set_variable: Callable[[str, str], None], variables: Mapping[str, str]) -> None:
+        self.clock = ManualClock(time.time())
+        self.reported: list[dict[str, Any]] = []  # what was sent to the bus
+        self._set_variable, self._variables = set_variable, dict(variables)
+        self._start()
+
+    def __call__(self, **variables: str) -> None:
+        """Set variables and start a fresh one."""
+        self.close()
+        self._variables |= variables
+        self._start()
+
+    def close(self) -> None:
+        """Leave the tiers."""
+        self.reader.close()
+
+    def _start(self) -> None:
+        for name, value in self._variables.items():
+            self._set_variable(name, value)
+        self.settings, self.clients = ReaderSettings.read(self._variables), Clients("read")
+        self.clients.events.meta.events.register("provide-client-params.eventbridge.PutEvents", self._note)
+        self.reader = make_reader(self.settings, self.clients, self.clock)
+        self.proxy = Proxy(self.reader, self.clock)
+
+    def _note(self, params: Mapping[str, Any], **_: object) -> None:
+        self.reported += [json.loads(entry["Detail"]) for entry in params["Entries"]]
 
 
 class Server:
@@ -49,10 +83,15 @@ class Server:
 
 @dataclass
 class Cloud:
-    """The stack's AWS side, and the proxy in front of it, whose clock stands still unless a test moves it."""
+    """The stack's AWS side, and the proxy in front of it."""
 
-    clock: ManualClock
+    environment: Environment
     _lives: int = 0
+
+    @property
+    def clock(self) -> ManualClock:
+        """The clock of the proxy."""
+        return self.environment.clock
 
     def put(self, key: str, body: bytes, **more: Any) -> str:
         clients().s3.put_object(Bucket=BUCKET, Key=key, Body=body, **more)
@@ -76,7 +115,7 @@ class Cloud:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         context = {"http": {"method": method}, "requestId": "request-1=", "stage": "$default"}
         event = {"version": "2.0", "rawPath": f"/objects/{key}", "headers": named, "requestContext": context}
-        return proxy.handler(event, None)
+        return self.environment.proxy.handle(event, None)
 
 
 def entry_of(body: bytes, **meta: str) -> Entry:

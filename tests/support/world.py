@@ -43,7 +43,8 @@ from burstcache.core.keys import key_hash
 from burstcache.core.messages import OBJECT_REQUESTED, REQUESTS_SERVED, ObjectRequested, RequestsServed
 from burstcache.core.parameters import US_PER_S, parameters_from_text
 from burstcache.core.table import KeyRow, LeaseColumns, NodeRow
-from burstcache.handlers import cache, janitor, proxy, redis_control, scheduler
+from burstcache.handlers import cache, janitor, redis_control, scheduler
+from burstcache.handlers.proxy import Proxy
 from burstcache.serve.cache_function_tier import LambdaTier
 from burstcache.serve.reader import Reader
 from burstcache.serve.redis_tier import RedisNodeTier
@@ -147,8 +148,6 @@ class World:
             (janitor, "_janitor", "janitor"),
         ):
             patch.setattr(handler, maker, functools.partial(getattr, self, part))
-        patch.setattr(proxy, "_CLOCK", self.clock)
-        patch.setattr(proxy, "_reader", lambda: self.reader)
         patch.setattr(cache, "_environment", lambda: self._in_thread.environment)
 
     def close(self) -> None:
@@ -355,7 +354,7 @@ class World:
         """Read an object through the proxy, deliver what it reports, and return the tier that served."""
         context = {"http": {"method": "GET"}, "requestId": str(uuid.uuid4()), "stage": "$default"}
         event = {"version": "2.0", "rawPath": f"/objects/{key}", "headers": {}, "requestContext": context}
-        answer = proxy.handler(event, None)
+        answer = Proxy(self.reader, self.clock).handle(event, None)
         assert answer["statusCode"] == 200, answer
         while self._bus.events:
             detail = self._bus.events.pop(0)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from burstcache.adapters.clients import Clients
-from burstcache.adapters.clock import SystemClock
+from burstcache.adapters.clock import Clock, SystemClock
 from burstcache.core.errors import RefusedRequestError
 from burstcache.handlers._init import at_init
 from burstcache.logs import logger
@@ -18,22 +19,39 @@ from burstcache.web.front_door import Arrival, answer, arrival
 from burstcache.web.reading import read_request
 from burstcache.web.response import Response, error_response
 
-_CLOCK = SystemClock()
 
+@dataclass(frozen=True, slots=True)
+class Proxy:
+    """What stands between the front door's events and a reader."""
 
-@cache
-def _settings() -> ReaderSettings:
-    return ReaderSettings.read(os.environ)
+    reader: Reader
+    clock: Clock
 
+    def handle(self, event: dict[str, Any], context: Any) -> dict[str, Any]:
+        """Answer one request; always well-formed, never an exception."""
+        method = "GET"
+        try:
+            arrived = arrival(event)
+            method = arrived.method
+            return answer(event, self._respond(arrived, context))
+        except RefusedRequestError as refusal:
+            code, message, headers = refusal.code, refusal.message, refusal.headers
+            return answer(event, error_response(refusal.status, code, message, method=method, headers=headers))
+        except Exception:
+            logger().exception("the proxy failed")
+            message = "the proxy failed; its log has the reason. Try again"
+            return answer(event, error_response(503, "ProxyFailed", message, method=method))
 
-@cache
-def _clients() -> Clients:
-    return Clients("read")
+    def _respond(self, arrived: Arrival, context: Any) -> Response:
+        at_us = self.clock.now_us()
+        request_id = arrived.request_id or str(getattr(context, "aws_request_id", ""))
+        return self.reader.read(read_request(arrived, request_id=request_id, at_us=at_us))
 
 
 @at_init
-def _reader() -> Reader:
-    return make_reader(_settings(), _clients(), _CLOCK)
+def _proxy() -> Proxy:
+    clock = SystemClock()
+    return Proxy(make_reader(ReaderSettings.read(os.environ), Clients("read"), clock), clock)
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
@@ -44,24 +62,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
 
 
 def _handle(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    method = "GET"
-    try:
-        arrived = arrival(event)
-        method = arrived.method
-        return answer(event, _respond(arrived, context))
-    except RefusedRequestError as refusal:
-        refused = error_response(refusal.status, refusal.code, refusal.message, method=method, headers=refusal.headers)
-        return answer(event, refused)
-    except Exception:
-        logger().exception("the proxy failed")
-        message = "the proxy failed; its log has the reason. Try again"
-        return answer(event, error_response(503, "ProxyFailed", message, method=method))
-
-
-def _respond(arrived: Arrival, context: Any) -> Response:
-    at_us = _CLOCK.now_us()
-    request_id = arrived.request_id or str(getattr(context, "aws_request_id", ""))
-    return _reader().read(read_request(arrived, request_id=request_id, at_us=at_us))
+    return _proxy().handle(event, context)
 
 
 def _is_traced() -> bool:

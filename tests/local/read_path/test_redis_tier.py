@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from burstcache.core.keys import key_hash
-from burstcache.handlers import proxy
 from support.answers import body_of
 from support.aws import clients
 from support.read_path import Cloud, Environment, MakeEntry, Node, Relay
@@ -87,7 +86,7 @@ def test_hit_within_a_second_asks_aws_nothing(hot: Cloud, monkeypatch: pytest.Mo
     def refuse(**_: Any) -> Any:
         raise AssertionError("DynamoDB was asked")
 
-    monkeypatch.setattr(proxy._clients().dynamodb, "query", refuse)
+    monkeypatch.setattr(hot.environment.clients.dynamodb, "query", refuse)
     assert hot.get("hot")["headers"]["x-cache-tier"] == "redis"
 
 
@@ -178,4 +177,4 @@ def test_secret_that_cannot_be_read_is_no_reason_for_no_answer(hot: Cloud, envir
     environment(REDIS_SECRET_ARN="arn:aws:secretsmanager:us-east-1:123456789012:secret:absent")
 
     assert body_of(hot.get("hot")) == b"from S3"
-    assert "secrets" in vars(proxy._clients())
+    assert "secrets" in vars(hot.environment.clients)

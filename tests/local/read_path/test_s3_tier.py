@@ -173,13 +173,11 @@ def test_absent_bucket_is_a_404(cloud: Cloud, environment: Environment) -> None:
 
 
 def test_key_that_cannot_be_a_path_is_read_by_query(cloud: Cloud) -> None:
-    from burstcache.handlers import proxy
-
     cloud.put("a?b/../c", BODY)
     context = {"http": {"method": "GET"}, "requestId": "1"}
     event = {"version": "2.0", "rawPath": "/objects", "rawQueryString": "key=a%3Fb/../c", "requestContext": context}
 
-    assert body_of(proxy.handler(event, None)) == BODY
+    assert body_of(cloud.environment.proxy.handle(event, None)) == BODY
 
 
 def test_write_is_seen_by_the_next_read(cloud: Cloud) -> None:

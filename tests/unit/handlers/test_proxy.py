@@ -12,8 +12,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from burstcache.handlers import proxy
+from burstcache.handlers.proxy import Proxy
 from burstcache.web.request import Request
 from burstcache.web.response import Response, object_response
+from support.answers import error_of
+from support.clock import ManualClock
 from support.project import ROOT
 
 SAMPLES = sorted((ROOT / "events" / "proxy").glob("*.json"))
@@ -33,11 +36,16 @@ class Everything:
         return object_response(request, META, body).served_by("s3", is_hit=False)
 
 
-@pytest.fixture
-def everything(monkeypatch: pytest.MonkeyPatch) -> Everything:
-    reader = Everything()
-    monkeypatch.setattr(proxy, "_reader", lambda: reader)
-    return reader
+class Broken:
+    """Stands for a reader with a mistake in it."""
+
+    def read(self, request: Request) -> Response:
+        raise ZeroDivisionError("a mistake")
+
+
+def answer(event: Any, reader: Everything | Broken | None = None, context: Any = None) -> dict[str, Any]:
+    parts: Any = reader or Everything()
+    return Proxy(parts, ManualClock()).handle(event, context)
 
 
 def assert_well_formed(message: dict[str, Any]) -> None:
@@ -94,10 +102,7 @@ _CONDITIONS = st.dictionaries(
 def test_any_request_gets_a_well_formed_answer(
     method: str, path: str, query: str, headers: dict[str, str], door: str
 ) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(proxy, "_reader", Everything)
-
-        assert_well_formed(proxy.handler(event_of(method, path, query, headers, door), None))
+    assert_well_formed(answer(event_of(method, path, query, headers, door)))
 
 
 _JSON = st.recursive(
@@ -128,16 +133,15 @@ _JSON = st.recursive(
 )
 @example(event=None, parts={"requestContext": {"elb": {}}, "multiValueHeaders": {"": 0}})
 def test_any_event_gets_a_well_formed_answer(event: Any, parts: dict[str, Any]) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(proxy, "_reader", Everything)
-
-        assert_well_formed(proxy.handler({**event, **parts} if isinstance(event, dict) else parts, None))
-        assert_well_formed(proxy.handler(event, None))
+    assert_well_formed(answer({**event, **parts} if isinstance(event, dict) else parts))
+    assert_well_formed(answer(event))
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
-def test_sample_event_is_answered_as_its_name_says(sample: Path, everything: Everything) -> None:
-    message = proxy.handler(json.loads(sample.read_text()), None)
+def test_sample_event_is_answered_as_its_name_says(sample: Path) -> None:
+    everything = Everything()
+
+    message = answer(json.loads(sample.read_text()), everything)
 
     assert_well_formed(message)
     status = int(sample.stem.rpartition("_")[2])
@@ -151,25 +155,35 @@ def test_samples_cover_both_front_doors() -> None:
     assert names == {"http", "alb"}
 
 
-def test_unsupported_method_is_told_what_is_allowed(everything: Everything) -> None:
-    message = proxy.handler(event_of("PUT", "/objects/a", "", {}, "http_api"), None)
+def test_unsupported_method_is_told_what_is_allowed() -> None:
+    message = answer(event_of("PUT", "/objects/a", "", {}, "http_api"))
 
     assert (message["statusCode"], message["headers"]["allow"]) == (405, "GET, HEAD")
 
 
-def test_request_without_an_id_of_the_front_door_is_named_by_its_invocation(everything: Everything) -> None:
+def test_request_without_an_id_of_the_front_door_is_named_by_its_invocation() -> None:
     class Context:
         aws_request_id = "invocation-1"
 
-    proxy.handler(event_of("GET", "/objects/a", "", {}, "alb"), Context())
+    everything = Everything()
+
+    answer(event_of("GET", "/objects/a", "", {}, "alb"), everything, Context())
 
     assert everything.asked[0].request_id == "invocation-1"
 
 
-def test_refused_head_has_no_body(everything: Everything) -> None:
-    message = proxy.handler(event_of("HEAD", "/objects/a", "", {"range": "x"}, "http_api"), None)
+def test_refused_head_has_no_body() -> None:
+    message = answer(event_of("HEAD", "/objects/a", "", {"range": "x"}, "http_api"))
 
     assert (message["statusCode"], message["body"]) == (400, "")
+
+
+def test_mistake_is_a_well_formed_answer_and_an_error_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    message = answer(event_of("GET", "/objects/a", "", {}, "http_api"), Broken())
+
+    assert (message["statusCode"], error_of(message)) == (503, "ProxyFailed")
+    assert "ZeroDivisionError" in caplog.text
+    assert "Traceback" not in message["body"]
 
 
 @pytest.mark.parametrize(
