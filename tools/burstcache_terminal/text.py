@@ -61,6 +61,11 @@ def fixed_text(value: float, decimals: int) -> str:
     return f"< {least:.{decimals}f}" if 0 < value < least / 2 else f"{value:,.{decimals}f}"
 
 
+def usd_text(value_usd: float) -> str:
+    """Return an amount as a person writes it: `0.25`, `< 0.01`, from a thousand on without cents."""
+    return fixed_text(value_usd, 2 if abs(value_usd) < 1_000 else 0)
+
+
 def count_text(number: int, noun: str) -> str:
     """Return a number of things: `1 key`, `2,000 keys`."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
@@ -122,9 +127,9 @@ def rows_text(rows: Sequence[Sequence[str]], *, right: Collection[int] = (), mos
 
 
 def _broken(cell: str, width: int) -> list[str]:
-    """Return a cell in pieces of at most a width, broken behind blanks and commas where there are any."""
+    """Return a cell in pieces of at most a width, broken behind blanks, commas and colons where there are any."""
     lines = [""]
-    for word in re.findall(r"[^ ,]*(?:[ ,]+|$)", cell):
+    for word in re.findall(r"[^ ,:]*(?:[ ,:]+|$)", cell):
         if len(lines[-1]) + len(word.rstrip()) > width and lines[-1]:
             lines.append("")
         lines[-1] += word

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from burstcache.core.parameters import Parameters, parameters_from_text
 from burstcache.core.prices import price_sheet
 from burstcache_local.template.parameters import parameter_values
 from burstcache_sim.bill.clock import Clock
+from burstcache_sim.bill.comparison import OURS
 from burstcache_sim.bill.nodes import fitting_type, node_capacity_bytes
 from burstcache_sim.bill.usage import Setup
 from burstcache_sim.choose.advise.advice import Advice, advise
@@ -27,9 +29,9 @@ from burstcache_sim.choose.advise.samconfig import (
     hot_keys,
     template_parameters,
 )
-from burstcache_sim.choose.advise.text import advice_text
-from burstcache_sim.choose.advise.verdict import verdict_lines
-from burstcache_sim.choose.advise.worth import Pays, Value, Yield, pays
+from burstcache_sim.choose.advise.text import advice_text, best_of_each_kind, shown, the_rest
+from burstcache_sim.choose.advise.verdict import change_lines, verdict_lines
+from burstcache_sim.choose.advise.worth import Pays, Span, Value, Yield, pays
 from burstcache_sim.choose.tune.workload import Workload, workload_of
 from burstcache_sim.latency import TierLatencies
 from burstcache_sim.policies.breakeven import Breakeven
@@ -85,6 +87,8 @@ ALWAYS_ON_ALONE = [
     *("cloudfront", "efs", "fargate", "fargate-spot", "reader-memory", "reader-memory-confirmed", "s3-express"),
     *("s3-express-all", "ec2-scheduled"),
 ]
+
+MANAGED = ["elasticache-redis", "elasticache-valkey", "serverless-redis", "serverless-valkey"]
 
 
 def advice(
@@ -143,11 +147,10 @@ def test_the_winner_has_the_highest_net_value_of_what_can_be_bought() -> None:
 def test_without_a_value_money_decides_for_s3_and_the_value_from_which_it_pays_is_said() -> None:
     found = advice(small(), without=ALWAYS_ON_ALONE)
 
-    first, second, third = verdict_lines(found)
-    assert first.startswith("DO NOT DEPLOY BURSTCACHE: S3 alone is cheaper, ")
-    assert re.search(r"worth more than S3 alone if a hit is worth [\d.e-]+ USD", second)
-    assert third.startswith("At no value of a hit is it the best buy: ")
-    assert "to 100.0 %" not in third
+    assert verdict_lines(found)[0].startswith("DO NOT DEPLOY BURSTCACHE. The best buy is S3 alone: ")
+    value, *_ = change_lines(found)
+    assert value.startswith("Value of a hit: S3 alone up to ")
+    assert re.search(r"Burstcache is worth more than S3 alone from [\d.]+ USD per million, but at no value", value)
 
 
 def test_a_hit_worth_the_break_even_value_is_worth_the_bill() -> None:
@@ -203,16 +206,19 @@ def test_what_parameters_give_on_requests_they_were_not_tuned_on_is_told() -> No
     assert before.tried.result.n == 3_000
     assert before.net_usd <= hindsight.net_usd
     assert usual.tried.text == ""
-    text = advice_text(found)
+    text = advice_text(found, is_long=True)
     assert f"{before.net_usd:,.2f}" in text
-    assert "net USD a month" in text[text.index("How well tuned parameters last") :].splitlines()[1]
+    assert (
+        "net USD a month" in text[text.index("How well tuned parameters last") :].split("\ntuned on")[1].splitlines()[0]
+    )
 
 
 def test_a_log_too_short_to_check_says_so() -> None:
     found = advice(workload_of(Trace(np.arange(150) * 1_000_000), PRICES, Setup()))
 
     assert found.lasting == ()
-    assert "cannot be checked: one half of the log has fewer than 100 requests" in advice_text(found)
+    text = " ".join(advice_text(found, is_long=True).split())
+    assert "cannot be checked: one half of the log has fewer than 100 requests" in text
 
 
 def test_burstcache_is_not_bought_for_objects_that_it_never_caches() -> None:
@@ -254,9 +260,9 @@ def test_the_bill_is_the_one_of_the_comparison() -> None:
 def test_one_request_is_answered_too() -> None:
     found = advice(workload_of(Trace(np.array([5_000_000])), PRICES, Setup()))
 
-    assert verdict_lines(found)[1:] == ["Nothing of this log would be answered from memory."]
+    assert "no request answered without S3" in verdict_lines(found)[1]
     assert "1 request for 1 object in 0 s" in advice_text(found)
-    assert "Per millisecond saved: it never pays" in advice_text(found)
+    assert "Per millisecond saved: it never pays" in advice_text(found, is_long=True)
 
 
 # What is recommended
@@ -279,9 +285,9 @@ def test_the_template_accepts_what_is_recommended() -> None:
 def test_the_lines_for_samconfig_are_toml_with_pairs_as_sam_reads_them() -> None:
     found = advice(small())
 
-    text = "\n".join(advice_text(found).split("[default.deploy")[1].splitlines()[:2])
+    text = "[default.deploy" + advice_text(found, is_long=True).split("[default.deploy")[1].split("\n\n")[0]
 
-    overrides = tomllib.loads("[default.deploy" + text)["default"]["deploy"]["parameters"]["parameter_overrides"]
+    overrides = tomllib.loads(text)["default"]["deploy"]["parameters"]["parameter_overrides"]
     pairs = dict(re.findall(r'([A-Za-z0-9]+)="((?:\\.|[^"\\])*)"', overrides))  # how SAM takes it apart
     assert pairs == found.template
     assert " ".join(f'{name}="{value}"' for name, value in pairs.items()) == overrides
@@ -332,6 +338,91 @@ def test_what_the_template_cannot_deploy_is_refused(setup: Setup) -> None:
 
 
 # The text
+
+
+def test_verdict_table_and_what_would_change_it_come_first_and_the_rest_if_asked_for() -> None:
+    found = advice(large(), Value(usd_per_hit=5e-4))
+
+    short, full = advice_text(found), advice_text(found, is_long=True)
+
+    verdict, table, changes, more = short.split("\n\n")
+    assert verdict.startswith("DO NOT DEPLOY BURSTCACHE. The best buy is ")
+    assert {"burstcache", "s3-only"} < {line.split(" ")[0] for line in table.splitlines()}
+    assert re.match(r"What would change it:\n- Value of a hit: .*\n[^$]*- Latency of S3 \(50 ms assumed\): ", changes)
+    assert more.startswith("--long: ")
+    assert full.startswith(f"{verdict}\n\n{table}\n\n{changes}\n\n")
+    assert all(
+        f"\n\n{title}" in full for title in ("With Burstcache:", "Its bill", "All others:", "What this rests on:")
+    )
+
+
+def test_what_to_paste_follows_a_verdict_to_deploy() -> None:
+    found = advice(vast(), Value(usd_per_hit=1e-4), without=[*ALWAYS_ON_ALONE, "ec2", *MANAGED])
+
+    assert found.deploys
+    text = advice_text(found)
+    assert text.startswith("DEPLOY BURSTCACHE. It costs ")
+    assert "Put this into samconfig.toml" in text
+
+
+def test_a_policy_that_never_stops_is_called_what_it_is() -> None:
+    seldom, always = advice(small(), Value(usd_per_hit=1e-5)), advice(small(), Value(usd_per_hit=1e-5))
+    month = always.ours.system.month
+    hours = [replace(line, quantity=Fraction(730)) if line.item.startswith("ec2:") else line for line in month.lines]
+    system = replace(always.ours.system, month=replace(month, lines=tuple(hours)))
+    always = replace(always, ours=replace(always.ours, system=system))
+
+    assert not any("never stops" in line for line in verdict_lines(seldom))
+    assert "The best Burstcache for this log is one that never stops its node: buy the node." in verdict_lines(always)
+    assert "an always-on node: it never stops" in advice_text(always)
+
+
+def test_each_class_of_latency_has_its_best_and_everything_is_in_the_long_answer_once() -> None:
+    found = advice(small(), Value(usd_per_hit=1e-4))
+
+    classes = [system.latency_class for system in shown(found) if system.name != OURS and system.hit_ms > 0.1]
+    assert len(classes) == len(set(classes)) == 4
+    everything = [*best_of_each_kind(found), *the_rest(found)]
+    assert sorted(system.name for system in everything) == sorted([OURS, *(one.name for one in found.others)])
+    nets = [system.gain.net_usd(found.value) for system in shown(found)]
+    assert nets == sorted(nets, reverse=True)
+
+
+def test_free_tiers_are_told_where_they_change_the_verdict() -> None:
+    found = advice(small(), Value(usd_per_hit=1e-4))
+    other = next(system for system in found.others if system.name == "cloudfront")
+    differs = replace(found, other_column_winner=other)
+
+    told = change_lines(differs)[-1]
+
+    assert told.startswith("With free tiers and CloudFront's flat-rate plans the best buy is cloudfront, ")
+    assert "--free-tiers" in told
+    assert change_lines(replace(differs, free_tiers=True))[-1].startswith("Without free tiers")
+    assert not any("plans" in line for line in change_lines(replace(found, other_column_winner=found.winner)))
+
+
+@pytest.mark.parametrize(
+    ("names", "value_usd", "said"),
+    [
+        ("A", 1e-5, "Value of a hit: always A."),
+        ("AB", 1e-5, "Value of a hit: A up to 10 USD per million, B from 10 USD per million."),
+        ("ABCDE", 0, "A up to 10 USD per million, B from 10 USD per million, C from 20 USD per million, and others"),
+        (
+            "ABCDE",
+            2.5e-5,
+            "B up to 20 USD per million, C from 20 USD per million, D from 30 USD per million, and others",
+        ),
+        ("ABCDE", 1, "C up to 30 USD per million, D from 30 USD per million, E from 40 USD per million, and others"),
+    ],
+)
+def test_the_best_buys_around_the_given_value_are_told(names: str, value_usd: float, said: str) -> None:
+    found = advice(small(), Value(usd_per_hit=value_usd or 1e-9))
+    ends = [*(1e-5 * (i + 1) for i in range(len(names) - 1)), None]
+    spans = tuple(Span(name, 1e-5 * i, to) for i, (name, to) in enumerate(zip(names, ends, strict=True)))
+
+    line = change_lines(replace(found, sensitivity=replace(found.sensitivity, by_hit_value=spans)))[0]
+
+    assert said in line
 
 
 def test_the_log_and_its_oddities_are_told() -> None:

@@ -30,6 +30,7 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         *(f"sim tune {{}} --in-memory-pct 0.1 --candidates 40 --policy {policy}" for policy in ("thesis", "hazard")),
         "sim bill {} --period-hours 100000",
         "sim compare {} --period-hours 100000",
+        *(f"advise {{}} --candidates 20 {more}" for more in ("", "--long", "--long --hit-value-usd 1e-4")),
         "sim inspect {}",
         "sim offline {}",
         "sim optimum {}",

@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> ExitCode:
     if args.json:
         print(json.dumps(advice_fields(advice)))
     else:
-        print(advice_text(advice))
+        print(advice_text(advice, is_long=args.long))
     return ExitCode.SUCCESS
 
 

@@ -184,6 +184,7 @@ def advise(parser: argparse.ArgumentParser) -> None:
     add("--free-tiers", action="store_true", help=free)
     add("--without", action="append", default=[], metavar="NAME", help="rule out, such as cloudfront (repeatable)")
     add("--candidates", type=_COUNT, metavar="N", help="parameters to try (default: as many as take seconds)")
+    add("--long", action="store_true", help="print parameters, latencies, the whole bill, all systems, assumptions")
     add("--out", metavar="REPORT.html", help="write a page with pictures")
     _add_json(parser)
 

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from burstcache_sim.bill.comparison import OURS
 from burstcache_sim.choose.advise.advice import Advice
 from burstcache_sim.choose.advise.limits import assumptions
 from burstcache_sim.choose.advise.samconfig import toml_text
 from burstcache_sim.choose.advise.systems import System
 from burstcache_sim.choose.advise.text import (
+    SYSTEM_NUMBERS,
+    best_of_each_kind,
     bill_rows,
     deploy_text,
     lasting_rows,
     lasting_text,
     latency_rows,
-    log_text,
+    month_text,
     policy_text,
+    shown,
     system_rows,
+    the_rest,
     value_text,
 )
-from burstcache_sim.choose.advise.verdict import break_even_lines, rivals, verdict_lines
+from burstcache_sim.choose.advise.verdict import break_even_lines, change_lines, verdict_lines
 from burstcache_sim.output import write_lines
 from burstcache_sim.report import html
 from burstcache_sim.report.cost_figures import pareto_figure
@@ -33,31 +39,47 @@ def write_page(path: str, advice: Advice) -> None:
 
 def advice_page(advice: Advice) -> str:
     """Return the page as HTML."""
-    header, rows = system_rows(advice)
-    ours = [i for i, row in enumerate(rows) if row[0] == OURS]
     sections = [
-        html.Section("Answer", tuple(html.text(line) for line in (*verdict_lines(advice), value_text(advice)))),
+        html.Section(
+            "Answer",
+            (
+                *map(html.text, verdict_lines(advice)),
+                html.text(value_text(advice)),
+                _systems(advice, shown(advice), "Burstcache, S3 and the best of each class of latency, for a month"),
+            ),
+        ),
+        html.Section("What would change it", tuple(map(html.text, change_lines(advice)))),
         html.Section(
             "With Burstcache",
             (
                 html.text(policy_text(advice)),
-                html.table(*latency_rows(advice), right=range(1, 6), caption="Latency with Burstcache and without"),
+                html.table(*latency_rows(advice), right=range(1, 6), caption="Latency"),
+                html.text(lasting_text(advice)),
+                *_lasting(advice),
+                html.folded(
+                    f"Its bill, {advice.ours.system.usd_per_month:,.2f} USD a month",
+                    html.table(*bill_rows(advice), right=(1, 2), caption="The bill of a month"),
+                ),
             ),
         ),
-        html.Section("How well it lasts", (html.text(lasting_text(advice)), *_lasting(advice))),
-        html.Section("Its bill", (html.table(*bill_rows(advice), right=(1, 2), caption="The bill of a month"),)),
         html.Section(
             "What else one could buy",
             (
-                html.table(header, rows, right=(1, 2, 3, 4), strong=ours, caption="What one could buy, for a month"),
+                _systems(advice, best_of_each_kind(advice), "The best of each kind, for a month"),
+                html.folded("All others", _systems(advice, the_rest(advice), "All others, for a month")),
                 _pareto(advice),
             ),
         ),
-        html.Section("Break-even", (*(html.text(line.lstrip("- ")) for line in break_even_lines(advice)[1:]),)),
+        html.Section("Break-even", tuple(map(html.text, break_even_lines(advice)))),
         html.Section("To deploy", (html.text(deploy_text(advice)), _code(advice))),
         html.Section("What this rests on", tuple(html.text(line) for line in assumptions(advice))),
     ]
-    return html.page(_TITLE, sections, lead=log_text(advice))
+    return html.page(_TITLE, sections, lead=month_text(advice))
+
+
+def _systems(advice: Advice, systems: Sequence[System], caption: str) -> str:
+    ours = [i for i, system in enumerate(systems) if system.name == OURS]
+    return html.table(*system_rows(advice, systems), right=SYSTEM_NUMBERS, strong=ours, caption=caption)
 
 
 def _lasting(advice: Advice) -> list[str]:
@@ -81,11 +103,11 @@ def _pareto(advice: Advice) -> str:
             (t.in_memory_pct, t.usd_per_month) for t in advice.tuned_knob.front
         ],
     }
-    points = {system.name: (system.in_memory_pct, system.usd_per_month) for system in _shown(advice)}
+    points = {system.name: (system.in_memory_pct, system.usd_per_month) for system in _drawn(advice)}
     figure = pareto_figure(fronts, points=points, cost_label="cost [USD a month]")
     return html.picture(figure, name="pareto", alternative="Cost of each setting against the share served from memory")
 
 
-def _shown(advice: Advice) -> list[System]:
-    """Return what the pictures compare with: S3 alone and the best of each kind."""
-    return [advice.others[0], *rivals(advice)]
+def _drawn(advice: Advice) -> list[System]:
+    """Return what the picture compares with; Burstcache is there as a line."""
+    return [system for system in shown(advice) if system.name != OURS]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from burstcache.core.errors import InvalidSettingError
@@ -19,6 +20,7 @@ INSTANCE_TYPES = (
     *("m7g.medium", "m7g.large", "r7g.medium", "r7g.large", "r8g.medium", "r8g.large"),
 )
 MEMORY_MB = range(128, 10_241)
+_LINE = 77  # characters of the overrides: an indent and a backslash make eighty
 _MAX_HOT_KEYS, _THROTTLE_PER_S, _COLD_START_US = 5, 100, 600_000
 
 
@@ -61,9 +63,14 @@ def template_parameters(parameters: Parameters, setup: Setup, *, hot_keys: int, 
 
 
 def toml_text(values: dict[str, str]) -> str:
-    """Return the lines of `samconfig.toml` that set the template's parameters."""
-    pairs = " ".join(f'{name}="{value}"' for name, value in values.items())
-    return f"[default.deploy.parameters]\nparameter_overrides = '{pairs}'"
+    """Return the lines of `samconfig.toml` that set the template's parameters: one string, broken behind `\\`."""
+    lines = [""]
+    for word in re.findall(r"[^ ,]+[ ,]?", " ".join(f'{name}="{value}"' for name, value in values.items())):
+        if len(lines[-1]) + len(word) > _LINE:
+            lines.append("")
+        lines[-1] += word
+    broken = "\\\n  ".join(lines)
+    return f'[default.deploy.parameters]\nparameter_overrides = """\\\n  {broken}\\\n"""'
 
 
 def hot_keys(result: RunResult) -> int:

@@ -1,57 +1,93 @@
-"""The answer of `burstcache advise` as text."""
+"""The answer of `burstcache advise` as text: what decides in a few lines, and all of it if asked for."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite
 
 from burstcache.core.parameters import US_PER_S
 from burstcache_sim.choose.advise.advice import Advice
 from burstcache_sim.choose.advise.limits import assumptions
 from burstcache_sim.choose.advise.samconfig import toml_text
-from burstcache_sim.choose.advise.systems import System
-from burstcache_sim.choose.advise.verdict import break_even_lines, verdict_lines
+from burstcache_sim.choose.advise.systems import System, choices
+from burstcache_sim.choose.advise.verdict import best_of, break_even_lines, by_net_value, change_lines, verdict_lines
 from burstcache_sim.choose.tune.hold_out import LEAST_REQUESTS
 from burstcache_sim.choose.tune.search import Tuned
 from burstcache_sim.latency import LatencySummary
-from burstcache_terminal.text import count_text, duration_text, each_usd_text, number_text, table_text
+from burstcache_terminal.text import (
+    WIDTH,
+    count_text,
+    duration_text,
+    each_usd_text,
+    fixed_text,
+    footnotes,
+    number_text,
+    table_text,
+    usd_text,
+    wrapped_text,
+)
 
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]  # header, rows
+SYSTEM_NUMBERS = range(1, 6)  # columns aligned to the right
 _LATENCY_HEADER = ("", "mean ms", "p50", "p90", "p95", "p99")
+_IN_THE_READER_MS = 0.1  # faster than any network
 
 
-def advice_text(advice: Advice) -> str:
-    """Return the whole answer for a terminal."""
-    ours = advice.ours.system
+def advice_text(advice: Advice, *, is_long: bool = False) -> str:
+    """Return the answer for a terminal: verdict, alternatives, what would change it; all of it if asked for."""
     parts = [
-        f"{log_text(advice)}\n{value_text(advice)}",
-        "\n".join(verdict_lines(advice)),
-        f"With Burstcache: {policy_text(advice)}",
-        table_text(*latency_rows(advice), right=range(1, 6)),
-        _lasting(advice),
-        f"Its bill, {ours.usd_per_month:.2f} USD a month:\n{table_text(*bill_rows(advice), right=(1, 2))}",
-        f"What else one could buy:\n{table_text(*system_rows(advice), right=(1, 2, 3, 4))}",
-        "\n".join(break_even_lines(advice)),
-        f"{deploy_text(advice)}\n\n{toml_text(advice.template)}",
-        "\n".join(["Assumptions:", *(f"- {line}" for line in assumptions(advice))]),
+        _lines(verdict_lines(advice)),
+        f"{wrapped_text(f'{month_text(advice)} {value_text(advice)}')}\n{_systems_text(advice, shown(advice))}",
+        _listed("What would change it:", change_lines(advice)),
     ]
+    if is_long:
+        parts += _details(advice)
+    if is_long or advice.deploys:
+        parts.append(f"{wrapped_text(deploy_text(advice))}\n\n{toml_text(advice.template)}")
+    if is_long:
+        parts.append(_listed("What this rests on:", assumptions(advice)))
+    else:
+        parts.append(_lines(["--long: parameters, latencies, the whole bill, all systems, assumptions."]))
     return "\n\n".join(parts)
 
 
-def log_text(advice: Advice) -> str:
+def shown(advice: Advice) -> list[System]:
+    """Return what a reader should compare: the best of each class of latency, Burstcache, S3 alone; best first."""
+    best = best_of(advice, lambda one: "reader" if one.hit_ms < _IN_THE_READER_MS else one.latency_class)
+    return by_net_value([advice.ours.system, *best, advice.others[0]], advice)
+
+
+def best_of_each_kind(advice: Advice) -> list[System]:
+    """Return Burstcache, S3 alone and the best of every kind of what one could buy, best first."""
+    best = best_of(advice, lambda system: system.kind)
+    return by_net_value([advice.ours.system, *best, advice.others[0]], advice)
+
+
+def the_rest(advice: Advice) -> list[System]:
+    """Return what `best_of_each_kind` leaves out, best first, then what is not for sale."""
+    best = best_of_each_kind(advice)
+    rest = [system for system in advice.others if system not in best]
+    sold = choices(rest)
+    return [*by_net_value(sold, advice), *(system for system in rest if system not in sold)]
+
+
+def month_text(advice: Advice) -> str:
     """Return a description of the log and of the month."""
     demand, repeats = advice.workload.demand, float(advice.workload.repeats_per_month)
     what = f"{count_text(demand.requests, 'request')} for {count_text(demand.objects, 'object')}"
     lasts = duration_text((demand.last_us - demand.first_us) / US_PER_S)
-    month = f"a month counts as this log {number_text(repeats)} times"
-    return f"{what} in {lasts}; {month}, {number_text(demand.requests * repeats)} requests."
+    times = f"{number_text(repeats, digits=3)} times" if repeats != 1 else "once"
+    return f"{what} in {lasts}; a month has them {times}, {number_text(demand.requests * repeats)} requests."
 
 
 def value_text(advice: Advice) -> str:
     """Return what latency is worth, in words."""
     value = advice.value
     if value.usd_per_hit:
-        return f"A request answered from memory is worth {each_usd_text(value.usd_per_hit)} (as you said)."
+        return f"A hit is worth {each_usd_text(value.usd_per_hit)}."
     if value.usd_per_ms:
-        return f"A millisecond saved is worth {each_usd_text(value.usd_per_ms)} (as you said)."
-    return "What latency is worth is not known (--hit-value-usd or --ms-value-usd), so money alone decides."
+        return f"A millisecond saved is worth {each_usd_text(value.usd_per_ms)}."
+    return "What a hit is worth is not known (--hit-value-usd or --ms-value-usd), so money alone decides."
 
 
 def policy_text(advice: Advice) -> str:
@@ -61,7 +97,7 @@ def policy_text(advice: Advice) -> str:
     tried = f"the thesis's policy, the plainest of the best of {candidates_text(advice.tuned)}"
     if ours.system.gain.net_usd(advice.value) <= 0 and result.n > result.n_s3:
         tried += ", the one that pays at the lowest value of a hit"
-    return f"{tried}.\n{result.in_memory_pct:.1f} % of the requests are answered from memory: {', '.join(shares)}."
+    return f"{tried}. {result.in_memory_pct:.1f} % of the requests are answered from memory: {', '.join(shares)}."
 
 
 def candidates_text(tuned: Tuned) -> str:
@@ -74,7 +110,7 @@ def latency_rows(advice: Advice) -> Table:
     """Return the distribution of latencies with Burstcache and without."""
     return _LATENCY_HEADER, [
         ("with Burstcache", *_latency_cells(advice.latency)),
-        ("S3 read directly", *_latency_cells(advice.latency_without)),
+        ("S3 alone", *_latency_cells(advice.latency_without)),
     ]
 
 
@@ -83,8 +119,8 @@ def lasting_text(advice: Advice) -> str:
     if not advice.lasting:
         few = f"one half of the log has fewer than {LEAST_REQUESTS} requests"
         return f"How well tuned parameters last cannot be checked: {few}."
-    expect = "Expect to fall as far behind the figures above as the first line is behind the second."
-    return f"How well tuned parameters last: their results in the second half of the log, for a month. {expect}"
+    expect = "On requests to come, expect to lose what the first line loses against the second."
+    return f"How well tuned parameters last: their results in the log's second half, for a month. {expect}"
 
 
 def lasting_rows(advice: Advice) -> Table:
@@ -96,7 +132,7 @@ def lasting_rows(advice: Advice) -> Table:
             one.tuned_on,
             f"{one.tried.in_memory_pct:.1f}",
             f"{one.tried.usd_per_month:,.2f}",
-            f"{one.net_usd if is_worth_it else one.usd_per_hit * 1e6:,.2f}",
+            f"{one.net_usd:,.2f}" if is_worth_it else _per_million(one.usd_per_hit),
         )
         for one in advice.lasting
     ]
@@ -107,18 +143,14 @@ def bill_rows(advice: Advice) -> Table:
     rows: list[tuple[str, ...]] = []
     for is_fixed, title in ((True, "fixed, with or without requests"), (False, "variable")):
         lines = [line for line in advice.ours.system.month.lines if line.is_fixed is is_fixed]
-        usd = float(sum(line.usd_exact for line in lines))
-        rows.append((title, "", f"{usd:.2f}"))
-        rows += [(f"  {line.text}", f"{line.usd:.2f}", "") for line in lines]
+        rows.append((title, "", f"{float(sum(line.usd_exact for line in lines)):,.2f}"))
+        rows += [(f"  {line.text}", fixed_text(line.usd, 2), "") for line in lines]
     return ("item", "USD a month", "sum"), rows
 
 
-def system_rows(advice: Advice) -> Table:
-    """Return what one could buy, best net value first, then what is not for sale."""
-    header = ("system", "USD a month", "memory %", "mean ms", "net USD a month", "note")
-    systems = sorted(
-        [advice.ours.system, *advice.others], key=lambda s: (bool(s.why_not), -s.gain.net_usd(advice.value))
-    )
+def system_rows(advice: Advice, systems: Sequence[System]) -> Table:
+    """Return a row per system; the last cell is a note."""
+    header = ("system", "hits %", "mean ms", "a month", "free tiers", "net USD", "note")
     return header, [_system_cells(system, advice) for system in systems]
 
 
@@ -128,20 +160,46 @@ def deploy_text(advice: Advice) -> str:
     return f"{start} into samconfig.toml (and your OriginBucketName), then `sam build && sam deploy`:"
 
 
+def _details(advice: Advice) -> list[str]:
+    """Return what only some want to read."""
+    usd = f"{advice.ours.system.usd_per_month:,.2f} USD a month"
+    return [
+        wrapped_text(f"With Burstcache: {policy_text(advice)}"),
+        table_text(*latency_rows(advice), right=range(1, 6)),
+        _lasting(advice),
+        f"Its bill, {usd}:\n{table_text(*bill_rows(advice), right=(1, 2), most=WIDTH)}",
+        f"The best of each kind:\n{_systems_text(advice, best_of_each_kind(advice))}",
+        f"All others:\n{_systems_text(advice, the_rest(advice))}",
+        _listed("Break-even:", break_even_lines(advice)),
+    ]
+
+
+def _systems_text(advice: Advice, systems: Sequence[System]) -> str:
+    header, rows = system_rows(advice, systems)
+    marks, notes = footnotes(row[-1] for row in rows)
+    marked = [(f"{name}{mark}", *cells) for (name, *cells, _), mark in zip(rows, marks, strict=True)]
+    return "\n".join([table_text(header[:-1], marked, right=SYSTEM_NUMBERS, most=WIDTH), *notes])
+
+
 def _system_cells(system: System, advice: Advice) -> tuple[str, ...]:
+    plan = f"with CloudFront's plan {system.plan} in the column of free tiers" if system.plan else ""
+    note = f"ruled out: {system.why_not}" if system.why_not else system.note
+    if system is advice.ours.system and advice.ours.never_stops:
+        note = f"{note}; an always-on node: it never stops"
     return (
         system.name,
-        f"{system.usd_per_month:,.2f}",
         f"{system.in_memory_pct:.1f}",
         f"{system.mean_ms:.1f}",
-        f"{system.gain.net_usd(advice.value):,.2f}",
-        f"ruled out: {system.why_not}" if system.why_not else system.note,
+        usd_text(system.usd_per_month),
+        usd_text(system.free_usd_per_month),
+        usd_text(system.gain.net_usd(advice.value)),
+        "; ".join(filter(None, [note, plan])),
     )
 
 
 def _lasting(advice: Advice) -> str:
-    rows = f"\n{table_text(*lasting_rows(advice), right=(1, 2, 3))}" if advice.lasting else ""
-    return lasting_text(advice) + rows
+    rows = f"\n{table_text(*lasting_rows(advice), right=(1, 2, 3), most=WIDTH)}" if advice.lasting else ""
+    return wrapped_text(lasting_text(advice)) + rows
 
 
 def _tiers(advice: Advice) -> list[tuple[int, str]]:
@@ -152,3 +210,15 @@ def _tiers(advice: Advice) -> list[tuple[int, str]]:
 def _latency_cells(latency: LatencySummary) -> tuple[str, ...]:
     values = (latency.mean_ms, latency.p50_ms, latency.p90_ms, latency.p95_ms, latency.p99_ms)
     return tuple(f"{value:.1f}" for value in values)
+
+
+def _per_million(usd_per_hit: float) -> str:
+    return f"{usd_per_hit * 1e6:,.2f}" if isfinite(usd_per_hit) else "no hit"
+
+
+def _lines(lines: Sequence[str]) -> str:
+    return "\n".join(map(wrapped_text, lines))
+
+
+def _listed(title: str, lines: Sequence[str]) -> str:
+    return "\n".join([title, *(wrapped_text(f"- {line}", indent="  ") for line in lines)])

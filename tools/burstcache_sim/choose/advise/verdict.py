@@ -1,107 +1,137 @@
-"""The answer in words: whether to deploy, why, and where the answer changes."""
+"""The answer in words: what to buy, what else there is, and what would change the answer."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from burstcache_sim.choose.advise.advice import Advice, BreakEvenValue
 from burstcache_sim.choose.advise.systems import System, choices
+from burstcache_sim.choose.advise.worth import Span
 from burstcache_sim.units import US_PER_H
-from burstcache_terminal.text import count_text, each_usd_text
+from burstcache_terminal.text import count_text, each_usd_text, number_text, usd_text
+
+_MOST_SPANS = 3  # in a sentence
+_SLOWEST_MS = 10_000  # S3 never takes longer in the mean
 
 
 def verdict_lines(advice: Advice) -> list[str]:
-    """Return whether to deploy, and why."""
-    ours, winner, value = advice.ours.system, advice.winner, advice.value
+    """Return what to buy, and the cheapest alternative."""
+    ours, value = advice.ours.system, advice.value
     if advice.deploys:
+        first = f"DEPLOY BURSTCACHE. It costs {usd_text(ours.usd_per_month)} USD a month, {_share_text(ours)}."
         second = advice.runner_up
-        ahead_usd = ours.gain.net_usd(value) - second.gain.net_usd(value)
-        cost = f"DEPLOY BURSTCACHE. It costs {ours.usd_per_month:,.2f} USD a month,"
-        return [
-            f"{cost} and is worth {ours.gain.net_usd(value):,.2f} more than S3 alone after that cost.",
-            f"The next best, {second.name}, is worth {ahead_usd:,.2f} less.",
-        ]
-    lines = [f"DO NOT DEPLOY BURSTCACHE: {_why(advice)}"]
-    if not value.is_known:
-        lines += _pays_lines(advice)
-    elif winner.name != "s3-only":
-        lines.append(
-            f"Net value a month: {winner.name} {winner.gain.net_usd(value):,.2f} USD,"
-            f" Burstcache {ours.gain.net_usd(value):,.2f} USD, S3 alone 0."
-        )
+        net_usd = f"net value {usd_text(second.gain.net_usd(value))} USD against {usd_text(ours.gain.net_usd(value))}"
+        return [first, *_never_stops(advice), f"Next best: {name_text(second)}, {net_usd}."]
+    winner = advice.winner
+    lines = [
+        f"DO NOT DEPLOY BURSTCACHE. The best buy is {name_text(winner)}: {usd_text(winner.usd_per_month)} USD a month"
+        f"{'' if winner.name == 's3-only' else f', {_share_text(winner)}'}.",
+        f"Burstcache: {usd_text(ours.usd_per_month)} USD, {_share_text(ours)}.",
+        *_never_stops(advice),
+    ]
+    cheapest = _cheapest(advice)
+    if cheapest is not None and cheapest is not winner:
+        alternative = f"{name_text(cheapest)}, {usd_text(cheapest.usd_per_month)} USD"
+        lines.append(f"The cheapest with at least as many hits as Burstcache: {alternative}.")
+    return lines
+
+
+def change_lines(advice: Advice) -> list[str]:
+    """Return what would change the verdict: the value of a hit, S3's latency, free tiers."""
+    found = advice.sensitivity
+    lines = [f"Value of a hit: {_spans_text(found.by_hit_value, advice.value.usd_per_hit, each_usd_text)}."]
+    if all(span.name != advice.ours.system.name for span in found.by_hit_value):
+        over_s3 = advice.per_hit.over_s3_usd
+        worth = "" if over_s3 is None else f" Burstcache is worth more than S3 alone from {each_usd_text(over_s3)}, but"
+        lines[0] += f"{worth} at no value the best buy." if worth else " At no value is it Burstcache."
+    if found.by_s3_ms:
+        assumed_ms = advice.clock.tiers.s3_ms
+        spans = [span for span in found.by_s3_ms if span.start < _SLOWEST_MS]
+        by_ms = _spans_text(spans, assumed_ms, lambda ms: f"{number_text(ms, digits=3)} ms")
+        lines.append(f"Latency of S3 ({assumed_ms:g} ms assumed): {by_ms}.")
+    if advice.verdict_differs:
+        other, free = advice.other_column_winner, "free tiers and CloudFront's flat-rate plans"
+        name, usd = name_text(other), other.usd_per_month if advice.free_tiers else other.free_usd_per_month
+        start, more = ("Without", "") if advice.free_tiers else ("With", " (--free-tiers decides by them)")
+        lines.append(f"{start} {free} the best buy is {name}, {usd_text(usd)} USD{more}.")
     return lines
 
 
 def break_even_lines(advice: Advice) -> list[str]:
-    """Return when Burstcache is cheaper, and from which value of latency it pays."""
-    lines = ["Break-even:"]
-    lines += [f"- {_frequency_text(system, advice)}" for system in rivals(advice)]
+    """Return how often the log may come for Burstcache to be cheaper, and from which value of latency it pays."""
+    rivals = best_of(advice, lambda system: system.latency_class)
+    always = [name_text(system) for system in rivals if system.cheaper_at is not None and system.cheaper_at.most == 0]
+    lines = [f"Cheaper, even if this log comes once a month: {', '.join(always)}."] if always else []
+    lines += [_frequency_text(system, advice) for system in rivals if name_text(system) not in always]
     for what, found in (("hit", advice.per_hit), ("millisecond saved", advice.per_ms)):
-        lines.append(f"- {_break_even_text(what, found)}")
+        lines.append(_break_even_text(what, found))
     return lines
 
 
-def rivals(advice: Advice) -> list[System]:
-    """Return the best of each kind of what one could buy other than S3 alone; more would repeat the same."""
+def best_of(advice: Advice, group: Callable[[System], str]) -> list[System]:
+    """Return the best of each group of what one could buy other than S3 alone, best net value first."""
     best: dict[str, System] = {}
-    for system in sorted(choices(advice.others), key=lambda s: (-s.gain.net_usd(advice.value), s.usd_per_month)):
-        best.setdefault(system.name.partition(":")[0], system)
-    del best["s3-only"]  # it is always cheaper
-    return list(best.values())
+    for system in by_net_value(choices(advice.others), advice):
+        best.setdefault(group(system), system)
+    return [system for system in best.values() if system.name != "s3-only"]
 
 
-def _why(advice: Advice) -> str:
-    ours, winner = advice.ours.system, advice.winner
-    bills = f"{winner.usd_per_month:,.2f} USD a month against {ours.usd_per_month:,.2f}"
-    cheaper = winner.usd_per_month < ours.usd_per_month
-    if winner.name == "s3-only":
-        return f"S3 alone is cheaper, {bills}{', and the hits are not worth the difference' * advice.value.is_known}."
-    name = winner.name if winner.name == "cloudfront" else f"{winner.name} ({winner.note})"
-    shares = f"{winner.in_memory_pct:.1f} % from memory against {ours.in_memory_pct:.1f} %"
-    if winner.name == "cloudfront":
-        shares += " (if its clients may share the objects; otherwise add --without cloudfront)"
-    return f"{name} is {'cheaper' if cheaper else 'worth more'}: {bills}, {shares}."
+def by_net_value(systems: Sequence[System], advice: Advice) -> list[System]:
+    """Return systems, the best net value first, of equals the lower bill."""
+    return sorted(systems, key=lambda system: (-system.gain.net_usd(advice.value), system.usd_per_month))
 
 
-def _pays_lines(advice: Advice) -> list[str]:
-    """Return what the answer would be if latency were worth something."""
-    over_s3, best = advice.per_hit.over_s3_usd, advice.per_hit.best_buy
-    if over_s3 is None:
-        return ["Nothing of this log would be answered from memory."]
-    lines = [
-        f"It saves time, not money: it is worth more than S3 alone if a hit is worth {each_usd_text(over_s3)} or more."
+def name_text(system: System) -> str:
+    """Return a system's name in a sentence."""
+    return {"s3-only": "S3 alone", "burstcache": "Burstcache"}.get(system.name, system.name)
+
+
+def _share_text(system: System) -> str:
+    if not system.in_memory_pct:
+        return "no request answered without S3"
+    return f"{system.in_memory_pct:.1f} % of the requests answered in {number_text(system.hit_ms, digits=2)} ms"
+
+
+def _never_stops(advice: Advice) -> list[str]:
+    if not advice.ours.never_stops:
+        return []
+    return ["The best Burstcache for this log is one that never stops its node: buy the node."]
+
+
+def _cheapest(advice: Advice) -> System | None:
+    """Return the cheapest system with at least our hits; None if there is none."""
+    ours = advice.ours.system
+    better = [one for one in choices(advice.others) if one.gain.hits >= ours.gain.hits and one.name != "s3-only"]
+    return min(better, key=lambda system: system.usd_per_month, default=None)
+
+
+def _spans_text(spans: Sequence[Span], at: float, text_of: Callable[[float], str]) -> str:
+    """Return what is the best buy in the spans around a value."""
+    here = next((i for i, span in enumerate(spans) if span.to is None or at < span.to), len(spans) - 1)
+    first = max(0, min(here - 1, len(spans) - _MOST_SPANS))
+    shown = spans[first : first + _MOST_SPANS]
+    names = [{"s3-only": "S3 alone", "burstcache": "Burstcache"}.get(span.name, span.name) for span in shown]
+    if len(spans) == 1:
+        return f"always {names[0]}"
+    parts = [
+        f"{name} up to {text_of(span.to)}" if i == 0 and span.to is not None else f"{name} from {text_of(span.start)}"
+        for i, (name, span) in enumerate(zip(names, shown, strict=True))
     ]
-    if best is None:
-        lines.append(f"At no value of a hit is it the best buy{_rival_text(advice)}")
-    else:
-        up_to = "" if best.to_usd is None else f" and at most {each_usd_text(best.to_usd)}"
-        lines.append(f"It is the best buy if a hit is worth at least {each_usd_text(best.from_usd)}{up_to}.")
-    return lines
-
-
-def _rival_text(advice: Advice) -> str:
-    better = [
-        system
-        for system in choices(advice.others)
-        if system.in_memory_pct >= advice.ours.system.in_memory_pct and system.name != "s3-only"
-    ]
-    if not better:
-        return "."
-    rival = min(better, key=lambda system: system.usd_per_month)
-    return f": {rival.name} answers {rival.in_memory_pct:.1f} % from memory for {rival.usd_per_month:,.2f} USD a month."
+    more = ", and others further on" if first + _MOST_SPANS < len(spans) or first else ""
+    return ", ".join(parts) + more
 
 
 def _frequency_text(system: System, advice: Advice) -> str:
-    at, demand = system.cheaper_at, advice.workload.demand
+    at, demand, name = system.cheaper_at, advice.workload.demand, name_text(system)
     assert at is not None, "only this system is not compared with itself"
-    if at.most == 0:
-        return f"{system.name} is cheaper, even if this log comes once a month."
     if at.most is None and at.least <= 1:
-        return f"{system.name} costs more, however often this log comes."
+        return f"{name} costs more, however often this log comes."
     if at.most is None:
-        return f"{system.name}: Burstcache is cheaper if this log comes {at.least:,} times a month or more."
-    ends = f"; from {at.most + 1:,} times on {system.name} is"
+        return f"{name}: Burstcache is cheaper if this log comes {at.least:,} times a month or more."
+    ends = f"; from {at.most + 1:,} times on {name} is"
     if at.most * (demand.last_us - demand.first_us) > at.window_h * US_PER_H:
         ends = ", which is more often than it fits"
-    return f"{system.name}: Burstcache is cheaper if this log comes up to {count_text(at.most, 'time')} a month{ends}."
+    return f"{name}: Burstcache is cheaper if this log comes up to {count_text(at.most, 'time')} a month{ends}."
 
 
 def _break_even_text(what: str, found: BreakEvenValue) -> str:
