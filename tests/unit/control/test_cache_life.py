@@ -2,108 +2,49 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-import threading
-from typing import Any, cast
+from burstcache.core.parameters import US_PER_S
+from support.life import PARAMETERS, LifeStage
 
-import pytest
-
-from burstcache.control import cache_life
-from burstcache.control.cache_life import CacheTask, CacheTools, KeyCache
-from burstcache.core.errors import ServiceError
-from burstcache.core.parameters import parameters_from_text
-from burstcache.core.policy import LambdaLife
-from burstcache.core.table import NodeRow
-from burstcache.web.entry import Entry
-from support.clock import ManualClock
-
-_PARAMETERS = parameters_from_text(rate="9", sensitivity="4")
-_FAR_US = 1 << 62
-
-
-class _Executions:
-    """Step Functions; it refuses to complete tasks."""
-
-    def __init__(self) -> None:
-        self.beat = threading.Event()
-
-    def succeed(self, token: str, output: object) -> bool:
-        raise ServiceError("slow down", code="ThrottlingException")
-
-    def heartbeat(self, token: str) -> bool:
-        self.beat.set()
-        return True
-
-
-class _Nodes:
-    def read(self, node: str) -> NodeRow:
-        return NodeRow(node)
-
-
-async def _nowhere(data: bytes) -> None:
-    """Take an answer and drop it."""
-
-
-def _get(at_us: int) -> bytes:
-    return json.dumps({"at_us": at_us, "request_id": str(at_us), "method": "GET"}).encode()
-
-
-def _cache(executions: _Executions, life: LambdaLife) -> KeyCache:
-    unused: Any = None
-    tools = CacheTools(
-        keys=unused,
-        nodes=cast(Any, _Nodes()),
-        executions=cast(Any, executions),
-        objects=unused,
-        max_object_bytes=4 << 20,
-        parameters=_PARAMETERS,
-        clock=ManualClock(),
-    )
-    entry = Entry({"etag": '"e"', "content-length": "4"}, b"body")
-    return KeyCache(CacheTask("k", "0" * 32, 1, "token", "one"), tools, entry, _FAR_US, life)
+_LASTS = PARAMETERS.redis_threshold + 3  # GETs after which the load lasts, so that the life asks for Redis
+_TICK_S = PARAMETERS.tick_us / US_PER_S
 
 
 def test_window_does_not_grow_with_the_load() -> None:
-    cache = _cache(_Executions(), LambdaLife(deadline_us=0, count=0, is_promoted=True))
+    with LifeStage("k").running() as stage:
+        for at_us in range(200):
+            stage.get(at_us)
+        remembered = len(stage.life.window)
+        handed_over = stage.stop()
 
-    async def serve() -> None:
-        for at_us in range(10_000):
-            await cache._on_get(_get(at_us), _nowhere)
-
-    asyncio.run(serve())
-
-    newest = {request.at_us for request in sorted(cache.window)[-_PARAMETERS.window_length :]}
-    assert newest == set(range(10_000 - _PARAMETERS.window_length, 10_000))
-    assert len(cache.window) <= 4 * _PARAMETERS.window_length
-    assert cache.life.count == 10_000
+    assert [request.at_us for request in handed_over] == list(range(200 - PARAMETERS.window_length, 200))
+    assert remembered <= 4 * PARAMETERS.window_length
+    assert stage.life.life.count == 200
 
 
 def test_promotion_that_fails_does_not_prolong_the_life() -> None:
-    life = LambdaLife(deadline_us=1_000_000, count=9)
-    cache = _cache(_Executions(), life)
+    with LifeStage("k", refuses=True).running() as stage:
+        for at_us in range(_LASTS):
+            stage.get(at_us)
+        assert stage.ends() == "idle"
 
-    async def promote_in_vain() -> None:
-        for _ in range(3):
-            await cache._promote()
-
-    asyncio.run(promote_in_vain())
-
-    assert cache.life == life
+    assert stage.executions.completed > 1  # each GET asks again
+    assert round(stage.clock.monotonic_s()) == (1 + _LASTS) * _TICK_S
 
 
-def test_heartbeats_go_on_after_a_promotion_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache_life, "_HEARTBEAT_S", 0)
-    executions = _Executions()
-    cache = _cache(executions, LambdaLife(deadline_us=_FAR_US, count=9, is_promoted=True))
+def test_promotion_keeps_the_life_running_and_its_heartbeats_end() -> None:
+    with LifeStage("k").running() as stage:
+        for at_us in range(_LASTS):
+            stage.get(at_us)
+        assert stage.ends() == "idle"
 
-    async def beat() -> None:
-        beating = asyncio.create_task(cache._beat())
-        for _ in range(10):  # turns of the loop, each a beat's time
-            await asyncio.sleep(0)
-        assert not executions.beat.is_set()
-        cache.life = LambdaLife(deadline_us=_FAR_US, count=9)
-        assert await asyncio.to_thread(executions.beat.wait, 5)
-        beating.cancel()
+    assert stage.executions.completed == 1
+    assert stage.clock.monotonic_s() > PARAMETERS.keep_running_us / US_PER_S
+    assert stage.executions.beats_at_s == []
 
-    asyncio.run(beat())
+
+def test_heartbeats_go_on_after_a_promotion_that_failed() -> None:
+    with LifeStage("k", refuses=True).running() as stage:
+        for at_us in range(_LASTS):
+            stage.get(at_us)
+
+    assert [round(at_s) for at_s in stage.executions.beats_at_s] == [15, 30]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from burstcache.control.cache_life import CacheTask, CacheTools, KeyCache
 from burstcache.control.janitor import Janitor
 from burstcache.control.operations import RedisControl
 from burstcache.control.scheduler import Scheduler
@@ -15,10 +13,10 @@ from burstcache.core.keys import key_hash
 from burstcache.core.messages import Leave, Operation
 from burstcache.core.parameters import parameters_from_text
 from burstcache.core.placement import node_for
-from burstcache.core.policy import LambdaLife, Request
+from burstcache.core.policy import Request
 from burstcache.core.table import KeyRow, Lease, NodeRow
-from burstcache.web.entry import Entry
 from support.clock import ManualClock
+from support.life import LifeStage
 
 _PARAMETERS = parameters_from_text(rate="9", sensitivity="4")
 _UNUSED: Any = None
@@ -97,9 +95,6 @@ class Executions:
 
     def is_running(self, machine_arn: str, name: str) -> bool:
         return False
-
-    def succeed(self, token: str, output: Any) -> bool:
-        return True
 
 
 class Relay:
@@ -185,29 +180,12 @@ def test_life_leaves_the_node_that_it_joined_though_a_node_was_added_since() -> 
 
 
 def test_promotion_asks_the_node_of_the_row() -> None:
-    nodes: Any = Nodes()
-    executions: Any = Executions()
-    keys: Any = Keys(_hot_row(node="node-1", trigger=Request(0, "t")))
-    tools = CacheTools(
-        keys=keys,
-        nodes=nodes,
-        executions=executions,
-        objects=_UNUSED,
-        max_object_bytes=1,
-        parameters=_PARAMETERS,
-        clock=ManualClock(_NOW_S),
-    )
-    life = KeyCache(CacheTask(KEY, key_hash(KEY), 7, "token", "one"), tools, Entry({}, b""), 1 << 62)
+    with LifeStage(KEY, node="node-1").running() as stage:
+        for at_us in range(_PARAMETERS.redis_threshold + 1):
+            stage.get(at_us)
 
-    async def announce_and_promote() -> None:
-        assert await life._announce()
-        life.life = LambdaLife(deadline_us=1 << 62, count=9)
-        await life._promote()
-
-    asyncio.run(announce_and_promote())
-
-    assert nodes.asked == ["node-1"]
-    assert life.life.is_promoted
+    assert stage.nodes.asked == ["node-1"]
+    assert stage.life.life.is_promoted
 
 
 def test_janitor_spares_a_node_whose_new_run_has_the_number_of_a_run_of_another_node() -> None:

@@ -1,0 +1,118 @@
+"""A life of the cache function on a virtual clock, between a relay and stand-ins for the stack."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import Any
+
+from burstcache.control.cache_life import CacheTask, CacheTools, End, KeyCache
+from burstcache.core.errors import ServiceError
+from burstcache.core.keys import key_hash
+from burstcache.core.messages import control_subject, get_subject
+from burstcache.core.parameters import parameters_from_text
+from burstcache.core.policy import Request
+from burstcache.core.table import KeyRow, NodeRow
+from burstcache.web.entry import Entry
+from support.memory_relay import MemoryRelay
+from support.virtual_time import VirtualClock
+
+PARAMETERS = parameters_from_text(rate="9", sensitivity="4")
+_FAR_US = 1 << 62
+_UNUSED: Any = None
+
+
+class _Row:
+    """The key's row, which the life that begins claims."""
+
+    def __init__(self, row: KeyRow) -> None:
+        self._row = row
+
+    def read(self, hash_: str) -> KeyRow:
+        return self._row
+
+    def update(self, hash_: str, **_: Any) -> KeyRow:
+        return self._row
+
+
+class _Nodes:
+    """Nodes that never stop."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def read(self, node: str) -> NodeRow:
+        self.asked.append(node)
+        return NodeRow(node)
+
+
+class _Executions:
+    """Step Functions, which completes tasks or refuses to."""
+
+    def __init__(self, clock: VirtualClock, *, refuses: bool) -> None:
+        self.completed = 0  # attempts to
+        self.beats_at_s: list[float] = []
+        self._clock, self._refuses = clock, refuses
+
+    def succeed(self, token: str, output: object) -> bool:
+        self.completed += 1
+        if self._refuses:
+            raise ServiceError("slow down", code="ThrottlingException")
+        return True
+
+    def heartbeat(self, token: str) -> bool:
+        self.beats_at_s.append(self._clock.monotonic_s())
+        return True
+
+
+class LifeStage:
+    """A life that has just been announced, and what it is asked; its time begins at 0."""
+
+    def __init__(self, key: str, *, node: str = "node-1", refuses: bool = False) -> None:
+        self.clock = VirtualClock()
+        self.nodes, self.executions = _Nodes(), _Executions(self.clock, refuses=refuses)
+        hash_ = key_hash(key)
+        row = KeyRow(hash_, key, "lambda", 1, node=node, holder="one", trigger=Request(0, "trigger"))
+        parts: dict[str, Any] = {"keys": _Row(row), "nodes": self.nodes, "executions": self.executions}
+        tools = CacheTools(**parts, objects=_UNUSED, max_object_bytes=4 << 20, parameters=PARAMETERS, clock=self.clock)
+        entry = Entry({"etag": '"e"', "content-length": "4"}, b"body")
+        self.life = KeyCache(CacheTask(key, hash_, 1, "token", "one"), tools, entry, _FAR_US)
+        self._hash, self._relay = hash_, MemoryRelay(self.clock)
+
+    def get(self, at_us: int) -> None:
+        """Ask for the object, as a reader does."""
+        request = {"at_us": at_us, "request_id": str(at_us), "method": "GET"}
+        assert self._relay.request(get_subject(self._hash), json.dumps(request).encode(), timeout_s=1)
+        self._settle()
+
+    def stop(self) -> list[Request]:
+        """Order the life to end; return the requests that it hands over."""
+        answer = self._relay.request(control_subject(self._hash), json.dumps({"op": "stop"}).encode(), timeout_s=1)
+        assert answer is not None
+        return [Request.decode(text) for text in json.loads(answer)["window"]]
+
+    def ends(self) -> End:
+        """Wait for the end, and return how it ended."""
+        return self.clock.wait_for(self._end)
+
+    @contextmanager
+    def running(self) -> Iterator[LifeStage]:
+        """Let the life serve, until its end at the latest."""
+        loop = self.clock.new_event_loop()
+
+        def serve() -> End:
+            try:
+                return loop.run_until_complete(self.life.serve(self._relay.listener()))
+            finally:
+                loop.close()
+
+        self._end: Future[End] = self.clock.start(serve)
+        self._settle()
+        yield self
+        self.ends()
+
+    def _settle(self) -> None:
+        """Let everything happen that needs no time."""
+        self.clock.sleep(0.001)
