@@ -97,7 +97,7 @@ def _error_in(key: str, response: Response) -> BurstcacheError:
             size = response.headers.get("content-range", "").rpartition("/")[2]
             size_bytes = int(size) if size.isdigit() else None
             return RangeNotSatisfiableError(
-                f"{key!r} has no byte of the range; its size: {size or '?'}", size_bytes=size_bytes
+                f"{key!r} has no byte of the range; its size: {size or 'unknown'}", size_bytes=size_bytes
             )
     if status >= 500:
         return OriginUnavailableError(f"{key!r}: {message or f'S3 answered {status}'}")

@@ -1,0 +1,151 @@
+"""Reports gather and are sent together; a bus that is gone costs the reader nothing but a line in the log."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from burstcache import logs
+from burstcache.adapters.breaker import OPEN_S
+from burstcache.adapters.event_batches import EventBatches
+from burstcache.core.messages import ObjectRequested
+from support.clock import ManualClock
+from support.waiting import LIMIT_S, until
+
+
+def event(number: int) -> ObjectRequested:
+    return {"key": f"key {number}", "at_us": number, "request_id": str(number), "size_bytes": 4, "etag": '"e"'}
+
+
+class Bus:
+    """Keeps what it is sent, unless it is to refuse it."""
+
+    def __init__(self) -> None:
+        self.calls: list[list[dict[str, Any]]] = []
+        self.fails: Callable[[], dict[str, Any]] | None = None
+        self.arrived = threading.Event()
+
+    def put_events(self, Entries: list[dict[str, Any]]) -> dict[str, Any]:
+        self.arrived.set()
+        if self.fails is not None:
+            return self.fails()
+        self.calls.append(Entries)
+        return {"FailedEntryCount": 0, "Entries": [{} for _ in Entries]}
+
+    @property
+    def keys(self) -> list[str]:
+        return [json.loads(entry["Detail"])["key"] for call in self.calls for entry in call]
+
+
+@pytest.fixture
+def bus() -> Bus:
+    return Bus()
+
+
+@pytest.fixture(autouse=True)
+def plain_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = logs.OnceLog(logging.getLogger("burstcache"))
+    monkeypatch.setattr("burstcache.adapters.event_batches.logger", lambda: log)
+
+
+def batches_to(bus: Bus, clock: ManualClock | None = None, *, every_s: float = LIMIT_S) -> EventBatches:
+    return EventBatches("bus", bus, clock or ManualClock(), every_s=every_s)  # type: ignore[arg-type]
+
+
+def test_events_go_ten_at_a_time_in_their_order(bus: Bus) -> None:
+    batches = batches_to(bus)
+
+    for number in range(23):
+        batches.start(event(number))
+    batches.close()
+
+    assert [len(call) for call in bus.calls] == [10, 10, 3]
+    assert bus.keys == [f"key {number}" for number in range(23)]
+    assert bus.calls[0][0] | {"Detail": ""} == {
+        "EventBusName": "bus",
+        "Source": "burstcache.proxy",
+        "DetailType": "ObjectRequested",
+        "Detail": "",
+    }
+
+
+def test_events_are_sent_without_a_close(bus: Bus) -> None:
+    batches = batches_to(bus, every_s=0.001)
+
+    for number in range(3):
+        batches.start(event(number))
+        until(lambda count=number + 1: len(bus.keys) == count)  # type: ignore[misc]
+    batches.close()
+
+    assert batches.dropped == 0
+
+
+def test_a_call_stays_below_what_the_bus_takes(bus: Bus) -> None:
+    batches = batches_to(bus)
+
+    for _ in range(5):
+        batches.add("RequestsServed", {"key": "k" * 100_000})
+    batches.close()
+
+    assert [len(call) for call in bus.calls] == [2, 2, 1]
+
+
+def refuse() -> dict[str, Any]:
+    return {"FailedEntryCount": 1, "Entries": [{"ErrorCode": "AccessDeniedException"}]}
+
+
+def break_down() -> dict[str, Any]:
+    raise ConnectionError("nobody there")
+
+
+@pytest.mark.parametrize(("failure", "reason"), [(refuse, "AccessDeniedException"), (break_down, "nobody there")])
+def test_a_bus_that_fails_is_left_alone_and_reported_once(
+    bus: Bus, failure: Callable[[], dict[str, Any]], reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    bus.fails, clock = failure, ManualClock()
+    batches = batches_to(bus, clock, every_s=0.001)
+
+    for number in range(3):
+        batches.start(event(number))
+        until(lambda count=number + 1: batches.dropped == count)  # type: ignore[misc]
+        clock.now_s += 0.8 * OPEN_S
+    bus.fails = None
+    clock.now_s += OPEN_S
+    batches.start(event(3))
+    batches.close()
+
+    assert bus.keys == ["key 3"]
+    (line,) = caplog.messages
+    assert "reads are not reported" in line
+    assert reason in line
+
+
+def test_what_a_hanging_bus_cannot_take_is_dropped_and_counted(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("burstcache.adapters.event_batches._MAX_WAITING", 5)
+    go_on = threading.Event()
+    bus.fails = lambda: {"Entries": [], "waited": go_on.wait(LIMIT_S)}
+    batches = batches_to(bus, every_s=0.001)
+
+    batches.start(event(0))
+    assert bus.arrived.wait(LIMIT_S)
+    for number in range(1, 9):
+        batches.start(event(number))
+    dropped = batches.dropped
+    go_on.set()
+    batches.close()
+
+    assert dropped == 3
+
+
+def test_after_its_close_it_takes_nothing(bus: Bus) -> None:
+    batches = batches_to(bus)
+    batches.close()
+
+    batches.start(event(1))
+
+    assert (bus.calls, batches.dropped) == ([], 1)

@@ -1,0 +1,119 @@
+"""A client learns what it reads from its arguments, the environment, a stack's outputs or a local run's file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from burstcache.client.configuration import OUTPUT, VARIABLE, configure, local_run
+from burstcache.core.errors import InvalidSettingError
+from support.aws import REGION, mocked_aws
+
+_VARIABLES = {
+    "AWS_REGION": "us-east-1",
+    "TABLE_NAME": "table",
+    "BUCKET_NAME": "origin",
+    "BUS_NAME": "bus",
+    "RELAY_URL": "tls://relay:4222",
+    "RELAY_USER": "proxy",
+    "RELAY_SECRET_ARN": "arn:relay",
+    "RELAY_CA_PEM": "-----BEGIN\nEND-----\n",
+    "REDIS_SECRET_ARN": "arn:redis",
+    "REDIS_NODES": "node-1=i-1@10.0.0.5:6379",
+    "MAX_OBJECT_BYTES": "4194304",
+}
+_NOTHING: dict[str, Any] = {"stack_name": "", "bucket": "", "session": None, "endpoint_urls": None}
+
+
+@pytest.fixture(autouse=True)
+def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    with mocked_aws():
+        yield
+
+
+def make_stack(outputs: dict[str, str]) -> None:
+    queue = {"Type": "AWS::SQS::Queue", "Properties": {}}
+    body = {"Resources": {"Queue": queue}, "Outputs": {name: {"Value": value} for name, value in outputs.items()}}
+    boto3.client("cloudformation").create_stack(StackName="cache", TemplateBody=json.dumps(body))
+
+
+def test_the_environment_names_a_stack_in_its_region(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, json.dumps(_VARIABLES))
+
+    configuration = configure(**_NOTHING)
+
+    assert configuration.settings.table_name == "table"
+    assert configuration.settings.relay.ca_pem == "-----BEGIN\nEND-----\n"
+    assert configuration.session.region_name == "us-east-1"
+
+
+def test_a_stack_says_in_its_outputs_what_to_read() -> None:
+    make_stack({OUTPUT: json.dumps(_VARIABLES)})
+
+    settings = configure(**_NOTHING | {"stack_name": "cache"}).settings
+
+    assert (settings.bucket_name, settings.redis_nodes[0].host) == ("origin", "10.0.0.5")
+
+
+def test_a_session_that_is_given_stays_in_its_region(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, json.dumps(_VARIABLES))
+
+    configuration = configure(**_NOTHING | {"session": boto3.Session(region_name="eu-west-1")})
+
+    assert configuration.session.region_name == "eu-west-1"
+
+
+def test_a_bucket_needs_no_stack() -> None:
+    settings = configure(**_NOTHING | {"bucket": "photos"}).settings
+
+    assert (settings.bucket_name, settings.table_name, settings.bus_name) == ("photos", "", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variable", "message"),
+    [
+        ({}, None, "nothing says what to read; accepted: stack_name=…, bucket=…, or the environment variable"),
+        ({"stack_name": "cache", "bucket": "photos"}, None, "exclude each other"),
+        ({"stack_name": "absent"}, None, "stack_name='absent': its outputs cannot be read: .*absent"),
+        ({"stack_name": "other"}, None, "its outputs cannot be read"),
+        ({}, "{", "BURSTCACHE_READER: '{' is not a JSON object"),
+        ({}, '{"TABLE_NAME": 1}', "is not a JSON object of texts"),
+        ({}, "{}", "no variable TABLE_NAME"),
+    ],
+)
+def test_what_does_not_say_what_to_read_is_refused(
+    monkeypatch: pytest.MonkeyPatch, arguments: dict[str, str], variable: str | None, message: str
+) -> None:
+    if variable is not None:
+        monkeypatch.setenv(VARIABLE, variable)
+
+    with pytest.raises(InvalidSettingError, match=message):
+        configure(**_NOTHING | arguments)
+
+
+def test_a_stack_of_something_else_is_named() -> None:
+    make_stack({"Url": "https://example.com"})
+
+    with pytest.raises(InvalidSettingError, match="stack 'cache' has no output ReaderSettings"):
+        configure(**_NOTHING | {"stack_name": "cache"})
+
+
+def test_a_local_run_is_read_from_its_file(tmp_path: Path) -> None:
+    run = {"region": REGION, "endpoint_url": "http://127.0.0.1:8081", "outputs": {OUTPUT: json.dumps(_VARIABLES)}}
+    (tmp_path / "local.json").write_text(json.dumps(run))
+
+    configuration = local_run(tmp_path)
+
+    assert configuration.settings.bucket_name == "origin"
+    assert configuration.make_clients().s3.meta.endpoint_url == "http://127.0.0.1:8081"
+
+
+def test_where_nothing_runs_the_message_says_how_to_start(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSettingError, match="start one with `burstcache local up`"):
+        local_run(tmp_path)
