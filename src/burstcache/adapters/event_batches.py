@@ -1,21 +1,21 @@
-"""Reports of reads in a process that goes on: gathered, and sent to the bus in the background once a second.
+"""Reports of reads in a process that goes on: gathered by key, and sent to the bus in the background once a second.
 
 A read never waits for them. What a dead bus cannot take is dropped and counted: a report only makes a key hot sooner.
 """
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from burstcache.adapters.breaker import Breakers
 from burstcache.adapters.calls import ask
 from burstcache.adapters.clock import Clock
 from burstcache.core.errors import ServiceError
-from burstcache.core.messages import OBJECT_REQUESTED, PROXY, REQUESTS_SERVED, ObjectRequested, RequestsServed
+from burstcache.core.messages import PROXY, REQUESTS_SERVED, KeyServed, ObjectRequested, RequestsServed, encode
+from burstcache.core.policy import Request
 from burstcache.logs import logger
 
 if TYPE_CHECKING:
@@ -24,13 +24,15 @@ if TYPE_CHECKING:
 
 _EVERY_S = 1.0
 _MAX_WAITING = 10_000
-_MAX_ENTRIES = 10  # of one PutEvents
-_MAX_BATCH_BYTES = 240_000  # 256 KB less the names around each detail
+_MAX_READS_PER_KEY = 8  # the newest: more than a policy of the configurator looks back on
+_MAX_KEYS = 100  # of one event: its receiver has half a minute for them
+_MAX_EVENT_BYTES = 24_000
+_MAX_EVENTS = 10  # of one PutEvents, which takes 256 KB
 _CLOSE_WITHIN_S = 3.0
 
 
 class EventBatches:
-    """Sends events to one bus, many at a time. Any thread may add to it."""
+    """Reports to one bus what S3 and the reader's memory served. Any thread may add to it."""
 
     def __init__(self, bus_name: str, client: EventBridgeClient, clock: Clock, *, every_s: float = _EVERY_S) -> None:
         """Remember where to send.
@@ -39,35 +41,31 @@ class EventBatches:
             bus_name: Name of the bus.
             client: May put events there.
             clock: What a failed bus is left alone by.
-            every_s: How long events gather before they are sent [s].
+            every_s: How long reports gather before they are sent [s].
         """
         self._bus_name = bus_name
         self._client = client
         self._breakers = Breakers(clock)
         self._every_s = every_s
-        self._waiting: deque[tuple[str, Mapping[str, Any]]] = deque()
+        self._waiting: deque[ObjectRequested | RequestsServed] = deque()
         self._starting = threading.Lock()
         self._has_some = threading.Event()
         self._closing = threading.Event()
         self._sender: threading.Thread | None = None
-        self.dropped = 0  # events that were not sent
+        self.dropped = 0  # reports, or keys with several, that were not sent
 
     def start(self, event: ObjectRequested | RequestsServed) -> None:
-        """Note what S3, or the reader's memory, served."""
-        self.add(REQUESTS_SERVED if "keys" in event else OBJECT_REQUESTED, event)
-
-    def finish(self, report: None) -> None:
-        """Do nothing: a read does not wait for its report."""
-
-    def add(self, detail_type: str, detail: Mapping[str, Any]) -> None:
-        """Note an event; returns at once."""
+        """Note what S3, or the reader's memory, served; returns at once."""
         if len(self._waiting) >= _MAX_WAITING or self._closing.is_set():
             self.dropped += 1
             return
-        self._waiting.append((detail_type, detail))
+        self._waiting.append(event)
         if not self._has_some.is_set():
             self._has_some.set()
             self._start_sender()
+
+    def finish(self, report: None) -> None:
+        """Do nothing: a read does not wait for its report."""
 
     def close(self) -> None:
         """Send what is waiting, for a few seconds at most; what is added later is dropped."""
@@ -92,33 +90,64 @@ class EventBatches:
             self._send_waiting()
 
     def _send_waiting(self) -> None:
-        for batch in self._batches():
-            if self._breakers.is_open(self._bus_name):
-                self.dropped += len(batch)
-                continue
-            try:
-                self._send(batch)
-            except Exception as error:  # whatever it is, the reads went well
-                self._breakers.fail(self._bus_name)
-                self.dropped += len(batch)
-                logger().warning("reads are not reported, no key gets hot", reason=repr(error), bus=self._bus_name)
+        events = list(_events(self._take()))
+        for start in range(0, len(events), _MAX_EVENTS):
+            batch = events[start : start + _MAX_EVENTS]
+            if not self._breakers.is_open(self._bus_name):
+                try:
+                    self._send(batch)
+                    continue
+                except Exception as error:  # whatever it is, the reads went well
+                    self._breakers.fail(self._bus_name)
+                    logger().warning("reads are not reported, no key gets hot", reason=repr(error), bus=self._bus_name)
+            self.dropped += sum(len(event["keys"]) for event in batch)
 
-    def _batches(self) -> Iterator[list[PutEventsRequestEntryTypeDef]]:
-        batch: list[PutEventsRequestEntryTypeDef] = []
-        size_bytes = 0
+    def _take(self) -> Iterable[KeyServed]:
+        """Return by key what has gathered."""
+        keys: dict[str, KeyServed] = {}
         while self._waiting:
-            detail_type, detail = self._waiting.popleft()
-            text = json.dumps(detail, separators=(",", ":"))
-            if batch and (len(batch) == _MAX_ENTRIES or size_bytes + len(text) > _MAX_BATCH_BYTES):
-                yield batch
-                batch, size_bytes = [], 0
-            batch.append({"EventBusName": self._bus_name, "Source": PROXY, "DetailType": detail_type, "Detail": text})
-            size_bytes += len(text)
-        if batch:
-            yield batch
+            event = self._waiting.popleft()
+            for served in event["keys"] if "keys" in event else [_served(event)]:
+                known = keys.setdefault(served["key"], served)
+                if known is not served:
+                    known["requests"] = [*known["requests"], *served["requests"]][-_MAX_READS_PER_KEY:]
+                    known["etag"] = served["etag"] or known["etag"]
+                    known["size_bytes"] = served["size_bytes"] or known["size_bytes"]
+        return keys.values()
 
-    def _send(self, batch: list[PutEventsRequestEntryTypeDef]) -> None:
-        answer = ask(self._client.put_events, Entries=batch)
+    def _send(self, events: Sequence[RequestsServed]) -> None:
+        entries: list[PutEventsRequestEntryTypeDef] = [
+            {
+                "EventBusName": self._bus_name,
+                "Source": PROXY,
+                "DetailType": REQUESTS_SERVED,
+                "Detail": encode(event).decode(),
+            }
+            for event in events
+        ]
+        answer = ask(self._client.put_events, Entries=entries)
         if refused := [entry for entry in answer["Entries"] if "ErrorCode" in entry]:
             code = refused[0]["ErrorCode"]
-            raise ServiceError(f"the bus refused {len(refused)} of {len(batch)} events: {code}", code=code)
+            raise ServiceError(f"the bus refused {len(refused)} of {len(entries)} events: {code}", code=code)
+
+
+def _served(event: ObjectRequested) -> KeyServed:
+    return KeyServed(
+        key=event["key"],
+        requests=[Request(event["at_us"], event["request_id"]).encode()],
+        size_bytes=event["size_bytes"],
+        etag=event["etag"],
+    )
+
+
+def _events(keys: Iterable[KeyServed]) -> Iterator[RequestsServed]:
+    event, size_bytes = RequestsServed(keys=[]), 0
+    for served in keys:
+        served_bytes = len(encode(served))
+        if len(event["keys"]) == _MAX_KEYS or (event["keys"] and size_bytes + served_bytes > _MAX_EVENT_BYTES):
+            yield event
+            event, size_bytes = RequestsServed(keys=[]), 0
+        event["keys"].append(served)
+        size_bytes += served_bytes
+    if event["keys"]:
+        yield event

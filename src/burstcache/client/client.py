@@ -7,7 +7,7 @@ import threading
 import weakref
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -19,14 +19,21 @@ from burstcache.adapters.event_batches import EventBatches
 from burstcache.client.configuration import Configuration, configure, local_run
 from burstcache.client.objects import Object, object_in
 from burstcache.client.requests import Requests
-from burstcache.core.errors import BurstcacheError
+from burstcache.core.errors import BurstcacheError, InvalidSettingError
 from burstcache.serve.assembly import make_reader
-from burstcache.serve.reader import Reader
+from burstcache.serve.reader import IMMUTABLE_S, STRONG_S, Reader
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
 
 THREADS = 64  # reads that one client has under way at a time for `get_many` and for an AsyncClient
+
+
+MEMORY_BYTES = 64 << 20
+MAX_STALE_MS = 2000
+
+Freshness = Literal["bounded", "strong", "immutable"]
+_STALE_S = {"strong": STRONG_S, "immutable": IMMUTABLE_S}
 
 
 class Client:
@@ -47,6 +54,9 @@ class Client:
         session: Any = None,
         endpoint_urls: Mapping[str, str] | None = None,
         s3: S3Client | None = None,
+        freshness: Freshness = "bounded",
+        max_stale_ms: int = MAX_STALE_MS,
+        memory_bytes: int = MEMORY_BYTES,
     ) -> None:
         """Make a client; without `stack_name` and `bucket` from the environment (variable BURSTCACHE_READER).
 
@@ -55,29 +65,41 @@ class Client:
             bucket: The bucket to read without any stack.
             session: A boto3 session; None for a new one from the environment.
             endpoint_urls: By service, or by the empty text for all; without an entry AWS's own.
-            s3: boto3's client of S3 to read with; None for a new one that waits for nothing long.
+            s3: boto3's client of S3 to read with; None for a new one.
+            freshness: `bounded`: nothing served is older than `max_stale_ms` after S3's event of the change (with a
+                bucket alone: after S3 confirmed it). `strong`: S3 confirms every read. `immutable`: objects never
+                change under their keys, so nothing is asked again.
+            max_stale_ms: The bound [ms], above 0.
+            memory_bytes: What objects kept in this process take at most [bytes]; 0 keeps none.
 
         Raises:
             InvalidSettingError: An argument or the environment does not say what to read.
         """
         configuration = configure(stack_name=stack_name, bucket=bucket, session=session, endpoint_urls=endpoint_urls)
-        self._open(replace(configuration, s3=s3))
+        self._open(replace(configuration, s3=s3), _Keeping.of(freshness, max_stale_ms, memory_bytes))
 
     @classmethod
-    def local(cls, folder: str | os.PathLike[str] = ".burstcache") -> Self:
+    def local(
+        cls,
+        folder: str | os.PathLike[str] = ".burstcache",
+        *,
+        freshness: Freshness = "bounded",
+        max_stale_ms: int = MAX_STALE_MS,
+        memory_bytes: int = MEMORY_BYTES,
+    ) -> Self:
         """Return a client of the local run that `burstcache local up` started in this directory.
 
         Raises:
-            InvalidSettingError: Nothing runs there.
+            InvalidSettingError: Nothing runs there, or an argument has a value that is not accepted.
         """
         client = cls.__new__(cls)
-        client._open(local_run(Path(folder)))
+        client._open(local_run(Path(folder)), _Keeping.of(freshness, max_stale_ms, memory_bytes))
         return client
 
-    def _open(self, configuration: Configuration) -> None:
+    def _open(self, configuration: Configuration, keeping: _Keeping) -> None:
         self.bucket_name = configuration.settings.bucket_name
         self.requests = Requests(SystemClock())
-        self._make_parts = partial(_Parts, configuration)
+        self._make_parts = partial(_Parts, configuration, keeping)
         self._lock = threading.Lock()
         self._parts = self._make_parts()
         self._finalizer = weakref.finalize(self, self._parts.close)
@@ -220,15 +242,40 @@ def outcomes(
     return objects
 
 
+@dataclass(frozen=True)
+class _Keeping:
+    """What memory takes, and how old its answers may be."""
+
+    memory_bytes: int
+    max_stale_s: float
+
+    @classmethod
+    def of(cls, freshness: Freshness, max_stale_ms: int, memory_bytes: int) -> _Keeping:
+        if freshness not in _STALE_S and freshness != "bounded":
+            raise InvalidSettingError(f"freshness={freshness!r}; accepted: bounded, strong, immutable")
+        if not max_stale_ms > 0:
+            raise InvalidSettingError(f"max_stale_ms={max_stale_ms!r}; accepted: above 0 (freshness='strong' asks S3)")
+        if memory_bytes < 0:
+            raise InvalidSettingError(f"memory_bytes={memory_bytes!r}; accepted: 0 (keep nothing) or more")
+        return cls(memory_bytes, _STALE_S.get(freshness, max_stale_ms / 1000))
+
+
 class _Parts:
     """What a process must not share with the one that it forked from."""
 
-    def __init__(self, configuration: Configuration) -> None:
+    def __init__(self, configuration: Configuration, keeping: _Keeping) -> None:
         self._pid = os.getpid()
         self._is_closed = False
         settings, clients, clock = configuration.settings, configuration.make_clients(), SystemClock()
-        self._reports = EventBatches(settings.bus_name, clients.events, clock)
-        self.reader = make_reader(settings, clients, clock, publisher=self._reports, redirects_larger=False)
+        self.reader = make_reader(
+            settings,
+            clients,
+            clock,
+            publisher=EventBatches(settings.bus_name, clients.events, clock) if settings.bus_name else None,
+            redirects_larger=False,
+            memory_bytes=keeping.memory_bytes,
+            max_stale_s=keeping.max_stale_s,
+        )
         self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix="burstcache")
 
     @property
@@ -238,5 +285,5 @@ class _Parts:
     def close(self) -> None:
         if self.is_usable:
             self._is_closed = True
-            self.threads.shutdown()
-            self._reports.close()
+            self.threads.shutdown(wait=False)  # one of them may be here: it had the last reference to the client
+            self.reader.close()

@@ -18,6 +18,7 @@ REQUESTS_SERVED = "RequestsServed"
 KEY_START_REQUESTED = "KeyStartRequested"
 
 
+@final
 class ObjectRequested(TypedDict):
     """One GET that S3 served. `size_bytes` is 0 where S3 did not give it (a 304)."""
 
@@ -37,6 +38,7 @@ class KeyServed(TypedDict):
     etag: str
 
 
+@final
 class RequestsServed(TypedDict):
     """GETs of keys with S3 that the memory of a reader served, told in batches."""
 

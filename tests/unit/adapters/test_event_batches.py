@@ -38,8 +38,12 @@ class Bus:
         return {"FailedEntryCount": 0, "Entries": [{} for _ in Entries]}
 
     @property
+    def served(self) -> list[dict[str, Any]]:
+        return [served for call in self.calls for entry in call for served in json.loads(entry["Detail"])["keys"]]
+
+    @property
     def keys(self) -> list[str]:
-        return [json.loads(entry["Detail"])["key"] for call in self.calls for entry in call]
+        return [served["key"] for served in self.served]
 
 
 @pytest.fixture
@@ -57,21 +61,35 @@ def batches_to(bus: Bus, clock: ManualClock | None = None, *, every_s: float = L
     return EventBatches("bus", bus, clock or ManualClock(), every_s=every_s)  # type: ignore[arg-type]
 
 
-def test_events_go_ten_at_a_time_in_their_order(bus: Bus) -> None:
+def test_reports_gather_by_key_in_few_events(bus: Bus) -> None:
     batches = batches_to(bus)
 
-    for number in range(23):
+    for number in range(1150):
         batches.start(event(number))
     batches.close()
 
-    assert [len(call) for call in bus.calls] == [10, 10, 3]
-    assert bus.keys == [f"key {number}" for number in range(23)]
+    assert [len(call) for call in bus.calls] == [10, 2]
+    assert bus.keys == [f"key {number}" for number in range(1150)]
     assert bus.calls[0][0] | {"Detail": ""} == {
         "EventBusName": "bus",
         "Source": "burstcache.proxy",
-        "DetailType": "ObjectRequested",
+        "DetailType": "RequestsServed",
         "Detail": "",
     }
+
+
+def test_of_a_key_the_newest_reads_are_told_and_what_is_known_of_it(bus: Bus) -> None:
+    batches = batches_to(bus)
+
+    for number in range(20):
+        confirmed = {"size_bytes": 0, "etag": ""} if number == 19 else {}
+        batches.start({**event(number), "key": "a", **confirmed})  # type: ignore[arg-type]
+    batches.start({"keys": [{"key": "a", "requests": ["20:r"], "size_bytes": 5, "etag": ""}]})
+    batches.close()
+
+    (served,) = bus.served
+    assert served["requests"] == [*(f"{number}:{number}" for number in range(13, 20)), "20:r"]
+    assert (served["size_bytes"], served["etag"]) == (5, '"e"')
 
 
 def test_events_are_sent_without_a_close(bus: Bus) -> None:
@@ -88,11 +106,12 @@ def test_events_are_sent_without_a_close(bus: Bus) -> None:
 def test_a_call_stays_below_what_the_bus_takes(bus: Bus) -> None:
     batches = batches_to(bus)
 
-    for _ in range(5):
-        batches.add("RequestsServed", {"key": "k" * 100_000})
+    for number in range(100):
+        batches.start({**event(number), "key": f"{number:04d}" * 256 + "\N{SNOWMAN}" * 1000})
     batches.close()
 
-    assert [len(call) for call in bus.calls] == [2, 2, 1]
+    assert len(bus.keys) == 100
+    assert max(sum(len(entry["Detail"]) for entry in call) for call in bus.calls) < 256_000
 
 
 def refuse() -> dict[str, Any]:
