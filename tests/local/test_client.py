@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import json
 import logging
 import multiprocessing
 import threading
@@ -20,6 +21,7 @@ from burstcache.client import AsyncClient, Client, Object
 from burstcache.client.configuration import OUTPUT, VARIABLE
 from burstcache.client.requests import Requests
 from burstcache.core import errors
+from burstcache.core.messages import Hold
 from burstcache.web.headers import object_headers
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from support.clock import ManualClock
@@ -50,8 +52,8 @@ class Answer:
 
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
-    """Room for the keys of all tests, and none of them gets idle meanwhile."""
-    parameters = {"PolicyOverrides": "redis_utilization_s=3600", "MaxHotKeys": "50"}
+    """Room for the keys of all tests. They stay in their cache functions unless a test has the node running."""
+    parameters = {"PolicyOverrides": "redis_threshold=90", "MaxHotKeys": "50"}
     options = LocalOptions(boot_s=0.2, stop_s=0.2, run_dir=tmp_path_factory.mktemp("logs"), parameters=parameters)
     with LocalCloud(options) as running:
         yield running
@@ -70,6 +72,13 @@ def variables(cloud: LocalCloud) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def client(variables: None) -> Iterator[Client]:
+    """A client without a memory, so that tests see the tiers behind it."""
+    with Client(memory_bytes=0) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def remembering(variables: None) -> Iterator[Client]:
     with Client() as client:
         yield client
 
@@ -140,10 +149,15 @@ CASES: dict[str, Callable[[str, datetime], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-@pytest.mark.parametrize("tier", ["s3", "lambda", "redis"])
+@pytest.mark.parametrize("tier", ["s3", "lambda", "memory"])
 def test_a_client_reads_what_the_front_door_and_boto3_read(
-    cloud: LocalCloud, client: Client, tier: str, method: str
+    cloud: LocalCloud, client: Client, remembering: Client, tier: str, method: str
 ) -> None:
+    compare(cloud, remembering if tier == "memory" else client, tier, method)
+
+
+def compare(cloud: LocalCloud, client: Client, tier: str, method: str) -> None:
+    """Ask all three for every case, once the client has the key from that tier."""
     key = f"contract/{tier}/{method}/ä ?"
     at = put(cloud, key)
     if tier != "s3":
@@ -278,3 +292,14 @@ def test_a_bucket_is_read_without_a_stack(cloud: LocalCloud, variables: None, ca
 
     assert (found.body, found.last_modified, found.metadata["owner"]) == (BODY, at.astimezone(UTC), "me")
     assert caplog.messages == []
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_a_client_reads_from_a_node_what_the_front_door_and_boto3_read(
+    cloud: LocalCloud, client: Client, method: str
+) -> None:
+    hold = Hold(op="hold", node="node-1", for_s=600)
+    control = cloud.outputs["RedisControlFunctionName"]
+    cloud.client("lambda").invoke(FunctionName=control, Payload=json.dumps(hold).encode())
+
+    compare(cloud, client, "redis", method)
