@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from zipfile import is_zipfile
 
 from burstcache_sim.traces.columns import Columns
 from burstcache_sim.traces.reading import Asked, Counts, LogFile, Reading
@@ -45,7 +46,7 @@ class Settled:
 
     def is_kept(self, file: LogFile) -> bool:
         """True if an object was read before, and what it holds is kept."""
-        return self.store is not None and self._path(self.store, file).exists()
+        return self.store is not None and is_zipfile(self._path(self.store, file))  # false if it is damaged
 
     def _add_object(self, file: LogFile, reading: Reading) -> None:
         """Add what an object holds, from the store or else from its copy, to what other files hold."""

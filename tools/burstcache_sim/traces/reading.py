@@ -18,7 +18,7 @@ from burstcache_sim.traces.log_format import FieldNames, Fields, LogFormat, Pars
 from burstcache_sim.traces.sampling import Threshold
 
 _LINES_TO_RECOGNISE = 50  # a log may start with a bad row
-_LEAST_BLOCK_BYTES = 1 << 14  # a smaller block with an unusual line is read line by line
+LEAST_BLOCK_BYTES = 1 << 14  # a smaller block with an unusual line is read line by line
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ class _Lines:
             self._counts.outside += outside
             return None
         middle = block.rfind(b"\n", 0, len(block) // 2) + 1
-        if middle and len(block) > _LEAST_BLOCK_BYTES:
+        if middle and len(block) > LEAST_BLOCK_BYTES:
             self._take_block(block[:middle])
             return self._take_block(block[middle:])
         return self._take_lines(block)

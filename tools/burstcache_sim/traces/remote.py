@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 SCHEME = "s3://"
 FETCHED_AT_ONCE = 16
+_MOST_ATTEMPTS = 5
+_CHUNK_BYTES = 1 << 18
 # An object is taken to be delivered at most this long after its requests; what is older or newer is not fetched.
 LATEST_DELIVERY = timedelta(days=1)
 _URL = regex(r"s3://([^/]+)/?(.*)")
@@ -81,16 +83,23 @@ def listed(client: S3Client, url: str, first_us: int | None, last_us: int | None
 
 
 def fetch(client: S3Client, file: LogFile, path: Path) -> None:
-    """Copy an object to a path, after as many retries as the client makes.
+    """Copy an object to a path; the client repeats a request that fails, this an answer that breaks off.
 
     Raises:
         BadLogError: It is not there any more, or may not be read.
     """
-    from boto3.s3.transfer import TransferConfig
+    from botocore.exceptions import HTTPClientError, IncompleteReadError
 
     bucket, _, key = file.name.removeprefix(SCHEME).partition("/")
     with _explained(file.name, bucket):
-        client.download_file(bucket, key, str(path), Config=TransferConfig(use_threads=False))
+        for attempt in range(1, _MOST_ATTEMPTS + 1):
+            try:
+                with path.open("wb") as copy:
+                    copy.writelines(client.get_object(Bucket=bucket, Key=key)["Body"].iter_chunks(_CHUNK_BYTES))
+                return
+            except (HTTPClientError, IncompleteReadError):
+                if attempt == _MOST_ATTEMPTS:
+                    raise
 
 
 def _may_have(key: str, modified: datetime, first_us: int | None, last_us: int | None) -> bool:
