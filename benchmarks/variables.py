@@ -13,6 +13,8 @@ VARIABLES = {
     "REDIS_SECRET_ARN": "",
     "REDIS_NODES": "",
     "MAX_OBJECT_BYTES": "4194304",
+    "MEMORY_MB": "0",
+    "MAX_STALE_MS": "2000",
     "MAX_HOT_KEYS": "5",
     "KEY_LIFECYCLE_ARN": "key-lifecycle",
     "REDIS_NODE_ARN": "redis-node",

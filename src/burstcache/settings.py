@@ -60,6 +60,14 @@ class ReaderSettings(_Settings):
 
 
 @dataclass(frozen=True)
+class ProxySettings(ReaderSettings):
+    """The settings of the proxy: a reader's, and what its memory may do."""
+
+    memory_mb: Annotated[int, _whole, "MEMORY_MB"]
+    max_stale_ms: Annotated[int, _whole, "MAX_STALE_MS"]
+
+
+@dataclass(frozen=True)
 class SchedulerSettings(_Settings):
     """The settings of the scheduler."""
 

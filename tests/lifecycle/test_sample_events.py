@@ -23,6 +23,7 @@ _KEY, _EPOCH = "hello.txt", 1763632800000
 _NODE_PHASES = {"start_node": "booting", "await_node": "booting", "stop_node": "stopping", "abandon_node": "booting"}
 _ANSWERS: dict[str, Callable[[dict[str, Any]], bool]] = {
     "object_requested": lambda answer: answer == {"outcome": "remembered"},
+    "requests_served": lambda answer: answer == {_KEY: "remembered"},
     "key_start_requested": lambda answer: answer == {"outcome": "already_hot"},
     "serve": lambda answer: answer == {"end": "idle"},
     "join": lambda answer: answer == {},

@@ -19,9 +19,8 @@ from burstcache.adapters.digest_table import DigestTable
 from burstcache.core.keys import key_hash
 from burstcache.core.phases import KeyPhase, NodePhase, Tier
 from burstcache.core.table import KeyRow, NodeRow
-from burstcache.handlers.proxy import Proxy
-from burstcache.serve.assembly import make_reader
-from burstcache.settings import ReaderSettings
+from burstcache.handlers.proxy import make_proxy
+from burstcache.settings import ProxySettings
 from burstcache.web.entry import Entry, encode_meta
 from support.aws import BUCKET, TABLE, clients
 from support.clock import ManualClock
@@ -54,10 +53,10 @@ class Environment:
     def _start(self) -> None:
         for name, value in self._variables.items():
             self._set_variable(name, value)
-        self.settings, self.clients = ReaderSettings.read(self._variables), Clients("read")
+        self.settings, self.clients = ProxySettings.read(self._variables), Clients("read")
         self.clients.events.meta.events.register("provide-client-params.eventbridge.PutEvents", self._note)
-        self.reader = make_reader(self.settings, self.clients, self.clock)
-        self.proxy = Proxy(self.reader, self.clock)
+        self.proxy = make_proxy(self.settings, self.clients, self.clock)
+        self.reader = self.proxy.reader
 
     def _note(self, params: Mapping[str, Any], **_: object) -> None:
         self.reported += [json.loads(entry["Detail"]) for entry in params["Entries"]]

@@ -46,6 +46,7 @@ from burstcache.core.table import KeyRow, LeaseColumns, NodeRow
 from burstcache.handlers import cache, janitor, redis_control, scheduler
 from burstcache.handlers.proxy import Proxy
 from burstcache.serve.cache_function_tier import LambdaTier
+from burstcache.serve.memory_tier import Memory
 from burstcache.serve.reader import Reader
 from burstcache.serve.redis_tier import RedisNodeTier
 from burstcache.serve.s3_tier import S3Tier
@@ -125,6 +126,13 @@ class _Bus(EventPublisher):
 
     def finish(self, report: object, **_: object) -> None:
         pass
+
+    def close(self) -> None:
+        pass
+
+
+def _at_once(work: Callable[[], None]) -> None:
+    work()
 
 
 class World:
@@ -250,11 +258,17 @@ class World:
         )
 
         self._bus = _Bus()
-        self.reader = Reader(
-            DigestReader(self.digest.read, clock, start=lambda work: work()),
-            S3Tier(self.objects, self._bus, clock, max_object_bytes=MAX_OBJECT_BYTES),
+        self.reader = self.new_reader()
+
+    def new_reader(self, *, memory_bytes: int = 0) -> Reader:
+        """Return a reader, whose work in the background is done at once."""
+        return Reader(
+            DigestReader(self.digest.read, self.clock, start=_at_once),
+            S3Tier(self.objects, self._bus, self.clock, max_object_bytes=MAX_OBJECT_BYTES),
             self._tier,
-            clock,
+            self.clock,
+            memory=Memory(memory_bytes, max_object_bytes=MAX_OBJECT_BYTES) if memory_bytes else None,
+            start=_at_once,
         )
 
     def _tier(self, route: Route) -> Tier:
@@ -356,11 +370,15 @@ class World:
         event = {"version": "2.0", "rawPath": f"/objects/{key}", "headers": {}, "requestContext": context}
         answer = Proxy(self.reader, self.clock).handle(event, None)
         assert answer["statusCode"] == 200, answer
+        self.deliver()
+        return str(answer["headers"]["x-cache-tier"])
+
+    def deliver(self) -> None:
+        """Deliver what the reader has reported."""
         while self._bus.events:
             detail = self._bus.events.pop(0)
             kind = REQUESTS_SERVED if "keys" in detail else OBJECT_REQUESTED
             self.invoke("scheduler", {"detail-type": kind, "detail": detail})
-        return str(answer["headers"]["x-cache-tier"])
 
     def report(self, key: str, *, at_us: int | None = None, request_id: str = "", size_bytes: int = 4) -> str:
         """Report a GET that S3 served, as the proxy's event does; return what the scheduler made of it."""

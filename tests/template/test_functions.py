@@ -43,7 +43,7 @@ class Recorder(dict[str, str]):
 
 
 SETTINGS: dict[str, Any] = {
-    "ProxyFunction": settings.ReaderSettings,
+    "ProxyFunction": settings.ProxySettings,
     "SchedulerFunction": settings.SchedulerSettings,
     "CacheFunction": settings.CacheSettings,
     "RedisControlFunction": settings.RedisControlSettings,
@@ -151,7 +151,7 @@ def test_a_value_that_is_not_accepted_is_named(
     environment = environment_of(template, functions["ProxyFunction"]) | {variable: value}
 
     with pytest.raises(InvalidSettingError, match=said):
-        settings.ReaderSettings.read(environment)
+        settings.ProxySettings.read(environment)
 
 
 def test_a_function_in_the_vpc_can_leave_it(functions: Resources, template: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from burstcache.handlers._init import at_init
 from burstcache.logs import logger
 from burstcache.serve.assembly import make_reader
 from burstcache.serve.reader import Reader
-from burstcache.settings import ReaderSettings
+from burstcache.settings import ProxySettings
 from burstcache.web.front_door import Arrival, answer, arrival
 from burstcache.web.reading import read_request
 from burstcache.web.response import Response, error_response
@@ -48,10 +48,21 @@ class Proxy:
         return self.reader.read(read_request(arrived, request_id=request_id, at_us=at_us))
 
 
+def make_proxy(settings: ProxySettings, clients: Clients, clock: Clock) -> Proxy:
+    """Return the proxy of a stack, with as much memory as the settings give it."""
+    reader = make_reader(
+        settings,
+        clients,
+        clock,
+        memory_bytes=settings.memory_mb * 1024 * 1024,
+        max_stale_s=settings.max_stale_ms / 1000,
+    )
+    return Proxy(reader, clock)
+
+
 @at_init
 def _proxy() -> Proxy:
-    clock = SystemClock()
-    return Proxy(make_reader(ReaderSettings.read(os.environ), Clients("read"), clock), clock)
+    return make_proxy(ProxySettings.read(os.environ), Clients("read"), SystemClock())
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

@@ -1,0 +1,260 @@
+"""What readers learn from the digest, and what the lives of keys learn of what readers' memories serve."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from burstcache.adapters.digest_table import DigestTable
+from burstcache.adapters.redis_objects import object_key, recent_key
+from burstcache.core.digest import Route, prefix_of
+from burstcache.core.errors import RedisDownError, ServiceTransientError
+from burstcache.core.keys import key_hash
+from burstcache.core.table import KeyColumns
+from support.world import NODE, World, after
+
+_HASH = key_hash("k")
+_MEMORY_BYTES = 1 << 20
+
+
+def _route(world: World, key: str = "k") -> Route | None:
+    return world.digest.read().route(key_hash(key), now_us=world.clock.now_us())
+
+
+def _with_memory(world: World) -> None:
+    world.reader = world.new_reader(memory_bytes=_MEMORY_BYTES)
+
+
+def test_the_digest_follows_a_key_through_its_life(world: World) -> None:
+    world.started("k")
+    seen = [_route(world)]
+    life = world.serve("k")
+    world.until(lambda: world.row("k").tier == "lambda")
+    seen.append(_route(world))
+    name = world.join("k")
+    world.node_step("await_node")
+    generation = world.node().generation
+    world.outcome(name)
+    world.key_step("seed", "k", generation=generation)
+    seen.append(_route(world))
+    world.leave("k", is_failed=False)
+    seen.append(_route(world))
+
+    assert seen == [None, Route("lambda"), Route("redis", NODE), None]
+    life.join()
+
+
+def test_a_node_is_out_of_the_digest_before_it_stops(world: World) -> None:
+    world.running("k")
+    generation = world.node().generation
+    routes: list[Route | None] = []
+    world.check()
+    world.control = replace(
+        world.control, instances=after(world.instances, "stop", lambda: routes.append(_route(world)))
+    )
+    before = _route(world)
+    began_us = world.clock.now_us()
+
+    world.node_step("stop_node", generation)
+
+    assert (before, routes) == (Route("redis", NODE), [None])
+    assert world.clock.now_us() - began_us >= 3_000_000  # a reader's digest is at most 2 s old
+
+
+def test_a_lost_node_unroutes_all_its_keys_at_once(world: World) -> None:
+    for key in ("k", "l"):
+        world.running(key)
+    world.redis.kill()
+
+    world.check()
+
+    assert [_route(world, key) for key in ("k", "l")] == [None, None]
+
+
+@pytest.mark.parametrize("key", ["k", "never read"])
+def test_every_write_to_the_bucket_is_announced(world: World, key: str) -> None:
+    world.put_object(key, b"new")
+
+    world.written(key)
+
+    assert world.digest.read().changes == [prefix_of(key_hash(key))]
+
+
+def test_a_write_is_announced_after_the_tiers_have_followed_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.running("k")
+    world.put_object("k", b"new")
+    in_redis: list[Any] = []
+    announce = DigestTable.announce
+
+    def noted(digest: DigestTable, hash_: str) -> int:
+        in_redis.append(world.redis.client.hget(object_key(hash_), "body"))
+        return announce(digest, hash_)
+
+    monkeypatch.setattr(DigestTable, "announce", noted)
+
+    world.written("k")
+
+    assert in_redis == [b"new"]
+
+
+def test_a_write_that_a_tier_did_not_follow_is_announced_at_every_attempt(world: World) -> None:
+    world.running("k")
+    world.put_object("k", b"new")
+    world.redis.kill()
+    for _ in range(2):
+        with pytest.raises(RedisDownError):
+            world.written("k")
+
+    assert world.digest.read().sequence == 2
+
+
+def test_a_write_that_could_not_be_announced_is_an_error_so_that_the_event_comes_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> int:
+        raise ServiceTransientError("throttled")
+
+    monkeypatch.setattr(DigestTable, "announce", refuse)
+
+    with pytest.raises(ServiceTransientError):
+        world.written("k")
+
+
+def test_a_key_whose_route_was_not_shown_is_added_by_the_janitor(world: World) -> None:
+    row = world.started("k")
+    world.serve("k")
+    world.until(lambda: world.row("k").tier == "lambda")
+    shown = world.digest.read().routes[row.hash]
+    world.digest.remove_key(row.hash, shown)
+
+    world.clean()
+
+    assert _route(world) == Route("lambda")
+
+
+def test_a_key_that_has_left_is_removed_by_the_janitor(world: World) -> None:
+    world.running("k")
+    world.leave("k", is_failed=False)
+
+    world.clean()
+
+    assert world.digest.read().routes == {}
+
+
+def test_a_node_that_was_not_shown_is_added_by_the_janitor(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    show_node = DigestTable.show_node
+    monkeypatch.setattr(DigestTable, "show_node", lambda *_: True)
+    world.running("k")
+    monkeypatch.setattr(DigestTable, "show_node", show_node)
+    monkeypatch.setattr(type(world.executions), "is_running", lambda *_: True)
+
+    world.clean()
+
+    assert _route(world) == Route("redis", NODE)
+
+
+def test_a_digest_that_cannot_be_written_ends_no_life(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> bool:
+        raise ServiceTransientError("throttled")
+
+    world.started("k")
+    monkeypatch.setattr(DigestTable, "show_key", refuse)
+
+    assert world.serve("k").join() == "idle"
+
+
+# Memory
+
+
+def test_memory_serves_until_a_write_is_announced(world: World) -> None:
+    _with_memory(world)
+    world.put_object("k")
+    served = [world.read("k") for _ in range(2)]
+    world.put_object("k", b"new")
+    served.append(world.read("k"))
+    world.written("k")
+    world.clock.sleep(2.1)
+    served.append(world.read("k"))
+
+    assert served == ["s3", "memory", "memory", "s3"]
+
+
+def test_hits_of_memory_make_a_key_hot(world: World) -> None:
+    _with_memory(world)
+    world.put_object("k")
+    world.read("k")
+    for _ in range(4):
+        world.clock.sleep(0.5)
+        assert world.read("k") == "memory"
+
+    assert world.row("k").phase == "lambda"
+
+
+def test_hits_of_memory_prolong_the_life_of_the_cache_function(world: World) -> None:
+    _with_memory(world)
+    world.started("k")
+    began_us = world.clock.now_us()
+    life = world.serve("k")
+    world.until(lambda: world.row("k").tier == "lambda")
+    served = []
+    for _ in range(12):
+        world.clock.sleep(1.5)
+        served.append(world.read("k"))
+
+    assert served == ["lambda", *["memory"] * 11]
+    life.join()
+    lived_us = world.clock.now_us() - began_us
+    assert lived_us > 6 * world.parameters.tick_us
+
+
+def test_hits_of_memory_keep_a_key_in_redis(world: World) -> None:
+    _with_memory(world)
+    world.running("k")
+    world.read("k")
+    for _ in range(3):
+        world.clock.sleep(1.5)
+        assert world.read("k") == "memory"
+    newest_us = int(world.redis.client.lrange(recent_key(_HASH), 0, 0)[0])
+
+    assert world.clock.now_us() - newest_us <= 1_500_000
+
+
+def test_hits_of_memory_leave_no_times_in_a_redis_that_has_let_the_key_go(world: World) -> None:
+    _with_memory(world)
+    world.running("k")
+    world.read("k")
+    world.store.remove(_HASH)
+
+    world.clock.sleep(1.5)
+    assert world.read("k") == "memory"
+
+    assert not world.redis.client.exists(recent_key(_HASH))
+
+
+def test_a_copy_that_a_tier_has_not_replaced_yet_is_not_kept_in_memory(world: World) -> None:
+    _with_memory(world)
+    world.running("k")
+    world.put_object("k", b"new")
+    world.digest.announce(_HASH)  # before Redis has the new object: as if a second write were under way
+
+    served = [world.read("k"), world.read("k")]
+    world.written("k")
+    served += [world.read("k"), world.read("k")]
+
+    assert served == ["redis", "redis", "redis", "memory"]
+
+
+def test_what_memory_served_last_is_told_when_the_reader_closes(world: World) -> None:
+    _with_memory(world)
+    row = world.started("k")
+    world.keys.update(row.hash, epoch=row.epoch, set_=KeyColumns(deadline_at_us=0))
+    world.read("k")
+    assert world.read("k") == "memory"
+    requests = len(world.row("k").window)
+
+    world.reader.close()
+    world.deliver()
+
+    assert len(world.row("k").window) == requests + 1
