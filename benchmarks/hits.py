@@ -114,9 +114,11 @@ class Http:
             self._address.hostname, self._address.port, limit=1 << 22
         )
 
-    async def get(self) -> tuple[int, str, bytes]:
-        """Return status, tier and body of one GET."""
-        self._writer.write(f"GET {self._address.path} HTTP/1.1\r\nHost: {self._address.netloc}\r\n\r\n".encode())
+    async def get(self, path: str = "") -> tuple[int, str, bytes]:
+        """Return status, tier and body of one GET, by default of the path in the URL."""
+        self._writer.write(
+            f"GET {path or self._address.path} HTTP/1.1\r\nHost: {self._address.netloc}\r\n\r\n".encode()
+        )
         head = (await self._reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
         fields = dict(line.partition(": ")[::2] for line in head.split("\r\n")[1:])
         body = await self._reader.readexactly(int(fields["content-length"]))

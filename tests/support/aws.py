@@ -52,14 +52,14 @@ def mocked_aws() -> Iterator[None]:
 
 
 @cache
-def _session() -> boto3.Session:
+def session() -> boto3.Session:
     """Return the one session: it keeps the services' models, which take longer to read than most tests."""
     return boto3.Session()
 
 
 def new_clients() -> Clients:
     """Return clients of a world's own."""
-    return Clients("control", session=_session())
+    return Clients("control", session=session())
 
 
 @cache

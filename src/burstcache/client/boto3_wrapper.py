@@ -1,0 +1,267 @@
+"""boto3's client of S3 with the cache in front of it: `s3 = burstcache.wrap(boto3.client("s3"))`, and all else stays.
+
+botocore prepares every call as ever: it checks and serializes the parameters and runs the handlers of events that the
+program has registered. Only where it would send a GET or HEAD of an object in the cached bucket, the cache is asked
+first, and botocore parses the cache's answer as it would S3's: results, bodies and exceptions are botocore's own. What
+the cache cannot answer exactly goes to S3: a version or part, other response headers, checksums that the caller asks
+for, keys of encryption, a failed precondition, an impossible range.
+
+Two internal methods of botocore's `BaseClient` are overridden. botocore has events at both places, but handlers of them
+would change the client that was wrapped as well. `tests/contract` holds a wrapped client to what boto3 does.
+"""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import urllib3
+from botocore.awsrequest import AWSResponse
+from botocore.client import BaseClient
+from botocore.endpoint import convert_to_response_dict
+from botocore.parsers import ResponseParserFactory
+from botocore.utils import parse_timestamp
+from cachetools import TTLCache
+
+from burstcache.client.client import Client
+from burstcache.core.errors import InvalidSettingError, RefusedRequestError
+from burstcache.core.keys import key_hash
+from burstcache.web.entry import entry_from_s3
+from burstcache.web.request import Request
+from burstcache.web.response import Response
+
+if TYPE_CHECKING:
+    from botocore.model import OperationModel
+
+S3 = TypeVar("S3", bound=BaseClient)
+
+_Answer = tuple[AWSResponse, dict[str, Any]]  # of S3's or the cache's, and what botocore makes of it
+_Send = Callable[[], _Answer]
+
+_READS = ("GetObject", "HeadObject")
+_EXACT = (200, 206, 304)  # in other answers S3 has more to say
+_CHECKSUM_MODE = "x-amz-checksum-mode"
+# What the context of a call carries from its parameters to its request.
+_PARAMETERS, _WANTS_CHECKSUM = "burstcache-parameters", "burstcache-wants-checksum"
+_WRITTEN_FOR_S = 60.0  # normally S3's event of a write has reached every copy within a second
+_MAX_WRITTEN = 65_536
+
+_parsers = ResponseParserFactory()
+_parsers.set_parser_defaults(timestamp_parser=lru_cache(4096)(parse_timestamp))  # otherwise most of the time
+_parser = _parsers.create_parser("rest-xml")
+
+
+def wrap(s3_client: S3, *, client: Client | None = None, **configuration: Any) -> S3:
+    """Return a client of S3 that reads the objects of one bucket through the cache, and does all else as the given one.
+
+    Args:
+        s3_client: boto3's client of S3. It stays as it is; both share its connections and events.
+        client: Reads the cache, and stays open. None: one is made, and is closed with the wrapped client.
+        configuration: Arguments of `Client` to make one; without them it is made from the environment.
+
+    Raises:
+        InvalidSettingError: This is no client of S3, or `Client` does not accept the configuration.
+    """
+    if not isinstance(s3_client, BaseClient) or s3_client.meta.service_model.service_name != "s3":
+        raise InvalidSettingError(
+            f"{s3_client!r} cannot be wrapped; accepted: boto3.client('s3'), and of a resource its meta.client"
+        )
+    if client is not None and configuration:
+        raise InvalidSettingError(f"client and {', '.join(configuration)} exclude each other; accepted: one of them")
+    s3: Any = s3_client
+    bucket = _CachedBucket(client or Client(s3=s3, **configuration), is_own=client is None)
+    former: dict[str, _CachedBucket] = s3_client.__dict__.get("_burstcache", {})
+    given_class = type(s3_client)
+    bases = (given_class,) if issubclass(given_class, _CachedClient) else (_CachedClient, given_class)
+    wrapped: Any = object.__new__(type(given_class.__name__, bases, {}))
+    wrapped.__dict__.update(s3_client.__dict__)
+    wrapped._burstcache = {**former, bucket.name: bucket}
+    wrapped._burstcache_wrapped = s3_client  # botocore's handlers refer to it weakly
+    return wrapped  # type: ignore[no-any-return]
+
+
+class _CachedBucket:
+    """One bucket as wrapped calls use it: what the cache has of it, and what this process writes to it."""
+
+    def __init__(self, client: Client, *, is_own: bool) -> None:
+        self.name = client.bucket_name
+        self._client = client
+        self._is_own = is_own
+        self._lock = threading.Lock()
+        self._written: TTLCache[str, None] = TTLCache(_MAX_WRITTEN, _WRITTEN_FOR_S)
+
+    def request(self, method: str, key: str, headers: Mapping[str, str]) -> Request | None:
+        """Return the read that S3 would be asked for; None if S3 alone can answer it."""
+        conditions = {name.lower(): value for name, value in headers.items() if name.lower().startswith("if-")}
+        try:
+            request = self._client.requests.read(method, key, conditions, range=headers.get("Range"))
+        except RefusedRequestError:  # S3 has its own way with it
+            return None
+        return None if self._is_written(request.hash) else request
+
+    def lookup(self, request: Request) -> Response | None:
+        """Return the cache's answer, or None if S3 has to give it."""
+        response = self._client.reader.lookup(request)
+        return response if response is not None and response.status in _EXACT else None
+
+    def load(self, request: Request, send: _Send) -> _Answer:
+        """Return S3's answer to a GET, and keep the object if it is small and the caller reads it to its end."""
+        reader = self._client.reader
+        ticket = reader.ticket()
+        http, parsed = send()
+
+        def keep(body: bytes) -> None:
+            if not self._is_written(request.hash):
+                reader.keep(request, entry_from_s3(http.headers, body), ticket)
+
+        if http.status_code in _EXACT:
+            etag = http.headers.get("etag", "")
+            reader.report(request, etag=etag, size_bytes=_object_size_bytes(http.headers))
+        if http.status_code == 200 and reader.keeps(parsed["ContentLength"]):
+            body = parsed["Body"]
+            body._raw_stream = _ReadToTheEnd(body._raw_stream, parsed["ContentLength"], keep)
+        return http, parsed
+
+    def write(self, keys: Iterable[str], send: _Send) -> _Answer:
+        """Return S3's answer to a write. However it ends, reads of these keys go to S3 until its events are through."""
+        hashes = [key_hash(key) for key in keys]
+        self._note_written(hashes)
+        try:
+            return send()
+        finally:
+            self._note_written(hashes)
+
+    def close(self) -> None:
+        """Close the client of the cache, if it was made for this bucket."""
+        if self._is_own:
+            self._client.close()
+
+    def _note_written(self, hashes: Iterable[str]) -> None:
+        with self._lock:
+            self._written.update(dict.fromkeys(hashes))
+        for hash_ in hashes:
+            self._client.reader.forget(hash_)
+
+    def _is_written(self, hash_: str) -> bool:
+        with self._lock:
+            return hash_ in self._written
+
+
+class _CachedClient(BaseClient):
+    """Comes before the class of the client that is wrapped."""
+
+    _burstcache: dict[str, _CachedBucket]  # by the bucket's name
+
+    def close(self) -> None:
+        """Close all connections, which are those of the client that was wrapped, too."""
+        for bucket in self._burstcache.values():
+            bucket.close()
+        super().close()
+
+    def _emit_api_params(self, api_params: dict[str, Any], operation_model: OperationModel, context: Any) -> Any:
+        context[_WANTS_CHECKSUM] = "ChecksumMode" in api_params  # botocore is about to make it the default
+        context[_PARAMETERS] = super()._emit_api_params(api_params, operation_model, context)  # type: ignore[misc]
+        return context[_PARAMETERS]
+
+    def _make_request(self, operation_model: OperationModel, request_dict: dict[str, Any], request_context: Any) -> Any:
+        send = partial(super()._make_request, operation_model, request_dict, request_context)  # type: ignore[misc]
+        parameters = request_context[_PARAMETERS]
+        bucket = self._burstcache.get(parameters.get("Bucket"))
+        if bucket is None:
+            return send()
+        if request_dict["method"] not in ("GET", "HEAD"):
+            return bucket.write(_keys(parameters), send)
+        if operation_model.name not in _READS or _has_parameters_of_s3(request_dict, request_context[_WANTS_CHECKSUM]):
+            return send()
+        request = bucket.request(request_dict["method"], parameters["Key"], request_dict["headers"])
+        if request is None:
+            return send()
+        if (response := bucket.lookup(request)) is not None:
+            return self._parsed(operation_model, request_dict["url"], request, response)
+        return bucket.load(request, send) if request.method == "GET" else send()
+
+    def _parsed(self, model: OperationModel, url: str, request: Request, response: Response) -> _Answer:
+        """Return the cache's answer as botocore's endpoint returns S3's."""
+        headers: Any = {"x-amz-request-id": request.request_id, **response.headers}
+        raw = urllib3.HTTPResponse(
+            io.BytesIO(response.body),
+            headers,
+            response.status,
+            preload_content=False,
+            decode_content=False,
+            request_method=request.method,
+        )
+        http = AWSResponse(url, response.status, headers, raw)
+        answer = convert_to_response_dict(http, model)
+        customized: dict[str, Any] = {}
+        self.meta.events.emit(
+            f"before-parse.s3.{model.name}",
+            operation_model=model,
+            response_dict=answer,
+            customized_response_dict=customized,
+        )
+        parsed = _parser.parse(answer, model.output_shape) | customized  # type: ignore[arg-type]
+        parsed["ResponseMetadata"]["RetryAttempts"] = 0
+        return http, parsed
+
+
+class _ReadToTheEnd:
+    """S3's body on its way to the caller; `finished` gets it whole when its last byte has been read.
+
+    Only `read` and `readinto` are followed, which is what botocore's `StreamingBody` uses for all but lines.
+    """
+
+    def __init__(self, stream: Any, length_bytes: int, finished: Callable[[bytes], None]) -> None:
+        self._stream = stream
+        self._left_bytes = length_bytes
+        self._finished: Callable[[bytes], None] | None = finished
+        self._chunks: list[bytes] = []
+
+    def read(self, *arguments: Any, **named: Any) -> bytes:
+        """Read as the stream does."""
+        chunk: bytes = self._stream.read(*arguments, **named)
+        self._follow(chunk)
+        return chunk
+
+    def readinto(self, buffer: Any) -> int:
+        """Read as the stream does."""
+        size_bytes: int = self._stream.readinto(buffer)
+        self._follow(bytes(memoryview(buffer)[:size_bytes]))
+        return size_bytes
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._stream)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def _follow(self, chunk: bytes) -> None:
+        if self._finished is None:
+            return
+        self._chunks.append(chunk)
+        self._left_bytes -= len(chunk)
+        if self._left_bytes == 0:
+            finished, self._finished = self._finished, None
+            finished(b"".join(self._chunks))
+
+
+def _has_parameters_of_s3(request: Mapping[str, Any], wants_checksum: bool) -> bool:
+    """Whether a GET or HEAD asks for more than HTTP's own parameters."""
+    names = {name.lower() for name in request["headers"]}
+    if not wants_checksum:
+        names.discard(_CHECKSUM_MODE)
+    return bool(request["query_string"]) or any(name.startswith("x-amz-") for name in names)
+
+
+def _object_size_bytes(headers: Mapping[str, str]) -> int:
+    """Return the size of the whole object; 0 if S3 does not give it (a 304)."""
+    return int(headers.get("content-range", "").rpartition("/")[2] or headers.get("content-length", "0"))
+
+
+def _keys(parameters: Mapping[str, Any]) -> list[str]:
+    """Return the keys of the objects that a call may change."""
+    objects = parameters.get("Delete", {}).get("Objects", [])
+    return [each["Key"] for each in (parameters, *objects) if "Key" in each]
