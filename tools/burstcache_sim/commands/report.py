@@ -80,7 +80,9 @@ def _draw(args: argparse.Namespace, report: Report, policy: Policy, billing: Bil
     from burstcache_sim.report.pictures import pictures
 
     title, instance_type = args.title or _title(args), billing.setup.instance_type
-    money = money_over_time(policy, report.trace, billing, report.result, ("s3-only", f"ec2:{instance_type}"))
+    money = money_over_time(
+        policy, report.trace, billing, report.result, ("s3-only", f"ec2:{instance_type}", "s3-express")
+    )
     figures = pictures(report, money, title=title, instance_type=instance_type)
     if args.figures:
         folder = Path(args.figures)

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+PARETO_NOTE = (
+    "Lower and further to the right is better. The axis of cost is logarithmic where amounts are far apart, so equal"
+    " distances are equal factors. What has no knob is one point."
+)
 _SIZE_IN = (9.0, 4.9)
 _PLACE = (0.1, 0.12, 0.64, 0.68)  # room for labels on the right
 _BESIDE = 1.03  # where they begin, in widths of the plot

@@ -24,6 +24,7 @@ from burstcache_sim.report.bills import (
     unchecked_note,
 )
 from burstcache_sim.report.contents import OPTIMUM_PRICES, Report
+from burstcache_sim.report.cost_figures import PARETO_NOTE
 from burstcache_sim.report.pictures import representative
 from burstcache_sim.report.run_figure import shares_of
 from burstcache_sim.report.timescale import step_s
@@ -124,7 +125,7 @@ def as_page(
             "Cost against the share served from memory",
             (
                 html.picture(figures["pareto"], name="pareto", alternative=_PARETO),
-                html.text("Lower and further to the right is better. Competitors have no knob: each is one point."),
+                html.text(PARETO_NOTE),
                 html.folded("The picture in numbers", *_front_tables(report)),
             ),
         ),

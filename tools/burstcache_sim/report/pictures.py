@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from burstcache_sim.report.money import Money
 
 _LONGEST = 45  # characters of a title that leave room behind it
-_OTHERS = ("s3-only", "lambda-only", "serverless-valkey", "cloudfront")
+_OTHERS = ("s3-only", "s3-express", "lambda-only", "serverless-valkey", "cloudfront")
 _NODES = (("ec2:",), ("elasticache-valkey:", "elasticache-redis:"))  # one of each, the first kind that is present
 
 

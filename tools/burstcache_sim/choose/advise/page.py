@@ -27,7 +27,7 @@ from burstcache_sim.choose.advise.text import (
 from burstcache_sim.choose.advise.verdict import break_even_lines, change_lines, verdict_lines
 from burstcache_sim.output import write_lines
 from burstcache_sim.report import html
-from burstcache_sim.report.cost_figures import pareto_figure
+from burstcache_sim.report.cost_figures import PARETO_NOTE, pareto_figure
 
 _TITLE = "Should Burstcache be deployed for this log?"
 
@@ -45,7 +45,7 @@ def advice_page(advice: Advice) -> str:
             (
                 *map(html.text, verdict_lines(advice)),
                 html.text(value_text(advice)),
-                _systems(advice, shown(advice), "Burstcache, S3 and the best of each class of latency, for a month"),
+                _systems(advice, shown(advice), "Burstcache, S3 and the best of each class of latency; USD a month"),
             ),
         ),
         html.Section("What would change it", tuple(map(html.text, change_lines(advice)))),
@@ -65,9 +65,10 @@ def advice_page(advice: Advice) -> str:
         html.Section(
             "What else one could buy",
             (
-                _systems(advice, best_of_each_kind(advice), "The best of each kind, for a month"),
-                html.folded("All others", _systems(advice, the_rest(advice), "All others, for a month")),
+                _systems(advice, best_of_each_kind(advice), "The best of each kind; USD a month"),
+                html.folded("All others", _systems(advice, the_rest(advice), "All others; USD a month")),
                 _pareto(advice),
+                html.text(PARETO_NOTE),
             ),
         ),
         html.Section("Break-even", tuple(map(html.text, break_even_lines(advice)))),

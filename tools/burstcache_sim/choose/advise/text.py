@@ -94,7 +94,7 @@ def policy_text(advice: Advice) -> str:
     """Return the policy and what it serves from where."""
     ours, result = advice.ours, advice.ours.result
     shares = [f"{100 * n / result.n:.1f} % by {what}" for n, what in _tiers(advice)]
-    tried = f"the thesis's policy, the plainest of the best of {candidates_text(advice.tuned)}"
+    tried = f"The thesis's policy, the plainest of the best of {candidates_text(advice.tuned)}"
     if ours.system.gain.net_usd(advice.value) <= 0 and result.n > result.n_s3:
         tried += ", the one that pays at the lowest value of a hit"
     return f"{tried}. {result.in_memory_pct:.1f} % of the requests are answered from memory: {', '.join(shares)}."
@@ -164,7 +164,7 @@ def _details(advice: Advice) -> list[str]:
     """Return what only some want to read."""
     usd = f"{advice.ours.system.usd_per_month:,.2f} USD a month"
     return [
-        wrapped_text(f"With Burstcache: {policy_text(advice)}"),
+        f"With Burstcache:\n{wrapped_text(policy_text(advice))}",
         table_text(*latency_rows(advice), right=range(1, 6)),
         _lasting(advice),
         f"Its bill, {usd}:\n{table_text(*bill_rows(advice), right=(1, 2), most=WIDTH)}",
@@ -182,7 +182,7 @@ def _systems_text(advice: Advice, systems: Sequence[System]) -> str:
 
 
 def _system_cells(system: System, advice: Advice) -> tuple[str, ...]:
-    plan = f"with CloudFront's plan {system.plan} in the column of free tiers" if system.plan else ""
+    plan = f"free tiers: with the plan {system.plan}" if system.plan else ""
     note = f"ruled out: {system.why_not}" if system.why_not else system.note
     if system is advice.ours.system and advice.ours.never_stops:
         note = f"{note}; an always-on node: it never stops"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from burstcache_sim.bill.comparison import OURS
 from burstcache_sim.choose.advise.advice import Advice, BreakEvenValue
 from burstcache_sim.choose.advise.systems import System, choices
 from burstcache_sim.choose.advise.worth import Span
 from burstcache_sim.units import US_PER_H
 from burstcache_terminal.text import count_text, each_usd_text, number_text, usd_text
 
+_SPOKEN = {"s3-only": "S3 alone", OURS: "Burstcache"}
 _MOST_SPANS = 3  # in a sentence
 _SLOWEST_MS = 10_000  # S3 never takes longer in the mean
 
@@ -48,7 +50,8 @@ def change_lines(advice: Advice) -> list[str]:
         assumed_ms = advice.clock.tiers.s3_ms
         spans = [span for span in found.by_s3_ms if span.start < _SLOWEST_MS]
         by_ms = _spans_text(spans, assumed_ms, lambda ms: f"{number_text(ms, digits=3)} ms")
-        lines.append(f"Latency of S3 ({assumed_ms:g} ms assumed): {by_ms}.")
+        instead = ", if milliseconds count instead of hits" if advice.value.usd_per_hit else ""
+        lines.append(f"Latency of S3 ({assumed_ms:g} ms assumed){instead}: {by_ms}.")
     if advice.verdict_differs:
         other, free = advice.other_column_winner, "free tiers and CloudFront's flat-rate plans"
         name, usd = name_text(other), other.usd_per_month if advice.free_tiers else other.free_usd_per_month
@@ -83,7 +86,7 @@ def by_net_value(systems: Sequence[System], advice: Advice) -> list[System]:
 
 def name_text(system: System) -> str:
     """Return a system's name in a sentence."""
-    return {"s3-only": "S3 alone", "burstcache": "Burstcache"}.get(system.name, system.name)
+    return _SPOKEN.get(system.name, system.name)
 
 
 def _share_text(system: System) -> str:
@@ -110,15 +113,12 @@ def _spans_text(spans: Sequence[Span], at: float, text_of: Callable[[float], str
     here = next((i for i, span in enumerate(spans) if span.to is None or at < span.to), len(spans) - 1)
     first = max(0, min(here - 1, len(spans) - _MOST_SPANS))
     shown = spans[first : first + _MOST_SPANS]
-    names = [{"s3-only": "S3 alone", "burstcache": "Burstcache"}.get(span.name, span.name) for span in shown]
+    names = [_SPOKEN.get(span.name, span.name) for span in shown]
     if len(spans) == 1:
         return f"always {names[0]}"
-    parts = [
-        f"{name} up to {text_of(span.to)}" if i == 0 and span.to is not None else f"{name} from {text_of(span.start)}"
-        for i, (name, span) in enumerate(zip(names, shown, strict=True))
-    ]
-    more = ", and others further on" if first + _MOST_SPANS < len(spans) or first else ""
-    return ", ".join(parts) + more
+    parts = [f"others up to {text_of(shown[0].start)}"] if first else []
+    parts += [f"{name} up to {text_of(span.to)}" for name, span in zip(names, shown, strict=True) if span.to]
+    return f"{', '.join(parts)}, then {names[-1] if shown[-1].to is None else 'others'}"
 
 
 def _frequency_text(system: System, advice: Advice) -> str:
