@@ -24,10 +24,9 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from burstcache_local.machines.nodes import NodeAgent, NodeTimes
-from burstcache_local.moto import endpoints, event_repairs
 from burstcache_local.moto import registry as moto_repairs
-from burstcache_local.moto.endpoints import client
 from burstcache_local.moto.server import moto_server
+from burstcache_local.moto.services import REGION, Services, new_client
 from support.waiting import LIMIT_S
 
 AT_ONCE = 4
@@ -37,8 +36,8 @@ CHECK_LIMIT_S = LIMIT_S // 2  # the run as a whole has LIMIT_S
 # ---- helpers
 
 
-def create_table(name: str) -> None:
-    client("dynamodb").create_table(
+def create_table(services: Services, name: str) -> None:
+    services.client("dynamodb").create_table(
         TableName=name,
         KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
         AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
@@ -58,10 +57,10 @@ def refusal(call: Callable[..., object], **arguments: Any) -> str:
 # ---- checks, named as the repairs
 
 
-def items_change_one_at_a_time() -> None:
+def items_change_one_at_a_time(services: Services) -> None:
     """A refused transaction during writes: moto restores the table as it was before, and the writes are lost."""
-    dynamodb = client("dynamodb")
-    create_table("items")
+    dynamodb = services.client("dynamodb")
+    create_table(services, "items")
     for i in range(300):  # what takes long to copy
         dynamodb.put_item(TableName="items", Item={"pk": {"S": str(i)}, "filling": {"S": "x" * 100}})
     refused = {
@@ -92,19 +91,19 @@ def items_change_one_at_a_time() -> None:
     assert counted == "100"
 
 
-def models_are_forgotten() -> None:
+def models_are_forgotten(services: Services) -> None:
     from moto.dynamodb.models.dynamo_type import Item
 
-    create_table("items")
+    create_table(services, "items")
     for number in range(3):
-        client("dynamodb").put_item(TableName="items", Item={"pk": {"S": "k"}, "n": {"N": str(number)}})
+        services.client("dynamodb").put_item(TableName="items", Item={"pk": {"S": "k"}, "n": {"N": str(number)}})
     assert len(Item.instances_tracked) == 0
 
 
-def rules_reach_functions() -> None:
+def rules_reach_functions(services: Services) -> None:
     seen: list[dict[str, Any]] = []
-    event_repairs.deliver_to(lambda target, payload: seen.append(json.loads(payload)))
-    events = client("events")
+    services.deliver = lambda target, payload: seen.append(json.loads(payload))
+    events = services.client("events")
     events.put_rule(Name="r", EventPattern='{"source": ["mine"]}')
     events.put_rule(Name="off", EventPattern='{"source": ["mine"]}', State="DISABLED")
     for rule in ("r", "off"):
@@ -117,16 +116,16 @@ def rules_reach_functions() -> None:
     datetime.fromisoformat(event["time"])
 
 
-def s3_events_use_the_default_bus() -> None:
-    events, sqs, s3 = client("events"), client("sqs"), client("s3")
+def s3_events_use_the_default_bus(services: Services) -> None:
+    events, sqs, s3 = services.client("events"), services.client("sqs"), services.client("s3")
     queue = sqs.create_queue(QueueName="q")["QueueUrl"]
     events.create_event_bus(Name="other")
     pattern = '{"source": ["aws.s3"], "detail-type": ["Object Created", "Object Deleted"]}'
     for bus in ("default", "other"):
         events.put_rule(Name=bus, EventBusName=bus, EventPattern=pattern)
-        target = {"Id": "t", "Arn": f"arn:aws:sqs:{endpoints.REGION}:123456789012:q"}
+        target = {"Id": "t", "Arn": f"arn:aws:sqs:{REGION}:123456789012:q"}
         events.put_targets(Rule=bus, EventBusName=bus, Targets=[target])
-    s3.create_bucket(Bucket="bucket", CreateBucketConfiguration={"LocationConstraint": endpoints.REGION})
+    s3.create_bucket(Bucket="bucket", CreateBucketConfiguration={"LocationConstraint": REGION})
     s3.put_bucket_notification_configuration(
         Bucket="bucket", NotificationConfiguration={"EventBridgeConfiguration": {}}, SkipDestinationValidation=True
     )
@@ -139,9 +138,9 @@ def s3_events_use_the_default_bus() -> None:
     assert [event["detail"]["reason"] for event in details] == ["PutObject", "DeleteObject"]
 
 
-def unsigned_requests_may_do_everything() -> None:
-    client("s3").create_bucket(Bucket="open", CreateBucketConfiguration={"LocationConstraint": endpoints.REGION})
-    url = f"{endpoints.here.cloud_url}/open/k"
+def unsigned_requests_may_do_everything(services: Services) -> None:
+    services.client("s3").create_bucket(Bucket="open", CreateBucketConfiguration={"LocationConstraint": REGION})
+    url = f"{services.cloud_url}/open/k"
 
     for method, body in (("PUT", b"old"), ("PUT", b"new"), ("GET", None)):
         request = urllib.request.Request(url, data=body, headers={"Content-Type": "text/plain"}, method=method)
@@ -150,13 +149,13 @@ def unsigned_requests_may_do_everything() -> None:
     urllib.request.urlopen(urllib.request.Request(url, method="DELETE")).close()
 
     assert read == b"new"
-    assert client("s3").list_objects_v2(Bucket="open")["KeyCount"] == 0
+    assert services.client("s3").list_objects_v2(Bucket="open")["KeyCount"] == 0
 
 
-def instances_pass_through_states() -> None:
-    ec2 = client("ec2")
+def instances_pass_through_states(services: Services) -> None:
+    ec2 = services.client("ec2")
     with tempfile.TemporaryDirectory() as logs:
-        agent = NodeAgent(NodeTimes(boot_s=0.2, stop_s=0.2), Path(logs))
+        agent = NodeAgent(services, NodeTimes(boot_s=2, stop_s=2), Path(logs))
         agent.start()
         vpc = ec2.create_vpc(CidrBlock="127.9.0.0/16")["Vpc"]["VpcId"]
         subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="127.9.0.0/24")["Subnet"]["SubnetId"]
@@ -192,8 +191,8 @@ def passes(name: str, skipped: str) -> bool:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         threading.Timer(CHECK_LIMIT_S, os._exit, [3]).start()
         try:
-            with moto_server():
-                globals()[name]()
+            with moto_server() as services:
+                globals()[name](services)
                 os._exit(0)
         except BaseException:
             traceback.print_exc()
@@ -211,7 +210,7 @@ def main() -> None:
 
 def import_everything() -> None:
     for service in ("dynamodb", "ec2", "events", "s3", "sqs"):
-        endpoints._made(service, "http://127.0.0.1:1", endpoints.REGION)
+        new_client(service, "http://127.0.0.1:1", REGION)
         importlib.import_module(f"moto.{service}.urls")
     importlib.import_module("moto.moto_server.werkzeug_app")
 

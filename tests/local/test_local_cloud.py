@@ -13,7 +13,7 @@ import pytest
 import redis
 
 from burstcache.core.keys import key_hash
-from burstcache_local.cloud import LocalCloud
+from burstcache_local.cloud import LocalCloud, LocalOptions
 from burstcache_local.errors import LocalCloudError
 from support.waiting import LIMIT_S, until
 
@@ -169,11 +169,31 @@ def test_a_request_above_10_mb_is_refused_by_the_front_door(cloud: LocalCloud) -
     connection.close()
 
 
-def test_only_one_local_cloud_runs_in_a_process(cloud: LocalCloud) -> None:
-    with pytest.raises(LocalCloudError, match="runs in this process already"):
-        LocalCloud().start()
+def test_two_clouds_in_a_process_share_nothing(cloud: LocalCloud) -> None:
+    cloud.client("s3").put_object(Bucket=cloud.bucket_name, Key="whose", Body=b"the first's")
 
-    assert ask(cloud, "GET", "/objects/none")[0] == 404
+    with LocalCloud(LocalOptions(boot_s=0.2, stop_s=0.2)) as other:
+        other.client("s3").put_object(Bucket=other.bucket_name, Key="whose", Body=b"the other's")
+        for _ in range(2):
+            assert ask(other, "GET", "/objects/whose")[2] == b"the other's"
+        until(lambda: bool(executions_of(other)))
+
+        assert ask(cloud, "GET", "/objects/whose")[2] == b"the first's"
+        assert not executions_of(cloud) & executions_of(other)
+        assert not instances_of(cloud) & instances_of(other)
+
+    assert ask(cloud, "GET", "/objects/whose")[2] == b"the first's"
+
+
+def executions_of(cloud: LocalCloud) -> set[str]:
+    machine = cloud.physical_ids["KeyLifecycle"]
+    found = cloud.client("stepfunctions").list_executions(stateMachineArn=machine)["executions"]
+    return {execution["executionArn"] for execution in found}
+
+
+def instances_of(cloud: LocalCloud) -> set[str]:
+    reservations = cloud.client("ec2").describe_instances()["Reservations"]
+    return {instance["InstanceId"] for each in reservations for instance in each["Instances"]}
 
 
 def test_a_redis_server_that_dies_is_started_again_as_its_service_does(node: Node, password: str) -> None:

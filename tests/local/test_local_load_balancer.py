@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from burstcache_local.cloud import LocalCloud, LocalOptions
-from burstcache_local.moto import endpoints
 from burstcache_local.moto.server import moto_server
+from burstcache_local.moto.services import REGION
 
 PARAMETERS = {"FrontDoor": "alb", "CertificateArn": "arn:aws:acm:eu-central-1:123456789012:certificate/a"}
 
@@ -55,4 +55,4 @@ def test_a_cloud_beside_another_moto_keeps_to_a_region_of_its_own(cloud: LocalCl
     tables = cloud.client("dynamodb").list_tables()["TableNames"]
 
     assert tables == [cloud.outputs["TableName"]]
-    assert cloud.region != endpoints.REGION
+    assert cloud.region != REGION

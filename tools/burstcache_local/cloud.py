@@ -26,8 +26,8 @@ from burstcache_local.loop import LoopThread
 from burstcache_local.machines.network import LoopbackBlock
 from burstcache_local.machines.nodes import NodeAgent, NodeTimes
 from burstcache_local.machines.relay import TaskAgent
-from burstcache_local.moto import endpoints, event_repairs
 from burstcache_local.moto.server import MotoServer
+from burstcache_local.moto.services import Services
 from burstcache_local.origin import origin_files, upload
 from burstcache_local.stack import Stack, function_named
 from burstcache_local.stepfunctions.http import HttpApi
@@ -56,9 +56,7 @@ class LocalOptions:
 
 
 class LocalCloud:
-    """The whole system in this process and its children. One at a time per process."""
-
-    _running = False
+    """The whole system in this process and its children."""
 
     def __init__(self, options: LocalOptions | None = None) -> None:
         self.options = options or LocalOptions()
@@ -96,7 +94,7 @@ class LocalCloud:
 
     def client(self, service: str) -> Any:
         """Return a boto3 client of a service of this cloud."""
-        return endpoints.client(service)
+        return self._services.client(service)
 
     def invoke(self, logical_id: str, payload: object) -> Any:
         """Invoke a function of the template and return what it returns.
@@ -121,10 +119,6 @@ class LocalCloud:
         Raises:
             LocalCloudError: Something is missing; the message says in one line what is wrong and what to do.
         """
-        if LocalCloud._running:
-            raise LocalCloudError("a local cloud runs in this process already: stop it first, or use another process")
-        LocalCloud._running = True
-        self._closers.callback(self._forget)
         try:
             self._start()
         except BaseException:
@@ -141,28 +135,27 @@ class LocalCloud:
         files = origin_files(options.origin) if options.origin else []
         block = LoopbackBlock()
         self._closers.callback(block.release)
-        self.region = endpoints.fresh_region()
+        self._services = Services()
+        self._closers.callback(self._services.close)
+        self.region = self._services.region
         template = load_template(options.template, options.parameters, vpc_block=block.cidr, region=self.region)
         self.run_dir = options.run_dir or self._temporary_dir()
         self.run_dir.mkdir(parents=True, exist_ok=True)
         self._start_lambda()
-        server = MotoServer(options.endpoint_port, self.region, before=self._start_step_functions().before)
+        server = MotoServer(self._services, options.endpoint_port, before=self._start_step_functions().before)
         self.endpoint_url = server.start()
         self._closers.callback(server.stop)
-        endpoints.here.relay_address = block.relay_address
-        self._stack = Stack(options.stack_name, template)
+        self._services.relay_address = block.relay_address
+        self._stack = Stack(options.stack_name, template, self._services)
         self._start_servers()
-        nodes = NodeAgent(NodeTimes(options.boot_s, options.stop_s), self.run_dir)
+        nodes = NodeAgent(self._services, NodeTimes(options.boot_s, options.stop_s), self.run_dir)
         nodes.start()
         self._closers.callback(nodes.stop)
-        tasks = TaskAgent(self.run_dir, {"RELAY_HOST": block.relay_address})
+        tasks = TaskAgent(self._services, self.run_dir, {"RELAY_HOST": block.relay_address})
         self._create_stack()
         tasks.start()
         self._closers.callback(tasks.stop)
-        upload(files, self.bucket_name, endpoints.client("s3"))
-
-    def _forget(self) -> None:
-        LocalCloud._running = False
+        upload(files, self.bucket_name, self._services.client("s3"))
 
     def _temporary_dir(self) -> Path:
         folder = tempfile.TemporaryDirectory(prefix="burstcache-", ignore_cleanup_errors=True)
@@ -172,14 +165,14 @@ class LocalCloud:
     def _start_lambda(self) -> None:
         self._loop = LoopThread()
         self._closers.callback(self._loop.stop)
-        self._lambdas = Lambdas(resolve=self._resolve, send=_send, logs=self.run_dir, limits=self.options.limits)
+        self._lambdas = Lambdas(resolve=self._resolve, send=self._send, logs=self.run_dir, limits=self.options.limits)
         self._closers.callback(lambda: self._loop.run(self._lambdas.close()))
         self._loop.run(self._lambdas.start())
 
     def _start_step_functions(self) -> HttpApi:
         calls = {
             "lambda:invoke": invoke_of(self._lambdas),
-            "aws-sdk:dynamodb:updateItem": update_item_of(lambda: endpoints.client("dynamodb")),
+            "aws-sdk:dynamodb:updateItem": update_item_of(lambda: self._services.client("dynamodb")),
         }
         states = StepFunctions(region=self.region, calls=calls, now_us=lambda: time.time_ns() // 1000)
         self._closers.callback(lambda: self._loop.loop.call_soon_threadsafe(states.close))
@@ -190,10 +183,10 @@ class LocalCloud:
         self.front_url = self._loop.serve(
             lambda: web.ServerRunner(self._front.server(), shutdown_timeout=0.5), self.options.front_port
         )
-        self.lambda_endpoint_url = self._loop.serve(lambda: lambda_api.runner(self._lambdas))
-        endpoints.here.front_url, endpoints.here.lambda_url = self.front_url, self.lambda_endpoint_url
-        event_repairs.deliver_to(self._deliver)
-        self._closers.callback(event_repairs.deliver_to, None)
+        self.lambda_endpoint_url = self._loop.serve(lambda: lambda_api.runner(self._lambdas, self._services.answers))
+        self._services.front_url, self._services.lambda_url = self.front_url, self.lambda_endpoint_url
+        self._services.deliver = self._deliver
+        self._closers.callback(setattr, self._services, "deliver", None)
 
     def _create_stack(self) -> None:
         try:
@@ -202,7 +195,7 @@ class LocalCloud:
             raise TemplateError(f"{self.options.template}: {error}") from None
         self.outputs, self.physical_ids = self._stack.outputs, self._stack.physical_ids
         self._front.door = self._stack.door()
-        schedules = run_schedules(self._stack.template.schedules, self.outputs, self._lambdas)
+        schedules = run_schedules(self._stack.template.schedules, self.outputs, self._lambdas, self.region)
         asyncio.run_coroutine_threadsafe(schedules, self._loop.loop)
 
     async def _resolve(self, name: str) -> tuple[FunctionSpec, EventInvokeConfig]:
@@ -214,7 +207,9 @@ class LocalCloud:
             "AWS_USE_DUALSTACK_ENDPOINT": "false",  # botocore refuses it together with an endpoint of one's own
             **self.options.environment,
         }
-        return await asyncio.get_running_loop().run_in_executor(None, function_named, name, roots, variables)
+        return await asyncio.get_running_loop().run_in_executor(
+            None, function_named, name, roots, variables, self._services
+        )
 
     def _deliver(self, target: Mapping[str, Any], payload: bytes) -> None:
         asyncio.run_coroutine_threadsafe(self._deliver_event(target, payload), self._loop.loop)
@@ -225,14 +220,13 @@ class LocalCloud:
             await self._lambdas.invoke_event(target["Arn"], payload, request_id=str(uuid.uuid4()))
         except FunctionNotFoundError:
             if queue := target.get("DeadLetterConfig", {}).get("Arn"):
-                await _send(queue, payload.decode())
+                await self._send(queue, payload.decode())
 
+    async def _send(self, queue_arn: str, message: str) -> None:
+        sqs = self._services.client("sqs")
 
-async def _send(queue_arn: str, message: str) -> None:
-    sqs = endpoints.client("sqs")
+        def send() -> None:
+            url = sqs.get_queue_url(QueueName=queue_arn.rpartition(":")[2])["QueueUrl"]
+            sqs.send_message(QueueUrl=url, MessageBody=message)
 
-    def send() -> None:
-        url = sqs.get_queue_url(QueueName=queue_arn.rpartition(":")[2])["QueueUrl"]
-        sqs.send_message(QueueUrl=url, MessageBody=message)
-
-    await asyncio.get_running_loop().run_in_executor(None, send)
+        await asyncio.get_running_loop().run_in_executor(None, send)

@@ -14,26 +14,28 @@ from burstcache_local.front.front_door import Door, HttpApi, LoadBalancer
 from burstcache_local.front.http_events import Route
 from burstcache_local.functions import EventInvokeConfig, FunctionSpec
 from burstcache_local.lambdas.service import FunctionNotFoundError
-from burstcache_local.moto import endpoints, resources, server
+from burstcache_local.moto import resources
+from burstcache_local.moto.services import Services
 from burstcache_local.template.template import LocalTemplate
 
 
 class Stack:
     """One stack of the template."""
 
-    def __init__(self, name: str, template: LocalTemplate) -> None:
-        self.name, self.template = name, template
+    def __init__(self, name: str, template: LocalTemplate, services: Services) -> None:
+        self.name, self.template, self._services = name, template, services
         self.outputs: dict[str, str] = {}
         self.physical_ids: dict[str, str] = {}  # by logical id
 
     def create(self) -> None:
         """Create all resources, or raise TemplateError."""
         resources.register({resource["Type"] for resource in self.template.resources.values()})
-        cloudformation = endpoints.client("cloudformation")
+        cloudformation = self._services.client("cloudformation")
         try:
             cloudformation.create_stack(StackName=self.name, TemplateBody=json.dumps(self.template.body))
         except ClientError as error:
-            cause = server.errors.pop() if server.errors else error
+            errors = self._services.errors
+            cause = errors.pop() if errors else error
             raise TemplateError(f"the stack cannot be created: {' '.join(str(cause).split())[:500]}") from cause
         (stack,) = cloudformation.describe_stacks(StackName=self.name)["Stacks"]
         if stack["StackStatus"] != "CREATE_COMPLETE":
@@ -49,12 +51,12 @@ class Stack:
         """Set what moto's CloudFormation silently drops."""
         for name, properties in self.template.of_type("AWS::DynamoDB::Table").items():
             if "TimeToLiveSpecification" in properties:
-                endpoints.client("dynamodb").update_time_to_live(
+                self._services.client("dynamodb").update_time_to_live(
                     TableName=self.physical_ids[name], TimeToLiveSpecification=properties["TimeToLiveSpecification"]
                 )
         for name, properties in self.template.of_type("AWS::S3::Bucket").items():
             if "EventBridgeConfiguration" in properties.get("NotificationConfiguration", {}):
-                endpoints.client("s3").put_bucket_notification_configuration(
+                self._services.client("s3").put_bucket_notification_configuration(
                     Bucket=self.physical_ids[name], NotificationConfiguration={"EventBridgeConfiguration": {}}
                 )
 
@@ -89,7 +91,7 @@ def _referred(value: Any) -> str:
 
 
 def function_named(
-    name: str, roots: Mapping[str, Path], variables: Mapping[str, str]
+    name: str, roots: Mapping[str, Path], variables: Mapping[str, str], services: Services
 ) -> tuple[FunctionSpec, EventInvokeConfig]:
     """Return how a function runs, as moto's Lambda knows it.
 
@@ -97,11 +99,12 @@ def function_named(
         name: The function's name.
         roots: Handler → folder of its code.
         variables: Environment variables that replace the function's own.
+        services: The cloud that has the function.
 
     Raises:
         FunctionNotFoundError: There is no such function.
     """
-    api = endpoints.cloud_client("lambda")
+    api = services.cloud_client("lambda")
     try:
         config = api.get_function_configuration(FunctionName=name)
     except api.exceptions.ResourceNotFoundException:

@@ -9,13 +9,13 @@ import uuid
 from aiohttp import web
 
 from burstcache_local.lambdas.service import FunctionNotFoundError, Lambdas, ThrottledError
-from burstcache_local.moto import custom_resources
+from burstcache_local.moto.custom_resources import Answers
 
 _MAX_SYNC_BYTES = 6 * 1024 * 1024
 _MAX_ASYNC_BYTES = 1024 * 1024
 
 
-def runner(lambdas: Lambdas) -> web.AppRunner:
+def runner(lambdas: Lambdas, answers: Answers) -> web.AppRunner:
     """Return the runner of the web application."""
 
     async def invoke(request: web.Request) -> web.Response:
@@ -36,7 +36,7 @@ def runner(lambdas: Lambdas) -> web.AppRunner:
             return _error(429, "TooManyRequestsException", str(error), request_id)
 
     async def answer(request: web.Request) -> web.Response:
-        custom_resources.answered(request.match_info["id"], json.loads(await request.read()))
+        answers.put(request.match_info["id"], json.loads(await request.read()))
         return web.Response()
 
     app = web.Application(client_max_size=8 * 1024 * 1024)

@@ -22,8 +22,8 @@ from typing import Any
 
 from burstcache_local.errors import LocalCloudError
 from burstcache_local.machines import processes
-from burstcache_local.moto import endpoints
-from burstcache_local.moto.ec2_states import set_agent, set_state
+from burstcache_local.moto.ec2_states import set_state
+from burstcache_local.moto.services import Services
 
 REDIS_PORT = 6379
 _MEMORY_SHARE = 0.75  # of the instance's memory, as in the template's user data
@@ -41,20 +41,20 @@ class NodeTimes:
 
 
 class NodeAgent:
-    """Runs the servers of this process's instances in moto."""
+    """Runs the servers of one cloud's instances in moto."""
 
-    def __init__(self, times: NodeTimes, logs: Path) -> None:
-        self._times, self._logs, self._binary = times, logs, redis_binary()
+    def __init__(self, services: Services, times: NodeTimes, logs: Path) -> None:
+        self._services, self._times, self._logs, self._binary = services, times, logs, redis_binary()
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._lock, self._closing = threading.Lock(), threading.Event()
 
     def start(self) -> None:
         """Take charge of the instances."""
-        set_agent(self)
+        self._services.instances = self
 
     def stop(self) -> None:
         """End all servers; the instances keep the states that they have."""
-        set_agent(None)
+        self._services.instances = None
         self._closing.set()
         with self._lock:
             for process in self._processes.values():
@@ -81,7 +81,7 @@ class NodeAgent:
         """Boot, and restart the server whenever it ends, as its service does on AWS."""
         if self._closing.wait(self._times.boot_s):
             return
-        command = [str(self._binary), *_redis_arguments(instance)]
+        command = [str(self._binary), *_redis_arguments(instance, self._services)]
         while process := self._launch(instance, command):
             _await_listener(instance.private_ip, process)
             if instance.state == "pending":
@@ -122,12 +122,12 @@ def _user_data(instance: Any) -> str:
         return str(instance.user_data)
 
 
-def _redis_arguments(instance: Any) -> list[str]:
+def _redis_arguments(instance: Any, services: Services) -> list[str]:
     """Return the server's options; a password only if the user data names a secret."""
     arguments = ["--bind", instance.private_ip, "--port", str(REDIS_PORT), "--save", "", "--appendonly", "no"]
     arguments += ["--maxmemory", f"{_memory_mb(instance.instance_type)}mb", "--maxmemory-policy", "allkeys-lru"]
     if secret := re.search(r"arn:aws:secretsmanager:[\w:/+=.@-]+", _user_data(instance)):
-        value = endpoints.client("secretsmanager").get_secret_value(SecretId=secret[0])["SecretString"]
+        value = services.client("secretsmanager").get_secret_value(SecretId=secret[0])["SecretString"]
         arguments += ["--requirepass", json.loads(value)["password"]]
     return arguments
 

@@ -16,7 +16,7 @@ from typing import Any
 from burstcache_local.errors import LocalCloudError
 from burstcache_local.functions import ACCOUNT
 from burstcache_local.machines import processes
-from burstcache_local.moto import endpoints
+from burstcache_local.moto.services import Services
 
 _POLL_S = 0.5  # reads moto's own objects, no request
 _RESTART_DELAY_S = 1.0
@@ -27,7 +27,8 @@ _LOG = logging.getLogger(__name__)
 class TaskAgent:
     """Keeps each service's desired number of processes, as moto has it."""
 
-    def __init__(self, folder: Path, variables: Mapping[str, str]) -> None:
+    def __init__(self, services: Services, folder: Path, variables: Mapping[str, str]) -> None:
+        self._services = services
         self._folder, self._variables, self._path = folder, variables, _search_path()
         self._tasks: dict[str, list[subprocess.Popen[bytes]]] = {}
         self._closing = threading.Event()
@@ -47,7 +48,7 @@ class TaskAgent:
 
     def _run(self) -> None:
         while not self._closing.is_set():
-            for service in _services():
+            for service in self._wanted():
                 self._adjust(service)
             self._closing.wait(_POLL_S)
 
@@ -66,12 +67,14 @@ class TaskAgent:
         service.running_count, service.pending_count = len(tasks), 0
 
     def _launch(self, definition_arn: str, name: str) -> subprocess.Popen[bytes]:
-        definition = endpoints.client("ecs").describe_task_definition(taskDefinition=definition_arn)["taskDefinition"]
+        definition = self._services.client("ecs").describe_task_definition(taskDefinition=definition_arn)[
+            "taskDefinition"
+        ]
         (container,) = definition["containerDefinitions"]
         folder = self._folder / name
         folder.mkdir(exist_ok=True, mode=0o700)
         environment = {each["name"]: str(each["value"]) for each in container.get("environment", [])}
-        secrets = {each["name"]: _secret(each["valueFrom"]) for each in container.get("secrets", [])}
+        secrets = {each["name"]: self._secret(each["valueFrom"]) for each in container.get("secrets", [])}
         command = [*container.get("entryPoint", []), *container.get("command", [])]
         return processes.start(
             command,
@@ -80,22 +83,21 @@ class TaskAgent:
             log=self._folder / f"{name}.log",
         )
 
+    def _wanted(self) -> list[Any]:
+        from moto.ecs.models import ecs_backends
 
-def _services() -> list[Any]:
-    from moto.ecs.models import ecs_backends
+        return list(ecs_backends[ACCOUNT][self._services.region].services.values())
 
-    return list(ecs_backends[ACCOUNT][endpoints.here.region].services.values())
+    def _secret(self, source: str) -> str:
+        """Return a secret, or the value of one of its keys.
 
-
-def _secret(source: str) -> str:
-    """Return a secret, or the value of one of its keys.
-
-    Source:
-        ECS Developer Guide, "Pass Secrets Manager secrets through environment variables": `arn:key:stage:version`.
-    """
-    parts = source.split(":")
-    value = endpoints.client("secretsmanager").get_secret_value(SecretId=":".join(parts[:7]))["SecretString"]
-    return str(json.loads(value)[parts[7]]) if len(parts) > 7 and parts[7] else str(value)
+        Source:
+            ECS Developer Guide, "Pass Secrets Manager secrets through environment variables": `arn:key:stage:version`.
+        """
+        parts = source.split(":")
+        secrets = self._services.client("secretsmanager")
+        value = secrets.get_secret_value(SecretId=":".join(parts[:7]))["SecretString"]
+        return str(json.loads(value)[parts[7]]) if len(parts) > 7 and parts[7] else str(value)
 
 
 def _search_path() -> str:

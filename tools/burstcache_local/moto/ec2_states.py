@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 from burstcache_local.moto.registry import repair
+from burstcache_local.moto.services import Agent, of_region
 
 _CODES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}
-
-
-class Agent(Protocol):
-    """The agent in charge of the instances."""
-
-    def created(self, instance: Any) -> None: ...
-
-    def enter(self, instance: Any, state: str) -> None: ...
-
-
-_agent: Agent | None = None
-
-
-def set_agent(agent: Agent | None) -> None:
-    """Put an agent in charge of the instances, or moto again."""
-    global _agent
-    _agent = agent
 
 
 def set_state(instance: Any, name: str) -> None:
@@ -40,8 +24,8 @@ def instances_pass_through_states() -> None:
 
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
         make(self, *args, **kwargs)
-        if _agent:
-            _agent.created(self)
+        if agent := _agent_of(self):
+            agent.created(self)
 
     Instance.__init__ = init
     _pass_through(Instance, "start", "pending", refused_in={"stopping", "shutting-down", "terminated"})
@@ -56,7 +40,8 @@ def _pass_through(model: Any, name: str, transient: str, *, refused_in: set[str]
     change, done = getattr(model, name), {"start": "running", "stop": "stopped", "terminate": "terminated"}[name]
 
     def method(self: Any) -> Any:
-        if _agent is None:
+        agent = _agent_of(self)
+        if agent is None:
             return change(self)
         before = self.state
         if before in refused_in:
@@ -67,7 +52,12 @@ def _pass_through(model: Any, name: str, transient: str, *, refused_in: set[str]
         if before in (transient, done):
             set_state(self, before)
         else:
-            _agent.enter(self, transient)
+            agent.enter(self, transient)
         return previous
 
     setattr(model, name, method)
+
+
+def _agent_of(instance: Any) -> Agent | None:
+    services = of_region(instance.ec2_backend.region_name)
+    return services.instances if services else None

@@ -4,21 +4,12 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from burstcache_local.moto.registry import repair
-
-Sink = Callable[[Mapping[str, Any], bytes], None]  # a rule's target and the function's payload
-
-_sink: Sink | None = None
-
-
-def deliver_to(sink: Sink | None) -> None:
-    """Set the sink of events for functions. It is called in moto's threads and must not block."""
-    global _sink
-    _sink = sink
+from burstcache_local.moto.services import of_region
 
 
 @repair
@@ -32,9 +23,10 @@ def rules_reach_functions() -> None:
         if rule.state != "ENABLED" or not rule.event_pattern.matches_event(event):
             return
         functions = [target for target in rule.targets if ":lambda:" in target["Arn"]]
-        for target in functions:
-            if _sink:
-                _sink(target, _payload(target, event))
+        services = of_region(rule.region_name)
+        if services and services.deliver:
+            for target in functions:
+                services.deliver(target, _payload(target, event))
         others = copy.copy(rule)
         others.targets = [target for target in rule.targets if target not in functions]
         send(others, copy.deepcopy(event), transform_input)

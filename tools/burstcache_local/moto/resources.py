@@ -12,7 +12,8 @@ from moto.cloudformation.exceptions import UnformattedGetAttTemplateException
 from moto.core.common_models import CloudFormationModel
 
 from burstcache_local.functions import ACCOUNT
-from burstcache_local.moto import custom_resources, endpoints
+from burstcache_local.moto import custom_resources
+from burstcache_local.moto.services import Services, of_region
 
 Properties = Mapping[str, Any]
 
@@ -25,27 +26,27 @@ class Made:
     attributes: Mapping[str, Any]
 
 
-Maker = Callable[[str, Properties], Made]
+Maker = Callable[[str, Properties, Services], Made]
 
 
-def _secret(name: str, properties: Properties) -> Made:
+def _secret(name: str, properties: Properties, services: Services) -> Made:
     value = properties.get("SecretString", "")
     if generate := dict(properties.get("GenerateSecretString") or {}):
         template, key = generate.pop("SecretStringTemplate", "{}"), generate.pop("GenerateStringKey", "")
-        value = endpoints.client("secretsmanager").get_random_password(**generate)["RandomPassword"]
+        value = services.client("secretsmanager").get_random_password(**generate)["RandomPassword"]
         value = json.dumps({**json.loads(template), key: value}) if key else value
     content = {"SecretString": value} if value else {}
-    arn = endpoints.client("secretsmanager").create_secret(Name=name, **content)["ARN"]
+    arn = services.client("secretsmanager").create_secret(Name=name, **content)["ARN"]
     return Made(arn, {"Id": arn})
 
 
-def _http_api(name: str, properties: Properties) -> Made:
-    api = endpoints.client("apigatewayv2").create_api(Name=name, ProtocolType="HTTP")
-    return Made(api["ApiId"], {"ApiId": api["ApiId"], "ApiEndpoint": endpoints.here.front_url})
+def _http_api(name: str, properties: Properties, services: Services) -> Made:
+    api = services.client("apigatewayv2").create_api(Name=name, ProtocolType="HTTP")
+    return Made(api["ApiId"], {"ApiId": api["ApiId"], "ApiEndpoint": services.front_url})
 
 
-def _integration(name: str, properties: Properties) -> Made:
-    integration = endpoints.client("apigatewayv2").create_integration(
+def _integration(name: str, properties: Properties, services: Services) -> Made:
+    integration = services.client("apigatewayv2").create_integration(
         ApiId=properties["ApiId"],
         IntegrationType=properties["IntegrationType"],
         IntegrationUri=properties["IntegrationUri"],
@@ -54,24 +55,24 @@ def _integration(name: str, properties: Properties) -> Made:
     return Made(integration["IntegrationId"], {"IntegrationId": integration["IntegrationId"]})
 
 
-def _route(name: str, properties: Properties) -> Made:
-    route = endpoints.client("apigatewayv2").create_route(
+def _route(name: str, properties: Properties, services: Services) -> Made:
+    route = services.client("apigatewayv2").create_route(
         ApiId=properties["ApiId"], RouteKey=properties["RouteKey"], Target=properties["Target"]
     )
     return Made(route["RouteId"], {"RouteId": route["RouteId"]})
 
 
-def _stage(name: str, properties: Properties) -> Made:
+def _stage(name: str, properties: Properties, services: Services) -> Made:
     stage = properties["StageName"]
-    endpoints.client("apigatewayv2").create_stage(ApiId=properties["ApiId"], StageName=stage, AutoDeploy=True)
+    services.client("apigatewayv2").create_stage(ApiId=properties["ApiId"], StageName=stage, AutoDeploy=True)
     return Made(stage, {})
 
 
-def _state_machine(name: str, properties: Properties) -> Made:
+def _state_machine(name: str, properties: Properties, services: Services) -> Made:
     definition = properties["DefinitionString"]
     for placeholder, value in properties.get("DefinitionSubstitutions", {}).items():
         definition = definition.replace(f"${{{placeholder}}}", str(value))
-    arn = endpoints.client("stepfunctions").create_state_machine(
+    arn = services.client("stepfunctions").create_state_machine(
         name=properties.get("StateMachineName", name),
         definition=definition,
         roleArn=properties["RoleArn"],
@@ -80,14 +81,14 @@ def _state_machine(name: str, properties: Properties) -> Made:
     return Made(arn, {"Arn": arn, "Name": arn.rpartition(":")[2]})
 
 
-def _event_bus(name: str, properties: Properties) -> Made:
-    arn = endpoints.client("events").create_event_bus(Name=name)["EventBusArn"]
+def _event_bus(name: str, properties: Properties, services: Services) -> Made:
+    arn = services.client("events").create_event_bus(Name=name)["EventBusArn"]
     return Made(name, {"Arn": arn, "Name": name})
 
 
-def _load_balancer(name: str, properties: Properties) -> Made:
+def _load_balancer(name: str, properties: Properties, services: Services) -> Made:
     accepted = ("Subnets", "SecurityGroups", "Scheme", "Type", "IpAddressType")
-    balancer = endpoints.client("elbv2").create_load_balancer(
+    balancer = services.client("elbv2").create_load_balancer(
         Name=name, **{part: properties[part] for part in accepted if part in properties}
     )["LoadBalancers"][0]
     arn = balancer["LoadBalancerArn"]
@@ -96,7 +97,7 @@ def _load_balancer(name: str, properties: Properties) -> Made:
         arn,
         {
             "LoadBalancerArn": arn,
-            "DNSName": endpoints.here.relay_address if is_network else endpoints.here.front_url.partition("//")[2],
+            "DNSName": services.relay_address if is_network else services.front_url.partition("//")[2],
             "LoadBalancerName": name,
             "LoadBalancerFullName": arn.partition("loadbalancer/")[2],
             "CanonicalHostedZoneID": balancer["CanonicalHostedZoneId"],
@@ -104,9 +105,9 @@ def _load_balancer(name: str, properties: Properties) -> Made:
     )
 
 
-def _target_group(name: str, properties: Properties) -> Made:
+def _target_group(name: str, properties: Properties, services: Services) -> Made:
     accepted = ("VpcId", "TargetType", "Port", "Protocol", "HealthCheckProtocol", "HealthCheckPort", "HealthCheckPath")
-    group = endpoints.client("elbv2").create_target_group(
+    group = services.client("elbv2").create_target_group(
         Name=name, **{part: properties[part] for part in accepted if part in properties}
     )["TargetGroups"][0]
     arn = group["TargetGroupArn"]
@@ -114,9 +115,9 @@ def _target_group(name: str, properties: Properties) -> Made:
     return Made(arn, {"TargetGroupArn": arn, "TargetGroupFullName": full_name, "TargetGroupName": name})
 
 
-def _listener(name: str, properties: Properties) -> Made:
+def _listener(name: str, properties: Properties, services: Services) -> Made:
     protocol = properties["Protocol"]
-    listener = endpoints.client("elbv2").create_listener(
+    listener = services.client("elbv2").create_listener(
         LoadBalancerArn=properties["LoadBalancerArn"],
         Port=int(properties["Port"]),
         Protocol="HTTP"
@@ -127,25 +128,25 @@ def _listener(name: str, properties: Properties) -> Made:
     return Made(listener["ListenerArn"], {"ListenerArn": listener["ListenerArn"]})
 
 
-def _event_invoke_config(name: str, properties: Properties) -> Made:
+def _event_invoke_config(name: str, properties: Properties, services: Services) -> Made:
     accepted = ("FunctionName", "MaximumRetryAttempts", "MaximumEventAgeInSeconds", "DestinationConfig")
-    endpoints.cloud_client("lambda").put_function_event_invoke_config(
+    services.cloud_client("lambda").put_function_event_invoke_config(
         **{part: properties[part] for part in accepted if part in properties}
     )
     return Made(name, {})
 
 
-def _egress_gateway(name: str, properties: Properties) -> Made:
-    gateway = endpoints.client("ec2").create_egress_only_internet_gateway(VpcId=properties["VpcId"])
+def _egress_gateway(name: str, properties: Properties, services: Services) -> Made:
+    gateway = services.client("ec2").create_egress_only_internet_gateway(VpcId=properties["VpcId"])
     return Made(gateway["EgressOnlyInternetGateway"]["EgressOnlyInternetGatewayId"], {})
 
 
-def _custom_resource(name: str, properties: Properties) -> Made:
-    return Made(*custom_resources.create(name, properties))
+def _custom_resource(name: str, properties: Properties, services: Services) -> Made:
+    return Made(*custom_resources.create(name, properties, services))
 
 
-def _role_policy(name: str, properties: Properties) -> Made:
-    endpoints.client("iam").put_role_policy(
+def _role_policy(name: str, properties: Properties, services: Services) -> Made:
+    services.client("iam").put_role_policy(
         RoleName=properties["RoleName"],
         PolicyName=properties["PolicyName"],
         PolicyDocument=json.dumps(properties["PolicyDocument"]),
@@ -173,18 +174,18 @@ _TYPES: dict[str, tuple[str, Maker]] = {
 
 
 class _AnyAttribute(dict[str, str]):
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, region: str) -> None:
         super().__init__()
-        self._name = name
+        self._name, self._region = name, region
 
     def __missing__(self, attribute: str) -> str:
-        arn = f"arn:aws:local:{endpoints.here.region}:{ACCOUNT}:{self._name}"
+        arn = f"arn:aws:local:{self._region}:{ACCOUNT}:{self._name}"
         return arn if attribute == "Arn" else f"{self._name}-{attribute}"
 
 
-def _placeholder(name: str, properties: Properties) -> Made:
+def _placeholder(name: str, properties: Properties, services: Services) -> Made:
     """Stand in for a resource that nothing here uses, with made-up attributes."""
-    return Made(name, _AnyAttribute(name))
+    return Made(name, _AnyAttribute(name, services.region))
 
 
 _models: dict[str, type] = {}  # moto finds classes by what holds them weakly
@@ -232,7 +233,9 @@ def _model(type_: str, name_property: str, maker: Maker) -> type:
         def create_from_cloudformation_json(
             cls, resource_name: str, cloudformation_json: Any, account_id: str, region_name: str, **_: Any
         ) -> Model:
-            return cls(maker(resource_name, cloudformation_json.get("Properties", {})))
+            services = of_region(region_name)
+            assert services is not None, f"no local cloud has the region {region_name}"
+            return cls(maker(resource_name, cloudformation_json.get("Properties", {}), services))
 
         @classmethod
         def update_from_cloudformation_json(cls, original_resource: Any, *_: Any, **__: Any) -> Any:

@@ -7,16 +7,16 @@ import os
 import threading
 import time
 import warnings
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from cheroot.wsgi import Server
 from flask import got_request_exception
 
 from burstcache_local.errors import PortTakenError
-from burstcache_local.moto import endpoints
 from burstcache_local.moto import registry as moto_repairs
+from burstcache_local.moto.services import Services
 
 _KEEP_ALIVE_S = 3600  # a client that is cached for the life of a function must not find its connection closed
 _THREADS = 20
@@ -26,19 +26,19 @@ class MotoServer:
     """All AWS services but Lambda's invocations on one port of 127.0.0.1, in threads of this process.
 
     Args:
+        services: The cloud whose services they are; its clients ask them from the start on.
         port: Where to listen; 0 for any free port.
-        region: The region whose state the clients of this process see.
         before: Wraps moto's WSGI application with one that answers for a service itself.
     """
 
     def __init__(
         self,
+        services: Services,
         port: int = 0,
-        region: str = endpoints.REGION,
         *,
         before: Callable[[WSGIApplication], WSGIApplication] = lambda application: application,
     ) -> None:
-        self._port, self._region, self._before_moto = port, region, before
+        self._services, self._port, self._before_moto = services, port, before
 
     def start(self) -> str:
         """Listen, with a fresh state if no other one runs in this process, and return the URL.
@@ -46,7 +46,7 @@ class MotoServer:
         Raises:
             PortTakenError: The port is in use.
         """
-        application = _with_raw_paths(self._before_moto(_application()))
+        application = _with_raw_paths(self._before_moto(_application(self._services)))
         self._server = Server(("127.0.0.1", self._port), application, numthreads=_THREADS, request_queue_size=1024)
         self._server.timeout = _KEEP_ALIVE_S
         self._server.keep_alive_conn_limit = 100_000
@@ -58,13 +58,11 @@ class MotoServer:
             ) from None
         self._thread = threading.Thread(target=self._server.serve, name="moto", daemon=True)
         self._thread.start()
-        url = f"http://127.0.0.1:{self._server.bind_addr[1]}"
-        self._before = endpoints.enter(url, self._region)
-        return url
+        self._services.cloud_url = f"http://127.0.0.1:{self._server.bind_addr[1]}"
+        return self._services.cloud_url
 
     def stop(self) -> None:
         """Stop listening; connections are dropped."""
-        endpoints.leave(self._before)
         self._server.stop()
         self._thread.join(10)
 
@@ -79,7 +77,7 @@ def _with_raw_paths(application: WSGIApplication) -> WSGIApplication:
     return serve
 
 
-def _application() -> WSGIApplication:
+def _application(services: Services) -> WSGIApplication:
     os.environ["MOTO_DISABLE_GLOBAL_CORS"] = "1"
     os.environ["TZ"] = "UTC"  # moto mixes local and universal time
     time.tzset()
@@ -88,30 +86,35 @@ def _application() -> WSGIApplication:
         from moto.core.base_backend import BackendDict
         from moto.core.config import default_user_config as config
         from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
-    if not endpoints.here.cloud_url:
+    if services.is_alone:
         for accounts in list(BackendDict._instances):
             for account in accounts.values():
                 account.reset()
-    got_request_exception.connect(_keep_error)
     config["lambda"]["use_docker"] = False
     config["iam"]["load_aws_managed_policies"] = True
     moto_repairs.apply()
-    return DomainDispatcherApplication(create_backend_app)  # type: ignore[no-any-return]
 
+    def keep_error(_: object, exception: BaseException, **__: object) -> None:
+        services.errors.append(exception)
 
-errors: deque[BaseException] = deque(maxlen=1)  # the last one that moto did not expect; its client sees a bare 500
+    def create(service: str) -> Any:
+        app = create_backend_app(service)
+        got_request_exception.connect(keep_error, app, weak=False)
+        return app
 
-
-def _keep_error(sender: object, exception: BaseException, **_: object) -> None:
-    errors.append(exception)
+    return DomainDispatcherApplication(create)  # type: ignore[no-any-return]
 
 
 @contextlib.contextmanager
-def moto_server(port: int = 0) -> Iterator[str]:
-    """Run a repaired moto without the template for the duration of a `with`, and yield its URL."""
-    server = MotoServer(port)
-    url = server.start()
+def moto_server(port: int = 0) -> Iterator[Services]:
+    """Run a repaired moto without the template for the duration of a `with`, and yield its services."""
+    services = Services()
+    server = MotoServer(services, port)
     try:
-        yield url
+        server.start()
+        try:
+            yield services
+        finally:
+            server.stop()
     finally:
-        server.stop()
+        services.close()
