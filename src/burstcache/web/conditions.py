@@ -52,5 +52,7 @@ def _lists(condition: str, etag: str, *, weakly: bool) -> bool:
 
 def _is_later(last_modified: str, condition: str) -> bool | None:
     """Whether the object was modified after the condition's date; None if either date is missing or invalid."""
+    if not condition:  # as nearly always: two dates take longer to parse than all else takes
+        return None
     asked, modified = parse_http_date(condition), parse_http_date(last_modified)
     return None if asked is None or modified is None else modified > asked
