@@ -1,0 +1,441 @@
+"""The file system `burstcache://BUCKET/KEY`, by which users of fsspec read through the cache: pandas, pyarrow, dask.
+
+Paths are those of s3fs with another protocol, so a program changes by one word. It reads only. Listings come from S3,
+bodies from wherever the cache has them. An object of up to one block is read whole by one request. Of a larger one a
+sequential reader gets one stream, and one that seeks gets ranges, each on the condition that the object is still the
+one that was opened.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext, suppress
+from datetime import datetime
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypedDict, TypeVar, Unpack
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+from fsspec.asyn import AsyncFileSystem, get_running_loop
+from fsspec.callbacks import DEFAULT_CALLBACK, Callback
+from fsspec.spec import AbstractBufferedFile
+from fsspec.utils import isfilelike
+
+from burstcache.client.boto3_wrapper import wrap
+from burstcache.client.client import MAX_STALE_MS, MEMORY_BYTES, Client, Freshness
+from burstcache.client.configuration import VARIABLE
+
+if TYPE_CHECKING:
+    from botocore.response import StreamingBody
+    from types_boto3_s3.client import S3Client
+    from types_boto3_s3.type_defs import GetObjectOutputTypeDef
+
+T = TypeVar("T")
+
+_REQUESTS = 32  # of one call that are under way at a time
+_CHUNK_BYTES = 1 << 20
+_ERRNO_BY_STATUS = {403: errno.EACCES, 404: errno.ENOENT, 412: errno.ESTALE}
+_RANGE_NOT_SATISFIABLE = 416
+
+
+class Info(TypedDict, total=False):
+    """What is known of a path. `ETag`, in S3's quotes, and `LastModified` are an object's alone."""
+
+    name: str
+    size: int
+    type: Literal["file", "directory"]
+    ETag: str
+    LastModified: datetime
+
+
+class _Keeping(TypedDict):
+    """What is kept of a bucket: arguments of `Client`."""
+
+    freshness: Freshness
+    max_stale_ms: int
+    memory_bytes: int
+
+
+class _Conditions(TypedDict, total=False):
+    """What of an object is read, and on which condition."""
+
+    Range: str
+    IfMatch: str
+
+
+class BurstcacheFileSystem(AsyncFileSystem):
+    """Objects in S3 as files, read through the cache.
+
+    A program's own calls run in its thread. fsspec's asynchronous methods, by which it reads many files at a time, run
+    them in threads of a pool.
+    """
+
+    protocol = "burstcache"
+    blocksize = 8 << 20  # [bytes]
+
+    def __init__(
+        self,
+        *,
+        stack_name: str = "",
+        freshness: Freshness = "bounded",
+        max_stale_ms: int = MAX_STALE_MS,
+        memory_bytes: int = MEMORY_BYTES,
+        use_listings_cache: bool = True,
+        listings_expiry_time: float | None = None,
+        max_paths: int | None = None,
+        asynchronous: bool = False,
+        loop: Any = None,
+        batch_size: int | None = None,
+    ) -> None:
+        """Make a file system; AWS is asked when something is read.
+
+        Args:
+            stack_name: The stack through whose tiers its bucket is read; empty for that of the environment (variable
+                BURSTCACHE_READER), if it has one. Every other bucket is read through memory over S3.
+            freshness: As for `Client`. Under `strong` no listing is remembered.
+            max_stale_ms: As for `Client` [ms].
+            memory_bytes: As for `Client`, of each bucket [bytes].
+            use_listings_cache: Whether listings are remembered.
+            listings_expiry_time: For how long [s]; None for as long as `max_stale_ms`.
+            max_paths: How many of them; None for all.
+            asynchronous, loop, batch_size: fsspec's own.
+        """
+        super().__init__(
+            asynchronous=asynchronous,
+            loop=loop,
+            batch_size=batch_size,
+            use_listings_cache=use_listings_cache and freshness != "strong",
+            listings_expiry_time=max_stale_ms / 1000 if listings_expiry_time is None else listings_expiry_time,
+            max_paths=max_paths,
+        )
+        self._stack_name = stack_name
+        self._keeping = _Keeping(freshness=freshness, max_stale_ms=max_stale_ms, memory_bytes=memory_bytes)
+        self._lock = threading.Lock()
+        self._client: S3Client | None = None
+        self._cached: set[str] = set()  # buckets
+
+    def info(self, path: str, **_: Any) -> Info:
+        """Return what is known of an object, or of a directory: what keys have in common up to a slash.
+
+        Raises:
+            FileNotFoundError: There is neither.
+        """
+        path = self._strip_protocol(path)
+        for listed in self._listing(self._parent(path)):
+            if listed["name"] == path:
+                return listed
+        bucket, key = _split(path)
+        if not key:
+            if bucket:
+                self._has_keys(bucket, "")  # raises if there is no such bucket
+            return _directory(path)
+        try:
+            with _as_os_errors(path):
+                head = self._s3(bucket).head_object(Bucket=bucket, Key=key)
+        except FileNotFoundError:
+            if not self._has_keys(bucket, key + "/"):
+                raise
+            return _directory(path)
+        return _file(path, head["ContentLength"], head["ETag"], head["LastModified"])
+
+    def ls(self, path: str, detail: bool = True, refresh: bool = False, **_: Any) -> list[Info] | list[str]:
+        """Return what lies in a directory, or the object of that path; `refresh` asks S3 in any case."""
+        if refresh:
+            self.invalidate_cache(path)
+        infos = self._entries(self._strip_protocol(path))
+        return infos if detail else [info["name"] for info in infos]
+
+    def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:
+        """Return an object's bytes, or a slice of them by Python's rules."""
+        path = self._strip_protocol(path)
+        start = start or 0
+        if end is None:
+            if start == 0:
+                return self._read(path)
+            return self._read(path, Range=f"bytes={start}" if start < 0 else f"bytes={start}-")
+        if start < 0 or end < 0:
+            start, end, _step = slice(start, end).indices(self.info(path)["size"])
+        return self._read(path, Range=f"bytes={start}-{end - 1}") if start < end else b""
+
+    def get_file(self, rpath: str, lpath: Any, callback: Callback = DEFAULT_CALLBACK, **_: Any) -> None:
+        """Copy an object to a local path or into a file open for writing; for a directory, make one."""
+        rpath = self._strip_protocol(rpath)
+        is_open = isfilelike(lpath)
+        if not is_open and os.path.isdir(lpath):
+            return
+        try:
+            with _as_os_errors(rpath):
+                answer = self._ask(rpath)
+        except FileNotFoundError:
+            if is_open or self.info(rpath)["type"] != "directory":
+                raise
+            os.makedirs(lpath)
+            return
+        callback.set_size(answer["ContentLength"])
+        with _as_os_errors(rpath), nullcontext(lpath) if is_open else open(lpath, "wb") as file:
+            for chunk in answer["Body"].iter_chunks(_CHUNK_BYTES):
+                file.write(chunk)
+                callback.relative_update(len(chunk))
+
+    def modified(self, path: str) -> datetime:
+        """Return when an object was written."""
+        info = self.info(path)
+        if info["type"] == "directory":
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        return info["LastModified"]
+
+    def invalidate_cache(self, path: str | None = None) -> None:
+        """Forget the listing of a directory, or all of them."""
+        if path is None:
+            self.dircache.clear()
+        else:
+            self.dircache.pop(self._strip_protocol(path), None)
+        super().invalidate_cache(path)
+
+    def _open(self, path: str, mode: str = "rb", block_size: int | None = None, **options: Any) -> io.IOBase:
+        if mode != "rb":
+            self._refuse(path)
+        with _as_os_errors(path):
+            answer = self._ask(path)
+            details = _file(path, answer["ContentLength"], answer["ETag"], answer["LastModified"])
+            if details["size"] <= self.blocksize:
+                return _WholeFile(self, details, answer["Body"].read())
+        return _LargeFile(self, details, answer["Body"], block_size or self.blocksize, **options)
+
+    async def _info(self, path: str, **options: Any) -> Info:
+        return await self._in_thread(self.info, path, **options)
+
+    async def _ls(self, path: str, detail: bool = True, **options: Any) -> list[Info] | list[str]:
+        return await self._in_thread(self.ls, path, detail, **options)
+
+    async def _cat_file(self, path: str, start: int | None = None, end: int | None = None, **options: Any) -> bytes:
+        return await self._in_thread(self.cat_file, path, start, end, **options)
+
+    async def _get_file(self, rpath: str, lpath: Any, callback: Callback = DEFAULT_CALLBACK, **options: Any) -> None:
+        await self._in_thread(self.get_file, rpath, lpath, callback, **options)
+
+    async def _find(self, path: str, *arguments: Any, detail: bool = False, **options: Any) -> Any:
+        found = dict(sorted((await self._found(path, *arguments, **options)).items()))
+        return found if detail else list(found)
+
+    async def _du(self, path: str, total: bool = True, **options: Any) -> Any:
+        sizes = {name: info["size"] for name, info in (await self._found(path, **options)).items()}
+        return sum(sizes.values()) if total else sizes
+
+    async def _found(
+        self, path: str, maxdepth: int | None = None, withdirs: bool = False, prefix: str = "", **options: Any
+    ) -> dict[str, Info]:
+        path = self._strip_protocol(path)
+        bucket, key = _split(path)
+        if not bucket or (maxdepth or 1) > 1:
+            found: dict[str, Info] = await super()._find(path, maxdepth, withdirs, detail=True, **options)
+            return {name: info for name, info in found.items() if name.startswith(f"{path}/{prefix}") or not prefix}
+        if prefix or maxdepth is None:
+            # One listing of what starts so, or of all levels, where fsspec would list directory after directory.
+            stem = (key and key + "/") + prefix
+            infos = await self._in_thread(self._list, bucket, stem, delimiter="" if maxdepth is None else "/")
+        else:
+            infos = []
+        if not infos and not prefix:
+            with suppress(FileNotFoundError):
+                infos = await self._in_thread(self._entries, path)
+        return self._tree(path, infos) if withdirs else {each["name"]: each for each in infos if _is_file(each)}
+
+    def _refuse(self, *arguments: Any, **_: Any) -> NoReturn:
+        paths = [argument for argument in arguments if isinstance(argument, str)]
+        message = f"{self.protocol}:// is read-only; accepted: writes by boto3 or s3fs"
+        raise OSError(errno.EROFS, message, *paths[-1:])
+
+    async def _refuse_later(self, *arguments: Any, **_: Any) -> None:
+        self._refuse(*arguments)
+
+    _cp_file = _makedirs = _mkdir = _pipe_file = _put_file = _rm = _rm_file = _refuse_later
+    rmdir = touch = _refuse
+
+    def _s3(self, bucket: str = "") -> S3Client:
+        """Return boto3's client with the cache in front of this bucket, and of all that were read before."""
+        with self._lock:
+            if self._client is None:
+                self._client = boto3.client("s3", config=Config(max_pool_connections=_REQUESTS))
+                if self._stack_name or VARIABLE in os.environ:
+                    of_stack = Client(stack_name=self._stack_name, s3=self._client, **self._keeping)
+                    self._client = wrap(self._client, client=of_stack)
+                    self._cached.add(of_stack.bucket_name)
+            if bucket and bucket not in self._cached:
+                self._client = wrap(self._client, bucket=bucket, **self._keeping)
+                self._cached.add(bucket)
+            return self._client
+
+    def _ask(self, path: str, **conditions: Unpack[_Conditions]) -> GetObjectOutputTypeDef:
+        bucket, key = _split(path)
+        if not key:
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        return self._s3(bucket).get_object(Bucket=bucket, Key=key, **conditions)
+
+    def _read(self, path: str, **conditions: Unpack[_Conditions]) -> bytes:
+        with _as_os_errors(path):
+            try:
+                return self._ask(path, **conditions)["Body"].read()
+            except ClientError as error:
+                if _status(error) != _RANGE_NOT_SATISFIABLE:
+                    raise
+                return b""  # as a slice behind the end is
+
+    def _entries(self, path: str) -> list[Info]:
+        bucket, key = _split(path)
+        infos = self._listing(path)
+        if not infos:
+            infos = self._list(bucket, key and key + "/", delimiter="/") if bucket else self._buckets()
+            if key and not infos:
+                infos = [self.info(path)]
+            else:
+                self.dircache[path] = infos
+        return [info for info in infos if info["name"] != path or _is_file(info)]
+
+    def _listing(self, path: str) -> list[Info]:
+        """Return the listing of a directory if it is remembered, else nothing."""
+        listing: list[Info] = self.dircache.get(path, [])
+        return listing
+
+    def _list(self, bucket: str, prefix: str, delimiter: str = "") -> list[Info]:
+        pages = self._s3(bucket).get_paginator("list_objects_v2")
+        infos = []
+        with _as_os_errors(f"{bucket}/{prefix}"):
+            for page in pages.paginate(Bucket=bucket, Prefix=prefix, Delimiter=delimiter):
+                infos += [_directory(f"{bucket}/{common['Prefix'][:-1]}") for common in page.get("CommonPrefixes", ())]
+                for item in page.get("Contents", ()):
+                    name = f"{bucket}/{item['Key']}"
+                    if name.endswith("/"):  # so consoles make an empty directory
+                        infos.append(_directory(name[:-1]))
+                    else:
+                        infos.append(_file(name, item["Size"], item["ETag"], item["LastModified"]))
+        return sorted(infos, key=lambda info: info["name"])
+
+    def _buckets(self) -> list[Info]:
+        with _as_os_errors(""):
+            return [_directory(bucket["Name"]) for bucket in self._s3().list_buckets()["Buckets"]]
+
+    def _has_keys(self, bucket: str, prefix: str) -> bool:
+        with _as_os_errors(f"{bucket}/{prefix}"):
+            return self._s3(bucket).list_objects_v2(Bucket=bucket, Prefix=prefix, MaxKeys=1)["KeyCount"] > 0
+
+    def _tree(self, path: str, infos: list[Info]) -> dict[str, Info]:
+        """Return objects with the directories between them and `path`, itself included."""
+        found: dict[str, Info] = {}
+        for info in infos:
+            parent = self._parent(info["name"])
+            while len(parent) >= len(path) and parent not in found:
+                found[parent] = _directory(parent)
+                parent = self._parent(parent)
+            found[info["name"]] = info
+        return found
+
+    async def _in_thread(self, call: Callable[..., T], *arguments: Any, **options: Any) -> T:
+        answer: T = await get_running_loop().run_in_executor(self._threads, partial(call, *arguments, **options))
+        return answer
+
+    @cached_property
+    def _threads(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(_REQUESTS, thread_name_prefix="burstcache-fsspec")
+
+
+class _WholeFile(io.BytesIO):
+    """An object of which all bytes are here."""
+
+    mode = "rb"
+
+    def __init__(self, fs: BurstcacheFileSystem, details: Info, body: bytes) -> None:
+        super().__init__(body)
+        self.fs, self.path, self.details, self.size = fs, details["name"], details, details["size"]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopen, (self.fs, self.path, self.tell())
+
+    def info(self) -> Info:
+        return self.details
+
+    def writable(self) -> bool:
+        return False
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        raise io.UnsupportedOperation(f"{self.path} is open for reading")
+
+    write = writelines = truncate = _refuse
+
+
+class _LargeFile(AbstractBufferedFile):
+    """An object that is read as it is used: from the stream that opening it began, or by ranges once a reader seeks."""
+
+    def __init__(
+        self, fs: BurstcacheFileSystem, details: Info, body: StreamingBody, block_size: int, **options: Any
+    ) -> None:
+        self._stream: StreamingBody | None = body
+        self._streamed_bytes = 0
+        super().__init__(fs, details["name"], "rb", block_size, **options | {"size": details["size"]})
+        self.details = details
+
+    def close(self) -> None:
+        self._close_stream()
+        super().close()
+
+    def _fetch_range(self, start: int, end: int) -> bytes:
+        if self._stream is not None and start == self._streamed_bytes:
+            with suppress(BotoCoreError, OSError):
+                data = self._stream.read(end - start)
+                self._streamed_bytes += len(data)
+                return data
+        self._close_stream()
+        fs: BurstcacheFileSystem = self.fs
+        return fs._read(self.path, Range=f"bytes={start}-{end - 1}", IfMatch=self.details["ETag"])
+
+    def _close_stream(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+
+def _reopen(fs: BurstcacheFileSystem, path: str, position: int) -> io.IOBase:
+    file: io.IOBase = fs.open(path)
+    file.seek(position)
+    return file
+
+
+def _split(path: str) -> tuple[str, str]:
+    """Return bucket and key of a path without protocol; either may be empty."""
+    bucket, _, key = path.partition("/")
+    return bucket, key
+
+
+def _file(path: str, size_bytes: int, etag: str, written: datetime) -> Info:
+    # HEAD gives whole seconds; a listing must say the same, or the object would seem to have changed.
+    return Info(name=path, size=size_bytes, type="file", ETag=etag, LastModified=written.replace(microsecond=0))
+
+
+def _directory(path: str) -> Info:
+    return Info(name=path, size=0, type="directory")
+
+
+def _is_file(info: Info) -> bool:
+    return info["type"] == "file"
+
+
+@contextmanager
+def _as_os_errors(path: str) -> Iterator[None]:
+    """Raise what S3 answers as Python's own errors of files."""
+    try:
+        yield
+    except ClientError as error:
+        number = _ERRNO_BY_STATUS.get(_status(error), errno.EIO)
+        raise OSError(number, str(error), path) from error
+    except BotoCoreError as error:
+        raise OSError(errno.EIO, str(error), path) from error
+
+
+def _status(error: ClientError) -> int:
+    return error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
