@@ -131,6 +131,14 @@ class DigestReader:
         """The number of the last change that is known; None if the digest has not been read."""
         return None if self._digest is None else self._digest.sequence
 
+    def is_known_within(self, bound_s: float) -> bool:
+        """Whether what is known is at most so old [s]; never waits, but has it read anew in the background."""
+        age_s = self._age_s()
+        if age_s > min(bound_s, self._max_age_s):
+            return False
+        self._refresh_if_due(age_s)
+        return True
+
     def is_within(self, bound_s: float) -> bool:
         """Whether what is known, read anew if need be, is at most so old [s]."""
         self._keep_up()
@@ -166,7 +174,11 @@ class DigestReader:
             with self._reading:  # what another thread has read meanwhile is new enough
                 if self._age_s() > self._max_age_s:
                     self._try_refresh()
-        elif age_s >= self._refresh_after_s:
+        else:
+            self._refresh_if_due(age_s)
+
+    def _refresh_if_due(self, age_s: float) -> None:
+        if age_s >= self._refresh_after_s:
             now_s = self._clock.monotonic_s()
             if now_s - self._tried_at_s >= self._refresh_after_s:
                 self._tried_at_s = now_s

@@ -1,6 +1,6 @@
-"""The client for asyncio.
+"""The client for asyncio: memory answers in the caller's task, everything else in threads.
 
-Reads run in threads, where S3's client has to run anyway.
+S3's client needs a thread anyway, and a hit from Redis or the relay is no slower in one (`docs/use/client.md`).
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ import asyncio
 import os
 from collections.abc import Iterable
 from datetime import datetime
-from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Self, overload
 
 from burstcache.client.client import Client, outcomes
-from burstcache.client.objects import Object
+from burstcache.client.objects import Object, object_in
 from burstcache.core.errors import BurstcacheError
+from burstcache.web.request import Request
+from burstcache.web.response import Response
 
 
 class AsyncClient:
@@ -43,8 +44,8 @@ class AsyncClient:
         if_unmodified_since: datetime | None = None,
     ) -> Object:
         """Return an object, or with a range a part of it; arguments and errors are those of `Client.get`."""
-        read = partial(
-            self._client.get,
+        request = self._client.requests.make(
+            "GET",
             key,
             range=range,
             if_match=if_match,
@@ -52,7 +53,7 @@ class AsyncClient:
             if_modified_since=if_modified_since,
             if_unmodified_since=if_unmodified_since,
         )
-        return await asyncio.get_running_loop().run_in_executor(self._client.threads, read)
+        return object_in(key, await self._read(request))
 
     async def head(
         self,
@@ -64,15 +65,15 @@ class AsyncClient:
         if_unmodified_since: datetime | None = None,
     ) -> Object:
         """Return an object without its body; arguments and errors are those of `Client.get`."""
-        read = partial(
-            self._client.head,
+        request = self._client.requests.make(
+            "HEAD",
             key,
             if_match=if_match,
             if_none_match=if_none_match,
             if_modified_since=if_modified_since,
             if_unmodified_since=if_unmodified_since,
         )
-        return await asyncio.get_running_loop().run_in_executor(self._client.threads, read)
+        return object_in(key, await self._read(request))
 
     @overload
     async def get_many(self, keys: Iterable[str], *, return_errors: Literal[False] = False) -> dict[str, Object]: ...
@@ -98,6 +99,12 @@ class AsyncClient:
     async def close(self) -> None:
         """Send what is waiting to be reported, and close the connections. A later read opens new ones."""
         await asyncio.to_thread(self._client.close)
+
+    async def _read(self, request: Request) -> Response:
+        reader = self._client.reader
+        if (response := reader.recall(request)) is not None:
+            return response
+        return await asyncio.get_running_loop().run_in_executor(self._client.threads, reader.read, request)
 
     async def __aenter__(self) -> Self:
         return self

@@ -6,7 +6,7 @@ import os
 import threading
 import weakref
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -19,7 +19,7 @@ from burstcache.adapters.event_batches import EventBatches
 from burstcache.client.configuration import Configuration, configure, local_run
 from burstcache.client.objects import Object, object_in
 from burstcache.client.requests import Requests
-from burstcache.core.errors import BurstcacheError, InvalidSettingError
+from burstcache.core.errors import BurstcacheError, InvalidSettingError, RefusedRequestError
 from burstcache.serve.assembly import make_reader
 from burstcache.serve.reader import IMMUTABLE_S, STRONG_S, Reader
 
@@ -173,7 +173,7 @@ class Client:
     def get_many(
         self, keys: Iterable[str], *, return_errors: bool = False
     ) -> dict[str, Object] | dict[str, Object | BurstcacheError]:
-        """Return objects by key, in the order of `keys`, read in parallel.
+        """Return objects by key, in the order of `keys`; those that are not in memory are read in parallel.
 
         Args:
             keys: Keys; one that is named twice is read once.
@@ -183,8 +183,13 @@ class Client:
         Raises:
             BurstcacheError: As `get` does.
         """
-        reads = {key: self.threads.submit(self._get_or_error, key) for key in dict.fromkeys(keys)}
-        return outcomes({key: read.result() for key, read in reads.items()}, return_errors=return_errors)
+        found = {
+            key: self._recalled(key) or self.threads.submit(self._get_or_error, key) for key in dict.fromkeys(keys)
+        }
+        return outcomes(
+            {key: each.result() if isinstance(each, Future) else each for key, each in found.items()},
+            return_errors=return_errors,
+        )
 
     def close(self) -> None:
         """Send what is waiting to be reported, and close the connections. A later read opens new ones."""
@@ -220,6 +225,13 @@ class Client:
                 self._finalizer.detach()
                 self._finalizer = weakref.finalize(self, self._parts.close)
             return self._parts
+
+    def _recalled(self, key: str) -> Object | None:
+        try:
+            response = self.reader.recall(self.requests.make("GET", key))
+        except RefusedRequestError:
+            return None  # a thread will say so in this key's place
+        return None if response is None else object_in(key, response)
 
     def _get_or_error(self, key: str) -> Object | BurstcacheError:
         try:

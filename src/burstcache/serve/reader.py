@@ -96,6 +96,14 @@ class Reader:
             asked = route
         return None
 
+    def recall(self, request: Request) -> Response | None:
+        """Return memory's answer if it has one that may be served now; never waits, for an event loop's sake."""
+        if self._memory is None:
+            return None
+        is_current = self._guard is not None and self._guard.is_known_within(self._max_stale_s)
+        kept = self._memory.get(request.hash)  # after the digest, whose changes drop entries
+        return self._remembered(request, kept) if kept is not None and (is_current or self._is_young(kept)) else None
+
     def ticket(self) -> Ticket:
         """Return what is known now: to be taken before an object is loaded from S3 for `keep`."""
         return Ticket(0 if self._guard is None else self._guard.sequence, instant(self._clock))
@@ -159,6 +167,9 @@ class Reader:
             return None
         if not (is_current or self._is_young(kept)):
             return self._confirmed(memory, request, kept)
+        return self._remembered(request, kept)
+
+    def _remembered(self, request: Request, kept: Kept) -> Response:
         if self._tally is not None and request.method == "GET" and self._tally.note(request, kept.entry):
             self._start(self.tell)
         return _answer(request, kept.entry).served_by("memory", is_hit=True)

@@ -1,0 +1,112 @@
+"""What memory answers at once, for an event loop that must not wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from burstcache.adapters.digest_reader import DigestReader
+from burstcache.core.digest import Digest, prefix_of
+from burstcache.core.keys import key_hash
+from burstcache.serve.memory_tier import Memory
+from burstcache.serve.reader import IMMUTABLE_S, STRONG_S, Reader
+from burstcache.web.request import Request
+from burstcache.web.response import Response
+from support.clock import ManualClock
+
+GET = Request("GET", "a", key_hash("a"), {}, None, "request-1", 1)
+
+
+class S3:
+    """Has every object, and counts the reads of it."""
+
+    reads = 0
+
+    def read(self, request: Request) -> Response:
+        self.reads += 1
+        return Response(200, {"etag": '"e"', "content-length": "4"}, b"body")
+
+    def count(self, _: object) -> None:
+        """Tell nobody."""
+
+
+@dataclass
+class Desk:
+    """A reader of a stack, whose digest a test changes, and whose background work a test runs."""
+
+    max_stale_s: float = 2.0
+    has_stack: bool = True
+    digest: Digest = field(default_factory=Digest)
+    waiting: list[Callable[[], None]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.s3, self.clock, self.readings = S3(), ManualClock(), 0
+        stack = DigestReader(self.read_digest, self.clock, start=self.waiting.append) if self.has_stack else None
+        self.reader = Reader(
+            stack,
+            self.s3,  # type: ignore[arg-type]
+            lambda _: pytest.fail("no key has a tier"),
+            self.clock,
+            memory=Memory(1 << 20, max_object_bytes=1000),
+            max_stale_s=self.max_stale_s,
+            start=self.waiting.append,
+        )
+
+    def read_digest(self) -> Digest:
+        self.readings += 1
+        return self.digest
+
+
+def test_nothing_is_recalled_before_it_was_read() -> None:
+    desk = Desk()
+
+    assert desk.reader.recall(GET) is None
+    assert (desk.readings, desk.s3.reads) == (0, 0)
+
+
+def test_what_was_read_is_recalled_without_asking_anybody() -> None:
+    desk = Desk()
+    desk.reader.read(GET)
+    asked = desk.readings
+
+    response = desk.reader.recall(GET)
+
+    assert response is not None
+    assert (response.body, response.headers["x-cache-tier"], response.headers["x-cache"]) == (b"body", "memory", "hit")
+    assert (desk.readings, desk.s3.reads) == (asked, 1)
+
+
+def test_beyond_the_bound_nothing_is_recalled() -> None:
+    desk = Desk()
+    desk.reader.read(GET)
+
+    desk.clock.now_s = 2.1
+
+    assert desk.reader.recall(GET) is None
+
+
+def test_before_the_bound_the_digest_is_read_in_the_background_and_drops_what_it_names() -> None:
+    desk = Desk()
+    desk.reader.read(GET)
+    desk.digest = Digest(1, [prefix_of(GET.hash)])
+
+    desk.clock.now_s = 1.5
+    early, readings = desk.reader.recall(GET), desk.readings
+    for work in desk.waiting:
+        work()
+
+    assert early is not None
+    assert desk.readings == readings + 1
+    assert desk.reader.recall(GET) is None
+
+
+@pytest.mark.parametrize(("max_stale_s", "is_recalled"), [(STRONG_S, False), (2.0, False), (IMMUTABLE_S, True)])
+def test_without_a_stack_the_freshness_decides(max_stale_s: float, is_recalled: bool) -> None:
+    desk = Desk(max_stale_s, has_stack=False)
+    desk.reader.read(GET)
+
+    desk.clock.now_s = 3.0
+
+    assert (desk.reader.recall(GET) is not None) is is_recalled
