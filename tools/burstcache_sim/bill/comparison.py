@@ -14,6 +14,7 @@ from burstcache_sim.bill.cost import Bill, bill
 from burstcache_sim.bill.demand import Demand, demand_of
 from burstcache_sim.bill.locality import Locality, locality_of
 from burstcache_sim.bill.market import Market
+from burstcache_sim.bill.sampled import of_whole_log
 from burstcache_sim.bill.usage import Passage, Setup, live_usage, thesis_usage
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.replay import replay
@@ -223,8 +224,11 @@ def compare(
     prices, setup, scenario = billing.prices, billing.setup, Scenario(trace, billing.setup.nodes)
     if result is None:
         result = replay(policy, scenario)
-    lambda_only = replay(policy.without_redis(len(trace)), scenario)
     demand = billing.demand(trace)
+    result, lambda_only = (
+        of_whole_log(run, trace, demand.requests)
+        for run in (result, replay(policy.without_redis(len(trace)), scenario))
+    )
     is_short = demand.last_us - demand.first_us <= US_PER_H
     comparison = Comparison(
         demand,

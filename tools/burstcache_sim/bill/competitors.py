@@ -106,7 +106,7 @@ def _default_size(kind: str) -> str:
 
 def _worth_trying(market: Market, names: Iterable[str]) -> list[str]:
     """Return the names without sizes and types that are larger than one that holds everything already."""
-    stored_bytes = int(market.locality.sizes_bytes.sum())
+    stored_bytes = market.locality.stored_bytes
     kept, holding_all = [], set()
     for name in names:
         kind, _, size = name.partition(":")

@@ -1,8 +1,12 @@
-"""What a trace demands, as far as the bills of other systems depend on it."""
+"""What a trace demands, as far as the bills of other systems depend on it.
+
+Of a sample of a log's keys (`traces.trace.Sample`), the demand is that of the whole log.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from burstcache.core.errors import InvalidSettingError
@@ -59,22 +63,42 @@ def demand_of(trace: Trace, *, object_bytes: int, period_us: int | None = None) 
     if (period_us or 0) > _MOST_PERIOD_US:
         raise InvalidSettingError("--period-hours: expected at most 876000, which is a hundred years")
     first_us, last_us = int(trace.arrivals_us[0]), int(trace.arrivals_us[-1])
-    body_bytes = object_bytes * len(trace) if trace.sizes_bytes is None else int(trace.sizes_bytes.sum())
+    rate = sample_rate(trace)
+    body_bytes = per_request(
+        trace, object_bytes * len(trace) if trace.sizes_bytes is None else int(trace.sizes_bytes.sum())
+    )
+    busy_s = 1 + int(np.count_nonzero(np.diff(trace.arrivals_us // US_PER_S)))
     return Demand(
-        requests=len(trace),
-        objects=stored_objects(trace),
+        requests=requests_of(trace),
+        objects=round(stored_objects(trace) / rate),
         first_us=first_us,
         last_us=last_us,
         period_us=max(period_us or 0, last_us - first_us, _LEAST_PERIOD_US),
         body_bytes=body_bytes,
-        stored_bytes=stored_bytes(trace, object_bytes),
+        stored_bytes=round(stored_bytes(trace, object_bytes) / rate),
         wakes=1 + int(np.count_nonzero(np.diff(trace.arrivals_us) > _WAKES_AFTER_US)),
         perfect_redis_us=perfect_redis_us(trace.arrivals_us),
-        metered_512kb=metered_512kb(trace, object_bytes),
-        invocation_misses=_invocation_misses(trace),
-        busy_s=1 + int(np.count_nonzero(np.diff(trace.arrivals_us // US_PER_S))),
+        metered_512kb=per_request(trace, metered_512kb(trace, object_bytes)),
+        invocation_misses=min(requests_of(trace), round(_invocation_misses(trace) / rate)),
+        # The keys that are not in a sample may be asked for in other seconds: the ceiling.
+        busy_s=min(round(busy_s / rate), 1 + (last_us - first_us) // US_PER_S),
         internet_bytes=body_bytes,
     )
+
+
+def sample_rate(trace: Trace) -> Fraction:
+    """Return the share of the log's keys that a trace has."""
+    return Fraction(1) if trace.sample is None else Fraction(trace.sample.rate)
+
+
+def requests_of(trace: Trace) -> int:
+    """Return how many requests the log has that a trace stands for."""
+    return len(trace) if trace.sample is None else trace.sample.requests
+
+
+def per_request(trace: Trace, amount: int) -> int:
+    """Return what a sum over a trace's requests is for its log, whose number of requests is known exactly."""
+    return round(Fraction(amount * requests_of(trace), len(trace))) if len(trace) else 0
 
 
 def perfect_redis_us(arrivals_us: ArrayLike) -> int:

@@ -27,7 +27,7 @@ def cloudfront(market: Market, _: str) -> Offer:
         "cloudfront",
         ("cloudfront-transfer", Fraction(market.demand.body_bytes, BYTES_PER_GB), "transfer to clients"),
         ("cloudfront-request", market.demand.requests, "HTTPS requests"),
-        misses=market.lru_misses(int(market.locality.sizes_bytes.sum())),
+        misses=market.lru_misses(market.locality.stored_bytes),
         note="one edge, nothing expires",
         reached="edge",
     )
@@ -36,9 +36,9 @@ def cloudfront(market: Market, _: str) -> Offer:
 def efs(market: Market, _: str) -> Offer:
     """Return a file system: each object is written at its first read and kept."""
     locality = market.locality
-    stored_bytes = int(locality.sizes_bytes.sum())
+    stored_bytes = locality.stored_bytes
     misses = market.lru_misses(stored_bytes)
-    written_bytes = stored_bytes * misses / len(locality.sizes_bytes)
+    written_bytes = stored_bytes * misses / locality.objects
     read_bytes = market.demand.body_bytes * (1 - misses / market.demand.requests)
     return market.offer(
         "efs",
@@ -66,14 +66,15 @@ def confirmed_memory(market: Market, size: str) -> Offer:
     """Return memory of readers who ask S3 for an object's ETag if a second has passed since its last answer."""
     from burstcache_sim.engine.stack_distance import confirmed_hits, stack_distances
 
-    memory_bytes, hits = _memory_bytes(size), 0
+    memory_bytes, misses = int(_memory_bytes(size) * market.locality.rate), Fraction(0)
     for one in market.locality.of_readers(market.reader_processes):
         distances, _ = stack_distances(one.ids, one.sizes_bytes)
         keys = len(one.sizes_bytes)
-        hits += confirmed_hits(one.times_us, one.ids, distances, memory_bytes, _CONFIRMED_US, keys)
+        hits = confirmed_hits(one.times_us, one.ids, distances, memory_bytes, _CONFIRMED_US, keys)
+        misses += (len(one.ids) - hits) / one.rate
     return market.offer(
         f"reader-memory-confirmed:{size}",
-        misses=market.demand.requests - hits,
+        misses=misses,
         note=f"the same of {_readers(market)}, confirmed by S3 at most 1 s ago: a 304 costs a GET and its time",
     )
 
@@ -123,7 +124,7 @@ def infinicache(market: Market, _: str) -> Offer:
         by_formula("serving (formula 4)", hour.serving_usd, is_fixed=False),
         by_formula("keeping warm (formula 5)", hour.warm_up_usd, is_fixed=True),
         by_formula("backup (formula 6)", hour.backup_usd, is_fixed=True),
-        misses=market.lru_misses(int(market.locality.sizes_bytes.sum())),
+        misses=market.lru_misses(market.locality.stored_bytes),
         note=f"{pool.functions} functions of 1.5 GB; its proxy is not billed",
     )
 

@@ -56,7 +56,7 @@ def at_first(market: Market, _: str) -> Offer:
 
 def _offer(market: Market, name: str, rule: _Rule, note: str) -> Offer:
     served, copies, served_bytes, copied_bytes, held_byte_us = _totals(market, rule)
-    misses = market.demand.requests - served
+    misses = market.locality.requests - served
     return market.offer(
         name,
         ("s3-express-get", market.demand.requests, "S3 Express GET, with those that find nothing"),
@@ -104,4 +104,4 @@ def _totals(market: Market, rule: _Rule) -> list[Fraction]:
     late = books[passes // 2 :].mean(axis=0)
     rest = float(repeats) - passes
     total = (books.sum(axis=0) + rest * late) if rest > 0 else books.sum(axis=0) * float(repeats) / passes
-    return [Fraction(float(amount)) / repeats for amount in total]
+    return [Fraction(float(amount)) / (repeats * locality.rate) for amount in total]

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from burstcache_sim.bill.demand import sample_rate
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -41,10 +43,28 @@ class Locality:
     ids: NDArray[np.int64]  # from 0, without gaps
     sizes_bytes: NDArray[np.int64]  # by id
     period_us: int  # how often the trace comes: once in this
+    rate: Fraction = Fraction(1)  # share of the log's keys that these are; what is returned is of the whole log
     _curves: dict[int, HitCurve] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def requests(self) -> Fraction:
+        """How many requests they are; of a sample an estimate."""
+        return len(self.ids) / self.rate
+
+    @property
+    def objects(self) -> Fraction:
+        """How many objects there are."""
+        return len(self.sizes_bytes) / self.rate
+
+    @property
+    def stored_bytes(self) -> int:
+        """The size of all objects together [bytes]."""
+        return round(int(self.sizes_bytes.sum()) / self.rate)
 
     def misses(self, memory_bytes: int, *, repeats: Fraction, largest_bytes: int | None = None) -> Fraction:
         """Return the mean misses of a repetition under LRU.
+
+        A sample of the keys is simulated with its share of the memory (SHARDS).
 
         Args:
             memory_bytes: The cache's memory for objects [bytes]. Larger objects pass it by.
@@ -55,8 +75,8 @@ class Locality:
         fitting = int((self.sizes_bytes <= limit).sum())
         if fitting not in self._curves:
             self._curves[fitting] = self._curve(limit)
-        first, again = self._curves[fitting].misses(memory_bytes)
-        return mean(first, again, repeats)
+        first, again = self._curves[fitting].misses(int(memory_bytes * self.rate))
+        return mean(first, again, repeats) / self.rate
 
     def of_readers(self, processes: int) -> list[Locality]:
         """Return what each of several readers asks for, who take turns at random, the same at every call."""
@@ -69,7 +89,7 @@ class Locality:
 
     def part(self, is_kept: NDArray[np.bool_]) -> Locality:
         """Return some of the requests, by a flag each."""
-        return _dense(self.times_us[is_kept], self.ids[is_kept], self.sizes_bytes, self.period_us)
+        return _dense(self.times_us[is_kept], self.ids[is_kept], self.sizes_bytes, self.period_us, self.rate)
 
     def _curve(self, limit_bytes: int) -> HitCurve:
         import numpy as np
@@ -97,7 +117,7 @@ def locality_of(trace: Trace, *, object_bytes: int, period_us: int) -> Locality:
     if trace.sizes_bytes is not None:
         sizes_bytes[:] = 0
         np.maximum.at(sizes_bytes, ids, trace.sizes_bytes)
-    return _dense(trace.arrivals_us - trace.arrivals_us[0], ids, sizes_bytes, period_us)
+    return _dense(trace.arrivals_us - trace.arrivals_us[0], ids, sizes_bytes, period_us, sample_rate(trace))
 
 
 def mean(first: int, again: int, repeats: Fraction) -> Fraction:
@@ -106,12 +126,16 @@ def mean(first: int, again: int, repeats: Fraction) -> Fraction:
 
 
 def _dense(
-    times_us: NDArray[np.int64], ids: NDArray[np.int64], sizes_bytes: NDArray[np.int64], period_us: int
+    times_us: NDArray[np.int64],
+    ids: NDArray[np.int64],
+    sizes_bytes: NDArray[np.int64],
+    period_us: int,
+    rate: Fraction,
 ) -> Locality:
     import numpy as np
 
     seen = np.bincount(ids, minlength=len(sizes_bytes)) > 0
     if seen.all():
-        return Locality(times_us, ids, sizes_bytes, period_us)
+        return Locality(times_us, ids, sizes_bytes, period_us, rate)
     dense = np.cumsum(seen) - 1
-    return Locality(times_us, dense[ids].astype(np.int64), sizes_bytes[seen], period_us)
+    return Locality(times_us, dense[ids].astype(np.int64), sizes_bytes[seen], period_us, rate)

@@ -60,6 +60,7 @@ class Market:
         self, name: str, *items: Item | BillLine, misses: Amount, note: str = "", reached: Reached = "door"
     ) -> Offer:
         """Return the offer with a bill of the items, of the requests that reach S3, and of what stands before it."""
+        misses = min(misses, self.demand.requests)  # of a sample they are estimates
         hits = self.demand.requests - misses
         lines = [item if isinstance(item, BillLine) else self._line(item) for item in items]
         lines.append(bill_line(self.prices, "s3-get", misses, "S3 GET"))

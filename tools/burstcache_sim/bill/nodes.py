@@ -117,7 +117,7 @@ def serverless(engine: str) -> Callable[[Market, str], Offer]:
 
     def offer(market: Market, size: str) -> Offer:
         demand, least_gb = market.demand, _SERVERLESS_LEAST_GB[engine]
-        most_bytes = int(market.locality.sizes_bytes.sum())
+        most_bytes = market.locality.stored_bytes
         if size:
             most_bytes = min(most_bytes, _gigabytes(size) * GIB)
         misses = market.lru_misses(most_bytes, largest_bytes=LARGEST_VALUE_BYTES)

@@ -35,11 +35,11 @@ class _Tried:
     on_us: int
     locality: Locality | None  # of the requests in these hours, an object of another run being another one
 
-    def hits(self, memory_bytes: int) -> int:
+    def hits(self, memory_bytes: int) -> Fraction:
         if self.locality is None:
-            return 0
+            return Fraction(0)
         misses = self.locality.misses(memory_bytes, repeats=Fraction(1), largest_bytes=LARGEST_VALUE_BYTES)
-        return len(self.locality.ids) - int(misses)
+        return self.locality.requests - misses
 
 
 def scheduled(market: Market, type_: str) -> Offer:
@@ -49,7 +49,7 @@ def scheduled(market: Market, type_: str) -> Offer:
     value_usd = float(market.usd_per_hit)
 
     def badness(tried: _Tried) -> float:
-        hits, usd = tried.hits(memory_bytes), usd_per_us * tried.on_us
+        hits, usd = float(tried.hits(memory_bytes)), usd_per_us * tried.on_us
         if value_usd:
             return usd - value_usd * hits
         return usd / hits if hits else _GREATEST_USD
@@ -63,7 +63,7 @@ def scheduled(market: Market, type_: str) -> Offer:
         f"ec2-scheduled:{type_}",
         (f"+ec2:{type_}", share * market.hours, f"{type_}, {many} of the day"),
         ("+ebs-gp3", VOLUME_GB * market.hours, "volume"),
-        misses=market.demand.requests - chosen.hits(memory_bytes),
+        misses=market.locality.requests - chosen.hits(memory_bytes),
         note=f"on a schedule, {many} of {_hours_of(market.locality)}, empty at every start",
     )
 
@@ -81,7 +81,7 @@ def _first_part(locality: Locality) -> Locality:
         return locality
     period_us = days * _HOURS_PER_DAY * US_PER_H
     kept = locality.part(locality.times_us < period_us)
-    return Locality(kept.times_us, kept.ids, kept.sizes_bytes, period_us)
+    return Locality(kept.times_us, kept.ids, kept.sizes_bytes, period_us, kept.rate)
 
 
 @lru_cache(maxsize=4)

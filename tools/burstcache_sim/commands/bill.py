@@ -10,6 +10,7 @@ from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import price_sheet
 from burstcache_sim.bill.comparison import Billing
 from burstcache_sim.bill.comparison import compare as compare_with_others
+from burstcache_sim.bill.sampled import of_whole_log
 from burstcache_sim.bill.spending import weighed
 from burstcache_sim.commands.inputs import period_us_of, policy_of, setup_of, trace_of
 from burstcache_sim.replay import replay
@@ -28,6 +29,7 @@ def bill(args: argparse.Namespace) -> ExitCode:
     result = replay(policy_of(args, weighed(prices, setup)), Scenario(trace, setup.nodes))
     billing = Billing(prices, setup, period_us_of(args), args.only_cache)
     demand = billing.demand(trace)
+    result = of_whole_log(result, trace, demand.requests)
     billed = billing.bill(result, demand)
     per_month = Fraction(HOURS_PER_MONTH * US_PER_H, demand.period_us or 1)
     if args.json:

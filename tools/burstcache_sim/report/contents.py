@@ -12,6 +12,7 @@ from burstcache_sim.bill.clock import Clock
 from burstcache_sim.bill.comparison import OURS, Billing, Compared, compare
 from burstcache_sim.bill.cost import Bill, bill
 from burstcache_sim.bill.demand import Demand
+from burstcache_sim.bill.sampled import of_whole_log
 from burstcache_sim.bill.spending import offline_usage
 from burstcache_sim.bill.usage import THESIS_MEMORY_MB, Setup
 from burstcache_sim.latency import LatencySummary
@@ -95,18 +96,20 @@ def gather(
     scenario = Scenario(trace, billing.setup.nodes)
     result = replay(policy, scenario)
     demand = billing.demand(trace)
+    whole = of_whole_log(result, trace, demand.requests)
 
-    def point(tried: RunResult) -> Point:
+    def point(run: RunResult) -> Point:
+        tried = of_whole_log(run, trace, demand.requests)
         return tried.in_memory_pct, billing.bill(tried, demand).usd
 
     return Report(
         trace=trace,
         result=result,
         demand=demand,
-        bill=billing.bill(result, demand),
-        cache_usd=replace(billing, only_cache=True).bill(result, demand).usd,
-        latency=clock.with_burstcache(result),
-        latency_without=clock.without(result.n),
+        bill=billing.bill(whole, demand),
+        cache_usd=replace(billing, only_cache=True).bill(whole, demand).usd,
+        latency=clock.with_burstcache(whole),
+        latency_without=clock.without(whole.n),
         compared=tuple(compare(policy, trace, billing, result=result)),
         fronts={name: tuple(map(point, replay_each(tries, scenario))) for name, tries in knobs.items()},
         plans=None if trace.key_ids is not None else _plans(trace, billing.prices, billing.setup, penalty_units),

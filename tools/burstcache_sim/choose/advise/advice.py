@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import TYPE_CHECKING
 
 from burstcache_sim.bill.clock import Clock
+from burstcache_sim.bill.demand import sample_rate
 from burstcache_sim.bill.spending import weighed
 from burstcache_sim.choose.advise.samconfig import busiest_second, hot_keys, template_parameters
 from burstcache_sim.choose.advise.systems import (
@@ -214,7 +216,7 @@ def advise(
         per_ms=_break_even(gains, [system.gain for system in rivals], is_per_ms=True),
         latency=clock.with_burstcache(ours.result),
         latency_without=clock.without(ours.result.n),
-        hot_keys=hot_keys(ours.result),
+        hot_keys=_hot_keys(workload, ours),
         template=_template(workload, ours),
     )
 
@@ -285,5 +287,9 @@ def _break_even(ours: list[Yield], others: list[Yield], *, is_per_ms: bool) -> B
 def _template(workload: Workload, ours: Choice) -> dict[str, str]:
     policy = ours.tried.policy
     assert isinstance(policy, Thesis), "the live system has the thesis's policy"
-    busiest = busiest_second(workload.trace)
-    return template_parameters(policy.parameters, workload.setup, hot_keys=hot_keys(ours.result), per_s=busiest)
+    busiest = ceil(busiest_second(workload.trace) / sample_rate(workload.trace))
+    return template_parameters(policy.parameters, workload.setup, hot_keys=_hot_keys(workload, ours), per_s=busiest)
+
+
+def _hot_keys(workload: Workload, ours: Choice) -> int:
+    return ceil(hot_keys(ours.result) / sample_rate(workload.trace))

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from burstcache.core.prices import PriceSheet
 from burstcache_sim.bill.comparison import own_bill
-from burstcache_sim.bill.demand import Demand, demand_of, metered_512kb, stored_bytes
+from burstcache_sim.bill.demand import Demand, demand_of, metered_512kb, per_request, sample_rate, stored_bytes
+from burstcache_sim.bill.sampled import of_whole_log
 from burstcache_sim.bill.usage import LARGEST_OBJECT_BYTES, Setup
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.replay import replay_each
@@ -44,7 +45,7 @@ class Workload:
     @property
     def redirected(self) -> int:
         """How many requests are answered with a redirect to S3."""
-        return len(self.trace) - len(self.kept)
+        return per_request(self.trace, len(self.trace) - len(self.kept))
 
     @property
     def repeats_per_month(self) -> Fraction:
@@ -61,10 +62,13 @@ class Workload:
 
     @property
     def _scenario(self) -> Scenario:
-        return Scenario(self.kept, self.setup.nodes, self.capacity_bytes)
+        rate = sample_rate(self.kept)
+        capacity_bytes = None if self.capacity_bytes is None else max(1, int(self.capacity_bytes * rate))
+        return Scenario(self.kept, self.setup.nodes, capacity_bytes)
 
     def _with_redirected(self, result: RunResult) -> RunResult:
-        """Return a run with the requests that go to S3 whatever the policy does."""
+        """Return a run of the whole log, with the requests that go to S3 whatever the policy does."""
+        result = of_whole_log(result, self.kept, self.demand.requests - self.redirected)
         if not (more := self.redirected):
             return result
         n, n_s3, s3_requests = result.n + more, result.n_s3 + more, result.s3_requests + more
@@ -140,9 +144,9 @@ def _without_large(trace: Trace, demand: Demand, setup: Setup) -> tuple[Trace, D
     )
     return kept, replace(
         demand,
-        body_bytes=0 if kept.sizes_bytes is None else int(kept.sizes_bytes.sum()),
-        stored_bytes=stored_bytes(kept, setup.object_bytes),
-        metered_512kb=metered_512kb(kept, setup.object_bytes) + len(trace) - len(kept),
+        body_bytes=per_request(trace, 0 if kept.sizes_bytes is None else int(kept.sizes_bytes.sum())),
+        stored_bytes=round(stored_bytes(kept, setup.object_bytes) / sample_rate(trace)),
+        metered_512kb=per_request(trace, metered_512kb(kept, setup.object_bytes) + len(trace) - len(kept)),
     )
 
 

@@ -1,0 +1,96 @@
+"""A sample of a log's keys is billed as the whole log, within the error that it states."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from burstcache.core.prices import price_sheet
+from burstcache_cli.cli import main
+from burstcache_sim.bill.competitors import offers
+from burstcache_sim.bill.demand import demand_of
+from burstcache_sim.bill.locality import locality_of
+from burstcache_sim.bill.market import Market, Offer
+from burstcache_sim.bill.sampled import of_whole_log
+from burstcache_sim.bill.usage import Setup, cache_lives
+from burstcache_sim.policies.thesis import Thesis
+from burstcache_sim.traces.sampling import expected_error
+from burstcache_sim.traces.trace import Sample, Trace
+from support.runs import run
+
+RATE = 0.125
+MB = 1_000_000
+
+
+def zipf_log() -> Trace:
+    random = np.random.default_rng(7)
+    ids = (random.zipf(1.05, 200_000) % 20_000).astype(np.int32)
+    arrivals_us = np.sort(random.integers(0, 86_400_000_000, len(ids)))
+    return Trace(arrivals_us, ids, np.full(len(ids), MB), tuple(map(str, range(20_000))))
+
+
+def sample_of(log: Trace) -> Trace:
+    assert log.key_ids is not None
+    assert log.sizes_bytes is not None
+    kept = (np.random.default_rng(5).uniform(size=len(log.keys)) < RATE)[log.key_ids]
+    sample = Sample(RATE, len(log))
+    return Trace(log.arrivals_us[kept], log.key_ids[kept], log.sizes_bytes[kept], log.keys, sample)
+
+
+def offer(name: str, trace: Trace) -> Offer:
+    demand = demand_of(trace, object_bytes=1)
+    locality = locality_of(trace, object_bytes=1, period_us=demand.period_us)
+    market = Market(
+        demand=demand, locality=locality, prices=price_sheet("today-us-east-1"), setup=Setup(), repeats=Fraction(3)
+    )
+    return offers(market, names=(name,))[0]
+
+
+@pytest.mark.parametrize(
+    "name", ["ec2:t4g.small", "ec2:r7g.medium", "serverless-valkey:4GB", "s3-express-all", "reader-memory:1024MB"]
+)
+def test_shares_of_hits_and_bills_of_a_sample_are_the_logs_within_the_stated_error(name: str) -> None:
+    log = zipf_log()
+    sample = sample_of(log)
+    error = expected_error(sample)
+
+    whole, found = offer(name, log), offer(name, sample)
+
+    assert 0 < error < 0.2
+    assert found.in_memory_pct == pytest.approx(whole.in_memory_pct, abs=100 * error)
+    assert found.bill.usd == pytest.approx(whole.bill.usd, rel=0.15)
+
+
+def test_a_runs_counts_grow_with_the_keys_and_its_node_does_not() -> None:
+    result = run([at * 1_000_000 for at in range(300)], Thesis.configured(9, 4))
+    trace = Trace(np.arange(300), np.zeros(300, np.int32), None, ("a",), Sample(0.25, 1_300))
+
+    whole = of_whole_log(result, trace, 1_300)
+
+    assert (whole.n, whole.n_s3) == (1_300, 4 * result.n_s3)
+    assert whole.n_lambda + whole.n_redis == 1_300 - whole.n_s3
+    assert cache_lives(whole) == 4 * cache_lives(result)
+    assert whole.redis_spans_us == result.redis_spans_us
+    assert of_whole_log(result, Trace(trace.arrivals_us), 300) is result
+
+
+def test_a_sampled_log_is_billed_as_the_whole_one(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    keys = np.random.default_rng(1).integers(1_000, size=100_000)  # each ten times a minute
+    path.write_text("t,key,size\n" + "".join(f"{at * 0.006:.6f},{key},1000\n" for at, key in enumerate(keys)))
+
+    def found(*options: str) -> Any:
+        assert main(["sim", "compare", str(path), "--against", "s3-only", *options, "--json"]) == 0
+        return {system["name"]: system for system in json.loads(capsys.readouterr().out)}
+
+    whole, sampled = found(), found("--sample-keys", "0.25")
+
+    assert sampled["s3-only"]["usd"] == whole["s3-only"]["usd"]
+    ours, other = sampled["lambda-only"], whole["lambda-only"]  # keys share a node, which a sample cannot scale
+    assert ours["in_memory_pct"] == pytest.approx(other["in_memory_pct"], abs=6)
+    assert ours["usd"] == pytest.approx(other["usd"], rel=0.15)
