@@ -38,8 +38,8 @@ _WHOLE = next(call for call in CALLS if call.name == "get: the object")
 
 @pytest.fixture(scope="module")
 def endpoint_url() -> Iterator[str]:
-    with moto_server() as url:
-        yield url
+    with moto_server() as services:
+        yield services.cloud_url
 
 
 @pytest.fixture(scope="module")
