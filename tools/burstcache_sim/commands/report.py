@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> ExitCode:
     if args.csv:
         write_lines("--csv", args.csv, csv_lines(report))
     if has_tables:
-        _print(report, as_json=args.json)
+        print(json.dumps(as_fields(report)) if args.json else as_text(report, instance_type=setup.instance_type))
     return ExitCode.SUCCESS
 
 
@@ -65,10 +65,6 @@ def _check_output(args: argparse.Namespace) -> bool:
     if streamed + args.json > 1:
         raise InvalidSettingError("--out -, --csv -, --json: expected one of them, all write to standard output")
     return not streamed
-
-
-def _print(report: Report, *, as_json: bool) -> None:
-    print(json.dumps(as_fields(report)) if as_json else as_text(report))
 
 
 def _draw(args: argparse.Namespace, report: Report, policy: Policy, billing: Billing) -> None:

@@ -46,15 +46,16 @@ _PARETO = (
 )
 
 
-def as_text(report: Report) -> str:
-    """Return the report for a terminal."""
+def as_text(report: Report, *, instance_type: str) -> str:
+    """Return the report for a terminal, with one competitor of each kind; `instance_type` is this system's node."""
     return "\n\n".join(
         (
             wrapped_text(_lead(report)),
             table_text(_SERVED, _served_rows(report.result), right=(1, 2)),
             table_text(_LATENCY, _latency_rows(report), right=range(1, len(_LATENCY))),
             bill_table(report.bill, report.periods_per_month),
-            comparison_table(report.compared),
+            comparison_table(representative(report.compared, instance_type)),
+            f"All {len(report.compared)} systems: burstcache sim compare, with the same options.",
         )
     )
 
