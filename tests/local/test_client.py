@@ -17,6 +17,7 @@ from urllib.parse import quote, urlsplit
 import pytest
 from botocore.exceptions import ClientError
 
+import burstcache
 from burstcache.client import AsyncClient, Client, Object
 from burstcache.client.configuration import OUTPUT, VARIABLE
 from burstcache.client.requests import Requests
@@ -303,3 +304,19 @@ def test_a_client_reads_from_a_node_what_the_front_door_and_boto3_read(
     cloud.client("lambda").invoke(FunctionName=control, Payload=json.dumps(hold).encode())
 
     compare(cloud, client, "redis", method)
+
+
+def test_a_wrapped_boto3_client_heats_a_key_gets_hits_and_reads_what_it_writes(
+    cloud: LocalCloud, client: Client
+) -> None:
+    put(cloud, "wrapped")
+    s3 = burstcache.wrap(cloud.client("s3"), client=client)
+
+    def read() -> tuple[bytes, str]:
+        answer = s3.get_object(Bucket=cloud.bucket_name, Key="wrapped")
+        return answer["Body"].read(), answer["ResponseMetadata"]["HTTPHeaders"].get("x-cache-tier", "s3")
+
+    assert read() == (BODY, "s3")
+    assert until(lambda: (found := read())[1] == "lambda" and found) == (BODY, "lambda")
+    s3.put_object(Bucket=cloud.bucket_name, Key="wrapped", Body=b"new")
+    assert read() == (b"new", "s3")
