@@ -71,9 +71,9 @@ def hits(*, gets: int) -> None:
                 key, body = f"{tier}-{size_bytes}", os.urandom(size_bytes)
                 cloud.client("s3").put_object(Bucket=cloud.bucket_name, Key=key, Body=body)
                 heat(f"{cloud.front_url}/objects/{key}", tier)
-                bare = _bare_relay(cloud, key) if tier == "lambda" else _bare_redis(cloud, key)
-                sides = {"bare": bare, **_sides(cloud, readers, tier, key, body)}
-                rows.append([tier, size, *_figures(_in_turns(sides, gets))])
+                with _bare_relay(cloud, key) if tier == "lambda" else _bare_redis(cloud, key) as bare:
+                    sides = {"bare": bare, **_sides(cloud, readers, tier, key, body)}
+                    rows.append([tier, size, *_figures(_in_turns(sides, gets))])
     with running_cloud(PROJECT, _SETUPS["s3"]) as cloud, _readers(cloud, memory_bytes=_MEMORY_BYTES) as readers:
         for size, size_bytes in _SIZES_BYTES.items():
             key, body = f"memory-{size_bytes}", os.urandom(size_bytes)
@@ -106,8 +106,9 @@ def _sides(cloud: Cloud, readers: tuple[Client, Any], tier: str, key: str, body:
     return sides
 
 
-def _bare_redis(cloud: Cloud, key: str) -> Take:
-    """Return redis-py's way to read an object and note the read, in the round trip that the tier makes."""
+@contextmanager
+def _bare_redis(cloud: Cloud, key: str) -> Iterator[Take]:
+    """Yield redis-py's way to read an object and note the read, in the round trip that the tier makes."""
     node, name = cloud.redis(), object_key(key_hash(key))
 
     def get() -> bytes:
@@ -118,11 +119,13 @@ def _bare_redis(cloud: Cloud, key: str) -> Take:
         body: bytes = commands.execute()[0][1]
         return body
 
-    return _timed(get, bool)
+    yield _timed(get, bool)
+    node.close()
 
 
-def _bare_relay(cloud: Cloud, key: str) -> Take:
-    """Return a NATS client's way to ask the cache function, on a connection that is open already."""
+@contextmanager
+def _bare_relay(cloud: Cloud, key: str) -> Iterator[Take]:
+    """Yield a NATS client's way to ask the cache function, on a connection that is open already."""
     access = configure(**_access(cloud), bucket="").settings.relay
     secrets = Secrets(cloud.client("secretsmanager"))
     subject = get_subject(key_hash(key))
@@ -139,7 +142,9 @@ def _bare_relay(cloud: Cloud, key: str) -> Take:
             latencies_ms.append((time.perf_counter() - begun_s) * 1000)
         return latencies_ms
 
-    return lambda gets: loop.run_until_complete(work(gets))
+    yield lambda gets: loop.run_until_complete(work(gets))
+    loop.run_until_complete(relay.close())
+    loop.close()
 
 
 def _figures(taken: Mapping[str, Latencies]) -> list[object]:
