@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from burstcache.adapters.breaker import Breakers
@@ -65,6 +66,7 @@ class Reader:
         self._start = start
         self._adopting: set[str] = set()
         self._tally = Tally(clock) if memory is not None and digest is not None else None
+        self._telling = threading.Lock()
         # The digest that says what memory may serve; None: what has been confirmed lately may be served.
         self._guard = digest if memory is not None and STRONG_S < max_stale_s < IMMUTABLE_S else None
         if self._guard is not None and memory is not None:
@@ -88,7 +90,7 @@ class Reader:
             return None
         asked = None
         # What is known may be some seconds old; a key that has moved on meanwhile is looked for where it is now.
-        while (route := self._route(request)) is not None and route != asked:
+        while (route := self._route(request.hash)) is not None and route != asked:
             if (response := self._from_tier(route, request)) is not None:
                 return response.served_by(route.tier, is_hit=True)
             if asked is not None:
@@ -136,18 +138,12 @@ class Reader:
         """Tell where lives are judged what memory has served since the last time. What cannot be told is lost."""
         if self._tally is None:
             return
-        batches: defaultdict[Route | None, list[Served]] = defaultdict(list)
-        for served in self._tally.take():
-            batches[self._digest.route(served.hash) if self._digest is not None else None].append(served)
-        for route, batch in batches.items():
-            if route is None:
-                self._origin.count(batch)
-            elif not self._breakers.is_open(route):
-                try:
-                    self._tier(route).count(batch)
-                except Exception as error:  # heat is lost, nothing else
-                    self._breakers.fail(route)
-                    logger().warning("hits of memory not counted", tier=route.tier, reason=repr(error))
+        with self._telling:  # closing waits for what is being told
+            batches: defaultdict[Route | None, list[Served]] = defaultdict(list)
+            for served in self._tally.take():
+                batches[self._route(served.hash)].append(served)
+            for route, batch in batches.items():
+                self._tell(route, batch)
 
     def close(self) -> None:
         """Tell what is left to tell, and leave the tiers."""
@@ -156,8 +152,18 @@ class Reader:
             tier.close()
         self._origin.close()
 
-    def _route(self, request: Request) -> Route | None:
-        return self._digest.route(request.hash) if self._digest is not None else None
+    def _tell(self, route: Route | None, batch: Sequence[Served]) -> None:
+        if route is None:
+            self._origin.count(batch)
+        elif not self._breakers.is_open(route):
+            try:
+                self._tier(route).count(batch)
+            except Exception as error:  # heat is lost, nothing else
+                self._breakers.fail(route)
+                logger().warning("hits of memory not counted", tier=route.tier, reason=repr(error))
+
+    def _route(self, hash_: str) -> Route | None:
+        return self._digest.route(hash_) if self._digest is not None else None
 
     def _from_memory(self, memory: Memory, request: Request) -> Response | None:
         # First the digest: reading it may drop the entry.
@@ -235,7 +241,7 @@ class Reader:
 
     def _tier(self, route: Route) -> Tier:
         if route not in self._tiers:
-            self._tiers[route] = self._make_tier(route)
+            self._tiers.setdefault(route, self._make_tier(route))  # two threads may have come here
         return self._tiers[route]
 
 

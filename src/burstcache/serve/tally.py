@@ -33,22 +33,24 @@ class Tally:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._served: dict[str, Served] = {}
-        self._taken_at_s = clock.monotonic_s()
+        self._since_s = 0.0  # of the first hit that has not been taken
         self._lock = threading.Lock()
 
     def note(self, request: Request, entry: Entry) -> bool:
-        """Count a hit; return whether it is time to tell."""
+        """Count a hit; return whether it is time to tell: a second after the first one."""
+        now_s = self._clock.monotonic_s()
         with self._lock:
+            if not self._served:
+                self._since_s = now_s
             served = self._served.get(request.hash)
             if served is None:
                 if len(self._served) >= _MOST_KEYS:  # nobody took them: heat is lost, nothing else
                     self._served.clear()
                 served = self._served[request.hash] = Served(request.key, request.hash, entry.etag, entry.size_bytes)
             served.reads.append(Read(request.at_us, request.request_id))
-            now_s = self._clock.monotonic_s()
-            if now_s - self._taken_at_s < _EVERY_S:
+            if now_s - self._since_s < _EVERY_S:
                 return False
-            self._taken_at_s = now_s
+            self._since_s = now_s  # one caller is enough
             return True
 
     def take(self) -> list[Served]:
