@@ -114,7 +114,7 @@ def sample_text(trace: Trace) -> str:
     rate, error_pct = trace.sample.rate, 100 * expected_error(trace)
     return (
         f"{len(trace):,} of {trace.sample.requests:,} requests, those of {rate:.4g} of the keys, stand for the log; "
-        f"expect shares of hits to be within {error_pct:.2g} percentage points"
+        f"expect shares of hits above 50 % to be within {error_pct:.2g} percentage points"
     )
 
 
@@ -142,7 +142,7 @@ def describe_text(description: dict[str, Any]) -> str:
         rows.append(
             (
                 "Sample:",
-                f"{description['sample_rate']:.4g} of the keys; shares of hits are within {error_pct:.2g} points",
+                f"{description['sample_rate']:.4g} of the keys; hits above 50 % are within {error_pct:.2g} points",
             )
         )
     if description["requested_bytes"] is not None:

@@ -17,12 +17,16 @@ from typing import TYPE_CHECKING
 from burstcache.core.errors import InvalidSettingError
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from burstcache_sim.traces.trace import Trace
 
 # They take 1 GB in memory while they are sorted, and a search over them takes minutes.
 MOST_REQUESTS = 32_000_000
 _RANGE = 2**64
 _NINETEEN_OF_20 = 1.96  # standard deviations
+_SHARE, _STEPS = 0.5, 20  # of hits for which the error is given; halvings until the time for it is found
 
 
 def rank_of(key: bytes) -> int:
@@ -66,13 +70,14 @@ class Threshold:
 
 
 def expected_error(trace: Trace) -> float:
-    """Return how far a share of hits, estimated from a sample, is off at most in 19 of 20 samples (0 to 1).
+    """Return how far a share of hits of a half or more is off at most, in 19 of 20 samples like this one (0 to 1).
 
     The misses of the log are those of the sample divided by its rate, and the rest of all requests, whose number is
     known, are hits (SHARDS-adj): the variance is that of a sum over keys which are drawn independently,
     (1 - R) / R² Σ m², where m is how often a key misses. An LRU of some size answers about the requests that come
-    within some time after the former for their key (Che's approximation), so m is counted for times that let 10 to 90 %
-    of the repeated requests hit, and the largest error of these is returned.
+    within some time after the former for their key (Che's approximation), so m is counted for the time that makes half
+    of the requests hits, or as many as can be. Smaller shares are less certain: there, the most requested keys miss,
+    too.
 
     Source:
         Waldspurger et al., "Efficient MRC construction with SHARDS", FAST 2015; Che, Tung, Wang,
@@ -82,16 +87,23 @@ def expected_error(trace: Trace) -> float:
 
     if trace.sample is None or trace.key_ids is None or not len(trace):
         return 0.0
-    rate = trace.sample.rate
+    rate, all_requests = trace.sample.rate, trace.sample.requests
     order = np.argsort(trace.key_ids, kind="stable")
-    key_ids, arrivals_us = trace.key_ids[order], trace.arrivals_us[order]
+    key_ids, gaps_us = trace.key_ids[order], np.diff(trace.arrivals_us[order])
     is_repeat = key_ids[1:] == key_ids[:-1]
-    gaps_us = np.diff(arrivals_us)
     keys = int(key_ids[-1]) + 1
     first = np.bincount(key_ids, minlength=keys) > 0
-    times_us = np.quantile(gaps_us[is_repeat], np.arange(0.1, 1, 0.1)) if is_repeat.any() else np.zeros(1)
-    worst = 0.0
-    for time_us in times_us:
-        misses = first + np.bincount(key_ids[1:][is_repeat & (gaps_us > time_us)], minlength=keys)
-        worst = max(worst, float(np.sqrt((1 - rate) * (misses.astype(np.float64) ** 2).sum())))
-    return min(1.0, _NINETEEN_OF_20 * worst / (rate * trace.sample.requests))
+
+    def misses(within_us: float) -> NDArray[np.float64]:
+        late = np.bincount(key_ids[1:][is_repeat & (gaps_us > within_us)], minlength=keys)
+        return (first + late).astype(np.float64)
+
+    shorter_us, longer_us = 1.0, float(trace.arrivals_us[-1] - trace.arrivals_us[0]) + 2
+    for _ in range(_STEPS):
+        middle_us = (shorter_us * longer_us) ** 0.5
+        if 1 - misses(middle_us).sum() / (rate * all_requests) >= _SHARE:
+            longer_us = middle_us
+        else:
+            shorter_us = middle_us
+    deviation = float(np.sqrt((1 - rate) * (misses(longer_us) ** 2).sum())) / (rate * all_requests)
+    return min(1.0, _NINETEEN_OF_20 * deviation)
