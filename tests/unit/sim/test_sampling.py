@@ -12,15 +12,11 @@ import pytest
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache_cli.cli import main
-from burstcache_sim.bill.demand import demand_of
 from burstcache_sim.bill.locality import Locality, locality_of
-from burstcache_sim.policies.thesis import Thesis
-from burstcache_sim.replay import replay
 from burstcache_sim.traces.inspect import sample_text
 from burstcache_sim.traces.read import read_log, read_trace
 from burstcache_sim.traces.sampling import expected_error
 from burstcache_sim.traces.trace import Trace
-from burstcache_sim.world.scenario import Scenario
 from support.trace_columns import keys_of
 
 KEYS, REQUESTS, OBJECT_BYTES = 10_000, 60_000, 1000
@@ -41,7 +37,7 @@ def locality(trace: Trace) -> Locality:
 
 
 def hit_share(caches: Locality, objects: int) -> float:
-    return 1 - float(caches.misses(objects * OBJECT_BYTES, repeats=Fraction(1))) / caches.requests
+    return 1 - float(caches.misses(objects * OBJECT_BYTES, repeats=Fraction(1))) / REQUESTS
 
 
 @pytest.fixture(scope="module")
@@ -85,37 +81,6 @@ def test_without_the_correction_the_shares_of_hits_would_be_far_off(logs: list[t
     raw = [abs(len(sampled) / REQUESTS - 0.1) for _, sampled in logs]
 
     assert max(raw) > 0.02
-
-
-def test_the_demand_of_a_sample_is_that_of_the_log(logs: list[tuple[Trace, Trace]]) -> None:
-    whole, sampled = (demand_of(trace, object_bytes=1) for trace in logs[1])
-
-    assert sampled.requests == whole.requests
-    assert (sampled.body_bytes, sampled.metered_512kb) == (whole.body_bytes, whole.metered_512kb)
-    assert sampled.objects == pytest.approx(whole.objects, rel=0.05)
-    assert sampled.stored_bytes == pytest.approx(whole.stored_bytes, rel=0.05)
-    assert sampled.period_us == pytest.approx(whole.period_us, rel=0.01)
-
-
-def test_a_run_over_a_sample_counts_the_requests_of_the_log(logs: list[tuple[Trace, Trace]]) -> None:
-    for trace, sampled in logs[:3]:
-        capacity_bytes = 2000 * OBJECT_BYTES
-        policy = Thesis.configured(9, 4)
-        whole = replay(policy, Scenario(trace, capacity_bytes=capacity_bytes))
-        scaled = replay(policy, Scenario(sampled, capacity_bytes=capacity_bytes))
-
-        assert scaled.n == scaled.n_s3 + scaled.n_lambda + scaled.n_redis == whole.n
-        assert scaled.in_memory_pct == pytest.approx(whole.in_memory_pct, abs=5)
-        assert scaled.n_s3 == pytest.approx(whole.n_s3, rel=0.1)
-
-
-def test_a_part_of_a_sample_stands_for_that_part_of_the_log(logs: list[tuple[Trace, Trace]]) -> None:
-    _, sampled = logs[0]
-
-    half = sampled.part(slice(len(sampled) // 2))
-
-    assert half.requests == pytest.approx(REQUESTS / 2, rel=0.001)
-    assert half.keys == sampled.keys
 
 
 def test_a_long_log_is_sampled_by_itself_the_same_in_any_order_and_by_any_process(tmp_path: Path) -> None:
