@@ -199,6 +199,14 @@ class Billing:
         own = with_own_tail(result, demand)
         return own_bill(result, own, self.prices, self.setup, only_cache=self.only_cache)
 
+    def month(self, result: RunResult, demand: Demand) -> Bill:
+        """Return a run's bill over a month of repetitions: what stands all the time is paid once."""
+        lasts_us = with_own_tail(result, demand).period_us
+        month_us = HOURS_PER_MONTH * US_PER_H
+        return self.bill(result, demand).month(
+            periods=Fraction(month_us, lasts_us), repeats=Fraction(month_us, demand.period_us)
+        )
+
 
 def compare(
     policy: Policy,

@@ -15,7 +15,6 @@ from burstcache_sim.bill.spending import weighed
 from burstcache_sim.commands.inputs import period_us_of, policy_of, setup_of, trace_of
 from burstcache_sim.replay import replay
 from burstcache_sim.report.bills import bill_lines, bill_table, compared_fields, comparison_table
-from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H
 from burstcache_sim.world.scenario import Scenario
 from burstcache_terminal.exit_codes import ExitCode
 from burstcache_terminal.text import count_text, duration_text
@@ -31,7 +30,7 @@ def bill(args: argparse.Namespace) -> ExitCode:
     demand = billing.demand(trace)
     result = of_whole_log(result, trace, demand.requests)
     billed = billing.bill(result, demand)
-    per_month = Fraction(HOURS_PER_MONTH * US_PER_H, demand.period_us or 1)
+    month = billing.month(result, demand)
     if args.json:
         found = {
             "n": result.n,
@@ -40,13 +39,13 @@ def bill(args: argparse.Namespace) -> ExitCode:
             "prices": prices.name,
             "usd": billed.usd,
             "fixed_usd": float(billed.fixed_usd_exact),
-            "usd_per_month": float(billed.usd_exact * per_month),
+            "usd_per_month": month.usd,
             "lines": bill_lines(billed),
         }
         print(json.dumps(found))
     else:
         served = f"{count_text(result.n, 'request')}, {result.in_memory_pct:.2f} % from memory"
-        print(f"{served}, in {duration_text(demand.period_us / US_PER_S)}\n{bill_table(billed, per_month)}")
+        print(f"{served}, in {duration_text(demand.period_us / US_PER_S)}\n{bill_table(billed, month)}")
     return ExitCode.SUCCESS
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any
 
 from burstcache.core.prices import UNCHECKED
@@ -16,26 +15,29 @@ Table = tuple[tuple[str, ...], list[tuple[str, ...]]]  # header, rows
 BILL_NUMBERS, COMPARISON_NUMBERS = (1, 3, 4), (1, 2, 3)  # columns aligned to the right
 
 
-def bill_table(billed: Bill, per_month: Fraction) -> str:
+def bill_table(billed: Bill, month: Bill) -> str:
     """Return a bill with its sum and the names of its unchecked prices, if any.
 
     Args:
         billed: The bill of a period.
-        per_month: How many such periods a month has.
+        month: The bill of a month of such periods.
     """
-    table = table_text(*bill_rows(billed, per_month), right=BILL_NUMBERS, most=WIDTH)
+    table = table_text(*bill_rows(billed, month), right=BILL_NUMBERS, most=WIDTH)
     return "\n".join(filter(None, (table, wrapped_text(unchecked_note(billed)))))
 
 
-def bill_rows(billed: Bill, per_month: Fraction) -> Table:
+def bill_rows(billed: Bill, month: Bill) -> Table:
     """Return a bill as header and rows; the last row is the sum."""
     decimals = 2 + _decimals(billed.usd)  # the thesis's items are parts of a cent
 
-    def row(text: str, quantity: str, unit: str, usd: Fraction) -> tuple[str, ...]:
-        return text, quantity, unit, fixed_text(float(usd), decimals), fixed_text(float(usd * per_month), 2)
+    def row(text: str, quantity: str, unit: str, usd: float, month_usd: float) -> tuple[str, ...]:
+        return text, quantity, unit, fixed_text(usd, decimals), fixed_text(month_usd, 2)
 
-    rows = [row(line.text, number_text(float(line.quantity)), line.unit, line.usd_exact) for line in billed.lines]
-    rows.append(row("sum", "", "", billed.usd_exact))
+    rows = [
+        row(line.text, number_text(float(line.quantity)), line.unit, line.usd, in_month.usd)
+        for line, in_month in zip(billed.lines, month.lines, strict=True)
+    ]
+    rows.append(row("sum", "", "", billed.usd, month.usd))
     return ("item", "quantity", "unit", "USD", "USD a month"), rows
 
 

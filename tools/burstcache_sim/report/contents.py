@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from burstcache.core.prices import THESIS, PriceSheet
@@ -21,7 +20,7 @@ from burstcache_sim.optimum.plans import Plan, plan
 from burstcache_sim.policies.offline import OfflineResult, offline
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.replay import replay, replay_each
-from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H, usd
+from burstcache_sim.units import usd
 from burstcache_sim.world.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -52,17 +51,13 @@ class Report:
     result: RunResult
     demand: Demand
     bill: Bill
+    month: Bill  # the trace repeated for a month
     cache_usd: float  # cache function, node and S3 alone
     latency: LatencySummary
     latency_without: LatencySummary  # S3 read directly
     compared: tuple[Compared, ...]
     fronts: Mapping[str, tuple[Point, ...]]  # by policy; costs as in `bill`
     plans: Plans | None  # of one key only
-
-    @property
-    def periods_per_month(self) -> Fraction:
-        """How many such periods a month has."""
-        return Fraction(HOURS_PER_MONTH * US_PER_H, self.demand.period_us)
 
     @property
     def ours(self) -> Compared:
@@ -107,6 +102,7 @@ def gather(
         result=result,
         demand=demand,
         bill=billing.bill(whole, demand),
+        month=billing.month(whole, demand),
         cache_usd=replace(billing, only_cache=True).bill(whole, demand).usd,
         latency=clock.with_burstcache(whole),
         latency_without=clock.without(whole.n),

@@ -53,7 +53,7 @@ def as_text(report: Report, *, instance_type: str) -> str:
             wrapped_text(_lead(report)),
             table_text(_SERVED, _served_rows(report.result), right=(1, 2)),
             table_text(_LATENCY, _latency_rows(report), right=range(1, len(_LATENCY))),
-            bill_table(report.bill, report.periods_per_month),
+            bill_table(report.bill, report.month),
             comparison_table(representative(report.compared, instance_type)),
             f"All {len(report.compared)} systems: burstcache sim compare, with the same options.",
         )
@@ -113,7 +113,7 @@ def as_page(
             "What it is billed",
             (
                 html.table(
-                    *bill_rows(report.bill, report.periods_per_month),
+                    *bill_rows(report.bill, report.month),
                     right=BILL_NUMBERS,
                     strong=[len(report.bill.lines)],
                     caption="The bill of the period, and of a month of such periods",
