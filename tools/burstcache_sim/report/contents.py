@@ -48,7 +48,8 @@ class Report:
     """Everything in a report."""
 
     trace: Trace
-    result: RunResult
+    result: RunResult  # of the trace: with a sample of a log's keys, of the sample
+    whole: RunResult  # its counts for the whole log; the same without a sample
     demand: Demand
     bill: Bill
     month: Bill  # the trace repeated for a month
@@ -100,6 +101,7 @@ def gather(
     return Report(
         trace=trace,
         result=result,
+        whole=whole,
         demand=demand,
         bill=billing.bill(whole, demand),
         month=billing.month(whole, demand),

@@ -51,7 +51,7 @@ def as_text(report: Report, *, instance_type: str) -> str:
     return "\n\n".join(
         (
             wrapped_text(_lead(report)),
-            table_text(_SERVED, _served_rows(report.result), right=(1, 2)),
+            table_text(_SERVED, _served_rows(report.whole), right=(1, 2)),
             table_text(_LATENCY, _latency_rows(report), right=range(1, len(_LATENCY))),
             bill_table(report.bill, report.month),
             comparison_table(representative(report.compared, instance_type)),
@@ -62,7 +62,7 @@ def as_text(report: Report, *, instance_type: str) -> str:
 
 def as_fields(report: Report) -> dict[str, Any]:
     """Return the report for JSON."""
-    result, plans = report.result, report.plans
+    result, plans = report.whole, report.plans
     counted = "n n_s3 n_lambda n_redis in_memory_pct lambda_ms invocations cold_starts redis_s redis_starts s3_requests"
     return {
         **{name: getattr(result, name) for name in counted.split()},
@@ -96,7 +96,7 @@ def as_page(
         policy: The policy and its parameters, for a person.
         instance_type: This system's node.
     """
-    result = report.result
+    result = report.whole
     sections = [
         html.Section(
             "The run",
@@ -147,7 +147,7 @@ def csv_lines(report: Report) -> Iterator[str]:
 
 
 def _lead(report: Report) -> str:
-    result = report.result
+    result = report.whole
     objects = f" for {count_text(report.demand.objects, 'object')}" if report.demand.objects > 1 else ""
     lasts = duration_text(report.demand.period_us / US_PER_S)
     return (

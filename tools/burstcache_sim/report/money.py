@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from burstcache.core.errors import PriceMissingError
 from burstcache_sim.bill.comparison import OURS, Billing
 from burstcache_sim.bill.competitors import offers
+from burstcache_sim.bill.sampled import of_whole_log
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.replay import replay
 from burstcache_sim.world.scenario import Scenario
@@ -59,7 +60,8 @@ def money_over_time(
 
     def ours_usd(part: Trace, until_us: int) -> float:
         run = replay(policy, Scenario(part, billing.setup.nodes, until_us=until_us))
-        return so_far.bill(run, so_far.demand(part)).usd
+        demand = so_far.demand(part)
+        return so_far.bill(of_whole_log(run, part, demand.requests), demand).usd
 
     accounts = [Account(OURS, tuple(map(ours_usd, parts, at_us)))]
     for name in names:
@@ -76,7 +78,10 @@ def _up_to(trace: Trace, until_us: int) -> Trace:
     n = int(trace.arrivals_us.searchsorted(until_us, side="right"))
     key_ids = None if trace.key_ids is None else trace.key_ids[:n]
     sizes_bytes = None if trace.sizes_bytes is None else trace.sizes_bytes[:n]
-    return replace(trace, arrivals_us=trace.arrivals_us[:n], key_ids=key_ids, sizes_bytes=sizes_bytes)
+    sample = trace.sample
+    if sample is not None:  # as many of the whole log's requests have come as of the sample's
+        sample = replace(sample, requests=-(-sample.requests * n // len(trace)))
+    return replace(trace, arrivals_us=trace.arrivals_us[:n], key_ids=key_ids, sizes_bytes=sizes_bytes, sample=sample)
 
 
 def _rival_usd(name: str, part: Trace, billing: Billing) -> float:

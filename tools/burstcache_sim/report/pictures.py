@@ -40,7 +40,7 @@ def pictures(report: Report, money: Money, *, title: str, instance_type: str) ->
             offline=plans.offline if plans else None,
             money=money,
             title=title,
-            subtitle=told(report.result, report.latency, report.latency_without, billed),
+            subtitle=told(report.whole, report.latency, report.latency_without, billed),
             usd=report.cache_usd,
             optimum_usd=plans.optimum_usd if plans else None,
             offline_usd=plans.offline_usd if plans else None,
