@@ -1,0 +1,253 @@
+"""The reader's memory: what it serves by itself, what S3 has to confirm, and what is told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from burstcache.adapters.digest_reader import DigestReader
+from burstcache.core.digest import Digest, RoutedKey
+from burstcache.core.errors import ObjectNotFoundError, OriginError
+from burstcache.core.messages import RequestsServed
+from burstcache.serve.memory_tier import Memory
+from burstcache.serve.reader import IMMUTABLE_S, STRONG_S, Reader
+from burstcache.serve.s3_tier import S3Tier
+from burstcache.serve.tally import Served
+from burstcache.web.entry import Entry
+from burstcache.web.request import Request
+from burstcache.web.response import Response, error_response
+from support.clock import ManualClock
+
+_HASH = "0" * 32
+
+
+def entry(version: int) -> Entry:
+    return Entry({"etag": f'"{version}"', "content-length": "1"}, str(version).encode())
+
+
+def get(method: str = "GET", key: str = "a") -> Request:
+    return Request(method, key, _HASH if key == "a" else f"{key:0>32}", {}, None, "request-1", 1)
+
+
+@dataclass
+class S3:
+    """An object of some version, none, or no answer; `asked` is what it was asked."""
+
+    version: int | None = 1
+    is_dead: bool = False
+    asked: list[str] = field(default_factory=list)
+    counted: list[Served] = field(default_factory=list)
+
+    def read(self, request: Request) -> Response:
+        self.asked.append("read")
+        if self.is_dead or self.version is None:
+            return error_response(503 if self.is_dead else 404, "Code", "message")
+        held = entry(self.version)
+        return Response(200, dict(held.meta), held.body)
+
+    def confirm(self, request: Request, etag: str) -> Entry | None:
+        self.asked.append("confirm")
+        if self.is_dead or self.version is None:
+            raise OriginError("dead") if self.is_dead else ObjectNotFoundError("gone")
+        held = entry(self.version)
+        return None if held.etag == etag else held
+
+    def has(self, key: str, etag: str) -> bool:
+        self.asked.append("has")
+        return self.version is not None and entry(self.version).etag == etag
+
+    def report(self, request: Request, *, etag: str, size_bytes: int) -> None:
+        self.asked.append("report")
+
+    def count(self, batch: Sequence[Served]) -> None:
+        self.counted += batch
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@dataclass
+class Tier:
+    """Holds version 1; `asked` is how often."""
+
+    asked: int = 0
+
+    def fetch(self, request: Request) -> Entry | None:
+        self.asked += 1
+        return entry(1)
+
+    def count(self, batch: Sequence[Served]) -> None:
+        """Nobody asks."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@dataclass
+class Desk:
+    """A reader with its surroundings."""
+
+    max_stale_s: float = 2.0
+    digest: Digest | None = None  # None: there is no stack
+    s3: S3 = field(default_factory=S3)
+    tier: Tier = field(default_factory=Tier)
+    clock: ManualClock = field(default_factory=ManualClock)
+
+    def __post_init__(self) -> None:
+        def start(work: Callable[[], None]) -> None:
+            work()
+
+        known = self.digest
+        digest = None if known is None else DigestReader(lambda: known, self.clock, start=start)
+        memory = Memory(1 << 20, max_object_bytes=100)
+        self.reader = Reader(
+            digest,
+            self.s3,
+            lambda _: self.tier,
+            self.clock,
+            memory=memory,
+            max_stale_s=self.max_stale_s,
+            start=start,
+        )
+
+    def tier_at(self, now_s: float, request: Request | None = None) -> str:
+        self.clock.now_s = now_s
+        return self.reader.read(request or get()).headers["x-cache-tier"]
+
+
+def _in_lambda() -> Digest:
+    return Digest(routes={_HASH: RoutedKey(1, 1, "lambda", deadline_at_us=2**62)})
+
+
+def test_without_a_stack_memory_serves_until_the_bound_and_then_s3_confirms() -> None:
+    desk = Desk()
+
+    assert [desk.tier_at(now_s) for now_s in (0, 1, 2, 2.1, 4, 4.2)] == ["s3", *["memory"] * 5]
+    assert desk.s3.asked == ["read", "confirm", "confirm"]
+
+
+def test_a_confirmation_that_brings_a_new_object_is_a_miss_that_is_kept() -> None:
+    desk = Desk()
+    desk.tier_at(0)
+    desk.s3.version = 2
+
+    assert [desk.tier_at(now_s) for now_s in (1, 3, 4)] == ["memory", "s3", "memory"]
+    assert desk.reader.read(get()).body == b"2"
+
+
+def test_immutable_objects_are_never_asked_for_again() -> None:
+    desk = Desk(max_stale_s=IMMUTABLE_S)
+
+    assert [desk.tier_at(now_s) for now_s in (0, 1, 1e6)] == ["s3", "memory", "memory"]
+    assert desk.s3.asked == ["read"]
+
+
+def test_every_strong_read_is_confirmed_and_asks_no_tier() -> None:
+    desk = Desk(max_stale_s=STRONG_S, digest=_in_lambda())
+
+    assert [desk.tier_at(0) for _ in range(3)] == ["s3", "memory", "memory"]
+    assert (desk.s3.asked, desk.tier.asked) == (["read", "confirm", "confirm"], 0)
+
+
+def test_an_object_that_is_gone_is_forgotten() -> None:
+    desk = Desk()
+    desk.tier_at(0)
+    desk.s3.version = None
+
+    answers = [desk.tier_at(now_s) for now_s in (3, 3)]
+
+    assert answers == ["s3", "s3"]
+    assert desk.s3.asked == ["read", "confirm", "read", "read"]
+
+
+def test_memory_beyond_the_bound_is_not_served_while_s3_is_dead_and_not_forgotten_either() -> None:
+    desk = Desk()
+    desk.tier_at(0)
+    desk.s3.is_dead = True
+    desk.clock.now_s = 3
+
+    status = desk.reader.read(get()).status
+    desk.s3.is_dead = False
+
+    assert status == 503
+    assert desk.tier_at(4) == "memory"
+
+
+def test_head_is_served_from_memory_and_fills_it_not() -> None:
+    desk = Desk()
+
+    assert [desk.tier_at(0, get(method)) for method in ("HEAD", "HEAD", "GET", "HEAD")] == ["s3", "s3", "s3", "memory"]
+
+
+@pytest.mark.parametrize(
+    ("max_stale_s", "version", "tiers", "asked"),
+    [
+        (2.0, 1, ["lambda", "memory"], ["has"]),
+        (2.0, 2, ["lambda", "lambda", "lambda"], ["has"]),
+        (IMMUTABLE_S, 2, ["lambda", "memory"], []),
+    ],
+    ids=["confirmed", "the tier is behind", "immutable"],
+)
+def test_a_tiers_copy_is_kept_once_s3_has_confirmed_it(
+    max_stale_s: float, version: int, tiers: list[str], asked: list[str]
+) -> None:
+    desk = Desk(max_stale_s=max_stale_s, digest=_in_lambda(), s3=S3(version))
+
+    assert [desk.tier_at(0) for _ in tiers] == tiers
+    assert desk.s3.asked == asked
+
+
+def test_a_caller_that_loads_by_itself_fills_memory() -> None:
+    desk = Desk()
+    ticket = desk.reader.ticket()
+    missed = desk.reader.lookup(get())
+
+    desk.reader.keep(get(), entry(1), ticket)
+
+    found = desk.reader.lookup(get())
+    assert missed is None
+    assert found is not None
+    assert (found.body, found.headers["x-cache-tier"]) == (b"1", "memory")
+
+
+def test_hits_are_told_a_second_after_the_first_and_at_the_end() -> None:
+    desk = Desk(digest=Digest())
+    counts = []
+    for now_s in (0, 5, 5.5, 6.2, 6.3):
+        desk.tier_at(now_s)
+        counts.append(sum(len(served.reads) for served in desk.s3.counted))
+    desk.reader.close()
+
+    assert counts == [0, 0, 0, 3, 3]
+    assert sum(len(served.reads) for served in desk.s3.counted) == 4
+
+
+def test_nobody_is_told_without_a_stack() -> None:
+    desk = Desk()
+    for now_s in (0, 0.5, 1, 1.9):
+        desk.tier_at(now_s)
+    desk.reader.close()
+
+    assert desk.s3.counted == []
+
+
+def test_what_many_keys_were_served_is_told_in_events_below_the_limit_of_the_bus() -> None:
+    class Bus:
+        def __init__(self) -> None:
+            self.events: list[RequestsServed] = []
+
+        def start(self, event: RequestsServed) -> None:
+            self.events.append(event)
+
+        def finish(self, report: None) -> None:
+            """Nobody waits."""
+
+    bus = Bus()
+    batch = [Served(f"{number:0>1000}", _HASH, '"e"', 1) for number in range(1000)]
+
+    S3Tier(None, bus, ManualClock(), max_object_bytes=1).count(batch)  # type: ignore[arg-type]
+
+    assert [len(str(event)) < 256 * 1024 for event in bus.events] == [True] * 6
+    assert [served["key"] for event in bus.events for served in event["keys"]] == [served.key for served in batch]
