@@ -1,0 +1,110 @@
+"""What a stack gives the programs that read from it: rights, a way through the network, settings to paste."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, get_type_hints
+
+import pytest
+
+from burstcache.client.configuration import OUTPUT, VARIABLE
+from burstcache.core.messages import PROXY, REQUESTS_SERVED
+from burstcache.core.table import DIGEST_PARTITION
+from burstcache.settings import ReaderSettings
+
+Resources = dict[str, dict[str, Any]]
+
+
+@pytest.fixture
+def statements(resources: Resources) -> dict[str, dict[str, Any]]:
+    """Statements of the readers' policy by Sid."""
+    document = resources["ReaderPolicy"]["Properties"]["PolicyDocument"]
+    return {statement["Sid"]: statement for statement in document["Statement"]}
+
+
+def test_readers_may_do_what_the_proxy_may_and_find_their_stack(
+    statements: dict[str, dict[str, Any]], functions: Resources
+) -> None:
+    (policy,) = functions["ProxyFunction"]["Policies"]
+    proxy = {(str(statement["Action"]), str(statement["Resource"])) for statement in policy["Statement"]}
+
+    readers = {(str(statement["Action"]), str(statement["Resource"])) for statement in statements.values()}
+
+    assert readers - proxy == {("cloudformation:DescribeStacks", str({"Ref": "AWS::StackId"}))}
+    assert proxy - readers == set()
+
+
+def test_readers_see_of_the_table_the_digest_alone(statements: dict[str, dict[str, Any]]) -> None:
+    (condition,) = statements["ReadTheDigest"]["Condition"].values()
+
+    assert condition == {"dynamodb:LeadingKeys": [DIGEST_PARTITION]}
+
+
+def test_readers_report_reads_and_cannot_start_a_key(
+    statements: dict[str, dict[str, Any]], resources: Resources
+) -> None:
+    condition = statements["ReportReadsAndNothingElse"]["Condition"]["StringEquals"]
+    pattern = resources["SchedulerRule"]["Properties"]["EventPattern"]
+
+    assert condition == {"events:source": PROXY, "events:detail-type": REQUESTS_SERVED}
+    assert REQUESTS_SERVED in pattern["detail-type"]
+
+
+@pytest.mark.parametrize(("group", "port"), [("RelayBalancerSecurityGroup", 4222), ("RedisSecurityGroup", 6379)])
+def test_relay_and_redis_admit_readers(resources: Resources, group: str, port: int) -> None:
+    admitted = [
+        rule["FromPort"]
+        for rule in resources[group]["Properties"]["SecurityGroupIngress"]
+        if rule["SourceSecurityGroupId"] == {"Ref": "ReaderSecurityGroup"}
+    ]
+    ways_out = [rule["FromPort"] for rule in resources["ReaderSecurityGroup"]["Properties"]["SecurityGroupEgress"]]
+
+    assert admitted == [port]
+    assert port in ways_out
+
+
+def settings_of(outputs: dict[str, Any]) -> dict[str, str]:
+    """Return the output's JSON with what CloudFormation puts in left as it is."""
+    sentence, _ = outputs[OUTPUT]["Value"]["Fn::Sub"]
+    settings: dict[str, str] = json.loads(sentence)
+    return settings
+
+
+def test_the_settings_to_paste_are_those_that_a_reader_reads(template: dict[str, Any]) -> None:
+    names = {
+        variable
+        for hint in get_type_hints(ReaderSettings, include_extras=True).values()
+        for variable in hint.__metadata__[1:]
+    }
+    names |= {"RELAY_URL", "RELAY_USER", "RELAY_SECRET_ARN", "RELAY_CA_PEM", "REDIS_NODES", "AWS_REGION"}
+
+    assert settings_of(template["Outputs"]).keys() == names
+
+
+def test_the_settings_to_paste_are_the_proxys(template: dict[str, Any], functions: Resources) -> None:
+    proxy = functions["ProxyFunction"]["Environment"]["Variables"]
+    _, parts = template["Outputs"][OUTPUT]["Value"]["Fn::Sub"]
+    settings = settings_of(template["Outputs"])
+
+    for name in ("RELAY_URL", "REDIS_NODES"):
+        assert {"Fn::Sub": settings[name]} == proxy[name]
+    for name in ("TABLE_NAME", "BUS_NAME", "RELAY_SECRET_ARN", "REDIS_SECRET_ARN"):
+        assert {"Ref": settings[name][2:-1]} == proxy[name]
+    assert settings["RELAY_USER"] == proxy["RELAY_USER"]
+    assert parts["Bucket"] == proxy["BUCKET_NAME"]
+    assert parts["MaxObjectBytes"] == proxy["MAX_OBJECT_BYTES"]
+
+
+def test_the_certificate_in_the_settings_is_on_one_line(template: dict[str, Any]) -> None:
+    _, parts = template["Outputs"][OUTPUT]["Value"]["Fn::Sub"]
+    delimiter, lines = parts["RelayCaPem"]["Fn::Join"]
+
+    assert json.loads(f'"{delimiter}"') == lines["Fn::Split"][0] == "\n"
+
+
+def test_the_outputs_name_what_to_attach_and_where_to_paste(template: dict[str, Any]) -> None:
+    outputs = template["Outputs"]
+
+    assert VARIABLE in outputs[OUTPUT]["Description"]
+    assert outputs["ReaderPolicyArn"]["Value"] == {"Ref": "ReaderPolicy"}
+    assert outputs["ReaderSecurityGroupId"]["Value"] == {"Fn::GetAtt": ["ReaderSecurityGroup", "GroupId"]}
