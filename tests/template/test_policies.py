@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from burstcache.core import table
+
 Resources = dict[str, dict[str, Any]]
 Code = Callable[[str], list[ast.Module]]
 
@@ -149,6 +151,16 @@ def test_the_relays_password_is_kept_under_the_name_of_its_user(
     secret = resources[variables["RELAY_SECRET_ARN"]["Ref"]]
 
     assert secret["Properties"]["GenerateSecretString"]["GenerateStringKey"] == variables["RELAY_USER"]
+
+
+def test_readers_see_the_digest_and_no_other_row(functions: Resources, resources: Resources) -> None:
+    for properties in (functions["ProxyFunction"]["Policies"], resources["ReaderPolicy"]["Properties"]):
+        of_table = [each for each in statements(properties) if any("dynamodb" in action for action in actions(each))]
+
+        assert [actions(each) for each in of_table] == [{"dynamodb:Query"}]
+        assert of_table[0]["Condition"] == {
+            "ForAllValues:StringEquals": {"dynamodb:LeadingKeys": [table.DIGEST_PARTITION]}
+        }
 
 
 def test_every_permission_to_invoke_names_who_asks(resources: Resources, walk: Callable[[Any], Iterator[Any]]) -> None:

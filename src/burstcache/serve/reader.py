@@ -159,7 +159,8 @@ class Reader:
             try:
                 self._tier(route).count(batch)
             except Exception as error:  # heat is lost, nothing else
-                self._breakers.fail(route)
+                if not isinstance(error, FAILURES_OF_ONE_KEY):
+                    self._breakers.fail(route)
                 logger().warning("hits of memory not counted", tier=route.tier, reason=repr(error))
 
     def _route(self, hash_: str) -> Route | None:
