@@ -1,4 +1,4 @@
-"""The reader's memory: what it serves by itself, what S3 has to confirm, and what is told of it."""
+"""The reader's memory: what it serves by itself, what S3 has to confirm, and what is reported of it."""
 
 from __future__ import annotations
 
