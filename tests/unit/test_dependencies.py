@@ -13,15 +13,16 @@ CERTIFICATE = (ROOT / "certificate" / "requirements.txt").read_text().splitlines
 IN_LAMBDA_ALREADY = "boto3"
 
 
-def test_command_and_functions_run_with_the_same_versions() -> None:
-    of_the_command = [line for line in PROJECT["dependencies"] if not line.startswith(IN_LAMBDA_ALREADY)]
-    of_the_functions = [line for line in FUNCTIONS if not line.startswith(IN_LAMBDA_ALREADY)]
+def test_the_functions_are_packaged_with_the_versions_that_are_installed_here() -> None:
+    installed = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["functions"]]
 
-    assert sorted(of_the_command) == sorted(of_the_functions)
+    assert sorted(FUNCTIONS) == sorted(line for line in installed if not line.startswith(IN_LAMBDA_ALREADY))
 
 
 def test_the_certificate_is_made_with_the_versions_of_the_local_run() -> None:
-    assert set(CERTIFICATE) <= {*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["local"]}
+    extras = PROJECT["optional-dependencies"]
+
+    assert set(CERTIFICATE) <= {*PROJECT["dependencies"], *extras["functions"], *extras["local"]}
 
 
 def test_every_dependency_has_one_exact_version() -> None:
