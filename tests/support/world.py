@@ -22,7 +22,7 @@ import fakeredis
 import pytest
 import redis
 
-from burstcache.adapters.digest_reader import DigestReader
+from burstcache.adapters.digest_reader import DigestReader, at_once
 from burstcache.adapters.digest_table import DigestTable
 from burstcache.adapters.event_publisher import EventPublisher
 from burstcache.adapters.executions import Executions, execution_arn
@@ -129,10 +129,6 @@ class _Bus(EventPublisher):
 
     def close(self) -> None:
         pass
-
-
-def _at_once(work: Callable[[], None]) -> None:
-    work()
 
 
 class World:
@@ -263,12 +259,12 @@ class World:
     def new_reader(self, *, memory_bytes: int = 0) -> Reader:
         """Return a reader, whose work in the background is done at once."""
         return Reader(
-            DigestReader(self.digest.read, self.clock, start=_at_once),
+            DigestReader(self.digest.read, self.clock, start=at_once),
             S3Tier(self.objects, self._bus, self.clock, max_object_bytes=MAX_OBJECT_BYTES),
             self._tier,
             self.clock,
             memory=Memory(memory_bytes, max_object_bytes=MAX_OBJECT_BYTES) if memory_bytes else None,
-            start=_at_once,
+            start=at_once,
         )
 
     def _tier(self, route: Route) -> Tier:

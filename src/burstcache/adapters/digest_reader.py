@@ -36,6 +36,11 @@ def in_thread(work: Callable[[], None]) -> None:
     threading.Thread(target=work, name="burstcache-reader", daemon=True).start()
 
 
+def at_once(work: Callable[[], None]) -> None:
+    """Do work before the caller goes on."""
+    work()
+
+
 def read_digest(client: DynamoDBClient, table_name: str) -> Digest:
     """Return the digest as it is now: one Query, strongly consistent, a read unit per 4 KB of all items.
 

@@ -56,6 +56,7 @@ def make_proxy(settings: ProxySettings, clients: Clients, clock: Clock) -> Proxy
         clock,
         memory_bytes=settings.memory_mb * 1024 * 1024,
         max_stale_s=settings.max_stale_ms / 1000,
+        reads_ahead=False,
     )
     return Proxy(reader, clock)
 

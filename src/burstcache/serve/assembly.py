@@ -6,7 +6,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from burstcache.adapters.clock import Clock
-from burstcache.adapters.digest_reader import MAX_AGE_S, DigestReader, read_digest
+from burstcache.adapters.digest_reader import MAX_AGE_S, DigestReader, at_once, in_thread, read_digest
 from burstcache.adapters.event_publisher import EventPublisher
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.secrets import Secrets
@@ -30,6 +30,7 @@ def make_reader(
     redirects_larger: bool = True,
     memory_bytes: int = 0,
     max_stale_s: float = MAX_STALE_S,
+    reads_ahead: bool = True,
 ) -> Reader:
     """Return a reader of a stack's objects, or without a table and a bus in the settings of a bucket's alone.
 
@@ -44,6 +45,8 @@ def make_reader(
         redirects_larger: Whether objects that are too large to be cached are answered with a redirect to S3.
         memory_bytes: What the memory tier takes at most [bytes]; 0: there is none.
         max_stale_s: As for `Reader` [s].
+        reads_ahead: Whether a thread reads the digest anew while reads go on with what is known. In a function that is
+            frozen after its answer the Query would be frozen with it, and the next read would wait for its time-out.
     """
 
     @cache
@@ -67,20 +70,23 @@ def make_reader(
         publisher = None
     elif publisher is None:
         publisher = EventPublisher(settings.bus_name, clients.events, clock)
+    digest = None
+    if settings.table_name:
+        digest = DigestReader(
+            partial(read_digest, clients.dynamodb, settings.table_name),
+            clock,
+            max_age_s=MAX_AGE_S if max_stale_s == STRONG_S else min(MAX_AGE_S, max_stale_s),
+            start=in_thread if reads_ahead else at_once,
+        )
     store = ObjectStore(settings.bucket_name, clients.s3)
     origin = S3Tier(
         store, publisher, clock, max_object_bytes=settings.max_object_bytes, redirects_larger=redirects_larger
     )
     return Reader(
-        _digest_reader(settings.table_name, clients, clock, max_stale_s) if settings.table_name else None,
+        digest,
         origin,
         make_tier,
         clock,
         memory=Memory(memory_bytes, max_object_bytes=settings.max_object_bytes) if memory_bytes else None,
         max_stale_s=max_stale_s,
     )
-
-
-def _digest_reader(table_name: str, clients: Clients, clock: Clock, max_stale_s: float) -> DigestReader:
-    max_age_s = MAX_AGE_S if max_stale_s == STRONG_S else min(MAX_AGE_S, max_stale_s)
-    return DigestReader(partial(read_digest, clients.dynamodb, table_name), clock, max_age_s=max_age_s)

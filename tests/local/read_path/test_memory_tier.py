@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import threading
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from burstcache.core.keys import key_hash
 from support.answers import body_of
 from support.aws import TABLE, clients
 from support.read_path import Cloud, Environment, MakeEntry, Node, Relay
-from support.waiting import LIMIT_S
 
 _BOUND_S = 2.0
 
@@ -115,11 +113,16 @@ def test_a_thousand_reads_in_ten_seconds_ask_dynamodb_ten_times(cached: Cloud, d
     for _ in range(1000):
         cached.clock.sleep(0.01)
         _get(cached)
-        for thread in threading.enumerate():
-            if thread.name == "burstcache-reader":
-                thread.join(LIMIT_S)
 
     assert 9 <= dynamodb.queries <= 10
+
+
+def test_a_query_that_fails_before_the_bound_breaks_no_read(cached: Cloud, dynamodb: DynamoDb) -> None:
+    dynamodb.failure = "throttled"
+    cached.clock.sleep(_BOUND_S / 2)
+
+    assert _get(cached) == (b"old", "memory")
+    assert dynamodb.queries == 1
 
 
 def test_s3_alone_confirms_each_read_of_a_strong_proxy(

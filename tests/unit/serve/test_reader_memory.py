@@ -1,13 +1,13 @@
-"""The reader's memory: what it serves by itself, what S3 has to confirm, and what is reported of it."""
+"""The reader's memory: what it serves by itself, what S3 has to confirm, and what it reports."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pytest
 
-from burstcache.adapters.digest_reader import DigestReader
+from burstcache.adapters.digest_reader import DigestReader, at_once
 from burstcache.core.digest import Digest, RoutedKey
 from burstcache.core.errors import ObjectNotFoundError, OriginError
 from burstcache.core.messages import RequestsServed
@@ -96,11 +96,8 @@ class Desk:
     clock: ManualClock = field(default_factory=ManualClock)
 
     def __post_init__(self) -> None:
-        def start(work: Callable[[], None]) -> None:
-            work()
-
         known = self.digest
-        digest = None if known is None else DigestReader(lambda: known, self.clock, start=start)
+        digest = None if known is None else DigestReader(lambda: known, self.clock, start=at_once)
         memory = Memory(1 << 20, max_object_bytes=100)
         self.reader = Reader(
             digest,
@@ -109,7 +106,7 @@ class Desk:
             self.clock,
             memory=memory,
             max_stale_s=self.max_stale_s,
-            start=start,
+            start=at_once,
         )
 
     def tier_at(self, now_s: float, request: Request | None = None) -> str:
