@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -14,7 +15,7 @@ from burstcache.core.prices import price_sheet
 from burstcache_sim.bill.allowances import free_usd
 from burstcache_sim.bill.clock import Clock
 from burstcache_sim.bill.comparison import OURS, Billing, Compared, compare
-from burstcache_sim.bill.competitors import offers
+from burstcache_sim.bill.competitors import offer_names, offers
 from burstcache_sim.bill.cost import Bill, bill_line
 from burstcache_sim.bill.demand import demand_of
 from burstcache_sim.bill.locality import locality_of
@@ -25,6 +26,7 @@ from burstcache_sim.latency import TierLatencies
 from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.trace import Trace
 from burstcache_sim.units import US_PER_H
+from support.project import ROOT
 from support.runs import run
 
 TODAY = price_sheet("today-us-east-1")
@@ -249,3 +251,25 @@ def test_no_other_line_is_higher_inside_a_span(seed: int) -> None:
         value = 2 * span.start + 10 if span.to is None else (span.start + span.to) / 2
         best = max(lines, key=lambda line: line[1] * value - line[2])
         assert best[0] == span.name, f"seed {seed}"
+
+
+def test_every_kind_of_rival_is_documented() -> None:
+    table = (ROOT / "docs/operate/costs.md").read_text().split("### How competitors are counted")[1]
+    kinds = {name.partition(":")[0] for name in offer_names(TODAY, Setup())}
+
+    documented = {name.partition(":")[0] for name in re.findall(r"`([a-z0-9-]+(?::[A-Z]+)?)`", table)}
+
+    assert kinds <= documented
+
+
+def test_a_node_that_outlasts_its_log_is_billed_for_no_more_than_the_month() -> None:
+    trace = random_reads(2_000, 3, 10_000, 1_200 * US_PER_S)
+    policy = Thesis(replace(Thesis.configured(9, 4).parameters, redis_utilization_us=4 * US_PER_H, redis_threshold=0))
+
+    ours = compare(policy, trace, Billing(TODAY, Setup()), against=("s3-only",))[0]
+
+    def node_h(bill: Bill) -> Fraction:
+        return sum((line.quantity for line in bill.lines if line.item.startswith("ec2:")), Fraction(0))
+
+    assert node_h(ours.bill) > Fraction(1_200, 3_600)
+    assert node_h(ours.month) == 730

@@ -40,3 +40,16 @@ def test_run_and_bill_with_equal_options_run_the_same_policy(
     assert run["in_memory_pct"] == billed["in_memory_pct"]
     (invocations,) = (line for line in billed["lines"] if line["item"] == "cache function, invocations")
     assert invocations["quantity"] == run["invocations"] > 1
+
+
+def test_report_and_advise_have_one_clock_and_name_s3_next_to_ours(
+    capsys: pytest.CaptureFixture[str], trace: str
+) -> None:
+    near, far = (found(capsys, "sim", "report", trace, "--readers", where) for where in ("aws", "internet"))
+    advised = found(capsys, "advise", trace, "--readers", "internet", "--candidates", "20")
+
+    assert far["latency"]["mean_ms"] == pytest.approx(near["latency"]["mean_ms"] + 10)
+    assert near["latency_without"]["mean_ms"] == far["latency_without"]["mean_ms"] == pytest.approx(50)
+    ours = advised["burstcache"]
+    tiers_ms = 50 * ours["n_s3"] + 1.5 * ours["n_lambda"] + ours["n_redis"]
+    assert advised["latency_ms"]["mean_ms"] == pytest.approx(10 + tiers_ms / advised["n"])

@@ -86,10 +86,12 @@ class Comparison:
         """Return this system under a run; raises `PriceMissingError`."""
 
         def bill_of(demand: Demand) -> Bill:
-            return own_bill(result, demand, self.prices, self.setup, only_cache=self.only_cache)
+            again_us = self.demand.period_us
+            return own_bill(result, demand, self.prices, self.setup, only_cache=self.only_cache, again_us=again_us)
 
         pct = result.in_memory_pct
-        once = bill_of(with_own_tail(result, self.demand))
+        alone = with_own_tail(result, self.demand)
+        once = own_bill(result, alone, self.prices, self.setup, only_cache=self.only_cache)
         return self._compared(name, once, bill_of(self._full_hours()), (pct, pct), note, ours)
 
     def of_offers(self, ours: Compared, *, names: tuple[str, ...] = ()) -> list[Compared]:
@@ -147,8 +149,28 @@ class Comparison:
         return replace(self.demand, period_us=(-(-self.demand.period_us // US_PER_H) or 1) * US_PER_H)
 
 
-def own_bill(result: RunResult, demand: Demand, prices: PriceSheet, setup: Setup, *, only_cache: bool = False) -> Bill:
-    """Return a run's bill over the demand's period; raises `PriceMissingError`."""
+def own_bill(
+    result: RunResult,
+    demand: Demand,
+    prices: PriceSheet,
+    setup: Setup,
+    *,
+    only_cache: bool = False,
+    again_us: int | None = None,
+) -> Bill:
+    """Return a run's bill.
+
+    Args:
+        result: The run.
+        demand: What the trace asks for; its period is that of hourly prices.
+        prices: Prices of the region.
+        setup: How the system is deployed.
+        only_cache: The thesis's view: cache function, node and S3 alone.
+        again_us: After how long the trace comes again; None for the demand's period [us].
+
+    Raises:
+        PriceMissingError: The sheet has no price for something that was used.
+    """
     if only_cache:
         return bill(thesis_usage(result, setup), prices, only_cache=True)
     sized = replace(setup, object_bytes=demand.body_bytes // demand.requests)  # the trace's own, if it has any
@@ -160,7 +182,10 @@ def own_bill(result: RunResult, demand: Demand, prices: PriceSheet, setup: Setup
         internet_bytes=demand.internet_bytes,
         wakes=demand.wakes,
     )
-    return bill(live_usage(result, sized, period_us=demand.period_us, passage=passage, busy_s=demand.busy_s), prices)
+    usage = live_usage(result, sized, period_us=demand.period_us, passage=passage, busy_s=demand.busy_s)
+    # What outlasts a log that comes again at once meets its own next run: a node is on at most all the time.
+    most_h = Fraction(again_us or demand.period_us, US_PER_H) * max(1, setup.nodes)
+    return bill(replace(usage, node_h=min(usage.node_h, most_h)), prices)
 
 
 def with_own_tail(result: RunResult, demand: Demand) -> Demand:

@@ -51,7 +51,7 @@ class Choice:
 
     @property
     def node_share(self) -> float:
-        """Share of the month that the node is billed for; above 1 if it outlasts the log's repetition."""
+        """Share of the month that the node is billed for (0 to 1)."""
         hours = sum(line.quantity for line in self.system.month.lines if line.item.startswith("ec2:"))
         return float(hours / HOURS_PER_MONTH)
 
