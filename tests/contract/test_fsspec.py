@@ -1,0 +1,26 @@
+"""fsspec's own tests of reading, on memory over S3."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from support.aws import BUCKET, make_stack, mocked_aws
+from support.fsspec_reading import ReadingTests, WritableFileSystem
+
+
+@pytest.fixture(scope="module")
+def bucket_name() -> Iterator[str]:
+    with mocked_aws():
+        make_stack()
+        yield BUCKET
+
+
+@pytest.fixture(scope="module")
+def reading(bucket_name: str) -> WritableFileSystem:
+    return WritableFileSystem()
+
+
+class TestReading(ReadingTests):
+    pass

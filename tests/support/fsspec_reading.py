@@ -1,0 +1,58 @@
+"""fsspec's own tests of reading, for a file system that a module's fixture `reading` gives."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable
+from typing import Any
+
+import boto3
+import pytest
+from fsspec.tests.abstract import AbstractFixtures, AbstractGetTests
+
+from burstcache.client.filesystem import BurstcacheFileSystem
+
+
+class WritableFileSystem(BurstcacheFileSystem):
+    """Also writes what fsspec's tests read, by boto3, and remembers no listing that this would outdate."""
+
+    cachable = False
+
+    def __init__(self) -> None:
+        super().__init__(use_listings_cache=False)
+        self.s3 = boto3.client("s3")
+
+    def touch(self, path: str, *_: Any, **__: Any) -> None:  # type: ignore[override]
+        self.pipe(path, b"")
+
+    def pipe(self, path: str, value: bytes) -> None:
+        bucket, _, key = path.partition("/")
+        self.s3.put_object(Bucket=bucket, Key=key, Body=value)
+
+    def mkdir(self, *_: Any, **__: Any) -> None:
+        """Make nothing: a directory is there when something is in it."""
+
+    makedirs = mkdir
+
+    def rm(self, path: str, **_: Any) -> None:
+        bucket, _, _ = path.partition("/")
+        keys = [{"Key": name.partition("/")[2]} for name in self.find(path)]
+        self.s3.delete_objects(Bucket=bucket, Delete={"Objects": keys})
+
+
+class ReadingTests(AbstractFixtures, AbstractGetTests):
+    @pytest.fixture
+    def fs(self, reading: BurstcacheFileSystem) -> BurstcacheFileSystem:
+        return reading
+
+    @pytest.fixture
+    def fs_path(self, bucket_name: str) -> str:
+        return bucket_name
+
+    @pytest.fixture
+    def fs_join(self) -> Callable[..., str]:
+        return posixpath.join
+
+    @pytest.fixture
+    def supports_empty_directories(self) -> bool:
+        return False
