@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator
 
 import pytest
@@ -18,7 +17,6 @@ def bucket_name(cloud: LocalCloud) -> Iterator[str]:
         for name, value in cloud.variables.items():
             patch.setenv(name, value)
         yield cloud.bucket_name
-    gc.collect()  # what the file system has to report is sent while there is someone to take it
 
 
 @pytest.fixture(scope="module")

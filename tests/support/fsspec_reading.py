@@ -35,7 +35,7 @@ class WritableFileSystem(BurstcacheFileSystem):
     makedirs = mkdir
 
     def rm(self, path: str, **_: Any) -> None:
-        bucket, _, _ = path.partition("/")
+        bucket = path.split("/")[0]
         keys = [{"Key": name.partition("/")[2]} for name in self.find(path)]
         self.s3.delete_objects(Bucket=bucket, Delete={"Objects": keys})
 
