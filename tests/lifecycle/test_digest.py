@@ -13,6 +13,7 @@ from burstcache.core.digest import Route, prefix_of
 from burstcache.core.errors import RedisDownError, ServiceTransientError
 from burstcache.core.keys import key_hash
 from burstcache.core.table import KeyColumns
+from support.aws import put_row
 from support.world import NODE, World, after
 
 _HASH = key_hash("k")
@@ -108,6 +109,19 @@ def test_a_write_that_a_tier_did_not_follow_is_announced_at_every_attempt(world:
             world.written("k")
 
     assert world.digest.read().sequence == 2
+
+
+def test_a_cache_function_that_outlived_its_state_is_asked_no_more_after_a_write(world: World) -> None:
+    row = world.started("k")
+    world.serve("k")
+    world.until(lambda: world.row("k").tier == "lambda")
+    put_row(f"KEY#{row.hash}", "ROUTE", {"key": "k", "phase": "s3", "epoch": row.epoch})  # as Step Functions does
+    before = _route(world)
+    world.put_object("k", b"new")
+
+    world.written("k")
+
+    assert (before, _route(world)) == (Route("lambda"), None)
 
 
 def test_a_write_that_could_not_be_announced_is_an_error_so_that_the_event_comes_again(

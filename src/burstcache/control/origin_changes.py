@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.digest_table import DigestTable
@@ -46,7 +46,10 @@ class OriginChanges:
 
     def _refresh_tiers(self, key: str) -> Refreshed:
         row = self.keys.read(key_hash(key))
-        if row is None or not row.is_live(self.clock.now_us()):
+        if row is None:
+            return Refreshed(refreshed="")
+        if not row.is_live(self.clock.now_us()):
+            self._hide(row)
             return Refreshed(refreshed="")
         if row.phase in ("lambda", "restricted_lambda") and not row.tier:
             # It may have loaded the old object and not announced itself: it hears no order yet, but will read the row.
@@ -59,6 +62,15 @@ class OriginChanges:
             if row.phase in ("redis_bootup", "redis_running"):
                 self._reload(row)
         return Refreshed(refreshed=row.tier)
+
+    def _hide(self, row: KeyRow) -> None:
+        """Take a key off the digest whose life has ended without it: Step Functions writes rows and no digest.
+
+        A cache function that has outlived its state hears of no write, so no reader may ask it after this one.
+        """
+        shown = self.digest.read().routes.get(row.hash)
+        if shown is not None and shown.tier:
+            self.digest.show_key(replace(row, tier=""))
 
     def _reload(self, row: KeyRow) -> None:
         store = self.store(row.node)

@@ -153,15 +153,14 @@ class Reader:
         self._origin.close()
 
     def _tell(self, route: Route | None, batch: Sequence[Served]) -> None:
-        if route is None:
-            self._origin.count(batch)
-        elif not self._breakers.is_open(route):
-            try:
-                self._tier(route).count(batch)
-            except Exception as error:  # heat is lost, nothing else
-                if not isinstance(error, FAILURES_OF_ONE_KEY):
-                    self._breakers.fail(route)
-                logger().warning("hits of memory not counted", tier=route.tier, reason=repr(error))
+        if route is not None and self._breakers.is_open(route):
+            return
+        try:
+            (self._origin if route is None else self._tier(route)).count(batch)
+        except Exception as error:  # heat is lost, nothing else
+            if route is not None and not isinstance(error, FAILURES_OF_ONE_KEY):
+                self._breakers.fail(route)
+            logger().warning("hits of memory not counted", tier=route.tier if route else "s3", reason=repr(error))
 
     def _route(self, hash_: str) -> Route | None:
         return self._digest.route(hash_) if self._digest is not None else None
