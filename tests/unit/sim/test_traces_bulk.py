@@ -208,6 +208,14 @@ def test_a_span_keeps_requests_from_its_start_to_before_its_end(tmp_path: Path) 
         read_log(path, first_us=day_us + 3600 * 10**6)
 
 
+def test_a_span_needs_a_log_with_dates(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("t,key\n1,a\n")
+
+    with pytest.raises(BadLogError, match="has no dates: expected a log that has, for a span"):
+        read_log(path, first_us=5)
+
+
 @pytest.mark.parametrize("year", ["1970", "2230"])
 def test_a_request_of_another_age_is_named_or_left_out(tmp_path: Path, year: str) -> None:
     first, second = tmp_path / "1.log", tmp_path / "2.log"

@@ -108,6 +108,9 @@ def read_log(
 def _log(reading: Reading, sources: Sources, rank: int | None) -> Log:
     """Return what was read, and keep nothing."""
     columns, counts, format_ = reading.columns, reading.counts, reading.format
+    has_span = reading.asked.first_us is not None or reading.asked.last_us is not None
+    if has_span and format_ and not format_.has_dates:
+        raise BadLogError(f"{sources.named}: a {format_.describes} has no dates: expected a log that has, for a span")
     if not format_ or not columns.requests:
         raise BadLogError(f"{sources.named}: no request in {counts.rows} rows: {_what_counts(counts.outside)}")
     if not len(columns):
