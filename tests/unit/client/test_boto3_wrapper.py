@@ -162,12 +162,23 @@ def test_a_program_reads_what_it_uploads_in_parts(wrapped: S3Client) -> None:
     assert read(wrapped) == b"parts"
 
 
-def test_a_body_that_a_write_has_overtaken_is_not_kept(wrapped: S3Client) -> None:
-    former = wrapped.get_object(Bucket=BUCKET, Key="key")["Body"]
-    wrapped.put_object(Bucket=BUCKET, Key="key", Body=b"new")
+def test_a_body_that_a_write_has_overtaken_is_not_kept(plain: S3Client) -> None:
+    with Client(bucket=BUCKET, s3=plain, freshness="immutable") as client:
+        wrapped = burstcache.wrap(plain, client=client)
+        former = wrapped.get_object(Bucket=BUCKET, Key="key")["Body"]
+        wrapped.put_object(Bucket=BUCKET, Key="key", Body=b"new")
 
-    assert former.read() == BODY
-    assert read(wrapped) == b"new"
+        assert former.read() == BODY
+        assert client.get("key").body == read(wrapped) == b"new"
+
+
+def test_a_write_is_forgotten_for_other_readers_of_the_client(plain: S3Client) -> None:
+    with Client(bucket=BUCKET, s3=plain, freshness="immutable") as client:
+        wrapped = burstcache.wrap(plain, client=client)
+        assert client.get("key").body == BODY
+        wrapped.put_object(Bucket=BUCKET, Key="key", Body=b"new")
+
+        assert client.get("key").body == b"new"
 
 
 def test_a_write_leaves_other_keys_in_the_cache(wrapped: S3Client, sent: Requests) -> None:
@@ -295,16 +306,17 @@ def test_a_wrapped_client_cannot_be_pickled_either(plain: S3Client, wrapped: S3C
             pickle.dumps(client)
 
 
-def test_a_wrapped_client_keeps_the_one_that_it_wraps(wrapped: S3Client) -> None:
+def test_a_wrapped_client_keeps_the_one_that_it_wraps(plain: S3Client) -> None:
     """Handlers of botocore's refer to it weakly, the one that follows a bucket to its region for example."""
-    s3 = session().client("s3")
-    alive = weakref.ref(s3)
-    wrapped = burstcache.wrap(s3, bucket=BUCKET)
-    del s3
-    gc.collect()
+    with Client(bucket=BUCKET, s3=plain) as client:
+        s3 = session().client("s3")
+        alive = weakref.ref(s3)
+        wrapped = burstcache.wrap(s3, client=client)
+        del s3
+        gc.collect()
 
-    assert alive() is not None
-    assert isinstance(wrapped, BaseClient)
+        assert alive() is not None
+        assert read(wrapped) == BODY
 
 
 def test_two_buckets_are_wrapped_one_after_the_other(wrapped: S3Client, sent: Requests) -> None:
