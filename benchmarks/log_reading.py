@@ -112,7 +112,7 @@ class Took:
     wall_s: float
     memory_mb: float = 0.0
 
-    def beside(self, other: Took) -> str:
+    def over(self, other: Took) -> str:
         """Return processor time and time on the clock as multiples of another's."""
         return f"{self.cpu_s / other.cpu_s:>9.2f}{self.wall_s / other.wall_s:>9.2f}"
 
@@ -172,9 +172,9 @@ def _measure(folder: Path, name: str, lines: int, former: Path | None) -> None:
         _measured([sys.executable, "-m", "benchmarks.log_reading", "--measure", str(folder), str(processes)], lines)
         for processes in (1, os.cpu_count() or 1)
     )
-    row = f"{name:<16}{unpacked.cpu_s:>8.2f}{by_one.beside(unpacked)}{by_all.beside(unpacked)}{by_one.memory_mb:>9.0f}"
+    row = f"{name:<16}{unpacked.cpu_s:>8.2f}{by_one.over(unpacked)}{by_all.over(unpacked)}{by_one.memory_mb:>9.0f}"
     if former:
-        row += _measured(_former(former, folder), lines, former).beside(unpacked)
+        row += _measured(_former(former, folder), lines, former).over(unpacked)
     print(row, flush=True)
 
 
