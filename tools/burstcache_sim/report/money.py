@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from burstcache.core.errors import PriceMissingError
@@ -63,10 +64,16 @@ def money_over_time(
         demand = so_far.demand(part)
         return so_far.bill(of_whole_log(run, part, demand.requests), demand).usd
 
+    def rival_usd(name: str, part: Trace, until_us: int) -> float:
+        # Nobody else pays for what of ours outlasts the last request.
+        period_us = min(until_us, int(trace.arrivals_us[-1])) - first_us
+        (offer,) = offers(replace(billing, period_us=period_us).market(part), names=(name,))
+        return offer.bill.usd
+
     accounts = [Account(OURS, tuple(map(ours_usd, parts, at_us)))]
     for name in names:
         try:
-            accounts.append(Account(name, tuple(_rival_usd(name, part, so_far) for part in parts)))
+            accounts.append(Account(name, tuple(map(partial(rival_usd, name), parts, at_us))))
         except PriceMissingError:
             continue
     begin = tuple(replace(account, usd=(0.0, *account.usd)) for account in accounts)
@@ -82,9 +89,3 @@ def _up_to(trace: Trace, until_us: int) -> Trace:
     if sample is not None:  # as many of the whole log's requests have come as of the sample's
         sample = replace(sample, requests=-(-sample.requests * n // len(trace)))
     return replace(trace, arrivals_us=trace.arrivals_us[:n], key_ids=key_ids, sizes_bytes=sizes_bytes, sample=sample)
-
-
-def _rival_usd(name: str, part: Trace, billing: Billing) -> float:
-    """Return what a competitor is billed up to the last request: it does not pay for what outlasts it."""
-    (offer,) = offers(billing.market(part), names=(name,))
-    return offer.bill.usd
