@@ -56,13 +56,13 @@ def number_text(value: float, *, digits: int = 4) -> str:
 
 
 def fixed_text(value: float, decimals: int) -> str:
-    """Return a number with that many decimals; what is above 0 is not shown as 0: `< 0.01`."""
+    """Return a number with that many decimals; what is above 0 is not shown as 0: `<0.01`."""
     least: float = 10**-decimals
-    return f"< {least:.{decimals}f}" if 0 < value < least / 2 else f"{value:,.{decimals}f}"
+    return f"<{least:.{decimals}f}" if 0 < value < least / 2 else f"{value:,.{decimals}f}"
 
 
 def usd_text(value_usd: float) -> str:
-    """Return an amount as a person writes it: `0.25`, `< 0.01`, from a thousand on without cents."""
+    """Return an amount as a person writes it: `0.25`, `<0.01`, from a thousand on without cents."""
     return fixed_text(value_usd, 2 if abs(value_usd) < 1_000 else 0)
 
 

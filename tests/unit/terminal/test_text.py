@@ -76,12 +76,12 @@ def test_number_has_no_needless_digits_and_no_exponent(value: float, text: str) 
     assert number_text(value) == text
 
 
-@pytest.mark.parametrize(("value", "text"), [(0.004, "< 0.01"), (0.006, "0.01"), (0, "0.00"), (1_234.5, "1,234.50")])
+@pytest.mark.parametrize(("value", "text"), [(0.004, "<0.01"), (0.006, "0.01"), (0, "0.00"), (1_234.5, "1,234.50")])
 def test_what_is_above_zero_is_not_shown_as_zero(value: float, text: str) -> None:
     assert fixed_text(value, 2) == text
 
 
-@pytest.mark.parametrize(("value", "text"), [(0.25, "0.25"), (-1_187.31, "-1,187"), (0.001, "< 0.01"), (0, "0.00")])
+@pytest.mark.parametrize(("value", "text"), [(0.25, "0.25"), (-1_187.31, "-1,187"), (0.001, "<0.01"), (0, "0.00")])
 def test_cents_are_told_below_a_thousand(value: float, text: str) -> None:
     assert usd_text(value) == text
 

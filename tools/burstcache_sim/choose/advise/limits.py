@@ -26,13 +26,12 @@ def assumptions(advice: Advice) -> list[str]:
     workload, demand, tiers = advice.workload, advice.workload.demand, advice.clock.tiers
     hours = demand.period_us / US_PER_H
     lines = [
-        f"Traffic: the log is repeated, once in {duration_text(demand.period_us / US_PER_S)}, and nothing is in memory"
-        " when it starts anew."
+        f"Traffic: the log is repeated, once in {duration_text(demand.period_us / US_PER_S)}. Burstcache starts each"
+        " repetition with nothing in memory; what is always on stays warm."
         + (" A log shorter than an hour says little about a month: see --period-hours." if hours < 1 else ""),
         f"Latency (assumed, in the region): S3 {tiers.s3_ms:g} ms, cache function {tiers.lambda_ms:g}, Redis"
-        f" {tiers.redis_ms:g}; Burstcache's front door and proxy add {advice.clock.front_door_ms:g} ms to each request,"
-        " its competitors are read directly.",
-        "A competitor keeps each object after its first request. A CloudFront hit counts as 10 ms (no figure found).",
+        f" {tiers.redis_ms:g}; S3 Express 5, EFS 3, CloudFront 10 (no measurement was found). {_way(advice)}",
+        "What cannot hold all objects holds those used last.",
     ]
     lines += _odd(advice)
     simulated, title = advice.simulated, advice.simulated_policy.title
@@ -42,8 +41,17 @@ def assumptions(advice: Advice) -> list[str]:
     )
     unchecked = sorted({line.text for line in advice.ours.system.bill.lines if UNCHECKED in line.source})
     doubts = f"; {UNCHECKED}: {', '.join(unchecked)}" if unchecked else ""
-    lines.append(f"Prices: {workload.prices.name}, free tiers not deducted{doubts}.")
+    column = "deducted" if advice.free_tiers else "only in the column of that name"
+    lines.append(f"Prices: {workload.prices.name}, free tiers {column}{doubts}.")
     return lines
+
+
+def _way(advice: Advice) -> str:
+    """Return how those who read get to what they read."""
+    if advice.workload.setup.readers == "aws":
+        return "Readers are in the VPC and read everything directly."
+    added = f"{advice.clock.front_door_ms:g} ms to all but S3 and CloudFront"
+    return f"Readers are on the internet: a front door and a proxy add {added}."
 
 
 def _odd(advice: Advice) -> list[str]:
