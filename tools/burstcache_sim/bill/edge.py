@@ -75,7 +75,7 @@ def confirmed_memory(market: Market, size: str) -> Offer:
     return market.offer(
         f"reader-memory-confirmed:{size}",
         misses=misses,
-        note=f"LRU in the memory of {_readers(market)}, confirmed by S3 at most 1 s ago: a 304 costs a GET and its time",
+        note=f"LRU in the memory of {_readers(market)}, confirmed by S3 within 1 s: a 304 costs a GET and its time",
     )
 
 
