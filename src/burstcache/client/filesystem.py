@@ -233,7 +233,7 @@ class BurstcacheFileSystem(AsyncFileSystem):
     ) -> dict[str, Info]:
         path = self._strip_protocol(path)
         bucket, key = _split(path)
-        if not bucket or (maxdepth or 1) > 1:
+        if not bucket or maxdepth not in (None, 1):
             found: dict[str, Info] = await super()._find(path, maxdepth, withdirs, detail=True, **options)
             return {name: info for name, info in found.items() if name.startswith(f"{path}/{prefix}") or not prefix}
         if prefix or maxdepth is None:
@@ -262,15 +262,19 @@ class BurstcacheFileSystem(AsyncFileSystem):
         """Return boto3's client with the cache in front of this bucket, and of all that were read before."""
         with self._lock:
             if self._client is None:
-                self._client = boto3.client("s3", config=Config(max_pool_connections=_REQUESTS))
-                if self._stack_name or VARIABLE in os.environ:
-                    of_stack = Client(stack_name=self._stack_name, s3=self._client, **self._keeping)
-                    self._client = wrap(self._client, client=of_stack)
-                    self._cached.add(of_stack.bucket_name)
+                self._client = self._connect()
             if bucket and bucket not in self._cached:
                 self._client = wrap(self._client, bucket=bucket, **self._keeping)
                 self._cached.add(bucket)
             return self._client
+
+    def _connect(self) -> S3Client:
+        s3: S3Client = boto3.client("s3", config=Config(max_pool_connections=_REQUESTS))
+        if not self._stack_name and VARIABLE not in os.environ:
+            return s3
+        of_stack = Client(stack_name=self._stack_name, s3=s3, **self._keeping)
+        self._cached.add(of_stack.bucket_name)
+        return wrap(s3, client=of_stack)
 
     def _ask(self, path: str, **conditions: Unpack[_Conditions]) -> GetObjectOutputTypeDef:
         bucket, key = _split(path)

@@ -19,6 +19,7 @@ from botocore.stub import Stubber
 from fsspec.implementations.local import LocalFileSystem
 
 from burstcache.client.filesystem import BurstcacheFileSystem
+from burstcache.core.errors import InvalidSettingError
 from support.aws import BUCKET, REGION, clients, make_stack, mocked_aws
 
 TREE = {
@@ -93,6 +94,14 @@ def test_fsspec_knows_the_protocol() -> None:
 def test_equal_options_share_an_instance_and_what_it_remembers() -> None:
     assert BurstcacheFileSystem(max_stale_ms=3) is BurstcacheFileSystem(max_stale_ms=3)
     assert BurstcacheFileSystem(max_stale_ms=3) is not BurstcacheFileSystem(max_stale_ms=4)
+
+
+def test_a_stack_that_is_not_there_is_never_taken_for_none() -> None:
+    fs = BurstcacheFileSystem(stack_name="no-such-stack")
+
+    for _ in range(2):
+        with pytest.raises(InvalidSettingError, match="no-such-stack"):
+            fs.cat(url("top.txt"))
 
 
 def test_an_unknown_option_is_refused_by_name() -> None:
@@ -246,6 +255,11 @@ def test_under_strong_freshness_a_change_is_read_at_once() -> None:
     assert before[0] == b"1"
     assert fs.cat(f"{OTHER}/now") == b"22"
     assert len(fs.ls(OTHER)) == len(before[1]) + 1
+
+
+def test_a_depth_of_0_is_refused(fs: BurstcacheFileSystem) -> None:
+    with pytest.raises(ValueError, match="maxdepth must be at least 1"):
+        fs.find(BUCKET, maxdepth=0)
 
 
 def test_finding_all_objects_lists_the_bucket_once(fs: BurstcacheFileSystem, requests: Counter[str]) -> None:
