@@ -10,9 +10,9 @@ import os
 from collections.abc import Iterable
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Literal, Self, overload
+from typing import Literal, Self, Unpack, overload
 
-from burstcache.client.client import Client, outcomes
+from burstcache.client.client import Arguments, Client, Keeping, outcomes
 from burstcache.client.objects import Object, object_in
 from burstcache.core.errors import BurstcacheError
 from burstcache.web.request import Request
@@ -22,15 +22,15 @@ from burstcache.web.response import Response
 class AsyncClient:
     """Reads the objects of one bucket, as `Client` does, for tasks of an event loop."""
 
-    def __init__(self, **arguments: Any) -> None:
+    def __init__(self, **arguments: Unpack[Arguments]) -> None:
         """Make a client; arguments and errors are those of `Client`."""
         self._client = Client(**arguments)
 
     @classmethod
-    def local(cls, folder: str | os.PathLike[str] = ".burstcache") -> Self:
+    def local(cls, folder: str | os.PathLike[str] = ".burstcache", **keeping: Unpack[Keeping]) -> Self:
         """Return a client of the local run that `burstcache local up` started in this directory."""
         client = cls.__new__(cls)
-        client._client = Client.local(folder)
+        client._client = Client.local(folder, **keeping)
         return client
 
     async def get(

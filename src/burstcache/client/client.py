@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack, overload
 
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.event_batches import EventBatches
@@ -27,13 +27,29 @@ if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
 
 THREADS = 64  # reads that one client has under way at a time for `get_many` and for an AsyncClient
-
-
 MEMORY_BYTES = 64 << 20
 MAX_STALE_MS = 2000
 
 Freshness = Literal["bounded", "strong", "immutable"]
 _STALE_S = {"strong": STRONG_S, "immutable": IMMUTABLE_S}
+
+
+class Keeping(TypedDict, total=False):
+    """How fresh a client's answers are, and what it keeps: arguments of `Client`."""
+
+    freshness: Freshness
+    max_stale_ms: int
+    memory_bytes: int
+
+
+class Arguments(Keeping, total=False):
+    """All arguments of `Client`."""
+
+    stack_name: str
+    bucket: str
+    session: Any
+    endpoint_urls: Mapping[str, str] | None
+    s3: S3Client | None
 
 
 class Client:
@@ -76,30 +92,23 @@ class Client:
             InvalidSettingError: An argument or the environment does not say what to read.
         """
         configuration = configure(stack_name=stack_name, bucket=bucket, session=session, endpoint_urls=endpoint_urls)
-        self._open(replace(configuration, s3=s3), _Keeping.of(freshness, max_stale_ms, memory_bytes))
+        self._open(replace(configuration, s3=s3), _Bounds.of(freshness, max_stale_ms, memory_bytes))
 
     @classmethod
-    def local(
-        cls,
-        folder: str | os.PathLike[str] = ".burstcache",
-        *,
-        freshness: Freshness = "bounded",
-        max_stale_ms: int = MAX_STALE_MS,
-        memory_bytes: int = MEMORY_BYTES,
-    ) -> Self:
+    def local(cls, folder: str | os.PathLike[str] = ".burstcache", **keeping: Unpack[Keeping]) -> Self:
         """Return a client of the local run that `burstcache local up` started in this directory.
 
         Raises:
             InvalidSettingError: Nothing runs there, or an argument has a value that is not accepted.
         """
         client = cls.__new__(cls)
-        client._open(local_run(Path(folder)), _Keeping.of(freshness, max_stale_ms, memory_bytes))
+        client._open(local_run(Path(folder)), _Bounds.of(**keeping))
         return client
 
-    def _open(self, configuration: Configuration, keeping: _Keeping) -> None:
+    def _open(self, configuration: Configuration, bounds: _Bounds) -> None:
         self.bucket_name = configuration.settings.bucket_name
         self.requests = Requests(SystemClock())
-        self._make_parts = partial(_Parts, configuration, keeping)
+        self._make_parts = partial(_Parts, configuration, bounds)
         self._lock = threading.Lock()
         self._parts = self._make_parts()
         self._finalizer = weakref.finalize(self, self._parts.close)
@@ -255,14 +264,19 @@ def outcomes(
 
 
 @dataclass(frozen=True)
-class _Keeping:
+class _Bounds:
     """What memory takes, and how old its answers may be."""
 
     memory_bytes: int
     max_stale_s: float
 
     @classmethod
-    def of(cls, freshness: Freshness, max_stale_ms: int, memory_bytes: int) -> _Keeping:
+    def of(
+        cls,
+        freshness: Freshness = "bounded",
+        max_stale_ms: int = MAX_STALE_MS,
+        memory_bytes: int = MEMORY_BYTES,
+    ) -> _Bounds:
         if freshness not in _STALE_S and freshness != "bounded":
             raise InvalidSettingError(f"freshness={freshness!r}; accepted: bounded, strong, immutable")
         if not max_stale_ms > 0:
@@ -275,7 +289,7 @@ class _Keeping:
 class _Parts:
     """What a process must not share with the one that it forked from."""
 
-    def __init__(self, configuration: Configuration, keeping: _Keeping) -> None:
+    def __init__(self, configuration: Configuration, bounds: _Bounds) -> None:
         self._pid = os.getpid()
         self._is_closed = False
         settings, clients, clock = configuration.settings, configuration.make_clients(), SystemClock()
@@ -285,8 +299,8 @@ class _Parts:
             clock,
             publisher=EventBatches(settings.bus_name, clients.events, clock) if settings.bus_name else None,
             redirects_larger=False,
-            memory_bytes=keeping.memory_bytes,
-            max_stale_s=keeping.max_stale_s,
+            memory_bytes=bounds.memory_bytes,
+            max_stale_s=bounds.max_stale_s,
         )
         self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix="burstcache")
 

@@ -10,6 +10,7 @@ from typing import Any
 import boto3
 import pytest
 
+from burstcache.client import Client
 from burstcache.client.configuration import OUTPUT, VARIABLE, configure, local_run
 from burstcache.core.errors import InvalidSettingError
 from support.aws import REGION, mocked_aws
@@ -117,3 +118,16 @@ def test_a_local_run_is_read_from_its_file(tmp_path: Path) -> None:
 def test_where_nothing_runs_the_message_says_how_to_start(tmp_path: Path) -> None:
     with pytest.raises(InvalidSettingError, match="start one with `burstcache local up`"):
         local_run(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"freshness": "fresh"}, "freshness='fresh'; accepted: bounded, strong, immutable"),
+        ({"max_stale_ms": 0}, "max_stale_ms=0; accepted: above 0"),
+        ({"memory_bytes": -1}, "memory_bytes=-1; accepted: 0 .* or more"),
+    ],
+)
+def test_a_bound_that_cannot_be_kept_is_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidSettingError, match=message):
+        Client(bucket="photos", **arguments)
