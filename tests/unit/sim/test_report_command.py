@@ -46,11 +46,19 @@ class Outline(HTMLParser):
         assert self.open.pop() == tag
 
 
-@pytest.fixture
-def trace(tmp_path: Path) -> str:
-    path = tmp_path / "burst.csv"
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("traces") / "burst.csv"
     path.write_text("arrival_s\n" + "".join(f"{at_s}.000000\n" for at_s in range(0, 600, 4)))
     return str(path)
+
+
+@pytest.fixture(scope="module")
+def page(trace: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The report of the trace as a page: drawing it takes a second."""
+    path = tmp_path_factory.mktemp("pages") / "report.html"
+    assert main(["sim", "report", trace, *CACHE_ONLY, "--out", str(path)]) == 0
+    return path.read_text()
 
 
 @pytest.fixture
@@ -103,48 +111,34 @@ def test_other_prices_have_no_optimum(capsys: pytest.CaptureFixture[str], trace:
     assert found["offline_usd"] > 0
 
 
-def test_the_page_stands_alone(capsys: pytest.CaptureFixture[str], trace: str, tmp_path: Path) -> None:
-    page = tmp_path / "report.html"
+def test_the_page_stands_alone(page: str) -> None:
+    found = outline(page)
 
-    printed(capsys, "report", trace, *CACHE_ONLY, "--out", str(page))
-
-    found = outline(page.read_text())
-    assert page.read_text().count("<svg ") == 2
+    assert page.count("<svg ") == 2
     assert not found.tags & {"script", "link", "img", "iframe", "object"}
     assert all(target.startswith(("#", "data:")) for target in found.loads)
-    assert not re.findall(r"url\((?!#)|@import", page.read_text())
+    assert not re.findall(r"url\((?!#)|@import", page)
     assert len(found.ids) == len(set(found.ids))
-    pointed_at = re.findall(r"""(?:url\(|xlink:href=")#([^)"]+)""", page.read_text())
+    pointed_at = re.findall(r"""(?:url\(|xlink:href=")#([^)"]+)""", page)
     assert pointed_at
     assert set(pointed_at) <= set(found.ids)
 
 
-def test_the_pages_pictures_take_its_colours(capsys: pytest.CaptureFixture[str], trace: str, tmp_path: Path) -> None:
-    page = tmp_path / "report.html"
-
-    printed(capsys, "report", trace, *CACHE_ONLY, "--out", str(page))
-
-    pictures = page.read_text().split("</style>", 1)[1]
+def test_the_pages_pictures_take_its_colours(page: str) -> None:
+    pictures = page.split("</style>", 1)[1]
     assert "currentColor" in pictures
     assert "#1f2328" not in pictures
     assert "#ffffff" not in pictures
 
 
-def test_what_scrolls_is_reached_by_keyboard_and_has_a_name(
-    capsys: pytest.CaptureFixture[str], trace: str, tmp_path: Path
-) -> None:
-    page = tmp_path / "report.html"
-
-    printed(capsys, "report", trace, *CACHE_ONLY, "--out", str(page))
-
-    text = page.read_text()
-    assert text.count("<table>") == len(
-        re.findall(r'<div class="table" tabindex="0" role="region" aria-label="[^"]+">', text)
+def test_what_scrolls_is_reached_by_keyboard_and_has_a_name(page: str) -> None:
+    assert page.count("<table>") == len(
+        re.findall(r'<div class="table" tabindex="0" role="region" aria-label="[^"]+">', page)
     )
-    assert text.count('<figure tabindex="0">') == len(re.findall(r'<svg role="img" aria-label="[^"]{60,}"', text)) == 2
-    assert text.count("<table>") == text.count("<caption>") > 4
-    assert text.count("<th ") == text.count('<th scope="col"') + text.count('<th scope="row"')
-    assert text.count("<tr") == text.count('<th scope="row"') + text.count("<thead>")
+    assert page.count('<figure tabindex="0">') == len(re.findall(r'<svg role="img" aria-label="[^"]{60,}"', page)) == 2
+    assert page.count("<table>") == page.count("<caption>") > 4
+    assert page.count("<th ") == page.count('<th scope="col"') + page.count('<th scope="row"')
+    assert page.count("<tr") == page.count('<th scope="row"') + page.count("<thead>")
 
 
 def test_paper_is_light_and_cuts_nothing_off() -> None:
@@ -268,9 +262,9 @@ def test_latencies_come_from_the_options(capsys: pytest.CaptureFixture[str], tra
     ],
 )
 def test_a_bad_call_costs_one_line(
-    capsys: pytest.CaptureFixture[str], trace: str, tmp_path: Path, options: list[str], complaint: str
+    capsys: pytest.CaptureFixture[str], trace: str, options: list[str], complaint: str
 ) -> None:
-    status = main(["sim", "report", trace, *CACHE_ONLY, *(option.format(tmp_path) for option in options)])
+    status = main(["sim", "report", trace, *CACHE_ONLY, *(option.format(Path(trace).parent) for option in options)])
 
     out = capsys.readouterr().err
     assert status == 2
