@@ -246,12 +246,15 @@ def _winner(systems: Sequence[System], value: Value, *, is_free: bool) -> System
 def _sensitivity(weighing: Weighing, ours: System, gains: Sequence[Yield], rivals: Sequence[System]) -> Sensitivity:
     value, s3_ms = weighing.value, weighing.clock.tiers.s3_ms
     lines = [(ours.name, gain) for gain in gains] + [(rival.name, rival.gain) for rival in rivals]
-    usd_per_ms = value.usd_per_ms or value.usd_per_hit / s3_ms
     by_s3_ms: tuple[Span, ...] = ()
-    if usd_per_ms:
+    if value.usd_per_hit:  # a hit saves nearly all of S3's time, so it is worth as much more as that takes longer
+        usd_per_ms = value.usd_per_hit / s3_ms
+        by_s3_ms = best_buys([(name, gain.hits * usd_per_ms, gain.extra_usd) for name, gain in lines], _LEAST_S3_MS)
+    elif value.usd_per_ms:
         at_zero = [(name, gain.at_s3_ms(-s3_ms)) for name, gain in lines]
         slopes = [
-            (name, gain.served * usd_per_ms, gain.extra_usd - gain.saved_ms * usd_per_ms) for name, gain in at_zero
+            (name, gain.served * value.usd_per_ms, gain.extra_usd - gain.saved_ms * value.usd_per_ms)
+            for name, gain in at_zero
         ]
         by_s3_ms = best_buys(slopes, _LEAST_S3_MS)
     return Sensitivity(
