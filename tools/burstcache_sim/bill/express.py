@@ -101,7 +101,6 @@ def _totals(market: Market, rule: _Rule) -> list[Fraction]:
     books = keep_copies(
         locality.times_us, locality.ids, locality.sizes_bytes, *rules, locality.period_us, _LEAST_US, passes
     )
-    late = books[passes // 2 :].mean(axis=0)
-    rest = float(repeats) - passes
-    total = (books.sum(axis=0) + rest * late) if rest > 0 else books.sum(axis=0) * float(repeats) / passes
+    rest = float(repeats) - passes  # below 0: the month ends within the last one
+    total = books[:-1].sum(axis=0) + books[-1] * (1 + min(rest, 0)) + books[passes // 2 :].mean(axis=0) * max(rest, 0)
     return [Fraction(float(amount)) / (repeats * locality.rate) for amount in total]

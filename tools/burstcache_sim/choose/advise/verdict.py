@@ -50,7 +50,7 @@ def change_lines(advice: Advice) -> list[str]:
         assumed_ms = advice.clock.tiers.s3_ms
         spans = [span for span in found.by_s3_ms if span.start < _SLOWEST_MS]
         by_ms = _spans_text(spans, assumed_ms, lambda ms: f"{number_text(ms, digits=3)} ms")
-        instead = ", if milliseconds count instead of hits" if advice.value.usd_per_hit else ""
+        instead = ", the value of a hit in proportion" if advice.value.usd_per_hit else ""
         lines.append(f"Latency of S3 ({assumed_ms:g} ms assumed){instead}: {by_ms}.")
     if advice.verdict_differs:
         other, free = advice.other_column_winner, "free tiers and CloudFront's flat-rate plans"
