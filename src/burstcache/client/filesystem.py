@@ -417,8 +417,7 @@ def _split(path: str) -> tuple[str, str]:
 
 
 def _file(path: str, size_bytes: int, etag: str, written: datetime) -> Info:
-    # HEAD gives whole seconds; a listing must say the same, or the object would seem to have changed.
-    return Info(name=path, size=size_bytes, type="file", ETag=etag, LastModified=written.replace(microsecond=0))
+    return Info(name=path, size=size_bytes, type="file", ETag=etag, LastModified=written)
 
 
 def _directory(path: str) -> Info:

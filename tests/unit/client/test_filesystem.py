@@ -257,6 +257,17 @@ def test_under_strong_freshness_a_change_is_read_at_once() -> None:
     assert len(fs.ls(OTHER)) == len(before[1]) + 1
 
 
+@pytest.mark.parametrize(
+    ("prefix", "depth", "names"), [("a", 1, ["ab.csv"]), ("2", 1, []), ("2026/b", None, ["2026/b.csv"])]
+)
+def test_names_are_found_by_what_they_start_with(
+    fs: BurstcacheFileSystem, prefix: str, depth: int | None, names: list[str]
+) -> None:
+    found = fs.find(url("data"), maxdepth=depth, prefix=prefix)
+
+    assert found == [f"{BUCKET}/data/{name}" for name in names]
+
+
 def test_a_depth_of_0_is_refused(fs: BurstcacheFileSystem) -> None:
     with pytest.raises(ValueError, match="maxdepth must be at least 1"):
         fs.find(BUCKET, maxdepth=0)
