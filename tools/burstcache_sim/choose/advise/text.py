@@ -30,6 +30,7 @@ from burstcache_terminal.text import (
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]  # header, rows
 SYSTEM_NUMBERS = range(1, 6)  # columns aligned to the right
 _LATENCY_HEADER = ("", "mean ms", "p50", "p90", "p95", "p99")
+_RIVALS = 3  # to compare with, at least
 _IN_THE_READER_MS = 0.1  # faster than any network
 
 
@@ -52,8 +53,13 @@ def advice_text(advice: Advice, *, is_long: bool = False) -> str:
 
 
 def shown(advice: Advice) -> list[System]:
-    """Return what a reader should compare: the best of each class of latency, Burstcache, S3 alone; best first."""
+    """Return what a reader should compare: the best of each class of latency, Burstcache, S3 alone; best first.
+
+    Behind a front door all are in one class: then the best of further kinds are there, too.
+    """
     best = best_of(advice, lambda one: "reader" if one.hit_ms < _IN_THE_READER_MS else one.latency_class)
+    further = [system for system in best_of(advice, lambda system: system.kind) if system not in best]
+    best += further[: max(0, _RIVALS - len(best))]
     return by_net_value([advice.ours.system, *best, advice.others[0]], advice)
 
 
