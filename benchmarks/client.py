@@ -1,6 +1,6 @@
 """The reader in the caller's process, next to what it is built on and to what it replaces.
 
-    python -m benchmarks.client [hits misses tasks staleness] [--gets 400] [--keys 100] [--writes 200]
+    python -m benchmarks.client [hits misses tasks table staleness] [--gets 400] [--keys 100] [--writes 200]
 
 Each part prints a Markdown table; without a name all of them run. The sides of a table take turns in one run, so that a
 noisy machine disturbs all of them.
@@ -9,6 +9,7 @@ noisy machine disturbs all of them.
                boto3's GET from the local S3, and the local front door
     misses     objects that no tier has, by boto3 and by the wrapped client
     tasks      many keys by 1, 8 and 64 tasks and threads of the client, and connections to the front door
+    table      how often the digest is read from the table for a million GETs
     staleness  for how long after a write to the bucket reads still begin that see the former object
 """
 
@@ -32,11 +33,14 @@ import boto3
 import burstcache
 from benchmarks.common import PROJECT, Setup, environment
 from benchmarks.hits import Cloud, Http, Sample, get_over_http, heat, running_cloud
+from burstcache.adapters.clock import SystemClock
+from burstcache.adapters.digest_reader import DigestReader
 from burstcache.adapters.redis_objects import object_key
 from burstcache.adapters.relay import connect
 from burstcache.adapters.secrets import Secrets
 from burstcache.client import AsyncClient, Client
 from burstcache.client.configuration import configure
+from burstcache.core.digest import Digest
 from burstcache.core.keys import key_hash
 from burstcache.core.messages import Get, encode, get_subject
 from burstcache.core.parameters import QUEUE_LENGTH
@@ -46,6 +50,7 @@ _SIZES_BYTES = {"100 B": 100, "10 KB": 10_000, "1 MB": 1_000_000}
 _TASKS = (1, 8, 64)
 _MEMORY_BYTES = 256 << 20
 _LIMIT_S = 60.0
+_COUNTED_GETS = 200_000
 _POLL_S = 0.002  # how often the staleness of a key is looked at
 
 # Where keys stay while they are measured: with S3, as two GETs never come within a microsecond; in Lambda, as the node
@@ -322,26 +327,64 @@ def staleness(*, writes: int, keys: int = 20) -> None:
 
 
 def _stale_ms(cloud: Cloud, client: Client, names: Sequence[str], body: bytes) -> list[float]:
-    """Write all keys and return how long after its write each was read as it had been: 0 if it never was."""
-    s3, written_s, stale_ms = cloud.client("s3"), {}, {}
+    """Write all keys and return for how long after its write each was read as it had been: 0 if it never was."""
+    s3 = cloud.client("s3")
+    written_s: dict[str, float] = {}
+    former_s: dict[str, float] = {}  # when the last read began that saw the former object
+
+    def watch() -> None:
+        waiting, end_s = set(names), time.perf_counter() + _LIMIT_S
+        while waiting and time.perf_counter() < end_s:
+            for name in sorted(waiting):
+                begun_s = time.perf_counter()
+                if client.get(name).body == body:
+                    waiting.discard(name)
+                else:
+                    former_s[name] = begun_s
+            time.sleep(_POLL_S)
+
+    watching = threading.Thread(target=watch)
+    watching.start()
     time.sleep(random.random())  # somewhere between two reads of the digest
     for name in names:
-        client.get(name)
         s3.put_object(Bucket=cloud.bucket_name, Key=name, Body=body)
         written_s[name] = time.perf_counter()
-    stale_ms = dict.fromkeys(names, 0.0)
-    waiting, end_s = set(names), time.perf_counter() + _LIMIT_S
-    while waiting:
-        for name in sorted(waiting):
-            begun_s = time.perf_counter()
-            if client.get(name).body == body:
-                waiting.discard(name)
-            else:
-                stale_ms[name] = (begun_s - written_s[name]) * 1000
-        if time.perf_counter() > end_s:
-            raise RuntimeError(f"{sorted(waiting)} are as they were {_LIMIT_S:.0f} s after their write")
-        time.sleep(_POLL_S)
-    return list(stale_ms.values())
+    watching.join()
+    return [max(0.0, (former_s.get(name, 0.0) - written_s[name]) * 1000) for name in names]
+
+
+def table() -> None:
+    """Print how often readers of 100 keys read the table for a million GETs, by a clock that a count moves."""
+    rows = []
+    for rate_per_s in (1, 10, 100, 1_000, 10_000):
+        clock, queries = _Count(rate_per_s), itertools.count()
+        digest = DigestReader(partial(_empty_digest, queries), clock, start=lambda work: work())
+        for number in range(_COUNTED_GETS):
+            clock.number = number
+            digest.route(f"{number % 100:032x}")
+        rows.append([f"{rate_per_s:,}", f"{next(queries) * 1_000_000 // _COUNTED_GETS:,}"])
+    print("\n## Reads of the table per million GETs of one reader\n")
+    _print_table(["GETs/s", "queries of the digest"], rows)
+
+
+def _empty_digest(queries: Iterator[int]) -> Digest:
+    next(queries)
+    return Digest()
+
+
+class _Count(SystemClock):
+    """The time of a reader that has made a number of GETs at a rate."""
+
+    def __init__(self, rate_per_s: int) -> None:
+        self.number, self._rate_per_s = 0, rate_per_s
+
+    def now_us(self) -> int:
+        """Return the time since the first GET [us]."""
+        return round(self.monotonic_s() * 1_000_000)
+
+    def monotonic_s(self) -> float:
+        """Return the time since the first GET [s]."""
+        return self.number / self._rate_per_s
 
 
 @contextmanager
@@ -400,7 +443,7 @@ def _print_table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
 def main() -> None:
     """Print the tables that are asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parts = ("hits", "misses", "tasks", "staleness")
+    parts = ("hits", "misses", "tasks", "table", "staleness")
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(parts)} (default: all)")
     parser.add_argument("--gets", type=int, default=400, help="GETs of each side of a row (default: 400)")
     parser.add_argument("--keys", type=int, default=100, help="keys of the part `tasks` (default: 100)")
@@ -411,10 +454,11 @@ def main() -> None:
     if unknown := set(arguments.parts) - set(parts):
         parser.error(f"{', '.join(sorted(unknown))}: accepted: {', '.join(parts)}")
     print(environment())
-    run = {
+    run: dict[str, Callable[[], None]] = {
         "hits": partial(hits, gets=arguments.gets),
         "misses": partial(misses, gets=arguments.gets),
         "tasks": partial(tasks, gets=5 * arguments.gets, keys=arguments.keys),
+        "table": table,
         "staleness": partial(staleness, writes=arguments.writes),
     }
     for part in arguments.parts or parts:
