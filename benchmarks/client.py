@@ -278,6 +278,7 @@ def _by_connections(cloud: Cloud, tier: str, work: Sequence[str], count: int) ->
     async def read_all() -> Sample:
         sample, left = Sample(), iter(work)
         connections = [Http(f"{cloud.front_url}/objects/{work[0]}") for _ in range(count)]
+        await asyncio.gather(*(connection.connect() for connection in connections))
         for _ in range(2):  # the first GETs open the connections behind
             await asyncio.gather(*(connection.get() for connection in connections))
 
