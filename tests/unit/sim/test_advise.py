@@ -354,7 +354,8 @@ def test_verdict_table_and_what_would_change_it_come_first_and_the_rest_if_asked
     assert verdict.startswith("DO NOT DEPLOY BURSTCACHE. The best buy is ")
     assert {"burstcache", "s3-only"} < {line.split(" ")[0] for line in table.splitlines()}
     assert re.match(
-        r"What would change it:\n- Value of a hit: .*\n[^$]*- Latency of S3 \(50 ms assumed\), the value of a hit in ", changes
+        r"What would change it:\n- Value of a hit: .*\n[^$]*- Latency of S3 \(50 ms assumed\), the value of a hit in ",
+        changes,
     )
     assert more.startswith("--long: ")
     assert full.startswith(f"{verdict}\n\n{table}\n\n{changes}\n\n")
