@@ -13,6 +13,8 @@ from burstcache_sim.thesis.bands import band, percentile
 from burstcache_sim.thesis.published import EXPERIMENTS, Poisson, Workload
 from burstcache_sim.thesis.samples import QUANTITIES, Samples, by_workload, sample
 
+pytestmark = pytest.mark.slow
+
 BANDS: dict[str, Any] = json.loads((Path(__file__).parent / "data" / "bands.json").read_text())
 NAMES = (
     "in_memory_pct", "lambda_s", "invocations", "cold_starts", "redis_s", "redis_starts", "s3_requests",

@@ -92,6 +92,7 @@ def client(port: int, password: str | None) -> redis.Redis:
     return redis.Redis(port=port, password=password, retry=Retry(NoBackoff(), 0), decode_responses=True)
 
 
+@pytest.mark.slow
 def test_redis_keeps_a_cache_and_nothing_on_disk(server: int) -> None:
     known = client(server, _PASSWORD)
 
@@ -104,6 +105,7 @@ def test_redis_keeps_a_cache_and_nothing_on_disk(server: int) -> None:
     assert int(asked["maxmemory"] or 0) / memory_bytes == pytest.approx(0.75, abs=0.01)
 
 
+@pytest.mark.slow
 def test_redis_asks_for_the_password(server: int) -> None:
     known, stranger = client(server, _PASSWORD), client(server, None)
     assert known.ping()

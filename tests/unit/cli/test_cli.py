@@ -446,6 +446,7 @@ def test_every_group_has_commands_and_every_command_is_in_a_group() -> None:
     assert heads == set(GROUPS)
 
 
+@pytest.mark.slow
 def test_help_and_wrong_calls_of_every_command_import_nothing_heavy() -> None:
     calls = [
         [*words.split(), *rest]
@@ -467,6 +468,7 @@ print(sorted(heavy & set(sys.modules)))
     assert run_python(code).splitlines()[-1] == "[]"
 
 
+@pytest.mark.slow
 def test_reader_that_has_gone_is_taken_quietly() -> None:
     read_end, write_end = os.pipe()
     os.close(read_end)

@@ -101,6 +101,7 @@ def test_the_hull_mixes_any_two_settings_and_extrapolates_none() -> None:
     assert hull_usd(curve[2:], 39) is None
 
 
+@pytest.mark.slow
 def test_hazard_costs_at_most_0_66_of_the_thesis_policy_on_its_six_workloads() -> None:
     ratios, hull_ratios = [], []
     for workload in THESIS_SIX:
@@ -116,6 +117,7 @@ def test_hazard_costs_at_most_0_66_of_the_thesis_policy_on_its_six_workloads() -
     assert geometric_mean(hull_ratios) <= geometric_mean(ratios) <= 0.66
 
 
+@pytest.mark.slow
 def test_breakeven_costs_at_most_0_72_of_the_thesis_policy_on_its_six_workloads() -> None:
     ratios = []
     for workload in THESIS_SIX:

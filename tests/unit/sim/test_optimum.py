@@ -93,6 +93,7 @@ def test_a_penalty_below_zero_is_refused() -> None:
         solve([0], -1)
 
 
+@pytest.mark.slow
 def test_importing_the_optimum_and_the_engine_loads_neither_numpy_nor_numba() -> None:
     modules = "burstcache_sim.engine.run, burstcache_sim.optimum.exact, sys"
     code = f"import {modules}; print({{'numba', 'numpy'}} & set(sys.modules))"

@@ -169,6 +169,7 @@ def test_log_without_requests_for_one_hour_is_still_an_hour(tmp_path: Path) -> N
     assert log_table(only).rows
 
 
+@pytest.mark.slow
 def test_reproduction_gives_the_same_files_again(tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pictures, "EXPERIMENTS", EXPERIMENTS[:1])
     monkeypatch.setattr(log_hour, "LOG_SENSITIVITIES", {"5.5": 4})
@@ -231,6 +232,7 @@ def documented(*, columns: int) -> dict[str, list[str]]:
     return {row[0]: row[1:] for row in rows if len(row) == columns and row[0] in TABLE_A1 and "(" in row[2]}
 
 
+@pytest.mark.slow
 def test_the_documents_bands_differ_from_a_smaller_run_by_chance_only(smaller_run: dict[Workload, Samples]) -> None:
     rows = documented(columns=6)
 
@@ -244,6 +246,7 @@ def test_the_documents_bands_differ_from_a_smaller_run_by_chance_only(smaller_ru
             assert float(found.split()[0]) == pytest.approx(smaller.mean, abs=5 * smaller.standard_error)
 
 
+@pytest.mark.slow
 def test_the_documents_counts_differ_from_a_smaller_run_by_chance_only(smaller_run: dict[Workload, Samples]) -> None:
     rows, smaller = documented(columns=7), {row[0]: row[1:] for row in counts(smaller_run).rows}
 

@@ -170,6 +170,7 @@ def test_everything_stands_out_from_the_ground_in_light_and_in_dark() -> None:
         assert min(contrast(colour, mode["page"]) for colour in (*TIER_COLOURS.values(), *LINE_COLOURS)) >= 3
 
 
+@pytest.mark.slow
 def test_the_same_call_writes_the_same_bytes(capsys: pytest.CaptureFixture[str], trace: str, tmp_path: Path) -> None:
     for name in ("a", "b"):
         options = ["--out", str(tmp_path / f"{name}.html"), "--figures", str(tmp_path / name), "--csv"]
@@ -320,6 +321,7 @@ def test_progress_is_shown_on_standard_error(capsys: pytest.CaptureFixture[str])
     assert out.out == ""
 
 
+@pytest.mark.slow
 def test_the_command_imports_nothing_heavy_before_it_works() -> None:
     code = (
         "import sys, burstcache_sim.commands.report, burstcache_sim.progress;"

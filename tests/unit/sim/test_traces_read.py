@@ -280,6 +280,7 @@ def test_inspect_counts_bad_rows_on_demand(tmp_path: Path, capsys: pytest.Captur
     assert "0 other requests, 1 bad rows" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_reading_takes_at_most_32_bytes_a_request_beside_a_constant(tmp_path: Path) -> None:
     random, requests = Random(3), 1_500_000
     path = tmp_path / "log.csv"
