@@ -34,6 +34,7 @@ A name that ends in `TransientError` may be retried, others are final (`docs/und
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 
 class BurstcacheError(Exception):
@@ -61,6 +62,9 @@ class RefusedRequestError(BurstcacheError):
         self.code = code
         self.message = message
         self.headers = dict(headers or {})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.status, self.code, self.message, self.headers)  # a pool of processes pickles errors
 
 
 class OriginError(BurstcacheError):

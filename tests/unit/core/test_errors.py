@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 import re
+
+import pytest
 
 from burstcache.core import errors
 
@@ -25,6 +28,20 @@ def _drawn() -> dict[str, str]:
 
 def test_the_drawing_is_the_tree() -> None:
     assert _drawn() == {name: cls.__bases__[0].__name__ for name, cls in _CLASSES.items() if name != "BurstcacheError"}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.RefusedRequestError(400, "EmptyKey", "the key is empty", {"allow": "GET"}),
+        errors.RangeNotSatisfiableError("no byte", etag='"e"', size_bytes=3),
+        errors.ServiceError("refused", code="Throttling", reasons=("None",)),
+    ],
+)
+def test_an_error_reaches_another_process_whole(error: errors.BurstcacheError) -> None:
+    received = pickle.loads(pickle.dumps(error))
+
+    assert (type(received), str(received), vars(received)) == (type(error), str(error), vars(error))
 
 
 def test_what_may_be_retried_is_a_transient_error_by_name_and_by_class() -> None:
