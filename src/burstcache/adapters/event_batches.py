@@ -7,14 +7,22 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from burstcache.adapters.breaker import Breakers
 from burstcache.adapters.calls import ask
 from burstcache.adapters.clock import Clock
 from burstcache.core.errors import ServiceError
-from burstcache.core.messages import PROXY, REQUESTS_SERVED, KeyServed, ObjectRequested, RequestsServed, encode
+from burstcache.core.messages import (
+    PROXY,
+    REQUESTS_SERVED,
+    KeyServed,
+    ObjectRequested,
+    RequestsServed,
+    encode,
+    requests_served,
+)
 from burstcache.core.policy import Request
 from burstcache.logs import logger
 
@@ -25,8 +33,6 @@ if TYPE_CHECKING:
 _EVERY_S = 1.0
 _MAX_WAITING = 10_000
 _MAX_READS_PER_KEY = 8  # the newest: more than a policy of the configurator looks back on
-_MAX_KEYS = 100  # of one event: its receiver has half a minute for them
-_MAX_EVENT_BYTES = 24_000
 _MAX_EVENTS = 10  # of one PutEvents, which takes 256 KB
 _CLOSE_WITHIN_S = 3.0
 
@@ -88,9 +94,10 @@ class EventBatches:
             self._closing.wait(self._every_s)
             self._has_some.clear()
             self._send_waiting()
+        self._send_waiting()  # what came while the last batch was on its way
 
     def _send_waiting(self) -> None:
-        events = list(_events(self._take()))
+        events = list(requests_served(self._take()))
         for start in range(0, len(events), _MAX_EVENTS):
             batch = events[start : start + _MAX_EVENTS]
             if not self._breakers.is_open(self._bus_name):
@@ -138,16 +145,3 @@ def _served(event: ObjectRequested) -> KeyServed:
         size_bytes=event["size_bytes"],
         etag=event["etag"],
     )
-
-
-def _events(keys: Iterable[KeyServed]) -> Iterator[RequestsServed]:
-    event, size_bytes = RequestsServed(keys=[]), 0
-    for served in keys:
-        served_bytes = len(encode(served))
-        if len(event["keys"]) == _MAX_KEYS or (event["keys"] and size_bytes + served_bytes > _MAX_EVENT_BYTES):
-            yield event
-            event, size_bytes = RequestsServed(keys=[]), 0
-        event["keys"].append(served)
-        size_bytes += served_bytes
-    if event["keys"]:
-        yield event

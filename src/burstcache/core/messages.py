@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, NotRequired, TypedDict, final
 
 from burstcache.core.phases import Entry, NodePhase, Tier
@@ -43,6 +43,24 @@ class RequestsServed(TypedDict):
     """GETs of keys with S3 that the memory of a reader served, told in batches."""
 
     keys: list[KeyServed]
+
+
+_MOST_KEYS = 100  # of one event: its receiver has half a minute for them
+_MOST_BYTES = 24_000  # of one event: ten of them go into one PutEvents, which takes 256 KB
+
+
+def requests_served(keys: Iterable[KeyServed]) -> Iterator[RequestsServed]:
+    """Return events of a size that the bus takes and one run of the scheduler can handle."""
+    event, size_bytes = RequestsServed(keys=[]), 0
+    for served in keys:
+        served_bytes = len(encode(served))
+        if len(event["keys"]) == _MOST_KEYS or (event["keys"] and size_bytes + served_bytes > _MOST_BYTES):
+            yield event
+            event, size_bytes = RequestsServed(keys=[]), 0
+        event["keys"].append(served)
+        size_bytes += served_bytes
+    if event["keys"]:
+        yield event
 
 
 class KeyStartRequested(TypedDict):
@@ -344,7 +362,7 @@ def control_subject(hash_: str) -> str:
 
 
 def encode(message: Mapping[str, Any]) -> bytes:
-    """Return a message as it goes over the relay."""
+    """Return a message as it goes over the relay and the bus."""
     return json.dumps(message, separators=(",", ":")).encode()
 
 

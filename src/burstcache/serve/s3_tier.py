@@ -6,14 +6,14 @@ hot. HEADs (a cache would not make them faster), errors and objects too large to
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Protocol
 
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.object_store import Conditions, ObjectAnswer, ObjectStore
 from burstcache.core.errors import OriginError
-from burstcache.core.messages import KeyServed, ObjectRequested, RequestsServed, encode
+from burstcache.core.messages import KeyServed, ObjectRequested, RequestsServed, requests_served
 from burstcache.logs import logger
 from burstcache.serve.tally import Served
 from burstcache.web.conditions import range_applies
@@ -24,7 +24,6 @@ from burstcache.web.response import Response, error_response, precondition_faile
 
 _PRESIGNED_S = 60  # the client follows at once, and a leaked URL soon expires
 _RETRY_WITHIN_S = 10.0  # a body that breaks off later is not requested again: the front door gives up at 29 s
-_MOST_EVENT_BYTES = 200_000  # of a batch: the bus takes 256 KB
 _CODES = {403: "AccessDenied", 404: "NoSuchKey", 405: "MethodNotAllowed"}
 _CLIENT_S_OWN = frozenset({403, 404, 405})
 _BAD_KEY_CODES = frozenset({"KeyTooLongError", "InvalidURI", "InvalidArgument"})
@@ -103,7 +102,7 @@ class S3Tier:
     def count(self, batch: Sequence[Served]) -> None:
         """Report what the reader's memory served: few events, each with many GETs."""
         if self._publisher is not None:
-            for event in _events(batch):
+            for event in requests_served(map(_told, batch)):
                 self._publisher.finish(self._publisher.start(event))
 
     def close(self) -> None:
@@ -176,23 +175,13 @@ class S3Tier:
         return self._publisher.start(event)
 
 
-def _events(batch: Sequence[Served]) -> Iterator[RequestsServed]:
-    event, size_bytes = RequestsServed(keys=[]), 0
-    for served in batch:
-        told = KeyServed(
-            key=served.key,
-            requests=[read.encode() for read in served.reads],
-            size_bytes=served.size_bytes,
-            etag=served.etag,
-        )
-        told_bytes = len(encode(told))
-        if event["keys"] and size_bytes + told_bytes > _MOST_EVENT_BYTES:
-            yield event
-            event, size_bytes = RequestsServed(keys=[]), 0
-        event["keys"].append(told)
-        size_bytes += told_bytes
-    if event["keys"]:
-        yield event
+def _told(served: Served) -> KeyServed:
+    return KeyServed(
+        key=served.key,
+        requests=[read.encode() for read in served.reads],
+        size_bytes=served.size_bytes,
+        etag=served.etag,
+    )
 
 
 def _is_wanted(request: Request, answer: ObjectAnswer) -> bool:

@@ -103,6 +103,32 @@ def test_events_are_sent_without_a_close(bus: Bus) -> None:
     assert batches.dropped == 0
 
 
+def test_a_close_sends_what_came_while_a_batch_was_on_its_way(bus: Bus) -> None:
+    batches = batches_to(bus, every_s=0.001)
+    is_closed = threading.Event()
+
+    def close() -> None:
+        batches.close()
+        is_closed.set()
+
+    def is_closing() -> int:
+        batches.start(event(1))
+        return batches.dropped  # nothing is, before it closes
+
+    def close_meanwhile() -> dict[str, Any]:
+        bus.fails = None
+        is_closing()
+        threading.Thread(target=close).start()
+        until(is_closing)
+        return {"Entries": []}
+
+    bus.fails = close_meanwhile
+    batches.start(event(0))
+
+    assert is_closed.wait(LIMIT_S)
+    assert bus.keys == ["key 1"]
+
+
 def test_a_call_stays_below_what_the_bus_takes(bus: Bus) -> None:
     batches = batches_to(bus)
 

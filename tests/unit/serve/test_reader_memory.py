@@ -10,7 +10,7 @@ import pytest
 from burstcache.adapters.digest_reader import DigestReader, at_once
 from burstcache.core.digest import Digest, RoutedKey
 from burstcache.core.errors import ObjectNotFoundError, OriginError
-from burstcache.core.messages import RequestsServed
+from burstcache.core.messages import RequestsServed, encode
 from burstcache.serve.memory_tier import Memory
 from burstcache.serve.reader import IMMUTABLE_S, STRONG_S, Reader
 from burstcache.serve.s3_tier import S3Tier
@@ -230,7 +230,8 @@ def test_nobody_is_told_without_a_stack() -> None:
     assert desk.s3.counted == []
 
 
-def test_what_many_keys_were_served_is_told_in_events_below_the_limit_of_the_bus() -> None:
+@pytest.mark.parametrize("key_bytes", [4, 1000])
+def test_what_many_keys_were_served_is_told_in_events_that_bus_and_scheduler_can_take(key_bytes: int) -> None:
     class Bus:
         def __init__(self) -> None:
             self.events: list[RequestsServed] = []
@@ -242,9 +243,10 @@ def test_what_many_keys_were_served_is_told_in_events_below_the_limit_of_the_bus
             """Nobody waits."""
 
     bus = Bus()
-    batch = [Served(f"{number:0>1000}", _HASH, '"e"', 1) for number in range(1000)]
+    batch = [Served(f"{number:0>{key_bytes}}", _HASH, '"e"', 1) for number in range(1000)]
 
     S3Tier(None, bus, ManualClock(), max_object_bytes=1).count(batch)  # type: ignore[arg-type]
 
-    assert [len(str(event)) < 256 * 1024 for event in bus.events] == [True] * 6
+    assert max(len(encode(event)) for event in bus.events) < 25_000
+    assert max(len(event["keys"]) for event in bus.events) <= 100
     assert [served["key"] for event in bus.events for served in event["keys"]] == [served.key for served in batch]
