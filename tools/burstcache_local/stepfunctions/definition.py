@@ -30,6 +30,10 @@ _PARTS = {
         "Comment", "ErrorEquals", "IntervalSeconds", "MaxAttempts", "BackoffRate", "MaxDelaySeconds", "JitterStrategy",
     },
 }  # fmt: skip
+# Of each of these, a state or a part that may have it has exactly one.
+_ONE_OF = (
+    {"Next", "End"}, {"Resource"}, {"Choices"}, {"Seconds", "Timestamp"}, {"Condition"}, {"ErrorEquals"},
+)  # fmt: skip
 
 
 def parse(text: str, integrations: Mapping[str, Collection[str]]) -> dict[str, Any]:
@@ -75,14 +79,14 @@ def _check_state(
     fields = _STATES.get(state.get("Type", ""))
     if fields is None:
         raise ValueError(f"{name}: states of type {state.get('Type')!r} are not supported")
-    _refuse_unknown(name, state, {"Type", "Comment", *fields})
+    _check_fields(name, state, {"Type", "Comment", *fields})
     for part, known in _PARTS.items():
         for each in state.get(part, ()):
-            _refuse_unknown(f"{name}.{part}", each, known)
+            _check_fields(f"{name}.{part}", each, known)
+    for part in ("Catch", "Retry"):
+        _check_errors(f"{name}.{part}", [each["ErrorEquals"] for each in state.get(part, ())])
     if "Resource" in fields:
         _check_task(name, state, integrations)
-    if "Next" in fields and ("Next" in state) == ("End" in state):
-        raise ValueError(f"{name}: a state of this type has either Next or End")
     for target in _targets(state):
         if target not in states:
             raise ValueError(f"{name}: there is no state {target!r}")
@@ -97,6 +101,20 @@ def _check_task(name: str, state: State, integrations: Mapping[str, Collection[s
     if resource not in integrations:
         raise ValueError(f"{name}: the resource {state['Resource']!r} is not supported")
     _refuse_unknown(f"{name}.Arguments", state.get("Arguments", {}), integrations[resource])
+
+
+def _check_fields(place: str, given: Mapping[str, Any], known: Collection[str]) -> None:
+    _refuse_unknown(place, given, known)
+    for names in _ONE_OF:
+        if (accepted := names.intersection(known)) and len(accepted.intersection(given)) != 1:
+            raise ValueError(f"{place}: expected {' or '.join(sorted(accepted))}")
+
+
+def _check_errors(place: str, taken: list[list[str]]) -> None:
+    """Refuse a wildcard that would take the errors of those after it."""
+    for i, names in enumerate(taken, start=1):
+        if "States.ALL" in names and (len(names) > 1 or i < len(taken)):
+            raise ValueError(f"{place}: States.ALL stands alone, and in the last one only")
 
 
 def _targets(state: State) -> Iterator[str]:

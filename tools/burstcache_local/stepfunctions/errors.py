@@ -5,6 +5,8 @@ from __future__ import annotations
 from burstcache_local.errors import LocalCloudError
 
 TIMEOUT = "States.Timeout"
+QUERY = "States.QueryEvaluationError"
+_TERMINAL = ("States.DataLimitExceeded", "States.Runtime")
 
 
 class ApiError(LocalCloudError):
@@ -26,11 +28,12 @@ class StateError(Exception):
         """Whether a retrier or catcher with these `ErrorEquals` takes this error.
 
         Source:
-            Amazon States Language, "Errors": `States.TaskFailed` stands for all but a time-out.
+            Step Functions, "Handling errors": `States.TaskFailed` stands for all but a time-out, and neither it nor
+            `States.ALL` for an error that ends every execution.
         """
-        if self.name in names or "States.ALL" in names:
-            return True
-        return "States.TaskFailed" in names and self.name != TIMEOUT
+        if self.name in names or self.name in _TERMINAL:
+            return self.name in names
+        return "States.ALL" in names or ("States.TaskFailed" in names and self.name != TIMEOUT)
 
 
 class HeartbeatLostError(StateError):

@@ -16,13 +16,14 @@ from typing import Any
 
 from burstcache_local.functions import ACCOUNT
 from burstcache_local.stepfunctions.definition import TOKEN_SUFFIX, State, resource_of
-from burstcache_local.stepfunctions.errors import TIMEOUT, StateError
+from burstcache_local.stepfunctions.errors import QUERY, TIMEOUT, StateError
 from burstcache_local.stepfunctions.expressions import evaluate
 from burstcache_local.stepfunctions.tokens import Tokens
 
 Call = Callable[[dict[str, Any]], Awaitable[Any]]  # a task's arguments in, its result out; raises StateError
 Left = tuple[str | None, Any]  # the next state, if there is one, and its input
 
+_MOST_S = 99_999_999
 _ROLE = f"arn:aws:iam::{ACCOUNT}:role/local"
 
 
@@ -125,7 +126,7 @@ class Execution:
     async def _attempt(self, state: State, value: Any) -> Any:
         resource, waits = resource_of(state)
         heartbeat_s, timeout_s = (
-            self._evaluate(state[field], input=value) if field in state else None
+            self._evaluate(state[field], _seconds, input=value) if field in state else None
             for field in ("HeartbeatSeconds", "TimeoutSeconds")
         )
         kind, _, action = resource.rpartition(":")
@@ -172,7 +173,7 @@ class Execution:
     def _chosen(self, state: State, value: Any) -> State:
         """Return the first rule whose condition is true, or the state itself if it has a default."""
         for rule in state["Choices"]:
-            if self._evaluate(rule["Condition"], input=value) is True:
+            if self._evaluate(rule["Condition"], _truth, input=value):
                 return dict(rule)
         if "Default" not in state:
             raise StateError("States.NoChoiceMatched", f"no condition of {self._context['State']['Name']} is true")
@@ -180,12 +181,9 @@ class Execution:
 
     def _wait_s(self, state: State, value: Any) -> float:
         if "Seconds" in state:
-            return float(self._evaluate(state["Seconds"], input=value))
-        text = self._evaluate(state["Timestamp"], input=value)
-        try:
-            return max(0.0, (datetime.fromisoformat(text) - self._now()).total_seconds())
-        except (TypeError, ValueError):
-            raise StateError("States.Runtime", f"Timestamp: {text!r} is not an ISO 8601 time with an offset") from None
+            return float(self._evaluate(state["Seconds"], _seconds, input=value))
+        at: datetime = self._evaluate(state["Timestamp"], _instant, input=value)
+        return max(0.0, (at - self._now()).total_seconds())
 
     def _leave(self, part: State, *, default: Any, **states: Any) -> Left:
         """Leave a state by itself, one of its rules or one of its catchers: each has an Output and an Assign."""
@@ -198,10 +196,10 @@ class Execution:
         self._log(f"{kind}StateExited", name=name, output=json.dumps(output), **texts)
         return part.get("Next", part.get("Default")), output
 
-    def _evaluate(self, template: Any, **states: Any) -> Any:
+    def _evaluate(self, template: Any, typed: Callable[[Any], Any] = lambda value: value, **states: Any) -> Any:
         variables = {**self._variables, "states": {**states, "context": self._context}}
         try:
-            return evaluate(template, variables, now_us=self.now_us())
+            return typed(evaluate(template, variables, now_us=self.now_us()))
         except StateError as error:
             self._log("EvaluationFailed", **_details(error), state=self._context["State"]["Name"])
             raise
@@ -245,6 +243,27 @@ def _retry_delay_s(state: State, error: StateError, retries: list[int]) -> float
             retries[i] += 1
             return random.uniform(0, delay_s) if retrier.get("JitterStrategy") == "FULL" else float(delay_s)
     return None
+
+
+def _seconds(value: Any) -> float:
+    if isinstance(value, int | float) and 0 <= value <= _MOST_S:
+        return value
+    raise StateError(QUERY, f"{value!r}: expected a number of seconds from 0 to {_MOST_S}")
+
+
+def _instant(value: Any) -> datetime:
+    try:
+        if (at := datetime.fromisoformat(value)).tzinfo is not None:
+            return at
+    except (TypeError, ValueError):
+        pass
+    raise StateError(QUERY, f"{value!r}: expected an ISO 8601 time with an offset")
+
+
+def _truth(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise StateError(QUERY, f"{value!r}: expected true or false")
 
 
 def _details(error: StateError) -> dict[str, str]:

@@ -14,7 +14,7 @@ from jsonata import Jsonata
 from jsonata.jexception import JException
 from jsonata.utils import Utils
 
-from burstcache_local.stepfunctions.errors import StateError
+from burstcache_local.stepfunctions.errors import QUERY, StateError
 
 _OPENING, _CLOSING = "{%", "%}"
 
@@ -62,9 +62,7 @@ def evaluate(template: Any, variables: Mapping[str, Any], *, now_us: int) -> Any
             raise ValueError("it returned nothing (undefined)")
         return json.loads(json.dumps(value, default=_plain))
     except Exception as error:  # the evaluator lets Python's own errors through
-        raise StateError(
-            "States.QueryEvaluationError", f"The JSONata expression {template!r} failed: {error}"
-        ) from error
+        raise StateError(QUERY, f"The JSONata expression {template!r} failed: {error}") from error
 
 
 @lru_cache(maxsize=1024)

@@ -17,6 +17,10 @@ class _Waiting:
     heartbeat_s: float | None
     limit: asyncio.Timeout | None = None  # of the next heartbeat, while the task waits for one
 
+    def is_over(self) -> bool:
+        """Whether the task has an outcome or has lost a heartbeat, even if it has not taken notice yet."""
+        return self.outcome.done() or (self.limit is not None and self.limit.expired())
+
 
 class Tokens:
     """All tokens of one Step Functions; every method belongs to its event loop."""
@@ -57,8 +61,6 @@ class Tokens:
             ApiError: The token is closed or was never one.
         """
         future = self._open(token).outcome
-        if future.done():
-            raise _timed_out()
         if isinstance(outcome, StateError):
             future.set_exception(outcome)
             future.exception()  # seen: an execution that is stopped at this moment never looks
@@ -72,14 +74,14 @@ class Tokens:
             ApiError: The token is closed or was never one.
         """
         waiting = self._open(token)
-        if waiting.outcome.done():
-            raise _timed_out()
         if waiting.limit is not None and waiting.heartbeat_s is not None:
             waiting.limit.reschedule(asyncio.get_running_loop().time() + waiting.heartbeat_s)
 
     def _open(self, token: str) -> _Waiting:
         """Return what waits for the token, or raise the one of three errors that AWS answers."""
         if (waiting := self._waiting.get(token)) is not None:
+            if waiting.is_over():
+                raise _timed_out()
             return waiting
         try:
             arn, _, number = base64.b64decode(token, validate=True).decode().rpartition("#")

@@ -12,6 +12,7 @@ from burstcache_local.stepfunctions.definition import parse
 from burstcache_local.stepfunctions.errors import ApiError
 from support.project import ROOT
 
+_CATCH_ALL = {"ErrorEquals": ["States.ALL"], "Next": "C"}
 _INTEGRATIONS = {"lambda:invoke": {"FunctionName", "Payload"}}
 
 
@@ -54,6 +55,16 @@ def _set(*path: Any, to: Any) -> Callable[[dict[str, Any]], None]:
     return change
 
 
+def _without(*path: Any) -> Callable[[dict[str, Any]], None]:
+    def change(definition: dict[str, Any]) -> None:
+        place: Any = definition
+        for step in path[:-1]:
+            place = place[step]
+        del place[path[-1]]
+
+    return change
+
+
 @pytest.mark.parametrize(
     ("change", "culprit"),
     [
@@ -67,7 +78,15 @@ def _set(*path: Any, to: Any) -> Callable[[dict[str, Any]], None]:
         (_set("States", "A", "Retry", 0, "Jitter", to="FULL"), "A.Retry: Jitter"),
         (_set("States", "A", "Catch", 0, "ResultPath", to="$"), "A.Catch: ResultPath"),
         (_set("States", "A", "Catch", 0, "Next", to="Z"), "A: there is no state 'Z'"),
-        (_set("States", "A", "End", to=True), "A: .* either Next or End"),
+        (_set("States", "A", "End", to=True), "A: expected End or Next"),
+        (_without("States", "A", "Resource"), "A: expected Resource"),
+        (_without("States", "A", "Retry", 0, "ErrorEquals"), "A.Retry: expected ErrorEquals"),
+        (_without("States", "A", "Catch", 0, "Next"), "A.Catch: expected Next"),
+        (_set("States", "A", "Retry", 0, "ErrorEquals", to=["States.ALL", "Mine"]), "A.Retry: States.ALL stands alone"),
+        (_set("States", "A", "Catch", to=[_CATCH_ALL, _CATCH_ALL]), "A.Catch: .* in the last one only"),
+        (_without("States", "C", "Choices"), "C: expected Choices"),
+        (_without("States", "C", "Choices", 0, "Next"), "C.Choices: expected Next"),
+        (_set("States", "C", to={"Type": "Wait", "End": True}), "C: expected Seconds or Timestamp"),
         (_set("States", "C", "Choices", 0, "Variable", to="$.a"), "C.Choices: Variable"),
         (_set("States", "C", "Default", to="Z"), "C: there is no state 'Z'"),
         (_set("States", "C", "Choices", 0, "Condition", to="{% 1 + %}"), "C: the JSONata expression '{% 1 [+] %}'"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import math
 from datetime import UTC, datetime
 from typing import Any
 
@@ -108,6 +109,22 @@ def test_wait_lasts_its_seconds_or_until_its_instant(stage: MachineStage) -> Non
     ) == pytest.approx(7, abs=0.02)
 
 
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"Type": "Wait", "Seconds": "{% -1 %}", "End": True},
+        {"Type": "Wait", "Seconds": "{% '7' %}", "End": True},
+        {"Type": "Wait", "Timestamp": "{% '2025-11-20T10:00:00' %}", "End": True},
+        {"Type": "Choice", "Choices": [{"Condition": "{% 'yes' %}", "Next": "A"}]},
+        task(TimeoutSeconds="{% 1e9 %}"),
+    ],
+)
+def test_value_of_a_wrong_type_or_out_of_range_is_an_error_of_its_expression(
+    stage: MachineStage, state: dict[str, Any]
+) -> None:
+    assert stage.run({"A": state})["error"] == "States.QueryEvaluationError"
+
+
 def test_fail_ends_the_execution_with_its_error_and_cause(stage: MachineStage) -> None:
     described = stage.run({"A": {"Type": "Fail", "Error": "{% 'Mine' %}", "Cause": "because"}})
 
@@ -152,6 +169,16 @@ def test_task_failed_stands_for_every_error_but_a_time_out(stage: MachineStage) 
 
     stage.function = lambda payload: asyncio.sleep(5)
     assert stage.run({"A": {**asked, "TimeoutSeconds": 1}, **CAUGHT})["error"] == "States.Timeout"
+
+
+@pytest.mark.parametrize("name", ["States.Runtime", "States.DataLimitExceeded"])
+@pytest.mark.parametrize("wildcard", ["States.ALL", "States.TaskFailed"])
+def test_no_wildcard_stands_for_an_error_that_ends_every_execution(
+    stage: MachineStage, name: str, wildcard: str
+) -> None:
+    stage.function = lambda payload: raise_(name)
+
+    assert stage.run({"A": task(**catch(wildcard)), **CAUGHT})["error"] == name
 
 
 def test_task_that_takes_too_long_times_out_without_a_cause(stage: MachineStage) -> None:
@@ -200,6 +227,25 @@ def test_lost_heartbeat_is_a_time_out_without_a_cause(stage: MachineStage) -> No
         assert stage.output({"A": asked, **CAUGHT}) == {"Error": "States.Timeout", "Cause": ""}
 
     assert stage.clock.monotonic_s() == pytest.approx(30, abs=0.1)
+
+
+def test_token_is_refused_from_the_instant_at_which_its_heartbeat_is_due(stage: MachineStage) -> None:
+    refusals: list[str] = []
+
+    def send(action: str, token: str, more: dict[str, Any]) -> None:
+        refusals.append(_refusal(stage, action, token, **more))
+
+    async def work() -> dict[str, Any]:
+        due_s = stage.loop.time() + 10
+        execution = stage.start(stage.create({"A": _token_task(HeartbeatSeconds=10)}))
+        await asyncio.sleep(0.1)
+        token, at_once_s = stage.payloads[0]["token"], math.nextafter(due_s, math.inf)
+        for action, more in (("SendTaskHeartbeat", {}), ("SendTaskSuccess", {"output": "{}"})):
+            stage.loop.call_at(at_once_s, send, action, token, more)
+        return await stage.ended(execution)
+
+    assert stage.do(work())["error"] == "States.Timeout"
+    assert refusals == ["TaskTimedOut", "TaskTimedOut"]
 
 
 def test_heartbeats_keep_a_task_alive_until_its_time_out(stage: MachineStage) -> None:
