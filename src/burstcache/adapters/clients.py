@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Profile = Literal["read", "caller", "control", "patient"]
 
 _MAKING = threading.Lock()
-_READERS = 64  # connections per service that a caller's threads may keep
+_READERS = 80  # connections per service that are kept: of a client's 64 threads, and of what runs behind them
 
 
 def _config(*, read_timeout_s: int, tries: int, **more: Any) -> Config:

@@ -23,6 +23,7 @@ from burstcache.web.response import Response, object_response
 
 MAX_STALE_S = 2.0
 STRONG_S, IMMUTABLE_S = 0.0, math.inf  # as `max_stale_s`: S3 confirms each read; nothing ever asks
+_MOST_ADOPTING = 8  # at a time: hits of many keys at once must not become as many threads and HEADs
 
 
 class Reader:
@@ -224,7 +225,11 @@ class Reader:
             return
         if self._max_stale_s == IMMUTABLE_S:
             self._memory.put(request.hash, entry, self.ticket())
-        elif request.hash not in self._adopting and not self._breakers.is_open((request.hash, entry.etag)):
+        elif (
+            len(self._adopting) < _MOST_ADOPTING  # a later hit tries again
+            and request.hash not in self._adopting
+            and not self._breakers.is_open((request.hash, entry.etag))
+        ):
             self._adopting.add(request.hash)
             self._start(partial(self._adopt_confirmed, self._memory, request, entry))
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import pytest
 
-from burstcache.adapters.digest_reader import DigestReader, at_once
+from burstcache.adapters.digest_reader import DigestReader, Start, at_once
 from burstcache.core.digest import Digest, RoutedKey
 from burstcache.core.errors import ObjectNotFoundError, OriginError
 from burstcache.core.messages import RequestsServed, encode
@@ -94,6 +94,7 @@ class Desk:
     s3: S3 = field(default_factory=S3)
     tier: Tier = field(default_factory=Tier)
     clock: ManualClock = field(default_factory=ManualClock)
+    start: Start = at_once
 
     def __post_init__(self) -> None:
         known = self.digest
@@ -106,7 +107,7 @@ class Desk:
             self.clock,
             memory=memory,
             max_stale_s=self.max_stale_s,
-            start=at_once,
+            start=self.start,
         )
 
     def tier_at(self, now_s: float, request: Request | None = None) -> str:
@@ -194,6 +195,24 @@ def test_a_tiers_copy_is_kept_once_s3_has_confirmed_it(
 
     assert [desk.tier_at(0) for _ in tiers] == tiers
     assert desk.s3.asked == asked
+
+
+def test_hits_of_many_keys_at_once_start_few_confirmations_at_a_time() -> None:
+    begun: list[Callable[[], None]] = []
+    requests = [get(key=f"{number:03}{0:029}") for number in range(100)]
+    routes = {request.hash: RoutedKey(1, 1, "lambda", deadline_at_us=2**62) for request in requests}
+    desk = Desk(digest=Digest(routes=routes), start=begun.append)
+
+    most = 0
+    while len(desk.s3.asked) < len(requests):
+        for request in requests:
+            desk.tier_at(0, request)
+        most = max(most, len(begun))
+        while begun:
+            begun.pop()()
+
+    assert 0 < most <= 8
+    assert desk.s3.asked == ["has"] * len(requests)
 
 
 def test_a_caller_that_loads_by_itself_fills_memory() -> None:
