@@ -43,10 +43,13 @@ def test_readers_see_of_the_table_the_digest_alone(statements: dict[str, dict[st
 def test_readers_report_reads_and_cannot_start_a_key(
     statements: dict[str, dict[str, Any]], resources: Resources
 ) -> None:
-    condition = statements["ReportReadsAndNothingElse"]["Condition"]["StringEquals"]
+    condition = statements["ReportReadsAndNothingElse"]["Condition"]
     pattern = resources["SchedulerRule"]["Properties"]["EventPattern"]
 
-    assert condition == {"events:source": PROXY, "events:detail-type": REQUESTS_SERVED}
+    assert condition == {
+        "ForAllValues:StringEquals": {"events:source": PROXY},
+        "StringEquals": {"events:detail-type": REQUESTS_SERVED},
+    }
     assert REQUESTS_SERVED in pattern["detail-type"]
 
 
