@@ -13,7 +13,9 @@ from burstcache.web.entry import Entry
 
 # An object above this share of the memory would push out too many others.
 _LARGEST_SHARE = 8
-_OVERHEAD_BYTES = 1024  # of an entry: its headers as a dict, its places in ours
+# What Python takes on top, measured: of an entry its own objects and its places in ours, of a header two texts.
+_ENTRY_BYTES = 512
+_HEADER_BYTES = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ class Memory:
             max_bytes: What all entries take at most [bytes], above 0.
             max_object_bytes: The largest object to keep [bytes]; one above an eighth of `max_bytes` is not kept either.
         """
-        self._max_object_bytes = min(max_object_bytes, max_bytes // _LARGEST_SHARE, max_bytes - _OVERHEAD_BYTES)
+        self._max_object_bytes = min(max_object_bytes, max_bytes // _LARGEST_SHARE)
         self._kept: LRUCache[str, Kept] = LRUCache(max_bytes, getsizeof=_size_bytes)
         self._digest = Digest()
         self._lock = threading.Lock()
@@ -69,12 +71,14 @@ class Memory:
         """Keep an entry; False if it is too large, or if its object may have changed since its load began."""
         if not self.takes(entry.size_bytes) or ticket.sequence is None:
             return False
-        prefix = prefix_of(hash_)
+        prefix, kept = prefix_of(hash_), Kept(hash_, entry, ticket)
+        if _size_bytes(kept) > self._kept.maxsize:
+            return False
         with self._lock:
             changed = self._digest.changed_since(ticket.sequence)
             if changed is None or prefix in changed:
                 return False
-            self._kept[prefix] = Kept(hash_, entry, ticket)
+            self._kept[prefix] = kept
         return True
 
     def drop(self, hash_: str) -> None:
@@ -95,4 +99,5 @@ class Memory:
 
 
 def _size_bytes(kept: Kept) -> int:
-    return len(kept.entry.body) + _OVERHEAD_BYTES
+    headers_bytes = sum(_HEADER_BYTES + len(name) + len(value) for name, value in kept.entry.meta.items())
+    return len(kept.entry.body) + headers_bytes + _ENTRY_BYTES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import tracemalloc
 
 import pytest
 
@@ -34,7 +35,7 @@ def test_an_entry_is_kept_until_it_is_dropped() -> None:
 
 
 def test_the_least_recently_used_entries_give_way() -> None:
-    memory = Memory(40_000, max_object_bytes=4000)
+    memory = Memory(36_000, max_object_bytes=4000)
     for hash_ in _HASHES[:9]:
         memory.put(hash_, entry(3000), ticket())
         memory.get(_HASHES[0])
@@ -44,7 +45,8 @@ def test_the_least_recently_used_entries_give_way() -> None:
 
 
 @pytest.mark.parametrize(
-    ("max_bytes", "max_object_bytes", "largest_bytes"), [(80_000, 10**6, 10_000), (80_000, 500, 500), (1000, 500, -1)]
+    ("max_bytes", "max_object_bytes", "largest_bytes"),
+    [(80_000, 10**6, 10_000), (80_000, 500, 500), (1000, 500, 125), (500, 500, -1)],
 )
 def test_an_object_above_its_share_is_not_kept(max_bytes: int, max_object_bytes: int, largest_bytes: int) -> None:
     memory = Memory(max_bytes, max_object_bytes=max_object_bytes)
@@ -53,6 +55,21 @@ def test_an_object_above_its_share_is_not_kept(max_bytes: int, max_object_bytes:
         False,
         largest_bytes >= 0,
     ]
+
+
+@pytest.mark.parametrize("headers", [4, 20])
+def test_many_small_objects_take_no_more_than_memory_may(headers: int) -> None:
+    max_bytes = 1 << 20
+    tracemalloc.start()
+
+    memory = Memory(max_bytes, max_object_bytes=1000)
+    for number in range(1000):
+        meta = {f"x-amz-meta-{name}-{number}": f"{number:0100}" for name in range(headers)}
+        memory.put(f"{number:012d}{0:020d}", Entry({"etag": '"e"', "content-length": "0", **meta}, b""), ticket())
+    taken_bytes, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert 0.6 * max_bytes < taken_bytes < 1.1 * max_bytes
 
 
 def test_a_change_drops_its_key_and_no_other() -> None:
