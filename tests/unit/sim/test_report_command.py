@@ -141,6 +141,10 @@ def test_what_scrolls_is_reached_by_keyboard_and_has_a_name(page: str) -> None:
     assert page.count("<tr") == page.count('<th scope="row"') + page.count("<thead>")
 
 
+def test_a_note_that_ends_a_row_is_wide_enough_to_be_read_on_a_small_screen() -> None:
+    assert "td:last-child:not(.number) { min-width: 14rem; }" in html.page("title", [])
+
+
 def test_paper_is_light_and_cuts_nothing_off() -> None:
     style = html.page("title", [])
     paper = style.split("@media print {")[1]

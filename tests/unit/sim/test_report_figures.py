@@ -206,6 +206,18 @@ def test_the_pareto_plot_has_each_front_and_names_each_single_system() -> None:
     assert {"s3", "ec2"} <= set(texts(figure))
 
 
+def test_the_names_of_the_pareto_plots_knobs_stay_inside_the_picture() -> None:
+    names = [f"{policy}, a hit worth 1e-6 to 1e-2 USD" for policy in ("thesis", "break-even", "hazard")]
+
+    figure = pareto_figure({name: [(10.0, 0.1)] for name in names}, subtitle="below the title")
+
+    legend = figure.axes[0].get_legend()
+    assert legend is not None
+    box = legend.get_window_extent()
+    assert figure.bbox.x0 <= box.x0 < box.x1 <= figure.bbox.x1
+    assert not any(box.overlaps(text.get_window_extent()) for text in figure.texts)
+
+
 def test_an_empty_pareto_plot_is_drawn() -> None:
     assert image_bytes(pareto_figure({"ours": []}))
 
@@ -223,13 +235,15 @@ def test_names_of_points_stay_inside_the_plot() -> None:
         assert plot.y0 - 5 <= box.y0 < box.y1 <= plot.y1 + 5
 
 
-def test_a_person_compares_with_the_node_of_the_same_size() -> None:
+def test_a_person_compares_with_the_node_of_the_same_size_and_the_cheapest_memory_of_a_reader() -> None:
     names = ["burstcache", "s3-only", "ec2:t4g.micro", "ec2:t4g.nano", "elasticache-redis:t2.micro", "infinicache"]
+    names += ["reader-memory:256MB", "reader-memory:64MB"]
     compared: Any = [SimpleNamespace(name=name, usd=i) for i, name in enumerate(names)]
 
     found = [system.name for system in representative(compared, "t4g.micro")]
 
-    assert found == ["burstcache", "s3-only", "ec2:t4g.micro", "elasticache-redis:t2.micro"]
+    nodes = ["ec2:t4g.micro", "elasticache-redis:t2.micro"]
+    assert found == ["burstcache", "s3-only", "reader-memory:256MB", *nodes]
 
 
 def test_a_dollar_sign_is_drawn_as_it_is() -> None:

@@ -205,3 +205,28 @@ def test_zstd_of_several_frames_is_one_file_and_a_broken_one_is_named(tmp_path: 
     assert log_of(tmp_path, b"".join(frames)).trace.keys == ("a", "b")
     with pytest.raises(BadLogError, match=r"log line 3: expected a file that can be read \(it ends early\)"):
         log_of(tmp_path, b"".join(frames)[:-6])
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ("6500000000,b", r"line 4: a request at 6500000000 s, 205 years from the middle of the log at 2 s"),
+        ("1763769600000,b", r"line 4: .*expected at most 100000000000 seconds, and not milliseconds: '1763769600000'"),
+    ],
+)
+def test_seconds_of_another_age_and_milliseconds_are_named(tmp_path: Path, row: str, expected: str) -> None:
+    table = f"t,key\n0,a\n1,a\n{row}\n2,a\n"
+
+    with pytest.raises(BadLogError, match=expected):
+        log_of(tmp_path, table)
+    assert len(log_of(tmp_path, table, skip_bad_rows=True).trace) == 3
+
+
+def test_a_file_of_cloudtrail_is_one_whatever_its_first_records_are(tmp_path: Path) -> None:
+    with pytest.raises(BadLogError, match="no request in 0 rows"):
+        log_of(tmp_path, '{"Records":[]}')
+    records = json.dumps({"Records": [None, CLOUDTRAIL]})
+    with pytest.raises(BadLogError, match="line 1: .*expected an object of JSON"):
+        log_of(tmp_path, records)
+    log = log_of(tmp_path, records, skip_bad_rows=True)
+    assert (log.format_name, len(log.trace), log.bad_rows) == ("cloudtrail", 1, 1)

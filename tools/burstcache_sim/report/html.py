@@ -31,6 +31,7 @@ figure svg { display: block; width: 100%; height: auto; min-width: 38rem; }
 table { border-collapse: collapse; font-size: .875rem; }
 th, td { padding: .3rem .9rem .3rem 0; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line); }
 th { font-weight: 600; white-space: nowrap; }
+td:last-child:not(.number) { min-width: 14rem; }
 tbody th { font-weight: inherit; white-space: normal; min-width: 6rem; }
 caption { text-align: left; padding: .3rem 0; color: var(--faint); }
 summary { cursor: pointer; margin: .6rem 0; }

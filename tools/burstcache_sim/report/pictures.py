@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 _LONGEST = 45  # characters of a title that leave room behind it
 _OTHERS = ("s3-only", "s3-express", "lambda-only", "serverless-valkey", "cloudfront")
-_NODES = (("ec2:",), ("elasticache-valkey:", "elasticache-redis:"))  # one of each, the first kind that is present
+# One of each, the first kind that is present: this system's size, or the cheapest.
+_SIZED = (("reader-memory:",), ("ec2:",), ("elasticache-valkey:", "elasticache-redis:"))
 
 
 def pictures(report: Report, money: Money, *, title: str, instance_type: str) -> dict[str, Figure]:
@@ -61,11 +62,11 @@ def representative(compared: Sequence[Compared], instance_type: str) -> list[Com
     """Return this system and one competitor of each kind that is really for sale."""
     by_name = {system.name: system for system in compared}
     chosen = [by_name[OURS], *(by_name[name] for name in _OTHERS if name in by_name)]
-    for kinds in _NODES:
-        nodes = [system for kind in kinds for system in compared if system.name.startswith(kind)]
-        same = [system for system in nodes if system.name.endswith(f":{instance_type}")]
-        if nodes:
-            chosen.append(same[0] if same else min(nodes, key=lambda system: system.usd))
+    for kinds in _SIZED:
+        sizes = [system for kind in kinds for system in compared if system.name.startswith(kind)]
+        same = [system for system in sizes if system.name.endswith(f":{instance_type}")]
+        if sizes:
+            chosen.append(same[0] if same else min(sizes, key=lambda system: system.usd))
     return chosen
 
 

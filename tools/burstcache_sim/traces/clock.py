@@ -11,7 +11,7 @@ from burstcache.core.parameters import US_PER_S
 from burstcache_sim.traces.errors import BadRowError
 from burstcache_sim.traces.log_format import text
 
-MAX_US = 2**62
+MOST_S = 10**11  # the year 5138
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _MONTHS = {
     name: number
@@ -29,18 +29,19 @@ def seconds_us(digits: bytes) -> int:
     """Return a decimal number of seconds in microseconds, rounded half to even.
 
     Raises:
-        BadRowError: The text is not a finite decimal number, is negative, or is beyond 146,000 years.
+        BadRowError: The text is not a finite decimal number, is negative, or is beyond the year 5138, as an instant in
+            milliseconds is.
     """
     whole, point, fraction = digits.partition(b".")
-    if whole.isdigit() and len(whole) < 13 and (fraction.isdigit() or not point) and len(fraction) <= 6:
+    if whole.isdigit() and len(whole) <= 11 and (fraction.isdigit() or not point) and len(fraction) <= 6:
         return int(whole) * US_PER_S + int(fraction.ljust(6, b"0"))
     if not _NUMBER.fullmatch(digits):
         raise BadRowError(f"a number of seconds, not {text(digits)}")
     value = Decimal(digits.decode())
     if value < 0:
         raise BadRowError(f"seconds of at least 0, not {text(digits)}")
-    if value > MAX_US // US_PER_S:
-        raise BadRowError(f"at most {MAX_US // US_PER_S} seconds, not {text(digits)}")
+    if value > MOST_S:
+        raise BadRowError(f"at most {MOST_S} seconds, and not milliseconds: {text(digits)}")
     exact = Context(prec=len(digits) + 32, Emin=MIN_EMIN, Emax=MAX_EMAX)  # so that only the last step rounds
     return int(value.scaleb(6, exact).to_integral_value(ROUND_HALF_EVEN, exact))
 

@@ -16,8 +16,12 @@ from burstcache_sim.traces.errors import BadRowError
 from burstcache_sim.traces.json_rows import json_object, text_of
 from burstcache_sim.traces.log_format import UNKNOWN_BYTES, LogFormat, Parser, Request, lines_of, size_bytes
 
-_RECORDS = b'"Records"'
+_RECORDS, _OPENING_BYTES = b'"Records"', 200
 _EVENT, _SHOWN_BYTES = b'"eventSource"', 1 << 16
+
+
+def _is_cloudtrail(line: bytes) -> bool:
+    return line.startswith(b"{") and (_RECORDS in line[:_OPENING_BYTES] or _EVENT in line[:_SHOWN_BYTES])
 
 
 def _rows(block: bytes) -> Iterator[bytes]:
@@ -33,7 +37,7 @@ def _rows(block: bytes) -> Iterator[bytes]:
 def _records(line: bytes) -> Iterable[bytes] | None:
     import orjson
 
-    if _RECORDS not in line[:200]:
+    if _RECORDS not in line[:_OPENING_BYTES]:
         return None
     try:
         records = json_object(line).get("Records")
@@ -61,7 +65,7 @@ def _parse(line: bytes) -> Request | None:
 CLOUDTRAIL_LOG = LogFormat(
     name="cloudtrail",
     describes="CloudTrail's data events of S3",
-    recognises=lambda head: any(line.startswith(b"{") and _EVENT in line[:_SHOWN_BYTES] for line in head),
+    recognises=lambda head: any(map(_is_cloudtrail, head)),
     new_parser=lambda first_line: Parser(_parse),
     rows=_rows,
     has_buckets=True,

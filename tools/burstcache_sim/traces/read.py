@@ -117,8 +117,7 @@ def _log(reading: Reading, sources: Sources, rank: int | None) -> Log:
         raise BadLogError(
             f"{sources.named}: {columns.threshold.rate:g} of the keys: expected a share that has a request"
         )
-    if format_.has_dates:
-        counts.bad_rows += without_strays(reading, sources)
+    counts.bad_rows += without_strays(reading, sources)
     other_requests = counts.rows - counts.bad_rows - columns.requests - counts.outside
     sample = None if columns.threshold.is_whole else Sample(columns.threshold.rate, columns.requests)
     origin_us = columns.first_us() if format_.has_dates else None

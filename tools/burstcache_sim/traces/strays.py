@@ -37,8 +37,9 @@ def without_strays(reading: Reading, sources: Sources) -> int:
         return columns.keep_span(earliest_us, latest_us)
     where = next(filter(None, (_line_at(reading, sources, file, strays_us[0]) for file in sources.files)), "a row")
     years = abs(strays_us[0] - middle_us) // (_MOST_US // MOST_YEARS)
+    when = _date if reading.format and reading.format.has_dates else _seconds
     raise BadLogError(
-        f"{where}: a request on {_date(strays_us[0])}, {years} years from the middle of the log on {_date(middle_us)}: "
+        f"{where}: a request {when(strays_us[0])}, {years} years from the middle of the log {when(middle_us)}: "
         f"expected at most {MOST_YEARS} years (--skip-bad-rows leaves it out)"
     )
 
@@ -64,4 +65,8 @@ def _line_at(reading: Reading, sources: Sources, file: LogFile, at_us: int) -> s
 
 
 def _date(us: int) -> str:
-    return (_EPOCH + timedelta(microseconds=us)).date().isoformat()
+    return f"on {(_EPOCH + timedelta(microseconds=us)).date().isoformat()}"
+
+
+def _seconds(us: int) -> str:
+    return f"at {us // US_PER_S} s"
