@@ -52,7 +52,15 @@ def offer(name: str, trace: Trace) -> Offer:
 
 
 @pytest.mark.parametrize(
-    "name", ["ec2:t4g.small", "ec2:r7g.medium", "serverless-valkey:4GB", "s3-express-all", "reader-memory:1024MB"]
+    "name",
+    [
+        "ec2:t4g.small",
+        "ec2:r7g.medium",
+        "ec2-scheduled:r7g.medium",
+        "serverless-valkey:4GB",
+        "s3-express-all",
+        "reader-memory:1024MB",
+    ],
 )
 def test_shares_of_hits_and_bills_of_a_sample_are_the_logs_within_the_stated_error(name: str) -> None:
     log = zipf_log()
@@ -64,6 +72,22 @@ def test_shares_of_hits_and_bills_of_a_sample_are_the_logs_within_the_stated_err
     assert 0 < error < 0.2
     assert found.in_memory_pct == pytest.approx(whole.in_memory_pct, abs=100 * error)
     assert found.bill.usd == pytest.approx(whole.bill.usd, rel=0.15)
+
+
+def test_a_sample_with_a_popular_key_is_not_billed_for_the_bytes_of_more_such_keys() -> None:
+    ids = np.concatenate([np.zeros(9_000, np.int32), np.arange(1, 1_001, dtype=np.int32)])
+    arrivals_us = np.arange(len(ids)) * 1_000_000
+    names = tuple(map(str, range(1_001)))
+    kept = ids < 126  # an eighth of the keys, and nearly all requests
+    log = Trace(arrivals_us, ids, np.full(len(ids), MB), names)
+    sample = Trace(arrivals_us[kept], ids[kept], np.full(kept.sum(), MB), names, Sample(RATE, len(ids)))
+
+    whole, found = (
+        {line.item: float(line.quantity) for line in offer("s3-express-all", trace).bill.lines}
+        for trace in (log, sample)
+    )
+
+    assert found["s3-express-retrieval"] == pytest.approx(whole["s3-express-retrieval"], rel=0.01)
 
 
 def test_a_runs_counts_grow_with_the_keys_and_its_node_does_not() -> None:

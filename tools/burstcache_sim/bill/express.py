@@ -56,7 +56,9 @@ def at_first(market: Market, _: str) -> Offer:
 
 def _offer(market: Market, name: str, rule: _Rule, note: str) -> Offer:
     served, copies, served_bytes, copied_bytes, held_byte_us = _totals(market, rule)
-    misses = market.locality.requests - served
+    misses = min(market.locality.requests - served, Fraction(market.demand.requests))
+    if served:  # of a sample, known requests less misses: what scales with the keys is another estimate
+        served_bytes *= (market.demand.requests - misses) / served
     return market.offer(
         name,
         ("s3-express-get", market.demand.requests, "S3 Express GET, with those that find nothing"),

@@ -35,11 +35,12 @@ class _Tried:
     on_us: int
     locality: Locality | None  # of the requests in these hours, an object of another run being another one
 
-    def hits(self, memory_bytes: int) -> Fraction:
+    def hits(self, memory_bytes: int, requests_each: Fraction) -> Fraction:
+        """Return the hits if each request stands for as many, which in a sample is not what each key stands for."""
         if self.locality is None:
             return Fraction(0)
         misses = self.locality.misses(memory_bytes, repeats=Fraction(1), largest_bytes=LARGEST_VALUE_BYTES)
-        return self.locality.requests - misses
+        return max(Fraction(0), len(self.locality.ids) * requests_each - misses)
 
 
 def scheduled(market: Market, type_: str) -> Offer:
@@ -47,9 +48,10 @@ def scheduled(market: Market, type_: str) -> Offer:
     memory_bytes = node_capacity_bytes(type_) or 0
     usd_per_us = float(market.prices.usd(f"ec2:{type_}")) / US_PER_H
     value_usd = float(market.usd_per_hit)
+    requests_each = Fraction(market.demand.requests, len(market.locality.ids))
 
     def badness(tried: _Tried) -> float:
-        hits, usd = float(tried.hits(memory_bytes)), usd_per_us * tried.on_us
+        hits, usd = float(tried.hits(memory_bytes, requests_each)), usd_per_us * tried.on_us
         if value_usd:
             return usd - value_usd * hits
         return usd / hits if hits else _GREATEST_USD
@@ -63,7 +65,7 @@ def scheduled(market: Market, type_: str) -> Offer:
         f"ec2-scheduled:{type_}",
         (f"+ec2:{type_}", share * market.hours, f"{type_}, {many} of the day"),
         ("+ebs-gp3", VOLUME_GB * market.hours, "volume"),
-        misses=market.locality.requests - chosen.hits(memory_bytes),
+        misses=market.demand.requests - chosen.hits(memory_bytes, requests_each),
         note=f"on a schedule, {many} of {_hours_of(market.locality)}, empty at every start",
     )
 
@@ -111,9 +113,8 @@ def _tried(locality: Locality, hours: tuple[int, ...]) -> _Tried:
     apart = locality.ids + run * len(locality.sizes_bytes)
     seen, ids = np.unique(apart[kept], return_inverse=True)
     sizes_bytes = locality.sizes_bytes[seen % len(locality.sizes_bytes)]
-    return _Tried(
-        hours, on_us, Locality(locality.times_us[kept], ids.astype(np.int64), sizes_bytes, locality.period_us)
-    )
+    times_us, ids = locality.times_us[kept], ids.astype(np.int64)
+    return _Tried(hours, on_us, Locality(times_us, ids, sizes_bytes, locality.period_us, locality.rate))
 
 
 def _hour_of(times_us: NDArray[np.int64], hours: int) -> NDArray[np.int64]:
