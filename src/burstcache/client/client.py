@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar, Unpack, overload
 
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.event_batches import EventBatches
@@ -25,6 +25,9 @@ from burstcache.serve.reader import IMMUTABLE_S, STRONG_S, Reader
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
+
+Argument = TypeVar("Argument")
+Answer = TypeVar("Answer")
 
 THREADS = 64  # reads that one client has under way at a time for `get_many` and for an AsyncClient
 MEMORY_BYTES = 64 << 20
@@ -192,9 +195,7 @@ class Client:
         Raises:
             BurstcacheError: As `get` does.
         """
-        found = {
-            key: self._recalled(key) or self.threads.submit(self._get_or_error, key) for key in dict.fromkeys(keys)
-        }
+        found = {key: self._recalled(key) or self.submit(self._get_or_error, key) for key in dict.fromkeys(keys)}
         return outcomes(
             {key: each.result() if isinstance(each, Future) else each for key, each in found.items()},
             return_errors=return_errors,
@@ -217,10 +218,15 @@ class Client:
         """What reads: this process's own, for code that wraps another interface around it."""
         return self._current.reader
 
-    @property
-    def threads(self) -> ThreadPoolExecutor:
-        """This process's threads for reads in parallel."""
-        return self._current.threads
+    def submit(self, call: Callable[[Argument], Answer], argument: Argument) -> Future[Answer]:
+        """Begin a call in one of this process's threads for reads in parallel."""
+        while True:
+            parts = self._current
+            try:
+                return parts.threads.submit(call, argument)
+            except RuntimeError:
+                if parts.is_usable:  # this process ends
+                    raise
 
     @property
     def _current(self) -> _Parts:
