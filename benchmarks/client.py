@@ -1,10 +1,10 @@
 """The reader in the caller's process, next to what it is built on and to what it replaces.
 
-    python -m benchmarks.client [hits misses tasks table staleness] [--gets 400] [--seconds 1.5] [--keys 100]
+    python -m benchmarks.client [hits misses tasks table staleness] [--gets 400] [--seconds 1] [--keys 100]
         [--writes 200]
 
-Each part prints a Markdown table; without a name all of them run. The sides of a table take turns in one run, so that a
-noisy machine disturbs all of them.
+Each part prints a Markdown table; without a name all of them run. The sides of a hit and of a miss take turns, so that
+a noisy machine disturbs all of them; those of `tasks` follow one another.
 
     hits       each tier by the client and by a wrapped boto3 client, next to the bare client of the tier's server,
                boto3's GET from the local S3, and the local front door
@@ -595,7 +595,7 @@ def main() -> None:
     parts = ("hits", "misses", "tasks", "table", "staleness")
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(parts)} (default: all)")
     parser.add_argument("--gets", type=int, default=400, help="GETs of each side of a row (default: 400)")
-    parser.add_argument("--seconds", type=float, default=1.5, help="of each row of the part `tasks` (default: 1.5)")
+    parser.add_argument("--seconds", type=float, default=1.0, help="of each row of the part `tasks` (default: 1)")
     parser.add_argument("--keys", type=int, default=100, help="keys of the part `tasks` (default: 100)")
     parser.add_argument(
         "--writes", type=int, default=200, help="writes per tier of the part `staleness` (default: 200)"
