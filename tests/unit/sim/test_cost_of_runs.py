@@ -58,7 +58,7 @@ def test_the_transitions_are_those_of_the_machine() -> None:
 def test_the_node_is_billed_from_running_to_the_stop() -> None:
     node_s = live_usage(PROMOTED, Setup(), period_us=0).node_h * 3600
 
-    assert node_s == 14 + 120 + 4  # running 16 s after the start, ready after 30 s; stopped up to 4 s late
+    assert node_s == 14 + 120 + 5  # running 16 s after the start, ready after 30 s; stopped up to 5 s late
 
 
 def test_a_short_run_of_the_node_is_billed_a_minute() -> None:
@@ -74,7 +74,7 @@ def test_a_node_that_still_boots_at_the_horizon_is_billed_a_minute() -> None:
 
 
 def test_runs_of_which_only_the_sum_is_known_are_billed_too() -> None:
-    assert live_usage(replace(PROMOTED, redis_spans_us=()), Setup(), period_us=0).node_h * 3600 == 138
+    assert live_usage(replace(PROMOTED, redis_spans_us=()), Setup(), period_us=0).node_h * 3600 == 139
 
 
 def test_a_cache_function_that_lives_longer_than_an_invocation_is_started_again() -> None:
@@ -96,11 +96,31 @@ def test_only_what_s3_served_becomes_an_event_and_a_write_of_the_scheduler() -> 
     assert (near.function_requests, far.function_requests) == (4, 14)
 
 
-def test_readers_in_the_vpc_pay_for_the_digest_once_a_second_and_for_no_door() -> None:
-    usage = live_usage(replace(NOTHING, n=10, n_lambda=10), Setup(), period_us=HOUR_US, busy_s=3)
+def test_readers_in_the_vpc_read_the_digest_once_a_second_and_pay_for_no_door() -> None:
+    hits = replace(NOTHING, n=10, n_lambda=10)
+    usage, twice, many = (
+        live_usage(hits, Setup(reader_processes=count), period_us=HOUR_US, busy_s=3) for count in (1, 2, 20)
+    )
 
-    assert usage.dynamodb_reads == 3
+    assert (usage.dynamodb_reads, twice.dynamodb_reads, many.dynamodb_reads) == (3, 6, 10)
     assert (usage.proxy_gb_s, usage.init_gb_s, usage.alb_h, usage.internet_gb) == (0, 0, 0, 0)
+
+
+def test_each_environment_of_the_proxy_reads_the_digest_once_a_second() -> None:
+    hits = replace(NOTHING, n=1_000, n_lambda=1_000)
+
+    usage = live_usage(hits, Setup(readers="internet"), period_us=HOUR_US, busy_s=4)
+
+    assert usage.dynamodb_reads == 4 + 10  # a thousand hits keep one busy for 10 s
+
+
+@pytest.mark.parametrize(("keys", "units"), [(1, 1), (25, 1), (26, 2), (100, 4)])
+def test_a_read_of_the_digest_takes_a_unit_per_25_keys_in_tiers(keys: int, units: int) -> None:
+    minute = replace(NOTHING, n=6_000, n_lambda=6_000, invocations=keys, lambda_us_exact=keys * 60 * 1_000_000)
+
+    usage = live_usage(replace(minute, cold_starts=keys, s3_requests=keys), Setup(), period_us=HOUR_US, busy_s=60)
+
+    assert usage.dynamodb_reads == 2 * keys + 60 * units
 
 
 def test_what_the_api_metered_is_billed_instead_of_the_mean_size() -> None:
@@ -151,4 +171,4 @@ def test_a_hit_costs_what_the_documents_say() -> None:
 
     assert items["HTTP API"] == pytest.approx(1.0)
     assert items["proxy, duration"] == pytest.approx(0.067, abs=0.001)
-    assert items["DynamoDB reads"] == pytest.approx(0.0625)
+    assert items["DynamoDB reads"] == pytest.approx(0.125)  # none had another within its second

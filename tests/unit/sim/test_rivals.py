@@ -127,7 +127,7 @@ def test_a_schedule_takes_the_hours_that_a_hit_is_worth() -> None:
 def test_a_readers_memory_costs_its_misses_and_several_readers_miss_more() -> None:
     trace = random_reads(1_000, 10, 10_000, US_PER_H)
 
-    one, many = (offer("reader-memory:64MB", trace, reader_processes=count) for count in (1, 20))
+    one, many = (offer("reader-memory:64MB", trace, setup=Setup(reader_processes=count)) for count in (1, 20))
 
     assert one.bill.usd == pytest.approx(10 * 4e-7)
     assert many.bill.usd > 10 * one.bill.usd

@@ -72,7 +72,6 @@ class Comparison:
     setup: Setup
     only_cache: bool = False  # the thesis's view: cache function, node and S3 alone
     window_h: int = HOURS_PER_MONTH  # in which bursts are counted [h]
-    reader_processes: int = 1
     usd_per_hit: Fraction = Fraction(0)  # what others may weigh when they choose what to keep
 
     @property
@@ -140,7 +139,6 @@ class Comparison:
             setup=self.setup,
             only_cache=self.only_cache,
             repeats=repeats,
-            reader_processes=self.reader_processes,
             usd_per_hit=self.usd_per_hit,
         )
 
@@ -182,7 +180,14 @@ def own_bill(
         internet_bytes=demand.internet_bytes,
         wakes=demand.wakes,
     )
-    usage = live_usage(result, sized, period_us=demand.period_us, passage=passage, busy_s=demand.busy_s)
+    usage = live_usage(
+        result,
+        sized,
+        period_us=demand.period_us,
+        passage=passage,
+        busy_s=demand.busy_s,
+        objects=demand.objects,
+    )
     # What outlasts a log that comes again at once meets its own next run: a node is on at most all the time.
     most_h = Fraction(again_us or demand.period_us, US_PER_H) * max(1, setup.nodes)
     return bill(replace(usage, node_h=min(usage.node_h, most_h)), prices)

@@ -53,7 +53,7 @@ def efs(market: Market, _: str) -> Offer:
 def reader_memory(market: Market, size: str) -> Offer:
     """Return memory of readers that stay: what it holds may be old without a bound."""
     memory_bytes = _memory_bytes(size)
-    readers = market.locality.of_readers(market.reader_processes)
+    readers = market.locality.of_readers(market.setup.reader_processes)
     misses = sum((one.misses(memory_bytes, repeats=market.repeats) for one in readers), Fraction(0))
     return market.offer(
         f"reader-memory:{size}",
@@ -67,7 +67,7 @@ def confirmed_memory(market: Market, size: str) -> Offer:
     from burstcache_sim.engine.stack_distance import confirmed_hits, stack_distances
 
     memory_bytes, misses = int(_memory_bytes(size) * market.locality.rate), Fraction(0)
-    for one in market.locality.of_readers(market.reader_processes):
+    for one in market.locality.of_readers(market.setup.reader_processes):
         distances, _ = stack_distances(one.ids, one.sizes_bytes)
         keys = len(one.sizes_bytes)
         hits = confirmed_hits(one.times_us, one.ids, distances, memory_bytes, _CONFIRMED_US, keys)
@@ -80,7 +80,7 @@ def confirmed_memory(market: Market, size: str) -> Offer:
 
 
 def _readers(market: Market) -> str:
-    count = market.reader_processes
+    count = market.setup.reader_processes
     return "one reader that stays" if count == 1 else f"{count:,} readers that stay, each with as much"
 
 

@@ -44,7 +44,6 @@ class Market:
     setup: Setup
     only_cache: bool = False
     repeats: Fraction = Fraction(1)  # how often the trace comes in a row; what is always on stays warm
-    reader_processes: int = 1  # that share the requests, each with a memory of its own
     usd_per_hit: Fraction = Fraction(0)  # what an answer without S3 is worth, for those who can choose what to keep
 
     @property

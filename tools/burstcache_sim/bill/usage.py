@@ -20,9 +20,9 @@ _MB_PER_GB = 1024
 _BYTES_PER_GB = 1024**3
 
 # EC2 bills from `running`, 16 s after the start; the rules' boot of 30 s lasts until Redis answers. At the end the
-# check waits 2 s for stragglers and StopNode 2 s for remembered routes.
+# check waits 2 s for stragglers and StopNode 3 s until no reader has an older digest.
 _BILLED_BEFORE_READY_S = 30 - 16
-_BILLED_AFTER_STOP_S = 2 + 2
+_BILLED_AFTER_STOP_S = 2 + 3
 _LEAST_NODE_S = 60
 
 # Handlers [ms]. The hit is that of `docs/operate/costs.md`; S3 answers within 15 to 60 ms; the rest is AWS calls of
@@ -35,7 +35,10 @@ _LONGEST_CACHE_US = (900 - 10) * US_PER_S  # a cache function leaves 10 s before
 _METERED_BYTES = 512 * 1024  # an HTTP API counts a request per this much
 _LOG_BYTES = 500  # per invocation: Lambda's own three lines
 
-_EVENTUAL_READ = Fraction(1, 2)
+# A read of the digest takes a unit per 4 KB, strongly consistent. A route that has left its tier stays as an item until
+# the janitor's next run.
+_ROUTES_PER_UNIT = 25
+_ROUTE_STAYS_S = 300
 
 # Larger objects are answered with a redirect to S3 and never cached: MAX_OBJECT_BYTES in template.yaml.
 LARGEST_OBJECT_BYTES = {"http-api": 4_194_304, "alb": 716_800}
@@ -52,7 +55,10 @@ Readers = Literal["aws", "internet"]
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What one life or one step takes of the control plane; DynamoDB in units (a transaction takes two per item)."""
+    """What one life or one step takes of the control plane; DynamoDB in units (a transaction takes two per item).
+
+    Writes are those of rows, leases and the digest. `tests/lifecycle/test_units_of_the_table.py` counts them.
+    """
 
     transitions: int
     control_calls: int
@@ -61,11 +67,11 @@ class _Step:
     reads: int
 
 
-_UNPROMOTED = _Step(transitions=4, control_calls=0, control_ms=0, writes=7, reads=2)
-_PROMOTED = _Step(transitions=7, control_calls=3, control_ms=100 + 300 + 150, writes=15, reads=3)  # join, seed, leave
-_STRAIGHT = _Step(transitions=5, control_calls=3, control_ms=100 + 300 + 150, writes=13, reads=1)  # the node runs
+_UNPROMOTED = _Step(transitions=4, control_calls=0, control_ms=0, writes=9, reads=2)
+_PROMOTED = _Step(transitions=7, control_calls=3, control_ms=100 + 300 + 150, writes=19, reads=4)  # join, seed, leave
+_STRAIGHT = _Step(transitions=5, control_calls=3, control_ms=100 + 300 + 150, writes=15, reads=2)  # the node runs
 # StartNode's call takes 2 s, AwaitNode waits for the rest of the boot, StopNode until the instance has stopped.
-_NODE_RUN = _Step(transitions=5, control_calls=3, control_ms=2_000 + 28_000 + 32_000, writes=5, reads=8)
+_NODE_RUN = _Step(transitions=5, control_calls=3, control_ms=2_000 + 28_000 + 33_000, writes=6, reads=7)
 _CHECK = _Step(transitions=3, control_calls=1, control_ms=300, writes=1, reads=3)
 
 
@@ -80,6 +86,7 @@ class Setup:
     readers: Readers = "aws"
     object_bytes: int = 10_000  # mean size
     nodes: int = 1
+    reader_processes: int = 1  # in the VPC, that share the requests; each reads the digest
 
 
 def thesis_usage(result: RunResult, setup: Setup) -> Usage:
@@ -117,6 +124,7 @@ def live_usage(
     period_us: int,
     passage: Passage | None = None,
     busy_s: int | None = None,
+    objects: int | None = None,
 ) -> Usage:
     """Return everything that the deployed system takes for a run.
 
@@ -125,14 +133,15 @@ def live_usage(
         setup: How the system is deployed.
         period_us: How long the stack stands, for hourly items [us].
         passage: What its clients ask for; None if all answers have the setup's mean size.
-        busy_s: Seconds with a request, in each of which a reader reads the digest; None for one per request [s].
+        busy_s: Seconds with a request, in which readers read the digest; None for one per request [s].
+        objects: How many keys the digest may name; None for as many as there are lives.
     """
     if passage is None:
         metered = result.n * max(1, -(-setup.object_bytes // _METERED_BYTES))
         together_bytes = setup.object_bytes * result.n
         passage = Passage(result.n, result.n - result.n_s3, metered, together_bytes, together_bytes)
-    busy_s = result.n if busy_s is None else busy_s
-    requests = _requests(result, setup, busy_s)
+    reads = _digest_reads(result, setup, result.n if busy_s is None else busy_s, objects)
+    requests = _requests(result, reads)
     door = door_usage(passage, setup, period_us=period_us)
     parts = (_cache(result, setup), door, requests, _control_plane(result), _standing(setup, period_us))
     together = replace(add(parts), architecture=setup.architecture, instance_type=setup.instance_type)
@@ -177,18 +186,41 @@ def _cache(result: RunResult, setup: Setup) -> Usage:
     )
 
 
-def _requests(result: RunResult, setup: Setup, busy_s: int) -> Usage:
-    """Return what the requests take behind the front door: routes; from S3 also an event and the scheduler."""
+def _digest_reads(result: RunResult, setup: Setup, busy_s: int, objects: int | None) -> int:
+    """Return the read units of the digest: a Query a second and reading environment, and no more than requests.
+
+    Readers in the VPC are so many processes. On the internet they are the proxy's environments: in a second at most
+    one more than those that its requests keep busy on average.
+    """
     if setup.readers == "aws":
-        reads: Fraction | int = busy_s  # of the digest, strongly consistent
+        queries: Fraction | int = setup.reader_processes * busy_s
     else:
-        reads = _EVENTUAL_READ * (result.n_s3 + result.n_lambda + 2 * result.n_redis)  # Redis: key and node
+        busy_ms = _PROXY_HIT_MS * (result.n_lambda + result.n_redis) + _PROXY_S3_MS * result.n_s3
+        queries = busy_s + Fraction(busy_ms, 1000)
+    units = -(-_shown_routes(result, busy_s, objects) // _ROUTES_PER_UNIT)
+    return max(1, units) * min(result.n, -(-queries // 1))
+
+
+def _shown_routes(result: RunResult, busy_s: int, objects: int | None) -> int:
+    """Return how many routes the digest has at most, on the average of the seconds in which it is read."""
+    lives = cache_lives(result)
+    promoted = promotions(result)
+    # Nothing says how long a key stays in Redis: as long as the node, at most.
+    in_redis = -(-promoted // max(1, result.redis_starts))
+    seconds = result.lambda_us_exact // US_PER_S + _ROUTE_STAYS_S * (lives + promoted)
+    others = -(-seconds // max(1, busy_s))
+    most = lives + promoted
+    return min(in_redis + others, most if objects is None else min(most, objects))
+
+
+def _requests(result: RunResult, digest_reads: int) -> Usage:
+    """Return what the requests take of the digest; those that S3 serves also take an event and the scheduler."""
     return Usage(
         scheduler_gb_s=_gb_s(_SCHEDULER_MS * result.n_s3, _SCHEDULER_MB),
         function_requests=result.n_s3,
         events_64kb=result.n_s3,
         dynamodb_writes=result.n_s3,
-        dynamodb_reads=reads,
+        dynamodb_reads=digest_reads,
         logs_gb=Fraction(_LOG_BYTES * result.n_s3, _BYTES_PER_GB),
     )
 

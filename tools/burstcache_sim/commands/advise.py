@@ -60,7 +60,8 @@ def _workload(args: argparse.Namespace, prices: PriceSheet) -> Workload:
     period_us = period_us_of(args)
     front_door, memory_mb, size = args.front_door, args.cache_memory_mb, args.object_bytes
     setup = Setup(cache_memory_mb=memory_mb, front_door=front_door, readers=args.readers, object_bytes=size)
-    setup = replace(setup, instance_type=args.instance_type or setup.instance_type)
+    instance_type = args.instance_type or setup.instance_type
+    setup = replace(setup, instance_type=instance_type, reader_processes=args.reader_processes)
     check_deployable(setup)
     for item in (f"ec2:{setup.instance_type}", f"lambda-duration:{setup.architecture}", "http-api-request"):
         prices.row(item)  # raises now rather than after the log has been read
@@ -69,7 +70,7 @@ def _workload(args: argparse.Namespace, prices: PriceSheet) -> Workload:
         setup = replace(setup, instance_type=fitting_type(prices, workload.own_demand.stored_bytes))
     has_sizes = workload.trace.key_ids is not None and workload.trace.sizes_bytes is not None
     capacity_bytes = node_capacity_bytes(setup.instance_type) if has_sizes else None
-    return replace(workload, setup=setup, capacity_bytes=capacity_bytes, reader_processes=args.reader_processes)
+    return replace(workload, setup=setup, capacity_bytes=capacity_bytes)
 
 
 def _asks(args: argparse.Namespace) -> bool:

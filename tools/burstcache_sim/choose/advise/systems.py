@@ -93,7 +93,6 @@ class Weighing:
             workload.prices,
             workload.setup,
             workload.only_cache,
-            reader_processes=workload.reader_processes,
             usd_per_hit=self.clock.usd_per_hit(usd_per_hit=given.usd_per_hit, usd_per_ms=given.usd_per_ms),
         )
 

@@ -40,7 +40,6 @@ class Workload:
     own_demand: Demand  # what passes through this system: nothing of the redirected objects
     only_cache: bool = False
     capacity_bytes: int | None = None  # of a node; None: no limit
-    reader_processes: int = 1  # that share the requests
 
     @property
     def redirected(self) -> int:

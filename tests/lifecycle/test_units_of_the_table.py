@@ -1,0 +1,130 @@
+"""What lives of keys and runs of the node take of the table is what a simulated run is billed for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from burstcache.core.keys import key_hash
+from burstcache_sim.bill.usage import Setup, live_usage
+from burstcache_sim.world.result import RunResult
+from support.world import World
+
+
+def _run(*, invocations: int, straight: int = 0, promotions: int = 0, boots: int = 0) -> RunResult:
+    """Return a run of which S3 served two requests before each life."""
+    n_s3 = 2 * (invocations + straight)
+    return RunResult(
+        n=n_s3, n_s3=n_s3, n_lambda=0, n_redis=0, lambda_ms=0, invocations=invocations, cold_starts=0, redis_s=0,
+        redis_starts=boots, s3_requests=n_s3 + promotions, lambda_us_exact=0, redis_us_exact=0, end_us=0,
+    )  # fmt: skip
+
+
+@dataclass
+class Units:
+    """Units of DynamoDB, counted while nobody but the deployed functions and machines uses the table."""
+
+    writes: int = 0
+    reads: int = 0
+    checks: int = 0
+
+    def note(self, params: dict[str, Any], model: Any, **_: object) -> None:
+        """Count a call whose items are below 1 KB each, or below 4 KB together where they are read."""
+        match model.name:
+            case "TransactWriteItems":
+                self.writes += 2 * len(params["TransactItems"])
+            case "BatchGetItem":
+                self.reads += sum(len(table["Keys"]) for table in params["RequestItems"].values())
+            case "GetItem" | "Query":
+                assert params["ConsistentRead"]
+                self.reads += 1
+            case _:
+                self.writes += 1
+
+
+@pytest.fixture
+def world(make_world: Callable[..., World]) -> World:
+    """A world whose machines run as they are deployed."""
+    return make_world(runs_machines=True)
+
+
+@pytest.fixture
+def units(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Units]:
+    """What the world's functions take of the table, and how often the node was checked."""
+    counted, invoke = Units(), world.invoke
+
+    def noted(function: str, payload: dict[str, Any], **more: Any) -> Any:
+        counted.checks += payload.get("op") == "check_node"
+        return invoke(function, payload, **more)
+
+    monkeypatch.setattr(world, "invoke", noted)
+    events = world.clients.dynamodb.meta.events
+    events.register("provide-client-params.dynamodb", counted.note)
+    yield counted
+    events.unregister("provide-client-params.dynamodb", counted.note)
+
+
+def _hot(world: World, *keys: str) -> None:
+    """Let S3 serve each key twice, which starts its life."""
+    for key in keys:
+        world.put_object(key)
+        assert world.get_twice(key)[-1] == "started"
+    world.clock.sleep(2)
+
+
+def _promoted(world: World, *keys: str) -> None:
+    """Ask for keys, one after the other, until their load has lasted long enough for Redis."""
+    for key in keys:
+        for _ in range(world.parameters.redis_threshold + 1):
+            world.get(key)
+        world.clock.sleep(1)
+    world.clock.sleep(10)
+
+
+def _assert_billed(units: Units, run: RunResult) -> None:
+    """Compare what was counted with the bill of a run, whose keys S3 served twice before each life."""
+    usage = live_usage(replace(run, checks=units.checks), Setup(), period_us=0, busy_s=0)  # nobody reads the digest
+
+    assert (usage.dynamodb_writes, usage.dynamodb_reads) == (units.writes, units.reads)
+
+
+def test_a_life_that_is_not_promoted_takes_what_it_is_billed_for(world: World, units: Units) -> None:
+    _hot(world, "k")
+    world.clock.sleep(900)
+
+    _assert_billed(units, _run(invocations=1))
+
+
+@pytest.mark.parametrize("keys", [("k",), ("k", "l")])
+def test_promoted_lives_and_their_node_take_what_they_are_billed_for(
+    world: World, units: Units, keys: tuple[str, ...]
+) -> None:
+    _hot(world, *keys)
+    _promoted(world, *keys)
+    world.clock.sleep(7200)
+
+    _assert_billed(units, _run(invocations=len(keys), promotions=len(keys), boots=1))
+
+
+def test_a_key_that_gets_hot_while_the_node_runs_takes_what_it_is_billed_for(world: World, units: Units) -> None:
+    _hot(world, "k")
+    _promoted(world, "k")
+    _hot(world, "l")
+    world.clock.sleep(7200)
+
+    _assert_billed(units, _run(invocations=1, straight=1, promotions=2, boots=1))
+
+
+def test_a_node_that_is_used_for_longer_takes_what_its_checks_are_billed_for(world: World, units: Units) -> None:
+    _hot(world, "k")
+    _promoted(world, "k")
+    for _ in range(60):
+        world.store.read(key_hash("k"), at_us=world.clock.now_us())
+        world.clock.sleep(5)
+    world.clock.sleep(7200)
+
+    assert units.checks > 2
+    _assert_billed(units, _run(invocations=1, promotions=1, boots=1))
