@@ -4,7 +4,9 @@ The logs: NASA's and ERDDAP's (from the folder given, if it is), 12 GB of object
 hour a day of 10 GB, and three mixes that are generated here from fixed seeds. The former version is a checkout of any
 commit, read but not installed; `7a93c45` is the last one before rivals had their own share of hits.
 
-    python -m benchmarks.advice [--logs FOLDER] [--former CHECKOUT] [--candidates 60]
+    python -m benchmarks.advice [--logs FOLDER] [--former CHECKOUT] [--candidates 600]
+
+With both versions it is some 40 commands, two at a time; a log takes seconds, also with 600 candidates.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +37,8 @@ _GENERATED = {
     "hour a day": (*("--rate-per-min", "1200", "--duration-s", "3500", "--keys", "5000"), "0.8", "2000000"),
 }
 _DAILY = ["--period-hours", "24"]
+_VALUES = ((), ("--hit-value-usd", "4.5e-5"))
+_DEAR = ("--hit-value-usd", "1e-4", "--without", "cloudfront")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +55,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--logs", type=Path, metavar="FOLDER", help="with the files of NASA and ERDDAP")
     parser.add_argument("--former", type=Path, metavar="CHECKOUT", help="of a former version")
-    parser.add_argument("--candidates", default="60", metavar="N", help="parameters to try (default: 60)")
+    parser.add_argument("--candidates", default="600", metavar="N", help="parameters to try (default: 600)")
     args = parser.parse_args()
     print(environment())
     with tempfile.TemporaryDirectory() as folder:
         logs = list(_logs(Path(folder), args.logs))
+        _prepare(logs, args.former, args.candidates)
         print(_verdicts(logs, args.former, args.candidates))
         print(_rules({log.name: log for log in logs}, args.former, args.candidates))
 
@@ -114,8 +121,8 @@ def _verdicts(logs: Sequence[Log], former: Path | None, candidates: str) -> str:
     """Return a line per log and value of a hit: the best buy then and now."""
     rows = []
     for log in logs:
-        for value in ((), ("--hit-value-usd", "4.5e-5")):
-            options = [*log.options, *value, "--candidates", candidates]
+        for value in _VALUES:
+            options = (*value, "--candidates", candidates)
             now = _advice(PROJECT, log, options)
             then = "" if former is None else _best(_advice(former, log, options))
             rows.append((log.name, "45" if value else "unknown", then, _best(now), _ours(now), now["verdict"]))
@@ -126,9 +133,9 @@ def _verdicts(logs: Sequence[Log], former: Path | None, candidates: str) -> str:
 def _rules(logs: dict[str, Log], former: Path | None, candidates: str) -> str:
     """Return what each rule of the comparison changes, with the log that shows it."""
     z15, hour = logs["z15"], logs["hour a day"]
-    few = ["--candidates", candidates]
-    then = {} if former is None else _advice(former, z15, ["--hit-value-usd", "1e-4", "--without", "cloudfront", *few])
-    now = _advice(PROJECT, z15, ["--hit-value-usd", "1e-4", "--without", "cloudfront", *few])
+    few = ("--candidates", candidates)
+    then = {} if former is None else _advice(former, z15, (*_DEAR, *few))
+    now = _advice(PROJECT, z15, (*_DEAR, *few))
     rows = [
         (
             "a node serves what it holds",
@@ -172,13 +179,13 @@ def _free(advice: dict[str, Any]) -> str:
     return f"{system['usd_per_month']:,.2f}, free tier or plan {system['free_tiers_usd_per_month']:,.2f}"
 
 
-def _warm(checkout: Path | None, log: Log, few: Sequence[str]) -> str:
+def _warm(checkout: Path | None, log: Log, few: tuple[str, ...]) -> str:
     if checkout is None:
         return ""
-    return _share(_advice(checkout, log, few), "ec2:r7g.large")
+    return _share(_advice(checkout, Log(log.name, log.path), few), "ec2:r7g.large")
 
 
-def _added_ms(checkout: Path | None, log: Log, few: Sequence[str]) -> str:
+def _added_ms(checkout: Path | None, log: Log, few: tuple[str, ...]) -> str:
     """Return what two commands add to the mean of the tiers that served a run [ms]."""
     if checkout is None:
         return ""
@@ -221,7 +228,21 @@ def _ours(advice: dict[str, Any]) -> str:
     return f"{ours['usd_per_month']:,.2f}, {ours['in_memory_pct']:.1f} %"
 
 
-def _advice(checkout: Path, log: Log, options: Sequence[str]) -> dict[str, Any]:
+def _prepare(logs: Sequence[Log], former: Path | None, candidates: str) -> None:
+    """Ask for most of the advice that the tables show, two commands at a time."""
+    few = ("--candidates", candidates)
+    asked = [(log, (*value, *few)) for log in logs for value in _VALUES]
+    asked += [(log, (*_DEAR, *few)) for log in logs if log.name == "z15"]
+    asked += [(Log(log.name, log.path), few) for log in logs if log.name == "hour a day"]
+    checkouts = [PROJECT] if former is None else [PROJECT, former]
+    for checkout in checkouts:  # the first of each version compiles what the others load
+        _advice(checkout, *asked[0])
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(lambda one: _advice(*one), [(checkout, *each) for checkout in checkouts for each in asked]))
+
+
+@cache
+def _advice(checkout: Path, log: Log, options: tuple[str, ...]) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(_run(checkout, ["advise", log.path, *log.options, *options, "--json"]))
     return found
 
