@@ -189,8 +189,8 @@ def _cache(result: RunResult, setup: Setup) -> Usage:
 def _digest_reads(result: RunResult, setup: Setup, busy_s: int, objects: int | None) -> int:
     """Return the read units of the digest: a Query a second and reading environment, and no more than requests.
 
-    Readers in the VPC are so many processes. On the internet they are the proxy's environments: in a second at most
-    one more than those that its requests keep busy on average.
+    In the VPC the readers are processes of a known number. On the internet they are the proxy's environments: one more
+    in each second than its requests keep busy on average.
     """
     if setup.readers == "aws":
         queries: Fraction | int = setup.reader_processes * busy_s
