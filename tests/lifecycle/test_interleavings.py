@@ -152,6 +152,23 @@ def test_failing_second_invocation_does_not_fail_the_first(world: World) -> None
     assert world.outcome(world.row("k").execution_name) == {"outcome": "idle"}
 
 
+def test_route_to_redis_that_is_written_while_the_cache_function_retires_stays(world: World) -> None:
+    def seed() -> None:
+        world.key_step("seed", "k", generation=world.node().generation)
+
+    world.started("k")
+    world.cache_tools = replace(world.cache_tools, keys=after(world.keys, "read", seed))
+    life = world.serve("k")
+    world.until(lambda: world.row("k").tier == "lambda")
+    world.join("k")
+    world.node_step("await_node")
+
+    life.join()
+
+    assert world.row("k").tier == "redis"
+    assert world.digest.read().routes[key_hash("k")].tier == "redis"
+
+
 def test_cache_that_cannot_load_its_object_fails_the_life_by_name(world: World) -> None:
     world.started("k")
     world.put_object("k", b"x" * (MAX_OBJECT_BYTES + 1))

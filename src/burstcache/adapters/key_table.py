@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from burstcache.adapters.items import ROW_LIFE_S, to_plain, to_values
 from burstcache.core import table
 from burstcache.core.errors import ServiceError
 from burstcache.core.parameters import US_PER_S
-from burstcache.core.phases import KEY_PHASES_BEFORE
+from burstcache.core.phases import KEY_PHASES_BEFORE, Tier
 from burstcache.core.policy import Request
 from burstcache.core.table import KeyColumn, KeyColumns, KeyRow, key_item
 from burstcache.logs import logger
@@ -122,9 +122,10 @@ class KeyTable:
         *,
         epoch: int,
         set_: KeyColumns | None = None,
-        remove: Iterable[KeyColumn] = (),
+        remove: Collection[KeyColumn] = (),
         append_window: Iterable[Request] = (),
         unless_held: bool = False,
+        while_tier: Tier = "",
     ) -> KeyRow | None:
         """Change the row of a life if it is still that life, in a phase that may come before the new one.
 
@@ -137,6 +138,7 @@ class KeyTable:
             remove: Columns to delete.
             append_window: Requests to add to the window.
             unless_held: Also require that no cache invocation has announced itself: the announce is the claim.
+            while_tier: Also require that this tier serves the key; empty: any, or none.
 
         Returns:
             The row after the write; None if the condition did not hold.
@@ -159,6 +161,9 @@ class KeyTable:
             values[":s3"] = "s3"
         if unless_held:
             conditions.append(table.IS_UNHELD)
+        if while_tier:
+            conditions.append(table.IS_SERVED_BY)
+            names["#tier"], values[":served_by"] = "tier", while_tier
         answer = write_if(
             self.client.update_item,
             TableName=self.table_name,
@@ -172,7 +177,7 @@ class KeyTable:
         if answer is None:
             return None
         row = KeyRow.from_item(to_plain(answer["Attributes"]))
-        if "tier" in names.values() or (row.tier and "deadline_at_us" in columns):
+        if "tier" in columns or "tier" in remove or (row.tier and "deadline_at_us" in columns):
             self._show(row)
         return row
 

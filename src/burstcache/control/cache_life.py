@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, Protocol
 
 from burstcache.adapters.clock import Clock
@@ -31,7 +32,7 @@ from burstcache.core.messages import (
 )
 from burstcache.core.parameters import US_PER_S, Parameters
 from burstcache.core.policy import LambdaLife, Request
-from burstcache.core.table import KeyColumn, KeyColumns
+from burstcache.core.table import KeyColumns
 from burstcache.logs import logger
 from burstcache.web import entry as wire
 from burstcache.web.entry import Entry
@@ -237,13 +238,17 @@ class KeyCache:
             self.entry = newer or self.entry
 
     def _retire(self) -> None:
-        """Take the route off and leave the times of the last requests in the row, before the subscription ends."""
+        """Take the route off and leave the times of the last requests in the row, before the subscription ends.
+
+        A route to Redis, which may be written at this moment, stays.
+        """
         row = self.tools.keys.read(self.task.hash)
         if row is None or row.epoch != self.task.epoch or row.holder != self.task.holder:
             return
         unknown = [request for request in self._newest() if request not in row.window]
-        remove: tuple[KeyColumn, ...] = ("tier",) if row.tier == "lambda" else ()
-        self.tools.keys.update(self.task.hash, epoch=self.task.epoch, remove=remove, append_window=unknown)
+        leave = partial(self.tools.keys.update, self.task.hash, epoch=self.task.epoch, append_window=unknown)
+        if row.tier != "lambda" or leave(remove=["tier"], while_tier="lambda") is None:
+            leave()
 
     def _newest(self) -> list[Request]:
         return sorted(self.window)[-self.tools.parameters.window_length :]

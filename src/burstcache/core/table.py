@@ -121,6 +121,7 @@ ROUTE_SORT_KEY = _ROUTE_ITEM
 IS_SAME_LIFE = "epoch = :epoch"
 IS_LIVE = "phase <> :s3"
 IS_UNHELD = "attribute_not_exists(holder)"
+IS_SERVED_BY = "#tier = :served_by"
 HAD_NO_LIFE = "(attribute_not_exists(epoch) OR epoch = :former)"
 IS_FORMER_LIFE = "epoch = :former"
 IS_COLD = "(attribute_not_exists(phase) OR phase = :s3 OR deadline_at_us < :now)"
