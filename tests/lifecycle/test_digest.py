@@ -124,6 +124,49 @@ def test_a_cache_function_that_outlived_its_state_is_asked_no_more_after_a_write
     assert (before, _route(world)) == (Route("lambda"), None)
 
 
+def test_what_a_former_life_left_in_the_digest_is_asked_no_more_after_a_write(world: World) -> None:
+    row = world.started("k")
+    world.digest.show_key(replace(row, epoch=row.epoch - 1, tier="lambda"))  # its cache function still answers
+    before = _route(world)
+    world.put_object("k", b"new")
+
+    world.written("k")
+
+    assert (before, _route(world)) == (Route("lambda"), None)
+    assert world.row("k").phase == "lambda"
+
+
+def test_a_route_to_redis_that_was_not_shown_is_shown_before_a_write_is_announced(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.joined("k")
+    row = world.row("k")
+    world.digest.show_key(replace(row, tier="lambda"))
+    world.node_step("await_node")
+    with monkeypatch.context() as patch:
+        patch.setattr(DigestTable, "show_key", lambda *_: False)
+        world.key_step("seed", "k", generation=world.node().generation)
+    before = _route(world)
+    world.put_object("k", b"new")
+
+    world.written("k")
+
+    assert (before, _route(world)) == (Route("lambda"), Route("redis", NODE))
+
+
+def test_a_write_takes_no_route_off_that_is_shown_meanwhile(world: World) -> None:
+    row = world.started("k")
+    world.digest.show_key(replace(row, epoch=row.epoch - 1, tier="lambda"))
+
+    def announce() -> None:
+        world.keys.update(row.hash, epoch=row.epoch, set_=KeyColumns(tier="lambda"))
+
+    world.control = replace(world.control, digest=after(world.digest, "read_key", announce))
+    world.written("k")
+
+    assert world.digest.read().routes[row.hash].epoch == row.epoch
+
+
 def test_a_write_that_could_not_be_announced_is_an_error_so_that_the_event_comes_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -51,23 +51,31 @@ def read_digest(client: DynamoDBClient, table_name: str) -> Digest:
     routes: dict[str, RoutedKey] = {}
     nodes: dict[str, RunningNode] = {}
     for item in _items(client, table_name):
-        name, columns = item["sk"]["S"], _plain(item)
+        name = item["sk"]["S"]
         if name == CHANGES_ITEM["sk"]:
+            columns = _plain(item)
             sequence, changes = columns["sequence"], columns["changes"]
         elif name.startswith(SHOWN_ROUTE_PREFIX):
-            routes[name.removeprefix(SHOWN_ROUTE_PREFIX)] = RoutedKey(
-                columns["life"],
-                columns["phase_rank"],
-                columns["tier"],
-                columns.get("node", ""),
-                columns.get("generation", 0),
-                columns["deadline_at_us"],
-            )
+            routes[name.removeprefix(SHOWN_ROUTE_PREFIX)] = routed_key(item)
         elif name.startswith(SHOWN_NODE_PREFIX):
+            columns = _plain(item)
             nodes[name.removeprefix(SHOWN_NODE_PREFIX)] = RunningNode(
                 columns["life"], columns["phase_rank"], bool(columns["is_running"])
             )
     return Digest(sequence, [change.hex() for change in changes], routes, nodes)
+
+
+def routed_key(item: dict[str, Any]) -> RoutedKey:
+    """Return a key as its item in the digest shows it."""
+    columns = _plain(item)
+    return RoutedKey(
+        columns["life"],
+        columns["phase_rank"],
+        columns["tier"],
+        columns.get("node", ""),
+        columns.get("generation", 0),
+        columns["deadline_at_us"],
+    )
 
 
 def _items(client: DynamoDBClient, table_name: str) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from burstcache.adapters.calls import ask, write_if
-from burstcache.adapters.digest_reader import read_digest
+from burstcache.adapters.digest_reader import read_digest, routed_key
 from burstcache.adapters.items import to_values
 from burstcache.core import table
 from burstcache.core.digest import KEPT_CHANGES, MOST_CHANGES, Digest, RoutedKey, prefix_of
@@ -43,6 +43,12 @@ class DigestTable:
     def read(self) -> Digest:
         """Return the digest as it is now."""
         return read_digest(self.client, self.table_name)
+
+    def read_key(self, hash_: str) -> RoutedKey | None:
+        """Return what the digest shows of one key, or None: one read unit."""
+        key = to_values(shown_route_item(hash_))
+        answer = ask(self.client.get_item, TableName=self.table_name, Key=key, ConsistentRead=True)
+        return routed_key(answer["Item"]) if "Item" in answer else None
 
     def announce(self, hash_: str) -> int:
         """Add to the log that a key's object changed; return the number of the change.

@@ -14,6 +14,7 @@ from burstcache.control.key_on_node import AskCache, load
 from burstcache.core.errors import ObjectNotFoundError, ObjectTooLargeError, RedisDownError
 from burstcache.core.keys import key_hash
 from burstcache.core.messages import Refresh, Refreshed
+from burstcache.core.phases import Tier
 from burstcache.core.table import KeyColumns, KeyRow
 
 
@@ -48,8 +49,8 @@ class OriginChanges:
         row = self.keys.read(key_hash(key))
         if row is None:
             return Refreshed(refreshed="")
+        self._correct_digest(row)
         if not row.is_live(self.clock.now_us()):
-            self._hide(row)
             return Refreshed(refreshed="")
         if row.phase in ("lambda", "restricted_lambda") and not row.tier:
             # It may have loaded the old object and not announced itself: it hears no order yet, but will read the row.
@@ -63,14 +64,20 @@ class OriginChanges:
                 self._reload(row)
         return Refreshed(refreshed=row.tier)
 
-    def _hide(self, row: KeyRow) -> None:
-        """Take a key off the digest whose life has ended without it: Step Functions writes rows and no digest.
+    def _correct_digest(self, row: KeyRow) -> None:
+        """Take from the digest a route that the row does not have, or no longer: that tier hears of no write.
 
-        A cache function that has outlived its state hears of no write, so no reader may ask it after this one.
+        Step Functions ends lives in rows only, and a write of the digest may have failed. The cache function or the
+        node of a former life may still answer, so no reader that knows of this write may ask it.
         """
-        shown = self.digest.read().routes.get(row.hash)
-        if shown is not None and shown.tier:
-            self.digest.show_key(replace(row, tier=""))
+        shown = self.digest.read_key(row.hash)
+        if shown is None or not shown.tier or (shown.epoch, shown.tier) == (row.epoch, _tier_now(row, self.clock)):
+            return
+        row = self.keys.read(row.hash) or row  # now it is not older than what is shown
+        if shown.epoch < row.epoch:
+            self.digest.remove_key(row.hash, shown)
+        else:
+            self.digest.show_key(replace(row, tier=_tier_now(row, self.clock)))
 
     def _reload(self, row: KeyRow) -> None:
         store = self.store(row.node)
@@ -90,3 +97,7 @@ class OriginChanges:
         except Exception:
             store.remove_entry(row.hash)  # unreadable now
             raise
+
+
+def _tier_now(row: KeyRow, clock: Clock) -> Tier:
+    return row.tier if row.is_live(clock.now_us()) else ""
