@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from burstcache.adapters.digest_table import DigestTable
+from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.redis_objects import object_key, recent_key
 from burstcache.core.digest import Route, prefix_of
 from burstcache.core.errors import RedisDownError, ServiceTransientError
@@ -89,9 +90,9 @@ def test_a_write_is_announced_after_the_tiers_have_followed_it(world: World, mon
     in_redis: list[Any] = []
     announce = DigestTable.announce
 
-    def noted(digest: DigestTable, hash_: str) -> int:
+    def noted(digest: DigestTable, hash_: str, *, now_us: int) -> int:
         in_redis.append(world.redis.client.hget(object_key(hash_), "body"))
-        return announce(digest, hash_)
+        return announce(digest, hash_, now_us=now_us)
 
     monkeypatch.setattr(DigestTable, "announce", noted)
 
@@ -108,7 +109,7 @@ def test_a_write_that_a_tier_did_not_follow_is_announced_at_every_attempt(world:
         with pytest.raises(RedisDownError):
             world.written("k")
 
-    assert world.digest.read().sequence == 2
+    assert world.digest.read().changes == [prefix_of(_HASH)] * 2
 
 
 def test_a_cache_function_that_outlived_its_state_is_asked_no_more_after_a_write(world: World) -> None:
@@ -170,7 +171,7 @@ def test_a_write_takes_no_route_off_that_is_shown_meanwhile(world: World) -> Non
 def test_a_write_that_could_not_be_announced_is_an_error_so_that_the_event_comes_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: Any) -> int:
+    def refuse(*_: Any, **__: Any) -> int:
         raise ServiceTransientError("throttled")
 
     monkeypatch.setattr(DigestTable, "announce", refuse)
@@ -210,6 +211,52 @@ def test_a_node_that_was_not_shown_is_added_by_the_janitor(world: World, monkeyp
     world.clean()
 
     assert _route(world) == Route("redis", NODE)
+
+
+def test_a_node_that_is_shown_in_a_former_run_is_shown_in_this_one_by_the_janitor(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(DigestTable, "show_node", lambda *_: True)
+        world.running("k")
+    world.digest.show_node(replace(world.node(), generation=world.node().generation - 1))
+    monkeypatch.setattr(type(world.executions), "is_running", lambda *_: True)
+
+    world.clean()
+
+    assert _route(world) == Route("redis", NODE)
+
+
+def test_the_janitor_believes_the_row_as_it_is_and_not_a_scan_that_lags_behind(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = world.started("k")
+    world.serve("k")
+    world.until(lambda: world.row("k").tier == "lambda")
+    lagging = world.row("k")
+    world.keys.update(row.hash, epoch=row.epoch, remove=["tier"])
+    monkeypatch.setattr(KeyTable, "scan_live", lambda _: iter([lagging]))
+
+    world.clean()
+
+    assert _route(world) is None
+
+
+def test_a_node_that_cannot_be_stopped_does_not_keep_the_janitor_from_mending_the_digest(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise ServiceTransientError("throttled")
+
+    world.joined("k")
+    world.digest.show_key(replace(world.row("k"), epoch=1, tier="lambda"))
+    world.clock.sleep(3600)
+    world.janitor = replace(world.janitor, redis_control=refuse)
+
+    with pytest.raises(ServiceTransientError):
+        world.clean()
+
+    assert world.digest.read().routes == {}
 
 
 def test_a_digest_that_cannot_be_written_ends_no_life(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -294,7 +341,9 @@ def test_a_copy_that_a_tier_has_not_replaced_yet_is_not_kept_in_memory(world: Wo
     _with_memory(world)
     world.running("k")
     world.put_object("k", b"new")
-    world.digest.announce(_HASH)  # before Redis has the new object: as if a second write were under way
+    world.digest.announce(
+        _HASH, now_us=world.clock.now_us()
+    )  # before Redis has the new object: as if a second write were under way
 
     served = [world.read("k"), world.read("k")]
     world.written("k")

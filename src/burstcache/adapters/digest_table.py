@@ -14,6 +14,7 @@ from burstcache.adapters.digest_reader import read_digest, routed_key
 from burstcache.adapters.items import to_values
 from burstcache.core import table
 from burstcache.core.digest import KEPT_CHANGES, MOST_CHANGES, Digest, RoutedKey, prefix_of
+from burstcache.core.keys import next_number
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.phases import KEY_PHASE_RANK, NODE_PHASE_RANK
 from burstcache.core.table import (
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 _CHANGES = to_values(CHANGES_ITEM)
 _CHANGES_NAMES = {"#sequence": "sequence", "#changes": "changes"}
+_CUT_CHANGES = MOST_CHANGES - KEPT_CHANGES
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +52,11 @@ class DigestTable:
         answer = ask(self.client.get_item, TableName=self.table_name, Key=key, ConsistentRead=True)
         return routed_key(answer["Item"]) if "Item" in answer else None
 
-    def announce(self, hash_: str) -> int:
+    def announce(self, hash_: str, *, now_us: int) -> int:
         """Add to the log that a key's object changed; return the number of the change.
 
-        One write unit: the log's item is cut back before it outgrows 1 KB.
+        One write unit: the log's item is cut back before it outgrows 1 KB. A new log counts from the time in ms: the
+        item takes fewer writes than that, so no reader that knows an earlier log under this name takes it for its own.
         """
         added = [bytes.fromhex(prefix_of(hash_))]
         answer = ask(
@@ -62,13 +65,14 @@ class DigestTable:
             Key=_CHANGES,
             UpdateExpression=table.APPEND_CHANGE,
             ExpressionAttributeNames=_CHANGES_NAMES,
-            ExpressionAttributeValues=to_values({":one": 1, ":none": [], ":added": added}),
+            ExpressionAttributeValues=to_values(
+                {":one": 1, ":none": [], ":added": added, ":first": next_number(0, now_us=now_us)}
+            ),
             ReturnValues="ALL_NEW",
         )
-        sequence, changes = int(answer["Attributes"]["sequence"]["N"]), answer["Attributes"]["changes"]["L"]
-        if len(changes) >= MOST_CHANGES:
-            self._trim(sequence, changes[-KEPT_CHANGES:])
-        return sequence
+        if len(answer["Attributes"]["changes"]["L"]) >= MOST_CHANGES:
+            self._trim()
+        return int(answer["Attributes"]["sequence"]["N"])
 
     def show_key(self, row: KeyRow) -> bool:
         """Show where a key is served from; False if the digest already has a later life or phase."""
@@ -109,14 +113,14 @@ class DigestTable:
         )
         return answer is not None
 
-    def _trim(self, sequence: int, newest: Any) -> None:
-        """Cut the log back, unless another writer has appended meanwhile; that one trims in turn."""
+    def _trim(self) -> None:
+        """Cut the oldest changes off, unless another writer has done so. New ones may come meanwhile."""
         write_if(
             self.client.update_item,
             TableName=self.table_name,
             Key=_CHANGES,
-            UpdateExpression=table.REPLACE_CHANGES,
-            ConditionExpression=table.HAS_NO_NEW_CHANGE,
-            ExpressionAttributeNames=_CHANGES_NAMES,
-            ExpressionAttributeValues={**to_values({":seen": sequence}), ":newest": {"L": newest}},
+            UpdateExpression=table.CUT_CHANGES.format(", ".join(f"#changes[{at}]" for at in range(_CUT_CHANGES))),
+            ConditionExpression=table.HAS_MOST_CHANGES,
+            ExpressionAttributeNames={"#changes": "changes"},
+            ExpressionAttributeValues=to_values({":most": MOST_CHANGES}),
         )

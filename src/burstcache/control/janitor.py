@@ -15,7 +15,7 @@ from burstcache.adapters.executions import Executions
 from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
-from burstcache.core.digest import RoutedKey
+from burstcache.core.digest import RoutedKey, RunningNode
 from burstcache.core.keys import node_execution_name
 from burstcache.core.messages import Leave, Operation, Release
 from burstcache.core.parameters import US_PER_S
@@ -54,9 +54,10 @@ class Janitor:
         keys, nodes = self._unowned_keys(), self._unowned_nodes(self.node_names)
         if keys or nodes:
             self.clock.sleep(_LOOK_AGAIN_S)
-        cleaned = Cleaned(keys=self._return_keys(keys), nodes=self._release_nodes(nodes))
-        self._mend_digest()
-        return cleaned
+        try:
+            return Cleaned(keys=self._return_keys(keys), nodes=self._release_nodes(nodes))
+        finally:  # also if a node cannot be stopped
+            self._mend_digest()
 
     def _mend_digest(self) -> None:
         """Show what the digest lacks, and remove from it the keys that no tier serves any more.
@@ -65,17 +66,16 @@ class Janitor:
         """
         digest = self.digest.read()
         routed = {row.hash: row for row in self.keys.scan_live() if row.tier}
-        for row in routed.values():
-            if _differs(row, digest.routes.get(row.hash)):
+        wrong = {hash_ for hash_, row in routed.items() if _differs(row, digest.routes.get(hash_))}
+        rows = self.keys.read_many(wrong | (digest.routes.keys() - routed.keys()))  # a scan may lag behind
+        for hash_, row in rows.items():
+            if row.tier and _differs(row, digest.routes.get(hash_)):
                 self.digest.show_key(row)
-        rows = self.keys.read_many(digest.routes.keys() - routed.keys())
-        for hash_ in digest.routes.keys() - routed.keys():
-            if hash_ not in rows or not rows[hash_].tier:
-                self.digest.remove_key(hash_, digest.routes[hash_])
+        for hash_, shown in digest.routes.items():
+            if hash_ not in routed and not (hash_ in rows and rows[hash_].tier):
+                self.digest.remove_key(hash_, shown)
         for node in map(self.nodes.read, self.node_names):
-            shown = digest.nodes.get(node.node)
-            is_running = node.phase == "running"
-            if (shown is not None and shown.is_running != is_running) or (shown is None and is_running):
+            if _shows_wrong_run(node, digest.nodes.get(node.node)):
                 self.digest.show_node(node)
 
     def _unowned_keys(self) -> list[KeyRow]:
@@ -145,3 +145,9 @@ def _differs(row: KeyRow, shown: RoutedKey | None) -> bool:
         KEY_PHASE_RANK[row.phase],
         row.tier,
     )
+
+
+def _shows_wrong_run(node: NodeRow, shown: RunningNode | None) -> bool:
+    """Whether the digest shows a node otherwise than its row has it; one that never ran need not be shown."""
+    runs = node.phase == "running"
+    return runs if shown is None else (shown.generation, shown.is_running) != (node.generation, runs)

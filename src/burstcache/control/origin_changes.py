@@ -43,7 +43,7 @@ class OriginChanges:
         try:
             return self._refresh_tiers(key)
         finally:
-            self.digest.announce(key_hash(key))
+            self.digest.announce(key_hash(key), now_us=self.clock.now_us())
 
     def _refresh_tiers(self, key: str) -> Refreshed:
         row = self.keys.read(key_hash(key))

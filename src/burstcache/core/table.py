@@ -107,6 +107,7 @@ class DigestColumns(TypedDict, total=False):
 
 
 HOT_ITEM = ItemKey(pk="HOT", sk="HOT")
+# Sorts before nodes and routes, so a Query reads it first: its routes are as new as the changes that it knows.
 CHANGES_ITEM = ItemKey(pk="DIGEST", sk="CHANGES")
 DIGEST_PARTITION = CHANGES_ITEM["pk"]
 ALL_OF_DIGEST = "pk = :pk"
@@ -132,7 +133,7 @@ HAS_ROOM = "attribute_not_exists(live) OR contains(live, :hash) OR size(live) < 
 HAS_NO_NEW_START = "starts = :seen"
 IS_NOT_BEHIND = "attribute_not_exists(life) OR life < :life OR (life = :life AND phase_rank <= :phase_rank)"
 IS_SHOWN_AS_SEEN = "life = :life AND phase_rank = :phase_rank"
-HAS_NO_NEW_CHANGE = "#sequence = :seen"
+HAS_MOST_CHANGES = "size(#changes) >= :most"
 
 # Updates of more than plain columns.
 APPEND_REQUEST = (
@@ -145,8 +146,11 @@ REPLACE_WINDOW, IS_WINDOW_AS_SEEN = "SET #window = :newest", "#window = :seen"
 COUNT_JOIN = "ADD joins :one"
 COUNT_START = "ADD live :this, starts :one"
 FORGET_STARTED = "DELETE live :cold"
-APPEND_CHANGE = "ADD #sequence :one SET #changes = list_append(if_not_exists(#changes, :none), :added)"
-REPLACE_CHANGES = "SET #changes = :newest"
+APPEND_CHANGE = (
+    "SET #sequence = if_not_exists(#sequence, :first) + :one,"
+    " #changes = list_append(if_not_exists(#changes, :none), :added)"
+)
+CUT_CHANGES = "REMOVE {}"
 SET_COLUMNS = "SET {}"
 # What a first row takes from the life before.
 REMOVED_AT_START: tuple[KeyColumn, ...] = ("tier", "holder", "generation", "joined_at_us", "not_before_us")

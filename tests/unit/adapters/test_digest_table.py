@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from burstcache.adapters.digest_table import DigestTable
 from burstcache.core.digest import KEPT_CHANGES, MOST_CHANGES, Digest, Route
 from burstcache.core.keys import key_hash
-from burstcache.core.table import CHANGES_ITEM, KeyRow, NodeRow
+from burstcache.core.table import CHANGES_ITEM, SHOWN_NODE_PREFIX, SHOWN_ROUTE_PREFIX, KeyRow, NodeRow
 from support.aws import TABLE, clients, make_stack, mocked_aws
 
 _HASHES = [key_hash(str(number)) for number in range(200)]
@@ -30,18 +31,18 @@ def test_a_digest_of_nothing_is_empty(digest: DigestTable) -> None:
 
 
 def test_changes_are_numbered_without_gaps_and_read_in_order(digest: DigestTable) -> None:
-    numbers = [digest.announce(hash_) for hash_ in _HASHES[:3]]
+    numbers = [digest.announce(hash_, now_us=0) for hash_ in _HASHES[:3]]
 
     seen = digest.read()
 
-    assert (numbers, seen.sequence) == ([1, 2, 3], 3)
+    assert (numbers, seen.sequence) == ([2, 3, 4], 4)
     assert seen.changes == [hash_[:12] for hash_ in _HASHES[:3]]
 
 
 def test_the_log_of_changes_is_cut_back_before_it_costs_a_second_write_unit(digest: DigestTable) -> None:
     lengths = []
     for hash_ in _HASHES[: MOST_CHANGES + 1]:
-        digest.announce(hash_)
+        digest.announce(hash_, now_us=0)
         lengths.append(len(digest.read().changes))
     item = clients().dynamodb.get_item(
         TableName=TABLE, Key={name: {"S": value} for name, value in CHANGES_ITEM.items()}
@@ -52,6 +53,38 @@ def test_the_log_of_changes_is_cut_back_before_it_costs_a_second_write_unit(dige
     # DynamoDB's rules of size: names and values, 1 byte and 3 more for a list, 1 byte for each of its elements.
     rest_bytes = sum(len(name) for name in item) + len(str(CHANGES_ITEM["pk"]) + str(CHANGES_ITEM["sk"])) + 21
     assert rest_bytes + 3 + MOST_CHANGES * (6 + 1) <= 1024
+
+
+def test_the_log_is_cut_back_while_others_write_to_it(digest: DigestTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    for hash_ in _HASHES[: MOST_CHANGES - 1]:
+        digest.announce(hash_, now_us=0)
+    trim = DigestTable._trim
+
+    def overtaken(*arguments: Any) -> None:
+        monkeypatch.setattr(DigestTable, "_trim", lambda *_: None)  # the other has yet to come to it
+        digest.announce(_HASHES[MOST_CHANGES], now_us=0)
+        trim(*arguments)
+
+    monkeypatch.setattr(DigestTable, "_trim", overtaken)
+    digest.announce(_HASHES[MOST_CHANGES - 1], now_us=0)
+
+    assert digest.read().changes == [hash_[:12] for hash_ in _HASHES[MOST_CHANGES - KEPT_CHANGES : MOST_CHANGES + 1]]
+
+
+def test_a_log_made_anew_is_not_taken_for_the_one_before(digest: DigestTable) -> None:
+    for _ in range(2):
+        digest.announce(_HASHES[0], now_us=1_000_000)
+    known = digest.read().sequence
+    clients().dynamodb.delete_item(TableName=TABLE, Key={name: {"S": value} for name, value in CHANGES_ITEM.items()})
+    for hash_ in _HASHES[1:5]:
+        digest.announce(hash_, now_us=2_000_000)
+
+    assert digest.read().changed_since(known) is None  # any key may have changed
+
+
+def test_changes_are_read_before_the_routes_that_go_with_them() -> None:
+    assert str(CHANGES_ITEM["sk"]) < SHOWN_NODE_PREFIX
+    assert str(CHANGES_ITEM["sk"]) < SHOWN_ROUTE_PREFIX
 
 
 def test_a_key_is_shown_where_its_row_has_it_while_its_node_runs(digest: DigestTable) -> None:
