@@ -9,7 +9,7 @@ import uuid
 from aiohttp import web
 
 from burstcache_local.lambdas.service import FunctionNotFoundError, Lambdas, ThrottledError
-from burstcache_local.moto.custom_resources import Answers
+from burstcache_local.moto.answers import Answers
 
 _MAX_SYNC_BYTES = 6 * 1024 * 1024
 _MAX_ASYNC_BYTES = 1024 * 1024

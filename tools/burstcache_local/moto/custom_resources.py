@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -15,27 +14,6 @@ if TYPE_CHECKING:
     from burstcache_local.moto.services import Services
 
 LOCAL_TYPE, LOCAL_ID = "LocalResourceType", "LocalLogicalId"  # properties that the template module adds
-
-
-class Answers:
-    """What the functions of custom resources have answered and CloudFormation has not read yet."""
-
-    def __init__(self) -> None:
-        self._answers: dict[str, dict[str, Any]] = {}
-        self._arrived = threading.Condition()
-
-    def put(self, request_id: str, answer: dict[str, Any]) -> None:
-        """Accept a function's PUT to its ResponseURL."""
-        with self._arrived:
-            self._answers[request_id] = answer
-            self._arrived.notify_all()
-
-    def take(self, request_id: str, logical_id: str) -> dict[str, Any]:
-        """Return an answer, or raise TemplateError if there is none."""
-        with self._arrived:
-            if not self._arrived.wait_for(lambda: request_id in self._answers, 5):
-                raise TemplateError(f"{logical_id}: its function returned without an answer to the ResponseURL")
-            return self._answers.pop(request_id)
 
 
 def create(name: str, properties: Mapping[str, Any], services: Services) -> tuple[str, dict[str, Any]]:

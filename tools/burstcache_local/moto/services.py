@@ -12,7 +12,7 @@ import boto3
 from botocore.config import Config
 
 from burstcache_local.errors import LocalCloudError
-from burstcache_local.moto.custom_resources import Answers
+from burstcache_local.moto.answers import Answers
 
 REGION = "eu-central-1"
 _REGIONS = (REGION, "eu-west-1", "eu-west-2", "eu-west-3", "eu-north-1", "us-east-2", "us-west-1", "us-west-2")
