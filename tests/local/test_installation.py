@@ -14,7 +14,7 @@ from support.project import ROOT
 _IMPORT_ALL = """
 import importlib, pkgutil, burstcache
 for module in pkgutil.walk_packages(burstcache.__path__, "burstcache."):
-    if module.name != "burstcache.client.filesystem":
+    if module.name not in ("burstcache.client.files", "burstcache.client.filesystem"):
         importlib.import_module(module.name)
 """
 _FIND_FILE_SYSTEM = """

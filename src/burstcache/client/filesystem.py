@@ -12,27 +12,35 @@ import errno
 import io
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from datetime import datetime
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, TypedDict, TypeVar, Unpack
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import ClientError
 from fsspec.asyn import AsyncFileSystem, get_running_loop
 from fsspec.callbacks import DEFAULT_CALLBACK, Callback
-from fsspec.spec import AbstractBufferedFile
 from fsspec.utils import isfilelike
 
 from burstcache.client.boto3_wrapper import wrap
 from burstcache.client.client import MAX_STALE_MS, MEMORY_BYTES, Client, Freshness
 from burstcache.client.configuration import VARIABLE
+from burstcache.client.files import LargeFile, WholeFile
+from burstcache.client.paths import (
+    Info,
+    as_os_errors,
+    directory_info,
+    file_info,
+    http_status,
+    is_file,
+    split_path,
+)
 
 if TYPE_CHECKING:
-    from botocore.response import StreamingBody
     from types_boto3_s3.client import S3Client
     from types_boto3_s3.type_defs import GetObjectOutputTypeDef
 
@@ -40,18 +48,7 @@ T = TypeVar("T")
 
 _REQUESTS = 32  # of one call that are under way at a time
 _CHUNK_BYTES = 1 << 20
-_ERRNO_BY_STATUS = {403: errno.EACCES, 404: errno.ENOENT, 412: errno.ESTALE}
 _RANGE_NOT_SATISFIABLE = 416
-
-
-class Info(TypedDict, total=False):
-    """What is known of a path. `ETag`, in S3's quotes, and `LastModified` are an object's alone."""
-
-    name: str
-    size: int
-    type: Literal["file", "directory"]
-    ETag: str
-    LastModified: datetime
 
 
 class _Keeping(TypedDict):
@@ -130,19 +127,19 @@ class BurstcacheFileSystem(AsyncFileSystem):
         for listed in self._listing(self._parent(path)):
             if listed["name"] == path:
                 return listed
-        bucket, key = _split(path)
+        bucket, key = split_path(path)
         if not key:
             if bucket:
                 self._has_keys(bucket, "")  # raises if there is no such bucket
-            return _directory(path)
+            return directory_info(path)
         try:
-            with _as_os_errors(path):
+            with as_os_errors(path):
                 head = self._s3(bucket).head_object(Bucket=bucket, Key=key)
         except FileNotFoundError:
             if not self._has_keys(bucket, key + "/"):
                 raise
-            return _directory(path)
-        return _file(path, head["ContentLength"], head["ETag"], head["LastModified"])
+            return directory_info(path)
+        return file_info(path, head["ContentLength"], head["ETag"], head["LastModified"])
 
     def ls(self, path: str, detail: bool = True, refresh: bool = False, **_: Any) -> list[Info] | list[str]:
         """Return what lies in a directory, or the object of that path; `refresh` asks S3 in any case."""
@@ -170,7 +167,7 @@ class BurstcacheFileSystem(AsyncFileSystem):
         if not is_open and os.path.isdir(lpath):
             return
         try:
-            with _as_os_errors(rpath):
+            with as_os_errors(rpath):
                 answer = self._ask(rpath)
         except FileNotFoundError:
             if is_open or self.info(rpath)["type"] != "directory":
@@ -178,7 +175,7 @@ class BurstcacheFileSystem(AsyncFileSystem):
             os.makedirs(lpath)
             return
         callback.set_size(answer["ContentLength"])
-        with _as_os_errors(rpath), nullcontext(lpath) if is_open else open(lpath, "wb") as file:
+        with as_os_errors(rpath), nullcontext(lpath) if is_open else open(lpath, "wb") as file:
             for chunk in answer["Body"].iter_chunks(_CHUNK_BYTES):
                 file.write(chunk)
                 callback.relative_update(len(chunk))
@@ -201,12 +198,16 @@ class BurstcacheFileSystem(AsyncFileSystem):
     def _open(self, path: str, mode: str = "rb", block_size: int | None = None, **options: Any) -> io.IOBase:
         if mode != "rb":
             self._refuse(path)
-        with _as_os_errors(path):
+        with as_os_errors(path):
             answer = self._ask(path)
-            details = _file(path, answer["ContentLength"], answer["ETag"], answer["LastModified"])
+            details = file_info(path, answer["ContentLength"], answer["ETag"], answer["LastModified"])
             if details["size"] <= self.blocksize:
-                return _WholeFile(self, details, answer["Body"].read())
-        return _LargeFile(self, details, answer["Body"], block_size or self.blocksize, **options)
+                return WholeFile(self, details, answer["Body"].read())
+
+        def read_range(range_: str) -> bytes:
+            return self._read(path, Range=range_, IfMatch=details["ETag"])
+
+        return LargeFile(self, details, answer["Body"], read_range, block_size or self.blocksize, **options)
 
     async def _info(self, path: str, **options: Any) -> Info:
         return await self._in_thread(self.info, path, **options)
@@ -232,7 +233,7 @@ class BurstcacheFileSystem(AsyncFileSystem):
         self, path: str, maxdepth: int | None = None, withdirs: bool = False, prefix: str = "", **options: Any
     ) -> dict[str, Info]:
         path = self._strip_protocol(path)
-        bucket, key = _split(path)
+        bucket, key = split_path(path)
         if not bucket or maxdepth not in (None, 1):
             found: dict[str, Info] = await super()._find(path, maxdepth, withdirs, detail=True, **options)
             return {name: info for name, info in found.items() if name.startswith(f"{path}/{prefix}") or not prefix}
@@ -245,7 +246,7 @@ class BurstcacheFileSystem(AsyncFileSystem):
         if not infos and not prefix:
             with suppress(FileNotFoundError):
                 infos = await self._in_thread(self._entries, path)
-        return self._tree(path, infos) if withdirs else {each["name"]: each for each in infos if _is_file(each)}
+        return self._tree(path, infos) if withdirs else {each["name"]: each for each in infos if is_file(each)}
 
     def _refuse(self, *arguments: Any, **_: Any) -> NoReturn:
         paths = [argument for argument in arguments if isinstance(argument, str)]
@@ -277,22 +278,22 @@ class BurstcacheFileSystem(AsyncFileSystem):
         return wrap(s3, client=of_stack)
 
     def _ask(self, path: str, **conditions: Unpack[_Conditions]) -> GetObjectOutputTypeDef:
-        bucket, key = _split(path)
+        bucket, key = split_path(path)
         if not key:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         return self._s3(bucket).get_object(Bucket=bucket, Key=key, **conditions)
 
     def _read(self, path: str, **conditions: Unpack[_Conditions]) -> bytes:
-        with _as_os_errors(path):
+        with as_os_errors(path):
             try:
                 return self._ask(path, **conditions)["Body"].read()
             except ClientError as error:
-                if _status(error) != _RANGE_NOT_SATISFIABLE:
+                if http_status(error) != _RANGE_NOT_SATISFIABLE:
                     raise
                 return b""  # as a slice behind the end is
 
     def _entries(self, path: str) -> list[Info]:
-        bucket, key = _split(path)
+        bucket, key = split_path(path)
         infos = self._listing(path)
         if not infos:
             infos = self._list(bucket, key and key + "/", delimiter="/") if bucket else self._buckets()
@@ -300,7 +301,7 @@ class BurstcacheFileSystem(AsyncFileSystem):
                 infos = [self.info(path)]
             else:
                 self.dircache[path] = infos
-        return [info for info in infos if info["name"] != path or _is_file(info)]
+        return [info for info in infos if info["name"] != path or is_file(info)]
 
     def _listing(self, path: str) -> list[Info]:
         """Return the listing of a directory if it is remembered, else nothing."""
@@ -310,23 +311,24 @@ class BurstcacheFileSystem(AsyncFileSystem):
     def _list(self, bucket: str, prefix: str, delimiter: str = "") -> list[Info]:
         pages = self._s3(bucket).get_paginator("list_objects_v2")
         infos = []
-        with _as_os_errors(f"{bucket}/{prefix}"):
+        with as_os_errors(f"{bucket}/{prefix}"):
             for page in pages.paginate(Bucket=bucket, Prefix=prefix, Delimiter=delimiter):
-                infos += [_directory(f"{bucket}/{common['Prefix'][:-1]}") for common in page.get("CommonPrefixes", ())]
+                for common in page.get("CommonPrefixes", ()):
+                    infos.append(directory_info(f"{bucket}/{common['Prefix'][:-1]}"))
                 for item in page.get("Contents", ()):
                     name = f"{bucket}/{item['Key']}"
                     if name.endswith("/"):  # so consoles make an empty directory
-                        infos.append(_directory(name[:-1]))
+                        infos.append(directory_info(name[:-1]))
                     else:
-                        infos.append(_file(name, item["Size"], item["ETag"], item["LastModified"]))
+                        infos.append(file_info(name, item["Size"], item["ETag"], item["LastModified"]))
         return sorted(infos, key=lambda info: info["name"])
 
     def _buckets(self) -> list[Info]:
-        with _as_os_errors(""):
-            return [_directory(bucket["Name"]) for bucket in self._s3().list_buckets()["Buckets"]]
+        with as_os_errors(""):
+            return [directory_info(bucket["Name"]) for bucket in self._s3().list_buckets()["Buckets"]]
 
     def _has_keys(self, bucket: str, prefix: str) -> bool:
-        with _as_os_errors(f"{bucket}/{prefix}"):
+        with as_os_errors(f"{bucket}/{prefix}"):
             return self._s3(bucket).list_objects_v2(Bucket=bucket, Prefix=prefix, MaxKeys=1)["KeyCount"] > 0
 
     def _tree(self, path: str, infos: list[Info]) -> dict[str, Info]:
@@ -335,7 +337,7 @@ class BurstcacheFileSystem(AsyncFileSystem):
         for info in infos:
             parent = self._parent(info["name"])
             while len(parent) >= len(path) and parent not in found:
-                found[parent] = _directory(parent)
+                found[parent] = directory_info(parent)
                 parent = self._parent(parent)
             found[info["name"]] = info
         return found
@@ -347,98 +349,3 @@ class BurstcacheFileSystem(AsyncFileSystem):
     @cached_property
     def _threads(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(_REQUESTS, thread_name_prefix="burstcache-fsspec")
-
-
-class _WholeFile(io.BytesIO):
-    """An object of which all bytes are here."""
-
-    mode = "rb"
-
-    def __init__(self, fs: BurstcacheFileSystem, details: Info, body: bytes) -> None:
-        super().__init__(body)
-        self.fs, self.path, self.details, self.size = fs, details["name"], details, details["size"]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (self.fs, self.path, self.tell())
-
-    def info(self) -> Info:
-        return self.details
-
-    def writable(self) -> bool:
-        return False
-
-    def _refuse(self, *_: Any) -> NoReturn:
-        raise io.UnsupportedOperation(f"{self.path} is open for reading")
-
-    write = writelines = truncate = _refuse
-
-
-class _LargeFile(AbstractBufferedFile):
-    """An object that is read as it is used: from the stream that opening it began, or by ranges once a reader seeks."""
-
-    def __init__(
-        self, fs: BurstcacheFileSystem, details: Info, body: StreamingBody, block_size: int, **options: Any
-    ) -> None:
-        self._stream: StreamingBody | None = body
-        self._streamed_bytes = 0
-        super().__init__(fs, details["name"], "rb", block_size, **options | {"size": details["size"]})
-        self.details = details
-
-    def close(self) -> None:
-        self._close_stream()
-        super().close()
-
-    def _fetch_range(self, start: int, end: int) -> bytes:
-        if self._stream is not None and start == self._streamed_bytes:
-            with suppress(BotoCoreError, OSError):
-                data = self._stream.read(end - start)
-                self._streamed_bytes += len(data)
-                return data
-        self._close_stream()
-        fs: BurstcacheFileSystem = self.fs
-        return fs._read(self.path, Range=f"bytes={start}-{end - 1}", IfMatch=self.details["ETag"])
-
-    def _close_stream(self) -> None:
-        if self._stream is not None:
-            self._stream.close()
-            self._stream = None
-
-
-def _reopen(fs: BurstcacheFileSystem, path: str, position: int) -> io.IOBase:
-    file: io.IOBase = fs.open(path)
-    file.seek(position)
-    return file
-
-
-def _split(path: str) -> tuple[str, str]:
-    """Return bucket and key of a path without protocol; either may be empty."""
-    bucket, _, key = path.partition("/")
-    return bucket, key
-
-
-def _file(path: str, size_bytes: int, etag: str, written: datetime) -> Info:
-    return Info(name=path, size=size_bytes, type="file", ETag=etag, LastModified=written)
-
-
-def _directory(path: str) -> Info:
-    return Info(name=path, size=0, type="directory")
-
-
-def _is_file(info: Info) -> bool:
-    return info["type"] == "file"
-
-
-@contextmanager
-def _as_os_errors(path: str) -> Iterator[None]:
-    """Raise what S3 answers as Python's own errors of files."""
-    try:
-        yield
-    except ClientError as error:
-        number = _ERRNO_BY_STATUS.get(_status(error), errno.EIO)
-        raise OSError(number, str(error), path) from error
-    except BotoCoreError as error:
-        raise OSError(errno.EIO, str(error), path) from error
-
-
-def _status(error: ClientError) -> int:
-    return error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
