@@ -90,12 +90,12 @@ def _application(services: Services) -> WSGIApplication:
         from moto.core.base_backend import BackendDict
         from moto.core.config import default_user_config as config
         from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+    config["iam"]["load_aws_managed_policies"] = True
     if services.is_alone:
         for accounts in list(BackendDict._instances):
             for account in accounts.values():
                 account.reset()
     config["lambda"]["use_docker"] = False
-    config["iam"]["load_aws_managed_policies"] = True
     moto_repairs.apply()
 
     def keep_error(_: object, exception: BaseException, **__: object) -> None:
