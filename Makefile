@@ -46,7 +46,7 @@ paper: setup ## reproduce the thesis's evaluation; LOG=FILE lets an access log s
 test: setup ## run all tests but those against a deployed stack
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --ignore tests/e2e
 
-test-fast: setup ## run what takes less than a minute: no local run, no linter, no test marked as slow
+test-fast: setup ## run the quick tests: no local run, no linter, no test marked as slow
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m 'not slow' $(wildcard $(FAST:%=tests/%))
 
 check: lint types test ## everything that must hold before a commit
