@@ -14,6 +14,7 @@ from fractions import Fraction
 from math import ceil
 from typing import TYPE_CHECKING
 
+from burstcache.core.express import LEAST_US, LONGEST_US, express_rule
 from burstcache.core.prices import PriceSheet
 from burstcache_sim.bill.market import BYTES_PER_GB, Market, Offer
 from burstcache_sim.units import US_PER_H
@@ -23,10 +24,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 EXPRESS_MS = 5.0  # "single-digit milliseconds" (AWS); no measurement was found
-_SAVED_SHARE = 0.9  # of S3's wait, at 50 ms
-_LEAST_US = US_PER_H
-_LONGEST_US = 10**15  # thirty years: never
-_DROP_SHARE = 0.5
 _STEPS = 50_000_000  # of the simulation, in all passes
 _MOST_PASSES = 64
 
@@ -50,7 +47,7 @@ def at_first(market: Market, _: str) -> Offer:
     import numpy as np
 
     count = len(market.locality.sizes_bytes)
-    rule = _Rule(np.ones(count, np.int64), np.full(count, _LONGEST_US, np.int64))
+    rule = _Rule(np.ones(count, np.int64), np.full(count, LONGEST_US, np.int64))
     return _offer(market, "s3-express-all", rule, "one zone; everything is copied at its first read and kept")
 
 
@@ -74,18 +71,11 @@ def _offer(market: Market, name: str, rule: _Rule, note: str) -> Offer:
 def _rule_of(sizes_bytes: NDArray[np.int64], prices: PriceSheet, usd_per_hit: float) -> _Rule:
     import numpy as np
 
-    def usd(item: str) -> float:
-        return float(prices.usd(item))
-
-    size_gb = sizes_bytes / BYTES_PER_GB
-    rent_usd_per_us = usd("s3-express-storage") * size_gb / US_PER_H
-    saved_usd = usd("s3-get") - usd("s3-express-get") - usd("s3-express-retrieval") * size_gb
-    saved_usd += _SAVED_SHARE * usd_per_hit
-    copy_usd = usd("s3-express-put") + usd("s3-express-upload") * size_gb + rent_usd_per_us * _LEAST_US
-    pays = saved_usd > 0
-    copy_at = np.where(pays, np.ceil(copy_usd / np.where(pays, saved_usd, 1)), 0)
-    idle_us = _DROP_SHARE * (copy_usd + np.where(pays, saved_usd, 0)) / np.maximum(rent_usd_per_us, 1e-30)
-    return _Rule(copy_at.astype(np.int64), np.minimum(idle_us, _LONGEST_US).astype(np.int64))
+    rule = express_rule(prices, hit_value_usd=usd_per_hit)
+    sizes, which = np.unique(sizes_bytes, return_inverse=True)
+    copy_at = np.array([rule.copy_at(size) for size in sizes.tolist()], np.int64)
+    drop_after_us = np.array([rule.drop_after_us(size) for size in sizes.tolist()], np.int64)
+    return _Rule(copy_at[which], drop_after_us[which])
 
 
 def _totals(market: Market, rule: _Rule) -> list[Fraction]:
@@ -101,7 +91,7 @@ def _totals(market: Market, rule: _Rule) -> list[Fraction]:
     passes = min(passes, ceil(repeats))
     rules = (rule.copy_at, rule.drop_after_us)
     books = keep_copies(
-        locality.times_us, locality.ids, locality.sizes_bytes, *rules, locality.period_us, _LEAST_US, passes
+        locality.times_us, locality.ids, locality.sizes_bytes, *rules, locality.period_us, LEAST_US, passes
     )
     rest = float(repeats) - passes  # below 0: the month ends within the last one
     total = books[:-1].sum(axis=0) + books[-1] * (1 + min(rest, 0)) + books[passes // 2 :].mean(axis=0) * max(rest, 0)
