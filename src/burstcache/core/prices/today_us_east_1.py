@@ -61,6 +61,7 @@ SHEET = PriceSheet(
         PriceRow("ec2:r7g.xlarge", "0.2142", "h", _KARPENTER),
         PriceRow("ec2:r7g.2xlarge", "0.4284", "h", _KARPENTER),
         PriceRow("ec2:r7g.4xlarge", "0.8568", "h", _KARPENTER),
+        PriceRow("ec2:r8g.medium", "0.05891", "h", f"{_KARPENTER}: half of r8g.large, as in every family"),
         PriceRow("ec2:r8g.large", "0.11782", "h", _KARPENTER),
         PriceRow("elasticache-redis:t2.micro", "0.017", "h", _NODES),
         PriceRow("elasticache-redis:t3.micro", "0.017", "h", _NODES),
