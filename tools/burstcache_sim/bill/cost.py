@@ -56,6 +56,11 @@ class Usage:
     transitions: Annotated[Amount, Billed("Step Functions", "transition")] = 0
     nlb_lcu_h: Annotated[Amount, Billed("NLB, capacity units", "nlb-lcu")] = 0
     logs_gb: Annotated[Amount, Billed("logs", "logs")] = 0
+    express_gets: Annotated[Amount, Billed("S3 Express GET, with those that find nothing", "s3-express-get")] = 0
+    express_read_gb: Annotated[Amount, Billed("S3 Express retrieval", "s3-express-retrieval")] = 0
+    express_puts: Annotated[Amount, Billed("S3 Express PUT", "s3-express-put")] = 0
+    express_copied_gb: Annotated[Amount, Billed("S3 Express upload", "s3-express-upload")] = 0
+    express_gb_h: Annotated[Amount, Billed("S3 Express storage", "s3-express-storage")] = 0
     # runs all the time, with or without requests
     volume_gb_h: Annotated[Amount, Billed("volume of the node", "ebs-gp3", is_fixed=True)] = 0
     nlb_h: Annotated[Amount, Billed("NLB of the relay", "nlb", is_fixed=True)] = 0

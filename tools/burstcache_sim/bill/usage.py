@@ -48,9 +48,16 @@ _VOLUME_GB, _SECRETS, _ALARM_METRICS, _ALB_ADDRESSES = 8, 5, 8, 2
 _RELAY_VCPU, _RELAY_GB = Fraction(1, 4), Fraction(1, 2)
 _JANITOR_PER_H, _JANITOR_MS = 12, 200
 
+# A copy in Express has an item of its own from the message until the janitor drops both.
+_WRITES_PER_COPY = 2
+# What follows a write to the bucket: a row and the nodes are read, the change is announced.
+_ORIGIN_MS, _ORIGIN_MB = 60, 128
+
 
 # Where those who read are: in the VPC, with the client library and without a front door, or on the internet.
 Readers = Literal["aws", "internet"]
+# What lets cache functions answer: a balancer, a name in a private zone, or nothing: then there is no Lambda tier.
+Relay = Literal["nlb", "direct", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +94,16 @@ class Setup:
     object_bytes: int = 10_000  # mean size
     nodes: int = 1
     reader_processes: int = 1  # in the VPC, that share the requests; each reads the digest
+    relay: Relay = "nlb"
+    express: bool = False  # whether there is a directory bucket
+    always_on_nodes: int = 0  # how many of the nodes never stop
+    reader_memory_bytes: int = 0  # that each reader keeps objects in; nobody bills it
+    writes_per_h: Fraction | int = 0  # of objects in the bucket, each followed
+
+    @property
+    def decides(self) -> bool:
+        """Whether anything starts and stops by what is requested: cache functions, or nodes that are not always on."""
+        return self.relay != "none" or self.nodes > self.always_on_nodes
 
 
 def thesis_usage(result: RunResult, setup: Setup) -> Usage:
@@ -140,10 +157,11 @@ def live_usage(
         metered = result.n * max(1, -(-setup.object_bytes // _METERED_BYTES))
         together_bytes = setup.object_bytes * result.n
         passage = Passage(result.n, result.n - result.n_s3, metered, together_bytes, together_bytes)
-    reads = _digest_reads(result, setup, result.n if busy_s is None else busy_s, objects)
-    requests = _requests(result, reads)
+    busy_s = result.n if busy_s is None else busy_s
+    requests = _requests(result, setup, _digest_reads(result, setup, busy_s, objects))
     door = door_usage(passage, setup, period_us=period_us)
-    parts = (_cache(result, setup), door, requests, _control_plane(result), _standing(setup, period_us))
+    above = (_express(result, setup, busy_s), _writes(setup, period_us))
+    parts = (_cache(result, setup), door, requests, _control_plane(result), *above, _standing(setup, period_us))
     together = replace(add(parts), architecture=setup.architecture, instance_type=setup.instance_type)
     return replace(together, init_gb_s=door.init_gb_s + _init_gb_s(result, setup, passage.wakes))
 
@@ -178,8 +196,8 @@ def _cache(result: RunResult, setup: Setup) -> Usage:
         cache_gb_s=_gb_s(result.lambda_ms + started_ms, setup.cache_memory_mb),
         cache_requests=invocations,
         node_h=Fraction(_node_s(result), 3600),
-        # Every start of a cache function asks S3, a warm one with its ETag; a seed gets the object and compares again.
-        s3_gets=result.n_s3 + invocations + 2 * promotions(result),
+        # Every start of a cache function asks S3, a warm one with its ETag; what Redis is given is compared again.
+        s3_gets=result.n_s3 + invocations + 2 * (promotions(result) + result.guests.loads),
         # A hit passes the balancer twice, to the relay and from it; a capacity unit is 1 GB.
         nlb_lcu_h=Fraction(2 * setup.object_bytes * result.n_lambda, _BYTES_PER_GB),
         logs_gb=Fraction(_LOG_BYTES * invocations, _BYTES_PER_GB),
@@ -213,15 +231,49 @@ def _shown_routes(result: RunResult, busy_s: int, objects: int | None) -> int:
     return min(in_redis + others, most if objects is None else min(most, objects))
 
 
-def _requests(result: RunResult, digest_reads: int) -> Usage:
-    """Return what the requests take of the digest; those that S3 serves also take an event and the scheduler."""
+def _requests(result: RunResult, setup: Setup, digest_reads: int) -> Usage:
+    """Return what the requests take of the digest; where something is decided, those that S3 serves are told, too."""
+    told = result.n_s3 if setup.decides else 0
+    return replace(_told(told, writes=told), dynamodb_reads=digest_reads)
+
+
+def _told(messages: int, *, writes: int) -> Usage:
+    """Return what messages of readers take: an event and a run of the scheduler each, and its writes in the table."""
     return Usage(
-        scheduler_gb_s=_gb_s(_SCHEDULER_MS * result.n_s3, _SCHEDULER_MB),
-        function_requests=result.n_s3,
-        events_64kb=result.n_s3,
-        dynamodb_writes=result.n_s3,
-        dynamodb_reads=digest_reads,
-        logs_gb=Fraction(_LOG_BYTES * result.n_s3, _BYTES_PER_GB),
+        scheduler_gb_s=_gb_s(_SCHEDULER_MS * messages, _SCHEDULER_MB),
+        function_requests=messages,
+        events_64kb=messages,
+        dynamodb_writes=writes,
+        logs_gb=Fraction(_LOG_BYTES * messages, _BYTES_PER_GB),
+    )
+
+
+def _express(result: RunResult, setup: Setup, busy_s: int) -> Usage:
+    """Return what the copies take: the bucket's own items, and what is told of them so that they are dropped."""
+    use = result.express
+    if not setup.express:
+        return Usage()
+    told = _told(min(use.copies, setup.reader_processes * busy_s), writes=_WRITES_PER_COPY * use.copies)
+    bucket = Usage(
+        express_gets=use.asks,
+        express_read_gb=Fraction(use.read_bytes, _BYTES_PER_GB),
+        express_puts=use.copies,
+        express_copied_gb=Fraction(use.copied_bytes, _BYTES_PER_GB),
+        express_gb_h=Fraction(use.byte_s, 3600 * _BYTES_PER_GB),
+    )
+    return add((told, bucket))
+
+
+def _writes(setup: Setup, period_us: int) -> Usage:
+    """Return what following the writes to the bucket takes: a function each, the digest, the copy's place."""
+    writes = Fraction(setup.writes_per_h) * period_us / US_PER_H
+    return Usage(
+        control_gb_s=_gb_s(_ORIGIN_MS, _ORIGIN_MB) * writes,
+        function_requests=writes,
+        dynamodb_writes=writes,
+        dynamodb_reads=writes,
+        express_puts=writes if setup.express else 0,
+        logs_gb=_LOG_BYTES * writes / _BYTES_PER_GB,
     )
 
 
@@ -264,8 +316,8 @@ def _standing(setup: Setup, period_us: int) -> Usage:
 
 
 def promotions(result: RunResult) -> int:
-    """Return how often an object was put into Redis: S3 requests other than for serving and cold starts."""
-    return result.s3_requests - result.n_s3 - result.cold_starts
+    """Return how often a key joined Redis: S3 requests other than for serving, cold starts and a node's first load."""
+    return result.s3_requests - result.n_s3 - result.cold_starts - result.guests.loads
 
 
 def cache_lives(result: RunResult) -> int:

@@ -49,6 +49,7 @@ class RunResult:
     redis_us_exact: int
     end_us: int
     n_express: int = 0
+    n_memory: int = 0  # answered by the readers' own memory, before anything here was asked
     express: ExpressUse = ExpressUse()
     guests: GuestUse = GuestUse()
     checks: int = 0  # looks at running nodes: the thesis policy's ticker, the use of a node
@@ -60,7 +61,7 @@ class RunResult:
     @property
     def in_memory_pct(self) -> float:
         """Share of requests that a cache served, rounded to six decimals [%]."""
-        return round(100 * (self.n_lambda + self.n_redis) / self.n, 6) if self.n else 0.0
+        return round(100 * (self.n_memory + self.n_lambda + self.n_redis) / self.n, 6) if self.n else 0.0
 
     @property
     def tiers_rle(self) -> str:
