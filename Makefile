@@ -66,4 +66,4 @@ types: setup ## check the types of everything written in Python
 
 clean: ## remove .venv, caches and what a local run left
 	rm -rf $(VENV) build .aws-sam .burstcache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache *.egg-info src/*.egg-info tools/*.egg-info
-	find src certificate tools tests benchmarks examples research -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src cloudformation tools tests benchmarks examples research -name __pycache__ -type d -prune -exec rm -rf {} +

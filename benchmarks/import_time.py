@@ -72,7 +72,7 @@ def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
 
 def handler_modules() -> list[str]:
     ours = [f"burstcache.handlers.{path.stem}" for path in sorted(HANDLERS.glob("[!_]*.py"))]
-    return [*ours, "relay_certificate.handler"]
+    return [*ours, "custom_resources.credentials"]
 
 
 def import_ms(module: str, **variables: str) -> float:

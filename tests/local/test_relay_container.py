@@ -23,7 +23,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from samtranslator.yaml_helper import yaml_parse
 
-from relay_certificate.certificate import RelayCertificate, issue_certificate
+from custom_resources.certificate import RelayCertificate, issue_certificate
 from support.project import ROOT
 from support.waiting import LIMIT_S, free_ports, until
 

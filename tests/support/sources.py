@@ -7,7 +7,7 @@ from pathlib import Path
 
 from support.project import ROOT
 
-_FOLDERS = ("src", "certificate", "tools", "tests", "benchmarks", "research", "docs", "events", "statemachines")
+_FOLDERS = ("src", "cloudformation", "tools", "tests", "benchmarks", "research", "docs", "events", "statemachines")
 
 
 def sources(*suffixes: str, under: str = "") -> Iterator[Path]:

@@ -67,7 +67,7 @@ def translate(template: dict[str, Any]) -> Callable[[Mapping[str, str]], dict[st
         source["Globals"]["Function"]["CodeUri"] = {"Bucket": "code", "Key": "functions"}
         for resource in source["Resources"].values():
             if "CodeUri" in resource.get("Properties", {}):
-                resource["Properties"]["CodeUri"] = {"Bucket": "code", "Key": "certificate"}
+                resource["Properties"]["CodeUri"] = {"Bucket": "code", "Key": "cloudformation"}
             if "DefinitionUri" in resource.get("Properties", {}):
                 resource["Properties"]["DefinitionUri"] = {"Bucket": "code", "Key": "machine"}
         defaults = {name: parameter["Default"] for name, parameter in source["Parameters"].items()}
@@ -109,14 +109,14 @@ def code() -> Callable[[str], list[ast.Module]]:
         waiting = {handler.rpartition(".")[0]}
         while waiting:
             name = waiting.pop()
-            paths = [ROOT / folder / f"{name.replace('.', '/')}.py" for folder in ("src", "certificate")]
+            paths = [ROOT / folder / f"{name.replace('.', '/')}.py" for folder in ("src", "cloudformation")]
             path = next(filter(Path.is_file, paths), None)
             if name in found or path is None:
                 continue
             found[name] = ast.parse(path.read_text())
             for node in ast.walk(found[name]):
                 if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
-                    ("burstcache", "relay_certificate")
+                    ("burstcache", "custom_resources")
                 ):
                     waiting |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
         return list(found.values())

@@ -75,7 +75,7 @@ def test_every_handler_module_is_a_function(functions: Resources, root: Path) ->
 
     named = {properties["Handler"].removesuffix(".handler") for properties in functions.values()}
 
-    assert named == {*modules, "relay_certificate.handler"}
+    assert named == {*modules, "custom_resources.credentials"}
 
 
 def test_one_word_names_function_handler_and_service(functions: Resources, template: dict[str, Any]) -> None:
@@ -84,7 +84,7 @@ def test_one_word_names_function_handler_and_service(functions: Resources, templ
 
         assert properties["FunctionName"] == {"Fn::Sub": f"${{AWS::StackName}}-{word}"}
         module = word.replace("-", "_")
-        assert properties["Handler"] in (f"burstcache.handlers.{module}.handler", f"{module}.handler.handler")
+        assert properties["Handler"] in (f"burstcache.handlers.{module}.handler", f"custom_resources.{module}.handler")
         assert variables(template, properties)["POWERTOOLS_SERVICE_NAME"] == word
 
 

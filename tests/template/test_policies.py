@@ -137,7 +137,7 @@ def test_passwords_are_read_by_their_users_only(functions: Resources) -> None:
         "RelayProxySecret": {"ProxyFunction"},
         "RelayCacheSecret": {"CacheFunction"},
         "RelayControlSecret": {"RedisControlFunction"},
-        "RelayTlsSecret": {"RelayCertificateFunction"},
+        "RelayTlsSecret": {"CredentialsFunction"},
         "RedisSecret": {"ProxyFunction", "RedisControlFunction"},
     }
 

@@ -25,7 +25,7 @@ def imported(trees: list[ast.Module]) -> set[str]:
                 names |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
                 names.add(str(node.module).partition(".")[0])
-    return names - sys.stdlib_module_names - {"burstcache", "relay_certificate"}
+    return names - sys.stdlib_module_names - {"burstcache", "custom_resources"}
 
 
 def _executed(node: ast.AST) -> Iterator[ast.AST]:
@@ -41,7 +41,7 @@ def normalized(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-@pytest.mark.parametrize("folder", ["src", "certificate"])
+@pytest.mark.parametrize("folder", ["src", "cloudformation"])
 def test_functions_bring_what_they_import_and_nothing_else(
     functions: dict[str, dict[str, Any]], code: Callable[[str], list[ast.Module]], root: Path, folder: str
 ) -> None:
@@ -70,7 +70,7 @@ def brought_along(requirement: str) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("folder", ["src", "certificate"])
+@pytest.mark.parametrize("folder", ["src", "cloudformation"])
 def test_no_second_sdk_hides_the_one_of_the_runtime(root: Path, folder: str) -> None:
     lines = (root / folder / "requirements.txt").read_text().split()
 

@@ -9,7 +9,7 @@ from support.project import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 FUNCTIONS = (ROOT / "src" / "requirements.txt").read_text().splitlines()
-CERTIFICATE = (ROOT / "certificate" / "requirements.txt").read_text().splitlines()
+CERTIFICATE = (ROOT / "cloudformation" / "requirements.txt").read_text().splitlines()
 IN_LAMBDA_ALREADY = "boto3"
 
 

@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 
-from relay_certificate import certificate
-from relay_certificate import handler as relay_certificate
-from relay_certificate.certificate import RelayCertificate
+from custom_resources import certificate, credentials
+from custom_resources.certificate import RelayCertificate
 from support.project import ROOT
 
-_SAMPLES = ROOT / "events/relay_certificate"
+_SAMPLES = ROOT / "events/credentials"
 _KEPT = RelayCertificate("nlb", "1", "abc", "CA", "CERTIFICATE", "KEY")
 
 
@@ -57,8 +56,8 @@ class CloudFormation:
 
 @pytest.fixture
 def cloudformation(monkeypatch: pytest.MonkeyPatch) -> Iterator[CloudFormation]:
-    monkeypatch.setattr("relay_certificate.custom_resource.time.sleep", lambda _: None)
-    monkeypatch.setattr("relay_certificate.handler.boto3.client", lambda service, config: service)
+    monkeypatch.setattr("custom_resources.answer.time.sleep", lambda _: None)
+    monkeypatch.setattr("custom_resources.credentials.boto3.client", lambda service, config: service)
     end = CloudFormation()
     yield end
     end.close()
@@ -94,7 +93,7 @@ def test_a_create_is_answered_with_the_authority(
 ) -> None:
     asked = keeps(monkeypatch, _KEPT)
 
-    relay_certificate.handler(event(cloudformation.url), None)
+    credentials.handler(event(cloudformation.url), None)
 
     assert asked == [("secretsmanager", "secret", "nlb", "1")]
     assert cloudformation.answers == [
@@ -112,7 +111,7 @@ def test_a_create_is_answered_with_the_authority(
 def test_no_key_leaves_the_secret(cloudformation: CloudFormation, monkeypatch: pytest.MonkeyPatch) -> None:
     keeps(monkeypatch, _KEPT)
 
-    relay_certificate.handler(event(cloudformation.url), None)
+    credentials.handler(event(cloudformation.url), None)
 
     assert "KEY" not in json.dumps(cloudformation.answers)
 
@@ -120,7 +119,7 @@ def test_no_key_leaves_the_secret(cloudformation: CloudFormation, monkeypatch: p
 def test_the_answer_has_no_content_type(cloudformation: CloudFormation, monkeypatch: pytest.MonkeyPatch) -> None:
     keeps(monkeypatch, _KEPT)
 
-    relay_certificate.handler(event(cloudformation.url), None)
+    credentials.handler(event(cloudformation.url), None)
 
     assert cloudformation.content_types == [""]  # another one breaks the signature of the real URL
 
@@ -128,7 +127,7 @@ def test_the_answer_has_no_content_type(cloudformation: CloudFormation, monkeypa
 def test_an_update_keeps_the_physical_id(cloudformation: CloudFormation, monkeypatch: pytest.MonkeyPatch) -> None:
     keeps(monkeypatch, _KEPT)
 
-    relay_certificate.handler(event(cloudformation.url, "Update", PhysicalResourceId="before"), None)
+    credentials.handler(event(cloudformation.url, "Update", PhysicalResourceId="before"), None)
 
     assert cloudformation.answers[0]["PhysicalResourceId"] == "before"  # or CloudFormation deletes what it replaced
 
@@ -136,7 +135,7 @@ def test_an_update_keeps_the_physical_id(cloudformation: CloudFormation, monkeyp
 def test_a_delete_does_nothing(cloudformation: CloudFormation, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = keeps(monkeypatch, _KEPT)
 
-    relay_certificate.handler(event(cloudformation.url, "Delete", PhysicalResourceId="secret"), None)
+    credentials.handler(event(cloudformation.url, "Delete", PhysicalResourceId="secret"), None)
 
     assert asked == []
     assert (cloudformation.answers[0]["Status"], cloudformation.answers[0]["PhysicalResourceId"]) == (
@@ -148,7 +147,7 @@ def test_a_delete_does_nothing(cloudformation: CloudFormation, monkeypatch: pyte
 def test_a_failure_is_answered_with_its_reason(cloudformation: CloudFormation, monkeypatch: pytest.MonkeyPatch) -> None:
     keeps(monkeypatch, RuntimeError("no secret " + "x" * 9999))
 
-    relay_certificate.handler(event(cloudformation.url), None)
+    credentials.handler(event(cloudformation.url), None)
 
     (answer,) = cloudformation.answers
     assert answer["Status"] == "FAILED"
@@ -161,7 +160,7 @@ def test_a_property_that_is_missing_is_named(cloudformation: CloudFormation, mis
     asked = event(cloudformation.url)
     del asked["ResourceProperties"][missing]
 
-    relay_certificate.handler(asked, None)
+    credentials.handler(asked, None)
 
     assert cloudformation.answers[0]["Status"] == "FAILED"
     assert missing in cloudformation.answers[0]["Reason"]
@@ -175,7 +174,7 @@ def test_a_sample_event_is_answered(
     keeps(monkeypatch, _KEPT)
     asked = json.loads(sample.read_text())
 
-    relay_certificate.handler({**asked, "ResponseURL": cloudformation.url}, None)
+    credentials.handler({**asked, "ResponseURL": cloudformation.url}, None)
 
     (answer,) = cloudformation.answers
     assert answer["Status"] == "SUCCESS"
@@ -188,7 +187,7 @@ def test_an_answer_that_is_refused_is_sent_again(
     keeps(monkeypatch, _KEPT)
     cloudformation.refusals_left = 3
 
-    relay_certificate.handler(event(cloudformation.url), None)
+    credentials.handler(event(cloudformation.url), None)
 
     assert len(cloudformation.answers) == 1
 
@@ -200,4 +199,4 @@ def test_an_answer_that_cannot_be_delivered_is_an_error(
     cloudformation.refusals_left = 4
 
     with pytest.raises(urllib.error.HTTPError, match="503"):
-        relay_certificate.handler(event(cloudformation.url), None)
+        credentials.handler(event(cloudformation.url), None)

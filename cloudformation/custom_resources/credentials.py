@@ -8,7 +8,7 @@ import boto3
 from aws_lambda_powertools import Logger
 from botocore.config import Config
 
-from relay_certificate.custom_resource import fail, succeed
+from custom_resources.answer import fail, succeed
 
 logger = Logger()
 _CONFIG = Config(connect_timeout=1, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 3})
@@ -29,7 +29,7 @@ def handler(event: dict[str, Any], context: Any) -> None:
 
 def _keep(asked: dict[str, str]) -> dict[str, str]:
     # Imported here so that even a package without the library gives CloudFormation an answer.
-    from relay_certificate.certificate import keep_certificate
+    from custom_resources.certificate import keep_certificate
 
     secrets = boto3.client("secretsmanager", config=_CONFIG)
     kept = keep_certificate(secrets, asked["SecretId"], asked["DnsName"], issue=asked["Issue"])

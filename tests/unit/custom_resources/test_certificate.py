@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 from cryptography import x509
 from moto import mock_aws
 
-from relay_certificate.certificate import RelayCertificate, issue_certificate, keep_certificate
+from custom_resources.certificate import RelayCertificate, issue_certificate, keep_certificate
 
 _NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 # As long as names of balancers get; a common name has no room for it.
