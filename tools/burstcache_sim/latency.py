@@ -58,7 +58,12 @@ class LatencySummary:
 def summarise(n_s3: int, n_lambda: int, n_redis: int, latencies: TierLatencies = THESIS_LATENCIES) -> LatencySummary:
     """Return mean and quantiles of the latency for numbers of requests per tier, exact under the spread's model."""
     means_ms = (latencies.s3_ms, latencies.lambda_ms, latencies.redis_ms)
-    served = [(n, mean_ms) for n, mean_ms in zip((n_s3, n_lambda, n_redis), means_ms, strict=True) if n]
+    return summarise_tiers(list(zip((n_s3, n_lambda, n_redis), means_ms, strict=True)), latencies)
+
+
+def summarise_tiers(tiers: list[tuple[int, float]], latencies: TierLatencies = THESIS_LATENCIES) -> LatencySummary:
+    """Return mean and quantiles of the latency for numbers of requests and the mean of each one's tier [ms]."""
+    served = [(n, mean_ms) for n, mean_ms in tiers if n]
     if not served:
         return LatencySummary(0.0, 0.0, 0.0, 0.0, 0.0)
     mean_ms = sum(n * mean_ms for n, mean_ms in served) / sum(n for n, _ in served)

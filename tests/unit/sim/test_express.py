@@ -117,7 +117,7 @@ def test_the_books_are_those_of_copies_kept_one_by_one(seed: int) -> None:
     waits_us = np.array([draw.randrange(1, 600) for _ in range(objects)], np.int64)
     passes, least_us = draw.randrange(1, 4), draw.randrange(0, 300)
 
-    books = keep_copies(times_us, ids, sizes, copy_at, waits_us, period_us, least_us, passes)
+    books = keep_copies(times_us, ids, sizes, copy_at, waits_us, period_us, least_us, passes, np.ones((2, n), np.bool_))
 
     served = copies = held = 0
     for key in range(objects):

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from burstcache_sim.bill.comparison import OURS, Compared
 from burstcache_sim.bill.express import EXPRESS_MS
-from burstcache_sim.latency import THESIS_LATENCIES, LatencySummary, TierLatencies, summarise
+from burstcache_sim.latency import THESIS_LATENCIES, LatencySummary, TierLatencies, summarise, summarise_tiers
 from burstcache_sim.world.result import RunResult
 
 FRONT_DOOR_MS = 10.0  # of API Gateway and proxy, as the bill counts a proxied hit (`usage`)
@@ -42,7 +42,8 @@ class Clock:
 
     def with_burstcache(self, result: RunResult) -> LatencySummary:
         """Return the latencies of a run, as its readers see them."""
-        return summarise(result.n_s3, result.n_lambda, result.n_redis, self.ours)
+        s3_ms = self.tiers.s3_ms + self._missed_ms(result) / max(result.n_s3, 1)
+        return summarise_tiers([(result.n_s3, s3_ms), *self._served(result)], self.ours)
 
     def without(self, requests: int) -> LatencySummary:
         """Return the latencies of S3 read directly."""
@@ -50,14 +51,26 @@ class Clock:
 
     def saved_ms(self, result: RunResult) -> float:
         """Return the time that all of a run's requests save compared with S3; below 0 if they lose."""
-        t = self.tiers
-        hits_ms = result.n_lambda * (t.s3_ms - t.lambda_ms) + result.n_redis * (t.s3_ms - t.redis_ms)
-        return hits_ms - result.n * self.front_door_ms
+        saved_ms = sum(n * (self.tiers.s3_ms - hit_ms) for n, hit_ms in self._served(result))
+        return saved_ms - self._missed_ms(result) - result.n * self.front_door_ms
 
-    def hits(self, result: RunResult) -> int:
-        """Return how many of a run's requests count as hits."""
-        tiers = ((result.n_lambda, self.tiers.lambda_ms), (result.n_redis, self.tiers.redis_ms))
-        return sum(n for n, ms in tiers if ms + self.front_door_ms <= self.hit_within_ms)
+    def hits(self, result: RunResult, within_ms: float | None = None) -> int:
+        """Return how many of a run's requests are answered fast enough: as hits, or within another time [ms]."""
+        most_ms = self.hit_within_ms if within_ms is None else within_ms
+        return sum(n for n, hit_ms in self._served(result) if hit_ms + self.front_door_ms <= most_ms)
+
+    def _missed_ms(self, result: RunResult) -> float:
+        """Return the time for asking Express in vain, as a rival's reader does, too."""
+        return EXPRESS_MS * (result.express.asks - result.n_express)
+
+    def _served(self, result: RunResult) -> list[tuple[int, float]]:
+        """Return how many requests each tier but S3 answered, and how long that takes it."""
+        return [
+            (result.n_memory, _HIT_MS["reader-memory"]),
+            (result.n_redis, self.tiers.redis_ms),
+            (result.n_lambda, self.tiers.lambda_ms),
+            (result.n_express, EXPRESS_MS),
+        ]
 
     def hit_ms(self, name: str) -> float:
         """Return how long an answer without S3 takes, without the way to the client [ms]."""

@@ -12,6 +12,8 @@ from burstcache_sim.bill.breakeven_frequency import BurstFrequency, HourlyCost, 
 from burstcache_sim.bill.competitors import offers
 from burstcache_sim.bill.cost import Bill, bill
 from burstcache_sim.bill.demand import Demand, demand_of
+from burstcache_sim.bill.express import Rule
+from burstcache_sim.bill.ladder import month_of
 from burstcache_sim.bill.locality import Locality, locality_of
 from burstcache_sim.bill.market import Market
 from burstcache_sim.bill.sampled import of_whole_log
@@ -92,6 +94,38 @@ class Comparison:
         alone = with_own_tail(result, self.demand)
         once = own_bill(result, alone, self.prices, self.setup, only_cache=self.only_cache)
         return self._compared(name, once, bill_of(self._full_hours()), (pct, pct), note, ours)
+
+    def of_ladder(self, setup: Setup, rule: Rule | None, *, note: str) -> tuple[Compared, RunResult]:
+        """Return this system under a setup in which nothing is decided, and the run of its month.
+
+        Args:
+            setup: How it is deployed: with nodes that never stop or none, and without cache functions.
+            rule: When objects are copied to S3 Express; None without a bucket.
+            note: What it is.
+
+        Raises:
+            PriceMissingError: The sheet has no price for something that it takes.
+        """
+        months = Fraction(HOURS_PER_MONTH * US_PER_H, self.demand.period_us)
+        bills, runs = [], []
+        for repeats in (Fraction(1), months):
+            run = month_of(replace(self._market(self.demand, repeats), setup=setup), rule)
+            bills.append(own_bill(run, self.demand.repeated(repeats), self.prices, setup))
+            runs.append(run)
+        once, month = bills
+        hourly = HourlyCost(month.fixed_usd_exact / HOURS_PER_MONTH, month.variable_usd_exact / months)
+        shares = [100 * (1 - run.n_s3 / run.n) for run in runs]
+        compared = Compared(
+            name=OURS,
+            bill=once,
+            month=month,
+            in_memory_pct=round(shares[0], 6),
+            month_in_memory_pct=round(shares[1], 6),
+            cheaper_at=None,
+            hourly=hourly,
+            note=note,
+        )
+        return compared, runs[1]
 
     def of_offers(self, ours: Compared, *, names: tuple[str, ...] = ()) -> list[Compared]:
         """Return what one could buy instead, cheapest first.
@@ -174,7 +208,7 @@ def own_bill(
     sized = replace(setup, object_bytes=demand.body_bytes // demand.requests)  # the trace's own, if it has any
     passage = Passage(
         requests=demand.requests,
-        hits=result.n_lambda + result.n_redis,
+        hits=result.n_memory + result.n_lambda + result.n_redis + result.n_express,
         metered_512kb=demand.metered_512kb,
         door_bytes=demand.body_bytes,
         internet_bytes=demand.internet_bytes,

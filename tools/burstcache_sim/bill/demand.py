@@ -5,7 +5,7 @@ Of a sample of a log's keys (`traces.trace.Sample`), the demand is that of the w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,12 @@ REDIS_RESTART_US = 60 * US_PER_S  # 30 s to stop, 30 s to boot
 _REDIS_LEAST_US = 60 * US_PER_S
 
 
+_PER_REPETITION = (
+    *("requests", "period_us", "body_bytes", "wakes", "perfect_redis_us", "metered_512kb", "invocation_misses"),
+    *("busy_s", "internet_bytes"),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Demand:
     """A trace in sums. `period_us` is the period of hourly bills, at least the trace and a minute."""
@@ -43,6 +49,11 @@ class Demand:
     invocation_misses: int  # of a function that starts anew every 15 minutes with an empty memory
     busy_s: int = 0  # seconds with a request [s]
     internet_bytes: int = 0  # of all answers, also of those that this system redirects to S3
+
+    def repeated(self, times: Fraction) -> Demand:
+        """Return the demand of so many repetitions, one after the other, of the same objects."""
+        many = {name: round(getattr(self, name) * times) for name in _PER_REPETITION}
+        return replace(self, **many, last_us=self.first_us + many["period_us"])
 
 
 def demand_of(trace: Trace, *, object_bytes: int, period_us: int | None = None) -> Demand:

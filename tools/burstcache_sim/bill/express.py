@@ -29,7 +29,7 @@ _MOST_PASSES = 64
 
 
 @dataclass(frozen=True, slots=True)
-class _Rule:
+class Rule:
     """When each object is copied, and how long its copy waits."""
 
     copy_at: NDArray[np.int64]
@@ -38,7 +38,7 @@ class _Rule:
 
 def by_price(market: Market, _: str) -> Offer:
     """Return Express with copies at the k-th read."""
-    rule = _rule_of(market.locality.sizes_bytes, market.prices, float(market.usd_per_hit))
+    rule = rule_of(market.locality.sizes_bytes, market.prices, float(market.usd_per_hit))
     return _offer(market, "s3-express", rule, "one zone; copied when its price says so, dropped when idle")
 
 
@@ -47,52 +47,89 @@ def at_first(market: Market, _: str) -> Offer:
     import numpy as np
 
     count = len(market.locality.sizes_bytes)
-    rule = _Rule(np.ones(count, np.int64), np.full(count, LONGEST_US, np.int64))
+    rule = Rule(np.ones(count, np.int64), np.full(count, LONGEST_US, np.int64))
     return _offer(market, "s3-express-all", rule, "one zone; everything is copied at its first read and kept")
 
 
-def _offer(market: Market, name: str, rule: _Rule, note: str) -> Offer:
-    served, copies, served_bytes, copied_bytes, held_byte_us = _totals(market, rule)
-    misses = min(market.locality.requests - served, Fraction(market.demand.requests))
-    if served:  # of a sample, known requests less misses: what scales with the keys is another estimate
-        served_bytes *= (market.demand.requests - misses) / served
+def _offer(market: Market, name: str, rule: Rule, note: str) -> Offer:
+    use = totals(market, rule)
+    misses = min(market.locality.requests - use.served, Fraction(market.demand.requests))
+    served_bytes = use.served_bytes
+    if use.served:  # of a sample, known requests less misses: what scales with the keys is another estimate
+        served_bytes *= (market.demand.requests - misses) / use.served
     return market.offer(
         name,
         ("s3-express-get", market.demand.requests, "S3 Express GET, with those that find nothing"),
         ("s3-express-retrieval", served_bytes / BYTES_PER_GB, "S3 Express retrieval"),
-        ("s3-express-put", copies, "S3 Express PUT"),
-        ("s3-express-upload", copied_bytes / BYTES_PER_GB, "S3 Express upload"),
-        ("s3-express-storage", held_byte_us / (BYTES_PER_GB * US_PER_H), "S3 Express storage"),
+        ("s3-express-put", use.copies, "S3 Express PUT"),
+        ("s3-express-upload", use.copied_bytes / BYTES_PER_GB, "S3 Express upload"),
+        ("s3-express-storage", use.held_byte_us / (BYTES_PER_GB * US_PER_H), "S3 Express storage"),
         misses=misses,
         note=note,
     )
 
 
-def _rule_of(sizes_bytes: NDArray[np.int64], prices: PriceSheet, usd_per_hit: float) -> _Rule:
+def rule_of(
+    sizes_bytes: NDArray[np.int64], prices: PriceSheet, usd_per_hit: float, *, largest_bytes: int | None = None
+) -> Rule:
+    """Return when objects of these sizes are copied and dropped.
+
+    Args:
+        sizes_bytes: Of each object [bytes].
+        prices: Prices of the region.
+        usd_per_hit: What a saved wait of S3 is worth [USD].
+        largest_bytes: The largest object that is copied; None for any [bytes].
+    """
     import numpy as np
 
     rule = express_rule(prices, hit_value_usd=usd_per_hit)
     sizes, which = np.unique(sizes_bytes, return_inverse=True)
     copy_at = np.array([rule.copy_at(size) for size in sizes.tolist()], np.int64)
     drop_after_us = np.array([rule.drop_after_us(size) for size in sizes.tolist()], np.int64)
-    return _Rule(copy_at[which], drop_after_us[which])
+    if largest_bytes is not None:
+        copy_at[sizes > largest_bytes] = 0
+    return Rule(copy_at[which], drop_after_us[which])
 
 
-def _totals(market: Market, rule: _Rule) -> list[Fraction]:
-    """Return the mean amounts of a repetition in a month of them.
+@dataclass(frozen=True, slots=True)
+class CopiesUse:
+    """What copies serve and take in the mean repetition of a month."""
+
+    served: Fraction  # requests
+    copies: Fraction  # made
+    served_bytes: Fraction
+    copied_bytes: Fraction
+    held_byte_us: Fraction
+
+
+def totals(
+    market: Market,
+    rule: Rule,
+    asked_first: NDArray[np.bool_] | None = None,
+    asked_again: NDArray[np.bool_] | None = None,
+) -> CopiesUse:
+    """Return what the copies of a month serve and take.
 
     As many repetitions as make 50 million steps are simulated, at most 64. The others of the month count as the mean of
     their second half.
+
+    Args:
+        market: The log and how often it comes.
+        rule: When objects are copied and dropped.
+        asked_first: Which requests ask for a copy when the log comes for the first time; None for all.
+        asked_again: The same for all further times.
     """
+    import numpy as np
+
     from burstcache_sim.engine.copies import keep_copies
 
     locality, repeats = market.locality, max(market.repeats, Fraction(1))
     passes = max(2, min(ceil(repeats), _MOST_PASSES, _STEPS // len(locality.ids)))
     passes = min(passes, ceil(repeats))
-    rules = (rule.copy_at, rule.drop_after_us)
-    books = keep_copies(
-        locality.times_us, locality.ids, locality.sizes_bytes, *rules, locality.period_us, LEAST_US, passes
-    )
+    everything = np.ones(len(locality.ids), np.bool_)
+    asked = np.stack([everything if one is None else one for one in (asked_first, asked_again)])
+    rules, times = (rule.copy_at, rule.drop_after_us), (locality.period_us, LEAST_US, passes)
+    books = keep_copies(locality.times_us, locality.ids, locality.sizes_bytes, *rules, *times, asked)
     rest = float(repeats) - passes  # below 0: the month ends within the last one
     total = books[:-1].sum(axis=0) + books[-1] * (1 + min(rest, 0)) + books[passes // 2 :].mean(axis=0) * max(rest, 0)
-    return [Fraction(float(amount)) / (repeats * locality.rate) for amount in total]
+    return CopiesUse(*(Fraction(float(amount)) / (repeats * locality.rate) for amount in total))

@@ -80,12 +80,14 @@ class Locality:
 
     def of_readers(self, processes: int) -> list[Locality]:
         """Return what each of several readers asks for, who take turns at random, the same at every call."""
+        return [self] if processes == 1 else [self.part(is_ours) for is_ours in self.turns(processes)]
+
+    def turns(self, processes: int) -> list[NDArray[np.bool_]]:
+        """Return which requests each of several readers has; a reader without any is left out."""
         import numpy as np
 
-        if processes == 1:
-            return [self]
         reader = np.random.default_rng(processes).integers(processes, size=len(self.ids))
-        return [self.part(reader == one) for one in range(processes) if (reader == one).any()]
+        return [reader == one for one in range(processes) if (reader == one).any()]
 
     def part(self, is_kept: NDArray[np.bool_]) -> Locality:
         """Return some of the requests, by a flag each."""

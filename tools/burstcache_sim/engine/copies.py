@@ -25,6 +25,7 @@ def keep_copies(
     period_us: int,
     least_us: int,
     passes: int,
+    asked: Numbers,
 ) -> Numbers:
     """Return what the copies serve and take when a trace comes several times.
 
@@ -37,6 +38,7 @@ def keep_copies(
         period_us: How often the trace comes: once in this [us].
         least_us: How long a copy is billed at least [us].
         passes: How often the trace comes.
+        asked: Whether each request asks for a copy at all: a row for the first pass, one for the others.
 
     Returns:
         A row per pass: reads from copies, copies made, bytes read from them, bytes copied, byte-microseconds held.
@@ -46,8 +48,10 @@ def keep_copies(
     read_us, copied_us = np.zeros(keys, np.int64), np.zeros(keys, np.int64)
     books = np.zeros((passes, 5), np.float64)  # sums stay below 2**53 but for the last, whose last digits do not matter
     for turn in range(passes):
-        row = books[turn]
+        row, is_asked = books[turn], asked[min(turn, 1)]
         for i in range(len(ids)):
+            if not is_asked[i]:
+                continue
             key, at_us = ids[i], times_us[i] + turn * period_us
             size_bytes = sizes_bytes[key]
             if is_held[key]:

@@ -1,0 +1,135 @@
+"""What answers a log's requests in a month where nothing is started for them: memory, a node that never stops, Express.
+
+A reader asks its own memory, then the key's home node, then a copy in S3 Express, then S3; what a rung holds, or has
+read, stays there when the log comes again. So the first repetition of a month starts empty and the others find what
+the one before has left: both are computed, and the month is their sum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from burstcache.core.parameters import US_PER_S
+from burstcache_sim.bill.express import Rule, totals
+from burstcache_sim.bill.locality import Locality, mean
+from burstcache_sim.bill.market import Market
+from burstcache_sim.bill.nodes import LARGEST_VALUE_BYTES, node_capacity_bytes
+from burstcache_sim.bill.usage import LARGEST_OBJECT_BYTES, Setup
+from burstcache_sim.world.result import ExpressUse, GuestUse, RunResult
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# Of the reader's memory (`burstcache.serve.memory_tier`): what an entry takes next to its body, with some eight
+# headers, and the share of the memory above which an object is not kept.
+_ENTRY_BYTES = 512 + 8 * 150
+_LARGEST_SHARE = 8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """Which requests reach a rung: in the first repetition, and in each further one."""
+
+    first: NDArray[np.bool_]
+    again: NDArray[np.bool_]
+
+    def count(self, repeats: Fraction) -> Fraction:
+        """Return the mean of a repetition."""
+        return mean(int(self.first.sum()), int(self.again.sum()), repeats)
+
+
+def above_express(locality: Locality, setup: Setup) -> tuple[Asked, Asked]:
+    """Return which requests the readers' memory leaves, and which of these the nodes leave, if they never stop."""
+    past_memory = _memory(locality, setup)
+    if not setup.always_on_nodes:
+        return past_memory, past_memory
+    most_bytes = setup.always_on_nodes * (node_capacity_bytes(setup.instance_type) or 0)
+    largest_bytes = min(LARGEST_OBJECT_BYTES[setup.front_door], LARGEST_VALUE_BYTES)
+    return past_memory, _past_lru(locality, past_memory, locality.sizes_bytes, most_bytes, largest_bytes)
+
+
+def month_of(market: Market, rule: Rule | None) -> RunResult:
+    """Return a month's run of a setup in which nothing is decided.
+
+    Args:
+        market: The log and how often it comes, the prices, the setup.
+        rule: When objects are copied to S3 Express; None: never, there is no bucket.
+    """
+    locality, repeats, demand, setup = market.locality, market.repeats, market.demand, market.setup
+    past_memory, past_nodes = above_express(locality, setup)
+
+    def most(asked: Asked, above: Fraction) -> Fraction:
+        """Return how many requests a rung leaves: of a sample an estimate, and the rest of a known number are hits."""
+        return min(asked.count(repeats) / locality.rate, above)
+
+    requests = Fraction(demand.requests)
+    reached = most(past_memory, requests) if setup.reader_memory_bytes else requests
+    left = most(past_nodes, reached) if setup.always_on_nodes else reached
+    served, express = Fraction(0), ExpressUse()
+    if rule is not None:
+        use = totals(market, rule, past_nodes.first, past_nodes.again)
+        missed = most(past_nodes, requests + use.served) - use.served
+        served = left - min(max(missed, Fraction(0)), left)
+        express = ExpressUse(
+            asks=round(left * repeats),
+            copies=round(use.copies * repeats),
+            copied_bytes=round(use.copied_bytes * repeats),
+            read_bytes=round(use.served_bytes * repeats * (served / use.served if use.served else 1)),
+            byte_s=round(use.held_byte_us * repeats / US_PER_S),
+        )
+    n_s3 = round((left - served) * repeats)
+    n, n_express, n_redis = (round(count * repeats) for count in (demand.requests, served, reached - left))
+    return RunResult(
+        n=n,
+        n_s3=n_s3,
+        n_lambda=0,
+        n_redis=n_redis,
+        n_express=n_express,
+        n_memory=max(0, n - n_s3 - n_express - n_redis),
+        lambda_ms=0,
+        invocations=0,
+        cold_starts=0,
+        redis_s=round(setup.always_on_nodes * market.hours * repeats * 3600),
+        redis_starts=0,
+        s3_requests=n_s3,
+        lambda_us_exact=0,
+        redis_us_exact=0,
+        end_us=0,
+        express=express,
+        guests=GuestUse(fills=round(left * repeats) if setup.always_on_nodes else 0),
+    )
+
+
+def _memory(locality: Locality, setup: Setup) -> Asked:
+    """Return which requests the readers' memory leaves; they take turns at random, as a rival's readers do."""
+    import numpy as np
+
+    everything = np.ones(len(locality.ids), np.bool_)
+    if not setup.reader_memory_bytes:
+        return Asked(everything, everything)
+    sizes_bytes = locality.sizes_bytes + _ENTRY_BYTES
+    most_bytes, largest_bytes = setup.reader_memory_bytes, setup.reader_memory_bytes // _LARGEST_SHARE
+    first, again = everything.copy(), everything.copy()
+    for is_ours in locality.turns(setup.reader_processes):
+        left = _past_lru(locality, Asked(is_ours, is_ours), sizes_bytes, most_bytes, largest_bytes)
+        first[is_ours], again[is_ours] = left.first[is_ours], left.again[is_ours]
+    return Asked(first, again)
+
+
+def _past_lru(
+    locality: Locality, asked: Asked, sizes_bytes: NDArray[np.int64], most_bytes: int, largest_bytes: int
+) -> Asked:
+    """Return which of the requests that ask an LRU cache it does not answer."""
+    import numpy as np
+
+    from burstcache_sim.engine.stack_distance import NEVER, stack_distances
+
+    is_small = (sizes_bytes <= min(most_bytes, largest_bytes))[locality.ids]
+    enter = np.concatenate((asked.first & is_small, asked.again & is_small))
+    distances, _ = stack_distances(np.tile(locality.ids, 2)[enter], sizes_bytes)
+    left = np.concatenate((asked.first, asked.again))
+    left[enter] = (distances == NEVER) | (distances > int(most_bytes * locality.rate))
+    return Asked(left[: len(locality.ids)], left[len(locality.ids) :])
