@@ -25,6 +25,8 @@ RATES_PER_S = tuple(2.0**power for power in range(-15, 3))
 LEAST_RATE_PER_US = RATES_PER_S[0] / US_PER_S
 LONGEST_IDLE_US = 2**39  # 6.4 days: nothing is kept for longer, and a longer gap is taken for one of this length
 
+_EXPECTED_RUN_S = 600
+
 Rates = tuple[float, ...]  # one number per rate of RATES_PER_S
 
 
@@ -101,14 +103,16 @@ def hazard(
     invoke_usd_per_s = constants.lambda_margin * float(prices.lambda_usd_per_s)
     bridge_usd_per_s = constants.bridge_margin * float(prices.lambda_usd_per_s)
     net_usd_per_s = [earned - redis_usd_per_s for earned in earned_usd_per_s]
-    restart_usd = constants.restart * 60 * redis_usd_per_s
+    run_usd = float(prices.run_usd)
+    restart_usd = constants.restart * 60 * redis_usd_per_s + run_usd
     powers = [rate_per_s**-constants.prior_power for rate_per_s in RATES_PER_S]
     whole = _total(powers)
     return HazardParameters(
         prior=tuple(power / whole for power in powers),
         prior_gaps=constants.prior_gaps,
         switch=constants.switch,
-        boot=_worth(net_usd_per_s),
+        # A boot has to earn what it costs itself within a run that is not long.
+        boot=_worth(net - run_usd / _EXPECTED_RUN_S for net in net_usd_per_s),
         # At a rate that pays, a stop costs a new start with the next request, and the hits of the boot's 30 s.
         stay=_worth(
             net + (rate_per_s * (restart_usd + 30.0 * earned) if net > 0 else 0.0)

@@ -20,7 +20,7 @@ WAIT_MS: dict[Rung, int] = {"redis": 1, "lambda": 1, "express": 5, "s3": 50}
 MICRO = 1_000_000  # weights are counted in millionths
 
 _OTHER_REGIONS = "today-us-east-1"  # prices for a region without a sheet, or that its sheet leaves out
-_BYTES_PER_GB = 1_000_000_000
+_BYTES_PER_GB = 1024**3  # as AWS counts
 _MB_PER_GB = 1024
 # Control of one run of a node with its first look, of a further look, and of a key's life in a cache function, all in
 # transitions of Step Functions: what functions and the table add is a fraction of one.
