@@ -30,7 +30,7 @@ OVERRIDDEN = st.builds(
     redis_utilization_us=TIMES_US,
     redis_check_us=TIMES_US,
     keep_running_us=TIMES_US,
-).map(Thesis)
+).flatmap(lambda parameters: st.builds(Thesis, st.just(parameters), st.booleans()))
 KNOB = st.sampled_from(["1e-7", "1e-5", "3e-5", "1e-4", "3e-4", "1e-3", "1e-2"]).map(Breakeven.worth)
 FREE = st.builds(
     BreakevenParameters,

@@ -21,7 +21,7 @@ from burstcache_sim.traces.trace import Trace
 from burstcache_sim.world.result import RunResult
 from burstcache_sim.world.scenario import Scenario
 from burstcache_sim.world.timings import Timings
-from support.policy_strategies import HORIZONS, POLICIES, SECOND
+from support.policy_strategies import CONFIGURED, HORIZONS, OVERRIDDEN, POLICIES, SECOND
 from support.runs import run_fast, run_many, run_shared
 from support.trace_strategies import gaps_us, traces_us
 
@@ -58,6 +58,25 @@ def test_the_shared_engine_equals_the_readable_simulator_in_every_field(
     found = run_shared(trace, policy, nodes=nodes, capacity_bytes=capacity_bytes, until_us=until_us)
 
     assert found == run_many(trace, policy, nodes=nodes, capacity_bytes=capacity_bytes, until_us=until_us)
+
+
+@settings(deadline=None, max_examples=500, print_blob=True)
+@given(REQUESTS, CONFIGURED | OVERRIDDEN, st.integers(1, 3), CAPACITIES, HORIZONS, st.data())
+def test_nodes_that_are_always_on_give_the_readable_simulators_result(
+    requests: list[tuple[int, int, int]],
+    policy: Policy,
+    nodes: int,
+    capacity_bytes: int | None,
+    until_us: int | None,
+    data: st.DataObject,
+) -> None:
+    trace, always_on = trace_of(requests), data.draw(st.integers(0, nodes))
+    scenario: dict[str, Any] = {"nodes": nodes, "capacity_bytes": capacity_bytes, "until_us": until_us}
+
+    found = run_shared(trace, policy, **scenario, always_on=always_on)
+
+    assert found == run_many(trace, policy, **scenario, always_on=always_on)
+    assert len(found.redis_spans_us) >= always_on
 
 
 @settings(deadline=None, max_examples=300, print_blob=True)

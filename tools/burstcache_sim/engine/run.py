@@ -106,7 +106,18 @@ def _shared(scenario: Scenario) -> Replay:
 
     def run(row: NamedTuple, spans: Integers, tiers: Letters) -> Records:
         totals = _totals(t)
-        world = new_world(begins, ordered, homes, scenario.nodes, capacity_bytes, horizon_us, timings, totals, spans)
+        world = new_world(
+            begins,
+            ordered,
+            homes,
+            scenario.nodes,
+            capacity_bytes,
+            horizon_us,
+            timings,
+            totals,
+            spans,
+            scenario.always_on,
+        )
         shared.replay(world, row, t, key_ids, sizes_bytes, tiers)
         return totals
 

@@ -68,8 +68,7 @@ def replay(w: World, p: NamedTuple, t: Integers, key_ids: Keys, sizes_bytes: Int
         elif i < len(t):
             _advance(w, p, t[i])
     _advance(w, p, w.horizon_us)
-    if w.horizon_us != FOREVER_US:
-        _close(w)
+    _close(w)
 
 
 @uncounted
@@ -173,9 +172,12 @@ def _node_event(w: World, p: NamedTuple, node: int, at_us: int) -> None:
 
 @uncounted
 def _close(w: World) -> None:
-    """Bill up to the horizon what still runs there."""
+    """Bill up to the horizon what still runs there; without one only nodes that are always on do."""
+    end_us = w.horizon_us
+    if end_us == FOREVER_US:
+        end_us = w.totals[0].end_us
     for key in range(len(w.keys)):
-        end_key_lambda(w, key, w.horizon_us)
+        end_key_lambda(w, key, end_us)
     for node in range(len(w.nodes)):
         if w.nodes[node].state == RUNNING:
-            end_redis(w.nodes[node].since_us, w.horizon_us, 0, 0, w.timings, w.totals[0], w.spans)
+            end_redis(w.nodes[node].since_us, end_us, 0, 0, w.timings, w.totals[0], w.spans)

@@ -53,6 +53,7 @@ NODE = np.dtype(
         ("since_us", np.int64),
         ("used_bytes", np.int64),
         ("leases", np.int64),
+        ("is_always_on", np.int64),
         ("checks", np.int64),  # since it was created: says which of the lists that wait is next
         ("ends", np.int64, (LATER + 2 * LATER_CHECKS,)),
     ],
@@ -78,7 +79,7 @@ class World(NamedTuple):
 
 def new_world(
     begins: Integers, ordered: Integers, homes: Integers, node_count: int, capacity_bytes: int, horizon_us: int,
-    timings: TimingsRow, totals: Records, spans: Integers,
+    timings: TimingsRow, totals: Records, spans: Integers, always_on: int = 0,
 ) -> World:  # fmt: skip
     """Return a world in which nothing has happened; key i has its requests from `ordered[begins[i]]` on."""
     key_count = len(homes)
@@ -90,6 +91,8 @@ def new_world(
     keys["lease"] = NO_LEASE
     nodes["due_us"] = FOREVER_US
     nodes["ends"] = -1
+    nodes["is_always_on"][:always_on] = 1
+    nodes["state"][:always_on] = RUNNING
     return World(
         t=ordered,
         keys=keys,
@@ -197,7 +200,14 @@ def release(w: World, key: int) -> None:
 
 @uncounted
 def stop_node(w: World, node: int, at_us: int) -> None:
-    """Stop a running node and release the keys that it still holds, none of which waits for a later check."""
+    """Stop a running node and release the keys that it still holds, none of which waits for a later check.
+
+    A node that is always on runs on, and is not looked at before another look is set.
+    """
+    if w.nodes[node].is_always_on != 0:
+        w.totals[0].end_us = max(w.totals[0].end_us, at_us)
+        set_node(w, node, RUNNING, FOREVER_US)
+        return
     end_redis(w.nodes[node].since_us, at_us, 0, 0, w.timings, w.totals[0], w.spans)
     while first(w.nodes, node, LEASES) >= 0:
         release(w, first(w.nodes, node, LEASES))

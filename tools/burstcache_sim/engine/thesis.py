@@ -10,6 +10,7 @@ from burstcache.core.errors import InvalidSettingError
 from burstcache.core.parameters import QUEUE_LENGTH
 from burstcache_sim.engine import books
 from burstcache_sim.engine.books import (
+    FOREVER_US,
     Integers,
     Record,
     Records,
@@ -68,6 +69,18 @@ def one_key(t: Integers, horizon_us: int, timings: TimingsRow, p: ThesisRow, tot
             i += 1
         if i >= n:
             return
+        if p.uses_lambda == 0:
+            boots_at_us = t[i]
+            i += 1
+            if boots_at_us < off_at_us:
+                continue
+            since_us = boot(boots_at_us, timings, counts)
+            while i < n and t[i] < since_us:
+                i += 1
+            if since_us > horizon_us:
+                return
+            i, off_at_us = _run_redis(t, i, since_us, horizon_us, timings, p, counts, spans)
+            continue
         ready_us = invoke(t[i], last_end_us, timings, counts)
         deadline_us = ready_us + p.tick_us
         boots_at_us = -1
@@ -101,10 +114,7 @@ def one_key(t: Integers, horizon_us: int, timings: TimingsRow, p: ThesisRow, tot
             i += 1
         if since_us > horizon_us:
             return
-        i, stop_us = _run_redis(t, i, since_us, horizon_us, timings, p, counts, spans)
-        off_at_us = stop_us + timings.stop_us
-        if off_at_us <= horizon_us:
-            counts.end_us = max(counts.end_us, off_at_us)
+        i, off_at_us = _run_redis(t, i, since_us, horizon_us, timings, p, counts, spans)
 
 
 @uncounted
@@ -112,7 +122,7 @@ def _run_redis(
     t: Integers, i: int, since_us: int, horizon_us: int, timings: TimingsRow, p: ThesisRow, counts: Record,
     spans: Integers,
 ) -> tuple[int, int]:  # fmt: skip
-    """Serve from Redis until a check stops it; return the next request and the stop [us]."""
+    """Serve from Redis until a check stops it; return the next request and when the node is off [us]."""
     n = len(t)
     first = i
     step_us, utilization_us = p.check_us, p.utilization_us
@@ -128,11 +138,14 @@ def _run_redis(
             check_us += max(0, passed) * step_us
         if check_us > horizon_us:
             end_redis(since_us, horizon_us, first, i, timings, counts, spans)
-            return i, horizon_us
+            return i, horizon_us + timings.stop_us
         counts.checks += 1
         if check_us - oldest_us > utilization_us:
             end_redis(since_us, check_us, first, i, timings, counts, spans)
-            return i, check_us
+            off_at_us = check_us + timings.stop_us
+            if off_at_us <= horizon_us:
+                counts.end_us = max(counts.end_us, off_at_us)
+            return i, off_at_us
         check_us += step_us
 
 
@@ -148,7 +161,9 @@ def decide(w: World, p: ThesisRow, key: int, at_us: int, tier: int) -> int:
         can_join = k.lease == NO_LEASE and state != STOPPING
         return JOIN if can_join and k.count > p.redis_threshold else NOTHING
     if k.lease == NO_LEASE and are_within(w, key, at_us, p.elements, p.threshold_us):
-        return JOIN if state == RUNNING else START
+        if state == RUNNING or (p.uses_lambda == 0 and state != STOPPING):
+            return JOIN
+        return START if p.uses_lambda != 0 else NOTHING
     return NOTHING
 
 
@@ -163,6 +178,8 @@ def act(w: World, p: ThesisRow, key: int, at_us: int, action: int) -> None:
         k.deadline_us += p.keep_running_us
         k.is_kept = 1
     join(w, key, at_us)
+    if w.nodes[k.home].state == RUNNING and w.nodes[k.home].due_us == FOREVER_US:  # it never stops and had no lease
+        set_node(w, k.home, RUNNING, at_us + p.check_us)
 
 
 @uncounted

@@ -24,6 +24,7 @@ class Options:
     sensitivity: str = "4"
     overrides: str = ""  # single parameters, `name=value` with commas between
     hit_value_usd: Fraction | None = None  # what a request served from memory is worth
+    has_relay: bool = True  # without one there are no cache functions
 
 
 class Policy(Decider, Protocol):

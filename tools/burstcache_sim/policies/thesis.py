@@ -43,6 +43,7 @@ class ThesisRow(NamedTuple):
     redis_threshold: int
     utilization_us: int
     check_us: int
+    uses_lambda: int
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,9 @@ class Thesis(Policy):
     """
 
     parameters: Parameters
+    has_relay: bool = (
+        True  # without one there is no cache function: a hot key boots its node and S3 serves it until then
+    )
 
     name: ClassVar[str] = "thesis"
     is_ticked: ClassVar[bool] = True
@@ -78,10 +82,10 @@ class Thesis(Policy):
             # While the node stops the key stays where it is and asks again at its next request.
             if not key.is_leased and key.node.stopped_us is None and wants_promotion(life, self.parameters):
                 self._live(world, key, promote(life, self.parameters))
-                world.join(key, at_us)
+                self._join(world, key, at_us)
         elif not key.is_leased and is_hot(key.window, self.parameters):
-            if key.node.since_us is not None:
-                world.join(key, at_us)
+            if key.node.since_us is not None or not self.has_relay:
+                self._join(world, key, at_us)
             else:
                 self._live(world, key, lambda_ready(world.start_lambda(key, at_us), 0, self.parameters))
 
@@ -95,6 +99,13 @@ class Thesis(Policy):
             world.set_look(node, at_us + self.parameters.redis_check_us)
         else:
             world.stop_node(node, at_us)
+
+    def _join(self, world: World, key: Key, at_us: int) -> None:
+        """Take a lease unless the node stops; one that never stops is looked at while it has any."""
+        if key.node.stopped_us is None:
+            world.join(key, at_us)
+            if key.node.since_us is not None and key.node.look_us is None:
+                world.set_look(key.node, at_us + self.parameters.redis_check_us)
 
     def ready(self, world: World, node: Node, at_us: int) -> None:
         """Count the checks from now."""
@@ -115,6 +126,8 @@ class Thesis(Policy):
 
     def without_redis(self, requests: int) -> Self:
         """Return the policy with a threshold that no trace of that many requests reaches."""
+        if not self.has_relay:
+            return replace(self, parameters=replace(self.parameters, lambda_threshold_us=0))
         return replace(self, parameters=replace(self.parameters, redis_threshold=requests + 1))
 
     def compiled(self) -> ThesisRow:
@@ -128,6 +141,7 @@ class Thesis(Policy):
             p.redis_threshold,
             p.redis_utilization_us,
             p.redis_check_us,
+            int(self.has_relay),
         )
 
     @classmethod
@@ -170,7 +184,8 @@ class Thesis(Policy):
         return cls(
             parameters_from_text(
                 rate=options.rate, sensitivity=sensitivity, overrides=options.overrides, least_tick_s=0
-            )
+            ),
+            options.has_relay,
         )
 
 

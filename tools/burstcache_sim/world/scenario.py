@@ -24,10 +24,13 @@ class Scenario:
     capacity_bytes: int | None = None  # of a node (`maxmemory`); the least recently used object leaves first
     until_us: int | None = None  # the horizon; None: a run ends when nothing is left to happen
     timings: Timings = THESIS_TIMINGS
+    always_on: int = 0  # the first so many nodes run from the beginning to the end
 
     def __post_init__(self) -> None:
         if self.nodes < 1:
             raise InvalidSettingError(f"nodes {self.nodes}: expected at least 1")
+        if not 0 <= self.always_on <= self.nodes:
+            raise InvalidSettingError(f"always on {self.always_on}: expected from 0 to {self.nodes}, the nodes")
         if self.capacity_bytes is not None and self.capacity_bytes < 1:
             raise InvalidSettingError(f"capacity {self.capacity_bytes} bytes: expected at least 1")
         if self.capacity_bytes is not None and self.trace.sizes_bytes is None:
@@ -37,8 +40,8 @@ class Scenario:
 
     @property
     def is_one_key(self) -> bool:
-        """Whether only one key's requests matter: its node has room for it and no other key."""
-        return self.trace.key_ids is None and self.capacity_bytes is None
+        """Whether only one key's requests matter: its node has room for it and no other key, and runs if it must."""
+        return self.trace.key_ids is None and self.capacity_bytes is None and not self.always_on
 
     def homes(self) -> list[int]:
         """Return each key's node, numbered from 0, by rendezvous hashing of its name."""

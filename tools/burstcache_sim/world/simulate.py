@@ -25,6 +25,8 @@ def simulate(policy: Decider, scenario: Scenario, *, has_log: bool = False) -> R
         Totals over all keys and nodes; `tiers` in the trace's order.
     """
     nodes = [Node(index, LruStore(scenario.capacity_bytes)) for index in range(scenario.nodes)]
+    for node in nodes[: scenario.always_on]:
+        node.since_us, node.is_always_on = 0, True
     keys = [
         Key(index, nodes[home], deque(maxlen=policy.window), policy.memory())
         for index, home in enumerate(scenario.homes())

@@ -27,6 +27,7 @@ class Node:
     since_us: int | None = None  # running since then …
     look_us: int | None = None  # … and the policy looks at it then
     stopped_us: int | None = None  # stopping until then
+    is_always_on: bool = False  # it runs from the beginning to the end
     leases: dict[int, Key] = field(default_factory=dict)  # keys that it serves or will serve, in the order they came
     memory: Any = None  # what the policy remembers of the node; nothing else looks at it
 
@@ -129,15 +130,15 @@ class World:
                 self._node_event(self.nodes[index], kind, at_us)
 
     def close(self, until_us: int | None) -> RunResult:
-        """Return the run's result: at the horizon, what still runs is billed up to there."""
+        """Return the run's result: what still runs at the horizon, or is always on, is billed up to there."""
         self.advance(until_us)
         if until_us is not None:
             self.now_us = until_us
-            for key in self.keys:
-                self.end_lambda(key, until_us)
-            for node in self.nodes:
-                if node.since_us is not None:
-                    self.books.end_redis(node.since_us, until_us)
+        for key in self.keys:
+            self.end_lambda(key, self.now_us)
+        for node in self.nodes:
+            if node.since_us is not None:
+                self.books.end_redis(node.since_us, self.now_us)
         log = () if self._log is None else tuple(self._log.rows)
         return self.books.close(end_us=self.now_us, checks=self.checks, log=log)
 
@@ -187,8 +188,11 @@ class World:
             heappush(self._due, (look_us, _LOOK, node.index))
 
     def stop_node(self, node: Node, at_us: int) -> None:
-        """Stop a running node and release the keys that it still holds."""
+        """Stop a running node and release the keys that it still holds; one that is always on runs on."""
         assert node.since_us is not None, "only a running node is looked at"
+        if node.is_always_on:
+            node.look_us = None
+            return
         self.books.end_redis(node.since_us, at_us)
         for key in list(node.leases.values()):
             self.release(key)
