@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache_sim.policies.policy import Policy
-from burstcache_sim.world.result import RunResult, Tier
+from burstcache_sim.world.result import NO_EXPRESS, ExpressUse, RunResult, Tier
 from burstcache_sim.world.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _shared(scenario: Scenario) -> Replay:
         shared.replay(world, row, t, key_ids, sizes_bytes, tiers)
         return totals
 
-    return _in_detail(run, len(t), scenario.until_us)
+    return _in_detail(run, scenario, t, key_ids, len(homes))
 
 
 def _own(scenario: Scenario) -> Replay:
@@ -130,8 +130,8 @@ def _own(scenario: Scenario) -> Replay:
 
     timings = _timings(scenario)
     t, horizon_us = _checked(scenario.trace.arrivals_us, scenario.until_us)
-    key_ids, homes = _keys(scenario, len(t))
-    key_ids = key_ids[:0] if scenario.is_one_key else key_ids
+    all_ids, homes = _keys(scenario, len(t))
+    key_ids = all_ids[:0] if scenario.is_one_key else all_ids
     sizes_bytes, capacity_bytes = _sizes(scenario, len(t))
 
     def run(row: NamedTuple, spans: Integers, tiers: Letters) -> Records:
@@ -141,21 +141,43 @@ def _own(scenario: Scenario) -> Replay:
         spans[:] = engine.in_order(spans)
         return totals
 
-    return _in_detail(run, len(t), scenario.until_us)
+    return _in_detail(run, scenario, t, all_ids, len(homes))
 
 
-def _in_detail(run: Callable[[NamedTuple, Integers, Letters], Records], n: int, until_us: int | None) -> Replay:
+def _in_detail(
+    run: Callable[[NamedTuple, Integers, Letters], Records], scenario: Scenario, t: Integers, key_ids: Keys, keys: int
+) -> Replay:
     """Return a run that has details if they are wanted: a second one, when it is known how many spans there are."""
     import numpy as np
 
+    n, until_us, copies = len(t), scenario.until_us, _copies(scenario, t, key_ids, keys)
+
     def replay(row: NamedTuple, details: bool) -> RunResult:
-        totals = run(row, _spans(0), np.zeros(0, np.uint8))
-        if not details:
-            return _result(n, totals, until_us)
-        spans, tiers = _spans(int(totals["spans"][0])), np.zeros(n, np.uint8)
-        return _result(n, run(row, spans, tiers), until_us, spans, tiers.tobytes().decode("ascii"))
+        tiers = np.zeros(0 if copies is None else n, np.uint8)
+        totals = run(row, _spans(0), tiers)
+        spans = None
+        if details:
+            spans, tiers = _spans(int(totals["spans"][0])), np.zeros(n, np.uint8)
+            totals = run(row, spans, tiers)
+        express = NO_EXPRESS if copies is None else copies(tiers)
+        letters = tiers.tobytes().decode("ascii") if details else ""
+        n_express = int(np.count_nonzero(tiers == ord("X")))
+        return _result(n, totals, until_us, spans, letters, express, n_express)
 
     return replay
+
+
+def _copies(scenario: Scenario, t: Integers, key_ids: Keys, keys: int) -> Callable[[Letters], ExpressUse] | None:
+    """Return what lets copies serve what S3 would; None without S3 Express."""
+    if scenario.express is None or scenario.trace.sizes_bytes is None:
+        return None
+    import numpy as np
+
+    from burstcache_sim.engine import express
+
+    sizes_bytes = scenario.trace.sizes_bytes[: len(t)].astype(np.int64)
+    times = express.copy_times(scenario.express, sizes_bytes)
+    return lambda tiers: express.serve(tiers, t, key_ids, sizes_bytes, times, keys, scenario.until_us)
 
 
 def _sizes(scenario: Scenario, n: int) -> tuple[Integers, int]:
@@ -239,14 +261,24 @@ def _spans(rows: int) -> Integers:
     return np.zeros((rows, SPAN_COLUMNS), np.int64)
 
 
-def _result(n: int, totals: Records, until_us: int | None, spans: Integers | None = None, tiers: str = "") -> RunResult:
+def _result(
+    n: int,
+    totals: Records,
+    until_us: int | None,
+    spans: Integers | None = None,
+    tiers: str = "",
+    express: ExpressUse = NO_EXPRESS,
+    n_express: int = 0,
+) -> RunResult:
     """Return counts, and spans where they were noted, as a result."""
     c = dict(zip(totals.dtype.names or (), totals.item(), strict=True))
-    n_s3 = n - c["n_lambda"] - c["n_redis"]
+    n_s3 = n - c["n_lambda"] - c["n_redis"] - n_express
     rows = [] if spans is None else spans.tolist()
     return RunResult(
         n=n,
         n_s3=n_s3,
+        n_express=n_express,
+        express=express,
         n_lambda=c["n_lambda"],
         n_redis=c["n_redis"],
         lambda_ms=c["lambda_ms"],

@@ -22,7 +22,7 @@ from burstcache_sim.engine.lists import LATER, LEASES, append, first, remove
 from burstcache_sim.engine.store import drop, hold, overflow
 
 NOTHING, START, JOIN = 0, 1, 2  # what a request triggers; a policy's decision is a sum of these
-S3, LAMBDA, REDIS = ord("S"), ord("L"), ord("R")
+S3, EXPRESS, LAMBDA, REDIS = ord("S"), ord("X"), ord("L"), ord("R")
 OFF, BOOTING, STOPPING, RUNNING = 0, 1, 2, 3  # of a node; at equal instants the lower one's end comes first
 NO_LEASE = -1  # else the list that a key's lease is in: LEASES, or one of those that wait for a later check
 LATER_CHECKS = 64  # lists that wait; a lease that could wait for longer is looked at in between

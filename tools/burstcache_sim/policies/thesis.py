@@ -55,9 +55,7 @@ class Thesis(Policy):
     """
 
     parameters: Parameters
-    has_relay: bool = (
-        True  # without one there is no cache function: a hot key boots its node and S3 serves it until then
-    )
+    has_relay: bool = True  # without one no cache function: a hot key boots its node, and S3 serves it until then
 
     name: ClassVar[str] = "thesis"
     is_ticked: ClassVar[bool] = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from burstcache.core.parameters import US_PER_S
-from burstcache_sim.world.result import RunResult, Tier
+from burstcache_sim.world.result import NO_EXPRESS, ExpressUse, RunResult, Tier
 from burstcache_sim.world.timings import Timings
 
 _US_PER_MS = 1_000
@@ -44,12 +44,21 @@ class Books:
         self.redis_s += -(-billed_us // US_PER_S)
         self.redis_spans_us.append((since_us, stop_us))
 
-    def close(self, *, end_us: int, checks: int = 0, log: tuple[tuple[int, str, str], ...] = ()) -> RunResult:
+    def close(
+        self,
+        *,
+        end_us: int,
+        checks: int = 0,
+        log: tuple[tuple[int, str, str], ...] = (),
+        express: ExpressUse = NO_EXPRESS,
+    ) -> RunResult:
         """Return the run's result."""
-        served = {tier: self.tiers.count(tier) for tier in ("S", "L", "R")}
+        served = {tier: self.tiers.count(tier) for tier in ("S", "X", "L", "R")}
         return RunResult(
             n=len(self.tiers),
             n_s3=served["S"],
+            n_express=served["X"],
+            express=express,
             n_lambda=served["L"],
             n_redis=served["R"],
             lambda_ms=self.lambda_ms,

@@ -20,6 +20,9 @@ class ExpressUse:
     byte_s: int = 0  # bytes by the seconds that they are billed for, each copy for at least an hour
 
 
+NO_EXPRESS = ExpressUse()
+
+
 @dataclass(frozen=True, slots=True)
 class GuestUse:
     """What guests of nodes and the statistics that boot nodes take; all 0 under a policy whose keys have leases."""
@@ -29,6 +32,9 @@ class GuestUse:
     told: int = 0  # requests that readers told: those that no node served
     told_seconds: int = 0  # seconds with such a request: a reader tells what it has once a second
     seen_writes: int = 0  # rows of keys seen, at most one an hour and key
+
+
+NO_GUESTS = GuestUse()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +56,8 @@ class RunResult:
     end_us: int
     n_express: int = 0
     n_memory: int = 0  # answered by the readers' own memory, before anything here was asked
-    express: ExpressUse = ExpressUse()
-    guests: GuestUse = GuestUse()
+    express: ExpressUse = NO_EXPRESS
+    guests: GuestUse = NO_GUESTS
     checks: int = 0  # looks at running nodes: the thesis policy's ticker, the use of a node
     tiers: str = ""  # per request S, X, L or R
     log: tuple[tuple[int, str, str], ...] = ()  # time [us], state, what happened (thesis policy)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from burstcache.core.errors import InvalidSettingError
+from burstcache.core.express import ExpressRule
 from burstcache.core.keys import key_hash
 from burstcache.core.placement import node_for
 from burstcache_sim.traces.trace import Trace
@@ -16,7 +17,8 @@ class Scenario:
     """Everything that decides a run's result apart from the policy.
 
     Raises:
-        InvalidSettingError: There is no node, no capacity, or a capacity without the objects' sizes.
+        InvalidSettingError: There is no node, no capacity, more nodes that are always on than nodes; a capacity or S3
+            Express without the objects' sizes.
     """
 
     trace: Trace
@@ -25,6 +27,7 @@ class Scenario:
     until_us: int | None = None  # the horizon; None: a run ends when nothing is left to happen
     timings: Timings = THESIS_TIMINGS
     always_on: int = 0  # the first so many nodes run from the beginning to the end
+    express: ExpressRule | None = None  # when objects are copied to S3 Express; None: there is none
 
     def __post_init__(self) -> None:
         if self.nodes < 1:
@@ -38,10 +41,14 @@ class Scenario:
                 f"capacity {self.capacity_bytes} bytes: the trace has no sizes, expected one that has"
             )
 
+        if self.express is not None and self.trace.sizes_bytes is None:
+            raise InvalidSettingError("S3 Express: the trace has no sizes, expected one that has")
+
     @property
     def is_one_key(self) -> bool:
-        """Whether only one key's requests matter: its node has room for it and no other key, and runs if it must."""
-        return self.trace.key_ids is None and self.capacity_bytes is None and not self.always_on
+        """Whether nothing matters but when one key is asked for."""
+        is_plain = self.capacity_bytes is None and self.express is None and not self.always_on
+        return self.trace.key_ids is None and is_plain
 
     def homes(self) -> list[int]:
         """Return each key's node, numbered from 0, by rendezvous hashing of its name."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from burstcache_sim.traces.trace import Trace
+from burstcache_sim.world.express import Express
 from burstcache_sim.world.log import Log
 from burstcache_sim.world.lru import LruStore
 from burstcache_sim.world.result import RunResult
@@ -31,7 +32,14 @@ def simulate(policy: Decider, scenario: Scenario, *, has_log: bool = False) -> R
         Key(index, nodes[home], deque(maxlen=policy.window), policy.memory())
         for index, home in enumerate(scenario.homes())
     ]
-    world = World(policy, keys, nodes, scenario.timings, Log() if has_log and len(keys) == 1 else None)
+    world = World(
+        policy,
+        keys,
+        nodes,
+        scenario.timings,
+        Log() if has_log and len(keys) == 1 else None,
+        None if scenario.express is None else Express(scenario.express),
+    )
     for at_us, key_id, size_bytes in zip(*_columns(scenario.trace), strict=True):
         if scenario.until_us is not None and at_us > scenario.until_us:
             break

@@ -8,9 +8,10 @@ from heapq import heappop, heappush
 from typing import Any, Protocol
 
 from burstcache_sim.world.books import Books
+from burstcache_sim.world.express import Express
 from burstcache_sim.world.log import Log, State
 from burstcache_sim.world.lru import LruStore
-from burstcache_sim.world.result import RunResult, Tier
+from burstcache_sim.world.result import NO_EXPRESS, RunResult, Tier
 from burstcache_sim.world.timings import Timings
 
 # What comes first of the things that happen at the same instant.
@@ -93,7 +94,15 @@ class Decider(Protocol):
 class World:
     """All keys and nodes of one run, and the instants at which something is due."""
 
-    def __init__(self, policy: Decider, keys: list[Key], nodes: list[Node], timings: Timings, log: Log | None) -> None:
+    def __init__(
+        self,
+        policy: Decider,
+        keys: list[Key],
+        nodes: list[Node],
+        timings: Timings,
+        log: Log | None,
+        express: Express | None,
+    ) -> None:
         self.policy = policy
         self.keys = keys
         self.nodes = nodes
@@ -102,12 +111,13 @@ class World:
         self.checks = 0  # looks that a policy counts
         self.now_us = 0  # the newest request or event
         self._log = log
+        self._express = express
         self._due: list[tuple[int, int, int]] = []  # instant, kind, index; those that no longer hold are passed over
 
     def serve(self, key: Key, at_us: int, size_bytes: int) -> None:
         """Handle one request, and before it everything that happens up to its instant."""
         self.advance(at_us)
-        tier = self._tier(key, at_us)
+        tier = self._tier(key, at_us, size_bytes)
         self.books.tiers.append(tier)
         self.now_us = at_us
         capacity_bytes = key.node.store.capacity_bytes
@@ -140,7 +150,8 @@ class World:
             if node.since_us is not None:
                 self.books.end_redis(node.since_us, self.now_us)
         log = () if self._log is None else tuple(self._log.rows)
-        return self.books.close(end_us=self.now_us, checks=self.checks, log=log)
+        express = NO_EXPRESS if self._express is None else self._express.close(until_us)
+        return self.books.close(end_us=self.now_us, checks=self.checks, log=log, express=express)
 
     def start_lambda(self, key: Key, at_us: int) -> int:
         """Start a key's cache function, its deadline still to be set; return when it is ready [us]."""
@@ -200,11 +211,13 @@ class World:
         node.stopped_us = at_us + self.timings.redis_stop_us
         heappush(self._due, (node.stopped_us, _NODE_STOPPED, node.index))
 
-    def _tier(self, key: Key, at_us: int) -> Tier:
+    def _tier(self, key: Key, at_us: int, size_bytes: int) -> Tier:
         if key.index in key.node.store:
             key.node.store.use(key.index)
             return "R"
-        return "L" if key.lambda_ready_us is not None and key.lambda_ready_us <= at_us else "S"
+        if key.lambda_ready_us is not None and key.lambda_ready_us <= at_us:
+            return "L"
+        return "X" if self._express is not None and self._express.serves(key.index, at_us, size_bytes) else "S"
 
     def _time_out(self, key: Key, at_us: int) -> None:
         if key.lambda_deadline_us == at_us:
