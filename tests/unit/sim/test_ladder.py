@@ -106,10 +106,10 @@ def test_the_readers_memory_is_nearly_a_rivals_whose_entries_take_nothing_but_th
 
 
 def test_an_object_of_more_than_an_eighth_of_the_memory_passes_it_by() -> None:
-    trace = Trace(np.arange(10), None, np.full(10, 9 * MB))
+    trace = Trace(np.arange(10), None, np.full(10, 3 * MB))
 
-    assert month(trace, replace(BARE, reader_memory_bytes=64 * MB)).n_memory == 0
-    assert month(trace, replace(BARE, reader_memory_bytes=128 * MB)).n_memory > 0
+    assert month(trace, replace(BARE, reader_memory_bytes=16 * MB)).n_memory == 0
+    assert month(trace, replace(BARE, reader_memory_bytes=32 * MB)).n_memory > 0
 
 
 def test_what_a_rung_holds_is_there_when_the_log_comes_again() -> None:
@@ -139,7 +139,7 @@ def test_the_rungs_are_those_of_caches_kept_one_by_one(seed: int) -> None:
     for key in ids * 2:
         size_bytes = sizes[key] + entry_bytes
         most_bytes = setup.reader_memory_bytes
-        is_left = not _held(memory, key, size_bytes, most_bytes, most_bytes // 8)
+        is_left = not _held(memory, key, size_bytes, most_bytes, min(most_bytes // 8, 4 * MB))
         left_by_memory.append(is_left)
         left_by_node.append(is_left and not _held(node, key, sizes[key], node_bytes, 4 * MB))
     assert _both(past_memory.first, past_memory.again) == left_by_memory

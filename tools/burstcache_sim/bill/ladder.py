@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from burstcache.core.parameters import US_PER_S
 from burstcache_sim.bill.express import Rule, totals
 from burstcache_sim.bill.locality import Locality, mean
 from burstcache_sim.bill.market import Market
-from burstcache_sim.bill.nodes import LARGEST_VALUE_BYTES, node_capacity_bytes
+from burstcache_sim.bill.nodes import node_capacity_bytes
 from burstcache_sim.bill.usage import LARGEST_OBJECT_BYTES, Setup
 from burstcache_sim.world.result import ExpressUse, GuestUse, RunResult
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 # Of the reader's memory (`burstcache.serve.memory_tier`): what an entry takes next to its body, with some eight
 # headers, and the share of the memory above which an object is not kept.
-_ENTRY_BYTES = 512 + 8 * 150
+ENTRY_BYTES = 512 + 8 * 150
 _LARGEST_SHARE = 8
 
 
@@ -43,12 +44,13 @@ class Asked:
 
 def above_express(locality: Locality, setup: Setup) -> tuple[Asked, Asked]:
     """Return which requests the readers' memory leaves, and which of these the nodes leave, if they never stop."""
-    past_memory = _memory(locality, setup)
+    largest_bytes = LARGEST_OBJECT_BYTES[setup.front_door]
+    past_memory = _past_memory(locality, setup.reader_memory_bytes, setup.reader_processes, largest_bytes)
     if not setup.always_on_nodes:
         return past_memory, past_memory
-    most_bytes = setup.always_on_nodes * (node_capacity_bytes(setup.instance_type) or 0)
-    largest_bytes = min(LARGEST_OBJECT_BYTES[setup.front_door], LARGEST_VALUE_BYTES)
-    return past_memory, _past_lru(locality, past_memory, locality.sizes_bytes, most_bytes, largest_bytes)
+    one_bytes = node_capacity_bytes(setup.instance_type) or 0
+    distances = _at_nodes(locality, past_memory, min(largest_bytes, one_bytes))
+    return past_memory, distances.left(past_memory, int(setup.always_on_nodes * one_bytes * locality.rate))
 
 
 def month_of(market: Market, rule: Rule | None) -> RunResult:
@@ -103,33 +105,49 @@ def month_of(market: Market, rule: Rule | None) -> RunResult:
     )
 
 
-def _memory(locality: Locality, setup: Setup) -> Asked:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Distances:
+    """How much memory an LRU cache must have to answer each request of two repetitions; `NEVER` for no memory."""
+
+    both: NDArray[np.int64]
+
+    def left(self, asked: Asked, most_bytes: int) -> Asked:
+        """Return which of the requests that ask it a cache with this much memory does not answer."""
+        left = (self.both < 0) | (self.both > most_bytes)
+        half = len(left) // 2
+        return Asked(asked.first & left[:half], asked.again & left[half:])
+
+
+@lru_cache(maxsize=8)
+def _past_memory(locality: Locality, memory_bytes: int, processes: int, largest_bytes: int) -> Asked:
     """Return which requests the readers' memory leaves; they take turns at random, as a rival's readers do."""
     import numpy as np
 
     everything = np.ones(len(locality.ids), np.bool_)
-    if not setup.reader_memory_bytes:
+    if not memory_bytes:
         return Asked(everything, everything)
-    sizes_bytes = locality.sizes_bytes + _ENTRY_BYTES
-    most_bytes, largest_bytes = setup.reader_memory_bytes, setup.reader_memory_bytes // _LARGEST_SHARE
+    sizes_bytes, largest_bytes = locality.sizes_bytes + ENTRY_BYTES, min(memory_bytes // _LARGEST_SHARE, largest_bytes)
     first, again = everything.copy(), everything.copy()
-    for is_ours in locality.turns(setup.reader_processes):
-        left = _past_lru(locality, Asked(is_ours, is_ours), sizes_bytes, most_bytes, largest_bytes)
+    for is_ours in locality.turns(processes):
+        asked = Asked(is_ours, is_ours)
+        left = _distances(locality, asked, sizes_bytes, largest_bytes).left(asked, int(memory_bytes * locality.rate))
         first[is_ours], again[is_ours] = left.first[is_ours], left.again[is_ours]
     return Asked(first, again)
 
 
-def _past_lru(
-    locality: Locality, asked: Asked, sizes_bytes: NDArray[np.int64], most_bytes: int, largest_bytes: int
-) -> Asked:
-    """Return which of the requests that ask an LRU cache it does not answer."""
+@lru_cache(maxsize=2)  # sixteen bytes a request; those who compare setups go through the nodes of one memory in a row
+def _at_nodes(locality: Locality, asked: Asked, largest_bytes: int) -> _Distances:
+    return _distances(locality, asked, locality.sizes_bytes, largest_bytes)
+
+
+def _distances(locality: Locality, asked: Asked, sizes_bytes: NDArray[np.int64], largest_bytes: int) -> _Distances:
+    """Return the distances of the requests that ask an LRU cache, larger objects passing it by."""
     import numpy as np
 
     from burstcache_sim.engine.stack_distance import NEVER, stack_distances
 
-    is_small = (sizes_bytes <= min(most_bytes, largest_bytes))[locality.ids]
+    is_small = (sizes_bytes <= largest_bytes)[locality.ids]
     enter = np.concatenate((asked.first & is_small, asked.again & is_small))
-    distances, _ = stack_distances(np.tile(locality.ids, 2)[enter], sizes_bytes)
-    left = np.concatenate((asked.first, asked.again))
-    left[enter] = (distances == NEVER) | (distances > int(most_bytes * locality.rate))
-    return Asked(left[: len(locality.ids)], left[len(locality.ids) :])
+    both = np.full(len(enter), NEVER, np.int64)
+    both[enter], _ = stack_distances(np.tile(locality.ids, 2)[enter], sizes_bytes)
+    return _Distances(both)
