@@ -1,4 +1,4 @@
-"""The use of a node, against `docs/understand/simulation.md`, "The use of a node"."""
+"""The use of a node, against `docs/understand/simulation.md`, "The use of nodes and keys"."""
 
 from __future__ import annotations
 

@@ -1,0 +1,127 @@
+"""The use of one key under the break-even and the hazard policy: when a cache function serves it, and until when.
+
+A value in the key's row or in the memory of its cache function, of the same form as the use of a node; here each
+request is an arrival. While the key's node boots a cache function bridges, which may pay sooner. While the node runs
+the key is its guest and nobody learns its requests, so the gap that such a run lies in teaches nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+from burstcache.core import breakeven, hazard
+from burstcache.core.breakeven import BreakevenPrices
+from burstcache.core.hazard import Belief
+from burstcache.core.node_use import BreakevenUse, HazardUse, NodeUse
+from burstcache.core.worth import MICRO, Worth
+
+KeyUse = NodeUse
+
+
+class KeyRule(Protocol):
+    """How the use of a key is learned and judged. A value: equal rules decide alike."""
+
+    @property
+    def ever_starts(self) -> bool:
+        """Whether any load starts a cache function at these prices; if not, no key's use need be kept."""
+
+    def first(self) -> KeyUse:
+        """Return the use of a key without requests."""
+
+    def observe(self, use: KeyUse, at_us: int) -> KeyUse:
+        """Return the use after a request."""
+
+    def starts(self, use: KeyUse, *, is_booting: bool) -> bool:
+        """Whether a cache function starts at the newest request if none serves the key.
+
+        Args:
+            use: The key's, with that request.
+            is_booting: Whether the key's node boots, so that there is only that time to bridge.
+        """
+
+    def lives_until_us(self, use: KeyUse, *, is_booting: bool) -> int:
+        """Return when a cache function no longer pays, if no request follows [us]."""
+
+
+@dataclass(frozen=True)
+class BreakevenKey:
+    """The use of a key under the break-even policy, which bridges by the same rule."""
+
+    arrivals: BreakevenUse
+
+    @property
+    def ever_starts(self) -> bool:
+        """Whether a hit pays for some seconds of a cache function."""
+        return self.arrivals.parameters.uses_lambda
+
+    def first(self) -> KeyUse:
+        """Return a use without times."""
+        return self.arrivals.first()
+
+    def observe(self, use: KeyUse, at_us: int) -> KeyUse:
+        """Remember a request's time."""
+        return self.arrivals.observe(use, at_us, MICRO)
+
+    def starts(self, use: KeyUse, *, is_booting: bool) -> bool:
+        """Whether this request is close to its predecessor, or any request starts one."""
+        return bool(use.times_us) and breakeven.invokes(use.times_us, self.arrivals.parameters)
+
+    def lives_until_us(self, use: KeyUse, *, is_booting: bool) -> int:
+        """Return the end of the gap that a hit pays for."""
+        return use.last_us + self.arrivals.parameters.lambda_gap_us
+
+
+@dataclass(frozen=True)
+class HazardKey:
+    """The use of a key under the hazard policy."""
+
+    arrivals: HazardUse
+
+    @property
+    def ever_starts(self) -> bool:
+        """Whether one of the rates pays for a cache function."""
+        parameters = self.arrivals.parameters
+        return any((*parameters.invoke.gains, *parameters.bridge.gains))
+
+    def first(self) -> KeyUse:
+        """Return a use with the first belief."""
+        return self.arrivals.first()
+
+    def observe(self, use: KeyUse, at_us: int) -> KeyUse:
+        """Learn the gap that a request ends."""
+        return self.arrivals.observe(use, at_us, MICRO)
+
+    def starts(self, use: KeyUse, *, is_booting: bool) -> bool:
+        """Whether the expected rate pays for a cache function."""
+        return use.last_us >= 0 and hazard.pays(_belief(use), self._worth(is_booting))
+
+    def lives_until_us(self, use: KeyUse, *, is_booting: bool) -> int:
+        """Return the instant from which the expected rate no longer pays."""
+        return use.last_us + hazard.pays_until_us(_belief(use), self._worth(is_booting))
+
+    def _worth(self, is_booting: bool) -> hazard.Worth:
+        parameters = self.arrivals.parameters
+        return parameters.bridge if is_booting else parameters.invoke
+
+
+def breakeven_key(worth: Worth) -> BreakevenKey:
+    """Return the rule of the break-even policy for the keys of a stack."""
+    parameters = breakeven.breakeven(worth.hit_usd, _prices(worth))
+    return BreakevenKey(BreakevenUse(MICRO, 0, parameters))
+
+
+def hazard_key(worth: Worth) -> HazardKey:
+    """Return the rule of the hazard policy for the keys of a stack."""
+    return HazardKey(HazardUse(MICRO, 0, hazard.hazard(worth.hit_usd, _prices(worth))))
+
+
+def _prices(worth: Worth) -> BreakevenPrices:
+    prices = worth.prices
+    return BreakevenPrices(prices.lambda_usd_per_s, prices.redis_usd_per_s, Fraction(0), prices.run_usd)
+
+
+def _belief(use: KeyUse) -> Belief:
+    assert use.belief is not None, "the use of another policy"
+    return use.belief

@@ -1,0 +1,69 @@
+"""When a cache function serves a key, against `docs/understand/simulation.md`, "The use of nodes and keys"."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from burstcache.core.key_use import KeyRule, KeyUse, breakeven_key, hazard_key
+from burstcache.core.node_use import interrupted
+from burstcache.core.parameters import US_PER_S
+from burstcache.core.prices import price_sheet
+from burstcache.core.worth import Worth, tier_prices, wait_usd_from_text
+
+S = US_PER_S
+EAST = price_sheet("today-us-east-1")
+
+
+def worth(per_million: str) -> Worth:
+    return Worth(wait_usd_from_text(per_million), tier_prices(EAST, node_type="t4g.micro", cache_memory_mb=256))
+
+
+USUAL = worth("100")
+each_rule = pytest.mark.parametrize("rule", [breakeven_key(USUAL), hazard_key(USUAL)], ids=["break-even", "hazard"])
+
+
+def steady(rule: KeyRule, gap_s: float, count: int = 30) -> KeyUse:
+    use = rule.first()
+    for index in range(count):
+        use = rule.observe(use, round(index * gap_s * S))
+    return use
+
+
+@each_rule
+def test_a_busy_key_starts_a_cache_function_and_a_rare_one_does_not(rule: KeyRule) -> None:
+    assert rule.starts(steady(rule, 1), is_booting=False)
+    assert not rule.starts(steady(rule, 3_000), is_booting=False)
+
+
+@each_rule
+def test_a_cache_function_outlives_a_busy_keys_last_request_and_not_a_rare_ones(rule: KeyRule) -> None:
+    busy, rare = steady(rule, 1), steady(rule, 3_000)
+
+    assert rule.lives_until_us(busy, is_booting=False) > busy.last_us + S
+    assert rule.lives_until_us(rare, is_booting=False) < rare.last_us + 60 * S
+
+
+def test_bridging_pays_from_a_lower_rate() -> None:
+    rule = hazard_key(USUAL)
+    lukewarm = steady(rule, 21)
+
+    assert rule.starts(lukewarm, is_booting=True)
+    assert not rule.starts(lukewarm, is_booting=False)
+
+
+@each_rule
+def test_a_gap_in_which_the_node_ran_teaches_nothing(rule: KeyRule) -> None:
+    use = interrupted(steady(rule, 1))
+
+    later = rule.observe(use, 10**12)
+
+    assert later.belief == use.belief
+    assert later.times_us in ((), (10**12,))
+
+
+@pytest.mark.parametrize("make", [breakeven_key, hazard_key])
+def test_no_use_of_keys_is_kept_where_no_load_pays_for_a_cache_function(make: Callable[[Worth], KeyRule]) -> None:
+    assert make(USUAL).ever_starts
+    assert not make(worth("0")).ever_starts
