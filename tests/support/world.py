@@ -18,9 +18,7 @@ from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
-import fakeredis
 import pytest
-import redis
 
 from burstcache.adapters.digest_reader import DigestReader, at_once
 from burstcache.adapters.digest_table import DigestTable
@@ -31,8 +29,6 @@ from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
-from burstcache.adapters.redis_objects import RedisObjects
-from burstcache.adapters.secrets import Secrets
 from burstcache.control.cache_environment import CacheEnvironment, warm_copies
 from burstcache.control.cache_life import CacheTools
 from burstcache.control.janitor import Janitor
@@ -59,6 +55,7 @@ from burstcache_local.stepfunctions.service import StepFunctions
 from support.aws import BUCKET, REGION, TABLE, answer_by, clients, make_instance, make_stack, new_clients
 from support.memory_relay import MemoryRelay
 from support.project import ROOT
+from support.redis_in_process import NodeRedis, ObjectsInProcess
 from support.virtual_time import VirtualClock
 
 T = TypeVar("T")
@@ -86,33 +83,6 @@ _HOLD = json.dumps(
         },
     }
 )
-
-
-class NodeRedis:
-    """The Redis of a node, in this process."""
-
-    def __init__(self) -> None:
-        self._server = fakeredis.FakeServer()
-        self.client = fakeredis.FakeRedis(server=self._server)
-
-    def start(self) -> None:
-        """Answer, with what was there before."""
-        self._server.connected = True
-
-    def kill(self) -> None:
-        """Answer no more."""
-        self._server.connected = False
-
-
-class _Objects(RedisObjects):
-    """The adapter, connected to a Redis in this process."""
-
-    def __init__(self, node: RedisNode, secrets: Secrets, client: redis.Redis) -> None:
-        super().__init__(node, secrets, "")
-        self._in_process = client
-
-    def _connect(self) -> redis.Redis:
-        return self._in_process
 
 
 class _Bus(EventPublisher):
@@ -204,7 +174,7 @@ class World:
         self.keys, self.nodes = KeyTable(TABLE, aws.dynamodb, clock), NodeTable(TABLE, aws.dynamodb)
         self.digest = DigestTable(TABLE, aws.dynamodb)
         self.executions, self.objects = Executions(self.states_client), ObjectStore(BUCKET, aws.s3)
-        self.store = _Objects(node, Secrets(aws.secrets), self.redis.client)
+        self.store = ObjectsInProcess(node, self.redis.client)
         self.instances = Instances({NODE: node.instance_id}, aws.ec2, clock)
         self.control = RedisControl(
             nodes=self.nodes,

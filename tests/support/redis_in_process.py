@@ -1,0 +1,40 @@
+"""The Redis of a node, in the process of a test."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import fakeredis
+import redis
+
+from burstcache.adapters.redis_objects import RedisObjects
+from burstcache.settings import RedisNode
+
+NO_SECRETS: Any = None  # a Redis without a password asks for none
+
+
+class NodeRedis:
+    """A server that can be stopped and started again."""
+
+    def __init__(self) -> None:
+        self._server = fakeredis.FakeServer()
+        self.client = fakeredis.FakeRedis(server=self._server)
+
+    def start(self) -> None:
+        """Answer, with what was there before."""
+        self._server.connected = True
+
+    def kill(self) -> None:
+        """Answer no more."""
+        self._server.connected = False
+
+
+class ObjectsInProcess(RedisObjects):
+    """The adapter, connected to a Redis in this process."""
+
+    def __init__(self, node: RedisNode, client: redis.Redis) -> None:
+        super().__init__(node, NO_SECRETS, "")
+        self._in_process = client
+
+    def _connect(self) -> redis.Redis:
+        return self._in_process
