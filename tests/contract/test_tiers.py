@@ -24,7 +24,7 @@ def opened(make_stage: type[Stage]) -> Iterator[Stage]:
             stage.close()
 
 
-@pytest.fixture(scope="module", params=STAGES, ids=lambda stage: stage.name)
+@pytest.fixture(scope="module", params=STAGES, ids=lambda stage: stage.__name__)
 def stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
     with opened(request.param) as stage:
         yield stage
@@ -141,7 +141,7 @@ def test_letting_go_of_one_key_leaves_the_others(stage: Stage) -> None:
     assert (answer.headers["x-cache-tier"], answer.body) == (stage.name, b"other")
 
 
-@pytest.mark.parametrize("make_stage", STAGES, ids=lambda stage: stage.name)
+@pytest.mark.parametrize("make_stage", STAGES, ids=lambda stage: stage.__name__)
 def test_a_tier_that_is_dead_breaks_no_read(make_stage: type[Stage]) -> None:
     with opened(make_stage) as stage:
         stage.holds("key", BODY)

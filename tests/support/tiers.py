@@ -23,7 +23,7 @@ from burstcache.core.keys import key_hash
 from burstcache.serve.cache_function_tier import LambdaTier
 from burstcache.serve.memory_tier import Memory, Ticket
 from burstcache.serve.reader import Reader
-from burstcache.serve.redis_tier import RedisNodeTier
+from burstcache.serve.redis_tier import RedisGuestTier, RedisNodeTier
 from burstcache.serve.s3_tier import S3Tier
 from burstcache.serve.tier import Tier
 from burstcache.settings import RedisNode, RelayAccess
@@ -44,11 +44,14 @@ MAX_OBJECT_BYTES = 4 << 20
 class FixedRoutes:
     """Sends every key to one tier."""
 
-    def __init__(self, route: Route | None) -> None:
-        self._route = route
+    def __init__(self, route: Route | None, *, home: Route | None = None) -> None:
+        self._route, self._home = route, home
 
     def route(self, _: str) -> Route | None:
         return self._route
+
+    def home(self, _: str) -> Route | None:
+        return self._home
 
     def forget(self, _: str) -> None:
         """Do nothing: what is fixed cannot be forgotten."""
@@ -77,8 +80,11 @@ class Stage(ABC):
         arrival = Arrival(method, f"/objects/{key}", (), named, "request-1")
         return self.reader.read(read_request(arrival, request_id="request-1", at_us=self.clock.now_us()))
 
+    def _routes(self) -> FixedRoutes:
+        return FixedRoutes(None if self.name == "s3" else Route(self.name, "node-1"))
+
     def _reader(self) -> Reader:
-        routes = FixedRoutes(None if self.name == "s3" else Route(self.name, "node-1"))
+        routes = self._routes()
         return Reader(routes, self._origin(), lambda _: self.tier(), self.clock)  # type: ignore[arg-type]
 
     def _origin(self) -> S3Tier:
@@ -156,6 +162,19 @@ class RedisStage(Stage):
     def close(self) -> None:
         self._objects.close()
         self._server.kill()
+
+
+class GuestStage(RedisStage):
+    """A node's Redis and a guest of it."""
+
+    def _routes(self) -> FixedRoutes:
+        return FixedRoutes(None, home=Route("redis", "node-1", is_guest=True))
+
+    def tier(self) -> Tier:
+        return RedisGuestTier(self._objects, MAX_OBJECT_BYTES)
+
+    def lets_go(self, key: str) -> None:
+        self._objects.remove_guests([key_hash(key)])
 
 
 class LambdaStage(Stage):
@@ -245,4 +264,4 @@ class MemoryStage(Stage):
         """Do nothing: there is no connection."""
 
 
-STAGES: tuple[type[Stage], ...] = (S3Stage, LambdaStage, RedisStage, MemoryStage)
+STAGES: tuple[type[Stage], ...] = (S3Stage, LambdaStage, RedisStage, GuestStage, MemoryStage)

@@ -60,7 +60,7 @@ def read_digest(client: DynamoDBClient, table_name: str) -> Digest:
         elif name.startswith(SHOWN_NODE_PREFIX):
             columns = _plain(item)
             nodes[name.removeprefix(SHOWN_NODE_PREFIX)] = RunningNode(
-                columns["life"], columns["phase_rank"], bool(columns["is_running"])
+                columns["life"], columns["phase_rank"], bool(columns["is_running"]), tuple(columns.get("peers", ()))
             )
     return Digest(sequence, [change.hex() for change in changes], routes, nodes)
 
@@ -95,11 +95,13 @@ def _items(client: DynamoDBClient, table_name: str) -> list[dict[str, Any]]:
 
 
 def _plain(item: dict[str, Any]) -> DigestColumns:
-    """Return the values of an item. Numbers, text and the log are all there is: no need of boto3's own conversion."""
+    """Return the values of an item. Numbers, text and lists of them are all there is: no need of boto3's conversion."""
     plain: Any = {}
     for name, value in item.items():
         ((kind, data),) = value.items()
-        plain[name] = int(data) if kind == "N" else [each["B"] for each in data] if kind == "L" else data
+        if kind == "L":
+            data = [only for each in data for only in each.values()]
+        plain[name] = int(data) if kind == "N" else data
     return plain  # type: ignore[no-any-return]
 
 
@@ -164,6 +166,12 @@ class DigestReader:
         if hash_ in self._missed and self._missed[hash_] == self._digest.routes.get(hash_):
             return None
         return self._digest.route(hash_, now_us=self._clock.now_us())
+
+    def home(self, hash_: str) -> Route | None:
+        """Return the node that takes the key with this hash as a guest; None also if the digest cannot be read."""
+        if not self.is_within(self._max_age_s) or self._digest is None:
+            return None
+        return self._digest.home(hash_)
 
     def forget(self, hash_: str) -> None:
         """Leave a route alone that did not lead to the object, until the next digest.

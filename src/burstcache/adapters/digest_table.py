@@ -87,7 +87,7 @@ class DigestTable:
 
     def show_node(self, row: NodeRow) -> bool:
         """Show whether a node serves; False if the digest already has a later run or phase."""
-        columns = DigestColumns(is_running=int(row.phase == "running"))
+        columns = DigestColumns(is_running=int(row.phase == "running"), peers=list(row.peers))
         return self._show(shown_node_item(row.node), row.generation, NODE_PHASE_RANK[row.phase], columns)
 
     def remove_key(self, hash_: str, seen: RoutedKey) -> None:

@@ -1,9 +1,17 @@
-"""A node's Redis: entries, the times of their newest requests, and nothing else."""
+"""A node's Redis: entries, the times of their newest requests, and who loads a guest.
+
+A guest is an entry that its readers put there. Whoever misses one takes its loading lease, reads the object below, and
+stores it if the lease is still its own; what handles a write removes entry and lease, so a copy of the old version
+finds no lease. Eviction and a restart take leases, too.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import redis
@@ -18,6 +26,9 @@ from burstcache.web.entry import Entry, decode_meta, encode_meta
 
 _TIMEOUT_S = 0.5
 _CHECK_AFTER_IDLE_S = 10  # a connection that slept longer is pinged first: the environment may have been frozen
+LEASE_S = 5  # for a read of S3 with its retries; if a reader dies, the next one loads its object after this
+MOST_HITS = 256
+_HITS = "hits"  # of all guests: `time:size` of the newest ones, newest first [us, bytes]
 
 
 def object_key(hash_: str) -> str:
@@ -28,6 +39,53 @@ def object_key(hash_: str) -> str:
 def recent_key(hash_: str) -> str:
     """Return where the times of the last GETs are: a list of decimal microseconds, newest first."""
     return f"recent:{hash_}"
+
+
+def lease_key(hash_: str) -> str:
+    """Return where the token of the reader is that loads a guest."""
+    return f"load:{hash_}"
+
+
+class _Script:
+    """A script that the server knows by its digest once it has run."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.sha = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
+
+    def run(self, client: redis.Redis, *keys_and_arguments: Any, keys: int) -> Any:
+        try:
+            return client.evalsha(self.sha, keys, *keys_and_arguments)
+        except redis.exceptions.NoScriptError:
+            return client.eval(self.text, keys, *keys_and_arguments)
+
+
+# KEYS: object, lease, hits. ARGV: time, token (empty: take no lease), length of a lease [ms]. The body stays out of it:
+# Lua would copy it twice.
+_NOTE_OR_LEASE = _Script(f"""
+if redis.call("HSTRLEN", KEYS[1], "meta") > 0 then
+  redis.call("LPUSH", KEYS[3], ARGV[1] .. ":" .. redis.call("HSTRLEN", KEYS[1], "body"))
+  redis.call("LTRIM", KEYS[3], 0, {MOST_HITS - 1})
+  return 0
+end
+if ARGV[2] ~= "" and redis.call("SET", KEYS[2], ARGV[2], "NX", "PX", ARGV[3]) then return 1 end
+return 0
+""")
+# KEYS: object, lease. ARGV: token, meta, body.
+_STORE = _Script("""
+if redis.call("GET", KEYS[2]) ~= ARGV[1] then return 0 end
+redis.call("HSET", KEYS[1], "meta", ARGV[2], "body", ARGV[3])
+redis.call("DEL", KEYS[2])
+return 1
+""")
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A GET of a guest that Redis served."""
+
+    at_us: int
+    size_bytes: int
 
 
 class RedisObjects:
@@ -87,6 +145,74 @@ class RedisObjects:
         with self._connected() as client:
             meta: Any = client.hget(object_key(hash_), "meta")
         return None if meta is None else Entry(decode_meta(meta), b"")
+
+    def read_guest(self, hash_: str, *, at_us: int, leases: bool) -> tuple[Entry | None, str]:
+        """Return a guest and note its request, or take its loading lease if it is not here; in one round trip.
+
+        Args:
+            hash_: The key's hash.
+            at_us: When the request came [us].
+            leases: Whether the caller is going to load the whole object.
+
+        Returns:
+            The entry if it is here; else the lease's token, empty if another reader has the lease.
+
+        Raises:
+            ValueError: Redis holds something that is not an entry.
+        """
+        token = os.urandom(8).hex() if leases else ""
+        keys_and_arguments = (object_key(hash_), lease_key(hash_), _HITS, at_us, token, LEASE_S * 1000)
+        with self._connected() as client:
+            pipeline = client.pipeline(transaction=False)
+            pipeline.hmget(object_key(hash_), ["meta", "body"])
+            pipeline.evalsha(_NOTE_OR_LEASE.sha, 3, *keys_and_arguments)
+            found, is_leased = pipeline.execute(raise_on_error=False)
+            if isinstance(is_leased, redis.exceptions.NoScriptError):
+                is_leased = client.eval(_NOTE_OR_LEASE.text, 3, *keys_and_arguments)
+            for answer in (found, is_leased):
+                if isinstance(answer, Exception):
+                    raise answer
+        meta, body = found
+        if meta is None or body is None:
+            return None, token if is_leased else ""
+        return Entry(decode_meta(meta), body), ""
+
+    def lease(self, hashes: Iterable[str]) -> dict[str, str]:
+        """Take the loading leases of guests that are not here; return the tokens by hash, in two round trips."""
+        asked, token = list(hashes), os.urandom(8).hex()
+        with self._connected() as client, client.pipeline(transaction=False) as pipeline:
+            for hash_ in asked:
+                pipeline.exists(object_key(hash_))
+            missing = [hash_ for hash_, exists in zip(asked, pipeline.execute(), strict=True) if not exists]
+            for hash_ in missing:
+                pipeline.set(lease_key(hash_), token, nx=True, px=LEASE_S * 1000)
+            taken = pipeline.execute()
+        return {hash_: token for hash_, is_taken in zip(missing, taken, strict=True) if is_taken}
+
+    def store_guest(self, hash_: str, entry: Entry, token: str) -> bool:
+        """Store a guest if the lease with this token still holds, and give the lease back; False if it does not."""
+        with self._connected() as client:
+            arguments = (object_key(hash_), lease_key(hash_), token, encode_meta(entry.meta), entry.body)
+            return bool(_STORE.run(client, *arguments, keys=2))
+
+    def remove_guests(self, hashes: Iterable[str]) -> None:
+        """Forget guests and take their loading leases away, in one command."""
+        names = [name for hash_ in hashes for name in (object_key(hash_), lease_key(hash_))]
+        if names:
+            with self._connected() as client:
+                client.unlink(*names)
+
+    def hits(self) -> list[Hit]:
+        """Return the newest hits of all guests, newest first, at most `MOST_HITS`."""
+        with self._connected() as client:
+            noted: Any = client.lrange(_HITS, 0, MOST_HITS - 1)
+        return [Hit(*map(int, each.split(b":"))) for each in noted]
+
+    def memory_bytes(self) -> int:
+        """Return what entries may take before Redis evicts [bytes]; 0: there is no limit."""
+        with self._connected() as client:
+            configured: Any = client.config_get("maxmemory")
+        return int(configured["maxmemory"])
 
     def note(self, times_us: Mapping[str, Sequence[int]]) -> None:
         """Note the times of GETs that a reader's memory served, oldest first, for keys that have times here."""

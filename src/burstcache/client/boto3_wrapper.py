@@ -29,6 +29,7 @@ from cachetools import TTLCache
 from burstcache.client.client import Client
 from burstcache.core.errors import InvalidSettingError, RefusedRequestError
 from burstcache.core.keys import key_hash
+from burstcache.serve.reader import Miss
 from burstcache.web.entry import entry_from_s3
 from burstcache.web.request import Request
 from burstcache.web.response import Response
@@ -102,25 +103,24 @@ class _CachedBucket:
             return None
         return None if self._is_written(request.hash) else request
 
-    def lookup(self, request: Request) -> Response | None:
-        """Return the cache's answer, or None if S3 has to give it."""
-        response = self._client.reader.lookup(request)
-        return response if response is not None and response.status in _EXACT else None
+    def lookup(self, request: Request) -> Response | Miss:
+        """Return the cache's answer, or what `load` needs if S3 has to give it."""
+        found = self._client.reader.lookup(request)
+        return self._client.reader.miss() if isinstance(found, Response) and found.status not in _EXACT else found
 
-    def load(self, request: Request, send: _Send) -> _Answer:
+    def load(self, request: Request, miss: Miss, send: _Send) -> _Answer:
         """Return S3's answer to a GET, and keep the object if it is small and the caller reads it to its end."""
         reader = self._client.reader
-        ticket = reader.ticket()
         http, parsed = send()
 
         def keep(body: bytes) -> None:
             if not self._is_written(request.hash):
-                reader.keep(request, entry_from_s3(http.headers, body), ticket)
+                reader.keep(request, entry_from_s3(http.headers, body), miss)
 
         if http.status_code in _EXACT:
             etag = http.headers.get("etag", "")
             reader.report(request, etag=etag, size_bytes=_object_size_bytes(http.headers))
-        if http.status_code == 200 and reader.keeps(parsed["ContentLength"]):
+        if http.status_code == 200 and reader.keeps(parsed["ContentLength"], miss):
             body = parsed["Body"]
             body._raw_stream = _ReadToTheEnd(body._raw_stream, parsed["ContentLength"], keep)
         return http, parsed
@@ -179,9 +179,10 @@ class _CachedClient(BaseClient):
         request = bucket.request(request_dict["method"], parameters["Key"], request_dict["headers"])
         if request is None:
             return send()
-        if (response := bucket.lookup(request)) is not None:
-            return self._parsed(operation_model, request_dict["url"], request, response)
-        return bucket.load(request, send) if request.method == "GET" else send()
+        found = bucket.lookup(request)
+        if isinstance(found, Response):
+            return self._parsed(operation_model, request_dict["url"], request, found)
+        return bucket.load(request, found, send) if request.method == "GET" else send()
 
     def _parsed(self, model: OperationModel, url: str, request: Request, response: Response) -> _Answer:
         """Return the cache's answer as botocore's endpoint returns S3's."""

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from burstcache.core.placement import is_home
+
 _PREFIX_DIGITS = 12
 
 # The log is cut back to half when it has grown to this length: its item stays within 1 KB, one write unit.
@@ -20,10 +22,11 @@ KEPT_CHANGES = 64
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The tier that serves a key: "lambda", or "redis" and the node's name."""
+    """The tier that serves a key: "lambda", or "redis" and the node's name. A guest is brought by its readers."""
 
     tier: str
     node: str = ""
+    is_guest: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +43,15 @@ class RoutedKey:
 
 @dataclass(frozen=True, slots=True)
 class RunningNode:
-    """A node in the digest: its run, how far that has come, and whether Redis serves."""
+    """A node in the digest: its run, how far that has come, and whether Redis serves.
+
+    `peers` are the nodes among which keys have their homes while the run lasts; without any it takes no guests.
+    """
 
     generation: int
     phase_rank: int
     is_running: bool
+    peers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +77,18 @@ class Digest:
         node = self.nodes.get(routed.node)
         serves = node is not None and node.is_running and node.generation == routed.generation
         return Route(routed.tier, routed.node) if serves else None
+
+    def home(self, hash_: str) -> Route | None:
+        """Return the running node that takes the key with this hash as a guest; None if there is none.
+
+        Where the stack got another node while one ran, two may take the same key; the newer run knows more nodes.
+        """
+        homes = [
+            (node.generation, name)
+            for name, node in self.nodes.items()
+            if node.is_running and is_home(name, hash_, node.peers)
+        ]
+        return Route("redis", max(homes)[1], is_guest=True) if homes else None
 
     def changed_since(self, sequence: int) -> Sequence[str] | None:
         """Return the prefixes of the changes after number `sequence`; None if any key may have changed."""

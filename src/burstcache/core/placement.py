@@ -1,4 +1,4 @@
-"""Which node holds a key: decided once, at the start of a life, and read from the life's row from then on."""
+"""Which node holds a key: a life's is decided at its start and stands in its row, a guest has its home for a run."""
 
 from __future__ import annotations
 
@@ -17,3 +17,8 @@ def node_for(hash_: str, nodes: Sequence[str]) -> str:
         Thaler, Ravishankar, "Using name-based mappings to increase hit rates", 1998: highest random weight.
     """
     return max(nodes, key=lambda node: hashlib.sha256(f"{node}/{hash_}".encode()).digest())
+
+
+def is_home(node: str, hash_: str, peers: Sequence[str]) -> bool:
+    """Whether a key is a guest of this node in a run with these peers; without peers the run takes no guests."""
+    return node in peers and node_for(hash_, peers) == node

@@ -71,6 +71,7 @@ class NodeColumns(TypedDict, total=False):
     joins: int
     ready_at_us: int
     deadline_at_us: int
+    peers: list[str]
 
 
 class LeaseColumns(TypedDict, total=False):
@@ -101,6 +102,7 @@ class DigestColumns(TypedDict, total=False):
     generation: int
     deadline_at_us: int
     is_running: int
+    peers: list[str]
     sequence: int
     changes: list[bytes]
     expires_at: int
@@ -244,12 +246,13 @@ class NodeRow:
     joins: int = 0  # counts every lease ever put: a reader of an older count has missed a join
     ready_at_us: int = 0
     deadline_at_us: int = 0
+    peers: tuple[str, ...] = ()  # the nodes among which keys have their homes in this run; none: it takes no guests
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> NodeRow:
         """Return the row in a DynamoDB item whose values are plain Python ones."""
-        plain = {name: item[name] for name in cls.__slots__ if name in item and name != "node"}
-        return cls(node=item["pk"].removeprefix(_NODE), **plain)
+        plain = {name: item[name] for name in cls.__slots__ if name in item and name not in ("node", "peers")}
+        return cls(node=item["pk"].removeprefix(_NODE), peers=tuple(item.get("peers", ())), **plain)
 
     def phase_at(self, now_us: int) -> NodePhase:
         """Return the phase, or `stopped` past its deadline: nothing looks after the node any more."""

@@ -57,10 +57,11 @@ def make_reader(
         # redis and nats cost more to import than all the rest, and most processes never meet a hot key.
         if route.tier == "redis":
             from burstcache.adapters.redis_objects import RedisObjects
-            from burstcache.serve.redis_tier import RedisNodeTier
+            from burstcache.serve.redis_tier import RedisGuestTier, RedisNodeTier
 
             node = node_named(route.node, settings.redis_nodes)
-            return RedisNodeTier(RedisObjects(node, secrets(), settings.redis_secret_arn))
+            objects = RedisObjects(node, secrets(), settings.redis_secret_arn)
+            return RedisGuestTier(objects, settings.max_object_bytes) if route.is_guest else RedisNodeTier(objects)
         from burstcache.adapters.relay import RelayRequests
         from burstcache.serve.cache_function_tier import LambdaTier
 

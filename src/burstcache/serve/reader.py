@@ -1,11 +1,12 @@
-"""One read: memory, the tier that the digest names, and S3. The cache never breaks a read."""
+"""One read: memory, the tier that the digest names, the key's home node, and S3. The cache never breaks a read."""
 
 from __future__ import annotations
 
 import math
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from burstcache.adapters.breaker import Breakers
@@ -16,7 +17,7 @@ from burstcache.core.errors import ObjectNotFoundError, ObjectTooLargeError, Ori
 from burstcache.logs import logger
 from burstcache.serve.memory_tier import Kept, Memory, Ticket
 from burstcache.serve.tally import Served, Tally
-from burstcache.serve.tier import FAILURES_OF_ONE_KEY, Origin, Tier
+from burstcache.serve.tier import FAILURES_OF_ONE_KEY, Fill, Origin, Tier
 from burstcache.web.entry import Entry, entry_from_s3
 from burstcache.web.request import Request
 from burstcache.web.response import Response, object_response
@@ -24,6 +25,14 @@ from burstcache.web.response import Response, object_response
 MAX_STALE_S = 2.0
 STRONG_S, IMMUTABLE_S = 0.0, math.inf  # as `max_stale_s`: S3 confirms each read; nothing ever asks
 _MOST_ADOPTING = 8  # at a time: hits of many keys at once must not become as many threads and HEADs
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """A read that S3 has to answer: what was known before it, and the tiers that take the object."""
+
+    ticket: Ticket
+    fills: tuple[tuple[Route, Fill], ...] = ()
 
 
 class Reader:
@@ -75,20 +84,23 @@ class Reader:
 
     def read(self, request: Request) -> Response:
         """Return the answer to a GET or HEAD."""
-        if (response := self.lookup(request)) is not None:
-            return response
-        ticket = self.ticket()
+        found = self.lookup(request)
+        if isinstance(found, Response):
+            return found
         response = self._origin.read(request)
-        if self._memory is not None and request.method == "GET" and response.status == 200:
-            self._memory.put(request.hash, entry_from_s3(response.headers, response.body), ticket)
+        if request.method == "GET" and response.status == 200 and self.keeps(len(response.body), found):
+            self.keep(request, entry_from_s3(response.headers, response.body), found)
         return response.served_by("s3", is_hit=False)
 
-    def lookup(self, request: Request) -> Response | None:
-        """Return the answer of memory or of the tier that holds the object; None if only S3 has it."""
+    def lookup(self, request: Request) -> Response | Miss:
+        """Return the answer of memory or of the tier that holds the object; if only S3 has it, what `keep` needs."""
         if self._memory is not None and (response := self._from_memory(self._memory, request)) is not None:
             return response
         if self._max_stale_s == STRONG_S:
-            return None
+            return self.miss()
+        return self._from_route(request) or self._from_filled(request)
+
+    def _from_route(self, request: Request) -> Response | None:
         asked = None
         # What is known may be some seconds old; a key that has moved on meanwhile is looked for where it is now.
         while (route := self._route(request.hash)) is not None and route != asked:
@@ -107,24 +119,29 @@ class Reader:
         kept = self._memory.get(request.hash)  # after the digest, whose changes drop entries
         return self._remembered(request, kept) if kept is not None and (is_current or self._is_young(kept)) else None
 
-    def ticket(self) -> Ticket:
-        """Return what is known now: to be taken before an object is loaded from S3 for `keep`."""
-        return Ticket(0 if self._guard is None else self._guard.sequence, instant(self._clock))
+    def miss(self) -> Miss:
+        """Return what is known now, for `keep`: of a read that asks S3 and no tier."""
+        return Miss(self._ticket())
 
-    def keeps(self, size_bytes: int) -> bool:
-        """Whether memory takes objects of that size."""
-        return self._memory is not None and self._memory.takes(size_bytes)
+    def keeps(self, size_bytes: int, miss: Miss) -> bool:
+        """Whether memory or a tier takes the object of that size."""
+        if self._memory is not None and self._memory.takes(size_bytes):
+            return True
+        return any(size_bytes <= fill.max_object_bytes for _, fill in miss.fills)
 
-    def keep(self, request: Request, entry: Entry, ticket: Ticket) -> None:
-        """Keep a whole object that the caller has read from S3.
+    def keep(self, request: Request, entry: Entry, miss: Miss) -> None:
+        """Keep a whole object that has been read, in memory and in the tiers that take it.
 
         Args:
             request: The read, a GET.
-            entry: What S3 sent.
-            ticket: What was known before the caller asked S3.
+            entry: The object.
+            miss: What was known, and which tiers had been asked in vain, before it was read.
         """
         if self._memory is not None:
-            self._memory.put(request.hash, entry, ticket)
+            self._memory.put(request.hash, entry, miss.ticket)
+        for route, fill in miss.fills:
+            if entry.size_bytes <= fill.max_object_bytes:
+                self._fill(route, fill, request, entry)
 
     def forget(self, hash_: str) -> None:
         """Forget what memory has of a key, because the caller has changed the object."""
@@ -142,7 +159,9 @@ class Reader:
         with self._telling:  # closing waits for what is being told
             batches: defaultdict[Route | None, list[Served]] = defaultdict(list)
             for served in self._tally.take():
-                batches[self._route(served.hash)].append(served)
+                route = self._route(served.hash)
+                if route is not None or self._home(served.hash) is None:  # of guests, Redis notes what it serves itself
+                    batches[route].append(served)
             for route, batch in batches.items():
                 self._tell(route, batch)
 
@@ -166,6 +185,12 @@ class Reader:
     def _route(self, hash_: str) -> Route | None:
         return self._digest.route(hash_) if self._digest is not None else None
 
+    def _home(self, hash_: str) -> Route | None:
+        return self._digest.home(hash_) if self._digest is not None else None
+
+    def _ticket(self) -> Ticket:
+        return Ticket(0 if self._guard is None else self._guard.sequence, instant(self._clock))
+
     def _from_memory(self, memory: Memory, request: Request) -> Response | None:
         # First the digest: reading it may drop the entry.
         is_current = self._guard is not None and self._guard.is_within(self._max_stale_s)
@@ -188,7 +213,7 @@ class Reader:
 
     def _confirmed(self, memory: Memory, request: Request, kept: Kept) -> Response | None:
         """Return the answer that S3 confirms by the entry's ETag, or gives anew; None if it gives no whole object."""
-        ticket = self.ticket()
+        ticket = self._ticket()
         try:
             newer = self._origin.confirm(request, kept.entry.etag)
         except OriginError as error:
@@ -201,20 +226,56 @@ class Reader:
         return _answer(request, entry).served_by("memory" if is_hit else "s3", is_hit=is_hit)
 
     def _from_tier(self, route: Route, request: Request) -> Response | None:
-        if self._breakers.is_open(route) or self._breakers.is_open(request.hash):
+        if self._is_left_alone(route, request):
             return None
-        try:
-            entry = self._tier(route).fetch(request)
-            if entry is not None:
-                response = _answer(request, _whole(request, entry))
-                self._adopt(request, entry)
-                return response
-        except Exception as error:  # whatever it is, S3 has the object
-            self._breakers.fail(request.hash if isinstance(error, FAILURES_OF_ONE_KEY) else route)
-            logger().warning("tier failed, S3 serves", tier=route.tier, reason=repr(error), key=request.key)
+        found = self._ask(route, request)
+        if isinstance(found, Entry):
+            self._adopt(request, found)
+            return _answer(request, found)
         if self._digest is not None:
             self._digest.forget(request.hash)
         return None
+
+    def _from_filled(self, request: Request) -> Response | Miss:
+        """Return the answer of the first tier that its readers fill and that has the object, or what fills them.
+
+        What such a tier has may be kept without asking S3: each write is taken out of it before it is announced, so a
+        copy of an older version was read before the announcement, and the ticket is older than that.
+        """
+        routes = list(self._filled(request.hash))
+        miss = self.miss()
+        for route in routes:
+            found = None if self._is_left_alone(route, request) else self._ask(route, request)
+            if isinstance(found, Entry):
+                if request.method == "GET":
+                    self.keep(request, found, miss)
+                return _answer(request, found).served_by(route.tier, is_hit=True)
+            if found is not None:
+                miss = Miss(miss.ticket, (*miss.fills, (route, found)))
+        return miss
+
+    def _filled(self, hash_: str) -> Iterator[Route]:
+        if (home := self._home(hash_)) is not None:
+            yield home
+
+    def _is_left_alone(self, route: Route, request: Request) -> bool:
+        return self._breakers.is_open(route) or self._breakers.is_open(request.hash)
+
+    def _ask(self, route: Route, request: Request) -> Entry | Fill | None:
+        try:
+            found = self._tier(route).fetch(request)
+            return _whole(request, found) if isinstance(found, Entry) else found
+        except Exception as error:  # whatever it is, S3 has the object
+            self._breakers.fail(request.hash if isinstance(error, FAILURES_OF_ONE_KEY) else route)
+            logger().warning("tier failed, S3 serves", tier=route.tier, reason=repr(error), key=request.key)
+            return None
+
+    def _fill(self, route: Route, fill: Fill, request: Request, entry: Entry) -> None:
+        try:
+            fill.put(entry)
+        except Exception as error:  # the reader has its answer
+            self._breakers.fail(route)
+            logger().warning("tier not filled", tier=route.tier, reason=repr(error), key=request.key)
 
     def _adopt(self, request: Request, entry: Entry) -> None:
         """Keep a tier's copy, in the background.
@@ -224,7 +285,7 @@ class Reader:
         if self._memory is None or request.method == "HEAD" or not self._memory.takes(entry.size_bytes):
             return
         if self._max_stale_s == IMMUTABLE_S:
-            self._memory.put(request.hash, entry, self.ticket())
+            self._memory.put(request.hash, entry, self._ticket())
         elif (
             len(self._adopting) < _MOST_ADOPTING  # a later hit tries again
             and request.hash not in self._adopting
@@ -235,7 +296,7 @@ class Reader:
 
     def _adopt_confirmed(self, memory: Memory, request: Request, entry: Entry) -> None:
         try:
-            ticket = self.ticket()
+            ticket = self._ticket()
             is_kept = self._origin.has(request.key, entry.etag) and memory.put(request.hash, entry, ticket)
             if not is_kept:
                 self._breakers.fail((request.hash, entry.etag))

@@ -7,7 +7,8 @@ It raises rather than waits: its time-outs are its own, and short.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from burstcache.core.errors import SilentHolderError
@@ -20,11 +21,25 @@ from burstcache.web.response import Response
 FAILURES_OF_ONE_KEY = (SilentHolderError, ValueError)
 
 
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """A reader's right to put into a tier what it reads below it.
+
+    It was given before anything below was read, and a write to the object takes it away before the write is announced:
+    a copy of the old version comes too late.
+    """
+
+    put: Callable[[Entry], object]  # refused or not: the tier is right either way; raises as `Tier.fetch`
+    max_object_bytes: int
+
+
 class Tier(Protocol):
     """A tier that may hold objects, and may be away."""
 
-    def fetch(self, request: Request) -> Entry | None:
-        """Return the object (for a HEAD without its body), or None if it is not there.
+    def fetch(self, request: Request) -> Entry | Fill | None:
+        """Return the object (for a HEAD without its body), what fills the tier with it, or None.
+
+        None: it is not there, and this reader need not bring it.
 
         Raises:
             SilentHolderError, ValueError: This key cannot be had here; other keys may.

@@ -51,6 +51,9 @@ class Table:
     def route(self, _: str) -> Route | None:
         return self.place
 
+    def home(self, _: str) -> Route | None:
+        return None
+
     def forget(self, _: str) -> None:
         """Remember nothing."""
 

@@ -12,7 +12,7 @@ from burstcache.core.digest import Digest, RoutedKey
 from burstcache.core.errors import ObjectNotFoundError, OriginError
 from burstcache.core.messages import RequestsServed, encode
 from burstcache.serve.memory_tier import Memory
-from burstcache.serve.reader import IMMUTABLE_S, STRONG_S, Reader
+from burstcache.serve.reader import IMMUTABLE_S, STRONG_S, Miss, Reader
 from burstcache.serve.s3_tier import S3Tier
 from burstcache.serve.tally import Served
 from burstcache.web.entry import Entry
@@ -217,14 +217,13 @@ def test_hits_of_many_keys_at_once_start_few_confirmations_at_a_time() -> None:
 
 def test_a_caller_that_loads_by_itself_fills_memory() -> None:
     desk = Desk()
-    ticket = desk.reader.ticket()
     missed = desk.reader.lookup(get())
+    assert isinstance(missed, Miss)
 
-    desk.reader.keep(get(), entry(1), ticket)
+    desk.reader.keep(get(), entry(1), missed)
 
     found = desk.reader.lookup(get())
-    assert missed is None
-    assert found is not None
+    assert isinstance(found, Response)
     assert (found.body, found.headers["x-cache-tier"]) == (b"1", "memory")
 
 

@@ -13,8 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from burstcache.adapters.digest_reader import DigestReader
 from burstcache.core.digest import Digest, RoutedKey, prefix_of
 from burstcache.core.errors import ServiceTransientError
-from burstcache.serve.memory_tier import Memory, Ticket
-from burstcache.serve.reader import Reader
+from burstcache.serve.memory_tier import Memory
+from burstcache.serve.reader import Miss, Reader
 from burstcache.serve.tally import Served
 from burstcache.web.entry import Entry
 from burstcache.web.request import Request
@@ -86,7 +86,7 @@ class Readings(RuleBasedStateMachine):
         self.sequence = 0
         self.is_dead, self.slow_s, self.written_meanwhile = False, 0.0, ""
         self.announced_at_s: dict[tuple[str, int], float] = {}  # when a version was announced
-        self.loads: list[tuple[str, Entry, Ticket]] = []
+        self.loads: list[tuple[str, Entry, Miss]] = []
         self.in_background: list[Callable[[], None]] = []
         digest = DigestReader(self._read_digest, self.clock, max_age_s=_BOUND_S, start=self.in_background.append)
         self.reader = Reader(
@@ -149,14 +149,14 @@ class Readings(RuleBasedStateMachine):
 
     @rule(key=_KEYS)
     def somebody_begins_a_load(self, key: str) -> None:
-        ticket = self.reader.ticket()
-        self.loads.append((key, _entry(self.s3.versions[key]), ticket))
+        miss = self.reader.miss()
+        self.loads.append((key, _entry(self.s3.versions[key]), miss))
 
     @precondition(lambda self: self.loads)
     @rule()
     def a_load_ends(self) -> None:
-        key, entry, ticket = self.loads.pop()
-        self.reader.keep(self._request(key), entry, ticket)
+        key, entry, miss = self.loads.pop()
+        self.reader.keep(self._request(key), entry, miss)
 
     @precondition(lambda self: self.in_background)
     @rule()
