@@ -20,8 +20,8 @@ from benchmarks.common import environment
 from burstcache.core.parameters import parameters_from_text
 from burstcache_sim.engine.run import run_compiled
 from burstcache_sim.optimum.exact import Variant, least_cost
-from burstcache_sim.policies.breakeven import Breakeven
-from burstcache_sim.policies.hazard import Hazard
+from burstcache_sim.policies.key_breakeven import KeyBreakeven
+from burstcache_sim.policies.key_hazard import KeyHazard
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.trace import Trace
@@ -37,9 +37,9 @@ POLICIES: dict[str, Policy] = {
     "thesis, rate 4, sensitivity 4": Thesis.configured(4, 4),
     "thesis, rate 4, sensitivity 2": Thesis.configured(4, 2),
     "thesis, rate 9, sensitivity 4": Thesis.configured(9, 4),
-    **{f"breakeven, {p} USD a hit": Breakeven.worth(p) for p in ("1e-5", "3e-5", "1e-4", "3e-4", "1e-3")},
+    **{f"breakeven, {p} USD a hit": KeyBreakeven.worth(p) for p in ("1e-5", "3e-5", "1e-4", "3e-4", "1e-3")},
 }
-HAZARD = {f"hazard, {p} USD a hit": Hazard.worth(p) for p in ("1e-5", "1e-4", "1e-3")}
+HAZARD = {f"hazard, {p} USD a hit": KeyHazard.worth(p) for p in ("1e-5", "1e-4", "1e-3")}
 
 
 def poisson_us(requests: int, gap_s: float) -> NDArray[np.int64]:

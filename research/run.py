@@ -15,7 +15,7 @@ from statistics import geometric_mean
 
 from benchmarks.common import environment
 from burstcache_sim.choose.matched_cost import KNOBS_USD, Point, matched, mean_rate, points, traces
-from burstcache_sim.policies.breakeven import Breakeven
+from burstcache_sim.policies.key_breakeven import KeyBreakeven
 from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.workloads import DAY_S, HALF_HOUR_S, THESIS_SIX, Workload, family
 from research.variants import VARIANTS
@@ -24,7 +24,7 @@ WORKLOADS = {"six": THESIS_SIX, "half-hours": family(HALF_HOUR_S), "days": famil
 
 
 def ratios(
-    policies: Sequence[type[Breakeven]], workload: Workload, seeds: Sequence[int], knobs_usd: Sequence[float]
+    policies: Sequence[type[KeyBreakeven]], workload: Workload, seeds: Sequence[int], knobs_usd: Sequence[float]
 ) -> list[float | None]:
     """Return each policy's cost as a part of the thesis policy's; None if no neighbouring knobs enclose its share."""
     arrivals_us, until_us = traces(workload, seeds), workload.until_us
@@ -49,7 +49,7 @@ def main() -> None:
     given = parser.parse_args()
     if strange := [name for name in given.names if name not in names]:
         parser.error(f"{strange[0]!r}: expected one of {', '.join(names)}")
-    policies: list[type[Breakeven]] = [Breakeven, *(names[name] for name in given.names or names)]
+    policies: list[type[KeyBreakeven]] = [KeyBreakeven, *(names[name] for name in given.names or names)]
     seeds = range(given.first_seed, given.first_seed + given.seeds)
     print(f"{environment()}; seeds {seeds[0]} to {seeds[-1]}, every {given.every} of the knobs\n")
     rows = []

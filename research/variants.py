@@ -14,12 +14,12 @@ from typing import ClassVar, Self
 
 from burstcache.core.breakeven import ALWAYS_US, THESIS_PRICES, BreakevenParameters, BreakevenPrices, breakeven
 from burstcache.core.parameters import US_PER_S
-from burstcache_sim.policies.breakeven import Breakeven
+from burstcache_sim.policies.key_breakeven import KeyBreakeven
 from burstcache_sim.world.result import Tier
 from burstcache_sim.world.world import Key, Node, World
 
 
-class _Derived(Breakeven):
+class _Derived(KeyBreakeven):
     """Break-even with its parameters changed."""
 
     @classmethod
@@ -250,7 +250,7 @@ def _in_us(time_s: float) -> int:
     return int(min(time_s * US_PER_S, ALWAYS_US))
 
 
-VARIANTS: tuple[type[Breakeven], ...] = (
+VARIANTS: tuple[type[KeyBreakeven], ...] = (
     StayTwice,
     OneMoreRequest,
     OneMoreRequestStayTwice,

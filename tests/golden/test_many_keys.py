@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from burstcache_sim.policies.breakeven import Breakeven
+from burstcache_sim.policies.key_breakeven import KeyBreakeven
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.generate import zipf
@@ -14,7 +14,7 @@ from burstcache_sim.units import run_cost_units
 from support.runs import run_many
 
 THESIS = Thesis.configured(3, 4)
-BREAKEVEN = Breakeven.worth("1e-4")
+BREAKEVEN = KeyBreakeven.worth("1e-4")
 
 
 def zipf_trace() -> Trace:

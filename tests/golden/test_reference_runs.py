@@ -13,7 +13,7 @@ from burstcache.core.breakeven import breakeven
 from burstcache.core.parameters import configure
 from burstcache.core.prices import price_sheet
 from burstcache_sim.bill.spending import offline_usd, run_usd
-from burstcache_sim.policies.breakeven import Breakeven
+from burstcache_sim.policies.key_breakeven import KeyBreakeven
 from burstcache_sim.policies.offline import offline
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.policies.thesis import Thesis
@@ -41,7 +41,7 @@ def expected_runs(trace: dict[str, Any]) -> Iterator[tuple[Policy, int | None, d
     runs: list[tuple[Policy, dict[str, Any]]] = [
         (Thesis.configured(str(r["rate"]), str(r["sensitivity"])), r) for r in trace["thesis"]
     ]
-    runs += [(Breakeven.worth(hit_value_usd), r) for hit_value_usd, r in trace["be"].items()]
+    runs += [(KeyBreakeven.worth(hit_value_usd), r) for hit_value_usd, r in trace["be"].items()]
     for policy, results in runs:
         yield policy, None, results["natural"]
         if "horizon" in results:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from burstcache.core.breakeven import BreakevenParameters
 from burstcache.core.hazard import HazardConstants, hazard
 from burstcache.core.parameters import Parameters
-from burstcache_sim.policies.breakeven import Breakeven
-from burstcache_sim.policies.hazard import Hazard
+from burstcache_sim.policies.key_breakeven import KeyBreakeven
+from burstcache_sim.policies.key_hazard import KeyHazard
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.policies.thesis import Thesis
 
@@ -31,7 +31,7 @@ OVERRIDDEN = st.builds(
     redis_check_us=TIMES_US,
     keep_running_us=TIMES_US,
 ).flatmap(lambda parameters: st.builds(Thesis, st.just(parameters), st.booleans()))
-KNOB = st.sampled_from(["1e-7", "1e-5", "3e-5", "1e-4", "3e-4", "1e-3", "1e-2"]).map(Breakeven.worth)
+KNOB = st.sampled_from(["1e-7", "1e-5", "3e-5", "1e-4", "3e-4", "1e-3", "1e-2"]).map(KeyBreakeven.worth)
 FREE = st.builds(
     BreakevenParameters,
     boot_requests=st.integers(1, 6),
@@ -42,7 +42,7 @@ FREE = st.builds(
     redis_idle_us=TIMES_US,
     redis_least_us=TIMES_US,
     keep_running_us=TIMES_US,
-).map(Breakeven)
+).map(KeyBreakeven)
 WORTHS = st.sampled_from(["1e-7", "1e-6", "1e-5", "3e-5", "1e-4", "3e-4", "1e-3", "1e-2", "1"]).map(Fraction)
 CONSTANTS = st.builds(
     HazardConstants,
@@ -53,6 +53,6 @@ CONSTANTS = st.builds(
     lambda_margin=st.sampled_from([0.5, 1.0, 2.0]),
     bridge_margin=st.sampled_from([0.3, 1.0, 1.5]),
 )
-HAZARD = st.builds(lambda worth_usd, constants: Hazard(hazard(worth_usd, constants=constants)), WORTHS, CONSTANTS)
+HAZARD = st.builds(lambda worth_usd, constants: KeyHazard(hazard(worth_usd, constants=constants)), WORTHS, CONSTANTS)
 POLICIES: st.SearchStrategy[Policy] = st.one_of(CONFIGURED, OVERRIDDEN, KNOB, FREE, HAZARD)
 HORIZONS = st.one_of(st.none(), st.integers(0, 400 * SECOND), st.integers(0, 60).map(lambda s: s * 30 * SECOND))

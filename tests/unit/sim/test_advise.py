@@ -36,7 +36,7 @@ from burstcache_sim.choose.advise.verdict import change_lines, verdict_lines
 from burstcache_sim.choose.advise.worth import Pays, Span, Value, Yield, pays
 from burstcache_sim.choose.tune.workload import Workload, workload_of
 from burstcache_sim.latency import TierLatencies
-from burstcache_sim.policies.breakeven import Breakeven
+from burstcache_sim.policies.key_breakeven import KeyBreakeven
 from burstcache_sim.policies.policy import WorthPolicy
 from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.trace import Trace
@@ -97,7 +97,7 @@ def usual() -> Advice:
 
 
 def advice(
-    workload: Workload, value: Value | None = None, *, policy: type[WorthPolicy] = Breakeven, **options: Any
+    workload: Workload, value: Value | None = None, *, policy: type[WorthPolicy] = KeyBreakeven, **options: Any
 ) -> Advice:
     return advise(workload, value or Value(), CLOCK, policy, candidates=80, **options)
 

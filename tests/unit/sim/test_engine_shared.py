@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.parameters import parameters_from_text
 from burstcache_sim.engine.run import run_compiled
-from burstcache_sim.policies.breakeven import Breakeven
+from burstcache_sim.policies.key_breakeven import KeyBreakeven
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.generate import zipf
@@ -101,7 +101,7 @@ def test_one_key_gives_the_single_keys_result(t: list[int], policy: Policy, unti
     assert found == run_fast(t, policy, until_us=until_us)
 
 
-@pytest.mark.parametrize("policy", [THESIS, Thesis.configured(3, 4), OFTEN_CHECKED, Breakeven.worth("1e-4")])
+@pytest.mark.parametrize("policy", [THESIS, Thesis.configured(3, 4), OFTEN_CHECKED, KeyBreakeven.worth("1e-4")])
 @pytest.mark.parametrize(("nodes", "capacity_bytes"), [(1, None), (3, None), (1, 200_000), (3, 100_000)])
 def test_hours_of_a_zipf_trace_give_the_readable_simulators_result(
     policy: Policy, nodes: int, capacity_bytes: int | None
@@ -151,7 +151,7 @@ def test_a_cache_function_that_is_kept_for_a_boot_is_no_longer_extended() -> Non
 
 def test_candidates_over_threads_give_what_each_gives_alone_and_no_details_change_no_count() -> None:
     trace = zipf_trace()
-    candidates = [THESIS, *(Breakeven.worth(worth) for worth in ("1e-5", "1e-4", "1e-3")), THESIS]
+    candidates = [THESIS, *(KeyBreakeven.worth(worth) for worth in ("1e-5", "1e-4", "1e-3")), THESIS]
 
     found = run_compiled(candidates, Scenario(trace, 2), details=False, workers=2)
 

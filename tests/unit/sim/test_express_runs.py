@@ -112,8 +112,9 @@ def test_without_memory_it_is_the_rival_that_bills_compare_with(
 
     found = run_shared(trace, NO_MEMORY, express=rule)
 
-    everything = np.ones((2, len(requests)), np.bool_)
-    books = keep_copies(trace.arrivals_us, trace.key_ids, sizes_bytes, *times, period_us, LEAST_US, 1, everything)[0]
+    asked = np.ones((2, len(trace)), np.bool_)
+    columns = (trace.arrivals_us, trace.key_ids, sizes_bytes)
+    books = keep_copies(*columns, *times, period_us, LEAST_US, 1, asked)[0]
     assert [found.n_express, found.express.copies, found.express.read_bytes, found.express.copied_bytes] == [
         int(books[column]) for column in (SERVED, COPIES, SERVED_BYTES, COPIED_BYTES)
     ]

@@ -11,8 +11,8 @@ import pytest
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.hazard import hazard
 from burstcache_sim.choose.matched_cost import Point, hull_usd
-from burstcache_sim.policies.breakeven import Breakeven
-from burstcache_sim.policies.hazard import Hazard
+from burstcache_sim.policies.key_breakeven import KeyBreakeven
+from burstcache_sim.policies.key_hazard import KeyHazard
 from burstcache_sim.policies.policy import WorthPolicy
 from burstcache_sim.replay import replay_each
 from burstcache_sim.traces.generate import poisson
@@ -22,7 +22,7 @@ from burstcache_sim.world.scenario import Scenario
 from support.runs import run, run_fast, run_many, run_shared
 
 SECOND = 1_000_000
-USUAL = Hazard.worth("1e-4")
+USUAL = KeyHazard.worth("1e-4")
 
 
 def bursts_of_many_keys() -> Trace:
@@ -89,7 +89,7 @@ def test_keys_too_slow_to_pay_for_a_node_each_pay_for_one_together() -> None:
 def test_bursts_over_many_keys_cost_less_than_under_break_even(share_pct: float, most: float) -> None:
     trace = bursts_of_many_keys()
 
-    mine, theirs = (hull_usd(curve(policy, trace), share_pct) for policy in (Hazard, Breakeven))
+    mine, theirs = (hull_usd(curve(policy, trace), share_pct) for policy in (KeyHazard, KeyBreakeven))
 
     assert mine is not None
     assert theirs is not None
@@ -106,4 +106,4 @@ def test_a_minimum_run_that_would_overflow_is_refused() -> None:
     parameters = replace(hazard(Fraction("1e-4")), redis_least_us=10**19)
 
     with pytest.raises(InvalidSettingError, match="redis_least_us 10000000000000000000"):
-        run_fast([0, 1], Hazard(parameters))
+        run_fast([0, 1], KeyHazard(parameters))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.parameters import US_PER_S
-from burstcache_sim.policies.breakeven import Breakeven
+from burstcache_sim.policies.key_breakeven import KeyBreakeven
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.trace import Trace
@@ -19,8 +19,8 @@ from support.runs import run_fast, run_many
 
 S = US_PER_S
 THESIS = Thesis.configured(9, 4)  # TICK 5 s, lambdaThreshold 10 s, redisUtilization 60 s
-BREAKEVEN = Breakeven.worth("1e-4")  # Redis outlives its last request by 56.901171 s
-POLICIES = [THESIS, Thesis.configured(3, 2), BREAKEVEN, *map(Breakeven.worth, ("1e-5", "1e-3"))]
+BREAKEVEN = KeyBreakeven.worth("1e-4")  # Redis outlives its last request by 56.901171 s
+POLICIES = [THESIS, Thesis.configured(3, 2), BREAKEVEN, *map(KeyBreakeven.worth, ("1e-5", "1e-3"))]
 
 gaps_us = st.one_of(st.sampled_from([0, 1, 20_000, 4 * S, 5 * S, 30 * S, 60 * S, 600 * S]), st.integers(0, 90 * S))
 BURST = [(second, "a") for second in range(7)]  # under the thesis policy its node boots at 6 and is ready at 36

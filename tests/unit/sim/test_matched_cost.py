@@ -19,8 +19,8 @@ from burstcache_sim.choose.matched_cost import (
     traces,
     worth_curve,
 )
-from burstcache_sim.policies.breakeven import Breakeven
-from burstcache_sim.policies.hazard import Hazard
+from burstcache_sim.policies.key_breakeven import KeyBreakeven
+from burstcache_sim.policies.key_hazard import KeyHazard
 from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.generate import poisson, spike
 from burstcache_sim.traces.workloads import THESIS_SIX, Workload
@@ -85,7 +85,7 @@ def test_no_policy_costs_less_than_the_bounds_at_its_share() -> None:
     t = traces(workload, range(1, 4))
     thesis = points(t, [Thesis.told(mean_rate(workload, t))], None)[0]
 
-    match = matched(worth_curve(Breakeven, t, None), thesis.share_pct)
+    match = matched(worth_curve(KeyBreakeven, t, None), thesis.share_pct)
 
     assert match is not None
     assert 0 < clairvoyant_usd(t, thesis.share_pct) < memoryless_usd(40_000, thesis.share_pct) < match.usd < thesis.usd
@@ -107,7 +107,7 @@ def test_hazard_costs_at_most_0_66_of_the_thesis_policy_on_its_six_workloads() -
     for workload in THESIS_SIX:
         t = traces(workload, SEEDS)
         thesis = points(t, [Thesis.told(mean_rate(workload, t))], workload.until_us)[0]
-        curve = worth_curve(Hazard, t, workload.until_us)
+        curve = worth_curve(KeyHazard, t, workload.until_us)
         match, hull = matched(curve, thesis.share_pct), hull_usd(curve, thesis.share_pct)
         assert match is not None
         assert hull is not None
@@ -123,7 +123,7 @@ def test_breakeven_costs_at_most_0_72_of_the_thesis_policy_on_its_six_workloads(
     for workload in THESIS_SIX:
         t = traces(workload, SEEDS)
         thesis = points(t, [Thesis.told(mean_rate(workload, t))], workload.until_us)[0]
-        match = matched(worth_curve(Breakeven, t, workload.until_us), thesis.share_pct)
+        match = matched(worth_curve(KeyBreakeven, t, workload.until_us), thesis.share_pct)
         assert match is not None
         ratios.append(match.usd / thesis.usd)
 

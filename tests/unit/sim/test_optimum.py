@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache_sim.optimum.exact import MAX_SPAN_US, Variant, least_cost, solve
-from burstcache_sim.policies.breakeven import Breakeven
+from burstcache_sim.policies.key_breakeven import KeyBreakeven
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.units import run_cost_units
@@ -25,7 +25,7 @@ PENALTIES = st.one_of(st.none(), st.integers(0, 40 * 10**9), st.sampled_from([0,
 POLICIES: list[Policy] = [
     Thesis.configured(9, 4),
     Thesis.configured(3, 2),
-    *(Breakeven.worth(value) for value in ("1e-4", "3e-4", "1e-3")),
+    *(KeyBreakeven.worth(value) for value in ("1e-4", "3e-4", "1e-3")),
 ]
 
 

@@ -25,7 +25,7 @@ from burstcache_sim.choose.tune.hold_out import hold_out
 from burstcache_sim.choose.tune.objectives import CheapestAt, MostHitsFor
 from burstcache_sim.choose.tune.search import tune
 from burstcache_sim.choose.tune.workload import Workload, workload_of
-from burstcache_sim.policies.breakeven import Breakeven
+from burstcache_sim.policies.key_breakeven import KeyBreakeven
 from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.trace import Trace
 from support.runs import run
@@ -78,7 +78,7 @@ def test_a_bill_is_kept_and_more_money_never_buys_fewer_hits() -> None:
 
 def test_what_was_tried_is_what_the_readable_simulator_and_the_bill_say() -> None:
     load = workload()
-    knob = WorthSpace(Breakeven, weighed(PRICES, thesis_setup(PRICES)))
+    knob = WorthSpace(KeyBreakeven, weighed(PRICES, thesis_setup(PRICES)))
 
     for best in (tune(load, CheapestAt(50), space, candidates=60).best for space in (ThesisSpace(), knob)):
         assert best is not None
@@ -261,7 +261,7 @@ def test_a_time_is_written_without_needless_zeros(time_us: int, text: str) -> No
 
 
 def test_the_knob_stays_within_its_bounds() -> None:
-    space, random = WorthSpace(Breakeven, weighed(PRICES, thesis_setup(PRICES))), Random(3)
+    space, random = WorthSpace(KeyBreakeven, weighed(PRICES, thesis_setup(PRICES))), Random(3)
     points = space.start(50, random)
     points += [space.near(point, 5.0, random) for point in points for _ in range(3)]
 

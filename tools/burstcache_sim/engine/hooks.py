@@ -2,7 +2,7 @@
 
 The policy called NAME is compiled in `engine.NAME`: `one_key` runs it over one key, and functions with the names and
 parameters below decide where keys share nodes. So the engine is compiled once per policy, with no branch between them.
-A module with a `replay` of its own (`engine.hazard`) replays one key and many by itself instead.
+A module with a `replay` of its own (`engine.key_hazard`) replays one key and many by itself instead.
 """
 
 from __future__ import annotations

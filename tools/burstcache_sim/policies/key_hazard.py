@@ -26,14 +26,14 @@ class _Memory:
         return self.belief
 
 
-class HazardRow(NamedTuple):
+class KeyHazardRow(NamedTuple):
     """The setting, for the compiled engine."""
 
     parameters: HazardParameters
 
 
 @dataclass(frozen=True)
-class Hazard(WorthPolicy):
+class KeyHazard(WorthPolicy):
     """A node boots, runs and stops by a belief about all its keys' requests, a cache function by one about its key's.
 
     A key that is asked for joins a node that boots or runs: what it adds to the node's bill is one S3 GET.
@@ -94,9 +94,9 @@ class Hazard(WorthPolicy):
         """Return the policy for which no boot pays."""
         return replace(self, parameters=replace(self.parameters, boot=NEVER))
 
-    def compiled(self) -> HazardRow:
+    def compiled(self) -> KeyHazardRow:
         """Return the parameters."""
-        return HazardRow(self.parameters)
+        return KeyHazardRow(self.parameters)
 
     @classmethod
     def worth(cls, hit_value_usd: Fraction | str, prices: BreakevenPrices = THESIS_PRICES) -> Self:

@@ -25,7 +25,7 @@ class _Memory:
     is_bridging: bool = False  # the cache function bridges a boot: requests extend it no more
 
 
-class BreakevenRow(NamedTuple):
+class KeyBreakevenRow(NamedTuple):
     """The setting as integers, for the compiled engine."""
 
     keep_running_us: int
@@ -39,7 +39,7 @@ class BreakevenRow(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Breakeven(WorthPolicy):
+class KeyBreakeven(WorthPolicy):
     """A running node serves whatever would start something; it stops when none of its keys is requested.
 
     Source:
@@ -110,10 +110,10 @@ class Breakeven(WorthPolicy):
         """Return the policy with a threshold that no trace of that many requests reaches, and with cache functions."""
         return replace(self, parameters=replace(self.parameters, boot_requests=requests + 1, uses_lambda=True))
 
-    def compiled(self) -> BreakevenRow | None:
+    def compiled(self) -> KeyBreakevenRow | None:
         """Return the parameters in the order of their places."""
         p = self.parameters
-        return BreakevenRow(
+        return KeyBreakevenRow(
             p.keep_running_us,
             p.boot_requests,
             p.boot_within_us,

@@ -1,4 +1,4 @@
-"""The hazard policy, compiled, for one key or many that share nodes (`policies.hazard` in words).
+"""The hazard policy, compiled, for one key or many that share nodes (`policies.key_hazard` in words).
 
 Nothing waits in a queue. When a node or a cache function ends follows from what was known at its last request, so it
 can be asked when the next one comes. Most often `_surely_pays` answers: not yet. Only where it does not is the instant
@@ -32,7 +32,7 @@ from burstcache_sim.engine.compiled import compiled, inlined, uncounted
 from burstcache_sim.engine.lists import LEASES, after, append, first, remove
 from burstcache_sim.engine.shared_world import BOOTING, LAMBDA, OFF, REDIS, RUNNING, S3
 from burstcache_sim.engine.store import drop, put, use
-from burstcache_sim.policies.hazard import HazardRow
+from burstcache_sim.policies.key_hazard import KeyHazardRow
 
 Floats = NDArray[np.float64]
 Keys = NDArray[np.int32]
@@ -90,13 +90,13 @@ class World(NamedTuple):
     capacity_bytes: int  # FOREVER_US: no limit
 
 
-def check(row: HazardRow, requests: int) -> None:
+def check(row: KeyHazardRow, requests: int) -> None:
     """Raise `InvalidSettingError` if a value is too large to be added to a time."""
     if not 0 <= (least_us := row.parameters.redis_least_us) <= MAX_TIME_US:
         raise InvalidSettingError(f"redis_least_us {least_us}: expected a time from 0 to {MAX_TIME_US} us")
 
 
-def tables_of(row: HazardRow) -> Tables:
+def tables_of(row: KeyHazardRow) -> Tables:
     """Return a policy's row as the compiled functions take it."""
     p = row.parameters
     boot, stay, invoke, bridge = (
@@ -106,7 +106,7 @@ def tables_of(row: HazardRow) -> Tables:
 
 
 def new_world(
-    row: HazardRow, homes: Integers, node_count: int, capacity_bytes: int, horizon_us: int, timings: TimingsRow,
+    row: KeyHazardRow, homes: Integers, node_count: int, capacity_bytes: int, horizon_us: int, timings: TimingsRow,
     totals: Records, spans: Integers,
 ) -> World:  # fmt: skip
     """Return a world in which nothing has happened."""

@@ -25,17 +25,17 @@ from burstcache_sim.engine.shared_world import (
     start_key_lambda,
     stop_node,
 )
-from burstcache_sim.policies.breakeven import BreakevenRow
+from burstcache_sim.policies.key_breakeven import KeyBreakevenRow
 
 
-def check(p: BreakevenRow, requests: int) -> None:
+def check(p: KeyBreakevenRow, requests: int) -> None:
     """Raise `InvalidSettingError` if a value is too large to be added to a time."""
     books.check(p)
 
 
 @uncounted
 def one_key(
-    t: Integers, horizon_us: int, timings: TimingsRow, p: BreakevenRow, totals: Records, spans: Integers
+    t: Integers, horizon_us: int, timings: TimingsRow, p: KeyBreakevenRow, totals: Records, spans: Integers
 ) -> None:
     """Replay the arrivals `t`, none after the horizon, and add to the only element of the totals."""
     counts = totals[0]
@@ -92,7 +92,7 @@ def one_key(
 
 
 @uncounted
-def decide(w: World, p: BreakevenRow, key: int, at_us: int, tier: int) -> int:
+def decide(w: World, p: KeyBreakevenRow, key: int, at_us: int, tier: int) -> int:
     """Extend what serves; return what pays."""
     k = w.keys[key]
     node = w.nodes[k.home]
@@ -114,7 +114,7 @@ def decide(w: World, p: BreakevenRow, key: int, at_us: int, tier: int) -> int:
 
 
 @uncounted
-def act(w: World, p: BreakevenRow, key: int, at_us: int, action: int) -> None:
+def act(w: World, p: KeyBreakevenRow, key: int, at_us: int, action: int) -> None:
     """Start a cache function, take a lease, or both; a cache function bridges a boot."""
     if action & START:
         start_key_lambda(w, key, at_us, p.gap_us)
@@ -133,7 +133,7 @@ def act(w: World, p: BreakevenRow, key: int, at_us: int, action: int) -> None:
 
 
 @uncounted
-def ready(w: World, p: BreakevenRow, node: int, at_us: int) -> None:
+def ready(w: World, p: KeyBreakevenRow, node: int, at_us: int) -> None:
     """Let a node run at least as long as it is billed, or until its keys have idled long enough."""
     newest_us = -1
     key = first(w.nodes, node, LEASES)
@@ -144,11 +144,11 @@ def ready(w: World, p: BreakevenRow, node: int, at_us: int) -> None:
 
 
 @uncounted
-def look(w: World, p: BreakevenRow, node: int, at_us: int) -> None:
+def look(w: World, p: KeyBreakevenRow, node: int, at_us: int) -> None:
     """Stop a node: the look is set to the instant at which it has idled long enough."""
     stop_node(w, node, at_us)
 
 
 @uncounted
-def _set_stop(w: World, p: BreakevenRow, node: int, last_us: int) -> None:
+def _set_stop(w: World, p: KeyBreakevenRow, node: int, last_us: int) -> None:
     set_node(w, node, RUNNING, max(w.nodes[node].since_us + p.least_us, last_us + p.idle_us))
