@@ -41,7 +41,7 @@ def is_repeat(seen_us: int | None, at_us: int) -> bool:
 
 
 def notes_seen(seen_us: int | None, at_us: int) -> bool:
-    """Whether it is to be noted that a key was seen at `at_us`."""
+    """Whether a key is noted as seen at `at_us`."""
     return seen_us is None or at_us - seen_us >= SEEN_AGAIN_US
 
 
@@ -67,7 +67,7 @@ class UseRule(Protocol):
         """Return the use of a node of which nothing is known."""
 
     def observe(self, use: NodeUse, at_us: int, weight: int) -> NodeUse:
-        """Return the use after a repeat; one that is told late counts at the newest arrival.
+        """Return the use after a repeat; one that is reported late counts at the newest arrival.
 
         Args:
             use: The use before it.
