@@ -3,6 +3,8 @@
     KEY#<hash>  / ROUTE         one key: where it is served from, its life, its newest requests
     NODE#<name> / NODE          one Redis node
     NODE#<name> / LEASE#<hash>  a key's claim on a node; a person's hold is a lease without a key
+    NODE#<name> / USE           what boots and stops a node that takes guests
+    NODE#<name> / SEEN#<hash>   a key of such a node that was asked for within the last day
     HOT         / HOT           the keys that have been started
     DIGEST      / ROUTE#<hash>  a key that a tier serves, or served a moment ago
     DIGEST      / NODE#<name>   a node, as readers see it
@@ -21,8 +23,8 @@ from burstcache.core.keys import key_execution_name, node_execution_name
 from burstcache.core.phases import Entry, KeyPhase, NodePhase, Tier
 from burstcache.core.policy import Request
 
-_KEY, _NODE, _LEASE = "KEY#", "NODE#", "LEASE#"
-_ROUTE_ITEM, _NODE_ITEM = "ROUTE", "NODE"
+_KEY, _NODE, _LEASE, _SEEN = "KEY#", "NODE#", "LEASE#", "SEEN#"
+_ROUTE_ITEM, _NODE_ITEM, _USE_ITEM = "ROUTE", "NODE", "USE"
 
 
 class ItemKey(TypedDict):
@@ -85,6 +87,23 @@ class LeaseColumns(TypedDict, total=False):
     held_until_us: int
 
 
+class UseColumns(TypedDict, total=False):
+    """What the item of a node's use holds, in plain values."""
+
+    use: bytes  # `core.node_use.encode`
+    version: int  # counts writes
+    reports: bytes  # the newest reports that the use has, 8 bytes each
+
+
+class SeenColumns(TypedDict, total=False):
+    """What the item of a key seen holds, in plain values."""
+
+    key: str
+    size_bytes: int
+    seen_at_us: int
+    expires_at: int
+
+
 class HotColumns(TypedDict, total=False):
     """What the item of the started keys holds, in plain values."""
 
@@ -114,7 +133,7 @@ CHANGES_ITEM = ItemKey(pk="DIGEST", sk="CHANGES")
 DIGEST_PARTITION = CHANGES_ITEM["pk"]
 ALL_OF_DIGEST = "pk = :pk"
 ALL_LEASES = "pk = :pk AND begins_with(sk, :lease)"
-LEASE_PREFIX = _LEASE
+LEASE_PREFIX, SEEN_PREFIX = _LEASE, _SEEN
 SHOWN_ROUTE_PREFIX, SHOWN_NODE_PREFIX = f"{_ROUTE_ITEM}#", _NODE
 ALL_KEYS = "sk = :route"
 ALL_LIVES = "sk = :route AND phase <> :s3"
@@ -133,6 +152,8 @@ IS_NODE_AS_SEEN = "phase = :seen_phase AND generation = :seen_generation AND #pa
 HAS_NO_NEW_JOIN = "joins = :seen_joins"
 HAS_ROOM = "attribute_not_exists(live) OR contains(live, :hash) OR size(live) < :most"
 HAS_NO_NEW_START = "starts = :seen"
+IS_USE_AS_SEEN = "version = :seen"
+IS_NEW_USE = "attribute_not_exists(version)"
 IS_NOT_BEHIND = "attribute_not_exists(life) OR life < :life OR (life = :life AND phase_rank <= :phase_rank)"
 IS_SHOWN_AS_SEEN = "life = :life AND phase_rank = :phase_rank"
 HAS_MOST_CHANGES = "size(#changes) >= :most"
@@ -171,6 +192,16 @@ def node_item(node: str) -> ItemKey:
 def lease_item(node: str, hash_: str) -> ItemKey:
     """Return where the lease of a key on a node is."""
     return ItemKey(pk=f"{_NODE}{node}", sk=f"{_LEASE}{hash_}")
+
+
+def use_item(node: str) -> ItemKey:
+    """Return where the use of a node is."""
+    return ItemKey(pk=f"{_NODE}{node}", sk=_USE_ITEM)
+
+
+def seen_item(node: str, hash_: str) -> ItemKey:
+    """Return where it stands when a key of a node was seen."""
+    return ItemKey(pk=f"{_NODE}{node}", sk=f"{_SEEN}{hash_}")
 
 
 def shown_route_item(hash_: str) -> ItemKey:
@@ -262,6 +293,21 @@ class NodeRow:
     def execution_name(self) -> str:
         """The name of the current part of the node's execution."""
         return node_execution_name(self.node, self.generation, self.part)
+
+
+@dataclass(frozen=True, slots=True)
+class SeenKey:
+    """A key of a node that takes guests, as it was seen last; noted at most once an hour."""
+
+    hash: str
+    key: str
+    size_bytes: int
+    seen_at_us: int
+
+    @classmethod
+    def from_item(cls, item: Mapping[str, Any]) -> SeenKey:
+        """Return the key in a DynamoDB item whose values are plain Python ones."""
+        return cls(item["sk"].removeprefix(_SEEN), item["key"], item["size_bytes"], item["seen_at_us"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,110 @@
+"""The use of nodes that take guests, and the keys seen lately. A use has many writers: each write has a version.
+
+A report is counted once, however often it comes: the item remembers the newest ones by eight bytes of their digest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from burstcache.adapters.calls import ask, write_if
+from burstcache.adapters.items import to_plain, to_values
+from burstcache.core import table
+from burstcache.core.node_use import SEEN_WITHIN_US, NodeUse, decode, encode
+from burstcache.core.parameters import US_PER_S
+from burstcache.core.table import SeenColumns, SeenKey, UseColumns, seen_item, use_item
+
+if TYPE_CHECKING:
+    from types_boto3_dynamodb.client import DynamoDBClient
+
+REPORT_BYTES = 8
+_REPORTS = 32  # that the item remembers: with the use it stays within 1 KB, one write unit
+_READ_AT_ONCE, _WRITTEN_AT_ONCE = 100, 25
+
+
+@dataclass(frozen=True, slots=True)
+class StoredUse:
+    """A node's use as it stands in the table; `use` is None before the first write."""
+
+    use: NodeUse | None = None
+    version: int = 0
+    reports: bytes = b""
+
+    def has(self, report: bytes) -> bool:
+        """Whether a report is counted already."""
+        return any(self.reports[at : at + REPORT_BYTES] == report for at in range(0, len(self.reports), REPORT_BYTES))
+
+
+@dataclass(frozen=True, slots=True)
+class UseTable:
+    """Reads and writes uses and keys seen. Every method raises ServiceError if DynamoDB fails."""
+
+    table_name: str
+    client: DynamoDBClient
+
+    def read(self, node: str) -> StoredUse:
+        """Return the node's use as it is now."""
+        key = to_values(use_item(node))
+        answer = ask(self.client.get_item, TableName=self.table_name, Key=key, ConsistentRead=True)
+        if "Item" not in answer:
+            return StoredUse()
+        item = to_plain(answer["Item"])
+        return StoredUse(decode(bytes(item["use"])), item["version"], bytes(item["reports"]))
+
+    def write(self, node: str, use: NodeUse, *, seen: StoredUse, report: bytes = b"") -> bool:
+        """Write a node's use; False if it has changed since it was seen.
+
+        Args:
+            node: The node's name.
+            use: Its new use.
+            seen: The use as it was read.
+            report: Eight bytes that stand for the report that is counted; none for hits that the node noted.
+        """
+        columns = UseColumns(
+            use=encode(use),
+            version=seen.version + 1,
+            reports=(seen.reports + report)[-_REPORTS * REPORT_BYTES :],
+        )
+        condition: dict[str, Any] = {"ConditionExpression": table.IS_NEW_USE}
+        if seen.version:
+            condition = {
+                "ConditionExpression": table.IS_USE_AS_SEEN,
+                "ExpressionAttributeValues": to_values({":seen": seen.version}),
+            }
+        item = to_values({**use_item(node), **columns})
+        answer = write_if(self.client.put_item, TableName=self.table_name, Item=item, **condition)
+        return answer is not None
+
+    def seen(self, node: str, hashes: Iterable[str]) -> dict[str, SeenKey]:
+        """Return when keys were seen, by hash; perhaps as it was a moment ago, for half the price."""
+        found: dict[str, SeenKey] = {}
+        wanted: list[Any] = [to_values(seen_item(node, hash_)) for hash_ in hashes]
+        while wanted:
+            batch, wanted = wanted[:_READ_AT_ONCE], wanted[_READ_AT_ONCE:]
+            answer = ask(self.client.batch_get_item, RequestItems={self.table_name: {"Keys": batch}})
+            for item in answer["Responses"].get(self.table_name, ()):
+                key = SeenKey.from_item(to_plain(item))
+                found[key.hash] = key
+            if self.table_name in answer["UnprocessedKeys"]:
+                wanted += answer["UnprocessedKeys"][self.table_name]["Keys"]
+        return found
+
+    def note_seen(self, node: str, keys: Iterable[SeenKey]) -> None:
+        """Note when keys were seen. The last writer wins: seconds do not matter here."""
+        wanted: list[Any] = [{"PutRequest": {"Item": to_values(_seen(node, key))}} for key in keys]
+        while wanted:
+            batch, wanted = wanted[:_WRITTEN_AT_ONCE], wanted[_WRITTEN_AT_ONCE:]
+            answer = ask(self.client.batch_write_item, RequestItems={self.table_name: batch})
+            wanted += answer["UnprocessedItems"].get(self.table_name, ())
+
+
+def _seen(node: str, key: SeenKey) -> Mapping[str, Any]:
+    columns = SeenColumns(
+        key=key.key,
+        size_bytes=key.size_bytes,
+        seen_at_us=key.seen_at_us,
+        expires_at=(key.seen_at_us + SEEN_WITHIN_US) // US_PER_S + 1,
+    )
+    return {**seen_item(node, key.hash), **columns}
