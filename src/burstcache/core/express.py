@@ -1,31 +1,43 @@
-"""S3 Express as a rung: when a copy of an object pays, and how long it is kept without a read.
+"""S3 Express as a rung: when a copy of an object pays, how long it is kept, and when it is put anew.
 
-Every number follows from prices and from what a saved wait of S3 is worth; nothing is fitted but the share of the rent
-that a copy may cost while nobody reads it.
+A reader decides by its own counts. Nothing else keeps books of copies, since that would cost more than most of them: S3
+itself deletes a copy some days after it was put, by its size, and a reader that still uses it puts it again before.
 
 Source:
-    Ski rental between S3's price of a read and that of a copy; half of the rental, which does better on real logs.
+    Ski rental between S3's price of a read and that of a copy. `docs/understand/decisions.md`, "Copies in S3 Express",
+    has what else was tried.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable, MutableMapping
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, log2
+from typing import Generic, TypeVar
 
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices.sheet import PriceSheet
 
+Key = TypeVar("Key", bound=Hashable)
+
+US_PER_DAY = 86_400 * US_PER_S
 SAVED_SHARE = 0.9  # of S3's wait: 5 of some 50 ms remain
+LEAST_US = 3600 * US_PER_S  # what a copy is billed for at least
+MOST_DAYS = 128
+
+_KEEP_SHARE = 2 / 3  # of what a copy cost and saves, spent as rent while nobody reads it
+_RENEW_SHARE = 0.75  # of its days, after which a copy that is in use is put anew
 _US_PER_H = 3600 * US_PER_S
-LEAST_US = _US_PER_H  # what a copy is billed for at least
-LONGEST_US = 10**15  # thirty years: never
-_DROP_SHARE = 0.5
 _BYTES_PER_GB = 1024**3
+
+# The balance of copies forgets all but about the newest thousand, and trusts the next ones for a hundred.
+KEPT_SHARE = 0.999
+CREDIT_COPIES = 100
 
 
 @dataclass(frozen=True, slots=True)
 class ExpressRule:
-    """What copies cost and save. All of it grows with the size; amounts in USD."""
+    """What copies cost and save, and what follows. All of it depends on the size; amounts in USD."""
 
     read_usd: float  # saved by a read of a copy in place of S3, without its bytes
     retrieval_usd_per_byte: float
@@ -50,10 +62,15 @@ class ExpressRule:
         saved_usd = self.saved_usd(size_bytes)
         return ceil(self.copy_usd(size_bytes) / saved_usd) if saved_usd > 0 else 0
 
-    def drop_after_us(self, size_bytes: int) -> int:
-        """Return how long a copy is kept after its last read [us]."""
-        worth_usd = _DROP_SHARE * (self.copy_usd(size_bytes) + max(self.saved_usd(size_bytes), 0.0))
-        return int(min(worth_usd / max(self.rent_usd_per_us(size_bytes), 1e-30), LONGEST_US))
+    def keep_days(self, size_bytes: int) -> int:
+        """Return how long S3 keeps a copy of that size after it was put: a power of 2 from 1 to 128 [days]."""
+        worth_usd = _KEEP_SHARE * (self.copy_usd(size_bytes) + max(self.saved_usd(size_bytes), 0.0))
+        days = worth_usd / max(self.rent_usd_per_us(size_bytes) * US_PER_DAY, 1e-30)
+        return 1 << min(max(round(log2(days)), 0), MOST_DAYS.bit_length() - 1)
+
+    def renew_after_us(self, size_bytes: int) -> int:
+        """Return from which age a copy that is in use is put anew [us]."""
+        return int(_RENEW_SHARE * self.keep_days(size_bytes) * US_PER_DAY)
 
 
 def express_rule(prices: PriceSheet, *, hit_value_usd: float) -> ExpressRule:
@@ -73,3 +90,82 @@ def express_rule(prices: PriceSheet, *, hit_value_usd: float) -> ExpressRule:
         upload_usd_per_byte=usd("s3-express-upload") / _BYTES_PER_GB,
         storage_usd_per_byte_us=usd("s3-express-storage") / _BYTES_PER_GB / _US_PER_H,
     )
+
+
+def expires_us(put_us: int, days: int) -> int:
+    """Return when S3 deletes a copy: at the first midnight (UTC) after that number of days [us since 1970]."""
+    return -(-(put_us + days * US_PER_DAY) // US_PER_DAY) * US_PER_DAY
+
+
+@dataclass(slots=True)
+class CopyBalance:
+    """What copies have cost a reader lately, and what their reads have saved: the guard against keys that never return.
+
+    An object counts from the read at which its price says that it is copied, whether or not it is, so the balance knows
+    when copies pay again.
+    """
+
+    spent_usd: float = 0.0
+    saved_usd: float = 0.0
+
+    def spend(self, copy_usd: float) -> None:
+        """Count an object that has reached its read."""
+        self.spent_usd = self.spent_usd * KEPT_SHARE + copy_usd
+        self.saved_usd *= KEPT_SHARE
+
+    def save(self, saved_usd: float) -> None:
+        """Count a later read of such an object."""
+        self.saved_usd += saved_usd
+
+    def is_overdrawn(self, copy_usd: float) -> bool:
+        """Whether copies cost more than they save, so that an object has to show once more that it comes back."""
+        return self.spent_usd > self.saved_usd + CREDIT_COPIES * copy_usd
+
+
+class CopyCounts(Generic[Key]):
+    """What one reader knows of its keys, and what it does about copies."""
+
+    def __init__(self, rule: ExpressRule, reads: MutableMapping[Key, tuple[bool, int]]) -> None:
+        """Know nothing yet.
+
+        Args:
+            rule: The prices' verdict.
+            reads: Keeps, by key, whether it was last read from a copy, and how often since. What it forgets is counted
+                from the start.
+        """
+        self.rule = rule
+        self.balance = CopyBalance()
+        self._reads = reads
+
+    def read_s3(self, key: Key, size_bytes: int) -> bool:
+        """Count a read that S3 served; return whether the object should be copied now."""
+        copy_at = self.rule.copy_at(size_bytes)
+        if not copy_at:
+            return False
+        count = self._count(key, is_copy=False)
+        copy_usd = self.rule.copy_usd(size_bytes)
+        if count == copy_at:
+            self.balance.spend(copy_usd)
+        elif count > copy_at:
+            self.balance.save(self.rule.saved_usd(size_bytes))
+        return count >= copy_at + self.balance.is_overdrawn(copy_usd)
+
+    def read_copy(self, key: Key, size_bytes: int, *, age_us: int) -> bool:
+        """Count a read that a copy of some age served; return whether it should be put anew.
+
+        It is bought as the first time: when its reads have paid for it.
+        """
+        count = self._count(key, is_copy=True)
+        self.balance.save(self.rule.saved_usd(size_bytes))
+        is_paid = 0 < self.rule.copy_at(size_bytes) <= count
+        return is_paid and age_us > self.rule.renew_after_us(size_bytes)
+
+    def note_put(self, key: Key) -> None:
+        """Note that a copy has been put: its reads count from here."""
+        self._reads[key] = (True, 0)
+
+    def _count(self, key: Key, *, is_copy: bool) -> int:
+        was_copy, count = self._reads.get(key, (is_copy, 0))
+        count = count + 1 if was_copy == is_copy else 1
+        self._reads[key] = (is_copy, count)
+        return count

@@ -1,11 +1,13 @@
-"""When a copy in S3 Express pays, and how long it waits for a read."""
+"""When a copy in S3 Express pays, how long it is kept, and when it is put anew."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from burstcache.core.errors import PriceMissingError
-from burstcache.core.express import LEAST_US, LONGEST_US, express_rule
+from burstcache.core.express import US_PER_DAY, CopyCounts, expires_us, express_rule
 from burstcache.core.prices import price_sheet
 
 TODAY = price_sheet("today-us-east-1")
@@ -35,17 +37,86 @@ def test_copying_at_the_k_th_read_costs_no_more_than_those_reads_would_have_save
             assert count * rule.saved_usd(size_bytes) >= rule.copy_usd(size_bytes)
 
 
-def test_a_copy_waits_until_half_of_what_it_cost_and_saves_has_gone_into_rent() -> None:
+def test_a_copy_is_kept_while_its_rent_is_two_thirds_of_what_it_cost_and_saves() -> None:
     rule = express_rule(TODAY, hit_value_usd=0)
     rent_usd_per_h = 0.11 / 730 * 100_000 / GB
     copy_usd = 1.13e-6 + 0.0032 * 100_000 / GB + rent_usd_per_h
     saved_usd = 0.37e-6 - 0.0006 * 100_000 / GB
+    days = 2 / 3 * (copy_usd + saved_usd) / rent_usd_per_h / 24
 
-    assert rule.drop_after_us(100_000) == pytest.approx(0.5 * (copy_usd + saved_usd) / rent_usd_per_h * LEAST_US)
+    assert 2 < days < 4 < 2**2.5
+    assert rule.keep_days(100_000) == 4
+    assert rule.renew_after_us(100_000) == 3 * US_PER_DAY
 
 
-def test_an_empty_object_is_never_dropped() -> None:
-    assert express_rule(TODAY, hit_value_usd=0).drop_after_us(0) == LONGEST_US
+@pytest.mark.parametrize(("size_bytes", "days"), [(0, 128), (1_000, 128), (4_000, 64), (500_000, 1), (5_000_000, 1)])
+def test_a_copy_is_kept_from_a_day_to_four_months(size_bytes: int, days: int) -> None:
+    assert express_rule(TODAY, hit_value_usd=0).keep_days(size_bytes) == days
+
+
+@given(st.integers(0, 10**8), st.integers(0, 10**8), st.sampled_from([0, 1e-6, 1e-5, 1e-4]))
+def test_a_larger_object_is_kept_no_longer(size_bytes: int, more_bytes: int, hit_value_usd: float) -> None:
+    rule = express_rule(TODAY, hit_value_usd=hit_value_usd)
+
+    assert rule.keep_days(size_bytes + more_bytes) <= rule.keep_days(size_bytes)
+
+
+def test_a_copy_expires_at_the_first_midnight_after_its_days() -> None:
+    assert expires_us(0, 1) == US_PER_DAY
+    assert expires_us(1, 1) == 2 * US_PER_DAY
+    assert expires_us(US_PER_DAY - 1, 4) == 5 * US_PER_DAY
+
+
+def counts(hit_value_usd: float = 0) -> CopyCounts[str]:
+    return CopyCounts(express_rule(TODAY, hit_value_usd=hit_value_usd), {})
+
+
+def test_a_reader_copies_at_the_fourth_read_that_s3_serves() -> None:
+    reader = counts()
+
+    assert [reader.read_s3("a", 4_000) for _ in range(5)] == [False, False, False, True, True]
+    assert not reader.read_s3("b", 4_000)
+    assert [reader.read_s3("large", 663_000) for _ in range(50)] == [False] * 50
+
+
+def test_reads_before_a_copy_was_lost_do_not_count() -> None:
+    reader = counts()
+    for _ in range(4):
+        reader.read_s3("a", 4_000)
+    reader.note_put("a")
+    reader.read_copy("a", 4_000, age_us=0)
+
+    assert [reader.read_s3("a", 4_000) for _ in range(4)] == [False, False, False, True]
+
+
+def test_a_copy_is_put_anew_when_it_is_old_and_its_reads_have_paid_for_it() -> None:
+    reader, old_us = counts(), 49 * US_PER_DAY
+
+    assert [reader.read_copy("a", 4_000, age_us=old_us) for _ in range(4)] == [False, False, False, True]
+    reader.note_put("a")
+    assert not reader.read_copy("a", 4_000, age_us=old_us)
+    assert not any(reader.read_copy("b", 4_000, age_us=48 * US_PER_DAY) for _ in range(9))
+
+
+def test_keys_that_never_return_are_no_longer_copied_at_their_first_read() -> None:
+    reader = counts(1e-5)
+
+    copied = sum(reader.read_s3(f"new-{at}", 100_000) for at in range(1_000))
+
+    assert 100 <= copied <= 106  # what the balance trusts copies for, and forgets meanwhile
+    assert not reader.read_s3("last", 100_000)
+    assert reader.read_s3("last", 100_000)  # it came back
+
+
+def test_keys_that_return_are_copied_at_their_first_read_again() -> None:
+    reader = counts(1e-5)
+    for at in range(1_000):
+        reader.read_s3(f"new-{at}", 100_000)
+
+    for _ in range(200):
+        reader.read_copy("back", 100_000, age_us=0)
+
+    assert reader.read_s3("new", 100_000)
 
 
 def test_a_sheet_without_prices_of_express_has_no_rule() -> None:

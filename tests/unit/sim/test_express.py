@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 from fractions import Fraction
-from math import ceil
 
 import numpy as np
 import pytest
 
+from burstcache.core.express import LEAST_US, US_PER_DAY, CopyCounts, expires_us, express_rule
 from burstcache.core.prices import price_sheet
 from burstcache_sim.bill.competitors import offers
 from burstcache_sim.bill.demand import demand_of
@@ -17,10 +17,12 @@ from burstcache_sim.bill.market import Market, Offer
 from burstcache_sim.bill.usage import Setup
 from burstcache_sim.engine.copies import keep_copies
 from burstcache_sim.traces.trace import Trace
-from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H
+from burstcache_sim.units import US_PER_H
+from burstcache_sim.world.express import copy_rules
 
 TODAY = price_sheet("today-us-east-1")
 S_US = 1_000_000
+DAY_S = 86_400
 GB = 1024**3
 
 
@@ -76,21 +78,17 @@ def test_a_copy_costs_its_request_its_bytes_and_an_hour_at_least() -> None:
     assert float(brief["s3-express-storage"]) == pytest.approx(1.0)
 
 
-def test_an_idle_copy_is_dropped_and_made_anew() -> None:
-    size_bytes = 100_000_000
-    rent_usd_per_h = 0.11 / HOURS_PER_MONTH * size_bytes / GB
-    saved_usd = 0.37e-6 - 0.0006 * size_bytes / GB + 0.9e-4
-    copy_usd = 1.13e-6 + 0.0032 * size_bytes / GB + rent_usd_per_h
-    assert copy_usd / saved_usd > 1
-    at = ceil(copy_usd / saved_usd)
-    waits_s = 0.5 * (copy_usd + saved_usd) / rent_usd_per_h * 3600
+def test_a_copy_is_deleted_by_age_and_made_anew() -> None:
+    near, far = (amounts(express([0, 1, 2, 3, days * DAY_S], 4_000, period_h=2400)) for days in (63.9, 65.1))
 
-    burst = [float(i) for i in range(at + 1)]
-    near = express([*burst, burst[-1] + 0.99 * waits_s], size_bytes, usd_per_hit="1e-4", period_h=100)
-    far = express([*burst, burst[-1] + 1.01 * waits_s], size_bytes, usd_per_hit="1e-4", period_h=100)
+    assert (near["s3-get"], near["s3-express-put"]) == (4, 1)
+    assert (far["s3-get"], far["s3-express-put"]) == (5, 1)
 
-    assert amounts(near)["s3-get"] == at
-    assert amounts(far)["s3-get"] == at + 1
+
+def test_a_copy_in_use_is_put_anew_before_it_is_deleted() -> None:
+    used = amounts(express([0, 1, 2, 3, 4, 5, 6, 60 * DAY_S, 90 * DAY_S], 4_000, period_h=2400))
+
+    assert (used["s3-get"], used["s3-express-put"]) == (4, 2)
 
 
 def test_in_a_month_of_repetitions_everything_is_copied_once() -> None:
@@ -107,33 +105,38 @@ def test_a_read_per_repetition_reaches_the_fourth_read_in_the_fourth() -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_the_books_are_those_of_copies_kept_one_by_one(seed: int) -> None:
+def test_the_books_are_those_of_a_reader_that_counts_key_by_key(seed: int) -> None:
     draw = random.Random(seed)
-    n, objects, period_us = draw.randrange(1, 120), draw.randrange(1, 8), 2_000
+    n, objects, period_us = draw.randrange(1, 300), draw.randrange(1, 40), 150 * US_PER_DAY
     times_us = np.array(sorted(draw.randrange(period_us) for _ in range(n)), np.int64)
-    ids = np.array([draw.randrange(objects) for _ in range(n)], np.int64)
-    sizes = np.array([draw.randrange(1, 50) for _ in range(objects)], np.int64)
-    copy_at = np.array([draw.randrange(0, 4) for _ in range(objects)], np.int64)
-    waits_us = np.array([draw.randrange(1, 600) for _ in range(objects)], np.int64)
-    passes, least_us = draw.randrange(1, 4), draw.randrange(0, 300)
+    ids = np.array([int(objects * draw.random() ** 2) for _ in range(n)], np.int64)
+    sizes = np.array([int(10 ** draw.uniform(0, 6)) for _ in range(objects)], np.int64)
+    passes = draw.randrange(1, 4)
+    rule = express_rule(TODAY, hit_value_usd=draw.choice([0, 1e-6, 1e-5]))
 
-    books = keep_copies(times_us, ids, sizes, copy_at, waits_us, period_us, least_us, passes, np.ones((2, n), np.bool_))
+    asked = np.ones((2, n), np.bool_)
+    books = keep_copies(times_us, ids, sizes, copy_rules(rule, sizes), period_us, LEAST_US, passes, asked)
 
+    reader, puts_us = CopyCounts[int](rule, {}), dict[int, int]()
     served = copies = held = 0
-    for key in range(objects):
-        reads = [int(at) + turn * period_us for turn in range(passes) for at in times_us[ids == key]]
-        count, copied, last = 0, None, 0
-        for at in reads:
-            if copied is not None and at - last > waits_us[key]:
-                held += int(sizes[key]) * (max(last + int(waits_us[key]), copied + least_us) - copied)
-                count, copied = 0, None
-            if copied is not None:
-                served, last = served + 1, at
-                continue
-            count += 1
-            if count == copy_at[key]:
-                copies, copied, last = copies + 1, at, at
-        if copied is not None:
-            end = max(min(passes * period_us, last + int(waits_us[key])), copied + least_us)
-            held += int(sizes[key]) * (end - copied)
-    assert books.sum(axis=0)[[0, 1, 4]].tolist() == [served, copies, held], f"seed {seed}"
+    for turn in range(passes):
+        for at, key in zip((times_us + turn * period_us).tolist(), ids.tolist(), strict=True):
+            size = int(sizes[key])
+            put_us = puts_us.get(key)
+            if put_us is not None and at >= (end_us := expires_us(put_us, rule.keep_days(size))):
+                held, put_us = held + size * (end_us - put_us), None
+                del puts_us[key]
+            if put_us is None:
+                puts = reader.read_s3(key, size)
+            else:
+                served += 1
+                puts = reader.read_copy(key, size, age_us=at - put_us)
+            if puts:
+                held += size * (at - put_us) if put_us is not None else 0
+                reader.note_put(key)
+                puts_us[key], copies = at, copies + 1
+    for key, put_us in puts_us.items():
+        end_us = min(passes * period_us, expires_us(put_us, rule.keep_days(int(sizes[key]))))
+        held += int(sizes[key]) * (max(end_us, put_us + LEAST_US) - put_us)
+    assert books.sum(axis=0)[[0, 1]].tolist() == [served, copies], f"seed {seed}"
+    assert books.sum(axis=0)[4] == pytest.approx(held), f"seed {seed}"

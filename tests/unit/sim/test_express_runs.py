@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from burstcache.core.errors import InvalidSettingError
-from burstcache.core.express import LEAST_US, ExpressRule, express_rule
+from burstcache.core.express import LEAST_US, ExpressRule, expires_us, express_rule
 from burstcache.core.prices import price_sheet
 from burstcache_sim.engine.copies import COPIED_BYTES, COPIES, SERVED, SERVED_BYTES, keep_copies
-from burstcache_sim.engine.express import copy_times
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.trace import Trace
+from burstcache_sim.world.express import copy_rules
 from burstcache_sim.world.result import NO_EXPRESS, ExpressUse
 from support.policy_strategies import HORIZONS, POLICIES, SECOND
 from support.runs import run_many, run_shared
@@ -71,18 +71,17 @@ def test_express_takes_requests_from_s3_alone(requests: list[tuple[int, int, int
     assert without.express == NO_EXPRESS
 
 
-def test_a_copy_is_made_at_the_read_that_pays_and_served_until_it_has_idled_long_enough() -> None:
-    idle_us = AT_NOTHING.drop_after_us(4 * KB)
-    copied_at = [0, SECOND, 2 * SECOND, 3 * SECOND]  # the fourth read of 4 KB
-    read_at = [3 * SECOND + idle_us, 3 * SECOND + 2 * idle_us]
-    times_us = [*copied_at, *read_at, read_at[-1] + idle_us + 1]
+def test_a_copy_is_made_at_the_read_that_pays_and_served_until_s3_deletes_it() -> None:
+    days = AT_NOTHING.keep_days(4 * KB)
+    end_us = expires_us(3 * SECOND, days)
+    times_us = [0, SECOND, 2 * SECOND, 3 * SECOND, end_us - 1, end_us]  # the fourth read of 4 KB pays
     trace = Trace(np.array(times_us), None, np.full(len(times_us), 4 * KB), ())
 
     result = run_many(trace, NO_MEMORY, express=AT_NOTHING)
 
-    held_s = -(-3 * idle_us // SECOND)
-    assert result.tiers == "SSSSXXS"
-    assert result.express == ExpressUse(7, 1, 4 * KB, 8 * KB, 4 * KB * held_s)
+    held_s = (end_us - 3 * SECOND) // SECOND
+    assert result.tiers == "SSSSXS"
+    assert result.express == ExpressUse(6, 1, 4 * KB, 4 * KB, 4 * KB * held_s)
 
 
 def test_a_copy_is_billed_for_an_hour_at_least_also_if_the_run_ends_before() -> None:
@@ -106,15 +105,13 @@ def test_without_memory_it_is_the_rival_that_bills_compare_with(
 ) -> None:
     sizes_bytes = np.array([1, 4 * KB, 100 * KB, 500 * KB])
     trace = trace_of([(gap_us, key, int(sizes_bytes[key])) for gap_us, key in requests])
-    times = copy_times(rule, sizes_bytes)
     assert trace.key_ids is not None
     period_us = int(trace.arrivals_us[-1])
 
     found = run_shared(trace, NO_MEMORY, express=rule)
 
-    asked = np.ones((2, len(trace)), np.bool_)
-    columns = (trace.arrivals_us, trace.key_ids, sizes_bytes)
-    books = keep_copies(*columns, *times, period_us, LEAST_US, 1, asked)[0]
+    rules, asked = copy_rules(rule, sizes_bytes), np.ones((2, len(requests)), np.bool_)
+    books = keep_copies(trace.arrivals_us, trace.key_ids, sizes_bytes, rules, period_us, LEAST_US, 1, asked)[0]
     assert [found.n_express, found.express.copies, found.express.read_bytes, found.express.copied_bytes] == [
         int(books[column]) for column in (SERVED, COPIES, SERVED_BYTES, COPIED_BYTES)
     ]

@@ -12,7 +12,6 @@ from burstcache_sim.bill.breakeven_frequency import BurstFrequency, HourlyCost, 
 from burstcache_sim.bill.competitors import offers
 from burstcache_sim.bill.cost import Bill, bill
 from burstcache_sim.bill.demand import Demand, demand_of
-from burstcache_sim.bill.express import Rule
 from burstcache_sim.bill.ladder import month_of
 from burstcache_sim.bill.locality import Locality, locality_of
 from burstcache_sim.bill.market import Market
@@ -21,6 +20,7 @@ from burstcache_sim.bill.usage import Passage, Setup, live_usage, thesis_usage
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.replay import replay
 from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H
+from burstcache_sim.world.express import CopyRules
 from burstcache_sim.world.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Comparison:
         once = own_bill(result, alone, self.prices, self.setup, only_cache=self.only_cache)
         return self._compared(name, once, bill_of(self._full_hours()), (pct, pct), note, ours)
 
-    def of_ladder(self, setup: Setup, rule: Rule | None, *, note: str) -> tuple[Compared, RunResult]:
+    def of_ladder(self, setup: Setup, rule: CopyRules | None, *, note: str) -> tuple[Compared, RunResult]:
         """Return this system under a setup in which nothing is decided, and the run of its month.
 
         Args:

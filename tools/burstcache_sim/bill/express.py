@@ -1,10 +1,6 @@
 """S3 Express One Zone as a cache: copies of objects in a bucket of one zone, read in single-digit milliseconds.
 
-A reader asks Express first and S3 after a 404. It copies what it got from S3 at the k-th such read, where k follows
-from the prices alone, and what nobody has read for a while is dropped. A copy is billed for at least an hour.
-
-Source:
-    Ski rental between S3's price of a read and that of a copy; half of the rental, which does better on real logs.
+A reader asks Express first and S3 after a 404, and copies by `core.express`.
 """
 
 from __future__ import annotations
@@ -14,32 +10,26 @@ from fractions import Fraction
 from math import ceil
 from typing import TYPE_CHECKING
 
-from burstcache.core.express import LEAST_US, LONGEST_US, express_rule
+from burstcache.core.express import LEAST_US, US_PER_DAY, express_rule
 from burstcache.core.prices import PriceSheet
 from burstcache_sim.bill.market import BYTES_PER_GB, Market, Offer
 from burstcache_sim.units import US_PER_H
+from burstcache_sim.world.express import CopyRules, copy_rules
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 EXPRESS_MS = 5.0  # "single-digit milliseconds" (AWS); no measurement was found
+_FOR_EVER_DAYS = 10_000
 _STEPS = 50_000_000  # of the simulation, in all passes
 _MOST_PASSES = 64
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """When each object is copied, and how long its copy waits."""
-
-    copy_at: NDArray[np.int64]
-    drop_after_us: NDArray[np.int64]
 
 
 def by_price(market: Market, _: str) -> Offer:
     """Return Express with copies at the k-th read."""
     rule = rule_of(market.locality.sizes_bytes, market.prices, float(market.usd_per_hit))
-    return _offer(market, "s3-express", rule, "one zone; copied when its price says so, dropped when idle")
+    return _offer(market, "s3-express", rule, "one zone; copied when its price says so, deleted unless in use")
 
 
 def at_first(market: Market, _: str) -> Offer:
@@ -47,11 +37,12 @@ def at_first(market: Market, _: str) -> Offer:
     import numpy as np
 
     count = len(market.locality.sizes_bytes)
-    rule = Rule(np.ones(count, np.int64), np.full(count, LONGEST_US, np.int64))
+    kept, free = np.full(count, _FOR_EVER_DAYS, np.int64), np.zeros(count)
+    rule = CopyRules(np.ones(count, np.int64), kept, kept * US_PER_DAY, free, free)
     return _offer(market, "s3-express-all", rule, "one zone; everything is copied at its first read and kept")
 
 
-def _offer(market: Market, name: str, rule: Rule, note: str) -> Offer:
+def _offer(market: Market, name: str, rule: CopyRules, note: str) -> Offer:
     use = totals(market, rule)
     misses = min(market.locality.requests - use.served, Fraction(market.demand.requests))
     served_bytes = use.served_bytes
@@ -71,7 +62,7 @@ def _offer(market: Market, name: str, rule: Rule, note: str) -> Offer:
 
 def rule_of(
     sizes_bytes: NDArray[np.int64], prices: PriceSheet, usd_per_hit: float, *, largest_bytes: int | None = None
-) -> Rule:
+) -> CopyRules:
     """Return when objects of these sizes are copied and dropped.
 
     Args:
@@ -80,15 +71,10 @@ def rule_of(
         usd_per_hit: What a saved wait of S3 is worth [USD].
         largest_bytes: The largest object that is copied; None for any [bytes].
     """
-    import numpy as np
-
-    rule = express_rule(prices, hit_value_usd=usd_per_hit)
-    sizes, which = np.unique(sizes_bytes, return_inverse=True)
-    copy_at = np.array([rule.copy_at(size) for size in sizes.tolist()], np.int64)
-    drop_after_us = np.array([rule.drop_after_us(size) for size in sizes.tolist()], np.int64)
+    rules = copy_rules(express_rule(prices, hit_value_usd=usd_per_hit), sizes_bytes)
     if largest_bytes is not None:
-        copy_at[sizes > largest_bytes] = 0
-    return Rule(copy_at[which], drop_after_us[which])
+        rules.copy_at[sizes_bytes > largest_bytes] = 0
+    return rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +90,7 @@ class CopiesUse:
 
 def totals(
     market: Market,
-    rule: Rule,
+    rule: CopyRules,
     asked_first: NDArray[np.bool_] | None = None,
     asked_again: NDArray[np.bool_] | None = None,
 ) -> CopiesUse:
@@ -128,8 +114,8 @@ def totals(
     passes = min(passes, ceil(repeats))
     everything = np.ones(len(locality.ids), np.bool_)
     asked = np.stack([everything if one is None else one for one in (asked_first, asked_again)])
-    rules, times = (rule.copy_at, rule.drop_after_us), (locality.period_us, LEAST_US, passes)
-    books = keep_copies(locality.times_us, locality.ids, locality.sizes_bytes, *rules, *times, asked)
+    times = (locality.period_us, LEAST_US, passes)
+    books = keep_copies(locality.times_us, locality.ids, locality.sizes_bytes, rule, *times, asked)
     rest = float(repeats) - passes  # below 0: the month ends within the last one
     total = books[:-1].sum(axis=0) + books[-1] * (1 + min(rest, 0)) + books[passes // 2 :].mean(axis=0) * max(rest, 0)
     return CopiesUse(*(Fraction(float(amount)) / (repeats * locality.rate) for amount in total))

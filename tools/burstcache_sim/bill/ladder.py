@@ -13,11 +13,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from burstcache.core.parameters import US_PER_S
-from burstcache_sim.bill.express import Rule, totals
+from burstcache_sim.bill.express import totals
 from burstcache_sim.bill.locality import Locality, mean
 from burstcache_sim.bill.market import Market
 from burstcache_sim.bill.nodes import node_capacity_bytes
 from burstcache_sim.bill.usage import LARGEST_OBJECT_BYTES, Setup
+from burstcache_sim.world.express import CopyRules
 from burstcache_sim.world.result import ExpressUse, GuestUse, RunResult
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def above_express(locality: Locality, setup: Setup) -> tuple[Asked, Asked]:
     return past_memory, distances.left(past_memory, int(setup.always_on_nodes * one_bytes * locality.rate))
 
 
-def month_of(market: Market, rule: Rule | None) -> RunResult:
+def month_of(market: Market, rule: CopyRules | None) -> RunResult:
     """Return a month's run of a setup in which nothing is decided.
 
     Args:

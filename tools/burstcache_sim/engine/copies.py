@@ -1,4 +1,7 @@
-"""Copies in a faster bucket: made at an object's k-th read from S3, dropped when nobody has read them for long."""
+"""Copies in a faster bucket: made at an object's k-th read from S3, deleted some days after they were put.
+
+`core.express.CopyCounts` for all keys at once: a test holds the two together.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from burstcache.core.express import CREDIT_COPIES, KEPT_SHARE, US_PER_DAY
 from burstcache_sim.engine.compiled import compiled
+from burstcache_sim.world.express import CopyRules
 
 # Columns of the books, a row per pass.
 SERVED, COPIES, SERVED_BYTES, COPIED_BYTES, HELD_BYTE_US = range(5)
@@ -20,8 +25,7 @@ def keep_copies(
     times_us: Numbers,
     ids: Numbers,
     sizes_bytes: Numbers,
-    copy_at: Numbers,
-    drop_after_us: Numbers,
+    rules: CopyRules,
     period_us: int,
     least_us: int,
     passes: int,
@@ -30,23 +34,23 @@ def keep_copies(
     """Return what the copies serve and take when a trace comes several times.
 
     Args:
-        times_us: When each request comes, from 0 [us].
+        times_us: When each request comes, from 0, a midnight [us].
         ids: Its object, from 0.
         sizes_bytes: Size of each object [bytes].
-        copy_at: At which read from S3 an object is copied, from 1; 0 for never.
-        drop_after_us: How long a copy waits for a read before it is dropped [us].
+        rules: What the rule says about each object; a `copy_usd` of 0 stands for copies that need not earn their price.
         period_us: How often the trace comes: once in this [us].
         least_us: How long a copy is billed at least [us].
         passes: How often the trace comes.
         asked: Whether each request asks for a copy at all: a row for the first pass, one for the others.
 
     Returns:
-        A row per pass: reads from copies, copies made, bytes read from them, bytes copied, byte-microseconds held.
+        A row per pass: reads from copies, copies put, bytes read from them, bytes put, byte-microseconds held.
     """
     keys = len(sizes_bytes)
     is_held, reads = np.zeros(keys, np.bool_), np.zeros(keys, np.int64)
-    read_us, copied_us = np.zeros(keys, np.int64), np.zeros(keys, np.int64)
+    put_us, end_us, billed_us = np.zeros(keys, np.int64), np.zeros(keys, np.int64), np.zeros(keys, np.int64)
     books = np.zeros((passes, 5), np.float64)  # sums stay below 2**53 but for the last, whose last digits do not matter
+    spent_usd = balance_usd = 0.0
     for turn in range(passes):
         row, is_asked = books[turn], asked[min(turn, 1)]
         for i in range(len(ids)):
@@ -55,24 +59,34 @@ def keep_copies(
             key, at_us = ids[i], times_us[i] + turn * period_us
             size_bytes = sizes_bytes[key]
             if is_held[key]:
-                idle_us = at_us - read_us[key]
-                if idle_us <= drop_after_us[key]:
-                    row[SERVED] += 1
-                    row[SERVED_BYTES] += size_bytes
-                    row[HELD_BYTE_US] += size_bytes * idle_us
-                    read_us[key] = at_us
-                    continue
-                end_us = max(read_us[key] + drop_after_us[key], copied_us[key] + least_us)
-                row[HELD_BYTE_US] += size_bytes * (end_us - read_us[key])
-                is_held[key], reads[key] = False, 0
+                until_us = min(at_us, end_us[key])
+                row[HELD_BYTE_US] += size_bytes * (until_us - billed_us[key])
+                billed_us[key] = until_us
+                if at_us >= end_us[key]:
+                    is_held[key], reads[key] = False, 0
             reads[key] += 1
-            if reads[key] == copy_at[key]:
-                is_held[key], read_us[key], copied_us[key] = True, at_us, at_us
+            puts = False
+            if is_held[key]:
+                row[SERVED] += 1
+                row[SERVED_BYTES] += size_bytes
+                balance_usd += rules.saved_usd[key]
+                puts = reads[key] >= rules.copy_at[key] and at_us - put_us[key] > rules.renew_after_us[key]
+            elif rules.copy_at[key]:
+                if reads[key] == rules.copy_at[key]:
+                    spent_usd = spent_usd * KEPT_SHARE + rules.copy_usd[key]
+                    balance_usd *= KEPT_SHARE
+                elif reads[key] > rules.copy_at[key]:
+                    balance_usd += rules.saved_usd[key]
+                is_overdrawn = spent_usd > balance_usd + CREDIT_COPIES * rules.copy_usd[key]
+                puts = reads[key] >= rules.copy_at[key] + is_overdrawn
+            if puts:
+                is_held[key], reads[key], put_us[key], billed_us[key] = True, 0, at_us, at_us
+                end_us[key] = -(-(at_us + rules.keep_days[key] * US_PER_DAY) // US_PER_DAY) * US_PER_DAY
                 row[COPIES] += 1
                 row[COPIED_BYTES] += size_bytes
-    row, end_us = books[passes - 1], passes * period_us
+    row, over_us = books[passes - 1], passes * period_us
     for key in range(keys):  # still held when it is over
         if is_held[key]:
-            until_us = max(min(end_us, read_us[key] + drop_after_us[key]), copied_us[key] + least_us)
-            row[HELD_BYTE_US] += sizes_bytes[key] * (until_us - read_us[key])
+            until_us = max(min(over_us, end_us[key]), put_us[key] + least_us)
+            row[HELD_BYTE_US] += sizes_bytes[key] * (until_us - billed_us[key])
     return books

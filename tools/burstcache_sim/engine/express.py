@@ -5,38 +5,22 @@ Where a copy is read decides nothing about memory, so this pass comes after the 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
-from burstcache.core.express import LEAST_US, ExpressRule
+from burstcache.core.express import CREDIT_COPIES, KEPT_SHARE, LEAST_US, US_PER_DAY
 from burstcache_sim.engine.books import FOREVER_US, Integers
 from burstcache_sim.engine.compiled import compiled
 from burstcache_sim.engine.shared_world import EXPRESS, S3
+from burstcache_sim.world.express import CopyRules
 from burstcache_sim.world.result import ExpressUse
 
 Keys = NDArray[np.int32]
 Letters = NDArray[np.uint8]
 
 
-class CopyTimes(NamedTuple):
-    """A rule's answers per request: they follow from the object's size."""
-
-    copy_at: Integers
-    drop_after_us: Integers
-
-
-def copy_times(rule: ExpressRule, sizes_bytes: Integers) -> CopyTimes:
-    """Ask the rule once for each size."""
-    sizes, places = np.unique(sizes_bytes, return_inverse=True)
-    copy_at = np.array([rule.copy_at(size_bytes) for size_bytes in sizes.tolist()], np.int64)
-    drop_after_us = np.array([rule.drop_after_us(size_bytes) for size_bytes in sizes.tolist()], np.int64)
-    return CopyTimes(copy_at[places], drop_after_us[places])
-
-
 def serve(
-    tiers: Letters, t: Integers, key_ids: Keys, sizes_bytes: Integers, times: CopyTimes, keys: int, until_us: int | None
+    tiers: Letters, t: Integers, key_ids: Keys, sizes_bytes: Integers, rules: CopyRules, keys: int, until_us: int | None
 ) -> ExpressUse:
     """Let copies serve what S3 would, and say so in the letters; return what that takes.
 
@@ -45,49 +29,70 @@ def serve(
         t: All arrivals [us].
         key_ids: Their keys.
         sizes_bytes: Their objects' sizes.
-        times: The rule, per request.
+        rules: What the rule says, per request.
         keys: How many keys there are.
         until_us: The horizon.
     """
     horizon_us = FOREVER_US if until_us is None else until_us
-    return ExpressUse(*_serve(tiers, t, key_ids, sizes_bytes, times, keys, horizon_us))
+    return ExpressUse(*_serve(tiers, t, key_ids, sizes_bytes, rules, keys, horizon_us))
 
 
 @compiled
 def _serve(
-    tiers: Letters, t: Integers, key_ids: Keys, sizes_bytes: Integers, times: CopyTimes, keys: int, horizon_us: int
+    tiers: Letters, t: Integers, key_ids: Keys, sizes_bytes: Integers, rules: CopyRules, keys: int, horizon_us: int
 ) -> tuple[int, int, int, int, int]:
-    held = np.full(keys, -1, np.int64)  # the request that made the key's copy; below 0: there is none
-    read_us, reads = np.zeros(keys, np.int64), np.zeros(keys, np.int64)
-    asks = copies = copied_bytes = read_bytes = byte_s = 0
+    made = np.full(keys, -1, np.int64)  # the request that made the key's copy, whose size it has; below 0: none
+    put_us, reads = np.zeros(keys, np.int64), np.zeros(keys, np.int64)
+    spent_usd = balance_usd = 0.0
+    asks = puts = put_bytes = read_bytes = byte_s = 0
     for i in range(len(t)):
         if tiers[i] != S3:
             continue
         at_us, key = t[i], key_ids[i]
         asks += 1
-        made = held[key]
-        if made >= 0:
-            if at_us - read_us[key] <= times.drop_after_us[made]:
+        copy = made[key]
+        if copy >= 0:
+            end_us = _expires_us(put_us[key], rules.keep_days[copy])
+            if at_us < end_us:
                 tiers[i] = EXPRESS
-                read_us[key] = at_us
-                read_bytes += sizes_bytes[made]
+                read_bytes += sizes_bytes[copy]
+                reads[key] += 1
+                balance_usd += rules.saved_usd[copy]
+                is_old = at_us - put_us[key] > rules.renew_after_us[copy]
+                if is_old and 0 < rules.copy_at[copy] <= reads[key]:
+                    byte_s += sizes_bytes[copy] * _billed_s(put_us[key], at_us)
+                    put_us[key], reads[key] = at_us, 0
+                    puts += 1
+                    put_bytes += sizes_bytes[copy]
                 continue
-            end_us = read_us[key] + times.drop_after_us[made]
-            byte_s += sizes_bytes[made] * _billed_s(t[made], end_us)
-            held[key], reads[key] = -1, 0
+            byte_s += sizes_bytes[copy] * _billed_s(put_us[key], end_us)
+            made[key], reads[key] = -1, 0
+        copy_at = rules.copy_at[i]
+        if not copy_at:
+            continue
         reads[key] += 1
-        if 0 < times.copy_at[i] <= reads[key]:
-            held[key], read_us[key] = i, at_us
-            copies += 1
-            copied_bytes += sizes_bytes[i]
+        if reads[key] == copy_at:
+            spent_usd = spent_usd * KEPT_SHARE + rules.copy_usd[i]
+            balance_usd *= KEPT_SHARE
+        elif reads[key] > copy_at:
+            balance_usd += rules.saved_usd[i]
+        is_overdrawn = spent_usd > balance_usd + CREDIT_COPIES * rules.copy_usd[i]
+        if reads[key] >= copy_at + is_overdrawn:
+            made[key], put_us[key], reads[key] = i, at_us, 0
+            puts += 1
+            put_bytes += sizes_bytes[i]
     for key in range(keys):
-        made = held[key]
-        if made >= 0:
-            end_us = min(read_us[key] + times.drop_after_us[made], horizon_us)
-            byte_s += sizes_bytes[made] * _billed_s(t[made], end_us)
-    return asks, copies, copied_bytes, read_bytes, byte_s
+        if made[key] >= 0:
+            end_us = min(_expires_us(put_us[key], rules.keep_days[made[key]]), horizon_us)
+            byte_s += sizes_bytes[made[key]] * _billed_s(put_us[key], end_us)
+    return asks, puts, put_bytes, read_bytes, byte_s
 
 
 @compiled
-def _billed_s(copied_us: int, end_us: int) -> int:
-    return (max(end_us - copied_us, LEAST_US) + 999_999) // 1_000_000
+def _expires_us(put_us: int, days: int) -> int:
+    return -(-(put_us + days * US_PER_DAY) // US_PER_DAY) * US_PER_DAY
+
+
+@compiled
+def _billed_s(put_us: int, end_us: int) -> int:
+    return (max(end_us - put_us, LEAST_US) + 999_999) // 1_000_000

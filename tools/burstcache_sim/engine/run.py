@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache_sim.policies.policy import Policy
+from burstcache_sim.world.express import copy_rules
 from burstcache_sim.world.result import NO_EXPRESS, ExpressUse, RunResult, Tier
 from burstcache_sim.world.scenario import Scenario
 
@@ -176,8 +177,8 @@ def _copies(scenario: Scenario, t: Integers, key_ids: Keys, keys: int) -> Callab
     from burstcache_sim.engine import express
 
     sizes_bytes = scenario.trace.sizes_bytes[: len(t)].astype(np.int64)
-    times = express.copy_times(scenario.express, sizes_bytes)
-    return lambda tiers: express.serve(tiers, t, key_ids, sizes_bytes, times, keys, scenario.until_us)
+    rules = copy_rules(scenario.express, sizes_bytes)
+    return lambda tiers: express.serve(tiers, t, key_ids, sizes_bytes, rules, keys, scenario.until_us)
 
 
 def _sizes(scenario: Scenario, n: int) -> tuple[Integers, int]:
