@@ -10,20 +10,28 @@ from functools import cache
 from typing import Any, Final
 
 import boto3
+import botocore.session
 import pytest
+from botocore import UNSIGNED
 from botocore.awsrequest import AWSResponse
 from botocore.compat import HTTPHeaders
+from botocore.config import Config
 from moto import mock_aws
+from moto.backends import get_backend
+from moto.core.utils import utcnow
 from samtranslator.yaml_helper import yaml_parse
 
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.items import to_values
+from burstcache_local.functions import ACCOUNT
 from burstcache_local.moto import registry as moto_repairs
 from burstcache_local.stepfunctions.http import HttpApi
+from support import quick_moto
 from support.project import ROOT
 
 REGION: Final = "eu-central-1"
 TABLE, BUCKET, BUS = "table", "origin", "bus"
+_SEND = "before-send.sfn.*"
 _ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "id",
     "AWS_SECRET_ACCESS_KEY": "secret",
@@ -43,12 +51,16 @@ def _table_properties() -> dict[str, Any]:
 def mocked_aws() -> Iterator[None]:
     """Be an AWS that has nothing yet, in this process."""
     moto_repairs.apply()
+    quick_moto.apply()
     with pytest.MonkeyPatch.context() as patch, mock_aws():
         for name in [name for name in os.environ if name.startswith("AWS_ENDPOINT_URL")]:
             patch.delenv(name)
         for name, value in _ENVIRONMENT.items():
             patch.setenv(name, value)
-        yield
+        try:
+            yield
+        finally:
+            _INSTANCES.take_back()
 
 
 @cache
@@ -57,15 +69,12 @@ def session() -> boto3.Session:
     return boto3.Session()
 
 
-def new_clients() -> Clients:
-    """Return clients of a world's own."""
-    return Clients("control", session=session())
-
-
 @cache
 def clients() -> Clients:
-    """Return the clients that all worlds share."""
-    return new_clients()
+    """Return the clients that all worlds share. moto asks for neither signatures nor the caller's program."""
+    session = botocore.session.Session()
+    session.set_default_client_config(Config(signature_version=UNSIGNED, user_agent="test"))
+    return Clients("control", session=boto3.Session(botocore_session=session))
 
 
 def make_stack() -> None:
@@ -77,11 +86,43 @@ def make_stack() -> None:
 
 def make_instance() -> str:
     """Make an instance that is stopped, and return its id."""
-    ec2 = clients().ec2
-    image = ec2.register_image(Name="any", RootDeviceName="/dev/xvda")["ImageId"]
-    (instance,) = ec2.run_instances(ImageId=image, MinCount=1, MaxCount=1)["Instances"]
-    ec2.stop_instances(InstanceIds=[instance["InstanceId"]])
-    return instance["InstanceId"]
+    return _INSTANCES.hand_out()
+
+
+class _Instances:
+    """Stopped instances in an EC2 that outlives a test: its default networks take longer to make than most tests."""
+
+    def __init__(self) -> None:
+        self._ec2: Any = None
+        self._ids: list[str] = []
+        self._handed_out = 0
+
+    def hand_out(self) -> str:
+        if self._handed_out == 0:
+            dict.__setitem__(get_backend("ec2"), ACCOUNT, self._ec2 or get_backend("ec2")[ACCOUNT])
+        if self._handed_out == len(self._ids):
+            self._ids.append(self._make())
+        self._handed_out += 1
+        instance = get_backend("ec2")[ACCOUNT][REGION].get_instance(self._ids[self._handed_out - 1])
+        instance.launch_time = utcnow()
+        return str(instance.id)
+
+    def take_back(self) -> None:
+        """Take all instances out of this AWS, before it forgets them."""
+        if self._handed_out:
+            self._handed_out, self._ec2 = 0, get_backend("ec2").pop(ACCOUNT)
+            for id_ in self._ids:
+                self._ec2[REGION].get_instance(id_).stop()
+
+    def _make(self) -> str:
+        ec2 = clients().ec2
+        image = ec2.register_image(Name=f"image {len(self._ids)}", RootDeviceName="/dev/xvda")["ImageId"]
+        (instance,) = ec2.run_instances(ImageId=image, MinCount=1, MaxCount=1)["Instances"]
+        ec2.stop_instances(InstanceIds=[instance["InstanceId"]])
+        return instance["InstanceId"]
+
+
+_INSTANCES = _Instances()
 
 
 def put_row(pk: str, sk: str, columns: Mapping[str, Any]) -> None:
@@ -89,15 +130,15 @@ def put_row(pk: str, sk: str, columns: Mapping[str, Any]) -> None:
     clients().dynamodb.put_item(TableName=TABLE, Item=to_values({"pk": pk, "sk": sk, **columns}))
 
 
-def answer_by(client: Any, api: HttpApi) -> Any:
-    """Let a boto3 client of Step Functions be answered in this process, and return it."""
+def answer_by(client: Any, api: HttpApi) -> None:
+    """Let a boto3 client of Step Functions be answered in this process from now on."""
 
     def answer(request: Any, **_: object) -> AWSResponse:
         status, body = api.respond(request.headers["X-Amz-Target"].decode(), request.body)
         return AWSResponse(request.url, status, HTTPHeaders(), _Raw(body))
 
-    client.meta.events.register_first("before-send.sfn.*", answer)
-    return client
+    client.meta.events.unregister(_SEND, unique_id=_SEND)
+    client.meta.events.register_first(_SEND, answer, unique_id=_SEND)
 
 
 class _Raw(io.BytesIO):

@@ -52,7 +52,7 @@ from burstcache_local.stepfunctions.errors import StateError
 from burstcache_local.stepfunctions.http import HttpApi
 from burstcache_local.stepfunctions.integrations import update_item_of
 from burstcache_local.stepfunctions.service import StepFunctions
-from support.aws import BUCKET, REGION, TABLE, answer_by, clients, make_instance, make_stack, new_clients
+from support.aws import BUCKET, REGION, TABLE, answer_by, clients, make_instance, make_stack
 from support.memory_relay import MemoryRelay
 from support.project import ROOT
 from support.redis_in_process import NodeRedis, ObjectsInProcess
@@ -108,7 +108,7 @@ class World:
         self.clock = VirtualClock(time.time_ns() // 1000)  # instances in moto are started in real time
         self.redis, self.relay = NodeRedis(), MemoryRelay(self.clock)
         self.parameters = parameters_from_text(rate="9", sensitivity="4")
-        self.clients, self.states_client = clients(), new_clients().states
+        self.clients, self.states_client = clients(), clients().states
         make_stack()
         self._tokens: defaultdict[str, Future[str]] = defaultdict(Future)
         self._lives: list[Future[Any]] = []
