@@ -163,7 +163,7 @@ def _read_from_redis(node: redis.Redis, key: str) -> bytes:
 
 async def _relay(cloud: Cloud) -> Nats:
     access = configure(**_access(cloud), bucket="").settings.relay
-    return await connect(access, Secrets(cloud.client("secretsmanager")), timeout_s=_LIMIT_S)
+    return await connect(access, Secrets(cloud.client("ssm")), timeout_s=_LIMIT_S)
 
 
 async def _ask(relay: Nats, key: str) -> Msg:

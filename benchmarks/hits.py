@@ -65,11 +65,11 @@ class Cloud:
     def redis(self) -> redis.Redis:
         """Return a client of the node."""
         found = self.client("cloudformation").describe_stack_resource(
-            StackName=self.stack_name, LogicalResourceId="RedisSecret"
+            StackName=self.stack_name, LogicalResourceId="RedisPassword"
         )
-        secret = found["StackResourceDetail"]["PhysicalResourceId"]
-        value = self.client("secretsmanager").get_secret_value(SecretId=secret)["SecretString"]
-        return redis.Redis(self.redis_address, password=json.loads(value)["password"])
+        name = found["StackResourceDetail"]["PhysicalResourceId"]
+        kept = self.client("ssm").get_parameter(Name=name, WithDecryption=True)
+        return redis.Redis(self.redis_address, password=kept["Parameter"]["Value"])
 
 
 @contextlib.contextmanager

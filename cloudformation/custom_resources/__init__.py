@@ -1,1 +1,1 @@
-"""The relay's certificate: a function with its own package, since no other needs a cryptography library."""
+"""Custom resources of the stack. They have a package of their own, since no other function needs `cryptography`."""

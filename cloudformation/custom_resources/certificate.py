@@ -1,4 +1,4 @@
-"""The relay's TLS certificate: issued once for the balancer's name and kept in a secret.
+"""The relay's TLS certificate: issued once for the relay's name and kept in a SecureString parameter.
 
 The authority's key is thrown away after it has signed the certificate, so that nobody can ever sign a second one.
 """
@@ -6,12 +6,10 @@ The authority's key is thrown away after it has signed the certificate, so that 
 from __future__ import annotations
 
 import ipaddress
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from botocore.exceptions import ClientError
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -28,23 +26,37 @@ _RELAY_NAME = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "burstcache rel
 
 @dataclass(frozen=True, slots=True)
 class RelayCertificate:
-    """What the secret holds, as JSON with these names."""
+    """The relay's certificate, and the authority that vouches for it."""
 
-    dns_name: str
-    issue: str  # another number asks for another certificate
-    serial: str  # hex digits
-    ca_pem: str
-    certificate_pem: str
-    private_key_pem: str
+    certificate: x509.Certificate
+    authority: x509.Certificate
+
+    @property
+    def serial(self) -> str:
+        """The certificate's serial number, as hex digits."""
+        return f"{self.certificate.serial_number:x}"
+
+    @property
+    def ca_pem(self) -> str:
+        """The authority's certificate: what clients trust."""
+        return _pem(self.authority)
+
+    def is_for(self, dns_name: str) -> bool:
+        """Return True if clients that call this name (or IP address) believe the relay."""
+        names = self.certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        return _alternative_name(dns_name) in names
 
 
-def issue_certificate(dns_name: str, *, issue: str, now: datetime) -> RelayCertificate:
-    """Return a new certificate, valid for ten years, and the authority that vouches for it.
+def issue_certificate(dns_name: str, *, now: datetime) -> tuple[RelayCertificate, str]:
+    """Return a new certificate, valid for ten years, and the text that is kept of it.
 
     Args:
         dns_name: Name (or IP address) by which clients call the relay.
-        issue: Stored with the certificate.
         now: Start of its life; aware.
+
+    Returns:
+        The certificate, and PEM of its private key, itself and the authority, in this order: the one file that a NATS
+        server takes for its key and its chain.
     """
     authority_key = ec.generate_private_key(ec.SECP256R1())
     relay_key = ec.generate_private_key(ec.SECP256R1())
@@ -64,48 +76,42 @@ def issue_certificate(dns_name: str, *, issue: str, now: datetime) -> RelayCerti
         .add_extension(x509.SubjectAlternativeName([_alternative_name(dns_name)]), critical=False)
         .sign(authority_key, hashes.SHA256())
     )
-    return RelayCertificate(
-        dns_name=dns_name,
-        issue=issue,
-        serial=f"{certificate.serial_number:x}",
-        ca_pem=authority.public_bytes(Encoding.PEM).decode(),
-        certificate_pem=certificate.public_bytes(Encoding.PEM).decode(),
-        private_key_pem=relay_key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode(),
-    )
+    key_pem = relay_key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+    return RelayCertificate(certificate, authority), key_pem + _pem(certificate) + _pem(authority)
 
 
-def keep_certificate(secrets: Any, secret_id: str, dns_name: str, *, issue: str) -> RelayCertificate:
-    """Return the certificate in the secret if it is of this name and issue, else a new one that replaces it.
+def keep_certificate(parameters: Any, name: str, dns_name: str) -> RelayCertificate:
+    """Return the certificate in the parameter if it is for this name, else a new one that replaces it.
 
     Args:
-        secrets: A boto3 client of Secrets Manager.
-        secret_id: The secret; it may be empty.
+        parameters: A boto3 client of Systems Manager.
+        name: The parameter; it may be absent.
         dns_name: Name (or IP address) by which clients call the relay.
-        issue: Number of the certificate for this name.
 
     Raises:
-        botocore.exceptions.ClientError: The secret cannot be read or written.
+        botocore.exceptions.ClientError: The parameter cannot be read or written.
     """
-    kept = _read(secrets, secret_id)
-    if kept and (kept.dns_name, kept.issue) == (dns_name, issue):
+    kept = _read(parameters, name)
+    if kept and kept.is_for(dns_name):
         return kept
-    issued = issue_certificate(dns_name, issue=issue, now=datetime.now(UTC))
-    secrets.put_secret_value(SecretId=secret_id, SecretString=json.dumps(asdict(issued)))
+    issued, pem = issue_certificate(dns_name, now=datetime.now(UTC))
+    parameters.put_parameter(Name=name, Value=pem, Type="SecureString", Overwrite=True)
     return issued
 
 
-def _read(secrets: Any, secret_id: str) -> RelayCertificate | None:
+def _read(parameters: Any, name: str) -> RelayCertificate | None:
     try:
-        text = secrets.get_secret_value(SecretId=secret_id)["SecretString"]
-    except ClientError as error:
-        # Secrets Manager's answer for a secret without a value and for an absent one; writing shows which it is.
-        if error.response["Error"]["Code"] == "ResourceNotFoundException":
-            return None
-        raise
-    try:
-        return RelayCertificate(**json.loads(text))
-    except (TypeError, ValueError):  # not ours or of an older form: replaced
+        pem = parameters.get_parameter(Name=name, WithDecryption=True)["Parameter"]["Value"]
+    except parameters.exceptions.ParameterNotFound:
         return None
+    try:
+        return RelayCertificate(*x509.load_pem_x509_certificates(pem.encode()))
+    except (TypeError, ValueError):  # not ours: replaced
+        return None
+
+
+def _pem(certificate: x509.Certificate) -> str:
+    return certificate.public_bytes(Encoding.PEM).decode()
 
 
 def _builder(subject: x509.Name, key: ec.EllipticCurvePrivateKey, now: datetime) -> x509.CertificateBuilder:

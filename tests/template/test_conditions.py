@@ -17,6 +17,7 @@ _ANSWERS = {
     "OriginBucketName": ("", "my-bucket"),
     "AccessLogs": ("disabled", "enabled"),
     "Tracing": ("Disabled", "Active"),
+    "AlarmEmail": ("", "me@example.com"),
 }
 _CERTIFICATE = "arn:aws:acm:eu-central-1:123456789012:certificate/0"
 _COMBINATIONS = [

@@ -31,8 +31,9 @@ _ACTIONS = {
     "invoke": "lambda:InvokeFunction",
     "get_object": "s3:GetObject",
     "head_object": "s3:GetObject",
-    "get_secret_value": "secretsmanager:GetSecretValue",
-    "put_secret_value": "secretsmanager:PutSecretValue",
+    "delete_parameters": "ssm:DeleteParameters",
+    "get_parameter": "ssm:GetParameter",
+    "put_parameter": "ssm:PutParameter",
     "describe_execution": "states:DescribeExecution",
     "send_task_failure": "states:SendTaskFailure",
     "send_task_heartbeat": "states:SendTaskHeartbeat",
@@ -128,29 +129,49 @@ def test_passwords_are_read_by_their_users_only(functions: Resources) -> None:
     readers: dict[str, set[str]] = {}
     for name, properties in functions.items():
         for statement in statements(properties["Policies"]):
-            if "secretsmanager:GetSecretValue" in actions(statement):
+            if "ssm:GetParameter" in actions(statement):
                 asked = statement["Resource"]
-                for secret in asked if isinstance(asked, list) else [asked]:
-                    readers.setdefault(secret["Ref"], set()).add(name)
+                for parameter in asked if isinstance(asked, list) else [asked]:
+                    path = parameter["Fn::Sub"].partition("${AWS::StackName}/")[2]
+                    readers.setdefault(path, set()).add(name)
 
     assert readers == {
-        "RelayProxySecret": {"ProxyFunction"},
-        "RelayCacheSecret": {"CacheFunction"},
-        "RelayControlSecret": {"RedisControlFunction"},
-        "RelayTlsSecret": {"CredentialsFunction"},
-        "RedisSecret": {"ProxyFunction", "RedisControlFunction"},
+        "relay/${CredentialsIssue}/proxy": {"ProxyFunction"},
+        "relay/${CredentialsIssue}/cache": {"CacheFunction"},
+        "relay/${CredentialsIssue}/control": {"RedisControlFunction"},
+        "redis/${CredentialsIssue}": {"ProxyFunction", "RedisControlFunction"},
+        "*": {"CredentialsFunction"},
     }
 
 
 @pytest.mark.parametrize("name", ["ProxyFunction", "CacheFunction", "RedisControlFunction"])
-def test_the_relays_password_is_kept_under_the_name_of_its_user(
+def test_a_function_reads_the_relays_password_of_its_user(
     functions: Resources, resources: Resources, name: str
 ) -> None:
     variables = functions[name]["Environment"]["Variables"]
 
-    secret = resources[variables["RELAY_SECRET_ARN"]["Ref"]]
+    parameter = variables["RELAY_PASSWORD_PARAMETER"]
 
-    assert secret["Properties"]["GenerateSecretString"]["GenerateStringKey"] == variables["RELAY_USER"]
+    assert parameter in resources["RelayPasswords"]["Properties"]["Names"]
+    assert parameter["Fn::Sub"].endswith(f"/{variables['RELAY_USER']}")
+
+
+@pytest.mark.parametrize("name", ["ProxyFunction", "RedisControlFunction"])
+def test_the_password_of_redis_that_functions_read_is_made(
+    functions: Resources, resources: Resources, name: str
+) -> None:
+    parameter = functions[name]["Environment"]["Variables"]["REDIS_PASSWORD_PARAMETER"]
+
+    assert resources["RedisPassword"]["Properties"]["Names"] == [parameter]
+
+
+def test_the_relay_gets_the_passwords_and_the_certificate_that_are_made(resources: Resources) -> None:
+    (container,) = resources["RelayTask"]["Properties"]["ContainerDefinitions"]
+    made = [*resources["RelayPasswords"]["Properties"]["Names"], *resources["RelayCertificate"]["Properties"]["Names"]]
+
+    given = [secret["ValueFrom"]["Fn::Sub"].partition(":parameter")[2] for secret in container["Secrets"]]
+
+    assert given == [name["Fn::Sub"] for name in made]
 
 
 def test_readers_see_the_digest_and_no_other_row(functions: Resources, resources: Resources) -> None:

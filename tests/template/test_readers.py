@@ -79,7 +79,7 @@ def test_the_settings_to_paste_are_those_that_a_reader_reads(template: dict[str,
         for hint in get_type_hints(ReaderSettings, include_extras=True).values()
         for variable in hint.__metadata__[1:]
     }
-    names |= {"RELAY_URL", "RELAY_USER", "RELAY_SECRET_ARN", "RELAY_CA_PEM", "REDIS_NODES", "AWS_REGION"}
+    names |= {"RELAY_URL", "RELAY_USER", "RELAY_PASSWORD_PARAMETER", "RELAY_CA_PEM", "REDIS_NODES", "AWS_REGION"}
 
     assert settings_of(template["Outputs"]).keys() == names
 
@@ -89,9 +89,9 @@ def test_the_settings_to_paste_are_the_proxys(template: dict[str, Any], function
     _, parts = template["Outputs"][OUTPUT]["Value"]["Fn::Sub"]
     settings = settings_of(template["Outputs"])
 
-    for name in ("RELAY_URL", "REDIS_NODES"):
+    for name in ("RELAY_URL", "REDIS_NODES", "RELAY_PASSWORD_PARAMETER", "REDIS_PASSWORD_PARAMETER"):
         assert {"Fn::Sub": settings[name]} == proxy[name]
-    for name in ("TABLE_NAME", "BUS_NAME", "RELAY_SECRET_ARN", "REDIS_SECRET_ARN"):
+    for name in ("TABLE_NAME", "BUS_NAME"):
         assert {"Ref": settings[name][2:-1]} == proxy[name]
     assert settings["RELAY_USER"] == proxy["RELAY_USER"]
     assert parts["Bucket"] == proxy["BUCKET_NAME"]

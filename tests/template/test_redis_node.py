@@ -21,7 +21,7 @@ from support.waiting import LIMIT_S, free_port, wait_for_port
 _PASSWORD = "correctHorseBatteryStaple"
 _STAND_INS = {
     "dnf": 'test "$3" = "$AVAILABLE"',
-    "aws": f"""echo '{{"password": "{_PASSWORD}"}}'""",
+    "aws": f"echo {_PASSWORD}",
     "curl": 'case "$*" in *local-ipv4) echo 127.0.0.1 ;; *) echo token ;; esac',
     "systemctl": 'echo "$@" >> "$MACHINE/systemctl.log"',
 }
@@ -35,7 +35,7 @@ def set_up_script(resources: dict[str, Any], machine: Path) -> str:
     """The part of the user data that is written to a file of its own, moved into a folder."""
     found = re.search(r"<<'SETUP'\n(.*?)\nSETUP\n", user_data(resources), re.DOTALL)
     assert found
-    script = found[1].replace("${AWS::Region}", "eu-central-1").replace("${RedisSecret}", "the-secret")
+    script = found[1].replace("${AWS::Region}", "eu-central-1").replace("${AWS::StackName}", "stack")
     return re.sub(r"(?<![\w/])/(etc|var)/", rf"{machine}/\1/", script)
 
 

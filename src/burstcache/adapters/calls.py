@@ -13,7 +13,7 @@ from burstcache.core.errors import ServiceError, ServiceTransientError
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-# What DynamoDB, Step Functions, EC2, EventBridge, Secrets Manager and Lambda answer when they are asked too often.
+# What DynamoDB, Step Functions, EC2, EventBridge, Systems Manager and Lambda answer when they are asked too often.
 _THROTTLED = frozenset(
     {
         "EC2ThrottledException",

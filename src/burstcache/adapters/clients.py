@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from types_boto3_events.client import EventBridgeClient
     from types_boto3_lambda.client import LambdaClient
     from types_boto3_s3.client import S3Client
-    from types_boto3_secretsmanager.client import SecretsManagerClient
+    from types_boto3_ssm.client import SSMClient
     from types_boto3_stepfunctions.client import SFNClient
 
 Profile = Literal["read", "caller", "control", "patient"]
@@ -113,9 +113,9 @@ class Clients:
         return self.make("s3")  # type: ignore[no-any-return]
 
     @cached_property
-    def secrets(self) -> SecretsManagerClient:
-        """The client of Secrets Manager."""
-        return self.make("secretsmanager")  # type: ignore[no-any-return]
+    def secrets(self) -> SSMClient:
+        """The client of Systems Manager, which keeps the secrets."""
+        return self.make("ssm")  # type: ignore[no-any-return]
 
     @cached_property
     def states(self) -> SFNClient:

@@ -91,18 +91,20 @@ class Hit:
 class RedisObjects:
     """One node's Redis. Every method raises RedisDownError if it does not answer or refuses the password."""
 
-    def __init__(self, node: RedisNode, secrets: Secrets, secret_arn: str, *, timeout_s: float = _TIMEOUT_S) -> None:
+    def __init__(
+        self, node: RedisNode, secrets: Secrets, password_parameter: str, *, timeout_s: float = _TIMEOUT_S
+    ) -> None:
         """Remember how to connect; the connection is made at first use.
 
         Args:
             node: Where Redis listens.
             secrets: Gives the password.
-            secret_arn: The secret with the field `password`; empty: Redis asks for none.
+            password_parameter: Name of the secret; empty: Redis asks for none.
             timeout_s: How long to wait for a connection, and for each answer [s].
         """
         self._node = node
         self._secrets = secrets
-        self._secret_arn = secret_arn
+        self._password_parameter = password_parameter
         self._timeout_s = timeout_s
         self._client: redis.Redis | None = None
 
@@ -283,7 +285,7 @@ class RedisObjects:
         return redis.Redis(
             host=self._node.host,
             port=self._node.port,
-            password=self._secrets.read(self._secret_arn)["password"] if self._secret_arn else None,
+            password=self._secrets.read(self._password_parameter) if self._password_parameter else None,
             socket_timeout=self._timeout_s,
             socket_connect_timeout=self._timeout_s,
             health_check_interval=_CHECK_AFTER_IDLE_S,

@@ -72,8 +72,8 @@ async def _connect_arguments(access: RelayAccess, secrets: Secrets) -> dict[str,
         "allow_reconnect": False,
         "error_cb": _ignore,  # the default one prints a stack trace for each; callers see what failed
     }
-    if access.secret_arn:
-        password = (await asyncio.to_thread(secrets.read, access.secret_arn))[access.user]
+    if access.password_parameter:
+        password = await asyncio.to_thread(secrets.read, access.password_parameter)
         arguments |= {"user": access.user, "password": password}
     if access.user:  # the relay lets a user hear the answers to its own requests only
         arguments["inbox_prefix"] = f"_INBOX.{access.user}"

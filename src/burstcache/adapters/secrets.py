@@ -1,37 +1,33 @@
-"""Values of Secrets Manager secrets, read at first use and kept until a server refuses them."""
+"""Secrets of the stack, SecureString parameters of Systems Manager: read at first use and kept until refused."""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from burstcache.adapters.calls import ask
 
 if TYPE_CHECKING:
-    from types_boto3_secretsmanager.client import SecretsManagerClient
+    from types_boto3_ssm.client import SSMClient
 
 
 class Secrets:
     """The stack's secrets."""
 
-    def __init__(self, client: SecretsManagerClient) -> None:
+    def __init__(self, client: SSMClient) -> None:
         self._client = client
-        self._values: dict[str, dict[str, str]] = {}
+        self._values: dict[str, str] = {}
 
-    def read(self, arn: str) -> dict[str, str]:
-        """Return the JSON object in the secret `arn`, for example {"password": "…"}.
+    def read(self, name: str) -> str:
+        """Return the value of the parameter `name`.
 
         Raises:
-            ServiceError: Secrets Manager does not give it; asking again is allowed.
-            ValueError: The secret does not hold a JSON object.
+            ServiceError: Systems Manager does not give it; asking again is allowed.
         """
-        if arn not in self._values:
-            value = json.loads(ask(self._client.get_secret_value, SecretId=arn)["SecretString"])
-            if not isinstance(value, dict):
-                raise ValueError(f"secret {arn}: expected a JSON object, found {type(value).__name__}")
-            self._values[arn] = value
-        return self._values[arn]
+        if name not in self._values:
+            answer = ask(self._client.get_parameter, Name=name, WithDecryption=True)
+            self._values[name] = answer["Parameter"]["Value"]
+        return self._values[name]
 
     def forget(self) -> None:
-        """Forget all secrets: a server refused one, so it may have been rotated."""
+        """Forget all secrets: a server refused one, so it may have been replaced."""
         self._values.clear()

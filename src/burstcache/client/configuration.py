@@ -87,7 +87,7 @@ def _without_stack(bucket: str) -> ReaderSettings:
         bucket_name=bucket,
         bus_name="",
         relay=RelayAccess(""),
-        redis_secret_arn="",
+        redis_password_parameter="",
         redis_nodes=(),
         max_object_bytes=sys.maxsize,  # no tier has to hold them, and memory has a bound of its own
     )

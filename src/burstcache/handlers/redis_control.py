@@ -32,7 +32,7 @@ def _control() -> RedisControl:
 
     @cache
     def store(node: str) -> RedisObjects:
-        return RedisObjects(node_named(node, settings.redis_nodes), secrets, settings.redis_secret_arn)
+        return RedisObjects(node_named(node, settings.redis_nodes), secrets, settings.redis_password_parameter)
 
     return RedisControl(
         nodes=NodeTable(settings.table_name, clients.dynamodb),

@@ -60,7 +60,7 @@ def make_reader(
             from burstcache.serve.redis_tier import RedisGuestTier, RedisNodeTier
 
             node = node_named(route.node, settings.redis_nodes)
-            objects = RedisObjects(node, secrets(), settings.redis_secret_arn)
+            objects = RedisObjects(node, secrets(), settings.redis_password_parameter)
             return RedisGuestTier(objects, settings.max_object_bytes) if route.is_guest else RedisNodeTier(objects)
         from burstcache.adapters.relay import RelayRequests
         from burstcache.serve.cache_function_tier import LambdaTier

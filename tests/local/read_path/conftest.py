@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 from collections.abc import Iterator
@@ -77,8 +76,8 @@ def make_entry() -> MakeEntry:
 
 @pytest.fixture
 def node(cloud: Cloud, redis_server: Server, environment: Environment) -> Iterator[Node]:
-    arn = clients().secrets.create_secret(Name="redis", SecretString=json.dumps({"password": "redis password"}))["ARN"]
-    environment(REDIS_SECRET_ARN=arn, REDIS_NODES=f"node-1=i-1@127.0.0.1:{redis_server.port}")
+    clients().secrets.put_parameter(Name="/redis", Value="redis password", Type="SecureString")
+    environment(REDIS_PASSWORD_PARAMETER="/redis", REDIS_NODES=f"node-1=i-1@127.0.0.1:{redis_server.port}")
     cloud.node(phase="running", generation=7)
     with redis_py.Redis(port=redis_server.port, password="redis password") as client:
         yield Node(redis_server, client)
@@ -87,8 +86,9 @@ def node(cloud: Cloud, redis_server: Server, environment: Environment) -> Iterat
 @pytest.fixture
 def relay(cloud: Cloud, nats_server: Server, environment: Environment) -> Iterator[Relay]:
     """The relay; called with a key and an answer (None: silence), makes a process hold that key."""
-    arn = clients().secrets.create_secret(Name="relay", SecretString=json.dumps(PASSWORDS))["ARN"]
-    environment(RELAY_URL=f"nats://127.0.0.1:{nats_server.port}", RELAY_USER="proxy", RELAY_SECRET_ARN=arn)
+    clients().secrets.put_parameter(Name="/relay/proxy", Value=PASSWORDS["proxy"], Type="SecureString")
+    url = f"nats://127.0.0.1:{nats_server.port}"
+    environment(RELAY_URL=url, RELAY_USER="proxy", RELAY_PASSWORD_PARAMETER="/relay/proxy")
     holders: list[Holder] = []
 
     def hold(key: str, answer: bytes | Entry | None) -> Holder:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
-import json
 from pathlib import Path
 from typing import Any
 
@@ -165,12 +164,12 @@ def test_relay_that_hangs_costs_one_time_out_and_not_one_per_read(hot: Cloud, en
 def test_refused_password_is_read_anew(
     hot: Cloud, relay: Relay, environment: Environment, make_entry: MakeEntry
 ) -> None:
-    arn = clients().secrets.create_secret(Name="stale", SecretString='{"proxy": "old"}')["ARN"]
-    environment(RELAY_SECRET_ARN=arn)
+    clients().secrets.put_parameter(Name="/stale", Value="old", Type="SecureString")
+    environment(RELAY_PASSWORD_PARAMETER="/stale")
     relay("hot", make_entry(BODY))
 
     assert body_of(hot.get("hot")) == b"from S3"
-    clients().secrets.put_secret_value(SecretId=arn, SecretString=json.dumps(PASSWORDS))
+    clients().secrets.put_parameter(Name="/stale", Value=PASSWORDS["proxy"], Type="SecureString", Overwrite=True)
     hot.clock.now_s += OPEN_S
 
     assert body_of(hot.get("hot")) == BODY

@@ -158,10 +158,10 @@ def test_node_that_hangs_costs_one_time_out_and_not_one_per_read(hot: Cloud, env
 
 
 def test_rotated_password_is_read_anew_after_a_refusal(hot: Cloud, environment: Environment) -> None:
-    arn = clients().secrets.create_secret(Name="stale", SecretString='{"password": "old"}')["ARN"]
-    environment(REDIS_SECRET_ARN=arn)
+    clients().secrets.put_parameter(Name="/stale", Value="old", Type="SecureString")
+    environment(REDIS_PASSWORD_PARAMETER="/stale")
     assert body_of(hot.get("hot")) == b"from S3"
-    clients().secrets.put_secret_value(SecretId=arn, SecretString='{"password": "redis password"}')
+    clients().secrets.put_parameter(Name="/stale", Value="redis password", Type="SecureString", Overwrite=True)
     hot.clock.sleep(60)  # longer than a tier that has failed is left alone
 
     assert hot.get("hot")["headers"]["x-cache-tier"] == "redis"
@@ -174,7 +174,7 @@ def test_node_that_the_settings_do_not_name_is_served_from_s3(hot: Cloud, enviro
 
 
 def test_secret_that_cannot_be_read_is_no_reason_for_no_answer(hot: Cloud, environment: Environment) -> None:
-    environment(REDIS_SECRET_ARN="arn:aws:secretsmanager:us-east-1:123456789012:secret:absent")
+    environment(REDIS_PASSWORD_PARAMETER="/absent")
 
     assert body_of(hot.get("hot")) == b"from S3"
     assert "secrets" in vars(hot.environment.clients)

@@ -27,7 +27,7 @@ def test_a_function_is_never_invoked_twice() -> None:
 
 
 def test_who_may_wait_longer_asks_more_often() -> None:
-    for service in ("secretsmanager", "s3"):
+    for service in ("ssm", "s3"):
         waits = [tries_and_wait_s(profile, service) for profile in ("read", "control", "patient")]
         assert waits == sorted(waits)
         assert len(set(waits)) == 3

@@ -22,9 +22,9 @@ _VARIABLES = {
     "BUS_NAME": "bus",
     "RELAY_URL": "tls://relay:4222",
     "RELAY_USER": "proxy",
-    "RELAY_SECRET_ARN": "arn:relay",
+    "RELAY_PASSWORD_PARAMETER": "arn:relay",
     "RELAY_CA_PEM": "-----BEGIN\nEND-----\n",
-    "REDIS_SECRET_ARN": "arn:redis",
+    "REDIS_PASSWORD_PARAMETER": "arn:redis",
     "REDIS_NODES": "node-1=i-1@10.0.0.5:6379",
     "MAX_OBJECT_BYTES": "4194304",
 }

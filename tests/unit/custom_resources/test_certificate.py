@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import ssl
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import boto3
 import pytest
-from botocore.exceptions import ClientError
 from cryptography import x509
 from moto import mock_aws
 
@@ -22,14 +21,15 @@ _NLB = "burstcache-p-RelayB-ABCDEFGHIJKL-0123456789abcdef.elb.ap-southeast-2.ama
 
 
 def issued(name: str = _NLB) -> RelayCertificate:
-    return issue_certificate(name, issue="1", now=_NOW)
+    certificate, _ = issue_certificate(name, now=_NOW)
+    return certificate
 
 
-def handshake(certificate: RelayCertificate, *, trusted: RelayCertificate, called: str, tmp_path: Any) -> None:
+def handshake(pem: str, *, trusted: RelayCertificate, called: str, tmp_path: Path) -> None:
     """A TLS handshake in memory; raises what the client raises."""
-    (tmp_path / "chain.pem").write_text(certificate.certificate_pem + certificate.private_key_pem)
+    (tmp_path / "bundle.pem").write_text(pem)
     serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    serving.load_cert_chain(tmp_path / "chain.pem")
+    serving.load_cert_chain(tmp_path / "bundle.pem")
     trusting = ssl.create_default_context(cadata=trusted.ca_pem)
     trusting.verify_flags |= ssl.VERIFY_X509_STRICT  # the default from Python 3.13 on
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -43,32 +43,38 @@ def handshake(certificate: RelayCertificate, *, trusted: RelayCertificate, calle
 
 
 @pytest.mark.parametrize("name", [_NLB, "127.0.0.1", "::1"])
-def test_a_client_that_trusts_the_authority_believes_the_relay(name: str, tmp_path: Any) -> None:
-    certificate = issue_certificate(name, issue="1", now=datetime.now(UTC))
+def test_a_client_that_trusts_the_authority_believes_the_relay(name: str, tmp_path: Path) -> None:
+    certificate, pem = issue_certificate(name, now=datetime.now(UTC))
 
-    handshake(certificate, trusted=certificate, called=name, tmp_path=tmp_path)
+    handshake(pem, trusted=certificate, called=name, tmp_path=tmp_path)
 
 
-def test_a_client_does_not_believe_another_name(tmp_path: Any) -> None:
-    certificate = issue_certificate(_NLB, issue="1", now=datetime.now(UTC))
+def test_a_client_does_not_believe_another_name(tmp_path: Path) -> None:
+    certificate, pem = issue_certificate(_NLB, now=datetime.now(UTC))
 
     with pytest.raises(ssl.SSLCertVerificationError, match="Hostname mismatch"):
-        handshake(certificate, trusted=certificate, called="example.com", tmp_path=tmp_path)
+        handshake(pem, trusted=certificate, called="example.com", tmp_path=tmp_path)
 
 
-def test_a_client_does_not_believe_another_authority(tmp_path: Any) -> None:
-    certificate, other = (issue_certificate(_NLB, issue="1", now=datetime.now(UTC)) for _ in range(2))
+def test_a_client_does_not_believe_another_authority(tmp_path: Path) -> None:
+    (_, pem), (other, _) = (issue_certificate(_NLB, now=datetime.now(UTC)) for _ in range(2))
 
     with pytest.raises(ssl.SSLCertVerificationError):
-        handshake(certificate, trusted=other, called=_NLB, tmp_path=tmp_path)
+        handshake(pem, trusted=other, called=_NLB, tmp_path=tmp_path)
 
 
 def test_the_authority_fits_into_a_functions_environment() -> None:
     assert len(issued().ca_pem) < 1024  # of the 4 KB for all variables together
 
 
+def test_all_of_it_fits_into_a_standard_parameter() -> None:
+    _, pem = issue_certificate(_NLB, now=_NOW)
+
+    assert len(pem) < 4096
+
+
 def test_the_certificate_lasts_for_ten_years() -> None:
-    certificate = x509.load_pem_x509_certificate(issued().certificate_pem.encode())
+    certificate = issued().certificate
 
     assert certificate.not_valid_before_utc < _NOW
     assert certificate.not_valid_after_utc == _NOW + timedelta(days=3650)
@@ -77,64 +83,53 @@ def test_the_certificate_lasts_for_ten_years() -> None:
 def test_the_serial_is_the_certificates() -> None:
     certificate = issued()
 
-    assert (
-        int(certificate.serial, 16)
-        == x509.load_pem_x509_certificate(certificate.certificate_pem.encode()).serial_number
-    )
+    assert int(certificate.serial, 16) == certificate.certificate.serial_number
 
 
 def test_the_authority_can_sign_nothing_but_certificates_of_its_own() -> None:
-    authority = x509.load_pem_x509_certificate(issued().ca_pem.encode())
-
-    constraints = authority.extensions.get_extension_for_class(x509.BasicConstraints)
+    constraints = issued().authority.extensions.get_extension_for_class(x509.BasicConstraints)
 
     assert constraints.critical
     assert (constraints.value.ca, constraints.value.path_length) == (True, 0)
 
 
 @pytest.fixture
-def secrets(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
+def parameters() -> Iterator[Any]:
     with mock_aws():
-        client = boto3.client("secretsmanager", region_name="eu-central-1")
-        client.create_secret(Name="tls")  # as CloudFormation makes it: without a value
-        yield client
+        yield boto3.client("ssm", "eu-central-1", aws_access_key_id="test", aws_secret_access_key="test")
 
 
-def test_an_empty_secret_gets_a_certificate(secrets: Any) -> None:
-    kept = keep_certificate(secrets, "tls", _NLB, issue="1")
-
-    stored = json.loads(secrets.get_secret_value(SecretId="tls")["SecretString"])
-    assert RelayCertificate(**stored) == kept
-    assert (kept.dns_name, kept.issue) == (_NLB, "1")
+def stored(parameters: Any) -> str:
+    kept = parameters.get_parameter(Name="/tls", WithDecryption=True)["Parameter"]
+    assert kept["Type"] == "SecureString"
+    return str(kept["Value"])
 
 
-def test_asking_again_changes_nothing(secrets: Any) -> None:
-    first = keep_certificate(secrets, "tls", _NLB, issue="1")
+def test_an_absent_parameter_gets_a_certificate(parameters: Any, tmp_path: Path) -> None:
+    kept = keep_certificate(parameters, "/tls", _NLB)
 
-    assert keep_certificate(secrets, "tls", _NLB, issue="1") == first
+    handshake(stored(parameters), trusted=kept, called=_NLB, tmp_path=tmp_path)
 
 
-@pytest.mark.parametrize(("name", "issue"), [("other.example.com", "1"), (_NLB, "2")], ids=["name", "issue"])
-def test_another_name_or_issue_replaces_it(secrets: Any, name: str, issue: str) -> None:
-    first = keep_certificate(secrets, "tls", _NLB, issue="1")
+def test_asking_again_changes_nothing(parameters: Any) -> None:
+    first = keep_certificate(parameters, "/tls", _NLB)
 
-    second = keep_certificate(secrets, "tls", name, issue=issue)
+    assert keep_certificate(parameters, "/tls", _NLB) == first
+
+
+def test_another_name_replaces_it(parameters: Any) -> None:
+    first = keep_certificate(parameters, "/tls", _NLB)
+
+    second = keep_certificate(parameters, "/tls", "other.example.com")
 
     assert second.serial != first.serial
-    assert keep_certificate(secrets, "tls", name, issue=issue) == second
+    assert keep_certificate(parameters, "/tls", "other.example.com") == second
 
 
-@pytest.mark.parametrize("content", ["not json", "{}", '["list"]', '{"serial": "1"}'])
-def test_what_is_not_ours_is_replaced(secrets: Any, content: str) -> None:
-    secrets.put_secret_value(SecretId="tls", SecretString=content)
+@pytest.mark.parametrize("content", ["no certificate", issued().ca_pem], ids=["text", "authority-alone"])
+def test_what_is_not_ours_is_replaced(parameters: Any, content: str, tmp_path: Path) -> None:
+    parameters.put_parameter(Name="/tls", Value=content, Type="SecureString")
 
-    kept = keep_certificate(secrets, "tls", _NLB, issue="1")
+    kept = keep_certificate(parameters, "/tls", _NLB)
 
-    assert json.loads(secrets.get_secret_value(SecretId="tls")["SecretString"])["serial"] == kept.serial
-
-
-def test_a_secret_that_is_absent_is_an_error(secrets: Any) -> None:
-    with pytest.raises(ClientError, match="ResourceNotFoundException"):
-        keep_certificate(secrets, "absent", _NLB, issue="1")
+    handshake(stored(parameters), trusted=kept, called=_NLB, tmp_path=tmp_path)

@@ -1,4 +1,4 @@
-"""The custom resource answers CloudFormation, whatever happens."""
+"""The custom resources for credentials answer CloudFormation, whatever happens."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
+from moto import mock_aws
 
-from custom_resources import certificate, credentials
-from custom_resources.certificate import RelayCertificate
+from custom_resources import credentials
 from support.project import ROOT
 
 _SAMPLES = ROOT / "events/credentials"
-_KEPT = RelayCertificate("nlb", "1", "abc", "CA", "CERTIFICATE", "KEY")
 
 
 class CloudFormation:
@@ -55,109 +55,132 @@ class CloudFormation:
 
 
 @pytest.fixture
-def cloudformation(monkeypatch: pytest.MonkeyPatch) -> Iterator[CloudFormation]:
+def parameters() -> Iterator[Any]:
+    """The parameter store, empty."""
+    with mock_aws():
+        yield boto3.client("ssm", "eu-central-1", aws_access_key_id="test", aws_secret_access_key="test")
+
+
+@pytest.fixture
+def cloudformation(monkeypatch: pytest.MonkeyPatch, parameters: Any) -> Iterator[CloudFormation]:
     monkeypatch.setattr("custom_resources.answer.time.sleep", lambda _: None)
-    monkeypatch.setattr("custom_resources.credentials.boto3.client", lambda service, config: service)
+    monkeypatch.setattr(
+        "custom_resources.credentials.boto3.client", lambda service, config: {"ssm": parameters}[service]
+    )
     end = CloudFormation()
     yield end
     end.close()
 
 
-def event(url: str, request_type: str = "Create", **more: Any) -> dict[str, Any]:
+def event(url: str, request_type: str = "Create", *, kind: str = "RelayCertificate", **more: Any) -> dict[str, Any]:
+    names = {"RelayCertificate": ["/tls"], "Passwords": ["/proxy", "/cache"]}[kind]
     return {
         "RequestType": request_type,
         "ResponseURL": url,
         "StackId": "stack",
         "RequestId": "request",
-        "LogicalResourceId": "RelayCertificate",
-        "ResourceProperties": {"ServiceToken": "arn", "SecretId": "secret", "DnsName": "nlb", "Issue": "1"},
+        "ResourceType": f"Custom::{kind}",
+        "LogicalResourceId": "Resource",
+        "ResourceProperties": {"ServiceToken": "arn", "Names": names, "DnsName": "nlb"},
         **more,
     }
 
 
-def keeps(monkeypatch: pytest.MonkeyPatch, outcome: RelayCertificate | Exception) -> list[tuple[Any, ...]]:
-    asked = []
-
-    def keep(secrets: Any, secret_id: str, dns_name: str, *, issue: str) -> RelayCertificate:
-        asked.append((secrets, secret_id, dns_name, issue))
-        if isinstance(outcome, Exception):
-            raise outcome
-        return outcome
-
-    monkeypatch.setattr(certificate, "keep_certificate", keep)
-    return asked
+def value(parameters: Any, name: str) -> str:
+    return str(parameters.get_parameter(Name=name, WithDecryption=True)["Parameter"]["Value"])
 
 
-def test_a_create_is_answered_with_the_authority(
-    cloudformation: CloudFormation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = keeps(monkeypatch, _KEPT)
+def names(parameters: Any) -> set[str]:
+    return {parameter["Name"] for parameter in parameters.describe_parameters()["Parameters"]}
 
+
+def test_a_certificate_is_answered_with_its_authority(cloudformation: CloudFormation, parameters: Any) -> None:
     credentials.handler(event(cloudformation.url), None)
 
-    assert asked == [("secretsmanager", "secret", "nlb", "1")]
-    assert cloudformation.answers == [
-        {
-            "StackId": "stack",
-            "RequestId": "request",
-            "LogicalResourceId": "RelayCertificate",
-            "Status": "SUCCESS",
-            "PhysicalResourceId": "secret",
-            "Data": {"CaPem": "CA", "Serial": "abc"},
-        }
-    ]
+    (answer,) = cloudformation.answers
+    data = answer.pop("Data")
+    assert answer == {
+        "StackId": "stack",
+        "RequestId": "request",
+        "LogicalResourceId": "Resource",
+        "Status": "SUCCESS",
+        "PhysicalResourceId": "/tls",
+    }
+    assert data.keys() == {"CaPem", "Serial"}
+    assert data["CaPem"] in value(parameters, "/tls")
 
 
-def test_no_key_leaves_the_secret(cloudformation: CloudFormation, monkeypatch: pytest.MonkeyPatch) -> None:
-    keeps(monkeypatch, _KEPT)
+@pytest.mark.parametrize("kind", ["RelayCertificate", "Passwords"])
+def test_no_secret_leaves_the_parameter_store(cloudformation: CloudFormation, parameters: Any, kind: str) -> None:
+    asked = event(cloudformation.url, kind=kind)
 
-    credentials.handler(event(cloudformation.url), None)
+    credentials.handler(asked, None)
 
-    assert "KEY" not in json.dumps(cloudformation.answers)
+    answer = json.dumps(cloudformation.answers)
+    assert "PRIVATE KEY" not in answer
+    assert not any(value(parameters, name) in answer for name in asked["ResourceProperties"]["Names"])
 
 
-def test_the_answer_has_no_content_type(cloudformation: CloudFormation, monkeypatch: pytest.MonkeyPatch) -> None:
-    keeps(monkeypatch, _KEPT)
-
+def test_the_answer_has_no_content_type(cloudformation: CloudFormation) -> None:
     credentials.handler(event(cloudformation.url), None)
 
     assert cloudformation.content_types == [""]  # another one breaks the signature of the real URL
 
 
-def test_an_update_keeps_the_physical_id(cloudformation: CloudFormation, monkeypatch: pytest.MonkeyPatch) -> None:
-    keeps(monkeypatch, _KEPT)
+@pytest.mark.parametrize("kind", ["RelayCertificate", "Passwords"])
+def test_an_update_with_the_same_names_is_the_same_resource(cloudformation: CloudFormation, kind: str) -> None:
+    credentials.handler(event(cloudformation.url, kind=kind), None)
+    credentials.handler(event(cloudformation.url, "Update", kind=kind), None)
 
-    credentials.handler(event(cloudformation.url, "Update", PhysicalResourceId="before"), None)
+    first, second = (answer["PhysicalResourceId"] for answer in cloudformation.answers)
+    assert first == second  # or CloudFormation deletes what it replaced
 
-    assert cloudformation.answers[0]["PhysicalResourceId"] == "before"  # or CloudFormation deletes what it replaced
+
+def test_another_issue_is_another_resource_and_the_former_is_deleted(
+    cloudformation: CloudFormation, parameters: Any
+) -> None:
+    def asked(request: str, issue: int) -> dict[str, Any]:
+        properties = {"ServiceToken": "arn", "Names": [f"/{issue}/proxy"]}
+        return event(cloudformation.url, request, kind="Passwords", ResourceProperties=properties)
+
+    credentials.handler(asked("Create", 1), None)
+    credentials.handler(asked("Update", 2), None)
+    assert names(parameters) == {"/1/proxy", "/2/proxy"}  # both, until the update has succeeded
+    credentials.handler(asked("Delete", 1), None)
+
+    assert [answer["PhysicalResourceId"] for answer in cloudformation.answers] == ["/1/proxy", "/2/proxy", "/1/proxy"]
+    assert names(parameters) == {"/2/proxy"}
 
 
-def test_a_delete_does_nothing(cloudformation: CloudFormation, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = keeps(monkeypatch, _KEPT)
+@pytest.mark.parametrize("kind", ["RelayCertificate", "Passwords"])
+def test_nothing_is_left_of_a_stack(cloudformation: CloudFormation, parameters: Any, kind: str) -> None:
+    credentials.handler(event(cloudformation.url, kind=kind), None)
 
-    credentials.handler(event(cloudformation.url, "Delete", PhysicalResourceId="secret"), None)
+    credentials.handler(event(cloudformation.url, "Delete", kind=kind), None)
 
-    assert asked == []
-    assert (cloudformation.answers[0]["Status"], cloudformation.answers[0]["PhysicalResourceId"]) == (
-        "SUCCESS",
-        "secret",
-    )
+    assert names(parameters) == set()
+    assert [answer["Status"] for answer in cloudformation.answers] == ["SUCCESS"] * 2
 
 
 def test_a_failure_is_answered_with_its_reason(cloudformation: CloudFormation, monkeypatch: pytest.MonkeyPatch) -> None:
-    keeps(monkeypatch, RuntimeError("no secret " + "x" * 9999))
+    def refuse(*_: Any) -> None:
+        raise RuntimeError("no parameter " + "x" * 9999)
 
-    credentials.handler(event(cloudformation.url), None)
+    monkeypatch.setattr("custom_resources.credentials.make_passwords", refuse)
+
+    credentials.handler(event(cloudformation.url, kind="Passwords"), None)
 
     (answer,) = cloudformation.answers
     assert answer["Status"] == "FAILED"
-    assert answer["Reason"].startswith("RuntimeError: no secret")
+    assert answer["Reason"].startswith("RuntimeError: no parameter")
     assert len(json.dumps(answer)) < 4096
 
 
-@pytest.mark.parametrize("missing", ["SecretId", "DnsName", "Issue"])
-def test_a_property_that_is_missing_is_named(cloudformation: CloudFormation, missing: str) -> None:
-    asked = event(cloudformation.url)
+@pytest.mark.parametrize(
+    ("kind", "missing"), [("RelayCertificate", "Names"), ("RelayCertificate", "DnsName"), ("Passwords", "Names")]
+)
+def test_a_property_that_is_missing_is_named(cloudformation: CloudFormation, kind: str, missing: str) -> None:
+    asked = event(cloudformation.url, kind=kind)
     del asked["ResourceProperties"][missing]
 
     credentials.handler(asked, None)
@@ -167,24 +190,26 @@ def test_a_property_that_is_missing_is_named(cloudformation: CloudFormation, mis
     assert cloudformation.answers[0]["PhysicalResourceId"]
 
 
+def test_what_was_refused_for_want_of_names_can_be_deleted(cloudformation: CloudFormation) -> None:
+    asked = event(cloudformation.url, "Delete", kind="Passwords", PhysicalResourceId="Resource", ResourceProperties={})
+
+    credentials.handler(asked, None)
+
+    assert cloudformation.answers[0]["Status"] == "SUCCESS"
+
+
 @pytest.mark.parametrize("sample", sorted(_SAMPLES.glob("*.json")), ids=lambda path: path.stem)
-def test_a_sample_event_is_answered(
-    cloudformation: CloudFormation, monkeypatch: pytest.MonkeyPatch, sample: Path
-) -> None:
-    keeps(monkeypatch, _KEPT)
+def test_a_sample_event_is_answered(cloudformation: CloudFormation, sample: Path) -> None:
     asked = json.loads(sample.read_text())
 
     credentials.handler({**asked, "ResponseURL": cloudformation.url}, None)
 
     (answer,) = cloudformation.answers
     assert answer["Status"] == "SUCCESS"
-    assert answer["PhysicalResourceId"] == asked["ResourceProperties"]["SecretId"]
+    assert answer["PhysicalResourceId"] == " ".join(asked["ResourceProperties"]["Names"])
 
 
-def test_an_answer_that_is_refused_is_sent_again(
-    cloudformation: CloudFormation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    keeps(monkeypatch, _KEPT)
+def test_an_answer_that_is_refused_is_sent_again(cloudformation: CloudFormation) -> None:
     cloudformation.refusals_left = 3
 
     credentials.handler(event(cloudformation.url), None)
@@ -192,10 +217,7 @@ def test_an_answer_that_is_refused_is_sent_again(
     assert len(cloudformation.answers) == 1
 
 
-def test_an_answer_that_cannot_be_delivered_is_an_error(
-    cloudformation: CloudFormation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    keeps(monkeypatch, _KEPT)
+def test_an_answer_that_cannot_be_delivered_is_an_error(cloudformation: CloudFormation) -> None:
     cloudformation.refusals_left = 4
 
     with pytest.raises(urllib.error.HTTPError, match="503"):

@@ -1,7 +1,7 @@
 """EC2 instances as real Redis servers: moto keeps the records, and this agent passes through the states as EC2 does.
 
 An instance listens on its private address, which is a loopback address here. What it runs is read from its user data,
-the same that sets it up on AWS: the secret that holds the password, and whether the first boot ends in a shutdown.
+the same that sets it up on AWS: where its password is, and whether the first boot ends in a shutdown.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import binascii
 import importlib.util
-import json
 import re
 import socket
 import subprocess
@@ -123,12 +122,13 @@ def _user_data(instance: Any) -> str:
 
 
 def _redis_arguments(instance: Any, services: Services) -> list[str]:
-    """Return the server's options; a password only if the user data names a secret."""
+    """Return the server's options; a password only if the user data reads one, the newest below a path."""
     arguments = ["--bind", instance.private_ip, "--port", str(REDIS_PORT), "--save", "", "--appendonly", "no"]
     arguments += ["--maxmemory", f"{_memory_mb(instance.instance_type)}mb", "--maxmemory-policy", "allkeys-lru"]
-    if secret := re.search(r"arn:aws:secretsmanager:[\w:/+=.@-]+", _user_data(instance)):
-        value = services.client("secretsmanager").get_secret_value(SecretId=secret[0])["SecretString"]
-        arguments += ["--requirepass", json.loads(value)["password"]]
+    if path := re.search(r"get-parameters-by-path .*?--path (\S+)", _user_data(instance), re.DOTALL):
+        parameters = services.client("ssm").get_parameters_by_path(Path=path[1], WithDecryption=True)["Parameters"]
+        newest = max(parameters, key=lambda parameter: parameter["LastModifiedDate"])
+        arguments += ["--requirepass", newest["Value"]]
     return arguments
 
 

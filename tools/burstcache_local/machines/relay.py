@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import shutil
@@ -88,16 +87,11 @@ class TaskAgent:
 
         return list(ecs_backends[ACCOUNT][self._services.region].services.values())
 
-    def _secret(self, source: str) -> str:
-        """Return a secret, or the value of one of its keys.
-
-        Source:
-            ECS Developer Guide, "Pass Secrets Manager secrets through environment variables": `arn:key:stage:version`.
-        """
-        parts = source.split(":")
-        secrets = self._services.client("secretsmanager")
-        value = secrets.get_secret_value(SecretId=":".join(parts[:7]))["SecretString"]
-        return str(json.loads(value)[parts[7]]) if len(parts) > 7 and parts[7] else str(value)
+    def _secret(self, arn: str) -> str:
+        """Return the value of a parameter of Systems Manager."""
+        name = arn.partition(":parameter")[2]
+        parameter = self._services.client("ssm").get_parameter(Name=name, WithDecryption=True)["Parameter"]
+        return str(parameter["Value"])
 
 
 def _search_path() -> str:

@@ -29,17 +29,6 @@ class Made:
 Maker = Callable[[str, Properties, Services], Made]
 
 
-def _secret(name: str, properties: Properties, services: Services) -> Made:
-    value = properties.get("SecretString", "")
-    if generate := dict(properties.get("GenerateSecretString") or {}):
-        template, key = generate.pop("SecretStringTemplate", "{}"), generate.pop("GenerateStringKey", "")
-        value = services.client("secretsmanager").get_random_password(**generate)["RandomPassword"]
-        value = json.dumps({**json.loads(template), key: value}) if key else value
-    content = {"SecretString": value} if value else {}
-    arn = services.client("secretsmanager").create_secret(Name=name, **content)["ARN"]
-    return Made(arn, {"Id": arn})
-
-
 def _http_api(name: str, properties: Properties, services: Services) -> Made:
     api = services.client("apigatewayv2").create_api(Name=name, ProtocolType="HTTP")
     return Made(api["ApiId"], {"ApiId": api["ApiId"], "ApiEndpoint": services.front_url})
@@ -168,7 +157,6 @@ _TYPES: dict[str, tuple[str, Maker]] = {
     "AWS::Events::EventBus": ("Name", _event_bus),
     "AWS::IAM::RolePolicy": ("", _role_policy),
     "AWS::Lambda::EventInvokeConfig": ("", _event_invoke_config),
-    "AWS::SecretsManager::Secret": ("Name", _secret),
     "AWS::StepFunctions::StateMachine": ("StateMachineName", _state_machine),
 }
 

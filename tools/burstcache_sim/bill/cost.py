@@ -68,8 +68,6 @@ class Usage:
     relay_gb_h: Annotated[Amount, Billed("relay, memory", "fargate-memory:{architecture}", is_fixed=True)] = 0
     alb_h: Annotated[Amount, Billed("ALB", "alb", is_fixed=True)] = 0
     ipv4_h: Annotated[Amount, Billed("public IPv4 addresses", "ipv4", is_fixed=True)] = 0
-    secret_h: Annotated[Amount, Billed("secrets", "secret", is_fixed=True)] = 0
-    alarm_h: Annotated[Amount, Billed("alarms", "alarm", is_fixed=True)] = 0
     janitor_gb_s: Annotated[Amount, Billed("janitor, duration", "lambda-duration:{architecture}", is_fixed=True)] = 0
     janitor_requests: Annotated[Amount, Billed("janitor, invocations", "lambda-request", is_fixed=True)] = 0
 

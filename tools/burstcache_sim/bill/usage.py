@@ -43,8 +43,8 @@ _ROUTE_STAYS_S = 300
 # Larger objects are answered with a redirect to S3 and never cached: MAX_OBJECT_BYTES in template.yaml.
 LARGEST_OBJECT_BYTES = {"http-api": 4_194_304, "alb": 716_800}
 
-# What stands always; a test of the template counts secrets and alarms in `docs/operate/costs.md`.
-_VOLUME_GB, _SECRETS, _ALARM_METRICS, _ALB_ADDRESSES = 8, 5, 8, 2
+# What stands always; a test of the template holds `docs/operate/costs.md` to it.
+_VOLUME_GB, _ALB_ADDRESSES = 8, 2
 _RELAY_VCPU, _RELAY_GB = Fraction(1, 4), Fraction(1, 2)
 _JANITOR_PER_H, _JANITOR_MS = 12, 200
 
@@ -308,8 +308,6 @@ def _standing(setup: Setup, period_us: int) -> Usage:
         relay_vcpu_h=_RELAY_VCPU * hours,
         relay_gb_h=_RELAY_GB * hours,
         ipv4_h=hours,
-        secret_h=_SECRETS * hours,
-        alarm_h=_ALARM_METRICS * hours,
         janitor_gb_s=_gb_s(_JANITOR_MS, _JANITOR_MB) * _JANITOR_PER_H * hours,
         janitor_requests=_JANITOR_PER_H * hours,
     )

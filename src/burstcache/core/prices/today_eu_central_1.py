@@ -35,8 +35,6 @@ SHEET = PriceSheet(
         PriceRow("fargate-vcpu:x86", "0.04656", "vCPU-h", _AUGUST),
         PriceRow("fargate-memory:x86", "0.00511", "GB-h", _AUGUST),
         PriceRow("ebs-gp3", "0.0952/730", "GB-h", f"{_LIST}, 2026-08-26 (0.0952 per GB-month)"),
-        PriceRow("secret", "0.40/730", "secret-h", f"{_LIST}, 2026-08-26 (0.40 a month)"),
-        PriceRow("alarm", "0.10/730", "metric-h", f"{_AUGUST} (0.10 a month)"),
         PriceRow("logs", "0.63", "GB", _AUGUST),
         PriceRow("event", "0.000001", "64 KB", _AUGUST),
         PriceRow("dynamodb-write", "0.0000007625", "write unit", _AUGUST),

@@ -39,8 +39,6 @@ SHEET = PriceSheet(
         PriceRow("fargate-spot-vcpu:arm", "0.01034", "vCPU-h", _SPOT),
         PriceRow("fargate-spot-memory:arm", "0.00114", "GB-h", _SPOT),
         PriceRow("ebs-gp3", "0.08/730", "GB-h", f"{_TOOLKIT} (0.08 per GB-month)"),
-        PriceRow("secret", "0.40/730", "secret-h", "AWS Secrets Manager pricing page, 2026-09-20 (0.40 a month)"),
-        PriceRow("alarm", "0.10/730", "metric-h", "AWS price list, 2026-08-16 (0.10 a month)"),
         PriceRow("logs", "0.50", "GB", _TOOLKIT),
         PriceRow("event", "0.000001", "64 KB", f"{_INFRACOST}; cloudburn.io 2026-03"),
         PriceRow("dynamodb-write", "0.000000625", "write unit", _DYNAMODB),
