@@ -8,8 +8,9 @@ import fakeredis
 import pytest
 import redis
 
-from burstcache.adapters.redis_objects import LEASE_S, MOST_HITS, Hit, RedisObjects, lease_key, object_key
+from burstcache.adapters.redis_objects import LEASE_S, Hit, RedisObjects, lease_key, object_key
 from burstcache.core.errors import RedisDownError
+from burstcache.core.node_use import MOST_HITS
 from burstcache.settings import RedisNode
 from burstcache.web.entry import Entry
 from support.redis_in_process import NO_SECRETS, ObjectsInProcess
@@ -147,6 +148,14 @@ def test_a_server_that_has_forgotten_the_scripts_is_taught_them_anew(
 
     assert objects.read_guest(HASH, at_us=2, leases=True) == (NEW, "")
     assert objects.hits() == [Hit(2, 6)]
+
+
+def test_a_node_knows_what_its_entries_may_take(port: int) -> None:
+    with redis.Redis(port=port) as client:
+        client.config_set("maxmemory", "100mb")
+    objects = RedisObjects(RedisNode("node-1", "i-1", "127.0.0.1", port), NO_SECRETS, "", timeout_s=LIMIT_S)
+
+    assert objects.memory_bytes() == 100 << 20
 
 
 def test_what_is_no_entry_at_all_is_a_failure_of_the_node(objects: RedisObjects, client: redis.Redis) -> None:

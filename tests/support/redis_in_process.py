@@ -35,6 +35,13 @@ class ObjectsInProcess(RedisObjects):
     def __init__(self, node: RedisNode, client: redis.Redis) -> None:
         super().__init__(node, NO_SECRETS, "")
         self._in_process = client
+        self.max_bytes = 0
+
+    def memory_bytes(self) -> int:
+        """Return a limit that is not kept: this Redis has no configuration."""
+        with self._connected() as client:
+            client.ping()
+        return self.max_bytes
 
     def _connect(self) -> redis.Redis:
         return self._in_process

@@ -29,6 +29,7 @@ from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
+from burstcache.adapters.use_table import UseTable
 from burstcache.control.cache_environment import CacheEnvironment, warm_copies
 from burstcache.control.cache_life import CacheTools
 from burstcache.control.janitor import Janitor
@@ -44,7 +45,7 @@ from burstcache.handlers.proxy import Proxy
 from burstcache.serve.cache_function_tier import LambdaTier
 from burstcache.serve.memory_tier import Memory
 from burstcache.serve.reader import Reader
-from burstcache.serve.redis_tier import RedisNodeTier
+from burstcache.serve.redis_tier import RedisGuestTier, RedisNodeTier
 from burstcache.serve.s3_tier import S3Tier
 from burstcache.serve.tier import Tier
 from burstcache.settings import RedisNode
@@ -176,7 +177,10 @@ class World:
         self.executions, self.objects = Executions(self.states_client), ObjectStore(BUCKET, aws.s3)
         self.store = ObjectsInProcess(node, self.redis.client)
         self.instances = Instances({NODE: node.instance_id}, aws.ec2, clock)
+        self.uses = UseTable(TABLE, aws.dynamodb)
         self.control = RedisControl(
+            node_names=[NODE],
+            uses=self.uses,
             nodes=self.nodes,
             keys=self.keys,
             digest=self.digest,
@@ -239,7 +243,7 @@ class World:
 
     def _tier(self, route: Route) -> Tier:
         if route.tier == "redis":
-            return RedisNodeTier(self.store)
+            return RedisGuestTier(self.store, MAX_OBJECT_BYTES) if route.is_guest else RedisNodeTier(self.store)
         return LambdaTier(self.relay)  # type: ignore[arg-type]
 
     # the Lambda service

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
@@ -28,6 +29,17 @@ class NodeTable:
         key = to_values(node_item(node))
         answer = ask(self.client.get_item, TableName=self.table_name, Key=key, ConsistentRead=True)
         return NodeRow.from_item(to_plain(answer["Item"])) if "Item" in answer else NodeRow(node)
+
+    def read_many(self, names: Iterable[str]) -> list[NodeRow]:
+        """Return the rows of the nodes that ever ran, as they are now: one read unit each."""
+        rows: list[NodeRow] = []
+        keys = [to_values(node_item(name)) for name in names]
+        wanted: Any = {self.table_name: {"Keys": keys, "ConsistentRead": True}} if keys else {}
+        while wanted:
+            answer = ask(self.client.batch_get_item, RequestItems=wanted)
+            rows += [NodeRow.from_item(to_plain(item)) for item in answer["Responses"].get(self.table_name, ())]
+            wanted = answer["UnprocessedKeys"]
+        return rows
 
     def change(
         self, seen: NodeRow, /, *, no_join_since: bool = False, **changes: Unpack[NodeColumns]

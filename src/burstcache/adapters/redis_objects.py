@@ -1,8 +1,8 @@
 """A node's Redis: entries, the times of their newest requests, and who loads a guest.
 
-A guest is an entry that its readers put there. Whoever misses one takes its loading lease, reads the object below, and
-stores it if the lease is still its own; what handles a write removes entry and lease, so a copy of the old version
-finds no lease. Eviction and a restart take leases, too.
+A guest is an entry that its readers put there. A reader that misses one takes its loading lease, reads the object below
+and stores it if the lease is still its own. The handling of a write removes entry and lease, so a copy of the old
+version finds no lease. Eviction and a restart take leases, too.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from redis.retry import Retry
 
 from burstcache.adapters.secrets import Secrets
 from burstcache.core.errors import RedisDownError
+from burstcache.core.node_use import MOST_HITS
 from burstcache.core.parameters import QUEUE_LENGTH
 from burstcache.settings import RedisNode
 from burstcache.web.entry import Entry, decode_meta, encode_meta
@@ -27,7 +28,6 @@ from burstcache.web.entry import Entry, decode_meta, encode_meta
 _TIMEOUT_S = 0.5
 _CHECK_AFTER_IDLE_S = 10  # a connection that slept longer is pinged first: the environment may have been frozen
 LEASE_S = 5  # for a read of S3 with its retries; if a reader dies, the next one loads its object after this
-MOST_HITS = 256
 _HITS = "hits"  # of all guests: `time:size` of the newest ones, newest first [us, bytes]
 
 

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from burstcache.adapters.calls import ask, write_if
+from burstcache.adapters.calls import ask, failures_named, write_if
 from burstcache.adapters.items import to_plain, to_values
 from burstcache.core import table
-from burstcache.core.node_use import SEEN_WITHIN_US, NodeUse, decode, encode
+from burstcache.core.node_use import SEEN_WITHIN_US, NodeUse, decode, encode, is_repeat
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.table import SeenColumns, SeenKey, UseColumns, seen_item, use_item
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 REPORT_BYTES = 8
 _REPORTS = 32  # that the item remembers: with the use it stays within 1 KB, one write unit
 _READ_AT_ONCE, _WRITTEN_AT_ONCE = 100, 25
+_MOST_SEEN = 20_000  # that a boot looks at: some 2 MB, 250 read units, and more than it can load
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,19 @@ class UseTable:
             if self.table_name in answer["UnprocessedKeys"]:
                 wanted += answer["UnprocessedKeys"][self.table_name]["Keys"]
         return found
+
+    def newest_seen(self, node: str, *, now_us: int) -> list[SeenKey]:
+        """Return the keys seen within the last day, the newest first. Of very many some are left out, at random."""
+        pages = self.client.get_paginator("query").paginate(
+            TableName=self.table_name,
+            KeyConditionExpression=table.ALL_SEEN,
+            ExpressionAttributeValues=to_values({":pk": use_item(node)["pk"], ":seen": table.SEEN_PREFIX}),
+            PaginationConfig={"MaxItems": _MOST_SEEN},  # in the order of hashes, which is none
+        )
+        with failures_named():
+            keys = [SeenKey.from_item(to_plain(item)) for page in pages for item in page["Items"]]
+        lately = [key for key in keys if is_repeat(key.seen_at_us, now_us)]
+        return sorted(lately, key=lambda key: key.seen_at_us, reverse=True)
 
     def note_seen(self, node: str, keys: Iterable[SeenKey]) -> None:
         """Note when keys were seen. The last writer wins: seconds do not matter here."""

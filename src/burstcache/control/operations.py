@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, assert_never
 
@@ -14,6 +14,8 @@ from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.redis_objects import RedisObjects
+from burstcache.adapters.use_table import UseTable
+from burstcache.control.guests import Guests
 from burstcache.control.key_on_node import KeyOnNode, Life
 from burstcache.control.node_life import NodeLife
 from burstcache.control.origin_changes import OriginChanges
@@ -48,8 +50,10 @@ class Requests(Protocol):
 class RedisControl:
     """What one environment of the Redis control function works with."""
 
+    node_names: Sequence[str]
     nodes: NodeTable
     keys: KeyTable
+    uses: UseTable
     digest: DigestTable
     executions: Executions
     instances: Instances
@@ -132,11 +136,25 @@ class RedisControl:
     def origin_changes(self) -> OriginChanges:
         """The part that follows writes to the origin."""
         return OriginChanges(
+            guests=self.guests,
             keys=self.keys,
             digest=self.digest,
             objects=self.objects,
             store=self.store,
             ask_cache=self.ask_cache,
+            max_object_bytes=self.max_object_bytes,
+            clock=self.clock,
+        )
+
+    @property
+    def guests(self) -> Guests:
+        """The part that looks after guests of running nodes."""
+        return Guests(
+            node_names=self.node_names,
+            nodes=self.nodes,
+            uses=self.uses,
+            objects=self.objects,
+            store=self.store,
             max_object_bytes=self.max_object_bytes,
             clock=self.clock,
         )

@@ -1,4 +1,4 @@
-"""Writes to the origin that S3 reports: every tier that holds a copy asks for the new object."""
+"""Writes to the origin that S3 reports: every tier that holds a copy lets it go or asks for the new object."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from burstcache.adapters.digest_table import DigestTable
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.redis_objects import RedisObjects
+from burstcache.control.guests import Guests
 from burstcache.control.key_on_node import AskCache, load
 from burstcache.core.errors import ObjectNotFoundError, ObjectTooLargeError, RedisDownError
 from burstcache.core.keys import key_hash
@@ -22,6 +23,7 @@ from burstcache.core.table import KeyColumns, KeyRow
 class OriginChanges:
     """Follows writes to objects of the bucket."""
 
+    guests: Guests
     keys: KeyTable
     digest: DigestTable
     objects: ObjectStore
@@ -33,15 +35,20 @@ class OriginChanges:
     def follow(self, key: str) -> Refreshed:
         """Refresh the copies of an object that was written or deleted, then tell readers of the change.
 
-        In this order: a reader that knows of the change finds no old copy in a tier any more. What readers keep in
-        their memories nobody knows, so each change is announced, and a failed event once more when it comes again.
+        In this order, from below: a reader that brings a copy from one tier to another finds no old one below, and one
+        that knows of the change finds no old copy in a tier any more. What readers keep in their memories nobody knows,
+        so each change is announced, and a failed event once more when it comes again.
 
         Raises:
             RelayDownError, RedisDownError, OriginError: An old copy may still be read, so the event must be retried.
             ServiceError: Readers have not been told, so likewise.
         """
         try:
-            return self._refresh_tiers(key)
+            try:
+                self.guests.remove([key_hash(key)])
+            finally:
+                refreshed = self._refresh_tiers(key)
+            return refreshed
         finally:
             self.digest.announce(key_hash(key), now_us=self.clock.now_us())
 

@@ -21,6 +21,7 @@ from typing import Any, Literal, TypedDict
 
 from burstcache.core.keys import key_execution_name, node_execution_name
 from burstcache.core.phases import Entry, KeyPhase, NodePhase, Tier
+from burstcache.core.placement import is_home
 from burstcache.core.policy import Request
 
 _KEY, _NODE, _LEASE, _SEEN = "KEY#", "NODE#", "LEASE#", "SEEN#"
@@ -133,6 +134,7 @@ CHANGES_ITEM = ItemKey(pk="DIGEST", sk="CHANGES")
 DIGEST_PARTITION = CHANGES_ITEM["pk"]
 ALL_OF_DIGEST = "pk = :pk"
 ALL_LEASES = "pk = :pk AND begins_with(sk, :lease)"
+ALL_SEEN = "pk = :pk AND begins_with(sk, :seen)"
 LEASE_PREFIX, SEEN_PREFIX = _LEASE, _SEEN
 SHOWN_ROUTE_PREFIX, SHOWN_NODE_PREFIX = f"{_ROUTE_ITEM}#", _NODE
 ALL_KEYS = "sk = :route"
@@ -288,6 +290,10 @@ class NodeRow:
     def phase_at(self, now_us: int) -> NodePhase:
         """Return the phase, or `stopped` past its deadline: nothing looks after the node any more."""
         return self.phase if now_us < self.deadline_at_us else "stopped"
+
+    def is_home_of(self, hash_: str) -> bool:
+        """Whether readers may have brought the key's object here as a guest."""
+        return self.phase != "stopped" and is_home(self.node, hash_, self.peers)
 
     @property
     def execution_name(self) -> str:

@@ -17,11 +17,12 @@ from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.adapters.relay import RelayRequests
 from burstcache.adapters.secrets import Secrets
+from burstcache.adapters.use_table import UseTable
 from burstcache.control.operations import RedisControl
 from burstcache.core.messages import Answer, Operation
 from burstcache.handlers._init import at_init
 from burstcache.logs import logger
-from burstcache.settings import RedisControlSettings, instance_ids, node_named
+from burstcache.settings import RedisControlSettings, instance_ids, names_of, node_named
 
 
 @at_init
@@ -35,8 +36,10 @@ def _control() -> RedisControl:
         return RedisObjects(node_named(node, settings.redis_nodes), secrets, settings.redis_password_parameter)
 
     return RedisControl(
+        node_names=names_of(settings.redis_nodes),
         nodes=NodeTable(settings.table_name, clients.dynamodb),
         keys=KeyTable(settings.table_name, clients.dynamodb, clock),
+        uses=UseTable(settings.table_name, clients.dynamodb),
         digest=DigestTable(settings.table_name, clients.dynamodb),
         executions=Executions(clients.states),
         instances=Instances(instance_ids(settings.redis_nodes), clients.ec2, clock),

@@ -123,7 +123,9 @@ def _control(nodes: Nodes) -> RedisControl:
     any_nodes: Any = nodes
     return RedisControl(
         digest=_DIGEST,
+        node_names=["node-1", "node-2"],
         nodes=any_nodes,
+        uses=_UNUSED,
         keys=keys,
         executions=_UNUSED,
         instances=_UNUSED,

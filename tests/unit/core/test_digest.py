@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from burstcache.core.digest import Digest
+from burstcache.core.digest import Digest, Route, RunningNode
+from burstcache.core.placement import node_for
 
 DIGEST = Digest(sequence=10, changes=("a", "b", "c"))
 
@@ -16,3 +17,36 @@ DIGEST = Digest(sequence=10, changes=("a", "b", "c"))
 )
 def test_changes_since_a_number_are_named_or_unknown(known: int, changed: tuple[str, ...] | None) -> None:
     assert DIGEST.changed_since(known) == changed
+
+
+_BOTH, _HASHES = ("node-1", "node-2"), [f"{number:032x}" for number in range(200)]
+
+
+def _digest_of(**nodes: RunningNode) -> Digest:
+    return Digest(nodes={name.replace("_", "-"): node for name, node in nodes.items()})
+
+
+def _homes(digest: Digest) -> set[Route | None]:
+    return {digest.home(hash_) for hash_ in _HASHES}
+
+
+def test_each_key_is_a_guest_of_its_home_among_the_nodes_while_that_runs() -> None:
+    digest = _digest_of(node_1=RunningNode(7, 2, True, _BOTH), node_2=RunningNode(8, 3, False, _BOTH))
+
+    homes = [digest.home(hash_) for hash_ in _HASHES]
+
+    on_node_1 = Route("redis", "node-1", is_guest=True)
+    assert homes == [on_node_1 if node_for(hash_, _BOTH) == "node-1" else None for hash_ in _HASHES]
+    assert 50 < homes.count(on_node_1) < 150
+
+
+def test_a_node_that_takes_no_guests_is_nobodys_home() -> None:
+    assert _homes(_digest_of(node_1=RunningNode(7, 2, True))) == {None}
+
+
+def test_a_node_that_was_added_while_another_ran_takes_its_keys_over() -> None:
+    digest = _digest_of(node_1=RunningNode(7, 2, True, ("node-1",)), node_2=RunningNode(8, 2, True, _BOTH))
+
+    homes = [digest.home(hash_) for hash_ in _HASHES]
+
+    assert homes == [Route("redis", node_for(hash_, _BOTH), is_guest=True) for hash_ in _HASHES]

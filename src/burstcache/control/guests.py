@@ -1,0 +1,96 @@
+"""Guests of running nodes: objects that readers bring and that have no life of their own.
+
+What is right of a guest is right by its loading lease (`adapters/redis_objects.py`): a write removes both before it is
+announced. So a node whose row does not say `stopped` hears of every write to a key whose home it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+from burstcache.adapters.clock import Clock
+from burstcache.adapters.node_table import NodeTable
+from burstcache.adapters.object_store import ObjectStore
+from burstcache.adapters.redis_objects import RedisObjects
+from burstcache.adapters.use_table import UseTable
+from burstcache.core.errors import ObjectNotFoundError, ObjectTooLargeError, RedisDownError
+from burstcache.core.table import NodeRow, SeenKey
+from burstcache.logs import logger
+
+_LOAD_FOR_S = 10.0  # the node is paid for meanwhile, and readers do without it
+_LOADED_SHARE = 2  # at most one in so many of the node's bytes: what is asked for needs room, too
+_THREADS = 8
+_BATCH = 32  # leases that are taken at once: they are used up well before they run out
+
+
+@dataclass(frozen=True, slots=True)
+class Guests:
+    """What the control plane does for guests. Every step may run twice."""
+
+    node_names: Sequence[str]
+    nodes: NodeTable
+    uses: UseTable
+    objects: ObjectStore
+    store: Callable[[str], RedisObjects]  # by the node's name
+    max_object_bytes: int
+    clock: Clock
+
+    def remove(self, hashes: Sequence[str]) -> None:
+        """Remove guests whose objects were written, and the right to bring what was read of them before.
+
+        Raises:
+            RedisDownError: A node does not answer: old copies may still be read there. All others have been asked.
+            ServiceError: DynamoDB fails.
+        """
+        failure = None
+        for row in self.nodes.read_many(self.node_names):
+            try:
+                self.store(row.node).remove_guests([hash_ for hash_ in hashes if row.is_home_of(hash_)])
+            except RedisDownError as error:
+                if row.phase != "booting":  # there is nothing in it yet: it is filled once its row says `running`
+                    failure = error
+        if failure is not None:
+            raise failure
+
+    def load(self, row: NodeRow) -> None:
+        """Bring the keys that were seen lately, the newest first, before readers are shown the node.
+
+        The row says `running`, so writes are heard of. What is left out, and what fails, the readers bring.
+        """
+        if not row.peers:
+            return
+        give_up_s, loaded = self.clock.monotonic_s() + _LOAD_FOR_S, 0
+        try:
+            store = self.store(row.node)
+            wanted = self._wanted(row, room_bytes=store.memory_bytes() // _LOADED_SHARE)
+            with ThreadPoolExecutor(_THREADS) as threads:
+                while wanted and self.clock.monotonic_s() < give_up_s:
+                    batch, wanted = wanted[:_BATCH], wanted[_BATCH:]
+                    token_of = store.lease(key.hash for key in batch)
+                    leased = [key for key in batch if key.hash in token_of]
+                    tokens = [token_of[key.hash] for key in leased]
+                    loaded += sum(threads.map(partial(self._load, store), leased, tokens))
+        except Exception as error:  # the node serves without them
+            logger().warning("guests not loaded", node=row.node, reason=repr(error))
+        logger().info("guests loaded", node=row.node, loaded=loaded)
+
+    def _wanted(self, row: NodeRow, *, room_bytes: int) -> list[SeenKey]:
+        """Return what a node is going to be asked for and has room for; without a limit of its own it has."""
+        wanted, bytes_ = [], 0
+        for key in self.uses.newest_seen(row.node, now_us=self.clock.now_us()):
+            if key.size_bytes <= self.max_object_bytes and row.is_home_of(key.hash):
+                bytes_ += key.size_bytes
+                if room_bytes and bytes_ > room_bytes:
+                    break
+                wanted.append(key)
+        return wanted
+
+    def _load(self, store: RedisObjects, key: SeenKey, token: str) -> bool:
+        try:
+            entry = self.objects.fetch(key.key, max_bytes=self.max_object_bytes)
+        except (ObjectNotFoundError, ObjectTooLargeError):
+            return False
+        return store.store_guest(key.hash, entry, token)
