@@ -34,6 +34,7 @@ from burstcache_sim.choose.advise.systems import choices
 from burstcache_sim.choose.advise.text import advice_text, best_of_each_kind, shown, the_rest
 from burstcache_sim.choose.advise.verdict import change_lines, verdict_lines
 from burstcache_sim.choose.advise.worth import Pays, Span, Value, Yield, pays
+from burstcache_sim.choose.tune.front import Tried
 from burstcache_sim.choose.tune.workload import Workload, workload_of
 from burstcache_sim.latency import TierLatencies
 from burstcache_sim.policies.key_breakeven import KeyBreakeven
@@ -99,7 +100,13 @@ def usual() -> Advice:
 def advice(
     workload: Workload, value: Value | None = None, *, policy: type[WorthPolicy] = KeyBreakeven, **options: Any
 ) -> Advice:
-    return advise(workload, value or Value(), CLOCK, policy, candidates=80, **options)
+    given: dict[str, Any] = {"candidates": 80, "only_thesis": True} | options
+    return advise(workload, value or Value(), CLOCK, policy, **given)
+
+
+def tuned_for(found: Advice) -> Tried:
+    assert found.ours.tried is not None
+    return found.ours.tried
 
 
 # The rule
@@ -189,7 +196,7 @@ def test_what_is_worth_nearly_as_much_and_is_plainer_is_recommended() -> None:
     found = advice(large(), Value(usd_per_hit=5e-4))
 
     most = found.tuned.closest
-    ours = found.ours.tried
+    ours = tuned_for(found)
     assert ours.text.count("=") < most.text.count("=")
     repeats, hits_lost = float(found.workload.repeats_per_month), ours.result.n_s3 - most.result.n_s3
     lost_usd = 5e-4 * hits_lost * repeats + ours.usd_per_month - most.usd_per_month
@@ -200,7 +207,7 @@ def test_what_is_worth_nearly_as_much_and_is_plainer_is_recommended() -> None:
 def test_plain_parameters_never_cost_more_than_a_hundredth_of_the_bill() -> None:
     found = advice(small(), Value(usd_per_hit=1))  # net value is a thousand times the bill
 
-    ours, most = found.ours.tried, found.tuned.closest
+    ours, most = tuned_for(found), found.tuned.closest
     assert found.ours.system.gain.net_usd(found.value) > 1_000 * most.usd_per_month
     assert ours.usd_per_month <= 1.01 * most.usd_per_month
 
@@ -259,7 +266,7 @@ def test_the_bill_is_the_one_of_the_comparison() -> None:
 
     lines = found.ours.system.bill.lines
     assert {"NLB of the relay", "Step Functions", "INIT of all functions"} <= {line.text for line in lines}
-    assert found.ours.system.usd_per_month == pytest.approx(found.ours.tried.usd_per_month)
+    assert found.ours.system.usd_per_month == pytest.approx(tuned_for(found).usd_per_month)
 
 
 def test_one_request_is_answered_too() -> None:
@@ -268,6 +275,80 @@ def test_one_request_is_answered_too() -> None:
     assert "no request answered without S3" in verdict_lines(found)[1]
     assert "1 request for 1 object in 0 s" in advice_text(found)
     assert "Per millisecond saved: it never pays" in advice_text(found, is_long=True)
+
+
+# Setups in which nothing is decided
+
+
+def pages() -> Workload:
+    """A day of 20,000 requests for 2,000 objects of 30 KB, half of them for the most popular tenth."""
+    draw = np.random.default_rng(3)
+    key_ids = np.where(draw.random(20_000) < 0.5, draw.integers(200, size=20_000), draw.integers(2_000, size=20_000))
+    arrivals_us = np.sort(draw.integers(0, DAY_US, 20_000))
+    trace = Trace(arrivals_us, key_ids.astype(np.int32), np.full(20_000, 30_000), tuple(map(str, range(2_000))))
+    return workload_of(trace, PRICES, Setup(), period_us=DAY_US)
+
+
+@cache
+def on_pages(usd_per_hit: float = 1e-5, *without: str) -> Advice:
+    clock = Clock(TierLatencies())
+    return advise(pages(), Value(usd_per_hit=usd_per_hit), clock, KeyBreakeven, candidates=40, without=without)
+
+
+def test_memory_express_and_nodes_are_weighed_in_every_mixture_that_could_be_best() -> None:
+    setups = [choice.setup for choice in on_pages().standing]
+
+    assert len(setups) == len(set(setups))
+    assert {setup.reader_memory_bytes // 1024**2 for setup in setups} == {0, 64}  # which holds everything
+    assert {setup.instance_type for setup in setups if setup.nodes} == {"t4g.nano"}
+    assert {setup.express for setup in setups} == {False, True}
+    assert not any(setup.decides for setup in setups)
+
+
+def test_ours_is_the_setup_of_the_most_net_value() -> None:
+    found = on_pages()
+
+    nets = [choice.system.gain.net_usd(found.value) for choice in (found.decided, *found.standing)]
+    assert found.ours.system.gain.net_usd(found.value) == max(nets)
+    assert found.ours.tried is None
+    assert found.lasting == ()
+
+
+def test_a_readers_memory_of_ours_has_a_rivals_hits_and_costs_the_digest() -> None:
+    found = on_pages()
+    rival = next(system for system in found.others if system.name == "reader-memory:64MB")
+
+    ours = next(
+        choice.system
+        for choice in found.standing
+        if choice.setup.reader_memory_bytes and not choice.setup.nodes and not choice.setup.express
+    )
+
+    assert ours.in_memory_pct == pytest.approx(rival.in_memory_pct, abs=0.5)
+    reads = next(line for line in ours.month.lines if line.text == "DynamoDB reads")
+    variable_usd = float(ours.month.variable_usd_exact)
+    assert variable_usd - reads.usd == pytest.approx(rival.usd_per_month, rel=0.05)
+
+
+def test_what_may_be_of_any_age_is_told_from_what_may_not() -> None:
+    found = on_pages(1e-3)
+
+    assert found.winner.freshness == "any age"
+    assert found.bounded_winner is found.ours.system
+    said = " ".join(verdict_lines(found))
+    assert f"After a write {found.winner.name} may answer with the former object for ever." in said
+    assert "the best buy is Burstcache, " in said
+
+
+def test_a_standing_setup_is_described_with_what_its_readers_need() -> None:
+    found = on_pages(1e-3)
+
+    said = " ".join(advice_text(found, is_long=True).split())
+
+    assert "It consists of 64 MB of each reader's memory" in said
+    assert "give each reader `memory_bytes=67108864`" in said
+    assert "nothing is started for a request" in said
+    assert "No parameter of a policy is tuned" in said
 
 
 # What is recommended
@@ -283,7 +364,7 @@ def test_the_template_accepts_what_is_recommended() -> None:
     read = parameters_from_text(
         rate=values["PolicyRatePerMin"], sensitivity=values["PolicySensitivity"], overrides=values["PolicyOverrides"]
     )
-    assert read == found.ours.tried.policy.parameters
+    assert read == tuned_for(found).policy.parameters
     assert declared["RedisInstanceType"]["AllowedValues"] == list(INSTANCE_TYPES)
 
 

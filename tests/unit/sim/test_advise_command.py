@@ -24,13 +24,13 @@ def log(tmp_path: Path) -> str:
 def test_json_has_the_verdict_the_bill_the_latencies_and_the_overrides(
     capsys: pytest.CaptureFixture[str], log: str
 ) -> None:
-    assert main(["advise", log, "--json", "--candidates", "80", "--hit-value-usd", "1e-6"]) == 0
+    assert main(["advise", log, "--json", "--candidates", "80", "--hit-value-usd", "1e-6", "--policy", "thesis"]) == 0
 
     found = json.loads(capsys.readouterr().out)
     assert found["verdict"] == "do not deploy"
     assert found["best_buy"] != "burstcache"
     assert found["latency_ms"]["mean_ms"] < found["latency_without_ms"]["mean_ms"] == pytest.approx(50)
-    assert found["burstcache"]["is_live"]
+    assert found["thesis_policy"]["is_live"]
     assert not found["breakeven_policy"]["is_live"]
     assert found["parameter_overrides"]["PolicyOverrides"] == found["burstcache"]["text"]
     assert {"s3-only", "cloudfront"} <= {system["name"] for system in found["systems"]}
@@ -50,7 +50,7 @@ def test_the_policy_that_is_not_live_can_be_chosen(capsys: pytest.CaptureFixture
 def test_the_page_stands_alone(capsys: pytest.CaptureFixture[str], log: str, tmp_path: Path) -> None:
     out = tmp_path / "report.html"
 
-    assert main(["advise", log, "--candidates", "80", "--out", str(out)]) == 0
+    assert main(["advise", log, "--candidates", "80", "--out", str(out), "--policy", "thesis"]) == 0
 
     page = out.read_text()
     assert capsys.readouterr().out.splitlines()[3] in page.replace("&#x27;", "'")

@@ -54,6 +54,13 @@ class Clock:
         saved_ms = sum(n * (self.tiers.s3_ms - hit_ms) for n, hit_ms in self._served(result))
         return saved_ms - self._missed_ms(result) - result.n * self.front_door_ms
 
+    def mean_hit_ms(self, result: RunResult) -> float:
+        """Return how long an answer without S3 takes in the mean; a cache function's time if there is none [ms]."""
+        served = self._served(result)
+        count = sum(n for n, _ in served)
+        mean_ms = sum(n * hit_ms for n, hit_ms in served) / count if count else self.tiers.lambda_ms
+        return mean_ms + self.front_door_ms
+
     def hits(self, result: RunResult, within_ms: float | None = None) -> int:
         """Return how many of a run's requests are answered fast enough: as hits, or within another time [ms]."""
         most_ms = self.hit_within_ms if within_ms is None else within_ms

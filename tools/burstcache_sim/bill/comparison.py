@@ -127,11 +127,11 @@ class Comparison:
         )
         return compared, runs[1]
 
-    def of_offers(self, ours: Compared, *, names: tuple[str, ...] = ()) -> list[Compared]:
+    def of_offers(self, ours: Compared | None = None, *, names: tuple[str, ...] = ()) -> list[Compared]:
         """Return what one could buy instead, cheapest first.
 
         Args:
-            ours: This system.
+            ours: This system, for the number of bursts at which it is cheaper; None leaves that open.
             names: As in `competitors.offers`.
 
         Raises:

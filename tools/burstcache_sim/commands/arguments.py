@@ -161,14 +161,10 @@ def advise(parser: argparse.ArgumentParser) -> None:
     hit, ms = "what a request answered from memory is worth", "what a millisecond saved is worth"
     worth.add_argument("--hit-value-usd", type=POSITIVE_USD, metavar="USD", help=f"{hit}, such as 1e-5")
     worth.add_argument("--ms-value-usd", type=POSITIVE_USD, metavar="USD", help=f"{ms}, such as 2e-7")
-    not_live, first = "policy to mention that is not live yet", next(iter(SIMULATED))
-    add(
-        "--policy",
-        type=choice(SIMULATED),
-        default=first,
-        metavar="NAME",
-        help=f"{not_live}: {_one_of(SIMULATED, first)}",
+    only = (
+        f"{DEFAULT}: Burstcache with that policy alone; {', '.join(SIMULATED)}: which to mention that is not live yet"
     )
+    add("--policy", type=choice((DEFAULT, *SIMULATED)), metavar="NAME", help=only)
     _add_prices(parser, _TODAY)
     add("--instance-type", metavar="TYPE", help="Redis node (default: the smallest that holds all objects)")
     add("--cache-memory-mb", type=_COUNT, default=256, metavar="MB", help="cache function (default: 256)")

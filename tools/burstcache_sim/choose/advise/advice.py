@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from math import ceil
-from typing import TYPE_CHECKING
 
 from burstcache_sim.bill.clock import Clock
 from burstcache_sim.bill.demand import sample_rate
 from burstcache_sim.bill.spending import weighed
-from burstcache_sim.choose.advise.samconfig import busiest_second, hot_keys, template_parameters
+from burstcache_sim.choose.advise.configurations import Choice, standing
+from burstcache_sim.choose.advise.samconfig import (
+    busiest_second,
+    hot_keys,
+    standing_parameters,
+    template_parameters,
+)
 from burstcache_sim.choose.advise.systems import (
     System,
     Weighing,
@@ -30,35 +36,10 @@ from burstcache_sim.choose.tune.workload import Workload
 from burstcache_sim.latency import LatencySummary
 from burstcache_sim.policies.policy import WorthPolicy
 from burstcache_sim.policies.thesis import Thesis
-from burstcache_sim.units import HOURS_PER_MONTH
-
-if TYPE_CHECKING:
-    from burstcache_sim.world.result import RunResult
 
 _KNOB_EFFORT = 0.25  # a policy with one knob needs fewer candidates
-_ALWAYS_ON_SHARE = 0.9  # of the month
 _OTHER_VALUES_USD = (0.0, 1e-6, 1e-5, 1e-4, 1e-3)  # of a hit: S3 Express copies more the more a hit is worth
 _LEAST_S3_MS = 5.0  # below it there is nothing to save
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A policy under its best parameters."""
-
-    tried: Tried
-    result: RunResult  # with details
-    system: System
-
-    @property
-    def node_share(self) -> float:
-        """Share of the month that the node is billed for (0 to 1)."""
-        hours = sum(line.quantity for line in self.system.month.lines if line.item.startswith("ec2:"))
-        return float(hours / HOURS_PER_MONTH)
-
-    @property
-    def never_stops(self) -> bool:
-        """Whether the policy is an always-on node in truth."""
-        return self.node_share >= _ALWAYS_ON_SHARE
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +76,18 @@ class Advice:
     workload: Workload
     clock: Clock
     value: Value
-    ours: Choice  # what the live system can do
+    ours: Choice  # the best way to deploy Burstcache
+    decided: Choice  # the best one in which the thesis's policy decides
+    standing: tuple[Choice, ...]  # all in which nothing is decided
     simulated: Choice  # a policy that the live system does not have
     simulated_policy: type[WorthPolicy]
     tuned: Tuned
     tuned_knob: Tuned  # of the simulated policy
-    lasting: tuple[Lasting, ...]  # empty: the log is too short to say
+    lasting: tuple[Lasting, ...]  # empty: the log is too short to say, or nothing is decided
     others: tuple[System, ...]  # S3 alone first
     free_tiers: bool  # whether the bill after allowances decides
     winner: System
+    bounded_winner: System  # the best buy if no answer may be of any age
     other_column_winner: System  # by the bill that does not decide: with allowances and plans, or without
     sensitivity: Sensitivity
     per_hit: BreakEvenValue
@@ -128,6 +112,11 @@ class Advice:
         """The best buy other than Burstcache."""
         return max(choices(self.others), key=lambda system: system.gain.net_usd(self.value))
 
+    @property
+    def lowers_latency(self) -> bool:
+        """Whether Burstcache answers anything without S3."""
+        return self.ours.system.in_memory_pct > 0
+
 
 @dataclass(frozen=True, slots=True)
 class _BestBuy:
@@ -138,9 +127,7 @@ class _BestBuy:
 
     def rank(self, tried: Tried) -> tuple[float, ...]:
         """Return the negated net value, or else what a hit costs on top of S3 alone."""
-        gain = _gain(tried, self.weighing, self.s3_usd)
-        net_usd = gain.net_usd(self.weighing.value)
-        return (0.0, -net_usd, gain.extra_usd) if net_usd > 0 else (0.0, _usd_per_hit(gain), gain.extra_usd)
+        return _rank(_gain(tried, self.weighing, self.s3_usd), self.weighing.value)
 
     def is_as_good(self, tried: Tried, best: Tried) -> bool:
         """True if the loss is at most one per cent of the net value and of the bill, or else of a hit's cost."""
@@ -161,8 +148,9 @@ def advise(
     candidates: int | None = None,
     without: Sequence[str] = (),
     free_tiers: bool = False,
+    only_thesis: bool = False,
 ) -> Advice:
-    """Find the best parameters for a log and compare them with what else one could buy.
+    """Find the best way to deploy this for a log and compare it with what else one could buy.
 
     Args:
         workload: The log and how it is billed.
@@ -172,6 +160,7 @@ def advise(
         candidates: How many settings of the thesis's policy to try; None for what takes seconds.
         without: Competitors to leave out.
         free_tiers: Whether the bill after permanent allowances and with CloudFront's plans decides.
+        only_thesis: Whether Burstcache competes with the thesis's policy alone.
 
     Raises:
         InvalidSettingError: There is no such competitor.
@@ -187,21 +176,31 @@ def advise(
     weighing, objective = Weighing(workload, clock, value, free_tiers), objective_of(workload)
     s3_usd = objective.s3_usd
     tuned = tune(workload, objective, ThesisSpace(), candidates=candidates)
-    held_out = hold_out(workload, objective_of, ThesisSpace(), candidates=candidates)
     knob = WorthSpace(simulated_policy, weighed(workload.prices, workload.setup))
     simulated = tune(workload, objective, knob, candidates=candidates, effort=_KNOB_EFFORT)
     best = tuned.best or tuned.closest
     result = workload.replay_in_detail(best.policy)
     others = competitors(weighing, result, without=without)
     s3, real = others[0], choices(others)
-    ours = Choice(best, result, our_system(weighing, result, s3))
+    decided = Choice(workload.setup, result, our_system(weighing, result, s3), best)
+    still = [] if only_thesis else standing(weighing)
+    ours = min([decided, *still], key=lambda choice: _rank(choice.system.gain, value))
+    others_usd = () if only_thesis else _OTHER_VALUES_USD
+    copying = [choice for usd in others_usd for choice in standing(weighing, Fraction(usd))]
     gains = [_gain(tried, weighing, s3_usd) for tried in tuned.front]
+    gains += [choice.system.gain for choice in (*still, *copying)]
     rivals = [*real, *choices(_express(weighing, ours.system, without))]
+    buys = [ours.system, *real]
+    held_out = None
+    if ours is decided:
+        held_out = hold_out(workload, objective_of, ThesisSpace(), candidates=candidates)
     return Advice(
         workload=workload,
         clock=clock,
         value=value,
         ours=ours,
+        decided=decided,
+        standing=tuple(still),
         simulated=_choice(weighing, simulated.best or simulated.closest, s3),
         simulated_policy=simulated_policy,
         tuned=tuned,
@@ -209,22 +208,23 @@ def advise(
         lasting=() if held_out is None else _lasting(held_out, clock, value),
         others=tuple(others),
         free_tiers=free_tiers,
-        winner=_winner([ours.system, *real], value, is_free=free_tiers),
-        other_column_winner=_winner([ours.system, *real], value, is_free=not free_tiers),
+        winner=_winner(buys, value, is_free=free_tiers),
+        bounded_winner=_winner([buy for buy in buys if buy.freshness != "any age"], value, is_free=free_tiers),
+        other_column_winner=_winner(buys, value, is_free=not free_tiers),
         sensitivity=_sensitivity(weighing, ours.system, gains, rivals),
         per_hit=_break_even(gains, [system.gain for system in rivals], is_per_ms=False),
         per_ms=_break_even(gains, [system.gain for system in rivals], is_per_ms=True),
         latency=clock.with_burstcache(ours.result),
         latency_without=clock.without(ours.result.n),
         hot_keys=_hot_keys(workload, ours),
-        template=_template(workload, ours),
+        template=_template(weighing, ours),
     )
 
 
 def _choice(weighing: Weighing, tried: Tried, s3: System) -> Choice:
     """Return a candidate with the details that a search's sums leave out."""
     result = weighing.workload.replay_in_detail(tried.policy)
-    return Choice(tried, result, our_system(weighing, result, s3))
+    return Choice(weighing.workload.setup, result, our_system(weighing, result, s3), tried)
 
 
 def _express(weighing: Weighing, ours: System, without: Sequence[str]) -> list[System]:
@@ -271,6 +271,12 @@ def _lasting(held_out: HoldOut, clock: Clock, value: Value) -> tuple[Lasting, ..
     return tuple(Lasting(tuned_on, tried, gain.net_usd(value), _usd_per_hit(gain)) for tuned_on, tried, gain in gains)
 
 
+def _rank(gain: Yield, value: Value) -> tuple[float, ...]:
+    """Return the negated net value, or else what a hit costs on top of S3 alone."""
+    net_usd = gain.net_usd(value)
+    return (0.0, -net_usd, gain.extra_usd) if net_usd > 0 else (0.0, _usd_per_hit(gain), gain.extra_usd)
+
+
 def _usd_per_hit(gain: Yield) -> float:
     return gain.extra_usd / gain.hits if gain.hits else float("inf")
 
@@ -287,11 +293,14 @@ def _break_even(ours: list[Yield], others: list[Yield], *, is_per_ms: bool) -> B
     return BreakEvenValue(min(soonest, default=None), pays(ours, others, amount))
 
 
-def _template(workload: Workload, ours: Choice) -> dict[str, str]:
+def _template(weighing: Weighing, ours: Choice) -> dict[str, str]:
+    workload = weighing.workload
+    busiest = ceil(busiest_second(workload.trace) / sample_rate(workload.trace))
+    if ours.tried is None:
+        return standing_parameters(ours.setup, workload.prices, usd_per_hit=weighing.usd_per_hit, per_s=busiest)
     policy = ours.tried.policy
     assert isinstance(policy, Thesis), "the live system has the thesis's policy"
-    busiest = ceil(busiest_second(workload.trace) / sample_rate(workload.trace))
-    return template_parameters(policy.parameters, workload.setup, hot_keys=_hot_keys(workload, ours), per_s=busiest)
+    return template_parameters(policy.parameters, ours.setup, hot_keys=_hot_keys(workload, ours), per_s=busiest)
 
 
 def _hot_keys(workload: Workload, ours: Choice) -> int:

@@ -7,7 +7,8 @@ from math import isfinite
 from typing import Any
 
 from burstcache.core.parameters import US_PER_S
-from burstcache_sim.choose.advise.advice import Advice, BreakEvenValue, Choice, Lasting
+from burstcache_sim.choose.advise.advice import Advice, BreakEvenValue, Lasting
+from burstcache_sim.choose.advise.configurations import Choice, setup_text
 from burstcache_sim.choose.advise.limits import assumptions
 from burstcache_sim.choose.advise.systems import System
 from burstcache_sim.choose.advise.verdict import verdict_lines
@@ -30,7 +31,10 @@ def advice_fields(advice: Advice) -> dict[str, Any]:
         "value": asdict(advice.value),
         "redirected_requests": workload.redirected,
         "candidates": advice.tuned.candidates,
-        "burstcache": _choice_fields(advice, advice.ours) | {"policy": "thesis", "is_live": True},
+        "best_buy_of_bounded_age": advice.bounded_winner.name,
+        "burstcache": _choice_fields(advice, advice.ours),
+        "thesis_policy": _choice_fields(advice, advice.decided) | {"policy": "thesis", "is_live": True},
+        "standing": [_choice_fields(advice, choice) for choice in advice.standing],
         f"{simulated}_policy": _choice_fields(advice, advice.simulated) | {"policy": simulated, "is_live": False},
         "lasting": [_lasting_fields(one) for one in advice.lasting],
         "latency_ms": asdict(advice.latency),
@@ -50,7 +54,17 @@ def advice_fields(advice: Advice) -> dict[str, Any]:
 
 
 def _choice_fields(advice: Advice, choice: Choice) -> dict[str, Any]:
-    return tried_fields(choice.tried) | _system_fields(advice, choice.system)
+    tried, setup = choice.tried, choice.setup
+    deployed = {
+        "configuration": setup_text(setup),
+        "relay": setup.relay,
+        "express": setup.express,
+        "nodes": setup.nodes,
+        "always_on_nodes": setup.always_on_nodes,
+        "instance_type": setup.instance_type if setup.nodes else None,
+        "reader_memory_bytes": setup.reader_memory_bytes,
+    }
+    return ({} if tried is None else tried_fields(tried)) | deployed | _system_fields(advice, choice.system)
 
 
 def _system_fields(advice: Advice, system: System) -> dict[str, Any]:
@@ -63,6 +77,7 @@ def _system_fields(advice: Advice, system: System) -> dict[str, Any]:
         "cloudfront_plan": system.plan,
         "hit_ms": system.hit_ms,
         "latency_class": system.latency_class,
+        "freshness": system.freshness,
         "in_memory_pct": system.in_memory_pct,
         "mean_ms": system.mean_ms,
         "net_usd_per_month": system.gain.net_usd(advice.value),

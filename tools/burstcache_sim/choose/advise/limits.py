@@ -26,8 +26,8 @@ def assumptions(advice: Advice) -> list[str]:
     workload, demand, tiers = advice.workload, advice.workload.demand, advice.clock.tiers
     hours = demand.period_us / US_PER_H
     lines = [
-        f"Traffic: the log is repeated, once in {duration_text(demand.period_us / US_PER_S)}. Burstcache starts each"
-        " repetition with nothing in memory; what is always on stays warm."
+        f"Traffic: the log is repeated, once in {duration_text(demand.period_us / US_PER_S)}. What is always on, or"
+        " stored, stays warm; where a policy decides, Burstcache starts each repetition with nothing in memory."
         + (" A log shorter than an hour says little about a month: see --period-hours." if hours < 1 else ""),
         f"Latency (assumed, in the region): S3 {tiers.s3_ms:g} ms, cache function {tiers.lambda_ms:g}, Redis"
         f" {tiers.redis_ms:g}; S3 Express 5, EFS 3, CloudFront 10 (no measurement was found). {_way(advice)}",
@@ -35,8 +35,9 @@ def assumptions(advice: Advice) -> list[str]:
     ]
     lines += _odd(advice)
     simulated, title = advice.simulated, advice.simulated_policy.title
+    knob = "" if simulated.tried is None else f" ({simulated.tried.text} USD a hit)"
     lines.append(
-        f"Not in the live system yet: the {title} policy ({simulated.tried.text} USD a hit) would serve"
+        f"Not in the live system yet: the {title} policy{knob} would serve"
         f" {simulated.system.in_memory_pct:.1f} % from memory for {simulated.system.usd_per_month:.2f} USD a month."
     )
     unchecked = sorted({line.text for line in advice.ours.system.bill.lines if UNCHECKED in line.source})
@@ -83,7 +84,9 @@ def _redirects(advice: Advice) -> str:
 
 
 def _memory(advice: Advice) -> str:
-    setup, stored_bytes = advice.workload.setup, advice.workload.own_demand.stored_bytes
+    setup, stored_bytes = advice.ours.setup, advice.workload.own_demand.stored_bytes
+    if not setup.nodes:
+        return ""
     capacity = node_capacity_bytes(setup.instance_type)
     together = f"all objects ({stored_bytes / 1e9:.2g} GB)"
     if capacity and stored_bytes > capacity:
@@ -95,6 +98,8 @@ def _memory(advice: Advice) -> str:
 
 
 def _concurrency(advice: Advice) -> str:
+    if not advice.ours.setup.decides:
+        return ""
     at_once = ceil(busiest_second(advice.workload.trace) * _PROXY_S3_S) + _CONTROL
     if advice.hot_keys + at_once <= _NEW_ACCOUNT:
         return ""
@@ -106,6 +111,6 @@ def _concurrency(advice: Advice) -> str:
 
 def _search(advice: Advice) -> str:
     tried = advice.tuned.candidates
-    if tried >= _FEW_CANDIDATES:
+    if tried >= _FEW_CANDIDATES or advice.ours.tried is None:
         return ""
     return f"Only {tried} candidates were tried on the whole log. --candidates 1000 searches longer."

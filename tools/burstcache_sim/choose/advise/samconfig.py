@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.parameters import US_PER_S, Parameters, live_parameters
+from burstcache.core.prices import PriceSheet
 from burstcache_sim.bill.usage import Setup
-from burstcache_sim.choose.tune.candidates import TEMPLATE_RATE, TEMPLATE_SENSITIVITY, overrides_text
+from burstcache_sim.choose.tune.candidates import (
+    TEMPLATE_RATE,
+    TEMPLATE_SENSITIVITY,
+    overrides_text,
+)
 
 if TYPE_CHECKING:
     from burstcache_sim.traces.trace import Trace
@@ -20,6 +26,9 @@ INSTANCE_TYPES = (
     *("m7g.medium", "m7g.large", "r7g.medium", "r7g.large", "r8g.medium", "r8g.large"),
 )
 MEMORY_MB = range(128, 10_241)
+# A zone with S3 Express in each region that a sheet has its prices of.
+EXPRESS_ZONES = {"us-east-1": "use1-az4"}
+_GUESTS_POLICY = "breakeven"
 _LINE = 77  # characters of the overrides: an indent and a backslash make eighty
 _MAX_HOT_KEYS, _THROTTLE_PER_S, _COLD_START_US = 5, 100, 600_000
 
@@ -57,9 +66,36 @@ def template_parameters(parameters: Parameters, setup: Setup, *, hot_keys: int, 
         "RedisInstanceType": setup.instance_type,
         "FrontDoor": setup.front_door,
     }
-    if setup.front_door == "http-api" and per_s > _THROTTLE_PER_S:
-        values |= {"ThrottleRatePerS": str(per_s), "ThrottleBurstRequests": str(2 * per_s)}
-    return values
+    return values | _throttle(setup, per_s)
+
+
+def standing_parameters(setup: Setup, prices: PriceSheet, *, usd_per_hit: Fraction, per_s: int) -> dict[str, str]:
+    """Return the template's parameters for a setup in which nothing is decided.
+
+    Args:
+        setup: How the system is deployed.
+        prices: Of the region, whose first zone with S3 Express is taken.
+        usd_per_hit: What a saved wait is worth, which decides what is copied [USD].
+        per_s: Requests in the busiest second.
+    """
+    values = {
+        "Relay": setup.relay,
+        "RedisNodeCount": str(setup.nodes),
+        "HitValueUsdPerMillion": f"{float(usd_per_hit * 10**6):.6f}".rstrip("0").rstrip("."),
+        "FrontDoor": setup.front_door,
+    }
+    if setup.nodes:  # guests are taken in under any policy but the thesis's
+        values |= {"RedisAlwaysOnNodes": str(setup.always_on_nodes), "RedisInstanceType": setup.instance_type}
+        values["Policy"] = _GUESTS_POLICY
+    if setup.express:
+        values["ExpressZone"] = EXPRESS_ZONES[prices.region]
+    return values | _throttle(setup, per_s)
+
+
+def _throttle(setup: Setup, per_s: int) -> dict[str, str]:
+    if setup.front_door != "http-api" or per_s <= _THROTTLE_PER_S:
+        return {}
+    return {"ThrottleRatePerS": str(per_s), "ThrottleBurstRequests": str(2 * per_s)}
 
 
 def toml_text(values: dict[str, str]) -> str:

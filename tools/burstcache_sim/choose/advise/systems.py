@@ -10,11 +10,13 @@ from typing import Literal
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache_sim.bill.clock import Clock
-from burstcache_sim.bill.comparison import Compared, Comparison
+from burstcache_sim.bill.comparison import OURS, Compared, Comparison
 from burstcache_sim.bill.competitors import offer_names
 from burstcache_sim.bill.demand import Demand
+from burstcache_sim.bill.express import Rule
 from burstcache_sim.bill.locality import Locality, locality_of
 from burstcache_sim.bill.market import BYTES_PER_GB
+from burstcache_sim.bill.usage import Setup
 from burstcache_sim.choose.advise.worth import Value, Yield
 from burstcache_sim.choose.tune.workload import Workload
 from burstcache_sim.world.result import RunResult
@@ -25,6 +27,9 @@ _NOT_FOR_SALE = {
     "infinicache": "a research prototype",
 }
 LatencyClass = Literal["up to 2 ms", "single-digit ms", "10 ms or more", "S3"]
+# How old an answer may be: never older than S3's, older by a known bound, or of any age after a write to the bucket.
+Freshness = Literal["current", "bounded", "any age"]
+_FRESHNESS: dict[str, Freshness] = {"s3-only": "current", "reader-memory-confirmed": "bounded", OURS: "bounded"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +55,11 @@ class System(Compared):
             return "S3"
         return "up to 2 ms" if self.hit_ms <= 2 else "single-digit ms" if self.hit_ms < 10 else "10 ms or more"
 
+    @property
+    def freshness(self) -> Freshness:
+        """How old an answer may be."""
+        return _FRESHNESS.get(self.kind, "any age")
+
 
 @dataclass(frozen=True)
 class Weighing:
@@ -71,12 +81,27 @@ class Weighing:
         return s3_usd_per_month(self.workload)
 
     @cached_property
+    def s3_free_usd(self) -> float:
+        """What S3 alone costs a month after permanent allowances [USD]."""
+        (s3,) = self.comparison(self.workload.demand).of_offers(names=("s3-only",))
+        return s3.free_usd_per_month
+
+    @cached_property
     def locality(self) -> Locality:
         """The log as caches see it."""
         workload = self.workload
         return locality_of(
             workload.trace, object_bytes=workload.setup.object_bytes, period_us=workload.demand.period_us
         )
+
+    @property
+    def usd_per_hit(self) -> Fraction:
+        """What an answer without S3 is worth at most [USD]."""
+        return self.worth_usd(self.value)
+
+    def worth_usd(self, value: Value) -> Fraction:
+        """Return what an answer without S3 is worth at most, by another value [USD]."""
+        return self.clock.usd_per_hit(usd_per_hit=value.usd_per_hit, usd_per_ms=value.usd_per_ms)
 
     def yield_of(self, result: RunResult, extra_usd: float) -> Yield:
         """Return what a run gives in a month, and what it costs more than S3 alone."""
@@ -86,14 +111,14 @@ class Weighing:
 
     def comparison(self, demand: Demand, *, value: Value | None = None) -> Comparison:
         """Return what compares systems on a demand."""
-        workload, given = self.workload, value or self.value
+        workload = self.workload
         return Comparison(
             demand,
             self.locality,
             workload.prices,
             workload.setup,
             workload.only_cache,
-            usd_per_hit=self.clock.usd_per_hit(usd_per_hit=given.usd_per_hit, usd_per_ms=given.usd_per_ms),
+            usd_per_hit=self.worth_usd(value or self.value),
         )
 
 
@@ -114,7 +139,34 @@ def our_system(weighing: Weighing, result: RunResult, s3: Compared) -> System:
             ours.free_usd_per_month - s3.free_usd_per_month,
         )
     ]
-    return _system(weighing, ours, gains, mean_ms=clock.with_burstcache(result).mean_ms)
+    mean_ms, hit_ms = clock.with_burstcache(result).mean_ms, clock.mean_hit_ms(result)
+    return _system(weighing, ours, gains, mean_ms=mean_ms, hit_ms=hit_ms)
+
+
+def ladder_system(weighing: Weighing, setup: Setup, rule: Rule | None, *, note: str) -> tuple[System, RunResult]:
+    """Return this system under a setup in which nothing is decided, and the run of its month.
+
+    Args:
+        weighing: By what it is weighed.
+        setup: How it is deployed.
+        rule: When objects are copied to S3 Express; None without a bucket.
+        note: What it is.
+    """
+    clock, workload = weighing.clock, weighing.workload
+    ours, run = weighing.comparison(workload.demand).of_ladder(setup, rule, note=note)
+    requests = workload.demand.requests * weighing.repeats
+
+    def share(count: float) -> float:
+        """Return a part of the requests, rounded as a rival's."""
+        return round(count / run.n, 8) * requests
+
+    hits, saved_ms, served = share(clock.hits(run)), clock.saved_ms(run) / run.n * requests, share(run.n - run.n_s3)
+    gains = [
+        Yield(extra_usd, hits, saved_ms, served)
+        for extra_usd in (ours.usd_per_month - weighing.s3_usd, ours.free_usd_per_month - weighing.s3_free_usd)
+    ]
+    mean_ms, hit_ms = clock.with_burstcache(run).mean_ms, clock.mean_hit_ms(run)
+    return _system(weighing, ours, gains, mean_ms=mean_ms, hit_ms=hit_ms), run
 
 
 def s3_usd_per_month(workload: Workload) -> float:
@@ -186,7 +238,13 @@ def _competitor(weighing: Weighing, compared: Compared, s3: Compared, without: S
 
 
 def _system(
-    weighing: Weighing, compared: Compared, gains: Sequence[Yield], *, mean_ms: float, why_not: str = ""
+    weighing: Weighing,
+    compared: Compared,
+    gains: Sequence[Yield],
+    *,
+    mean_ms: float,
+    hit_ms: float | None = None,
+    why_not: str = "",
 ) -> System:
     same = {field.name: getattr(compared, field.name) for field in fields(compared)}
     same["in_memory_pct"] = compared.month_in_memory_pct
@@ -194,7 +252,7 @@ def _system(
     return System(
         **same,
         mean_ms=mean_ms,
-        hit_ms=weighing.clock.hit_ms(compared.name),
+        hit_ms=weighing.clock.hit_ms(compared.name) if hit_ms is None else hit_ms,
         gain=free_gain if weighing.free_tiers else list_gain,
         free_gain=free_gain,
         list_gain=list_gain,

@@ -7,6 +7,7 @@ from math import isfinite
 
 from burstcache.core.parameters import US_PER_S
 from burstcache_sim.choose.advise.advice import Advice
+from burstcache_sim.choose.advise.configurations import setup_text
 from burstcache_sim.choose.advise.limits import assumptions
 from burstcache_sim.choose.advise.samconfig import toml_text
 from burstcache_sim.choose.advise.systems import System, choices
@@ -97,8 +98,11 @@ def value_text(advice: Advice) -> str:
 
 
 def policy_text(advice: Advice) -> str:
-    """Return the policy and what it serves from where."""
+    """Return how it is deployed, under which policy, and what it serves from where."""
     ours, result = advice.ours, advice.ours.result
+    if ours.tried is None:
+        answers = ", ".join(f"{100 * n / result.n:.1f} % by {what}" for n, what in _tiers(advice) if n) or "none"
+        return f"{_capital(setup_text(ours.setup))}; nothing is started for a request. Answered without S3: {answers}."
     shares = [f"{100 * n / result.n:.1f} % by {what}" for n, what in _tiers(advice)]
     tried = f"The thesis's policy, the plainest of the best of {candidates_text(advice.tuned)}"
     if ours.system.gain.net_usd(advice.value) <= 0 and result.n > result.n_s3:
@@ -122,6 +126,8 @@ def latency_rows(advice: Advice) -> Table:
 
 def lasting_text(advice: Advice) -> str:
     """Return what `lasting_rows` shows, or why there is nothing to show."""
+    if advice.ours.tried is None:
+        return "No parameter of a policy is tuned, so none can fit this log alone."
     if not advice.lasting:
         few = f"one half of the log has fewer than {LEAST_REQUESTS} requests"
         return f"How well tuned parameters last cannot be checked: {few}."
@@ -163,7 +169,9 @@ def system_rows(advice: Advice, systems: Sequence[System]) -> Table:
 def deploy_text(advice: Advice) -> str:
     """Return how to deploy the parameters."""
     start = "Put this" if advice.deploys else "To deploy it anyway, put this"
-    return f"{start} into samconfig.toml (and your OriginBucketName), then `sam build && sam deploy`:"
+    memory_bytes = advice.ours.setup.reader_memory_bytes
+    readers = f" and give each reader `memory_bytes={memory_bytes}`" if memory_bytes else ""
+    return f"{start} into samconfig.toml (and your OriginBucketName), then `sam build && sam deploy`{readers}:"
 
 
 def _details(advice: Advice) -> list[str]:
@@ -210,7 +218,13 @@ def _lasting(advice: Advice) -> str:
 
 def _tiers(advice: Advice) -> list[tuple[int, str]]:
     result = advice.ours.result
-    return [(result.n_lambda, "cache functions"), (result.n_redis, "Redis")]
+    if advice.ours.tried is not None:
+        return [(result.n_lambda, "cache functions"), (result.n_redis, "Redis")]
+    return [
+        (result.n_memory, "the readers' memory"),
+        (result.n_redis, "Redis"),
+        (result.n_express, "S3 Express"),
+    ]
 
 
 def _latency_cells(latency: LatencySummary) -> tuple[str, ...]:
@@ -220,6 +234,10 @@ def _latency_cells(latency: LatencySummary) -> tuple[str, ...]:
 
 def _per_million(usd_per_hit: float) -> str:
     return f"{usd_per_hit * 1e6:,.2f}" if isfinite(usd_per_hit) else "no hit"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _lines(lines: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from burstcache_sim.bill.comparison import OURS
 from burstcache_sim.choose.advise.advice import Advice, BreakEvenValue
+from burstcache_sim.choose.advise.configurations import setup_text
 from burstcache_sim.choose.advise.systems import System, choices
 from burstcache_sim.choose.advise.worth import Span
 from burstcache_sim.units import US_PER_H
@@ -23,13 +24,14 @@ def verdict_lines(advice: Advice) -> list[str]:
         first = f"DEPLOY BURSTCACHE. It costs {usd_text(ours.usd_per_month)} USD a month, {_share_text(ours)}."
         second = advice.runner_up
         net_usd = f"net value {usd_text(second.gain.net_usd(value))} USD against {usd_text(ours.gain.net_usd(value))}"
-        return [first, *_never_stops(advice), f"Next best: {name_text(second)}, {net_usd}."]
+        return [first, _made_of(advice), *_never_stops(advice), f"Next best: {name_text(second)}, {net_usd}."]
     winner = advice.winner
     lines = [
         f"DO NOT DEPLOY BURSTCACHE. The best buy is {name_text(winner)}: {usd_text(winner.usd_per_month)} USD a month"
         f"{'' if winner.name == 's3-only' else f', {_share_text(winner)}'}.",
-        f"Burstcache: {usd_text(ours.usd_per_month)} USD, {_share_text(ours)}.",
+        f"Burstcache: {usd_text(ours.usd_per_month)} USD, {_share_text(ours)}. {_made_of(advice)}",
         *_never_stops(advice),
+        *_bounded(advice),
     ]
     cheapest = _cheapest(advice)
     if cheapest is not None and cheapest is not winner:
@@ -93,6 +95,24 @@ def _share_text(system: System) -> str:
     if not system.in_memory_pct:
         return "no request answered without S3"
     return f"{system.in_memory_pct:.1f} % of the requests answered in {number_text(system.hit_ms, digits=2)} ms"
+
+
+def _made_of(advice: Advice) -> str:
+    ours = advice.ours
+    policy = "" if ours.tried is None else ", the thesis's policy"
+    return f"It consists of {setup_text(ours.setup)}{policy}."
+
+
+def _bounded(advice: Advice) -> list[str]:
+    """Return what to buy if answers may not be of any age."""
+    winner = advice.bounded_winner
+    if winner is advice.winner:
+        return []
+    what = f"{name_text(winner)}, {usd_text(winner.usd_per_month)} USD"
+    return [
+        f"After a write {name_text(advice.winner)} may answer with the former object for ever. Where an answer may be"
+        f" some seconds old but not of any age, the best buy is {what}."
+    ]
 
 
 def _never_stops(advice: Advice) -> list[str]:

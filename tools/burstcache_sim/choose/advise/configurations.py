@@ -1,0 +1,124 @@
+"""The ways to deploy Burstcache in which nothing is decided: readers' memory, nodes that never stop, S3 Express.
+
+What they answer is computed exactly in a pass or two over the log, so all that could be the best are weighed: every
+size of a reader's memory, with and without S3 Express, without a node and with each type that is not both dearer and
+smaller than another, up to what holds all objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from burstcache_sim.bill.express import Rule, rule_of
+from burstcache_sim.bill.ladder import ENTRY_BYTES
+from burstcache_sim.bill.nodes import node_capacity_bytes
+from burstcache_sim.bill.usage import LARGEST_OBJECT_BYTES, Setup
+from burstcache_sim.choose.advise.samconfig import INSTANCE_TYPES
+from burstcache_sim.choose.advise.systems import System, Weighing, ladder_system
+from burstcache_sim.choose.tune.front import Tried
+from burstcache_sim.units import HOURS_PER_MONTH
+from burstcache_sim.world.result import RunResult
+
+MEMORY_MB = (64, 256, 1024, 4096)  # of a reader, as a rival's readers may have
+_ALWAYS_ON_SHARE = 0.9  # of the month
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A way to deploy Burstcache, and what it gives."""
+
+    setup: Setup
+    result: RunResult  # of the log, with details, under a policy; or of a month
+    system: System
+    tried: Tried | None = None  # a policy's best parameters; None: nothing is decided
+
+    @property
+    def node_share(self) -> float:
+        """Share of the month that the nodes are billed for (0 to 1)."""
+        hours = sum(line.quantity for line in self.system.month.lines if line.item.startswith("ec2:"))
+        return float(hours / HOURS_PER_MONTH / max(1, self.setup.nodes))
+
+    @property
+    def never_stops(self) -> bool:
+        """Whether the policy is an always-on node in truth."""
+        return self.tried is not None and self.node_share >= _ALWAYS_ON_SHARE
+
+
+def standing(weighing: Weighing, usd_per_hit: Fraction | None = None) -> list[Choice]:
+    """Return all ways to deploy Burstcache in which nothing is decided.
+
+    Args:
+        weighing: By what they are weighed.
+        usd_per_hit: What a saved wait is worth when it is decided what to copy; None for the given value [USD].
+    """
+    worth_usd = weighing.usd_per_hit if usd_per_hit is None else usd_per_hit
+    sizes_bytes, front_door = weighing.locality.sizes_bytes, weighing.workload.setup.front_door
+    rule = None
+    if weighing.workload.prices.kinds("s3-express-get"):
+        largest_bytes = LARGEST_OBJECT_BYTES[front_door]
+        rule = rule_of(sizes_bytes, weighing.workload.prices, float(worth_usd), largest_bytes=largest_bytes)
+    setups = list(_setups(weighing, has_express=rule is not None))
+    return [_choice(weighing, setup, rule if setup.express else None) for setup in setups]
+
+
+def setup_text(setup: Setup) -> str:
+    """Return what a setup consists of, in words."""
+    memory, nodes = setup.reader_memory_bytes // 1024**2, setup.nodes
+    several = "" if nodes == 1 else f"{nodes} "
+    parts = [
+        f"{memory} MB of each reader's memory" if memory else "",
+        "" if not nodes else f"{several}{setup.instance_type}{' always on' if setup.always_on_nodes else ''}",
+        "" if setup.relay == "none" else "cache functions",
+        "S3 Express" if setup.express else "",
+    ]
+    return ", ".join(filter(None, parts)) or "S3 and nothing else"
+
+
+def _choice(weighing: Weighing, setup: Setup, rule: Rule | None) -> Choice:
+    system, run = ladder_system(weighing, setup, rule, note=setup_text(setup))
+    return Choice(setup, run, system)
+
+
+def _setups(weighing: Weighing, *, has_express: bool) -> Iterator[Setup]:
+    """Yield what could be deployed; setups of one memory size, and of one node, in a row."""
+    given = weighing.workload.setup
+    bare = replace(given, relay="none", nodes=0, always_on_nodes=0)
+    # The proxy's own memory is too small and too short-lived to count.
+    sizes_mb = (0, *_enough(MEMORY_MB, weighing)) if given.readers == "aws" else (0,)
+    for memory_mb in sizes_mb:
+        for type_ in (None, *_types(weighing)):
+            nodes = 0 if type_ is None else 1
+            for express in (False, True)[: 1 + has_express]:
+                yield replace(
+                    bare,
+                    reader_memory_bytes=memory_mb * 1024**2,
+                    nodes=nodes,
+                    always_on_nodes=nodes,
+                    instance_type=type_ or bare.instance_type,
+                    express=express,
+                )
+
+
+def _enough(sizes_mb: Sequence[int], weighing: Weighing) -> list[int]:
+    """Return the sizes up to the first that holds every object."""
+    needed_bytes = weighing.locality.stored_bytes + ENTRY_BYTES * float(weighing.locality.objects)
+    smaller = [size_mb for size_mb in sizes_mb if size_mb * 1024**2 < needed_bytes]
+    return list(sizes_mb[: len(smaller) + 1])
+
+
+def _types(weighing: Weighing) -> list[str]:
+    """Return the nodes worth trying, the cheapest first, up to the first that holds every object."""
+    prices, stored_bytes = weighing.workload.prices, weighing.locality.stored_bytes
+    priced = [type_ for type_ in INSTANCE_TYPES if type_ in prices.kinds("ec2:")]
+    found: list[str] = []
+    most_bytes = 0
+    for type_ in sorted(priced, key=lambda type_: (prices.usd(f"ec2:{type_}"), type_)):
+        capacity_bytes = node_capacity_bytes(type_) or 0
+        if capacity_bytes > most_bytes:
+            found.append(type_)
+            most_bytes = capacity_bytes
+        if most_bytes >= stored_bytes:
+            break
+    return found
