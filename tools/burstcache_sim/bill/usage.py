@@ -48,8 +48,6 @@ _VOLUME_GB, _ALB_ADDRESSES = 8, 2
 _RELAY_VCPU, _RELAY_GB = Fraction(1, 4), Fraction(1, 2)
 _JANITOR_PER_H, _JANITOR_MS = 12, 200
 
-# A copy in Express has an item of its own from the message until the janitor drops both.
-_WRITES_PER_COPY = 2
 # What follows a write to the bucket: a row and the nodes are read, the change is announced.
 _ORIGIN_MS, _ORIGIN_MB = 60, 128
 
@@ -160,7 +158,7 @@ def live_usage(
     busy_s = result.n if busy_s is None else busy_s
     requests = _requests(result, setup, _digest_reads(result, setup, busy_s, objects))
     door = door_usage(passage, setup, period_us=period_us)
-    above = (_express(result, setup, busy_s), _writes(setup, period_us))
+    above = (_express(result, setup), _writes(setup, period_us))
     parts = (_cache(result, setup), door, requests, _control_plane(result), *above, _standing(setup, period_us))
     together = replace(add(parts), architecture=setup.architecture, instance_type=setup.instance_type)
     return replace(together, init_gb_s=door.init_gb_s + _init_gb_s(result, setup, passage.wakes))
@@ -234,34 +232,28 @@ def _shown_routes(result: RunResult, busy_s: int, objects: int | None) -> int:
 def _requests(result: RunResult, setup: Setup, digest_reads: int) -> Usage:
     """Return what the requests take of the digest; where something is decided, those that S3 serves are told, too."""
     told = result.n_s3 if setup.decides else 0
-    return replace(_told(told, writes=told), dynamodb_reads=digest_reads)
-
-
-def _told(messages: int, *, writes: int) -> Usage:
-    """Return what messages of readers take: an event and a run of the scheduler each, and its writes in the table."""
     return Usage(
-        scheduler_gb_s=_gb_s(_SCHEDULER_MS * messages, _SCHEDULER_MB),
-        function_requests=messages,
-        events_64kb=messages,
-        dynamodb_writes=writes,
-        logs_gb=Fraction(_LOG_BYTES * messages, _BYTES_PER_GB),
+        scheduler_gb_s=_gb_s(_SCHEDULER_MS * told, _SCHEDULER_MB),
+        function_requests=told,
+        events_64kb=told,
+        dynamodb_writes=told,
+        dynamodb_reads=digest_reads,
+        logs_gb=Fraction(_LOG_BYTES * told, _BYTES_PER_GB),
     )
 
 
-def _express(result: RunResult, setup: Setup, busy_s: int) -> Usage:
-    """Return what the copies take: the bucket's own items, and what is told of them so that they are dropped."""
+def _express(result: RunResult, setup: Setup) -> Usage:
+    """Return what the copies take; nobody keeps books of them."""
     use = result.express
     if not setup.express:
         return Usage()
-    told = _told(min(use.copies, setup.reader_processes * busy_s), writes=_WRITES_PER_COPY * use.copies)
-    bucket = Usage(
+    return Usage(
         express_gets=use.asks,
         express_read_gb=Fraction(use.read_bytes, _BYTES_PER_GB),
         express_puts=use.copies,
         express_copied_gb=Fraction(use.copied_bytes, _BYTES_PER_GB),
         express_gb_h=Fraction(use.byte_s, 3600 * _BYTES_PER_GB),
     )
-    return add((told, bucket))
 
 
 def _writes(setup: Setup, period_us: int) -> Usage:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from burstcache_sim.bill.express import Rule, rule_of
+from burstcache_sim.bill.express import rule_of
 from burstcache_sim.bill.ladder import ENTRY_BYTES
 from burstcache_sim.bill.nodes import node_capacity_bytes
 from burstcache_sim.bill.usage import LARGEST_OBJECT_BYTES, Setup
@@ -19,6 +19,7 @@ from burstcache_sim.choose.advise.samconfig import INSTANCE_TYPES
 from burstcache_sim.choose.advise.systems import System, Weighing, ladder_system
 from burstcache_sim.choose.tune.front import Tried
 from burstcache_sim.units import HOURS_PER_MONTH
+from burstcache_sim.world.express import CopyRules
 from burstcache_sim.world.result import RunResult
 
 MEMORY_MB = (64, 256, 1024, 4096)  # of a reader, as a rival's readers may have
@@ -76,7 +77,7 @@ def setup_text(setup: Setup) -> str:
     return ", ".join(filter(None, parts)) or "S3 and nothing else"
 
 
-def _choice(weighing: Weighing, setup: Setup, rule: Rule | None) -> Choice:
+def _choice(weighing: Weighing, setup: Setup, rule: CopyRules | None) -> Choice:
     system, run = ladder_system(weighing, setup, rule, note=setup_text(setup))
     return Choice(setup, run, system)
 

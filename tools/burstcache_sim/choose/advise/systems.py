@@ -13,12 +13,12 @@ from burstcache_sim.bill.clock import Clock
 from burstcache_sim.bill.comparison import OURS, Compared, Comparison
 from burstcache_sim.bill.competitors import offer_names
 from burstcache_sim.bill.demand import Demand
-from burstcache_sim.bill.express import Rule
 from burstcache_sim.bill.locality import Locality, locality_of
 from burstcache_sim.bill.market import BYTES_PER_GB
 from burstcache_sim.bill.usage import Setup
 from burstcache_sim.choose.advise.worth import Value, Yield
 from burstcache_sim.choose.tune.workload import Workload
+from burstcache_sim.world.express import CopyRules
 from burstcache_sim.world.result import RunResult
 
 _NOT_FOR_SALE = {
@@ -143,7 +143,7 @@ def our_system(weighing: Weighing, result: RunResult, s3: Compared) -> System:
     return _system(weighing, ours, gains, mean_ms=mean_ms, hit_ms=hit_ms)
 
 
-def ladder_system(weighing: Weighing, setup: Setup, rule: Rule | None, *, note: str) -> tuple[System, RunResult]:
+def ladder_system(weighing: Weighing, setup: Setup, rule: CopyRules | None, *, note: str) -> tuple[System, RunResult]:
     """Return this system under a setup in which nothing is decided, and the run of its month.
 
     Args:
