@@ -12,9 +12,11 @@ from fractions import Fraction
 from random import Random
 from typing import ClassVar, Self
 
-from burstcache.core.breakeven import ALWAYS_US, THESIS_PRICES, BreakevenParameters, BreakevenPrices, breakeven
+from burstcache.core.breakeven import ALWAYS_US, BreakevenParameters, breakeven
 from burstcache.core.parameters import US_PER_S
+from burstcache.core.worth import TierPrices
 from burstcache_sim.policies.key_breakeven import KeyBreakeven
+from burstcache_sim.policies.policy import THESIS_PRICES, weighed_by_keys
 from burstcache_sim.world.result import Tier
 from burstcache_sim.world.world import Key, Node, World
 
@@ -23,13 +25,13 @@ class _Derived(KeyBreakeven):
     """Break-even with its parameters changed."""
 
     @classmethod
-    def worth(cls, hit_value_usd: Fraction | str, prices: BreakevenPrices = THESIS_PRICES) -> Self:
+    def worth(cls, hit_value_usd: Fraction | str, prices: TierPrices = THESIS_PRICES) -> Self:
         """Return the policy whose parameters follow from break-even's."""
         worth_usd = Fraction(hit_value_usd)
-        return cls(cls.changed(breakeven(worth_usd, prices), worth_usd, prices))
+        return cls(cls.changed(breakeven(worth_usd, weighed_by_keys(prices)), worth_usd, prices))
 
     @classmethod
-    def changed(cls, usual: BreakevenParameters, worth_usd: Fraction, prices: BreakevenPrices) -> BreakevenParameters:
+    def changed(cls, usual: BreakevenParameters, worth_usd: Fraction, prices: TierPrices) -> BreakevenParameters:
         """Return the parameters for break-even's own."""
         return usual
 
@@ -40,7 +42,7 @@ class StayTwice(_Derived):
     title: ClassVar[str] = "stay x 2"
 
     @classmethod
-    def changed(cls, usual: BreakevenParameters, worth_usd: Fraction, prices: BreakevenPrices) -> BreakevenParameters:
+    def changed(cls, usual: BreakevenParameters, worth_usd: Fraction, prices: TierPrices) -> BreakevenParameters:
         """Double the stay."""
         return replace(usual, redis_idle_us=2 * usual.redis_idle_us)
 
@@ -51,7 +53,7 @@ class OneMoreRequest(_Derived):
     title: ClassVar[str] = "one more request to boot"
 
     @classmethod
-    def changed(cls, usual: BreakevenParameters, worth_usd: Fraction, prices: BreakevenPrices) -> BreakevenParameters:
+    def changed(cls, usual: BreakevenParameters, worth_usd: Fraction, prices: TierPrices) -> BreakevenParameters:
         """Ask for one more, and widen what they must lie within."""
         redis_gap_us = (worth_usd + prices.s3_get_usd) / prices.redis_usd_per_s * US_PER_S
         within_us = int(redis_gap_us / 2 * usual.boot_requests)
@@ -64,7 +66,7 @@ class OneMoreRequestStayTwice(OneMoreRequest):
     title: ClassVar[str] = "one more request, stay x 2"
 
     @classmethod
-    def changed(cls, usual: BreakevenParameters, worth_usd: Fraction, prices: BreakevenPrices) -> BreakevenParameters:
+    def changed(cls, usual: BreakevenParameters, worth_usd: Fraction, prices: TierPrices) -> BreakevenParameters:
         """Change both."""
         parameters = super().changed(usual, worth_usd, prices)
         return replace(parameters, redis_idle_us=2 * usual.redis_idle_us)
@@ -76,7 +78,7 @@ class NoCacheFunction(_Derived):
     title: ClassVar[str] = "no cache function"
 
     @classmethod
-    def changed(cls, usual: BreakevenParameters, worth_usd: Fraction, prices: BreakevenPrices) -> BreakevenParameters:
+    def changed(cls, usual: BreakevenParameters, worth_usd: Fraction, prices: TierPrices) -> BreakevenParameters:
         """Use none."""
         return replace(usual, uses_lambda=False)
 
@@ -103,7 +105,7 @@ class Fitted(_Derived):
     constants: ClassVar[Constants] = Constants(0.747, 0.613, 1.648, 0.639, 2.289, 0.939, 0.319, 21.85, 120)
 
     @classmethod
-    def changed(cls, usual: BreakevenParameters, worth_usd: Fraction, prices: BreakevenPrices) -> BreakevenParameters:
+    def changed(cls, usual: BreakevenParameters, worth_usd: Fraction, prices: TierPrices) -> BreakevenParameters:
         """Compute all of them anew."""
         c, redis_usd_per_s = cls.constants, float(prices.redis_usd_per_s)
         runs = float(worth_usd) / (60 * redis_usd_per_s)
@@ -140,7 +142,7 @@ class AdaptiveBridge(_Readable):
     title: ClassVar[str] = "adaptive bridge"
 
     @classmethod
-    def changed(cls, usual: BreakevenParameters, worth_usd: Fraction, prices: BreakevenPrices) -> BreakevenParameters:
+    def changed(cls, usual: BreakevenParameters, worth_usd: Fraction, prices: TierPrices) -> BreakevenParameters:
         """Always allow a cache function to two close requests."""
         return replace(usual, uses_lambda=True, invoke_requests=2)
 

@@ -42,7 +42,7 @@ def test_run_prints_the_thesis_policys_fields(trace: dict[str, Any], call: Call)
 @each_trace
 def test_run_prints_the_break_even_policys_fields(trace: dict[str, Any], call: Call) -> None:
     for hit_value_usd, expected in trace["be"].items():
-        found = call("run", trace_path(trace), "--policy", "breakeven", "--hit-value-usd", hit_value_usd)
+        found = call("run", trace_path(trace), "--policy", "breakeven-per-key", "--hit-value-usd", hit_value_usd)
 
         assert {name: found[name] for name in expected["natural"]} == expected["natural"]
 

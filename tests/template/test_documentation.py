@@ -73,7 +73,7 @@ def test_every_policy_override_is_documented_with_its_default() -> None:
 def test_every_policy_and_every_price_sheet_is_documented() -> None:
     policies, costs = _page("docs/use/policies.md"), _page("docs/operate/costs.md")
 
-    assert re.findall(r"`burstcache sim run --policy ([\w|]+)`", policies) == ["|".join(POLICIES)]
+    assert re.findall(r"`burstcache sim run --policy ([\w|-]+)`", policies) == ["|".join(POLICIES)]
     assert set(re.findall(r"^\| `([\w-]+)` \| [a-z]+-[a-z]+-\d \|", costs, re.MULTILINE)) == set(SHEETS)
 
 

@@ -37,7 +37,7 @@ from burstcache_sim.choose.advise.worth import Pays, Span, Value, Yield, pays
 from burstcache_sim.choose.tune.front import Tried
 from burstcache_sim.choose.tune.workload import Workload, workload_of
 from burstcache_sim.latency import TierLatencies
-from burstcache_sim.policies.key_breakeven import KeyBreakeven
+from burstcache_sim.policies.node_use import Breakeven
 from burstcache_sim.policies.policy import WorthPolicy
 from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.trace import Trace
@@ -98,7 +98,7 @@ def usual() -> Advice:
 
 
 def advice(
-    workload: Workload, value: Value | None = None, *, policy: type[WorthPolicy] = KeyBreakeven, **options: Any
+    workload: Workload, value: Value | None = None, *, policy: type[WorthPolicy] = Breakeven, **options: Any
 ) -> Advice:
     given: dict[str, Any] = {"candidates": 80, "only_thesis": True} | options
     return advise(workload, value or Value(), CLOCK, policy, **given)

@@ -8,6 +8,7 @@ import pytest
 
 from burstcache.core.parameters import US_PER_S, parameters_from_text
 from burstcache_sim.policies.thesis import Thesis
+from burstcache_sim.world.result import NO_EXPRESS, NO_GUESTS
 from support.runs import run
 
 S = US_PER_S
@@ -63,6 +64,8 @@ def test_a_horizon_before_the_first_request_leaves_nothing() -> None:
 
     amounts = asdict(result)
     assert amounts.pop("end_us") == 4 * S
+    assert amounts.pop("express") == asdict(NO_EXPRESS)
+    assert amounts.pop("guests") == asdict(NO_GUESTS)
     assert not any(amounts.values())
     assert (result.in_memory_pct, result.tiers_rle) == (0.0, "")
 

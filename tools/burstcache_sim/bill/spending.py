@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from burstcache.core.breakeven import BreakevenPrices
 from burstcache.core.parameters import US_PER_S
-from burstcache.core.prices import PriceSheet
+from burstcache.core.prices import THESIS, PriceSheet
+from burstcache.core.worth import TierPrices, tier_prices
 from burstcache_sim.bill.cost import Usage, bill
 from burstcache_sim.bill.usage import THESIS_MEMORY_MB, Setup, thesis_usage
 from burstcache_sim.policies.offline import OfflineResult
@@ -30,12 +30,19 @@ def thesis_setup(prices: PriceSheet) -> Setup:
     )
 
 
-def weighed(prices: PriceSheet, setup: Setup) -> BreakevenPrices:
-    """Return the prices that a policy weighs a hit against."""
-    return BreakevenPrices(
-        lambda_usd_per_s=prices.usd(f"lambda-duration:{setup.architecture}") * Fraction(setup.cache_memory_mb, 1024),
-        redis_usd_per_s=prices.usd(f"ec2:{setup.instance_type}") / 3600,
+def weighed(prices: PriceSheet, setup: Setup) -> TierPrices:
+    """Return the prices that a policy weighs a hit against; at the thesis's prices control is free."""
+    if prices.name != THESIS:
+        return tier_prices(
+            prices,
+            node_type=setup.instance_type,
+            cache_memory_mb=setup.cache_memory_mb,
+            has_express=setup.express,
+        )
+    return TierPrices(
         s3_get_usd=prices.usd("s3-get"),
+        redis_usd_per_s=prices.usd(f"ec2:{setup.instance_type}") / 3600,
+        lambda_usd_per_s=prices.usd(f"lambda-duration:{setup.architecture}") * Fraction(setup.cache_memory_mb, 1024),
     )
 
 

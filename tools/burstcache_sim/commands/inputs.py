@@ -9,8 +9,8 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
-from burstcache.core.breakeven import BreakevenPrices
 from burstcache.core.prices import THESIS, PriceSheet
+from burstcache.core.worth import TierPrices
 from burstcache_sim.bill.clock import FRONT_DOOR_MS, HIT_WITHIN_MS, Clock
 from burstcache_sim.bill.usage import THESIS_MEMORY_MB, Setup
 from burstcache_sim.latency import TierLatencies
@@ -61,7 +61,7 @@ def policy_options(args: argparse.Namespace) -> Options:
     return Options(args.rate, args.sensitivity, args.overrides, args.hit_value_usd)
 
 
-def policy_of(args: argparse.Namespace, prices: BreakevenPrices) -> Policy:
+def policy_of(args: argparse.Namespace, prices: TierPrices) -> Policy:
     """Return the policy that the options name; it may weigh a hit against the prices.
 
     Raises:

@@ -7,15 +7,14 @@ from fractions import Fraction
 from typing import ClassVar, NamedTuple, Self
 
 from burstcache.core.breakeven import (
-    THESIS_PRICES,
     BreakevenParameters,
-    BreakevenPrices,
     boots,
     breakeven,
     invokes,
     redis_stop_us,
 )
-from burstcache_sim.policies.policy import WorthPolicy
+from burstcache.core.worth import TierPrices
+from burstcache_sim.policies.policy import THESIS_PRICES, WorthPolicy, weighed_by_keys
 from burstcache_sim.world.result import Tier
 from burstcache_sim.world.world import Key, Node, World
 
@@ -48,8 +47,8 @@ class KeyBreakeven(WorthPolicy):
 
     parameters: BreakevenParameters
 
-    name: ClassVar[str] = "breakeven"
-    title: ClassVar[str] = "break-even"
+    name: ClassVar[str] = "breakeven-per-key"
+    title: ClassVar[str] = "break-even per key"
 
     @property
     def window(self) -> int:
@@ -125,6 +124,6 @@ class KeyBreakeven(WorthPolicy):
         )
 
     @classmethod
-    def worth(cls, hit_value_usd: Fraction | str, prices: BreakevenPrices = THESIS_PRICES) -> Self:
+    def worth(cls, hit_value_usd: Fraction | str, prices: TierPrices = THESIS_PRICES) -> Self:
         """Return the policy whose parameters follow from what a hit is worth; raises `InvalidSettingError`."""
-        return cls(breakeven(Fraction(hit_value_usd), prices))
+        return cls(breakeven(Fraction(hit_value_usd), weighed_by_keys(prices)))

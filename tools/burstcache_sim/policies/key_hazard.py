@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, NamedTuple, Self
 
-from burstcache.core.breakeven import THESIS_PRICES, BreakevenPrices
 from burstcache.core.hazard import NEVER, Belief, HazardParameters, first_belief, hazard, learn, pays, pays_until_us
-from burstcache_sim.policies.policy import WorthPolicy
+from burstcache.core.worth import TierPrices
+from burstcache_sim.policies.policy import THESIS_PRICES, WorthPolicy, weighed_by_keys
 from burstcache_sim.world.result import Tier
 from burstcache_sim.world.world import Key, Node, World
 
@@ -44,8 +44,8 @@ class KeyHazard(WorthPolicy):
 
     parameters: HazardParameters
 
-    name: ClassVar[str] = "hazard"
-    title: ClassVar[str] = "hazard"
+    name: ClassVar[str] = "hazard-per-key"
+    title: ClassVar[str] = "hazard per key"
     least_compiled: ClassVar[int] = 10_000  # up to a hundred evaluations of eighteen rates per request
 
     @property
@@ -99,6 +99,6 @@ class KeyHazard(WorthPolicy):
         return KeyHazardRow(self.parameters)
 
     @classmethod
-    def worth(cls, hit_value_usd: Fraction | str, prices: BreakevenPrices = THESIS_PRICES) -> Self:
+    def worth(cls, hit_value_usd: Fraction | str, prices: TierPrices = THESIS_PRICES) -> Self:
         """Return the policy whose parameters follow from what a hit is worth; raises `InvalidSettingError`."""
-        return cls(hazard(Fraction(hit_value_usd), prices))
+        return cls(hazard(Fraction(hit_value_usd), weighed_by_keys(prices)))

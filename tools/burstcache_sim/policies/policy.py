@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
+from burstcache.core.breakeven import THESIS_PRICES as _THESIS
 from burstcache.core.breakeven import BreakevenPrices
 from burstcache.core.errors import InvalidSettingError
+from burstcache.core.worth import TierPrices
 from burstcache_sim.world.world import Decider
+
+THESIS_PRICES = TierPrices(_THESIS.s3_get_usd, _THESIS.redis_usd_per_s, _THESIS.lambda_usd_per_s)
 
 _PER_DECADE = 6  # steps of a hit's worth, for curves
 _DECADES = (-6, -2)  # a hit worth 1e-6 to 1e-2 USD
@@ -39,6 +43,7 @@ class Policy(Decider, Protocol):
     name: ClassVar[str]
     # Loading a compiled engine takes half a second; the readable simulator replays about this many requests meanwhile.
     least_compiled: ClassVar[int] = 200_000
+    takes_guests: ClassVar[bool] = False  # readers ask a running node for any of its keys, and bring what it misses
     is_ticked: ClassVar[bool] = False  # a ticker judges its nodes: `sim run` prints the checks, and the log of one key
 
     def memory(self) -> Any:
@@ -52,8 +57,12 @@ class Policy(Decider, Protocol):
         """Return the setting as a row for `engine.<name>`; None if there is only the readable policy."""
         return None
 
+    def fields(self) -> dict[str, Any]:
+        """Return the setting for JSON."""
+        return asdict(self.parameters)
+
     @classmethod
-    def from_options(cls, options: Options, prices: BreakevenPrices) -> Self:
+    def from_options(cls, options: Options, prices: TierPrices) -> Self:
         """Return the policy that the options ask for; raises `InvalidSettingError`."""
 
     @classmethod
@@ -61,8 +70,13 @@ class Policy(Decider, Protocol):
         """Return the policy in words, as the options ask for it."""
 
     @classmethod
-    def knob(cls, options: Options, prices: BreakevenPrices) -> tuple[str, Sequence[Self]]:
+    def knob(cls, options: Options, prices: TierPrices) -> tuple[str, Sequence[Self]]:
         """Return the settings for a curve, from little memory to much, and a name for what varies."""
+
+
+def weighed_by_keys(prices: TierPrices) -> BreakevenPrices:
+    """Return the prices of a policy that judges each key by itself: control is free."""
+    return BreakevenPrices(prices.lambda_usd_per_s, prices.redis_usd_per_s, prices.s3_get_usd)
 
 
 class WorthPolicy(Policy):
@@ -72,11 +86,11 @@ class WorthPolicy(Policy):
 
     @classmethod
     @abstractmethod
-    def worth(cls, hit_value_usd: Fraction, prices: BreakevenPrices = ...) -> Self:
+    def worth(cls, hit_value_usd: Fraction, prices: TierPrices = ...) -> Self:
         """Return the policy for which a hit has that worth, > 0 [USD]; raises `InvalidSettingError`."""
 
     @classmethod
-    def from_options(cls, options: Options, prices: BreakevenPrices) -> Self:
+    def from_options(cls, options: Options, prices: TierPrices) -> Self:
         """Return the policy for the worth that a person names."""
         if options.hit_value_usd is None:
             raise InvalidSettingError(
@@ -90,7 +104,7 @@ class WorthPolicy(Policy):
         return f"{cls.title}, a hit worth {float(options.hit_value_usd or 0):g} USD"
 
     @classmethod
-    def knob(cls, options: Options, prices: BreakevenPrices) -> tuple[str, Sequence[Self]]:
+    def knob(cls, options: Options, prices: TierPrices) -> tuple[str, Sequence[Self]]:
         """Return settings evenly apart by the logarithm of the worth."""
         first, last = (decade * _PER_DECADE for decade in _DECADES)
         settings = [cls.worth(Fraction(f"{10 ** (step / _PER_DECADE):.2e}"), prices) for step in range(first, last + 1)]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from burstcache_sim.policies.key_breakeven import KeyBreakeven
 from burstcache_sim.policies.key_hazard import KeyHazard
+from burstcache_sim.policies.node_use import Breakeven, Hazard
 from burstcache_sim.policies.policy import Policy, WorthPolicy
 from burstcache_sim.policies.thesis import Thesis
 
-POLICIES: dict[str, type[Policy]] = {policy.name: policy for policy in (Thesis, KeyBreakeven, KeyHazard)}
+LIVE: dict[str, type[Policy]] = {policy.name: policy for policy in (Thesis, Breakeven, Hazard)}
+POLICIES = LIVE | {policy.name: policy for policy in (KeyBreakeven, KeyHazard)}  # what these two were compared by
 DEFAULT = Thesis.name  # the live system's
-SIMULATED: dict[str, type[WorthPolicy]] = {policy.name: policy for policy in (KeyBreakeven, KeyHazard)}  # not live yet
+SIMULATED: dict[str, type[WorthPolicy]] = {policy.name: policy for policy in (Breakeven, Hazard)}

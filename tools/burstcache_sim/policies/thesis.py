@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, NamedTuple, Self
 
-from burstcache.core.breakeven import BreakevenPrices
 from burstcache.core.parameters import Parameters, configure, parameters_from_text
 from burstcache.core.policy import (
     LambdaLife,
@@ -19,6 +18,7 @@ from burstcache.core.policy import (
     promote,
     wants_promotion,
 )
+from burstcache.core.worth import TierPrices
 from burstcache_sim.policies.policy import Options, Policy
 from burstcache_sim.world.result import Tier
 from burstcache_sim.world.world import Key, Node, World
@@ -159,7 +159,7 @@ class Thesis(Policy):
         return cls.configured(min(Fraction(rate_per_min), Fraction(12 * sensitivity)), sensitivity)
 
     @classmethod
-    def from_options(cls, options: Options, prices: BreakevenPrices) -> Self:
+    def from_options(cls, options: Options, prices: TierPrices) -> Self:
         """Return the configurator's parameters, single ones replaced."""
         return cls._of(options, options.sensitivity)
 
@@ -170,7 +170,7 @@ class Thesis(Policy):
         return f"thesis, rate {options.rate} a minute, sensitivity {options.sensitivity}{overrides}"
 
     @classmethod
-    def knob(cls, options: Options, prices: BreakevenPrices) -> tuple[str, Sequence[Self]]:
+    def knob(cls, options: Options, prices: TierPrices) -> tuple[str, Sequence[Self]]:
         """Return all sensitivities at one rate."""
         low, high = float(_SENSITIVITIES[0]), float(_SENSITIVITIES[-1])
         settings = [cls._of(options, str(float(sensitivity))) for sensitivity in _SENSITIVITIES]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from burstcache.core.parameters import US_PER_S
-from burstcache_sim.world.result import NO_EXPRESS, ExpressUse, RunResult, Tier
+from burstcache_sim.world.result import NO_EXPRESS, ExpressUse, GuestUse, RunResult, Tier
 from burstcache_sim.world.timings import Timings
 
 _US_PER_MS = 1_000
@@ -22,6 +22,12 @@ class Books:
     redis_s: int = 0
     redis_starts: int = 0
     seeds: int = 0  # objects fetched from S3 into Redis
+    fills: int = 0  # guests that readers brought
+    loads: int = 0  # guests that were loaded at boots: seeds, too
+    told: int = 0
+    told_batches: int = 0
+    seen_writes: int = 0
+    _batch_us: int | None = None  # when the newest batch began
     tiers: list[Tier] = field(default_factory=list)
     lambda_spans_us: list[tuple[int, int]] = field(default_factory=list)
     redis_spans_us: list[tuple[int, int]] = field(default_factory=list)
@@ -44,6 +50,14 @@ class Books:
         self.redis_s += -(-billed_us // US_PER_S)
         self.redis_spans_us.append((since_us, stop_us))
 
+    def tell(self, at_us: int, *, is_noted: bool) -> None:
+        """Record a request that its reader tells."""
+        self.told += 1
+        self.seen_writes += is_noted
+        if self._batch_us is None or at_us - self._batch_us >= US_PER_S:
+            self._batch_us = at_us
+            self.told_batches += 1
+
     def close(
         self,
         *,
@@ -59,6 +73,7 @@ class Books:
             n_s3=served["S"],
             n_express=served["X"],
             express=express,
+            guests=GuestUse(self.fills, self.loads, self.told, self.told_batches, self.seen_writes),
             n_lambda=served["L"],
             n_redis=served["R"],
             lambda_ms=self.lambda_ms,

@@ -29,6 +29,11 @@ class LruStore:
             _, evicted_bytes = self._sizes_bytes.popitem(last=False)
             self.used_bytes -= evicted_bytes
 
+    def clear(self) -> None:
+        """Hold nothing."""
+        self._sizes_bytes.clear()
+        self.used_bytes = 0
+
     def drop(self, key: int) -> None:
         """Drop an object if it is held."""
         self.used_bytes -= self._sizes_bytes.pop(key, 0)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from itertools import accumulate
 from typing import Any, Protocol
 
 from burstcache_sim.world.books import Books
@@ -178,14 +180,41 @@ class World:
         node = key.node
         node.leases[key.index] = key
         if node.is_off:
-            self.books.redis_starts += 1
-            node.ready_us = at_us + self.timings.redis_boot_us
-            heappush(self._due, (node.ready_us, _NODE_READY, node.index))
+            self.boot(node, at_us)
         self.books.seeds += 1
         if node.since_us is not None:
             node.store.put(key.index, key.size_bytes)
             self.end_lambda(key, at_us)
         self._note(key)
+
+    def boot(self, node: Node, at_us: int) -> None:
+        """Boot a node that is off."""
+        self.books.redis_starts += 1
+        node.ready_us = at_us + self.timings.redis_boot_us
+        heappush(self._due, (node.ready_us, _NODE_READY, node.index))
+
+    def tell(self, at_us: int, *, is_noted: bool) -> None:
+        """Count a request that its reader tells, and whether it is noted that its key was seen."""
+        self.books.tell(at_us, is_noted=is_noted)
+
+    def fill(self, key: Key) -> None:
+        """Put into the key's node, which runs, what a reader has just read below it."""
+        self.books.fills += 1
+        key.node.store.put(key.index, key.size_bytes)
+
+    def load(self, node: Node, keys: Sequence[Key]) -> None:
+        """Load objects into a node that has just got ready, from S3: as many of the first as half of its memory holds.
+
+        The first is used last, so that it leaves last.
+        """
+        room_bytes = None if node.store.capacity_bytes is None else node.store.capacity_bytes // 2
+        if room_bytes is not None:
+            held_bytes = accumulate(key.size_bytes for key in keys)
+            keys = keys[: sum(held <= room_bytes for held in held_bytes)]
+        for key in reversed(keys):
+            self.books.seeds += 1
+            self.books.loads += 1
+            node.store.put(key.index, key.size_bytes)
 
     def release(self, key: Key) -> None:
         """Give a key's lease and entry back: S3 serves it from now on."""
@@ -205,8 +234,8 @@ class World:
             node.look_us = None
             return
         self.books.end_redis(node.since_us, at_us)
-        for key in list(node.leases.values()):
-            self.release(key)
+        node.leases.clear()
+        node.store.clear()
         node.since_us = node.look_us = None
         node.stopped_us = at_us + self.timings.redis_stop_us
         heappush(self._due, (node.stopped_us, _NODE_STOPPED, node.index))

@@ -14,8 +14,8 @@ from math import log2
 from random import Random
 from typing import Protocol
 
-from burstcache.core.breakeven import BreakevenPrices
 from burstcache.core.parameters import US_PER_S, Parameters, configure
+from burstcache.core.worth import TierPrices
 from burstcache_sim.policies.policy import Policy, WorthPolicy
 from burstcache_sim.policies.thesis import Thesis
 
@@ -144,7 +144,7 @@ class WorthSpace:
     """A policy with one knob: what a hit is worth."""
 
     of: type[WorthPolicy]
-    prices: BreakevenPrices
+    prices: TierPrices
 
     def start(self, count: int, random: Random) -> list[Point]:
         """Return values from 1e-9 to 1 USD, evenly spaced by their logarithm."""
@@ -177,7 +177,7 @@ class WorthSpace:
         return 0, 0
 
 
-def space_of(policy: type[Policy], prices: BreakevenPrices) -> Space:
+def space_of(policy: type[Policy], prices: TierPrices) -> Space:
     """Return where a policy's settings are searched."""
     return WorthSpace(policy, prices) if issubclass(policy, WorthPolicy) else ThesisSpace()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from io import StringIO
 from typing import Any
 
@@ -98,7 +98,7 @@ def tried_fields(tried: Tried) -> dict[str, Any]:
         "n_lambda": tried.result.n_lambda,
         "n_redis": tried.result.n_redis,
         "text": tried.text,
-        "parameters": asdict(tried.policy.parameters),
+        "parameters": tried.policy.fields(),
     }
 
 

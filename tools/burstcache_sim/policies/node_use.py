@@ -1,0 +1,185 @@
+"""Break-even and hazard as the live system has them: a node is judged by the use that all its keys make of it."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, ClassVar, NamedTuple, Self
+
+from burstcache.core.key_use import KeyRule, KeyUse
+from burstcache.core.node_use import (
+    FIRST_LOOK_US,
+    MOST_HITS,
+    NodeUse,
+    UseRule,
+    interrupted,
+    is_repeat,
+    learn_hits,
+    notes_seen,
+)
+from burstcache.core.policies import POLICIES, UsePolicy
+from burstcache.core.worth import TierPrices, Worth
+from burstcache_sim.policies.policy import THESIS_PRICES, Options, WorthPolicy
+from burstcache_sim.world.result import Tier
+from burstcache_sim.world.world import Key, Node, World
+
+_NEVER_WHOLE = 1 << 62  # a weight that no trace adds up to
+
+
+@lru_cache(maxsize=1 << 16)
+def weight_of(worth: Worth, size_bytes: int) -> int:
+    """Return what Redis saves for an object of that size, as a share of what it saves above S3 [millionths]."""
+    return worth.weight(worth.below(size_bytes), size_bytes)
+
+
+@dataclass(slots=True)
+class _KeyMemory:
+    use: KeyUse
+    seen_us: int | None = None  # when it was last noted as seen
+
+
+@dataclass(slots=True)
+class _NodeMemory:
+    use: NodeUse
+    hits: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=MOST_HITS))  # time [us], weight
+    ran_us: int = -1  # when it last ran
+
+
+class UseRow(NamedTuple):
+    """The setting, for the compiled engine."""
+
+    parameters: UsePolicy
+    has_relay: bool
+
+
+@dataclass(frozen=True)
+class _ByUse(WorthPolicy):
+    """Repeats of all its keys boot a node; while it runs its keys are guests, and its hits are learned at looks.
+
+    Source:
+        `docs/understand/simulation.md`, "Guests", "The use of a node".
+    """
+
+    parameters: UsePolicy
+    has_relay: bool = True  # without one there are no cache functions
+
+    takes_guests: ClassVar[bool] = True
+    least_compiled: ClassVar[int] = 10_000
+
+    @property
+    def window(self) -> int:
+        """One request; uses have their own memory."""
+        return 1
+
+    @property
+    def _node_rule(self) -> UseRule:
+        return self.parameters.node
+
+    @property
+    def _key_rule(self) -> KeyRule:
+        return self.parameters.key
+
+    def memory(self) -> _KeyMemory:
+        """Return the memory of a key that nobody has asked for."""
+        return _KeyMemory(self._key_rule.first())
+
+    def request(self, world: World, key: Key, at_us: int, tier: Tier) -> None:
+        """Note a hit of the node; a reader tells any other request, which may be a repeat that boots the node."""
+        node, seen_us = key.node, key.memory.seen_us
+        memory = self._memory_of(node)
+        weight = weight_of(self.parameters.worth, key.size_bytes)
+        if tier == "R":
+            memory.hits.append((at_us, weight))
+            return
+        is_noted = notes_seen(seen_us, at_us)
+        world.tell(at_us, is_noted=is_noted)
+        if is_noted:
+            key.memory.seen_us = at_us
+        if node.since_us is not None:
+            world.fill(key)
+            return
+        if is_repeat(seen_us, at_us):
+            memory.use = self._node_rule.observe(memory.use, at_us, weight)
+            if node.is_off and self._node_rule.boots(memory.use, at_us):
+                world.boot(node, at_us)
+        if self.has_relay and self._key_rule.ever_starts:
+            self._keep(world, key, at_us)
+
+    def look(self, world: World, node: Node, at_us: int) -> None:
+        """Learn what the node has served; stop it, or look again when it would no longer pay."""
+        assert node.since_us is not None, "only a running node is looked at"
+        world.checks += 1
+        memory = self._memory_of(node)
+        memory.use = learn_hits(self._node_rule, memory.use, tuple(memory.hits))
+        memory.hits.clear()
+        look_us = self._node_rule.next_look_us(memory.use, since_us=node.since_us, at_us=at_us)
+        if look_us is None:
+            world.stop_node(node, at_us)
+            memory.ran_us = at_us
+        else:
+            world.set_look(node, look_us)
+
+    def ready(self, world: World, node: Node, at_us: int) -> None:
+        """Load the keys seen lately, newest first, and end the cache functions of all keys of the node."""
+        keys = [key for key in world.keys if key.node is node]
+        seen = [key for key in keys if is_repeat(key.memory.seen_us, at_us)]
+        world.load(node, sorted(seen, key=lambda key: (-key.memory.seen_us, key.index)))
+        for key in keys:
+            world.end_lambda(key, at_us)
+        world.set_look(node, at_us + FIRST_LOOK_US)
+
+    def _memory_of(self, node: Node) -> _NodeMemory:
+        if node.memory is None:
+            node.memory = _NodeMemory(self._node_rule.first())
+        memory: _NodeMemory = node.memory
+        return memory
+
+    def _keep(self, world: World, key: Key, at_us: int) -> None:
+        """Start a cache function if one pays, and let the key's live as long as it does."""
+        rule, use, is_booting = self._key_rule, key.memory.use, key.node.ready_us is not None
+        if key.node.memory.ran_us > use.last_us:
+            use = interrupted(use)  # while the node ran nobody told the key's requests
+        key.memory.use = use = rule.observe(use, at_us)
+        if not key.has_lambda and rule.starts(use, is_booting=is_booting):
+            world.start_lambda(key, at_us)
+        if key.lambda_ready_us is not None:
+            world.set_deadline(key, max(key.lambda_ready_us, rule.lives_until_us(use, is_booting=is_booting)))
+
+    def without_redis(self, requests: int) -> Self:
+        """Return the policy whose nodes never have an arrival."""
+        rule: Any = self.parameters.node
+        return replace(self, parameters=replace(self.parameters, node=replace(rule, whole=_NEVER_WHOLE)))
+
+    def fields(self) -> dict[str, Any]:
+        """Return what all rules follow from."""
+        return {"hit_value_usd": float(self.parameters.worth.wait_usd), "has_relay": self.has_relay}
+
+    @classmethod
+    def from_options(cls, options: Options, prices: TierPrices) -> Self:
+        """Return the policy for the worth that a person names."""
+        return replace(super().from_options(options, prices), has_relay=options.has_relay)
+
+    @classmethod
+    def worth(cls, hit_value_usd: Fraction | str, prices: TierPrices = THESIS_PRICES) -> Self:
+        """Return the policy for which a saved wait for S3 has that worth; raises `InvalidSettingError`."""
+        rules = POLICIES[cls.name]
+        assert rules is not None, "a policy that weighs"
+        return cls(rules(Worth(Fraction(hit_value_usd), prices)))
+
+
+@dataclass(frozen=True)
+class Breakeven(_ByUse):
+    """By the times of the newest arrivals."""
+
+    name: ClassVar[str] = "breakeven"
+    title: ClassVar[str] = "break-even"
+
+
+@dataclass(frozen=True)
+class Hazard(_ByUse):
+    """By a belief about the rate of arrivals."""
+
+    name: ClassVar[str] = "hazard"
+    title: ClassVar[str] = "hazard"
