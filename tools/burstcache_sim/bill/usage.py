@@ -294,12 +294,13 @@ def _control_plane(result: RunResult) -> Usage:
 def _standing(setup: Setup, period_us: int) -> Usage:
     """Return what the stack takes by the hour, with or without requests."""
     hours = Fraction(period_us, US_PER_H)
+    relay_h = 0 if setup.relay == "none" else hours
     return Usage(
         volume_gb_h=_VOLUME_GB * setup.nodes * hours,
-        nlb_h=hours,
-        relay_vcpu_h=_RELAY_VCPU * hours,
-        relay_gb_h=_RELAY_GB * hours,
-        ipv4_h=hours,
+        nlb_h=relay_h,
+        relay_vcpu_h=_RELAY_VCPU * relay_h,
+        relay_gb_h=_RELAY_GB * relay_h,
+        ipv4_h=relay_h,
         janitor_gb_s=_gb_s(_JANITOR_MS, _JANITOR_MB) * _JANITOR_PER_H * hours,
         janitor_requests=_JANITOR_PER_H * hours,
     )
