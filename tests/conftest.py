@@ -6,6 +6,7 @@ import functools
 import gc
 
 import botocore.loaders
+import pytest
 
 # Each session reads the descriptions of its services anew, which takes longer than most tests: all share one reader.
 botocore.loaders.create_loader = functools.cache(botocore.loaders.create_loader)
@@ -13,3 +14,9 @@ botocore.loaders.create_loader = functools.cache(botocore.loaders.create_loader)
 # Libraries and those descriptions are millions of objects that live to the end: at Python's own thresholds a fifth of
 # the time goes into looking through them for garbage.
 gc.set_threshold(200_000, 50, 1_000)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Leave what is imported by now, which lives to the end, out of every later search, the five at the end included."""
+    gc.freeze()
