@@ -7,6 +7,7 @@ import gc
 
 import botocore.loaders
 import pytest
+from hypothesis import settings
 
 # Each session reads the descriptions of its services anew, which takes longer than most tests: all share one reader.
 botocore.loaders.create_loader = functools.cache(botocore.loaders.create_loader)
@@ -15,8 +16,11 @@ botocore.loaders.create_loader = functools.cache(botocore.loaders.create_loader)
 # the time goes into looking through them for garbage.
 gc.set_threshold(200_000, 50, 1_000)
 
+# `make test-fast` searches among a fifth of the examples (`support.searches`).
+settings.register_profile("quick", max_examples=20)
+
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """Leave what is imported by now, which lives to the end, out of every later search, the five at the end included."""
+    """Leave what is imported by now out of every later look for garbage, the five at the end included."""
     gc.freeze()

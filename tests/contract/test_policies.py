@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from burstcache.core.parameters import US_PER_S
@@ -20,6 +20,7 @@ from burstcache_sim.world.result import RunResult
 from burstcache_sim.world.scenario import Scenario
 from burstcache_sim.world.simulate import simulate
 from support.runs import run, run_fast, run_shared
+from support.searches import search
 from support.trace_strategies import gaps_us, traces_us
 
 WORTHS_USD = ("1e-6", "1e-5", "1e-4", "3e-4", "1e-3", "1e-2")
@@ -28,7 +29,7 @@ HORIZONS_US = st.none() | st.integers(0, 1_000 * US_PER_S)
 HOUR = Trace.of_times(poisson(1, 4, 3600))
 
 each_policy = pytest.mark.parametrize("name", POLICIES)
-contract = settings(deadline=None, max_examples=60, print_blob=True)
+contract = search(60)
 
 REQUESTS = st.lists(st.tuples(gaps_us(), st.integers(0, 3)), min_size=1, max_size=60)
 

@@ -20,6 +20,7 @@ from burstcache.web.entry import Entry
 from burstcache.web.request import Request
 from burstcache.web.response import Response
 from support.clock import ManualClock
+from support.searches import search
 
 _BOUND_S = 2.0
 _MOST_CHANGES = 3
@@ -198,4 +199,4 @@ class Readings(RuleBasedStateMachine):
 
 
 TestReadings = Readings.TestCase
-TestReadings.settings = settings(max_examples=200, stateful_step_count=30, deadline=None)
+TestReadings.settings = settings(search(200), stateful_step_count=30)

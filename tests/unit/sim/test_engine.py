@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from burstcache.core.errors import InvalidSettingError
@@ -22,6 +22,7 @@ from burstcache_sim.world.scenario import Scenario
 from burstcache_sim.world.timings import Timings
 from support.policy_strategies import HORIZONS, POLICIES
 from support.runs import run, run_fast
+from support.searches import search
 from support.trace_strategies import traces_us
 
 SECOND = 1_000_000
@@ -32,7 +33,7 @@ def overridden(**parameters: int) -> Thesis:
     return Thesis(replace(THESIS.parameters, **parameters))
 
 
-@settings(deadline=None, max_examples=1000, print_blob=True)
+@search(1000)
 @given(traces_us(most=80), POLICIES, HORIZONS)
 def test_the_engine_equals_the_readable_simulator_request_by_request(
     t: list[int], policy: Policy, until_us: int | None
@@ -42,7 +43,7 @@ def test_the_engine_equals_the_readable_simulator_request_by_request(
     assert run_fast(t, policy, until_us=until_us) == replace(readable, log=())
 
 
-@settings(deadline=None, max_examples=200, print_blob=True)
+@search(200)
 @given(traces_us(most=80), POLICIES)
 def test_other_timings_give_the_readable_simulators_results_too(t: list[int], policy: Policy) -> None:
     timings = Timings(5 * SECOND, 50 * SECOND, 90 * SECOND, 16 * SECOND, 7 * SECOND, 10 * SECOND)
@@ -50,7 +51,7 @@ def test_other_timings_give_the_readable_simulators_results_too(t: list[int], po
     assert run_fast(t, policy, timings=timings) == replace(run(t, policy, timings=timings), log=())
 
 
-@settings(deadline=None, max_examples=200, print_blob=True)
+@search(200)
 @given(traces_us(most=80), POLICIES, st.integers(0, 10**15))
 def test_shifting_a_trace_in_time_changes_nothing_but_the_end(t: list[int], policy: Policy, shift_us: int) -> None:
     shifted = run_fast([at_us + shift_us for at_us in t], policy)
@@ -63,7 +64,7 @@ def test_shifting_a_trace_in_time_changes_nothing_but_the_end(t: list[int], poli
     assert shifted.end_us == plain.end_us + shift_us
 
 
-@settings(deadline=None, max_examples=200, print_blob=True)
+@search(200)
 @given(traces_us(most=80), POLICIES, HORIZONS)
 def test_served_counts_add_up_and_no_time_is_negative(t: list[int], policy: Policy, until_us: int | None) -> None:
     result = run_fast(t, policy, until_us=until_us)
@@ -73,7 +74,7 @@ def test_served_counts_add_up_and_no_time_is_negative(t: list[int], policy: Poli
     assert min(result.n_s3, result.lambda_us_exact, result.redis_us_exact, result.end_us) >= 0
 
 
-@settings(deadline=None, max_examples=50, print_blob=True)
+@search(50)
 @given(traces_us(most=80), st.lists(POLICIES, max_size=7), HORIZONS, st.integers(1, 3))
 def test_many_candidates_give_what_each_gives_alone(
     t: list[int], candidates: list[Policy], until_us: int | None, workers: int

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from burstcache.core.errors import InvalidSettingError
@@ -23,6 +23,7 @@ from burstcache_sim.world.scenario import Scenario
 from burstcache_sim.world.timings import Timings
 from support.policy_strategies import CONFIGURED, HORIZONS, OVERRIDDEN, POLICIES, SECOND
 from support.runs import run_fast, run_many, run_shared
+from support.searches import search
 from support.trace_strategies import gaps_us, traces_us
 
 THESIS = Thesis.configured(9, 4)
@@ -44,7 +45,7 @@ def trace_of(requests: list[tuple[int, int, int]]) -> Trace:
     return Trace(np.cumsum(columns[:, 0]), columns[:, 1].astype(np.int32), columns[:, 2], tuple(KEYS))
 
 
-@settings(deadline=None, max_examples=1000, print_blob=True)
+@search(1000)
 @given(REQUESTS, POLICIES, st.integers(1, 3), CAPACITIES, HORIZONS)
 def test_the_shared_engine_equals_the_readable_simulator_in_every_field(
     requests: list[tuple[int, int, int]],
@@ -60,7 +61,7 @@ def test_the_shared_engine_equals_the_readable_simulator_in_every_field(
     assert found == run_many(trace, policy, nodes=nodes, capacity_bytes=capacity_bytes, until_us=until_us)
 
 
-@settings(deadline=None, max_examples=500, print_blob=True)
+@search(500)
 @given(REQUESTS, CONFIGURED | OVERRIDDEN, st.integers(1, 3), CAPACITIES, HORIZONS, st.data())
 def test_nodes_that_are_always_on_give_the_readable_simulators_result(
     requests: list[tuple[int, int, int]],
@@ -79,7 +80,7 @@ def test_nodes_that_are_always_on_give_the_readable_simulators_result(
     assert len(found.redis_spans_us) >= always_on
 
 
-@settings(deadline=None, max_examples=300, print_blob=True)
+@search(300)
 @given(REQUESTS, POLICIES, CAPACITIES, st.builds(Timings, *[st.integers(0, 60).map(lambda s: s * SECOND)] * 6))
 def test_other_timings_give_the_readable_simulators_results_too(
     requests: list[tuple[int, int, int]], policy: Policy, capacity_bytes: int | None, timings: Timings
@@ -91,7 +92,7 @@ def test_other_timings_give_the_readable_simulators_results_too(
     assert found == run_many(trace, policy, capacity_bytes=capacity_bytes, timings=timings)
 
 
-@settings(deadline=None, max_examples=200, print_blob=True)
+@search(200)
 @given(traces_us(most=80), POLICIES, HORIZONS)
 def test_one_key_gives_the_single_keys_result(t: list[int], policy: Policy, until_us: int | None) -> None:
     trace = Trace(np.array(t), np.zeros(len(t), np.int32), None, ("key",))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from burstcache.core.errors import InvalidSettingError
@@ -21,6 +21,7 @@ from burstcache_sim.world.express import copy_rules
 from burstcache_sim.world.result import NO_EXPRESS, ExpressUse
 from support.policy_strategies import HORIZONS, POLICIES, SECOND
 from support.runs import run_many, run_shared
+from support.searches import search
 
 H = 3600 * SECOND
 KB = 1024
@@ -39,7 +40,7 @@ def trace_of(requests: list[tuple[int, int, int]]) -> Trace:
     return Trace(np.cumsum(columns[:, 0]), columns[:, 1].astype(np.int32), columns[:, 2], tuple("abcd"))
 
 
-@settings(deadline=None, max_examples=500, print_blob=True)
+@search(500)
 @given(REQUESTS, POLICIES, RULES, st.none() | st.integers(1, 4_000 * KB), HORIZONS)
 def test_the_compiled_engines_equal_the_readable_simulator_in_every_field(
     requests: list[tuple[int, int, int]],
@@ -60,7 +61,7 @@ def test_the_compiled_engines_equal_the_readable_simulator_in_every_field(
     assert no_details == replace(found, tiers="", lambda_spans_us=(), redis_spans_us=())
 
 
-@settings(deadline=None, max_examples=200, print_blob=True)
+@search(200)
 @given(REQUESTS, POLICIES)
 def test_express_takes_requests_from_s3_alone(requests: list[tuple[int, int, int]], policy: Policy) -> None:
     trace = trace_of(requests)
@@ -98,7 +99,7 @@ def test_an_object_that_is_too_large_for_the_prices_is_never_copied() -> None:
     assert run_many(trace, NO_MEMORY, express=AT_NOTHING).express == ExpressUse(asks=2_000)
 
 
-@settings(deadline=None, max_examples=100, print_blob=True)
+@search(100)
 @given(st.lists(st.tuples(GAPS_US, st.integers(0, 3)), min_size=1, max_size=80), RULES)
 def test_without_memory_it_is_the_rival_that_bills_compare_with(
     requests: list[tuple[int, int]], rule: ExpressRule

@@ -6,11 +6,12 @@ from math import exp
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache_sim.latency import THESIS_LATENCIES, LatencySummary, TierLatencies, summarise
+from support.searches import search
 
 COUNTS = st.tuples(*[st.integers(0, 10_000)] * 3)
 LATENCIES = st.builds(
@@ -56,7 +57,7 @@ def test_the_summary_is_that_of_log_normal_latencies() -> None:
     assert np.quantile(drawn, [0.5, 0.9, 0.95, 0.99]) == pytest.approx(quantiles, rel=0.02)
 
 
-@settings(deadline=None, max_examples=200, print_blob=True)
+@search(200)
 @given(COUNTS, LATENCIES)
 def test_quantiles_rise_and_lie_within_the_slowest_and_the_fastest_tier(
     counts: tuple[int, int, int], latencies: TierLatencies

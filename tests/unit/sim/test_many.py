@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from burstcache.core.errors import InvalidSettingError
@@ -16,6 +16,7 @@ from burstcache_sim.policies.policy import Policy
 from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.trace import Trace
 from support.runs import run_fast, run_many
+from support.searches import search
 
 S = US_PER_S
 THESIS = Thesis.configured(9, 4)  # TICK 5 s, lambdaThreshold 10 s, redisUtilization 60 s
@@ -44,7 +45,7 @@ def tiers_of(trace: Trace, tiers: str, key: str) -> str:
     return "".join(tier for tier, id_ in zip(tiers, trace.key_ids, strict=True) if trace.keys[id_] == key)
 
 
-@settings(deadline=None, max_examples=300)
+@search(300)
 @given(
     st.lists(gaps_us, max_size=60), st.sampled_from(POLICIES), st.integers(1, 3), st.none() | st.integers(0, 900 * S)
 )
@@ -59,7 +60,7 @@ def test_one_key_gives_what_the_engine_of_one_key_gives_whatever_the_nodes(
     assert result == run_fast(times_us, policy, until_us=until_us)
 
 
-@settings(max_examples=200)
+@search(200)
 @given(
     st.lists(st.tuples(gaps_us, st.integers(0, 4)), min_size=1, max_size=80),
     st.sampled_from(POLICIES),

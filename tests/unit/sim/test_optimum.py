@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from burstcache.core.errors import InvalidSettingError
@@ -17,6 +17,7 @@ from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.units import run_cost_units
 from support.readable_optimum import readable_optimum
 from support.runs import run
+from support.searches import search
 from support.trace_strategies import traces_us
 
 LAMBDA_RUN = 72_000_000 + 6_012 * 5_000_000
@@ -29,7 +30,7 @@ POLICIES: list[Policy] = [
 ]
 
 
-@settings(deadline=None, max_examples=300, print_blob=True)
+@search(300)
 @given(traces_us(most=30), PENALTIES, st.sampled_from(Variant))
 def test_optimum_equals_its_rules_written_plainly(t: list[int], penalty: int | None, variant: Variant) -> None:
     least_us, is_bridged = variant.value
@@ -39,7 +40,7 @@ def test_optimum_equals_its_rules_written_plainly(t: list[int], penalty: int | N
     assert found == readable_optimum(t, penalty=penalty, least_lambda_s=least_us // 10**6, is_bridged=is_bridged)
 
 
-@settings(deadline=None, max_examples=200, print_blob=True)
+@search(200)
 @given(traces_us(most=60), st.sampled_from(POLICIES), st.integers(0, 10**11))
 def test_no_policy_costs_less_than_the_optimum_with_the_same_price_per_miss(
     t: list[int], policy: Policy, penalty: int
@@ -49,7 +50,7 @@ def test_no_policy_costs_less_than_the_optimum_with_the_same_price_per_miss(
     assert least_cost(t, penalty)[0] <= run_cost_units(result) + penalty * result.n_s3
 
 
-@settings(deadline=None, max_examples=100, print_blob=True)
+@search(100)
 @given(traces_us(most=60), PENALTIES, st.integers(0, 10**18))
 def test_shifting_a_trace_in_time_changes_no_optimum(t: list[int], penalty: int | None, shift_us: int) -> None:
     shifted = [at_us + shift_us for at_us in t]
@@ -57,7 +58,7 @@ def test_shifting_a_trace_in_time_changes_no_optimum(t: list[int], penalty: int 
     assert solve(shifted, penalty) == solve(t, penalty)
 
 
-@settings(deadline=None, max_examples=100, print_blob=True)
+@search(100)
 @given(traces_us(most=60), st.integers(0, 10**11))
 def test_freedom_never_costs_more(t: list[int], penalty: int) -> None:
     result = solve(t, penalty)

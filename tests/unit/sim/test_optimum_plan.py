@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from burstcache.core.errors import InvalidSettingError
@@ -13,6 +13,7 @@ from burstcache_sim.optimum.exact import MAX_SPAN_US, Variant, least_cost
 from burstcache_sim.optimum.plans import Plan, plan
 from burstcache_sim.traces.generate import spike
 from burstcache_sim.units import INVOCATION_UNITS, LAMBDA_UNITS_PER_US, REDIS_UNITS_PER_US, S3_GET_UNITS
+from support.searches import search
 from support.trace_strategies import traces_us
 
 SECOND = 1_000_000
@@ -32,7 +33,7 @@ def cost_units(found: Plan, penalty: int | None, least_lambda_us: int) -> int:
     return sum(lambda_units) + sum(redis_units) + found.misses * (S3_GET_UNITS + (penalty or 0))
 
 
-@settings(deadline=None, max_examples=300, print_blob=True)
+@search(300)
 @given(traces_us(most=60), PENALTIES, st.sampled_from(Variant))
 def test_a_plan_costs_exactly_the_optimum_with_its_fewest_misses(
     t: list[int], penalty: int | None, variant: Variant
@@ -42,7 +43,7 @@ def test_a_plan_costs_exactly_the_optimum_with_its_fewest_misses(
     assert (cost_units(found, penalty, variant.value[0]), found.misses) == least_cost(t, penalty, variant=variant)
 
 
-@settings(deadline=None, max_examples=100, print_blob=True)
+@search(100)
 @given(traces_us(most=60), PENALTIES, st.sampled_from(Variant))
 def test_every_request_is_served_or_counted_as_missed(t: list[int], penalty: int | None, variant: Variant) -> None:
     found = plan(t, penalty, variant=variant)
@@ -53,7 +54,7 @@ def test_every_request_is_served_or_counted_as_missed(t: list[int], penalty: int
     assert not (penalty is None and found.missed)
 
 
-@settings(deadline=None, max_examples=100, print_blob=True)
+@search(100)
 @given(traces_us(most=60), PENALTIES)
 def test_redis_rests_a_minute_between_two_runs(t: list[int], penalty: int | None) -> None:
     runs_us = plan(t, penalty).redis_spans_us
@@ -69,7 +70,7 @@ def test_a_plan_whose_cost_fits_does_not_start_redis_too_early() -> None:
     assert all(later[0] - earlier[1] >= 60 * SECOND for earlier, later in pairwise(runs_us))
 
 
-@settings(deadline=None, max_examples=50, print_blob=True)
+@search(50)
 @given(traces_us(most=40), PENALTIES, st.integers(0, 10**17))
 def test_a_shift_in_time_shifts_the_plan(t: list[int], penalty: int | None, shift_us: int) -> None:
     found, shifted = plan(t, penalty), plan([at_us + shift_us for at_us in t], penalty)

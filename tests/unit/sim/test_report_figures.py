@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 from matplotlib.text import Text
@@ -36,6 +36,7 @@ from burstcache_sim.traces.generate import poisson, spike
 from burstcache_sim.traces.trace import Trace
 from burstcache_sim.world.scenario import Scenario
 from support.runs import run
+from support.searches import search
 
 SECOND = 1_000_000
 THESIS = Thesis.configured(9, 4)
@@ -68,7 +69,7 @@ def test_the_same_run_gives_the_same_bytes(suffix: str) -> None:
     assert b"<dc:date>" not in first
 
 
-@settings(deadline=None, max_examples=100, print_blob=True)
+@search(100)
 @given(st.lists(st.tuples(st.integers(0, 500 * SECOND), st.sampled_from("SLR")), max_size=50), st.integers(1, 200))
 def test_every_request_counts_in_its_bucket_for_the_tier_that_served_it(
     requests: list[tuple[int, str]], bucket_s: int
@@ -152,7 +153,7 @@ def test_a_horizon_cuts_the_requests_that_are_drawn() -> None:
     assert f"S3  {result.n_s3:,} " in legend.get_texts()[0].get_text()
 
 
-@settings(deadline=None, max_examples=200, print_blob=True)
+@search(200)
 @given(SPANS)
 def test_a_lane_tells_how_many_run_at_each_instant(spans_us: list[tuple[int, int]]) -> None:
     at_us, counts = lanes.running(spans_us, 0, 1_300)
@@ -189,7 +190,7 @@ def test_a_long_span_is_there_in_columns_in_which_nothing_begins() -> None:
     assert counts[at_us > 1_001_000].max() == 0
 
 
-@settings(max_examples=200, print_blob=True)
+@search(200)
 @given(st.lists(st.floats(0, 200), max_size=12).map(sorted))
 def test_labels_keep_their_distance_and_their_order(heights: list[float]) -> None:
     placed = spread(heights, least=11.0, most=200.0)
