@@ -31,8 +31,9 @@ MOST_HITS = 256  # the newest that a node has noted at a look
 # The gap at which arrivals just pay for a node is at least this long: readers tell once a second, in any order, and
 # the hazard policy's rates end at four a second.
 _LEAST_GAP_S = 4
-_LEAST_ARRIVALS = 4  # of a full list of hits
+LEAST_ARRIVALS = 4  # of a full list of hits
 _NEVER_US = -1
+_US_PER_MS = 1_000
 
 
 def is_repeat(seen_us: int | None, at_us: int) -> bool:
@@ -106,10 +107,10 @@ def learn_hits(rule: UseRule, use: NodeUse, hits: Sequence[tuple[int, int]]) -> 
     if len(hits) >= MOST_HITS:
         use = interrupted(use)
         weight = sum(weight for _, weight in hits)
-        if weight < _LEAST_ARRIVALS * rule.whole:
+        if weight < LEAST_ARRIVALS * rule.whole:
             newest_us = hits[-1][0]
             gap_us = (newest_us - hits[0][0]) * rule.whole // max(weight, 1)
-            hits = [(newest_us - ago * gap_us, rule.whole) for ago in reversed(range(_LEAST_ARRIVALS))]
+            hits = [(newest_us - ago * gap_us, rule.whole) for ago in reversed(range(LEAST_ARRIVALS))]
     for at_us, weight in hits:
         use = rule.observe(use, at_us, weight)
     return use
@@ -136,7 +137,9 @@ class _ByWorth(ABC):
         stop_us = self.stop_us(use, since_us)
         if stop_us <= at_us:
             return None
-        return max(stop_us, at_us + isqrt(2 * max(at_us - since_us, 0) * self.look_us))
+        # In milliseconds the product fits 64 bits, which the compiled simulator has.
+        age_ms, look_ms = max(at_us - since_us, 0) // _US_PER_MS, self.look_us // _US_PER_MS
+        return max(stop_us, at_us + isqrt(2 * age_ms * look_ms) * _US_PER_MS)
 
     @abstractmethod
     def stop_us(self, use: NodeUse, since_us: int) -> int:

@@ -292,7 +292,7 @@ def pages() -> Workload:
 @cache
 def on_pages(usd_per_hit: float = 1e-5, *without: str) -> Advice:
     clock = Clock(TierLatencies())
-    return advise(pages(), Value(usd_per_hit=usd_per_hit), clock, KeyBreakeven, candidates=40, without=without)
+    return advise(pages(), Value(usd_per_hit=usd_per_hit), clock, Breakeven, candidates=40, without=without)
 
 
 def test_memory_express_and_nodes_are_weighed_in_every_mixture_that_could_be_best() -> None:

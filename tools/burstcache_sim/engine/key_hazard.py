@@ -1,22 +1,29 @@
 """The hazard policy, compiled, for one key or many that share nodes (`policies.key_hazard` in words).
 
 Nothing waits in a queue. When a node or a cache function ends follows from what was known at its last request, so it
-can be asked when the next one comes. Most often `_surely_pays` answers: not yet. Only where it does not is the instant
+can be asked when the next one comes. Most often `surely_pays` answers: not yet. Only where it does not is the instant
 sought that the readable policy computes after every request.
-
-The floats are `core.hazard`'s, operation by operation in the same order.
 """
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from burstcache.core.errors import InvalidSettingError
-from burstcache.core.hazard import LEAST_RATE_PER_US, LONGEST_IDLE_US, RATES_PER_S
+from burstcache_sim.engine.beliefs import (
+    RATES,
+    Floats,
+    Tables,
+    begin,
+    learn,
+    pays_by,
+    pays_until_us,
+    surely_pays,
+    tables_of,
+)
 from burstcache_sim.engine.books import (
     FOREVER_US,
     MAX_TIME_US,
@@ -34,14 +41,8 @@ from burstcache_sim.engine.shared_world import BOOTING, LAMBDA, OFF, REDIS, RUNN
 from burstcache_sim.engine.store import drop, put, use
 from burstcache_sim.policies.key_hazard import KeyHazardRow
 
-Floats = NDArray[np.float64]
 Keys = NDArray[np.int32]
 Letters = NDArray[np.uint8]
-
-RATES, LEAST_RATE = len(RATES_PER_S), RATES_PER_S[0]
-# Gains that outweigh losses by this factor do so at any earlier instant, whatever was rounded: seventeen squarings turn
-# one rounding error of 2**-53 into 2**-36.
-SURELY = 1 + 2.0**-30
 
 # What comes first of the cache functions that end at the same instant: time-outs by key, nodes that are ready, joins,
 # the horizon. Spans are noted out of order, with one of these plus a number in the place of their requests.
@@ -52,26 +53,6 @@ _OF_KEY = ("last_us", "ready_us", "is_bridging", "ended_us", "is_leased", "held_
 _OF_NODE = ("last_us", "state", "since_us", "off_us", "used_bytes", "belief")
 KEY = np.dtype([*((name, np.int64) for name in _OF_KEY), ("links", np.int64, (4,))], align=True)
 NODE = np.dtype([*((name, np.int64) for name in _OF_NODE), ("ends", np.int64, (4,))], align=True)
-
-
-class Worths(NamedTuple):
-    """`core.hazard.Worth`: a number per rate in each array."""
-
-    gains: Floats
-    losses: Floats
-
-
-class Tables(NamedTuple):
-    """`core.hazard.HazardParameters`."""
-
-    prior: Floats
-    prior_gaps: float
-    switch: float
-    boot: Worths
-    stay: Worths
-    invoke: Worths
-    bridge: Worths
-    least_us: int
 
 
 class World(NamedTuple):
@@ -96,15 +77,6 @@ def check(row: KeyHazardRow, requests: int) -> None:
         raise InvalidSettingError(f"redis_least_us {least_us}: expected a time from 0 to {MAX_TIME_US} us")
 
 
-def tables_of(row: KeyHazardRow) -> Tables:
-    """Return a policy's row as the compiled functions take it."""
-    p = row.parameters
-    boot, stay, invoke, bridge = (
-        Worths(np.array(worth.gains), np.array(worth.losses)) for worth in (p.boot, p.stay, p.invoke, p.bridge)
-    )
-    return Tables(np.array(p.prior), p.prior_gaps, p.switch, boot, stay, invoke, bridge, p.redis_least_us)
-
-
 def new_world(
     row: KeyHazardRow, homes: Integers, node_count: int, capacity_bytes: int, horizon_us: int, timings: TimingsRow,
     totals: Records, spans: Integers,
@@ -127,7 +99,7 @@ def new_world(
         weights=np.empty((beliefs, RATES)),
         rate_counts=np.empty((beliefs, RATES)),
         gaps=np.full(beliefs, -1, np.int64),
-        tables=tables_of(row),
+        tables=tables_of(row.parameters),
         timings=timings,
         totals=totals,
         spans=spans,
@@ -201,12 +173,12 @@ def _start(w: World, node: int, key: int, at_us: int) -> None:
     if n.state == BOOTING:
         if k.is_leased == 0:
             _join(w, node, key)
-    elif at_us >= n.off_us and _pays(w, n.belief, w.tables.boot):
+    elif at_us >= n.off_us and pays_by(w.weights[n.belief], w.tables.boot, 0, 1.0):
         n.state, n.since_us = BOOTING, boot(at_us, w.timings, w.totals[0])
         w.totals[0].seeds -= 1  # `boot` counts the object, and so does the join
         _join(w, node, key)
     k.is_bridging = n.state == BOOTING
-    if k.ready_us < 0 and _pays(w, key, w.tables.bridge if n.state == BOOTING else w.tables.invoke):
+    if k.ready_us < 0 and pays_by(w.weights[key], w.tables.bridge if n.state == BOOTING else w.tables.invoke, 0, 1.0):
         k.ready_us = invoke(at_us, k.ended_us, w.timings, w.totals[0])
 
 
@@ -226,8 +198,8 @@ def _settle_node(w: World, node: int, until_us: int) -> None:
     least_us = since_us + w.tables.least_us
     if n.state != RUNNING or until_us < least_us:
         return
-    if not _surely_pays(w, n.belief, w.tables.stay, until_us - n.last_us):
-        stop_us = max(least_us, n.last_us + _pays_until_us(w, n.belief, w.tables.stay))
+    if not surely_pays(w.weights[n.belief], w.tables.stay, until_us - n.last_us):
+        stop_us = max(least_us, n.last_us + pays_until_us(w.weights[n.belief], w.tables.stay))
         if stop_us <= until_us:
             _stop_node(w, node, stop_us)
 
@@ -239,8 +211,8 @@ def _settle_lambda(w: World, key: int, until_us: int) -> None:
     if k.ready_us < 0 or until_us < k.ready_us:
         return
     worth = w.tables.bridge if k.is_bridging != 0 else w.tables.invoke
-    if not _surely_pays(w, key, worth, until_us - k.last_us):
-        deadline_us = max(k.ready_us, k.last_us + _pays_until_us(w, key, worth))
+    if not surely_pays(w.weights[key], worth, until_us - k.last_us):
+        deadline_us = max(k.ready_us, k.last_us + pays_until_us(w.weights[key], worth))
         if deadline_us <= until_us:
             _end_lambda(w, key, deadline_us, TIMED_OUT + key)
 
@@ -296,65 +268,9 @@ def _close(w: World) -> None:
 @inlined
 def _learn(w: World, belief: int, gap_us: int) -> None:
     """Begin a belief, or learn a gap."""
-    weights, counts, tables = w.weights[belief], w.rate_counts[belief], w.tables
     gaps = w.gaps[belief] + 1
     w.gaps[belief] = gaps
     if gaps == 0:
-        for j in range(RATES):
-            weights[j], counts[j] = tables.prior[j], tables.prior_gaps * tables.prior[j]
-        return
-    alive, rate_per_s, total = math.exp(-LEAST_RATE_PER_US * min(gap_us, LONGEST_IDLE_US)), LEAST_RATE, 0.0
-    for j in range(RATES):
-        likelihood = weights[j] * alive * rate_per_s
-        weights[j] = likelihood
-        total += likelihood
-        alive *= alive
-        rate_per_s += rate_per_s
-    scale = 1.0 / total
-    stays, switches = 1.0 - tables.switch, tables.switch / (tables.prior_gaps + gaps)
-    for j in range(RATES):
-        posterior = weights[j] * scale
-        counts[j] += posterior
-        weights[j] = stays * posterior + switches * counts[j]
-
-
-@inlined
-def _pays(w: World, belief: int, worth: Worths) -> bool:
-    """Return whether gains outweigh losses, or equal them, right after a request."""
-    weights, gain, loss = w.weights[belief], 0.0, 0.0
-    for j in range(RATES):
-        gain += weights[j] * worth.gains[j]
-        loss += weights[j] * worth.losses[j]
-    return gain >= loss
-
-
-@inlined
-def _pays_by(w: World, belief: int, worth: Worths, idle_us: int, factor: float) -> bool:
-    """Return whether gains are at least this many times the losses after a silence."""
-    weights, alive = w.weights[belief], math.exp(-LEAST_RATE_PER_US * idle_us)
-    gain = loss = 0.0
-    for j in range(RATES):
-        chance = weights[j] * alive
-        gain += chance * worth.gains[j]
-        loss += chance * worth.losses[j]
-        alive *= alive
-    return gain >= factor * loss
-
-
-@inlined
-def _surely_pays(w: World, belief: int, worth: Worths, idle_us: int) -> bool:
-    """Return True only if `_pays_until_us` is later: gains by losses only fall during a silence."""
-    return idle_us < LONGEST_IDLE_US and _pays_by(w, belief, worth, idle_us, SURELY)
-
-
-@uncounted
-def _pays_until_us(w: World, belief: int, worth: Worths) -> int:
-    """Return `core.hazard.pays_until_us`."""
-    lower_us, upper_us = 0, LONGEST_IDLE_US
-    while upper_us - lower_us > 1:
-        middle_us = (lower_us + upper_us) >> 1
-        if _pays_by(w, belief, worth, middle_us, 1.0):
-            lower_us = middle_us
-        else:
-            upper_us = middle_us
-    return upper_us
+        begin(w.weights[belief], w.rate_counts[belief], w.tables)
+    else:
+        learn(w.weights[belief], w.rate_counts[belief], gaps, w.tables, gap_us)
