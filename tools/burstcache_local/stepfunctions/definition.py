@@ -35,6 +35,9 @@ _ONE_OF = (
     {"Next", "End"}, {"Resource"}, {"Choices"}, {"Seconds", "Timestamp"}, {"Condition"}, {"ErrorEquals"},
 )  # fmt: skip
 
+# The Amazon States Language asks for lists that are not empty.
+_NOT_EMPTY = frozenset({"Choices", "ErrorEquals"})
+
 
 def parse(text: str, integrations: Mapping[str, Collection[str]]) -> dict[str, Any]:
     """Return a definition that can be run.
@@ -105,6 +108,9 @@ def _check_task(name: str, state: State, integrations: Mapping[str, Collection[s
 
 def _check_fields(place: str, given: Mapping[str, Any], known: Collection[str]) -> None:
     _refuse_unknown(place, given, known)
+    for name in _NOT_EMPTY.intersection(given):
+        if not given[name]:
+            raise ValueError(f"{place}: expected at least one entry in {name}")
     for names in _ONE_OF:
         if (accepted := names.intersection(known)) and len(accepted.intersection(given)) != 1:
             raise ValueError(f"{place}: expected {' or '.join(sorted(accepted))}")

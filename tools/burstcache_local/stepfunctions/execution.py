@@ -150,7 +150,9 @@ class Execution:
     ) -> Any:
         """Call what a task calls and wait for its token, if it has one; log what keeps it from a result."""
         try:
-            async with asyncio.timeout(timeout_s):
+            async with asyncio.timeout(timeout_s) as timeout:
+                if token:
+                    self.tokens.ends_with(token, timeout)
                 result = await self.calls[resource](arguments)
                 if token:
                     self._log("TaskSubmitted", **what, output=json.dumps(result))

@@ -15,11 +15,18 @@ from burstcache_local.stepfunctions.errors import ApiError, HeartbeatLostError, 
 class _Waiting:
     outcome: asyncio.Future[Any]
     heartbeat_s: float | None
+    timeout: asyncio.Timeout | None = None  # of the whole task, once its call is under way
     limit: asyncio.Timeout | None = None  # of the next heartbeat, while the task waits for one
 
     def is_over(self) -> bool:
-        """Whether the task has an outcome or has lost a heartbeat, even if it has not taken notice yet."""
-        return self.outcome.done() or (self.limit is not None and self.limit.expired())
+        """Whether the task has an outcome or is out of time, even if it has not taken notice yet."""
+        return self.outcome.done() or any(each is not None and each.expired() for each in (self.timeout, self.limit))
+
+    def stop_clocks(self) -> None:
+        """Let no time-out take the place of an outcome that the task has not taken notice of yet."""
+        if self.timeout is not None and self.limit is not None:
+            self.timeout.reschedule(None)
+            self.limit.reschedule(None)
 
 
 class Tokens:
@@ -35,6 +42,10 @@ class Tokens:
         token = base64.b64encode(f"{execution_arn}#{self._count}".encode()).decode()
         self._waiting[token] = _Waiting(asyncio.get_running_loop().create_future(), heartbeat_s)
         return token
+
+    def ends_with(self, token: str, timeout: asyncio.Timeout) -> None:
+        """Refuse an open token as soon as its task is out of time."""
+        self._waiting[token].timeout = timeout
 
     def close(self, token: str) -> None:
         """Refuse the token from now on."""
@@ -60,7 +71,9 @@ class Tokens:
         Raises:
             ApiError: The token is closed or was never one.
         """
-        future = self._open(token).outcome
+        waiting = self._open(token)
+        waiting.stop_clocks()
+        future = waiting.outcome
         if isinstance(outcome, StateError):
             future.set_exception(outcome)
             future.exception()  # seen: an execution that is stopped at this moment never looks

@@ -85,6 +85,8 @@ def _without(*path: Any) -> Callable[[dict[str, Any]], None]:
         (_set("States", "A", "Retry", 0, "ErrorEquals", to=["States.ALL", "Mine"]), "A.Retry: States.ALL stands alone"),
         (_set("States", "A", "Catch", to=[_CATCH_ALL, _CATCH_ALL]), "A.Catch: .* in the last one only"),
         (_without("States", "C", "Choices"), "C: expected Choices"),
+        (_set("States", "C", "Choices", to=[]), "C: expected at least one entry in Choices"),
+        (_set("States", "A", "Retry", 0, "ErrorEquals", to=[]), "A.Retry: expected at least one entry in ErrorEquals"),
         (_without("States", "C", "Choices", 0, "Next"), "C.Choices: expected Next"),
         (_set("States", "C", to={"Type": "Wait", "End": True}), "C: expected Seconds or Timestamp"),
         (_set("States", "C", "Choices", 0, "Variable", to="$.a"), "C.Choices: Variable"),

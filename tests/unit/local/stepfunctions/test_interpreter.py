@@ -248,6 +248,30 @@ def test_token_is_refused_from_the_instant_at_which_its_heartbeat_is_due(stage: 
     assert refusals == ["TaskTimedOut", "TaskTimedOut"]
 
 
+@pytest.mark.parametrize("limit", ["HeartbeatSeconds", "TimeoutSeconds"])
+def test_of_a_time_out_and_an_outcome_in_one_instant_the_first_counts_and_the_other_is_refused(
+    stage: MachineStage, limit: str
+) -> None:
+    """The outcome's timer is due right before the limit's or right after it, and both are taken in one round."""
+    refusals: list[str] = []
+
+    def succeed(token: str) -> None:
+        refusals.append(_refusal(stage, "SendTaskSuccess", token, output='"in time"'))
+
+    async def work(towards_s: float) -> dict[str, Any]:
+        due_s = stage.loop.time() + 10
+        execution = stage.start(stage.create({"A": _token_task(**{limit: 10})}))
+        await asyncio.sleep(0.1)
+        stage.loop.call_at(math.nextafter(due_s, towards_s), succeed, stage.payloads[-1]["token"])
+        return await stage.ended(execution)
+
+    early, late = (stage.do(work(towards_s)) for towards_s in (0, math.inf))
+
+    assert refusals == ["", "TaskTimedOut"]
+    assert (early["status"], early.get("output")) == ("SUCCEEDED", '"in time"')
+    assert (late["status"], late.get("error")) == ("FAILED", "States.Timeout")
+
+
 def test_heartbeats_keep_a_task_alive_until_its_time_out(stage: MachineStage) -> None:
     async def work() -> str:
         execution = stage.start(stage.create({"A": _token_task(TimeoutSeconds=60, HeartbeatSeconds=10)}))
