@@ -19,6 +19,7 @@ VARIABLES = {
     "KEY_LIFECYCLE_ARN": "key-lifecycle",
     "REDIS_NODE_ARN": "redis-node",
     "REDIS_CONTROL_FUNCTION_NAME": "redis-control",
+    "POLICY": "thesis",
     "POLICY_RATE": "9",
     "POLICY_SENSITIVITY": "4",
     "POLICY_OVERRIDES": "",

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Self, get_type_hints
 
 from burstcache.core.errors import InvalidSettingError, NodeAbsentError
-from burstcache.core.parameters import Parameters, live_parameters
+from burstcache.core.parameters import live_parameters
+from burstcache.core.policies import LivePolicy, live_policy
+from burstcache.core.worth import Worth, sheet_of_region, tier_prices, wait_usd_from_text
 
 
 @dataclass(frozen=True)
@@ -73,10 +76,11 @@ class SchedulerSettings(_Settings):
 
     table_name: Annotated[str, _text, "TABLE_NAME"]
     key_lifecycle_arn: Annotated[str, _text, "KEY_LIFECYCLE_ARN"]
+    redis_node_arn: Annotated[str, _text, "REDIS_NODE_ARN"]
     redis_nodes: Annotated[tuple[RedisNode, ...], _nodes]
     max_hot_keys: Annotated[int, _whole, "MAX_HOT_KEYS"]
     max_object_bytes: Annotated[int, _whole, "MAX_OBJECT_BYTES"]
-    parameters: Annotated[Parameters, policy_parameters]
+    policy: Annotated[LivePolicy, policy_in]
 
 
 @dataclass(frozen=True)
@@ -85,10 +89,11 @@ class CacheSettings(_Settings):
 
     table_name: Annotated[str, _text, "TABLE_NAME"]
     bucket_name: Annotated[str, _text, "BUCKET_NAME"]
+    bus_name: Annotated[str, _text, "BUS_NAME"]
     relay: Annotated[RelayAccess, _relay]
     max_object_bytes: Annotated[int, _whole, "MAX_OBJECT_BYTES"]
     memory_mb: Annotated[int, _whole, "AWS_LAMBDA_FUNCTION_MEMORY_SIZE"]
-    parameters: Annotated[Parameters, policy_parameters]
+    policy: Annotated[LivePolicy, policy_in]
 
 
 @dataclass(frozen=True)
@@ -102,7 +107,7 @@ class RedisControlSettings(_Settings):
     redis_password_parameter: Annotated[str, _given, "REDIS_PASSWORD_PARAMETER"]
     redis_nodes: Annotated[tuple[RedisNode, ...], _nodes]
     max_object_bytes: Annotated[int, _whole, "MAX_OBJECT_BYTES"]
-    parameters: Annotated[Parameters, policy_parameters]
+    policy: Annotated[LivePolicy, policy_in]
 
 
 @dataclass(frozen=True)
@@ -147,13 +152,23 @@ def parse_nodes(text: str) -> tuple[RedisNode, ...]:
     return tuple(nodes)
 
 
-def policy_parameters(environ: Mapping[str, str]) -> Parameters:
-    """Return the policy's parameters in `environ`, or raise InvalidSettingError if one is missing or not accepted."""
-    return live_parameters(
+def policy_in(environ: Mapping[str, str]) -> LivePolicy:
+    """Return the policy in `environ`, or raise InvalidSettingError if a variable is missing or not accepted."""
+    parameters = live_parameters(
         rate=_text(environ, "POLICY_RATE"),
         sensitivity=_text(environ, "POLICY_SENSITIVITY"),
         overrides=_given(environ, "POLICY_OVERRIDES"),
     )
+    return live_policy(_text(environ, "POLICY"), parameters, partial(_worth, environ))
+
+
+def _worth(environ: Mapping[str, str]) -> Worth:
+    prices = tier_prices(
+        sheet_of_region(_text(environ, "AWS_REGION")),
+        node_type=_text(environ, "REDIS_INSTANCE_TYPE"),
+        cache_memory_mb=_whole(environ, "CACHE_MEMORY_MB"),
+    )
+    return Worth(wait_usd_from_text(_text(environ, "HIT_VALUE_USD_PER_MILLION")), prices)
 
 
 def _relay(environ: Mapping[str, str]) -> RelayAccess:

@@ -13,6 +13,7 @@ from burstcache.core.errors import ServiceError
 from burstcache.core.keys import key_hash
 from burstcache.core.messages import control_subject, get_subject
 from burstcache.core.parameters import parameters_from_text
+from burstcache.core.policies import thesis
 from burstcache.core.policy import Request
 from burstcache.core.table import KeyRow, NodeRow
 from burstcache.web.entry import Entry
@@ -76,7 +77,9 @@ class LifeStage:
         hash_ = key_hash(key)
         row = KeyRow(hash_, key, "lambda", 1, node=node, holder="one", trigger=Request(0, "trigger"))
         parts: dict[str, Any] = {"keys": _Row(row), "nodes": self.nodes, "executions": self.executions}
-        tools = CacheTools(**parts, objects=_UNUSED, max_object_bytes=4 << 20, parameters=PARAMETERS, clock=self.clock)
+        tools = CacheTools(
+            **parts, objects=_UNUSED, max_object_bytes=4 << 20, policy=thesis(PARAMETERS), clock=self.clock
+        )
         entry = Entry({"etag": '"e"', "content-length": "4"}, b"body")
         self.life = KeyCache(CacheTask(key, hash_, 1, "token", "one"), tools, entry, _FAR_US)
         self._hash, self._relay = hash_, MemoryRelay(self.clock)

@@ -32,13 +32,16 @@ from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.use_table import UseTable
 from burstcache.control.cache_environment import CacheEnvironment, warm_copies
 from burstcache.control.cache_life import CacheTools
+from burstcache.control.demand import Judge, judge
 from burstcache.control.janitor import Janitor
+from burstcache.control.node_boots import NodeBoots
 from burstcache.control.operations import RedisControl
 from burstcache.control.scheduler import Scheduler
 from burstcache.core.digest import Route
 from burstcache.core.keys import key_hash
 from burstcache.core.messages import OBJECT_REQUESTED, REQUESTS_SERVED, ObjectRequested, RequestsServed
 from burstcache.core.parameters import US_PER_S, parameters_from_text
+from burstcache.core.policies import LivePolicy, thesis
 from burstcache.core.table import KeyRow, LeaseColumns, NodeRow
 from burstcache.handlers import cache, janitor, redis_control, scheduler
 from burstcache.handlers.proxy import Proxy
@@ -105,10 +108,13 @@ class _Bus(EventPublisher):
 class World:
     """One table, one bucket, one node, and the functions that work on them."""
 
-    def __init__(self, patch: pytest.MonkeyPatch, *, runs_machines: bool = False) -> None:
+    def __init__(
+        self, patch: pytest.MonkeyPatch, *, runs_machines: bool = False, policy: LivePolicy | None = None
+    ) -> None:
         self.clock = VirtualClock(time.time_ns() // 1000)  # instances in moto are started in real time
         self.redis, self.relay = NodeRedis(), MemoryRelay(self.clock)
-        self.parameters = parameters_from_text(rate="9", sensitivity="4")
+        self.policy = policy or thesis(parameters_from_text(rate="9", sensitivity="4"))
+        self.parameters = self.policy.parameters
         self.clients, self.states_client = clients(), clients().states
         make_stack()
         self._tokens: defaultdict[str, Future[str]] = defaultdict(Future)
@@ -118,7 +124,7 @@ class World:
         self._make_machines(runs_machines)
         self._make_parts()
         for handler, maker, part in (
-            (scheduler, "_scheduler", "scheduler"),
+            (scheduler, "_scheduler", "judge"),
             (redis_control, "_control", "control"),
             (janitor, "_janitor", "janitor"),
         ):
@@ -177,7 +183,7 @@ class World:
         self.executions, self.objects = Executions(self.states_client), ObjectStore(BUCKET, aws.s3)
         self.store = ObjectsInProcess(node, self.redis.client)
         self.instances = Instances({NODE: node.instance_id}, aws.ec2, clock)
-        self.uses = UseTable(TABLE, aws.dynamodb)
+        self.uses, self._bus = UseTable(TABLE, aws.dynamodb), _Bus()
         self.control = RedisControl(
             node_names=[NODE],
             uses=self.uses,
@@ -223,12 +229,17 @@ class World:
             executions=self.executions,
             objects=self.objects,
             max_object_bytes=MAX_OBJECT_BYTES,
-            parameters=self.parameters,
+            policy=self.policy,
             clock=clock,
+            reports=self._bus,
         )
-
-        self._bus = _Bus()
         self.reader = self.new_reader()
+
+    @property
+    def judge(self) -> Judge:
+        """What the scheduler function decides by."""
+        boots = NodeBoots(self.nodes, self.executions, self.node_machine, [NODE], self.clock)
+        return judge(self.policy, self.scheduler, self.uses, boots.boot)
 
     def new_reader(self, *, memory_bytes: int = 0) -> Reader:
         """Return a reader, whose work in the background is done at once."""

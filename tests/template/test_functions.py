@@ -21,7 +21,7 @@ _OF_LIBRARIES = {
     "POWERTOOLS_SERVICE_NAME",
     "POWERTOOLS_TRACE_DISABLED",
 }
-_OF_LAMBDA = {"AWS_LAMBDA_FUNCTION_MEMORY_SIZE"}
+_OF_LAMBDA = {"AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "AWS_REGION"}
 _IN_VPC = {"ProxyFunction", "CacheFunction", "RedisControlFunction"}
 
 
@@ -51,6 +51,9 @@ SETTINGS: dict[str, Any] = {
 }
 VALUES = {
     "REDIS_NODES": "node-1=i-1@10.0.0.1:6379",
+    "POLICY": "hazard",
+    "HIT_VALUE_USD_PER_MILLION": "10",
+    "REDIS_INSTANCE_TYPE": "t4g.micro",
     "POLICY_RATE": "9",
     "POLICY_SENSITIVITY": "4",
     "POLICY_OVERRIDES": "",

@@ -17,6 +17,7 @@ Code = Callable[[str], list[ast.Module]]
 # boto3 method (or paginator, or waiter) → IAM action, for every call that the functions' code makes to AWS.
 _ACTIONS = {
     "batch_get_item": "dynamodb:BatchGetItem",
+    "batch_write_item": "dynamodb:BatchWriteItem",
     "delete_item": "dynamodb:DeleteItem",
     "get_item": "dynamodb:GetItem",
     "put_item": "dynamodb:PutItem",

@@ -20,6 +20,7 @@ from burstcache.core.messages import (
     KeyServed,
     ObjectRequested,
     RequestsServed,
+    ServedBy,
     encode,
     requests_served,
 )
@@ -110,16 +111,14 @@ class EventBatches:
             self.dropped += sum(len(event["keys"]) for event in batch)
 
     def _take(self) -> Iterable[KeyServed]:
-        """Return by key what has gathered."""
-        keys: dict[str, KeyServed] = {}
+        """Return by key, and by what served it, what has gathered."""
+        keys: dict[tuple[str, ServedBy], KeyServed] = {}
         while self._waiting:
             event = self._waiting.popleft()
             for served in event["keys"] if "keys" in event else [_served(event)]:
-                known = keys.setdefault(served["key"], served)
+                known = keys.setdefault((served["key"], served.get("served_by", "below")), served)
                 if known is not served:
-                    known["requests"] = [*known["requests"], *served["requests"]][-_MAX_READS_PER_KEY:]
-                    known["etag"] = served["etag"] or known["etag"]
-                    known["size_bytes"] = served["size_bytes"] or known["size_bytes"]
+                    _add(known, served)
         return keys.values()
 
     def _send(self, events: Sequence[RequestsServed]) -> None:
@@ -136,6 +135,15 @@ class EventBatches:
         if refused := [entry for entry in answer["Entries"] if "ErrorCode" in entry]:
             code = refused[0]["ErrorCode"]
             raise ServiceError(f"the bus refused {len(refused)} of {len(entries)} events: {code}", code=code)
+
+
+def _add(known: KeyServed, served: KeyServed) -> None:
+    requests = [*known["requests"], *served["requests"]]
+    if left_out := known.get("left_out", 0) + max(len(requests) - _MAX_READS_PER_KEY, 0):
+        known["left_out"] = left_out
+    known["requests"] = requests[-_MAX_READS_PER_KEY:]
+    known["etag"] = served["etag"] or known["etag"]
+    known["size_bytes"] = served["size_bytes"] or known["size_bytes"]
 
 
 def _served(event: ObjectRequested) -> KeyServed:

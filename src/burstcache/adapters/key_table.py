@@ -116,6 +116,31 @@ class KeyTable:
             self._trim(hash_, columns["window"], [request.encode() for request in row.window[-keep:]])
         return row
 
+    def learn(self, seen: KeyRow, use: bytes, newest: Request, *, etag: str, size_bytes: int) -> KeyRow | None:
+        """Write the use of a key with its newest request; None if the use has changed since it was seen."""
+        values: dict[str, Any] = {
+            ":key": seen.key,
+            ":etag": etag,
+            ":size": size_bytes,
+            ":expires": self._expires_at_s(),
+            ":s3": "s3",
+            ":window": [newest.encode()],
+            ":use": use,
+        }
+        if seen.use:
+            values[":seen"] = seen.use
+        answer = write_if(
+            self.client.update_item,
+            TableName=self.table_name,
+            Key=to_values(key_item(seen.hash)),
+            UpdateExpression=table.LEARN_REQUEST,
+            ConditionExpression=table.IS_KEY_USE_AS_SEEN if seen.use else table.IS_NEW_KEY_USE,
+            ExpressionAttributeNames={"#key": "key", "#window": "window", "#use": "use"},
+            ExpressionAttributeValues=to_values(values),
+            ReturnValues="ALL_NEW",
+        )
+        return None if answer is None else KeyRow.from_item(to_plain(answer["Attributes"]))
+
     def update(
         self,
         hash_: str,

@@ -18,21 +18,24 @@ from burstcache.adapters.executions import Executions
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
-from burstcache.core import policy
+from burstcache.core.cache_lives import CacheLife, new_life
 from burstcache.core.errors import BurstcacheError, ServiceError
 from burstcache.core.messages import (
     Ended,
     Get,
+    KeyServed,
     LambdaOver,
     Order,
+    RequestsServed,
     ServedElsewhere,
     control_subject,
     encode,
     get_subject,
 )
-from burstcache.core.parameters import US_PER_S, Parameters
-from burstcache.core.policy import LambdaLife, Request
-from burstcache.core.table import KeyColumns
+from burstcache.core.parameters import US_PER_S
+from burstcache.core.policies import LivePolicy
+from burstcache.core.policy import Request, remember
+from burstcache.core.table import KeyColumns, NodeRow
 from burstcache.logs import logger
 from burstcache.web import entry as wire
 from burstcache.web.entry import Entry
@@ -40,6 +43,8 @@ from burstcache.web.entry import Entry
 End = Literal["idle", "stopped", "superseded", "failed"]
 
 _HEARTBEAT_S = 15  # the state allows 60 s
+_REPORT_S = 5  # each is an event and a run of the scheduler
+_MOST_REPORTED = 8  # the newest requests, by name: the others only count
 _TRIM_FACTOR = 4  # of the window's useful length: what a quarter of an hour's load would remember fills the memory
 
 Respond = Callable[[bytes], Awaitable[None]]
@@ -64,6 +69,16 @@ class Relay(Protocol):
         """End a subscription so that no request is lost."""
 
 
+class Reports(Protocol):
+    """Where served requests are reported."""
+
+    def start(self, event: RequestsServed) -> Any:
+        """Begin to report, and return what `finish` takes."""
+
+    def finish(self, report: Any) -> None:
+        """Return when the report has been sent; a failure is logged, never raised."""
+
+
 @dataclass(frozen=True, slots=True)
 class CacheTask:
     """What the state passes to the cache function."""
@@ -84,8 +99,9 @@ class CacheTools:
     executions: Executions
     objects: ObjectStore
     max_object_bytes: int
-    parameters: Parameters
+    policy: LivePolicy
     clock: Clock
+    reports: Reports | None = None  # where served requests are reported that count for the key's node
 
 
 @dataclass(slots=True)
@@ -96,14 +112,18 @@ class KeyCache:
     tools: CacheTools
     entry: Entry
     end_by_us: int  # a little before the invocation's end
-    life: LambdaLife = field(default_factory=lambda: LambdaLife(deadline_us=0, count=0))
+    life: CacheLife = field(init=False)
     window: set[Request] = field(default_factory=set)  # what this life knows of: from the row, and what it served
     node: str = ""  # the key's Redis node, from the row
     _end: End = "idle"
     _over: asyncio.Event = field(default_factory=asyncio.Event)
     _stale: asyncio.Event = field(default_factory=asyncio.Event)
     _is_promoting: bool = False
+    _unreported: list[Request] = field(default_factory=list)
     _work: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.life = new_life(self.tools.policy)
 
     async def serve(self, relay: Relay) -> End:
         """Subscribe, announce, serve until the end, drain; return how it ended."""
@@ -116,8 +136,11 @@ class KeyCache:
                 return "superseded"
             self._spawn(self._beat())
             self._spawn(self._follow_writes())
+            if self.life.is_reported:
+                self._spawn(self._report_now_and_then())
             await self._until_over()
             await asyncio.to_thread(self._retire)
+            await self._report()
         finally:
             await relay.drain(gets)
             await relay.drain(orders)
@@ -137,19 +160,35 @@ class KeyCache:
             self._stale.set()
         self.node = row.node
         self.window.update(row.window)
-        count = policy.count_since(row.trigger, row.window)
-        self.life = policy.lambda_ready(self.tools.clock.now_us(), count, self.tools.parameters)
+        self.life.begin(row, self.tools.clock.now_us())
+        if self.life.is_reported and (await self._node()).phase_at(self.tools.clock.now_us()) == "running":
+            self._finish("idle")  # the node takes the key as a guest
         return True
 
     async def _until_over(self) -> None:
         while not self._over.is_set():
             left_s = (min(self.life.deadline_us, self.end_by_us) - self.tools.clock.now_us()) / US_PER_S
             if left_s <= 0:
+                if self.tools.clock.now_us() < self.end_by_us and await self._bridges():
+                    continue
                 return
             try:
                 await asyncio.wait_for(self._over.wait(), left_s)
             except TimeoutError:
                 continue  # GETs may have moved the deadline meanwhile
+
+    async def _bridges(self) -> bool:
+        """Whether the life goes on because its node boots."""
+        if not self.life.is_reported:
+            return False
+        try:
+            return self.life.bridges(await self._node(), self.tools.clock.now_us())
+        except ServiceError:
+            logger().warning("the node's row cannot be read, the life ends", exc_info=True)
+            return False
+
+    async def _node(self) -> NodeRow:
+        return await asyncio.to_thread(self.tools.nodes.read, self.node)
 
     async def _on_get(self, message: bytes, respond: Respond) -> None:
         request: Get | ServedElsewhere = json.loads(message)
@@ -164,10 +203,12 @@ class KeyCache:
     def _count(self, requests: Iterable[Request]) -> None:
         for request in requests:
             self.window.add(request)
-            self.life = policy.lambda_serves(self.life, self.tools.parameters)
-        if len(self.window) > _TRIM_FACTOR * self.tools.parameters.window_length:
-            self.window = set(policy.remember(self.window, (), self.tools.parameters.window_length))
-        if policy.wants_promotion(self.life, self.tools.parameters) and not self._is_promoting:
+            self.life.serve(request)
+            if self.life.is_reported:
+                self._unreported.append(request)
+        if len(self.window) > _TRIM_FACTOR * self.life.keeps:
+            self.window = set(remember(self.window, (), self.life.keeps))
+        if self.life.wants_promotion() and not self._is_promoting:
             self._is_promoting = True
             self._spawn(self._promote())
 
@@ -185,13 +226,11 @@ class KeyCache:
     async def _promote(self) -> None:
         """Ask for Redis, unless its node is stopping; then the next GET asks again."""
         try:
-            if (await asyncio.to_thread(self.tools.nodes.read, self.node)).phase_at(
-                self.tools.clock.now_us()
-            ) != "stopping":
-                self.life = policy.promote(self.life, self.tools.parameters)  # at once: it may not end while it asks
+            if (await self._node()).phase_at(self.tools.clock.now_us()) != "stopping":
+                self.life.promote()  # at once: it may not end while it asks
                 await self._complete_as_promoted()
         except ServiceError:
-            self.life = policy.unpromote(self.life, self.tools.parameters)
+            self.life.unpromote()
             logger().warning("promotion failed; the next GET asks again", exc_info=True)
         finally:
             self._is_promoting = False
@@ -217,7 +256,28 @@ class KeyCache:
         if row is None or row.epoch != self.task.epoch or row.holder != self.task.holder or row.phase == "s3":
             self._finish("superseded")
         elif not self.life.is_promoted:
-            self.life = policy.promote(self.life, self.tools.parameters)
+            self.life.promote()
+
+    async def _report_now_and_then(self) -> None:
+        while True:
+            await asyncio.sleep(_REPORT_S)
+            await self._report()
+
+    async def _report(self) -> None:
+        """Report what was served since the last time, for the use of the key's node; what cannot be is lost."""
+        requests, self._unreported = self._unreported, []
+        if self.tools.reports is None or not requests:
+            return
+        served = KeyServed(
+            key=self.task.key,
+            requests=[request.encode() for request in requests[-_MOST_REPORTED:]],
+            size_bytes=self.entry.size_bytes,
+            etag=self.entry.etag,
+            served_by="lambda",
+            left_out=max(len(requests) - _MOST_REPORTED, 0),
+        )
+        report = self.tools.reports.start(RequestsServed(keys=[served]))
+        await asyncio.to_thread(self.tools.reports.finish, report)
 
     async def _follow_writes(self) -> None:
         """Replace the copy after a write to the object; a write during the reload starts another."""
@@ -246,12 +306,18 @@ class KeyCache:
         if row is None or row.epoch != self.task.epoch or row.holder != self.task.holder:
             return
         unknown = [request for request in self._newest() if request not in row.window]
-        leave = partial(self.tools.keys.update, self.task.hash, epoch=self.task.epoch, append_window=unknown)
+        leave = partial(
+            self.tools.keys.update,
+            self.task.hash,
+            epoch=self.task.epoch,
+            set_=self.life.columns(),
+            append_window=unknown,
+        )
         if row.tier != "lambda" or leave(remove=["tier"], while_tier="lambda") is None:
             leave()
 
     def _newest(self) -> list[Request]:
-        return sorted(self.window)[-self.tools.parameters.window_length :]
+        return sorted(self.window)[-self.life.keeps :]
 
     def _finish(self, end: End) -> None:
         if not self._over.is_set():

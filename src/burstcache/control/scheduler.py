@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -12,7 +12,7 @@ from burstcache.adapters.hot_keys import HotKeys
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.core.keys import key_hash, next_number
-from burstcache.core.messages import key_execution_input
+from burstcache.core.messages import KeyServed, key_execution_input
 from burstcache.core.parameters import US_PER_S, Parameters
 from burstcache.core.phases import ENTRY_BY_NODE_PHASE, FIRST_PHASE
 from burstcache.core.placement import node_for
@@ -22,7 +22,9 @@ from burstcache.core.table import KeyRow
 # The Lambda state's time-out (930 s) and time for the steps around it; every later state sets a deadline of its own.
 _FIRST_DEADLINE_S = 1000
 
-Outcome = Literal["remembered", "started", "restarted", "taken_over", "lost", "full", "already_hot", "too_large"]
+Outcome = Literal[
+    "remembered", "started", "restarted", "taken_over", "lost", "full", "already_hot", "too_large", "booted"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,18 @@ class Scheduler:
     parameters: Parameters
     clock: Clock
 
+    def observe_all(self, served: Iterable[KeyServed]) -> dict[str, Outcome]:
+        """Record the GETs of a report, and return what became of each key."""
+        return {
+            each["key"]: self.observe(
+                each["key"],
+                [Request.decode(text) for text in each["requests"]],
+                etag=each["etag"],
+                size_bytes=each["size_bytes"],
+            )
+            for each in served
+        }
+
     def observe(self, key: str, requests: Sequence[Request], *, etag: str, size_bytes: int) -> Outcome:
         """Record GETs that S3 or a reader's memory served, and start the key's life when it has become hot.
 
@@ -47,7 +61,7 @@ class Scheduler:
         hash_, now_us, keep = key_hash(key), self.clock.now_us(), self.parameters.window_length
         row = self.keys.append(hash_, key, requests, etag=etag, size_bytes=size_bytes, keep=keep)
         if row.is_live(now_us):
-            return self._see_that_it_runs(row, now_us)
+            return self.see_that_it_runs(row, now_us)
         if not may_start(
             row.window,
             now_us=now_us,
@@ -58,7 +72,7 @@ class Scheduler:
             parameters=self.parameters,
         ):
             return "remembered"
-        return self._start(row, now_us)
+        return self.start(row, now_us)
 
     def start_by_hand(self, key: str) -> Outcome:
         """Start a key's life whatever its requests (the thesis's development API)."""
@@ -72,16 +86,28 @@ class Scheduler:
         self.keys.append(
             row.hash, key, [by_hand], etag=row.etag, size_bytes=row.size_bytes, keep=self.parameters.window_length
         )
-        return self._start(replace(row, window=(*row.window, by_hand)), now_us)
+        return self.start(replace(row, window=(*row.window, by_hand)), now_us)
 
-    def _see_that_it_runs(self, row: KeyRow, now_us: int) -> Outcome:
+    def see_that_it_runs(self, row: KeyRow, now_us: int) -> Outcome:
+        """Start a life's execution again if nothing has been heard of it."""
         if row.is_announced or not is_silent(started_at_us=row.changed_at_us, now_us=now_us):
             return "remembered"
         if self._run(row):
             return "restarted"
-        return self._start(row, now_us, take_over=True)
+        return self.start(row, now_us, take_over=True)
 
-    def _start(self, row: KeyRow, now_us: int, *, take_over: bool = False) -> Outcome:
+    def may_take(self, row: KeyRow, now_us: int) -> bool:
+        """Whether a key that S3 serves may have a life: its cool-down is over and a faster tier takes the object."""
+        return now_us >= row.not_before_us and row.size_bytes <= self.max_object_bytes
+
+    def start(self, row: KeyRow, now_us: int, *, take_over: bool = False) -> Outcome:
+        """Start the life of a key that has a request, if there is room and nobody else has.
+
+        Args:
+            row: As it was read.
+            now_us: When it was read [us].
+            take_over: The former life is known to be dead although its deadline has not passed.
+        """
         node = node_for(row.hash, self.node_names)
         entry = ENTRY_BY_NODE_PHASE[self.nodes.read(node).phase_at(now_us)]
         life = replace(

@@ -14,7 +14,7 @@ from typing import Protocol
 from burstcache.core import breakeven, hazard
 from burstcache.core.breakeven import BreakevenPrices
 from burstcache.core.hazard import Belief
-from burstcache.core.node_use import BreakevenUse, HazardUse, NodeUse
+from burstcache.core.node_use import BreakevenUse, HazardUse, NodeUse, decode, interrupted
 from burstcache.core.worth import MICRO, Worth
 
 KeyUse = NodeUse
@@ -29,6 +29,9 @@ class KeyRule(Protocol):
 
     def first(self) -> KeyUse:
         """Return the use of a key without requests."""
+
+    def knows(self, use: KeyUse) -> bool:
+        """Whether a use was learned under the same policy."""
 
     def observe(self, use: KeyUse, at_us: int) -> KeyUse:
         """Return the use after a request."""
@@ -60,6 +63,10 @@ class BreakevenKey:
         """Return a use without times."""
         return self.arrivals.first()
 
+    def knows(self, use: KeyUse) -> bool:
+        """Whether a use is of the same kind."""
+        return self.arrivals.knows(use)
+
     def observe(self, use: KeyUse, at_us: int) -> KeyUse:
         """Remember a request's time."""
         return self.arrivals.observe(use, at_us, MICRO)
@@ -89,6 +96,10 @@ class HazardKey:
         """Return a use with the first belief."""
         return self.arrivals.first()
 
+    def knows(self, use: KeyUse) -> bool:
+        """Whether a use is of the same kind."""
+        return self.arrivals.knows(use)
+
     def observe(self, use: KeyUse, at_us: int) -> KeyUse:
         """Learn the gap that a request ends."""
         return self.arrivals.observe(use, at_us, MICRO)
@@ -104,6 +115,20 @@ class HazardKey:
     def _worth(self, is_booting: bool) -> hazard.Worth:
         parameters = self.arrivals.parameters
         return parameters.bridge if is_booting else parameters.invoke
+
+
+def stored_key_use(rule: KeyRule, data: bytes, *, node_ready_us: int) -> KeyUse:
+    """Return the use of a key from its row.
+
+    Args:
+        rule: How it is learned.
+        data: What `node_use.encode` wrote; empty: nothing yet.
+        node_ready_us: When the key's node last became ready, since nobody has seen what came then [us].
+    """
+    use = decode(data) if data else rule.first()
+    if not rule.knows(use):
+        return rule.first()
+    return interrupted(use) if node_ready_us > use.last_us else use
 
 
 def breakeven_key(worth: Worth) -> BreakevenKey:

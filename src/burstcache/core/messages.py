@@ -29,6 +29,9 @@ class ObjectRequested(TypedDict):
     etag: str
 
 
+ServedBy = Literal["below", "lambda", "memory"]
+
+
 class KeyServed(TypedDict):
     """GETs of one key, as `at_us:request_id`, oldest first; size and ETag as for `ObjectRequested`."""
 
@@ -36,11 +39,13 @@ class KeyServed(TypedDict):
     requests: list[str]
     size_bytes: int
     etag: str
+    served_by: NotRequired[ServedBy]  # if it is missing: S3, or a copy in Express
+    left_out: NotRequired[int]  # how many older ones of the same moment are not in the list
 
 
 @final
 class RequestsServed(TypedDict):
-    """GETs of keys with S3 that the memory of a reader served, told in batches."""
+    """GETs of keys that a reader, or a cache function, reports in batches."""
 
     keys: list[KeyServed]
 

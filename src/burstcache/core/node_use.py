@@ -67,6 +67,9 @@ class UseRule(Protocol):
     def first(self) -> NodeUse:
         """Return the use of a node of which nothing is known."""
 
+    def knows(self, use: NodeUse) -> bool:
+        """Whether a use was learned under the same policy: a stack may have changed it."""
+
     def observe(self, use: NodeUse, at_us: int, weight: int) -> NodeUse:
         """Return the use after a repeat; one that is reported late counts at the newest arrival.
 
@@ -88,6 +91,11 @@ class UseRule(Protocol):
         A node that has run for long will probably go on, so looks, which cost more than a minute of a small node, grow
         apart with the root of its age: they and the time that it runs on in vain cost about the same then.
         """
+
+
+def use_or_first(rule: UseRule, use: NodeUse | None) -> NodeUse:
+    """Return a stored use; a new one if there is none, or only that of another policy."""
+    return use if use is not None and rule.knows(use) else rule.first()
 
 
 def interrupted(use: NodeUse) -> NodeUse:
@@ -160,6 +168,10 @@ class BreakevenUse(_ByWorth):
         """Return a use without times."""
         return NodeUse()
 
+    def knows(self, use: NodeUse) -> bool:
+        """Whether a use has no belief."""
+        return use.belief is None
+
     def boots(self, use: NodeUse, at_us: int) -> bool:
         """Whether enough arrivals came within the limit, the last one now."""
         times_us = use.times_us
@@ -186,6 +198,10 @@ class HazardUse(_ByWorth):
     def first(self) -> NodeUse:
         """Return a use with the belief of a key that nobody has asked for."""
         return NodeUse(belief=hazard.first_belief(self.parameters))
+
+    def knows(self, use: NodeUse) -> bool:
+        """Whether a use has a belief."""
+        return use.belief is not None
 
     def boots(self, use: NodeUse, at_us: int) -> bool:
         """Whether the expected rate pays for the node."""

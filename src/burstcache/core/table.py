@@ -57,6 +57,7 @@ class KeyColumns(TypedDict, total=False):
     etag: str
     size_bytes: int
     written_in: int
+    use: bytes
     expires_at: int
 
 
@@ -165,6 +166,11 @@ APPEND_REQUEST = (
     "SET #key = :key, etag = :etag, size_bytes = {size}, expires_at = :expires, phase = if_not_exists(phase, :s3),"
     " #window = list_append(if_not_exists(#window, :none), :added)"
 )
+LEARN_REQUEST = (
+    "SET #key = :key, etag = :etag, size_bytes = :size, expires_at = :expires, phase = if_not_exists(phase, :s3),"
+    " #window = :window, #use = :use"
+)
+IS_KEY_USE_AS_SEEN, IS_NEW_KEY_USE = "#use = :seen", "attribute_not_exists(#use)"
 KNOWN_SIZE, SIZE_IF_NEW = ":size", "if_not_exists(size_bytes, :size)"
 EXTEND_WINDOW = "#window = list_append(if_not_exists(#window, :none), :added)"
 REPLACE_WINDOW, IS_WINDOW_AS_SEEN = "SET #window = :newest", "#window = :seen"
@@ -240,13 +246,15 @@ class KeyRow:
     etag: str = ""
     size_bytes: int = 0
     written_in: int = 0  # epoch of the life that was still starting when the object was last written
+    use: bytes = b""  # `core.key_use`, under a policy whose nodes take guests
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> KeyRow:
         """Return the row in a DynamoDB item whose values are plain Python ones."""
         names = cls.__slots__
-        plain = {name: item[name] for name in names if name in item and name not in ("window", "trigger")}
+        plain = {name: item[name] for name in names if name in item and name not in ("window", "trigger", "use")}
         return cls(
+            use=bytes(item.get("use", b"")),
             hash=item["pk"].removeprefix(_KEY),
             window=tuple(sorted({Request.decode(text) for text in item.get("window", ())})),
             trigger=Request.decode(item["trigger"]) if "trigger" in item else None,
@@ -294,6 +302,11 @@ class NodeRow:
     def is_home_of(self, hash_: str) -> bool:
         """Whether readers may have brought the key's object here as a guest."""
         return self.phase != "stopped" and is_home(self.node, hash_, self.peers)
+
+    @property
+    def booted_at_us(self) -> int:
+        """When the boot of the current or last run began, at the earliest: generations are numbered by the clock."""
+        return self.generation * 1000
 
     @property
     def execution_name(self) -> str:

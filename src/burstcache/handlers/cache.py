@@ -7,6 +7,7 @@ from typing import Any
 
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import SystemClock
+from burstcache.adapters.event_publisher import EventPublisher
 from burstcache.adapters.executions import Executions
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
@@ -33,8 +34,9 @@ def _environment() -> CacheEnvironment:
         executions=Executions(control.states),
         objects=ObjectStore(settings.bucket_name, patient.s3),
         max_object_bytes=settings.max_object_bytes,
-        parameters=settings.parameters,
+        policy=settings.policy,
         clock=clock,
+        reports=EventPublisher(settings.bus_name, control.events, clock) if settings.policy.use else None,
     )
     relay = RelayListener(settings.relay, Secrets(patient.secrets))
     return CacheEnvironment(tools, relay, warm_copies(settings.memory_mb * 1024 * 1024 // _WARM_SHARE))

@@ -48,7 +48,7 @@ def _control() -> RedisControl:
         store=store,
         machine_arn=settings.redis_node_arn,
         max_object_bytes=settings.max_object_bytes,
-        parameters=settings.parameters,
+        parameters=settings.policy.parameters,
         clock=clock,
     )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import Any
 
 from burstcache.adapters.clients import Clients
@@ -12,6 +11,9 @@ from burstcache.adapters.executions import Executions
 from burstcache.adapters.hot_keys import HotKeys
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
+from burstcache.adapters.use_table import UseTable
+from burstcache.control.demand import Judge, judge
+from burstcache.control.node_boots import NodeBoots
 from burstcache.control.scheduler import Scheduler
 from burstcache.core.messages import KeyServed, ObjectRequested
 from burstcache.core.policy import Request
@@ -21,47 +23,52 @@ from burstcache.settings import SchedulerSettings, names_of
 
 
 @at_init
-def _scheduler() -> Scheduler:
+def _scheduler() -> Judge:
     settings, clock, clients = SchedulerSettings.read(os.environ), SystemClock(), Clients("control")
-    keys = KeyTable(settings.table_name, clients.dynamodb, clock)
-    return Scheduler(
+    keys, nodes = (
+        KeyTable(settings.table_name, clients.dynamodb, clock),
+        NodeTable(settings.table_name, clients.dynamodb),
+    )
+    executions, node_names = Executions(clients.states), names_of(settings.redis_nodes)
+    scheduler = Scheduler(
         keys=keys,
-        nodes=NodeTable(settings.table_name, clients.dynamodb),
+        nodes=nodes,
         hot_keys=HotKeys(keys, settings.max_hot_keys, clients.dynamodb, clock),
-        executions=Executions(clients.states),
+        executions=executions,
         machine_arn=settings.key_lifecycle_arn,
-        node_names=names_of(settings.redis_nodes),
+        node_names=node_names,
         max_object_bytes=settings.max_object_bytes,
-        parameters=settings.parameters,
+        parameters=settings.policy.parameters,
         clock=clock,
     )
+    boots = NodeBoots(nodes, executions, settings.redis_node_arn, node_names, clock)
+    return judge(settings.policy, scheduler, UseTable(settings.table_name, clients.dynamodb), boots.boot)
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, str]:
     """Handle one event of the bus, and return what became of its key; of a batch, by key.
 
-    ObjectRequested: S3 served a GET. RequestsServed: a reader's memory served GETs of several keys. KeyStartRequested:
-    a person starts a key.
+    ObjectRequested: S3 served a GET. RequestsServed: GETs of several keys. KeyStartRequested: a person starts a key.
     """
     detail = event["detail"]
     match event["detail-type"]:
         case "KeyStartRequested":
-            return {"outcome": _logged(detail["key"], _scheduler().start_by_hand(detail["key"]))}
+            key, outcome = detail["key"], _scheduler().start_by_hand(detail["key"])
+            return {"outcome": _logged(key, outcome)}
         case "RequestsServed":
-            return {served["key"]: _observe(served, served["requests"]) for served in detail["keys"]}
+            return {key: _logged(key, outcome) for key, outcome in _scheduler().observe_all(detail["keys"]).items()}
         case _:
-            request = Request(detail["at_us"], detail["request_id"])
-            return {"outcome": _observe(detail, [request.encode()])}
+            ((key, outcome),) = _scheduler().observe_all([_served(detail)]).items()
+            return {"outcome": _logged(key, outcome)}
 
 
-def _observe(served: ObjectRequested | KeyServed, requests: Sequence[str]) -> str:
-    outcome = _scheduler().observe(
-        served["key"],
-        [Request.decode(text) for text in requests],
-        etag=served["etag"],
-        size_bytes=served["size_bytes"],
+def _served(detail: ObjectRequested) -> KeyServed:
+    return KeyServed(
+        key=detail["key"],
+        requests=[Request(detail["at_us"], detail["request_id"]).encode()],
+        size_bytes=detail["size_bytes"],
+        etag=detail["etag"],
     )
-    return _logged(served["key"], outcome)
 
 
 def _logged(key: str, outcome: str) -> str:

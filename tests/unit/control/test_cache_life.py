@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from burstcache.core.cache_lives import LeasedLife
 from burstcache.core.parameters import US_PER_S
 from support.life import PARAMETERS, LifeStage
 
@@ -18,7 +19,8 @@ def test_window_does_not_grow_with_the_load() -> None:
 
     assert [request.at_us for request in handed_over] == list(range(200 - PARAMETERS.window_length, 200))
     assert remembered <= 4 * PARAMETERS.window_length
-    assert stage.life.life.count == 200
+    assert isinstance(stage.life.life, LeasedLife)
+    assert stage.life.life.life.count == 200
 
 
 def test_promotion_that_fails_does_not_prolong_the_life() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from burstcache.core.errors import InvalidSettingError
-from burstcache.settings import policy_parameters
+from burstcache.settings import policy_in
 from burstcache_local.errors import TemplateError
 from burstcache_local.template.intrinsics import Conditions
 
@@ -59,7 +59,7 @@ def decide(source: dict[str, Any], values: Mapping[str, Any], region: str) -> di
     Raises:
         TemplateError: A rule of the template, or the policy, refuses the values.
     """
-    _check_policy(values)
+    _check_policy(values, region)
     conditions = Conditions(source, {**values, "AWS::Region": region, "AWS::Partition": "aws"})
     conditions.check_rules(source.pop("Rules", {}))
     for section in ("Resources", "Outputs"):
@@ -76,17 +76,21 @@ def decide(source: dict[str, Any], values: Mapping[str, Any], region: str) -> di
     return source
 
 
-def _check_policy(values: Mapping[str, Any]) -> None:
+def _check_policy(values: Mapping[str, Any], region: str) -> None:
     """Refuse at the start what the functions would refuse at their first event."""
     names = {
         "POLICY_RATE": "PolicyRatePerMin",
         "POLICY_SENSITIVITY": "PolicySensitivity",
         "POLICY_OVERRIDES": "PolicyOverrides",
+        "POLICY": "Policy",
+        "HIT_VALUE_USD_PER_MILLION": "HitValueUsdPerMillion",
+        "REDIS_INSTANCE_TYPE": "RedisInstanceType",
+        "CACHE_MEMORY_MB": "CacheMemoryMb",
     }
     if not values.keys() >= set(names.values()):
         return  # another system's template
     try:
-        policy_parameters({variable: values[name] for variable, name in names.items()})
+        policy_in({"AWS_REGION": region, **{variable: str(values[name]) for variable, name in names.items()}})
     except InvalidSettingError as error:
         raise TemplateError(f"parameters {', '.join(names.values())}: {error}") from None
 

@@ -1,0 +1,203 @@
+"""The demand for nodes that take guests: what is served below Redis boots a node, or starts a key's cache function.
+
+A report may come late, twice, or at the same time as another. The node's use counts each once; a key's use learns only
+requests newer than the one that it knows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from burstcache.adapters.clock import Clock
+from burstcache.adapters.node_table import NodeTable
+from burstcache.adapters.use_table import REPORT_BYTES, UseTable
+from burstcache.control.scheduler import Outcome, Scheduler
+from burstcache.core.errors import ContendedRowTransientError
+from burstcache.core.key_use import KeyRule, stored_key_use
+from burstcache.core.keys import key_hash
+from burstcache.core.messages import KeyServed, encode
+from burstcache.core.node_use import encode as encode_use
+from burstcache.core.node_use import is_repeat, notes_seen, use_or_first
+from burstcache.core.placement import node_for
+from burstcache.core.policies import LivePolicy, UsePolicy
+from burstcache.core.policy import EVENT_LATENESS_US, Request
+from burstcache.core.table import KeyRow, NodeRow, SeenKey
+from burstcache.core.worth import Worth
+from burstcache.logs import logger
+
+_ATTEMPTS = 8
+
+Repeat = tuple[int, int]  # when it came, and its weight [us, millionths]
+
+
+class Judge(Protocol):
+    """What decides by reports of requests."""
+
+    def observe_all(self, served: Iterable[KeyServed]) -> dict[str, Outcome]:
+        """Count requests; return what became of each key."""
+
+    def start_by_hand(self, key: str) -> Outcome:
+        """Start what a person wants to have started."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """Judges reports by the use of nodes and keys."""
+
+    policy: UsePolicy
+    lives: Scheduler
+    nodes: NodeTable
+    uses: UseTable
+    boot: Callable[[NodeRow], object]  # a stopped node; harmless if another scheduler was faster
+    clock: Clock
+    has_cache_functions: bool
+    chance: Callable[[], float] = random.random  # from 0 to 1: spreads out the attempts of writers that collided
+
+    def observe_all(self, served: Iterable[KeyServed]) -> dict[str, Outcome]:
+        """Count what was served below Redis and cache functions; return what became of each key."""
+        by_node: defaultdict[str, list[KeyServed]] = defaultdict(list)
+        for each in served:
+            # A reader serves itself from its memory first, whatever runs: Redis would not have got these.
+            if each.get("served_by") != "memory" and each["size_bytes"] <= self.lives.max_object_bytes:
+                by_node[node_for(key_hash(each["key"]), self.lives.node_names)].append(each)
+        outcomes: dict[str, Outcome] = {}
+        for node, keys in by_node.items():
+            outcomes |= self._observe(node, keys)
+        return outcomes
+
+    def start_by_hand(self, key: str) -> Outcome:
+        """Boot the key's node whatever its requests (the thesis's development API)."""
+        row = self.nodes.read(node_for(key_hash(key), self.lives.node_names))
+        if row.phase_at(self.clock.now_us()) != "stopped":
+            return "already_hot"
+        self.boot(row)
+        return "booted"
+
+    def _observe(self, node: str, keys: Sequence[KeyServed]) -> dict[str, Outcome]:
+        now_us = self.clock.now_us()
+        row = self.nodes.read(node)
+        phase = row.phase_at(now_us)
+        seen = self.uses.seen(node, {key_hash(each["key"]) for each in keys})
+        repeats, newly_seen = _repeats(keys, seen, self.policy.worth)
+        outcomes: dict[str, Outcome] = {each["key"]: "remembered" for each in keys}
+        # While the node runs it is judged by the hits that it notes itself.
+        if phase != "running":
+            boots = bool(repeats) and self._learn(node, repeats, _report(keys), now_us)
+            if boots and phase == "stopped":
+                self.boot(row)
+                phase = "booting"
+                logger().info("node boots", extra={"node": node, "repeats": len(repeats)})
+            if self.has_cache_functions and self.policy.key.ever_starts:
+                for each in keys:
+                    if each.get("served_by") != "lambda":  # such a key's cache function knows its use
+                        outcomes[each["key"]] = self._observe_key(each, row, is_booting=phase == "booting")
+        self.uses.note_seen(node, newly_seen)
+        return outcomes
+
+    def _learn(self, node: str, repeats: Sequence[Repeat], report: bytes, now_us: int) -> bool:
+        """Count repeats in the node's use; return whether it boots at one of them.
+
+        A load that is over boots nothing: a report that comes late is judged a few seconds before now.
+        """
+        rule = self.policy.node
+        for attempt in range(_ATTEMPTS):
+            stored = self.uses.read(node)
+            use = use_or_first(rule, stored.use)
+            if stored.has(report):
+                return rule.boots(use, max(repeats[-1][0], now_us - EVENT_LATENESS_US))
+            boots = False
+            for at_us, weight in repeats:
+                use = rule.observe(use, at_us, weight)
+                boots = boots or rule.boots(use, max(at_us, now_us - EVENT_LATENESS_US))
+            if self.uses.write(node, use, seen=stored, report=report):
+                return boots
+            self.clock.sleep(self.chance() * 0.01 * 2**attempt)
+        raise ContendedRowTransientError(f"the use of {node} changed under {_ATTEMPTS} attempts to count requests")
+
+    def _observe_key(self, each: KeyServed, node: NodeRow, *, is_booting: bool) -> Outcome:
+        """Learn a key's requests, and start its cache function if they pay for one."""
+        lives, rule = self.lives, self.policy.key
+        hash_, now_us = key_hash(each["key"]), self.clock.now_us()
+        requests = sorted(Request.decode(text) for text in each["requests"])
+        for _ in range(_ATTEMPTS):
+            row = lives.keys.read(hash_) or KeyRow(hash=hash_, key=each["key"])
+            if row.is_live(now_us) and row.is_announced:  # its cache function learns what it serves
+                return lives.see_that_it_runs(row, now_us)
+            newer = [request for request in requests if not row.window or request > row.window[-1]]
+            if not newer:
+                return "remembered"
+            use, starts = _learned(rule, row, newer, node, is_booting=is_booting)
+            size_bytes = each["size_bytes"] or row.size_bytes
+            learned = lives.keys.learn(row, use, newer[-1], etag=each["etag"], size_bytes=size_bytes)
+            if learned is not None and row.is_live(now_us):
+                return lives.see_that_it_runs(row, now_us)
+            if learned is not None:
+                in_time = now_us - newer[-1].at_us < EVENT_LATENESS_US and newer[-1].at_us > row.changed_at_us
+                if starts and in_time and lives.may_take(learned, now_us):
+                    return lives.start(learned, now_us)
+                return "remembered"
+        raise ContendedRowTransientError(f"the use of {each['key']!r} changed under {_ATTEMPTS} attempts to learn it")
+
+
+def judge(
+    policy: LivePolicy,
+    lives: Scheduler,
+    uses: UseTable,
+    boot: Callable[[NodeRow], object],
+    *,
+    has_cache_functions: bool = True,
+) -> Judge:
+    """Return what decides under a policy: the scheduler itself where each key has a life and a lease of its own.
+
+    Args:
+        policy: The stack's policy.
+        lives: Starts lives of keys.
+        uses: Has the use of nodes.
+        boot: Boots a stopped node; harmless if another scheduler was faster.
+        has_cache_functions: Whether there is a relay, so that cache functions can serve.
+    """
+    if policy.use is None:
+        return lives
+    return Demand(policy.use, lives, lives.nodes, uses, boot, lives.clock, has_cache_functions)
+
+
+def _learned(
+    rule: KeyRule, row: KeyRow, requests: Sequence[Request], node: NodeRow, *, is_booting: bool
+) -> tuple[bytes, bool]:
+    """Return the key's use with newer requests, and whether one of them starts a cache function."""
+    use, starts = stored_key_use(rule, row.use, node_ready_us=node.ready_at_us), False
+    for request in requests:
+        use = rule.observe(use, request.at_us)
+        starts = starts or rule.starts(use, is_booting=is_booting)
+    return encode_use(use), starts
+
+
+def _repeats(
+    keys: Iterable[KeyServed], seen: Mapping[str, SeenKey], worth: Worth
+) -> tuple[list[Repeat], Collection[SeenKey]]:
+    """Return the requests that count for the node, oldest first, and the keys whose sight is to be noted."""
+    repeats: list[Repeat] = []
+    newly_seen: dict[str, SeenKey] = {}
+    for each in keys:
+        hash_ = key_hash(each["key"])
+        known = newly_seen.get(hash_, seen.get(hash_))
+        size_bytes = each["size_bytes"] or (known.size_bytes if known else 0)
+        weight = worth.weight(worth.below(size_bytes), size_bytes)
+        times_us = sorted(Request.decode(text).at_us for text in each["requests"])
+        for at_us in [*times_us[:1] * each.get("left_out", 0), *times_us]:
+            seen_us = known.seen_at_us if known else None
+            if is_repeat(seen_us, at_us):
+                repeats.append((at_us, weight))
+            if known is None or notes_seen(seen_us, at_us):
+                known = newly_seen[hash_] = SeenKey(hash_, each["key"], size_bytes, at_us)
+    return sorted(repeats), newly_seen.values()
+
+
+def _report(keys: Iterable[KeyServed]) -> bytes:
+    """Return what stands for a report: the same for each of its deliveries."""
+    return hashlib.sha256(b"".join(encode(each) for each in keys)).digest()[:REPORT_BYTES]
