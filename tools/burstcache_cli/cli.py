@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
@@ -33,6 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return ExitCode.FAILURE
     except Exception as error:  # the outermost place: one line for a person, the trace for a developer
         if "--debug" in words or os.environ.get("BURSTCACHE_DEBUG"):
+            import traceback  # here only: it takes longer to import than most commands take to parse
+
             traceback.print_exc()
         print(" ".join(_line(error, words).split()), file=sys.stderr)
         return ExitCode.USAGE if isinstance(error, InvalidSettingError) else ExitCode.FAILURE

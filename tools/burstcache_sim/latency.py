@@ -15,6 +15,8 @@ from statistics import NormalDist
 from burstcache.core.errors import InvalidSettingError
 
 THESIS_NETWORK_MS = 24.0  # what the client's way through the internet added (thesis, section 5.2)
+FRONT_DOOR_MS = 10.0  # of API Gateway and proxy, as the bill counts a proxied hit (`bill.usage`)
+HIT_WITHIN_MS = 15.0  # an answer that takes longer is no hit
 _SPREAD = 0.3  # standard deviation of a latency's logarithm
 _STANDARD = NormalDist()
 _ROUNDING = 1e-6  # of a rank that should be a whole number

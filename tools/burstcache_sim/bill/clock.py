@@ -7,11 +7,15 @@ from fractions import Fraction
 
 from burstcache_sim.bill.comparison import OURS, Compared
 from burstcache_sim.bill.express import EXPRESS_MS
-from burstcache_sim.latency import THESIS_LATENCIES, LatencySummary, TierLatencies, summarise, summarise_tiers
+from burstcache_sim.latency import (
+    HIT_WITHIN_MS,
+    THESIS_LATENCIES,
+    LatencySummary,
+    TierLatencies,
+    summarise,
+    summarise_tiers,
+)
 from burstcache_sim.world.result import RunResult
-
-FRONT_DOOR_MS = 10.0  # of API Gateway and proxy, as the bill counts a proxied hit (`usage`)
-HIT_WITHIN_MS = 15.0
 
 # Hits of others than Redis [ms]. A reader's own memory takes microseconds. EFS: "about 1 ms" a read (its performance
 # page), and open, read and close are three. CloudFront's edge is a guess. InfiniCache: Wang 2020, section 5.2.

@@ -7,11 +7,10 @@ from collections.abc import Iterable
 from typing import get_args
 
 from burstcache.core.prices import SHEETS, THESIS
-from burstcache_sim.bill.clock import FRONT_DOOR_MS, HIT_WITHIN_MS
 from burstcache_sim.bill.usage import Readers, Setup
 from burstcache_sim.commands.generators import KINDS
 from burstcache_sim.commands.log_options import add_log
-from burstcache_sim.latency import THESIS_LATENCIES
+from burstcache_sim.latency import FRONT_DOOR_MS, HIT_WITHIN_MS, THESIS_LATENCIES
 from burstcache_sim.output import STANDARD_OUTPUT
 from burstcache_sim.policies.registry import DEFAULT, POLICIES, SIMULATED
 from burstcache_terminal.options import choice, decimal, number, whole
