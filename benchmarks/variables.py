@@ -16,6 +16,7 @@ VARIABLES = {
     "MEMORY_MB": "0",
     "MAX_STALE_MS": "2000",
     "MAX_HOT_KEYS": "5",
+    "HAS_RELAY": "true",
     "KEY_LIFECYCLE_ARN": "key-lifecycle",
     "REDIS_NODE_ARN": "redis-node",
     "REDIS_CONTROL_FUNCTION_NAME": "redis-control",

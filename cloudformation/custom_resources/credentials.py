@@ -45,7 +45,7 @@ def _keep_certificate(asked: Mapping[str, Any]) -> Mapping[str, str]:
     (name,) = asked["Names"]
     kept = keep_certificate(_parameter_store(), name, asked["DnsName"])
     logger.info("certificate kept", extra={"serial": kept.serial, "dns_name": asked["DnsName"]})
-    return {"CaPem": kept.ca_pem, "Serial": kept.serial}
+    return {"CaPem": kept.ca_pem, "DnsName": asked["DnsName"], "Serial": kept.serial}
 
 
 def _delete(asked: Mapping[str, Any]) -> Mapping[str, str]:

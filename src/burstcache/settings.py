@@ -30,7 +30,7 @@ class RedisNode:
 class RelayAccess:
     """Where the relay is, and who connects to it."""
 
-    url: str
+    url: str  # empty: there is no relay
     user: str = ""
     password_parameter: str = ""  # its name; empty: the relay asks for none
     ca_pem: str = ""  # the authority that signed the relay's certificate; empty: the machine's own ones
@@ -79,6 +79,7 @@ class SchedulerSettings(_Settings):
     redis_node_arn: Annotated[str, _text, "REDIS_NODE_ARN"]
     redis_nodes: Annotated[tuple[RedisNode, ...], _nodes]
     max_hot_keys: Annotated[int, _whole, "MAX_HOT_KEYS"]
+    has_relay: Annotated[bool, _is, "HAS_RELAY"]
     max_object_bytes: Annotated[int, _whole, "MAX_OBJECT_BYTES"]
     policy: Annotated[LivePolicy, policy_in]
 
@@ -173,7 +174,7 @@ def _worth(environ: Mapping[str, str]) -> Worth:
 
 def _relay(environ: Mapping[str, str]) -> RelayAccess:
     return RelayAccess(
-        url=_text(environ, "RELAY_URL"),
+        url=_given(environ, "RELAY_URL"),
         user=_text(environ, "RELAY_USER"),
         password_parameter=_given(environ, "RELAY_PASSWORD_PARAMETER"),
         ca_pem=_given(environ, "RELAY_CA_PEM"),
@@ -195,6 +196,12 @@ def _text(environ: Mapping[str, str], name: str) -> str:
     if not (text := _given(environ, name)):
         raise InvalidSettingError(f"{name} is empty; template.yaml says what it holds")
     return text
+
+
+def _is(environ: Mapping[str, str], name: str) -> bool:
+    if (text := _given(environ, name)) not in ("true", "false"):
+        raise InvalidSettingError(f"{name}: {text!r} is neither true nor false")
+    return text == "true"
 
 
 def _whole(environ: Mapping[str, str], name: str) -> int:

@@ -15,8 +15,8 @@ def make_world(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., World]
     """Makes the world of a test."""
     made: list[World] = []
 
-    def make(*, runs_machines: bool = False) -> World:
-        made.append(World(monkeypatch, runs_machines=runs_machines))
+    def make(*, runs_machines: bool = False, has_relay: bool = True) -> World:
+        made.append(World(monkeypatch, runs_machines=runs_machines, has_relay=has_relay))
         return made[-1]
 
     with mocked_aws():

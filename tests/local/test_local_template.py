@@ -76,7 +76,7 @@ def small(folder: Path) -> Path:
 
 
 def load(path: Path, **parameters: str) -> LocalTemplate:
-    return load_template(path, parameters, vpc_block="127.77.0.0/16", region="eu-west-1")
+    return load_template(path, parameters, vpc_block="127.77.0.0/16", relay_address="127.77.255.10", region="eu-west-2")
 
 
 def test_the_vpc_moves_to_bindable_addresses_with_all_that_lies_in_it(small: Path) -> None:
@@ -93,7 +93,7 @@ def test_the_vpc_moves_to_bindable_addresses_with_all_that_lies_in_it(small: Pat
 def test_zones_are_those_of_the_region_and_ipv6_blocks_are_left_out(small: Path) -> None:
     subnet = load(small).resources["Subnet"]["Properties"]
 
-    assert subnet["AvailabilityZone"] == "eu-west-1a"
+    assert subnet["AvailabilityZone"] == "eu-west-2a"
     assert "Ipv6CidrBlock" not in subnet
 
 
@@ -179,7 +179,7 @@ def test_a_missing_template_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("front_door", ["http-api", "alb"])
 def test_the_projects_template_leaves_one_front_door(front_door: str) -> None:
-    certificate = "arn:aws:acm:eu-west-1:123456789012:certificate/a"
+    certificate = "arn:aws:acm:eu-west-2:123456789012:certificate/a"
     template = load(PROJECT, FrontDoor=front_door, CertificateArn=certificate)
 
     assert bool(template.of_type("AWS::ApiGatewayV2::Api")) == (front_door == "http-api")

@@ -29,6 +29,8 @@ from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
+from burstcache.adapters.relay import RelayRequests
+from burstcache.adapters.secrets import Secrets
 from burstcache.adapters.use_table import UseTable
 from burstcache.control.cache_environment import CacheEnvironment, warm_copies
 from burstcache.control.cache_life import CacheTools
@@ -51,7 +53,7 @@ from burstcache.serve.reader import Reader
 from burstcache.serve.redis_tier import RedisGuestTier, RedisNodeTier
 from burstcache.serve.s3_tier import S3Tier
 from burstcache.serve.tier import Tier
-from burstcache.settings import RedisNode
+from burstcache.settings import RedisNode, RelayAccess
 from burstcache_local.stepfunctions.errors import StateError
 from burstcache_local.stepfunctions.http import HttpApi
 from burstcache_local.stepfunctions.integrations import update_item_of
@@ -109,10 +111,16 @@ class World:
     """One table, one bucket, one node, and the functions that work on them."""
 
     def __init__(
-        self, patch: pytest.MonkeyPatch, *, runs_machines: bool = False, policy: LivePolicy | None = None
+        self,
+        patch: pytest.MonkeyPatch,
+        *,
+        runs_machines: bool = False,
+        has_relay: bool = True,
+        policy: LivePolicy | None = None,
     ) -> None:
         self.clock = VirtualClock(time.time_ns() // 1000)  # instances in moto are started in real time
-        self.redis, self.relay = NodeRedis(), MemoryRelay(self.clock)
+        self.has_relay, self.relay = has_relay, MemoryRelay(self.clock)
+        self.redis = NodeRedis()
         self.policy = policy or thesis(parameters_from_text(rate="9", sensitivity="4"))
         self.parameters = self.policy.parameters
         self.clients, self.states_client = clients(), clients().states
@@ -193,7 +201,7 @@ class World:
             executions=self.executions,
             instances=self.instances,
             objects=self.objects,
-            relay=self.relay,
+            relay=self.relay if self.has_relay else RelayRequests(RelayAccess(""), Secrets(aws.secrets), clock),
             store=lambda name: self.store,
             machine_arn=self.node_machine,
             max_object_bytes=MAX_OBJECT_BYTES,
@@ -207,6 +215,7 @@ class World:
             executions=self.executions,
             machine_arn=self.key_machine,
             node_names=[NODE],
+            has_relay=self.has_relay,
             max_object_bytes=MAX_OBJECT_BYTES,
             parameters=self.parameters,
             clock=clock,

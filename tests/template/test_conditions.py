@@ -18,6 +18,7 @@ _ANSWERS = {
     "AccessLogs": ("disabled", "enabled"),
     "Tracing": ("Disabled", "Active"),
     "AlarmEmail": ("", "me@example.com"),
+    "Relay": ("nlb", "direct", "none"),
 }
 _CERTIFICATE = "arn:aws:acm:eu-central-1:123456789012:certificate/0"
 _COMBINATIONS = [
@@ -60,14 +61,13 @@ def named(value: Any, walk: Walk) -> set[str]:
 
 @pytest.mark.parametrize("answers", _COMBINATIONS, ids=lambda answers: "-".join(filter(None, answers.values())))
 def test_a_combination_refers_to_nothing_that_it_leaves_out(
-    translate: Translate, walk: Walk, answers: dict[str, str]
+    cloudformation: dict[str, Any], walk: Walk, answers: dict[str, str]
 ) -> None:
-    body = translate(answers)
-    conditions = decided(body, answers)
+    conditions = decided(cloudformation, answers)
 
-    resources, outputs = kept(body, "Resources", conditions), kept(body, "Outputs", conditions)
+    resources, outputs = (kept(cloudformation, section, conditions) for section in ("Resources", "Outputs"))
 
-    absent = body["Resources"].keys() - resources.keys()
+    absent = cloudformation["Resources"].keys() - resources.keys()
     assert named([resources, outputs], walk) & absent == set()
 
 
@@ -83,6 +83,38 @@ def test_there_is_one_front_door(translate: Translate, answers: dict[str, str], 
 
     assert f"{door}Permission" in resources
     assert [name for name in resources if name.startswith(other)] == []
+
+
+def of_relay(resources: dict[str, Any]) -> set[str]:
+    return {name for name in resources if name.startswith(("Relay", "Cache")) and name != "CacheTable"}
+
+
+def test_a_balancer_or_a_name_leads_to_the_relay(cloudformation: dict[str, Any]) -> None:
+    nlb, direct = (
+        of_relay(kept(cloudformation, "Resources", decided(cloudformation, {"Relay": relay})))
+        for relay in ("nlb", "direct")
+    )
+
+    assert nlb - direct == {"RelayBalancer", "RelayBalancerSecurityGroup", "RelayListener", "RelayTargetGroup"}
+    assert direct - nlb == {"RelayName", "RelayNamespace"}
+
+
+def test_without_a_relay_there_is_no_cache_function(cloudformation: dict[str, Any]) -> None:
+    resources = kept(cloudformation, "Resources", decided(cloudformation, {"Relay": "none"}))
+
+    assert of_relay(resources) == set()
+    assert "relay" not in str(resources["SchedulerFunction"]["Properties"]["Environment"]).lower().replace(
+        "'has_relay': 'false'", ""
+    )
+
+
+def test_no_public_address_is_paid_for_without_an_alb(cloudformation: dict[str, Any], walk: Walk) -> None:
+    resources = kept(cloudformation, "Resources", decided(cloudformation, {}))
+
+    assert "InternetGateway" not in resources
+    assert {
+        part["AssignPublicIp"] for part in walk(resources) if isinstance(part, dict) and "AssignPublicIp" in part
+    } == {"DISABLED"}
 
 
 @pytest.mark.parametrize(("auth", "expected"), [("none", "NONE"), ("iam", "AWS_IAM")])
@@ -133,8 +165,9 @@ def test_objects_fit_through_the_front_door(translate: Translate, front_door: st
         ({"FrontDoor": "alb", "CertificateArn": ""}, "needs CertificateArn"),
         ({"FrontDoor": "alb", "ApiAuth": "iam"}, "http-api only"),
         ({"AWS::Region": "il-central-1"}, "no IPv6 endpoint"),
+        ({"AWS::Region": "eu-west-1"}, "use Relay none"),
     ],
-    ids=["alb-without-certificate", "alb-with-iam", "region-without-dual-stack"],
+    ids=["alb-without-certificate", "alb-with-iam", "region-without-dual-stack", "relay-without-ipv6"],
 )
 def test_a_rule_refuses(template: dict[str, Any], answers: dict[str, str], message: str) -> None:
     with pytest.raises(TemplateError, match=message):

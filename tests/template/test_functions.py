@@ -57,6 +57,7 @@ VALUES = {
     "POLICY_RATE": "9",
     "POLICY_SENSITIVITY": "4",
     "POLICY_OVERRIDES": "",
+    "HAS_RELAY": "true",
 }
 
 

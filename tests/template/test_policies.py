@@ -133,6 +133,7 @@ def test_passwords_are_read_by_their_users_only(functions: Resources) -> None:
             if "ssm:GetParameter" in actions(statement):
                 asked = statement["Resource"]
                 for parameter in asked if isinstance(asked, list) else [asked]:
+                    _, parameter, _ = parameter.get("Fn::If", ("", parameter, ""))
                     path = parameter["Fn::Sub"].partition("${AWS::StackName}/")[2]
                     readers.setdefault(path, set()).add(name)
 

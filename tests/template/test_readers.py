@@ -89,20 +89,23 @@ def test_the_settings_to_paste_are_the_proxys(template: dict[str, Any], function
     _, parts = template["Outputs"][OUTPUT]["Value"]["Fn::Sub"]
     settings = settings_of(template["Outputs"])
 
-    for name in ("RELAY_URL", "REDIS_NODES", "RELAY_PASSWORD_PARAMETER", "REDIS_PASSWORD_PARAMETER"):
+    for name in ("REDIS_NODES", "RELAY_PASSWORD_PARAMETER", "REDIS_PASSWORD_PARAMETER"):
         assert {"Fn::Sub": settings[name]} == proxy[name]
     for name in ("TABLE_NAME", "BUS_NAME"):
         assert {"Ref": settings[name][2:-1]} == proxy[name]
     assert settings["RELAY_USER"] == proxy["RELAY_USER"]
+    assert parts["RelayUrl"] == proxy["RELAY_URL"]
     assert parts["Bucket"] == proxy["BUCKET_NAME"]
     assert parts["MaxObjectBytes"] == proxy["MAX_OBJECT_BYTES"]
 
 
 def test_the_certificate_in_the_settings_is_on_one_line(template: dict[str, Any]) -> None:
     _, parts = template["Outputs"][OUTPUT]["Value"]["Fn::Sub"]
-    delimiter, lines = parts["RelayCaPem"]["Fn::Join"]
+    _, with_relay, without = parts["RelayCaPem"]["Fn::If"]
+    delimiter, lines = with_relay["Fn::Join"]
 
     assert json.loads(f'"{delimiter}"') == lines["Fn::Split"][0] == "\n"
+    assert without == ""
 
 
 def test_the_outputs_name_what_to_attach_and_where_to_paste(template: dict[str, Any]) -> None:

@@ -138,7 +138,13 @@ class LocalCloud:
         self._services = Services()
         self._closers.callback(self._services.close)
         self.region = self._services.region
-        template = load_template(options.template, options.parameters, vpc_block=block.cidr, region=self.region)
+        template = load_template(
+            options.template,
+            options.parameters,
+            vpc_block=block.cidr,
+            relay_address=block.relay_address,
+            region=self.region,
+        )
         self.run_dir = options.run_dir or self._temporary_dir()
         self.run_dir.mkdir(parents=True, exist_ok=True)
         self._start_lambda()

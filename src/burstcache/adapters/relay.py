@@ -163,6 +163,7 @@ class RelayRequests:
     def __init__(
         self, access: RelayAccess, secrets: Secrets, clock: Clock, *, connect_timeout_s: float = _CONNECT_TIMEOUT_S
     ) -> None:
+        self._url = access.url
         self._make_connection = partial(_Requests, access, secrets, clock, connect_timeout_s)
         self._idle: list[_Requests] = []  # last in, first out: what is used least ages first
         self._is_closed = False
@@ -172,8 +173,10 @@ class RelayRequests:
 
         Raises:
             SilentHolderError: A process holds the subject, but did not answer in `timeout_s`.
-            RelayDownError: The relay itself does not answer.
+            RelayDownError: The relay itself does not answer, or the stack has none.
         """
+        if not self._url:
+            raise RelayDownError("the stack has no relay")
         try:
             connection = self._idle.pop()
         except IndexError:

@@ -144,14 +144,7 @@ class Demand:
         raise ContendedRowTransientError(f"the use of {each['key']!r} changed under {_ATTEMPTS} attempts to learn it")
 
 
-def judge(
-    policy: LivePolicy,
-    lives: Scheduler,
-    uses: UseTable,
-    boot: Callable[[NodeRow], object],
-    *,
-    has_cache_functions: bool = True,
-) -> Judge:
+def judge(policy: LivePolicy, lives: Scheduler, uses: UseTable, boot: Callable[[NodeRow], object]) -> Judge:
     """Return what decides under a policy: the scheduler itself where each key has a life and a lease of its own.
 
     Args:
@@ -159,11 +152,10 @@ def judge(
         lives: Starts lives of keys.
         uses: Has the use of nodes.
         boot: Boots a stopped node; harmless if another scheduler was faster.
-        has_cache_functions: Whether there is a relay, so that cache functions can serve.
     """
     if policy.use is None:
         return lives
-    return Demand(policy.use, lives, lives.nodes, uses, boot, lives.clock, has_cache_functions)
+    return Demand(policy.use, lives, lives.nodes, uses, boot, lives.clock, has_cache_functions=lives.has_relay)
 
 
 def _learned(

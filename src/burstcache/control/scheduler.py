@@ -37,6 +37,7 @@ class Scheduler:
     executions: Executions
     machine_arn: str
     node_names: Sequence[str]
+    has_relay: bool  # without one there are no cache functions: a life begins with the boot of its node
     max_object_bytes: int
     parameters: Parameters
     clock: Clock
@@ -109,7 +110,7 @@ class Scheduler:
             take_over: The former life is known to be dead although its deadline has not passed.
         """
         node = node_for(row.hash, self.node_names)
-        entry = ENTRY_BY_NODE_PHASE[self.nodes.read(node).phase_at(now_us)]
+        entry = ENTRY_BY_NODE_PHASE[self.nodes.read(node).phase_at(now_us)] if self.has_relay else "redis"
         life = replace(
             row,
             phase=FIRST_PHASE[entry],

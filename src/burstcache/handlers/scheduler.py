@@ -37,6 +37,7 @@ def _scheduler() -> Judge:
         executions=executions,
         machine_arn=settings.key_lifecycle_arn,
         node_names=node_names,
+        has_relay=settings.has_relay,
         max_object_bytes=settings.max_object_bytes,
         parameters=settings.policy.parameters,
         clock=clock,

@@ -151,6 +151,7 @@ def test_scheduler_decides_on_the_node_and_hands_it_to_the_execution() -> None:
         executions=executions,
         machine_arn="",
         node_names=["node-1", "node-2"],
+        has_relay=True,
         max_object_bytes=1,
         parameters=_PARAMETERS,
         clock=ManualClock(_NOW_S),

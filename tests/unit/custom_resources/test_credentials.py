@@ -106,7 +106,8 @@ def test_a_certificate_is_answered_with_its_authority(cloudformation: CloudForma
         "Status": "SUCCESS",
         "PhysicalResourceId": "/tls",
     }
-    assert data.keys() == {"CaPem", "Serial"}
+    assert data.keys() == {"CaPem", "DnsName", "Serial"}
+    assert data["DnsName"] == "nlb"
     assert data["CaPem"] in value(parameters, "/tls")
 
 

@@ -15,7 +15,8 @@ from burstcache_local.errors import LocalCloudError
 from burstcache_local.moto.answers import Answers
 
 REGION = "eu-central-1"
-_REGIONS = (REGION, "eu-west-1", "eu-west-2", "eu-west-3", "eu-north-1", "us-east-2", "us-west-1", "us-west-2")
+# Of those in which the template deploys with any parameters.
+_REGIONS = (REGION, "eu-west-2", "eu-west-3", "eu-south-1", "ca-central-1", "us-east-2", "us-west-1", "us-west-2")
 
 # The state machine interpreter sends what a definition says, as AWS does; a task may take as long as it wants.
 _CONFIG = Config(

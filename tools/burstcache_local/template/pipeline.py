@@ -14,13 +14,16 @@ from burstcache_local.template.template import LocalTemplate
 from burstcache_local.template.transform import transform
 
 
-def load_template(path: Path, overrides: Mapping[str, str], *, vpc_block: str, region: str) -> LocalTemplate:
+def load_template(
+    path: Path, overrides: Mapping[str, str], *, vpc_block: str, relay_address: str, region: str
+) -> LocalTemplate:
     """Return the template ready for moto.
 
     Args:
         path: The SAM template.
         overrides: Parameter values that replace the defaults.
         vpc_block: IPv4 block that its VPC moves to.
+        relay_address: What the private names of its services resolve to.
         region: AWS region to imitate.
 
     Raises:
@@ -31,7 +34,7 @@ def load_template(path: Path, overrides: Mapping[str, str], *, vpc_block: str, r
         values = parameter_values(source.get("Parameters", {}), overrides)
         decided = decide(source, values, region)
         transformed = transform(decided, values, path.parent, region)
-        resolved = resolve(transformed.body, values, vpc_block, region)
+        resolved = resolve(transformed.body, values, vpc_block=vpc_block, relay_address=relay_address, region=region)
         return complete(resolved, transformed.roots)
     except TemplateError as error:
         raise TemplateError(f"{path}: {error}") from None

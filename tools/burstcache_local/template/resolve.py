@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from burstcache_local.template.intrinsics import Network, walk
+from burstcache_local.template.intrinsics import Network, only, walk
 
 
-def resolve(body: dict[str, Any], values: Mapping[str, Any], vpc_block: str, region: str) -> dict[str, Any]:
-    """Return the template with its parameters fixed and its VPC moved to `vpc_block`."""
+def resolve(
+    body: dict[str, Any], values: Mapping[str, Any], *, vpc_block: str, relay_address: str, region: str
+) -> dict[str, Any]:
+    """Return the template with its parameters fixed, its VPC moved to `vpc_block` and private names as addresses."""
     _fix_parameters(body, values)
     _drop_ipv6(body["Resources"])
+    body = _without_names(body, relay_address)
     return walk(body, Network(body["Resources"], vpc_block, region).resolve)  # type: ignore[no-any-return]
 
 
@@ -25,8 +28,32 @@ def _fix_parameters(body: dict[str, Any], values: Mapping[str, Any]) -> None:
 
 
 def _drop_ipv6(resources: Mapping[str, Any]) -> None:
-    """Leave out the subnets' IPv6 blocks: moto's networks have none, and nothing here needs them."""
+    """Leave out IPv6 blocks: moto's networks have none. A subnet of nothing else gets the IPv4 block of its number."""
     for resource in resources.values():
+        properties = resource.get("Properties", {})
         if resource["Type"] == "AWS::EC2::Subnet":
-            for part in ("Ipv6CidrBlock", "AssignIpv6AddressOnCreation"):
-                resource["Properties"].pop(part, None)
+            block = properties.pop("Ipv6CidrBlock", None)
+            properties.pop("AssignIpv6AddressOnCreation", None)
+            if properties.pop("Ipv6Native", False):
+                number = block["Fn::Select"][0]
+                vpc_block = {"Fn::GetAtt": [properties["VpcId"]["Ref"], "CidrBlock"]}
+                properties["CidrBlock"] = {"Fn::Select": [number, {"Fn::Cidr": [vpc_block, number + 1, 8]}]}
+        if resource["Type"] == "AWS::EC2::SecurityGroup":
+            for direction in ("SecurityGroupIngress", "SecurityGroupEgress"):
+                rules = properties.get(direction, [])
+                properties[direction] = [rule for rule in rules if "CidrIpv6" not in rule]
+
+
+def _without_names(body: dict[str, Any], relay_address: str) -> dict[str, Any]:
+    """Return the template with the relay's address in place of the names of services in private DNS namespaces."""
+    resources = body["Resources"]
+    names = [
+        f"{service['Properties']['Name']}.{resources[service['Properties']['NamespaceId']['Ref']]['Properties']['Name']['Fn::Sub']}"
+        for service in resources.values()
+        if service["Type"] == "AWS::ServiceDiscovery::Service"
+    ]
+
+    def replaced(value: Any) -> Any:
+        return relay_address if only(value, "Fn::Sub") and value["Fn::Sub"] in names else value
+
+    return walk(body, replaced)  # type: ignore[no-any-return]
