@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 from hypothesis import strategies as st
 
 from burstcache.core.breakeven import BreakevenParameters
 from burstcache.core.hazard import HazardConstants, hazard
 from burstcache.core.parameters import Parameters
+from burstcache.core.worth import MICRO, TierPrices
 from burstcache_sim.policies.key_breakeven import KeyBreakeven
 from burstcache_sim.policies.key_hazard import KeyHazard
-from burstcache_sim.policies.policy import Policy
+from burstcache_sim.policies.node_use import Breakeven, Hazard
+from burstcache_sim.policies.policy import THESIS_PRICES, Policy
 from burstcache_sim.policies.thesis import Thesis
 
 SECOND = 1_000_000
@@ -54,5 +58,22 @@ CONSTANTS = st.builds(
     bridge_margin=st.sampled_from([0.3, 1.0, 1.5]),
 )
 HAZARD = st.builds(lambda worth_usd, constants: KeyHazard(hazard(worth_usd, constants=constants)), WORTHS, CONSTANTS)
-POLICIES: st.SearchStrategy[Policy] = st.one_of(CONFIGURED, OVERRIDDEN, KNOB, FREE, HAZARD)
+_USE_WORTHS = st.sampled_from(["1e-5", "1e-4", "3e-4", "1e-3", "1e-2", "1"])
+# A node whose arrivals are single hits boots within a test; with looks that cost something they grow apart.
+_USE_PRICES = st.sampled_from(
+    [THESIS_PRICES, replace(THESIS_PRICES, look_usd=Fraction("8e-5"), run_usd=Fraction("1.5e-4"))]
+)
+_WHOLES = st.sampled_from([300_000, MICRO, 2 * MICRO + 1])
+
+
+def _by_use(
+    kind: type[Breakeven] | type[Hazard], worth_usd: str, prices: TierPrices, whole: int, relay: bool
+) -> Policy:
+    usual = kind.worth(worth_usd, prices)
+    node: Any = usual.parameters.node
+    return kind(replace(usual.parameters, node=replace(node, whole=whole)), relay)
+
+
+BY_USE = st.builds(_by_use, st.sampled_from([Breakeven, Hazard]), _USE_WORTHS, _USE_PRICES, _WHOLES, st.booleans())
+POLICIES: st.SearchStrategy[Policy] = st.one_of(CONFIGURED, OVERRIDDEN, KNOB, FREE, HAZARD, BY_USE)
 HORIZONS = st.one_of(st.none(), st.integers(0, 400 * SECOND), st.integers(0, 60).map(lambda s: s * 30 * SECOND))

@@ -14,6 +14,7 @@ from burstcache.core.errors import InvalidSettingError
 from burstcache.core.parameters import parameters_from_text
 from burstcache_sim.engine.run import run_compiled
 from burstcache_sim.policies.key_breakeven import KeyBreakeven
+from burstcache_sim.policies.node_use import Breakeven, Hazard
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.generate import zipf
@@ -21,6 +22,7 @@ from burstcache_sim.traces.trace import Trace
 from burstcache_sim.world.result import RunResult
 from burstcache_sim.world.scenario import Scenario
 from burstcache_sim.world.timings import Timings
+from support import policy_strategies
 from support.policy_strategies import CONFIGURED, HORIZONS, OVERRIDDEN, POLICIES, SECOND
 from support.runs import run_fast, run_many, run_shared
 from support.searches import search
@@ -31,6 +33,7 @@ THESIS = Thesis.configured(9, 4)
 OFTEN_CHECKED = Thesis(
     parameters_from_text(rate="9", sensitivity="4", overrides="redis_utilization_s=200,redis_check_s=1")
 )
+BY_USE = [kind.worth(worth_usd) for kind in (Breakeven, Hazard) for worth_usd in ("3e-6", "1e-5", "1e-4")]
 KEYS = "abcdefgh"
 # Gaps of one key are those of the boundaries; with several keys the same instants meet more often if gaps are short.
 GAPS_US = st.one_of(gaps_us(), st.integers(0, 4).map(lambda seconds: seconds * SECOND), st.just(0), st.just(SECOND))
@@ -62,7 +65,7 @@ def test_the_shared_engine_equals_the_readable_simulator_in_every_field(
 
 
 @search(500)
-@given(REQUESTS, CONFIGURED | OVERRIDDEN, st.integers(1, 3), CAPACITIES, HORIZONS, st.data())
+@given(REQUESTS, CONFIGURED | OVERRIDDEN | policy_strategies.BY_USE, st.integers(1, 3), CAPACITIES, HORIZONS, st.data())
 def test_nodes_that_are_always_on_give_the_readable_simulators_result(
     requests: list[tuple[int, int, int]],
     policy: Policy,
@@ -102,7 +105,9 @@ def test_one_key_gives_the_single_keys_result(t: list[int], policy: Policy, unti
     assert found == run_fast(t, policy, until_us=until_us)
 
 
-@pytest.mark.parametrize("policy", [THESIS, Thesis.configured(3, 4), OFTEN_CHECKED, KeyBreakeven.worth("1e-4")])
+@pytest.mark.parametrize(
+    "policy", [THESIS, Thesis.configured(3, 4), OFTEN_CHECKED, KeyBreakeven.worth("1e-4"), *BY_USE]
+)
 @pytest.mark.parametrize(("nodes", "capacity_bytes"), [(1, None), (3, None), (1, 200_000), (3, 100_000)])
 def test_hours_of_a_zipf_trace_give_the_readable_simulators_result(
     policy: Policy, nodes: int, capacity_bytes: int | None

@@ -22,6 +22,7 @@ COUNTS = np.dtype(
         (name, np.int64)
         for name in (
             *("n_lambda", "n_redis", "lambda_ms", "invocations", "cold_starts", "redis_s", "redis_starts", "seeds"),
+            *("fills", "loads", "told", "told_batches", "seen_writes"),
             *("lambda_us", "redis_us", "end_us", "checks", "spans"),
         )
     ],

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from burstcache.core.errors import InvalidSettingError
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.world.express import copy_rules
-from burstcache_sim.world.result import NO_EXPRESS, ExpressUse, RunResult, Tier
+from burstcache_sim.world.result import NO_EXPRESS, ExpressUse, GuestUse, RunResult, Tier
 from burstcache_sim.world.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -68,7 +68,8 @@ def _maker(row: NamedTuple, scenario: Scenario) -> Callable[[Scenario], Replay]:
 
     if hasattr(engine_of(type(row)), "replay"):
         return _own
-    return _one_key if scenario.is_one_key else _shared
+    has_loop = hasattr(engine_of(type(row)), "one_key")
+    return _one_key if scenario.is_one_key and has_loop else _shared
 
 
 def _one_key(scenario: Scenario) -> Replay:
@@ -91,19 +92,20 @@ def _one_key(scenario: Scenario) -> Replay:
 
 
 def _shared(scenario: Scenario) -> Replay:
-
     from burstcache_sim.engine import shared
+    from burstcache_sim.engine.hooks import engine_of
     from burstcache_sim.engine.shared_world import new_world
 
     timings = _timings(scenario)
     t, horizon_us = _checked(scenario.trace.arrivals_us, scenario.until_us)
     key_ids, homes = _keys(scenario, len(t))
     sizes_bytes, capacity_bytes = _sizes(scenario, len(t))
-    counted_us, counted_ids = t, key_ids
+    counted_us, counted_ids, counted_bytes = t, key_ids, _all_sizes(scenario, len(t))
     if len(sizes_bytes):
         fits = sizes_bytes <= capacity_bytes
-        counted_us, counted_ids = t[fits], key_ids[fits]
+        counted_us, counted_ids, counted_bytes = t[fits], key_ids[fits], sizes_bytes[fits]
     begins, ordered = shared.order_by_key(counted_us, counted_ids, len(homes))
+    _, ordered_bytes = shared.order_by_key(counted_bytes, counted_ids, len(homes))
 
     def run(row: NamedTuple, spans: Integers, tiers: Letters) -> Records:
         totals = _totals(t)
@@ -119,7 +121,9 @@ def _shared(scenario: Scenario) -> Replay:
             spans,
             scenario.always_on,
         )
-        shared.replay(world, row, t, key_ids, sizes_bytes, tiers)
+        engine = engine_of(type(row))
+        policy = engine.state_of(row, ordered_bytes, len(homes), scenario.nodes) if hasattr(engine, "state_of") else row
+        shared.replay(world, policy, t, key_ids, sizes_bytes, tiers)
         return totals
 
     return _in_detail(run, scenario, t, key_ids, len(homes))
@@ -191,6 +195,14 @@ def _sizes(scenario: Scenario, n: int) -> tuple[Integers, int]:
     if scenario.capacity_bytes is None or sizes_bytes is None:
         return np.zeros(0, np.int64), FOREVER_US
     return sizes_bytes[:n].astype(np.int64), min(scenario.capacity_bytes, MAX_TIME_US)
+
+
+def _all_sizes(scenario: Scenario, n: int) -> Integers:
+    """Return the sizes of the first n requests' objects; 0 where a trace does not know them."""
+    import numpy as np
+
+    sizes_bytes = scenario.trace.sizes_bytes
+    return np.zeros(n, np.int64) if sizes_bytes is None else sizes_bytes[:n].astype(np.int64)
 
 
 def _keys(scenario: Scenario, n: int) -> tuple[Keys, Integers]:
@@ -280,6 +292,7 @@ def _result(
         n_s3=n_s3,
         n_express=n_express,
         express=express,
+        guests=GuestUse(c["fills"], c["loads"], c["told"], c["told_batches"], c["seen_writes"]),
         n_lambda=c["n_lambda"],
         n_redis=c["n_redis"],
         lambda_ms=c["lambda_ms"],

@@ -142,7 +142,7 @@ def join(w: World, key: int, at_us: int) -> None:
     k = w.keys[key]
     node = k.home
     if k.lease == NO_LEASE:
-        _put_lease(w, key, LEASES)
+        put_lease(w, key, LEASES)
         w.nodes[node].leases += 1
     if w.nodes[node].state == OFF:
         set_node(w, node, BOOTING, boot(at_us, w.timings, w.totals[0]))
@@ -170,7 +170,7 @@ def move_lease(w: World, key: int, chain: int) -> None:
     """Put a key's lease into another list."""
     if w.keys[key].lease != chain:
         remove(w.nodes, w.keys[key].home, w.keys, key, w.keys[key].lease)
-        _put_lease(w, key, chain)
+        put_lease(w, key, chain)
 
 
 @inlined
@@ -215,6 +215,7 @@ def stop_node(w: World, node: int, at_us: int) -> None:
 
 
 @uncounted
-def _put_lease(w: World, key: int, chain: int) -> None:
+def put_lease(w: World, key: int, chain: int) -> None:
+    """Put a key without a lease into one of the lists of leases."""
     w.keys[key].lease = chain
     append(w.nodes, w.keys[key].home, w.keys, key, chain)

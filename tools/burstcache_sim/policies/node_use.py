@@ -44,6 +44,7 @@ class _KeyMemory:
 class _NodeMemory:
     use: NodeUse
     hits: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=MOST_HITS))  # time [us], weight
+    seen: dict[int, Key] = field(default_factory=dict)  # in the order in which they were noted as seen
     ran_us: int = -1  # when it last ran
 
 
@@ -97,6 +98,8 @@ class _ByUse(WorthPolicy):
         world.tell(at_us, is_noted=is_noted)
         if is_noted:
             key.memory.seen_us = at_us
+            memory.seen.pop(key.index, None)
+            memory.seen[key.index] = key
         if node.since_us is not None:
             world.fill(key)
             return
@@ -123,11 +126,11 @@ class _ByUse(WorthPolicy):
 
     def ready(self, world: World, node: Node, at_us: int) -> None:
         """Load the keys seen lately, newest first, and end the cache functions of all keys of the node."""
-        keys = [key for key in world.keys if key.node is node]
-        seen = [key for key in keys if is_repeat(key.memory.seen_us, at_us)]
-        world.load(node, sorted(seen, key=lambda key: (-key.memory.seen_us, key.index)))
-        for key in keys:
-            world.end_lambda(key, at_us)
+        newest = reversed(self._memory_of(node).seen.values())
+        world.load(node, [key for key in newest if is_repeat(key.memory.seen_us, at_us)])
+        for key in world.keys:
+            if key.node is node:
+                world.end_lambda(key, at_us)
         world.set_look(node, at_us + FIRST_LOOK_US)
 
     def _memory_of(self, node: Node) -> _NodeMemory:
@@ -151,6 +154,10 @@ class _ByUse(WorthPolicy):
         """Return the policy whose nodes never have an arrival."""
         rule: Any = self.parameters.node
         return replace(self, parameters=replace(self.parameters, node=replace(rule, whole=_NEVER_WHOLE)))
+
+    def compiled(self) -> UseRow:
+        """Return the rules."""
+        return UseRow(self.parameters, self.has_relay)
 
     def fields(self) -> dict[str, Any]:
         """Return what all rules follow from."""

@@ -16,6 +16,8 @@ from burstcache_sim.world.lru import LruStore
 from burstcache_sim.world.result import NO_EXPRESS, RunResult, Tier
 from burstcache_sim.world.timings import Timings
 
+MOST_LOADS = 2_000  # objects at a boot: as many as are read in ten seconds, eight at a time
+
 # What comes first of the things that happen at the same instant.
 _TIME_OUT, _NODE_READY, _NODE_STOPPED, _LOOK = range(4)
 
@@ -203,10 +205,11 @@ class World:
         key.node.store.put(key.index, key.size_bytes)
 
     def load(self, node: Node, keys: Sequence[Key]) -> None:
-        """Load objects into a node that has just got ready, from S3: as many of the first as half of its memory holds.
+        """Load objects into a node that has just got ready, from S3: the first ones, up to half of its memory.
 
-        The first is used last, so that it leaves last.
+        The first is put last, so that it leaves last.
         """
+        keys = keys[:MOST_LOADS]
         room_bytes = None if node.store.capacity_bytes is None else node.store.capacity_bytes // 2
         if room_bytes is not None:
             held_bytes = accumulate(key.size_bytes for key in keys)

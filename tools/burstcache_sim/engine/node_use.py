@@ -1,0 +1,407 @@
+"""Break-even and hazard by the use of nodes, compiled (`policies.node_use` in words), for one key or many.
+
+`core.node_use` and `core.key_use` in arrays: a use is a row of each, kept by `State`. Held to the readable policy
+request by request by a test.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from burstcache.core.errors import InvalidSettingError
+from burstcache.core.hazard import LONGEST_IDLE_US
+from burstcache.core.node_use import (
+    FIRST_LOOK_US,
+    LEAST_ARRIVALS,
+    MOST_HITS,
+    SEEN_AGAIN_US,
+    SEEN_WITHIN_US,
+    BreakevenUse,
+    HazardUse,
+)
+from burstcache.core.parameters import US_PER_S
+from burstcache.core.worth import MICRO
+from burstcache_sim.engine.beliefs import RATES, Floats, Tables, Worths, begin, learn, pays_by, pays_until_us, tables_of
+from burstcache_sim.engine.books import FOREVER_US, MAX_TIME_US, Integers, boot, invoke
+from burstcache_sim.engine.compiled import inlined, uncounted
+from burstcache_sim.engine.due import set_due
+from burstcache_sim.engine.lists import LEASES
+from burstcache_sim.engine.shared_world import (
+    BOOTING,
+    JOIN,
+    NO_LEASE,
+    NOTHING,
+    OFF,
+    REDIS,
+    RUNNING,
+    START,
+    World,
+    end_key_lambda,
+    put,
+    put_lease,
+    set_node,
+    stop_node,
+)
+from burstcache_sim.policies.node_use import UseRow, weight_of
+from burstcache_sim.world.world import MOST_LOADS
+
+_NONE = -1
+
+
+class Uses(NamedTuple):
+    """What is known of the arrivals of several keys or nodes, a row each, and the rule that judges them."""
+
+    is_hazard: bool
+    whole: int
+    look_ms: int
+    # Break-even's rule.
+    boot_requests: int
+    boot_within_us: int
+    idle_us: int
+    least_us: int
+    uses_lambda: bool
+    invoke_requests: int
+    gap_us: int
+    tables: Tables  # hazard's rule
+    last_us: Integers
+    is_followed: Integers
+    part: Integers
+    times_us: Integers  # of break-even: a ring per row
+    times: Integers  # how many of them count
+    arrivals: Integers  # ever: the place in the ring
+    gaps: Integers  # of hazard: learned; below 0: the belief has not begun
+    weights: Floats
+    counts: Floats
+
+
+class State(NamedTuple):
+    """The policy's rules, and its memory of all keys and nodes."""
+
+    nodes: Uses
+    keys: Uses
+    has_lambda: bool  # whether a cache function can ever pay
+    weights: Integers  # of each request, keys in order [millionths]
+    hits_us: Integers  # a ring per node
+    hits_weight: Integers
+    hits: Integers  # noted since the last look
+    ran_us: Integers  # when each node last ran
+    seen_us: Integers  # when each key was last noted as seen
+    seen_before: Integers  # keys of a node in the order in which they were seen
+    seen_after: Integers
+    seen_last: Integers  # of each node
+    batch_us: Integers  # of one element: when the newest batch began
+
+
+def check(row: UseRow, requests: int) -> None:
+    """Raise `InvalidSettingError` if a value is too large to be added to a time."""
+    for rule in _rules(row):
+        least_us = rule.parameters.redis_least_us
+        if not 0 <= least_us <= MAX_TIME_US:
+            raise InvalidSettingError(f"redis_least_us {least_us}: expected a time from 0 to {MAX_TIME_US} us")
+
+
+def state_of(row: UseRow, sizes_bytes: Integers, keys: int, nodes: int) -> State:
+    """Return the memory of keys and nodes that nobody has asked for.
+
+    Args:
+        row: The policy.
+        sizes_bytes: The object's size at each request, keys in order.
+        keys: How many there are.
+        nodes: How many there are.
+    """
+    rules = row.parameters
+    of_nodes, of_keys = _rules(row)
+    sizes, places = np.unique(sizes_bytes, return_inverse=True)
+    weights = np.array([weight_of(rules.worth, size_bytes) for size_bytes in sizes.tolist()], np.int64)
+    has_lambda = row.has_relay and rules.key.ever_starts
+    return State(
+        nodes=_uses(of_nodes, nodes),
+        keys=_uses(of_keys, keys if has_lambda else 0),
+        has_lambda=has_lambda,
+        weights=weights[places],
+        hits_us=np.zeros((nodes, MOST_HITS), np.int64),
+        hits_weight=np.zeros((nodes, MOST_HITS), np.int64),
+        hits=np.zeros(nodes, np.int64),
+        ran_us=np.full(nodes, _NONE, np.int64),
+        seen_us=np.full(keys, _NONE, np.int64),
+        seen_before=np.full(keys, _NONE, np.int64),
+        seen_after=np.full(keys, _NONE, np.int64),
+        seen_last=np.full(nodes, _NONE, np.int64),
+        batch_us=np.full(1, _NONE, np.int64),
+    )
+
+
+@uncounted
+def decide(w: World, p: State, key: int, at_us: int, tier: int) -> int:
+    """Note a hit of the node; a reader tells any other request, which may be a repeat that boots the node."""
+    k = w.keys[key]
+    node, weight = k.home, p.weights[k.seen - 1]
+    state = w.nodes[node].state
+    if tier == REDIS:
+        place = p.hits[node] % MOST_HITS
+        p.hits_us[node, place], p.hits_weight[node, place] = at_us, weight
+        p.hits[node] += 1
+        return NOTHING
+    seen_us = p.seen_us[key]
+    _tell(w, p, key, at_us)
+    if state == RUNNING:
+        w.totals[0].fills += 1
+        _take_in(w, key)
+        put(w, key)
+        return NOTHING
+    action, is_booting = NOTHING, state == BOOTING
+    if seen_us >= 0 and at_us - seen_us < SEEN_WITHIN_US:
+        _observe(p.nodes, node, at_us, weight)
+        if state == OFF and _boots(p.nodes, node, at_us):
+            action, is_booting = JOIN, True
+    if p.has_lambda:
+        if p.ran_us[node] > p.keys.last_us[key]:
+            _interrupt(p.keys, key)  # while the node ran nobody told the key's requests
+        _observe(p.keys, key, at_us, MICRO)
+        if k.ready_us >= 0 or _starts(p.keys, key, is_booting):
+            action += START
+    return action
+
+
+@uncounted
+def act(w: World, p: State, key: int, at_us: int, action: int) -> None:
+    """Boot the key's node; start the key's cache function, or let it live as long as it pays."""
+    k = w.keys[key]
+    if action & JOIN:
+        set_node(w, k.home, BOOTING, boot(at_us, w.timings, w.totals[0]))
+        w.totals[0].seeds -= 1  # `boot` counts an object: they are loaded later
+    if action & START:
+        if k.ready_us < 0:
+            k.ready_us = invoke(at_us, k.ended_us, w.timings, w.totals[0])
+        k.deadline_us = max(k.ready_us, _lives_until_us(p.keys, key, w.nodes[k.home].state == BOOTING))
+        set_due(w.queue, w.places, key, k.deadline_us)
+
+
+@uncounted
+def ready(w: World, p: State, node: int, at_us: int) -> None:
+    """Load the keys seen lately, and end the cache functions of all keys of the node."""
+    is_limited, room_bytes = w.capacity_bytes != FOREVER_US, w.capacity_bytes // 2
+    key, oldest, loads = p.seen_last[node], _NONE, 0
+    while key >= 0 and at_us - p.seen_us[key] < SEEN_WITHIN_US and loads < MOST_LOADS:
+        room_bytes -= w.keys[key].size_bytes
+        if is_limited and room_bytes < 0:
+            break
+        oldest = key
+        loads += 1
+        key = p.seen_before[key]
+    key = oldest
+    while key >= 0:  # the engine puts them in this order
+        _take_in(w, key)
+        key = p.seen_after[key]
+    w.totals[0].loads += loads
+    w.totals[0].seeds += loads
+    if p.has_lambda:
+        for key in range(len(w.keys)):
+            if w.keys[key].home == node:
+                end_key_lambda(w, key, at_us)
+    set_node(w, node, RUNNING, at_us + FIRST_LOOK_US)
+
+
+@uncounted
+def look(w: World, p: State, node: int, at_us: int) -> None:
+    """Learn what the node has served; stop it, or look again when it would no longer pay."""
+    w.totals[0].checks += 1
+    _learn_hits(p, node)
+    since_us = w.nodes[node].since_us
+    stop_us = _stop_us(p.nodes, node, since_us)
+    if stop_us <= at_us:
+        stop_node(w, node, at_us)
+        p.ran_us[node] = at_us
+    else:
+        apart_ms = _root(2 * ((at_us - since_us) // 1_000) * p.nodes.look_ms)
+        set_node(w, node, RUNNING, max(stop_us, at_us + apart_ms * 1_000))
+
+
+@inlined
+def _tell(w: World, p: State, key: int, at_us: int) -> None:
+    """Count a request that its reader tells, and note that its key was seen."""
+    counts = w.totals[0]
+    counts.told += 1
+    if p.batch_us[0] < 0 or at_us - p.batch_us[0] >= US_PER_S:
+        p.batch_us[0] = at_us
+        counts.told_batches += 1
+    if p.seen_us[key] < 0 or at_us - p.seen_us[key] >= SEEN_AGAIN_US:
+        counts.seen_writes += 1
+        _note_seen(p, w.keys[key].home, key)
+        p.seen_us[key] = at_us
+
+
+@uncounted
+def _note_seen(p: State, node: int, key: int) -> None:
+    """Make a key the one that was seen last."""
+    before, after, last = p.seen_before[key], p.seen_after[key], p.seen_last[node]
+    if last == key:
+        return
+    if after >= 0:
+        p.seen_before[after] = before
+    if before >= 0:
+        p.seen_after[before] = after
+    p.seen_before[key], p.seen_after[key] = last, _NONE
+    if last >= 0:
+        p.seen_after[last] = key
+    p.seen_last[node] = key
+
+
+@inlined
+def _take_in(w: World, key: int) -> None:
+    """Let a key be one whose object its node got in this run."""
+    if w.keys[key].lease == NO_LEASE:
+        put_lease(w, key, LEASES)
+        w.nodes[w.keys[key].home].leases += 1
+
+
+@uncounted
+def _learn_hits(p: State, node: int) -> None:
+    """Learn what a node has noted, as `core.node_use.learn_hits`."""
+    noted, uses = p.hits[node], p.nodes
+    p.hits[node] = 0
+    if noted < MOST_HITS:
+        for i in range(noted):
+            _observe(uses, node, p.hits_us[node, i], p.hits_weight[node, i])
+        return
+    _interrupt(uses, node)
+    weight = p.hits_weight[node].sum()
+    newest_us, oldest_us = p.hits_us[node, (noted - 1) % MOST_HITS], p.hits_us[node, noted % MOST_HITS]
+    if weight < LEAST_ARRIVALS * uses.whole:
+        # (newest - oldest) * whole // weight, without a product beyond 64 bits
+        each_us, rest_us = divmod(newest_us - oldest_us, max(weight, 1))
+        gap_us = each_us * uses.whole + rest_us * uses.whole // max(weight, 1)
+        for ago in range(LEAST_ARRIVALS - 1, -1, -1):
+            _observe(uses, node, newest_us - ago * gap_us, uses.whole)
+        return
+    for i in range(noted, noted + MOST_HITS):
+        _observe(uses, node, p.hits_us[node, i % MOST_HITS], p.hits_weight[node, i % MOST_HITS])
+
+
+@inlined
+def _interrupt(uses: Uses, row: int) -> None:
+    """Let the present gap teach nothing."""
+    uses.is_followed[row] = uses.part[row] = 0
+
+
+@inlined
+def _observe(uses: Uses, row: int, at_us: int, weight: int) -> None:
+    """Add a weight, and for each whole one an arrival."""
+    at_us = max(at_us, uses.last_us[row])
+    part = uses.part[row] + weight
+    while part >= uses.whole:
+        part -= uses.whole
+        _arrive(uses, row, at_us)
+    uses.part[row] = part
+
+
+@uncounted
+def _arrive(uses: Uses, row: int, at_us: int) -> None:
+    if uses.is_hazard:
+        if uses.gaps[row] < 0:
+            begin(uses.weights[row], uses.counts[row], uses.tables)
+            uses.gaps[row] = 0
+        if uses.is_followed[row] != 0:
+            uses.gaps[row] += 1
+            gap_us = at_us - uses.last_us[row]
+            learn(uses.weights[row], uses.counts[row], uses.gaps[row], uses.tables, gap_us)
+    else:
+        if uses.is_followed[row] == 0:
+            uses.times[row] = 0
+        uses.arrivals[row] += 1
+        uses.times_us[row, uses.arrivals[row] % uses.boot_requests] = at_us
+        uses.times[row] = min(uses.times[row] + 1, uses.boot_requests)
+    uses.last_us[row], uses.is_followed[row] = at_us, 1
+
+
+@inlined
+def _time_us(uses: Uses, row: int, ago: int) -> int:
+    """Return when the arrival came that lies so many before the newest one [us]."""
+    return uses.times_us[row, (uses.arrivals[row] - ago) % uses.boot_requests]  # type: ignore[no-any-return]
+
+
+@inlined
+def _boots(uses: Uses, row: int, at_us: int) -> bool:
+    if uses.is_hazard:
+        last_us = uses.last_us[row]
+        idle_us = min(max(at_us - last_us, 0), LONGEST_IDLE_US)
+        return last_us >= 0 and pays_by(uses.weights[row], uses.tables.boot, idle_us, 1.0)
+    requests = uses.boot_requests
+    return uses.times[row] >= requests and at_us - _time_us(uses, row, requests - 1) < uses.boot_within_us
+
+
+@inlined
+def _stop_us(uses: Uses, row: int, since_us: int) -> int:
+    idle_us = uses.idle_us
+    if uses.is_hazard:
+        idle_us = pays_until_us(uses.weights[row], uses.tables.stay)
+    return max(since_us + uses.least_us, uses.last_us[row] + idle_us)  # type: ignore[no-any-return]
+
+
+@inlined
+def _starts(uses: Uses, row: int, is_booting: bool) -> bool:
+    if uses.is_hazard:
+        worth = uses.tables.bridge if is_booting else uses.tables.invoke
+        return pays_by(uses.weights[row], worth, 0, 1.0)
+    if not uses.uses_lambda or uses.invoke_requests == 1:
+        return uses.uses_lambda
+    return uses.times[row] > 1 and uses.last_us[row] - _time_us(uses, row, 1) < uses.gap_us  # type: ignore[no-any-return]
+
+
+@inlined
+def _lives_until_us(uses: Uses, row: int, is_booting: bool) -> int:
+    if uses.is_hazard:
+        worth = uses.tables.bridge if is_booting else uses.tables.invoke
+        return uses.last_us[row] + pays_until_us(uses.weights[row], worth)  # type: ignore[no-any-return]
+    return uses.last_us[row] + uses.gap_us  # type: ignore[no-any-return]
+
+
+@inlined
+def _root(number: int) -> int:
+    """Return `math.isqrt`."""
+    root = int(math.sqrt(number))
+    while root * root > number:
+        root -= 1
+    while (root + 1) * (root + 1) <= number:
+        root += 1
+    return root
+
+
+def _rules(row: UseRow) -> tuple[Any, Any]:
+    """Return how arrivals of nodes and of keys are judged."""
+    key: Any = row.parameters.key
+    return row.parameters.node, key.arrivals
+
+
+def _uses(rule: Any, rows: int) -> Uses:
+    is_hazard = isinstance(rule, HazardUse)
+    assert is_hazard or isinstance(rule, BreakevenUse), "a rule that the engine knows"
+    p = rule.parameters
+    nothing = Worths(np.zeros(RATES), np.zeros(RATES))
+    no_tables = Tables(np.zeros(RATES), 0.0, 0.0, nothing, nothing, nothing, nothing, 0)
+    times = 1 if is_hazard else p.boot_requests
+    return Uses(
+        is_hazard=is_hazard,
+        whole=rule.whole,
+        look_ms=rule.look_us // 1_000,
+        boot_requests=times,
+        boot_within_us=0 if is_hazard else p.boot_within_us,
+        idle_us=0 if is_hazard else p.redis_idle_us,
+        least_us=p.redis_least_us,
+        uses_lambda=not is_hazard and p.uses_lambda,
+        invoke_requests=0 if is_hazard else p.invoke_requests,
+        gap_us=0 if is_hazard else p.lambda_gap_us,
+        tables=tables_of(p) if is_hazard else no_tables,
+        last_us=np.full(rows, _NONE, np.int64),
+        is_followed=np.zeros(rows, np.int64),
+        part=np.zeros(rows, np.int64),
+        times_us=np.zeros((rows, times), np.int64),
+        times=np.zeros(rows, np.int64),
+        arrivals=np.zeros(rows, np.int64),
+        gaps=np.full(rows, _NONE, np.int64),
+        weights=np.empty((rows if is_hazard else 0, RATES)),
+        counts=np.empty((rows if is_hazard else 0, RATES)),
+    )
