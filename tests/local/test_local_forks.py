@@ -38,8 +38,8 @@ class Nursery:
 
     @property
     def zygote_pid(self) -> int:
-        assert self.forks._process
-        return self.forks._process.pid
+        assert self.forks.zygote_pid
+        return self.forks.zygote_pid
 
     async def fork(self, name: str) -> Fork:
         # An order of about 2 KB, as a real one: a hundred of them fill the socket of a zygote that does not read.

@@ -147,7 +147,7 @@ def test_a_lost_environment_is_replaced(bench: Bench, event: dict[str, Any], err
 def test_an_environment_that_dies_idle_is_not_used_again(bench: Bench) -> None:
     async def scenario(lambdas: Lambdas) -> None:
         os.kill((await ask(lambdas))["pid"], signal.SIGKILL)
-        await eventually(lambda: any(environment.is_lost for environment in lambdas._environments))
+        await eventually(lambda: any(environment.is_lost for environment in lambdas.environments))
 
         assert (await ask(lambdas))["calls"] == 1
 

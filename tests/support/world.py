@@ -132,12 +132,12 @@ class World:
         self._make_machines(runs_machines)
         self._make_parts()
         for handler, maker, part in (
-            (scheduler, "_scheduler", "judge"),
-            (redis_control, "_control", "control"),
-            (janitor, "_janitor", "janitor"),
+            (scheduler, "scheduler", "judge"),
+            (redis_control, "control", "control"),
+            (janitor, "janitor", "janitor"),
         ):
             patch.setattr(handler, maker, functools.partial(getattr, self, part))
-        patch.setattr(cache, "_environment", lambda: self._in_thread.environment)
+        patch.setattr(cache, "environment", lambda: self._in_thread.environment)
 
     def close(self) -> None:
         """Let the lives under way end, then everything else."""

@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return ExitCode.FAILURE
     except Exception as error:  # the outermost place: one line for a person, the trace for a developer
         if "--debug" in words or os.environ.get("BURSTCACHE_DEBUG"):
-            import traceback  # here only: it takes longer to import than most commands take to parse
+            import traceback  # here only: without it, help comes sooner
 
             traceback.print_exc()
         print(" ".join(_line(error, words).split()), file=sys.stderr)

@@ -24,7 +24,8 @@ _WARM_SHARE = 4  # a quarter of the function's memory; the interpreter, the libr
 
 
 @at_init
-def _environment() -> CacheEnvironment:
+def environment() -> CacheEnvironment:
+    """Make what holds objects, one at a time."""
     logger()  # each life writes a line
     settings, clock = CacheSettings.read(os.environ), SystemClock()
     control, patient = Clients("control"), Clients("patient")
@@ -45,6 +46,6 @@ def _environment() -> CacheEnvironment:
 def handler(event: dict[str, Any], context: Any) -> dict[str, str]:
     """Serve `event["key"]` until its life is over, and report the end through the task token."""
     task = CacheTask(event["key"], event["key_hash"], event["epoch"], event["token"], context.aws_request_id)
-    end = _environment().run(task, remaining_ms=context.get_remaining_time_in_millis())
+    end = environment().run(task, remaining_ms=context.get_remaining_time_in_millis())
     logger().info("life %s", end, extra={"key": task.key, "epoch": task.epoch})
     return {"end": end}

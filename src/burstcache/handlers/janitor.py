@@ -20,7 +20,8 @@ from burstcache.settings import JanitorSettings, instance_ids, names_of
 
 
 @at_init
-def _janitor() -> Janitor:
+def janitor() -> Janitor:
+    """Make what cleans up."""
     settings, clock, clients = JanitorSettings.read(os.environ), SystemClock(), Clients("control")
     # Stopping an instance takes a minute or more; one that takes longer than this run goes on without us.
     redis_control = invoke_by_name(Clients("patient").functions, settings.redis_control_function_name)
@@ -40,7 +41,7 @@ def _janitor() -> Janitor:
 
 def handler(event: dict[str, Any], context: Any) -> Cleaned:
     """Clean up. The event is ignored."""
-    cleaned = _janitor().clean()
+    cleaned = janitor().clean()
     if any(cleaned.values()):
         logger().warning("cleaned up what had lost its owner", extra=dict(cleaned))
     return cleaned

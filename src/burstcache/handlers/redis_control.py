@@ -26,7 +26,8 @@ from burstcache.settings import RedisControlSettings, instance_ids, names_of, no
 
 
 @at_init
-def _control() -> RedisControl:
+def control() -> RedisControl:
+    """Make what runs the operations."""
     logger()  # each operation writes a line
     settings, clock, clients = RedisControlSettings.read(os.environ), SystemClock(), Clients("control")
     secrets = Secrets(clients.secrets)
@@ -57,9 +58,9 @@ def handler(event: dict[str, Any], context: Any) -> Answer:
     """Run one operation, or follow an S3 event of the origin bucket."""
     answer: Answer
     if event.get("source") == "aws.s3":
-        answer = _control().origin_changes.follow(event["detail"]["object"]["key"])
+        answer = control().origin_changes.follow(event["detail"]["object"]["key"])
     else:
-        answer = _control().run(cast(Operation, event))
+        answer = control().run(cast(Operation, event))
     loggable = {name: value for name, value in event.items() if name != "token"}  # a token lets its reader end the task
     logger().info("redis control", extra={"event": loggable, "answer": answer})
     return answer

@@ -23,7 +23,8 @@ from burstcache.settings import SchedulerSettings, names_of
 
 
 @at_init
-def _scheduler() -> Judge:
+def scheduler() -> Judge:
+    """Make what judges requests."""
     settings, clock, clients = SchedulerSettings.read(os.environ), SystemClock(), Clients("control")
     keys, nodes = (
         KeyTable(settings.table_name, clients.dynamodb, clock),
@@ -54,12 +55,12 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, str]:
     detail = event["detail"]
     match event["detail-type"]:
         case "KeyStartRequested":
-            key, outcome = detail["key"], _scheduler().start_by_hand(detail["key"])
+            key, outcome = detail["key"], scheduler().start_by_hand(detail["key"])
             return {"outcome": _logged(key, outcome)}
         case "RequestsServed":
-            return {key: _logged(key, outcome) for key, outcome in _scheduler().observe_all(detail["keys"]).items()}
+            return {key: _logged(key, outcome) for key, outcome in scheduler().observe_all(detail["keys"]).items()}
         case _:
-            ((key, outcome),) = _scheduler().observe_all([_served(detail)]).items()
+            ((key, outcome),) = scheduler().observe_all([_served(detail)]).items()
             return {"outcome": _logged(key, outcome)}
 
 

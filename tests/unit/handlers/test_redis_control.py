@@ -22,7 +22,7 @@ def test_token_is_not_logged(monkeypatch: pytest.MonkeyPatch) -> None:
         def info(self, text: str, extra: dict[str, Any]) -> None:
             logged.append(extra)
 
-    monkeypatch.setattr(redis_control, "_control", _Control)
+    monkeypatch.setattr(redis_control, "control", _Control)
     monkeypatch.setattr(redis_control, "logger", Log)
     token = "its owner ends the task"
     event = {"op": "join", "key": "k", "key_hash": "0" * 32, "epoch": 1, "token": token}

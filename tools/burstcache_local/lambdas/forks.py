@@ -47,6 +47,11 @@ class Forks:
         self._unborn: dict[int, asyncio.Future[Fork]] = {}
         self._living: dict[int, asyncio.Future[int]] = {}
 
+    @property
+    def zygote_pid(self) -> int | None:
+        """The process that forks, while there is one."""
+        return self._process.pid if self._process else None
+
     def start(self) -> None:
         """Start the zygote, which imports its libraries while the rest of the cloud starts."""
         self._loop = asyncio.get_running_loop()

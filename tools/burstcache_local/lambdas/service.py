@@ -92,6 +92,11 @@ class Lambdas:
         self._tasks: set[asyncio.Task[None]] = set()
         self._running = 0
 
+    @property
+    def environments(self) -> frozenset[Environment]:
+        """All execution environments, those included whose process has ended since their last event."""
+        return frozenset(self._environments)
+
     async def start(self) -> None:
         """Prepare for the first cold start."""
         self._forks.start()
