@@ -36,6 +36,15 @@ class RelayAccess:
     ca_pem: str = ""  # the authority that signed the relay's certificate; empty: the machine's own ones
 
 
+@dataclass(frozen=True)
+class ExpressAccess:
+    """The directory bucket with copies of objects, and what its copies are weighed by."""
+
+    bucket_name: str = ""  # empty: there is none
+    hit_value_usd_per_million: str = "0"
+    region: str = ""  # whose prices
+
+
 class _Settings:
     """What an environment sets; behind the type of each field stands what reads it, and from which variable."""
 
@@ -60,6 +69,7 @@ class ReaderSettings(_Settings):
     redis_password_parameter: Annotated[str, _given, "REDIS_PASSWORD_PARAMETER"]
     redis_nodes: Annotated[tuple[RedisNode, ...], _nodes]
     max_object_bytes: Annotated[int, _whole, "MAX_OBJECT_BYTES"]
+    express: Annotated[ExpressAccess, _express]
 
 
 @dataclass(frozen=True)
@@ -104,6 +114,7 @@ class RedisControlSettings(_Settings):
     table_name: Annotated[str, _text, "TABLE_NAME"]
     bucket_name: Annotated[str, _text, "BUCKET_NAME"]
     redis_node_arn: Annotated[str, _text, "REDIS_NODE_ARN"]
+    express_bucket: Annotated[str, _given, "EXPRESS_BUCKET"]
     relay: Annotated[RelayAccess, _relay]
     redis_password_parameter: Annotated[str, _given, "REDIS_PASSWORD_PARAMETER"]
     redis_nodes: Annotated[tuple[RedisNode, ...], _nodes]
@@ -178,6 +189,14 @@ def _relay(environ: Mapping[str, str]) -> RelayAccess:
         user=_text(environ, "RELAY_USER"),
         password_parameter=_given(environ, "RELAY_PASSWORD_PARAMETER"),
         ca_pem=_given(environ, "RELAY_CA_PEM"),
+    )
+
+
+def _express(environ: Mapping[str, str]) -> ExpressAccess:
+    return ExpressAccess(
+        bucket_name=_given(environ, "EXPRESS_BUCKET"),
+        hit_value_usd_per_million=_given(environ, "HIT_VALUE_USD_PER_MILLION"),
+        region=_given(environ, "AWS_REGION"),
     )
 
 

@@ -32,6 +32,7 @@ Answer = TypeVar("Answer")
 THREADS = 64  # reads that one client has under way at a time for `get_many` and for an AsyncClient
 MEMORY_BYTES = 64 << 20
 MAX_STALE_MS = 2000
+HIT_VALUE_USD_PER_MILLION = 10.0
 
 Freshness = Literal["bounded", "strong", "immutable"]
 _STALE_S = {"strong": STRONG_S, "immutable": IMMUTABLE_S}
@@ -50,6 +51,8 @@ class Arguments(Keeping, total=False):
 
     stack_name: str
     bucket: str
+    express_bucket: str
+    hit_value_usd_per_million: float
     session: Any
     endpoint_urls: Mapping[str, str] | None
     s3: S3Client | None
@@ -70,6 +73,8 @@ class Client:
         *,
         stack_name: str = "",
         bucket: str = "",
+        express_bucket: str = "",
+        hit_value_usd_per_million: float = HIT_VALUE_USD_PER_MILLION,
         session: Any = None,
         endpoint_urls: Mapping[str, str] | None = None,
         s3: S3Client | None = None,
@@ -82,6 +87,9 @@ class Client:
         Args:
             stack_name: The stack whose tiers to read; its outputs are read once (cloudformation:DescribeStacks).
             bucket: The bucket to read without any stack.
+            express_bucket: A directory bucket of S3 Express for copies of objects of `bucket`, which must then never
+                change: `freshness` has to be `immutable`. A stack has its own.
+            hit_value_usd_per_million: What a million saved waits for S3 are worth, >= 0: it weighs copies [USD].
             session: A boto3 session; None for a new one from the environment.
             endpoint_urls: By service, or by the empty text for all; without an entry AWS's own.
             s3: boto3's client of S3 to read with; None for a new one.
@@ -94,7 +102,21 @@ class Client:
         Raises:
             InvalidSettingError: An argument or the environment does not say what to read.
         """
-        configuration = configure(stack_name=stack_name, bucket=bucket, session=session, endpoint_urls=endpoint_urls)
+        if express_bucket and freshness != "immutable":
+            raise InvalidSettingError(
+                f"express_bucket={express_bucket!r} with freshness={freshness!r}; accepted: immutable. Without a stack"
+                " nobody learns of writes"
+            )
+        if not hit_value_usd_per_million >= 0:
+            raise InvalidSettingError(f"hit_value_usd_per_million={hit_value_usd_per_million!r}; accepted: 0 or more")
+        configuration = configure(
+            stack_name=stack_name,
+            bucket=bucket,
+            session=session,
+            endpoint_urls=endpoint_urls,
+            express_bucket=express_bucket,
+            hit_value_usd_per_million=hit_value_usd_per_million,
+        )
         self._open(replace(configuration, s3=s3), _Bounds.of(freshness, max_stale_ms, memory_bytes))
 
     @classmethod

@@ -15,7 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from burstcache.adapters.clients import Clients
 from burstcache.core.errors import InvalidSettingError
-from burstcache.settings import ReaderSettings, RelayAccess
+from burstcache.settings import ExpressAccess, ReaderSettings, RelayAccess
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
@@ -43,7 +43,15 @@ class Configuration:
         return clients
 
 
-def configure(*, stack_name: str, bucket: str, session: Any, endpoint_urls: Mapping[str, str] | None) -> Configuration:
+def configure(
+    *,
+    stack_name: str,
+    bucket: str,
+    session: Any,
+    endpoint_urls: Mapping[str, str] | None,
+    express_bucket: str = "",
+    hit_value_usd_per_million: float = 0,
+) -> Configuration:
     """Return what the arguments name, or without one of them the environment.
 
     Raises:
@@ -52,8 +60,12 @@ def configure(*, stack_name: str, bucket: str, session: Any, endpoint_urls: Mapp
     if stack_name and bucket:
         raise InvalidSettingError(f"stack_name={stack_name!r} and bucket={bucket!r} exclude each other; {_ACCEPTED}")
     urls = dict(endpoint_urls or {})
+    if express_bucket and not bucket:
+        raise InvalidSettingError(f"express_bucket={express_bucket!r} without bucket=…; a stack names its own")
     if bucket:
-        return Configuration(_without_stack(bucket), session or boto3.Session(), urls)
+        session = session or boto3.Session()
+        express = ExpressAccess(express_bucket, f"{hit_value_usd_per_million:f}", session.region_name or "")
+        return Configuration(_without_stack(bucket, express), session, urls)
     if stack_name:
         session = session or boto3.Session()
         text, source = _output(stack_name, session, urls), f"output {OUTPUT} of stack {stack_name}"
@@ -81,7 +93,7 @@ def local_run(folder: Path) -> Configuration:
     return Configuration(settings, session, {"": run["endpoint_url"]})
 
 
-def _without_stack(bucket: str) -> ReaderSettings:
+def _without_stack(bucket: str, express: ExpressAccess) -> ReaderSettings:
     return ReaderSettings(
         table_name="",
         bucket_name=bucket,
@@ -90,6 +102,7 @@ def _without_stack(bucket: str) -> ReaderSettings:
         redis_password_parameter="",
         redis_nodes=(),
         max_object_bytes=sys.maxsize,  # no tier has to hold them, and memory has a bound of its own
+        express=express,
     )
 
 

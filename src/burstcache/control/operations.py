@@ -9,6 +9,7 @@ from typing import Protocol, assert_never
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.digest_table import DigestTable
 from burstcache.adapters.executions import Executions
+from burstcache.adapters.express_copies import ExpressCopies
 from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
@@ -64,6 +65,7 @@ class RedisControl:
     max_object_bytes: int
     parameters: Parameters
     clock: Clock
+    express: ExpressCopies | None = None
 
     def run(self, operation: Operation) -> Answer:
         """Run one step of a state machine, or an operation by hand."""
@@ -144,6 +146,7 @@ class RedisControl:
             ask_cache=self.ask_cache,
             max_object_bytes=self.max_object_bytes,
             clock=self.clock,
+            express=self.express,
         )
 
     @property

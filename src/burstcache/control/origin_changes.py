@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.digest_table import DigestTable
+from burstcache.adapters.express_copies import ExpressCopies
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.redis_objects import RedisObjects
@@ -31,26 +32,36 @@ class OriginChanges:
     ask_cache: AskCache
     max_object_bytes: int
     clock: Clock
+    express: ExpressCopies | None = None  # None: there are no copies
 
     def follow(self, key: str) -> Refreshed:
         """Refresh the copies of an object that was written or deleted, then tell readers of the change.
 
-        In this order, from below: a reader that brings a copy from one tier to another finds no old one below, and one
-        that knows of the change finds no old copy in a tier any more. What readers keep in their memories nobody knows,
-        so each change is announced, and a failed event once more when it comes again.
+        In this order, from the lowest tier up: a reader that fills a tier from one below finds the new object there or
+        comes too late, and a reader that knows of the change finds no old copy in a tier any more. What readers keep in
+        their memories nobody knows, so each change is announced, and a failed event once more when it comes again.
 
         Raises:
             RelayDownError, RedisDownError, OriginError: An old copy may still be read, so the event must be retried.
-            ServiceError: Readers have not been told, so likewise.
+            ServiceError: The same, or readers have not been told.
         """
+        hash_ = key_hash(key)
         try:
+            return self._follow_in_tiers(hash_, key)
+        finally:
+            self.digest.announce(hash_, now_us=self.clock.now_us())
+
+    def _follow_in_tiers(self, hash_: str, key: str) -> Refreshed:
+        """Take every step, whether or not those before it failed."""
+        try:
+            if self.express is not None:
+                self.express.bury(hash_)
+        finally:
             try:
-                self.guests.remove([key_hash(key)])
+                self.guests.remove([hash_])
             finally:
                 refreshed = self._refresh_tiers(key)
-            return refreshed
-        finally:
-            self.digest.announce(key_hash(key), now_us=self.clock.now_us())
+        return refreshed
 
     def _refresh_tiers(self, key: str) -> Refreshed:
         row = self.keys.read(key_hash(key))

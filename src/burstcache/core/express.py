@@ -10,6 +10,7 @@ Source:
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Hashable, MutableMapping
 from dataclasses import dataclass
 from math import ceil, log2
@@ -45,6 +46,11 @@ class ExpressRule:
     upload_usd_per_byte: float
     storage_usd_per_byte_us: float
 
+    @property
+    def most_bytes(self) -> int:
+        """The largest object of which a copy may pay."""
+        return int(self.read_usd / self.retrieval_usd_per_byte)
+
     def saved_usd(self, size_bytes: int) -> float:
         """Return what one read of a copy saves, against S3; below 0: it costs more than it is worth."""
         return self.read_usd - self.retrieval_usd_per_byte * size_bytes
@@ -67,6 +73,10 @@ class ExpressRule:
         worth_usd = _KEEP_SHARE * (self.copy_usd(size_bytes) + max(self.saved_usd(size_bytes), 0.0))
         days = worth_usd / max(self.rent_usd_per_us(size_bytes) * US_PER_DAY, 1e-30)
         return 1 << min(max(round(log2(days)), 0), MOST_DAYS.bit_length() - 1)
+
+    def largest_kept(self, days: int) -> int:
+        """Return the largest size of which S3 keeps a copy for that number of days or more; -1: there is none."""
+        return bisect_right(range(1 << 50), -days, key=lambda size_bytes: -self.keep_days(size_bytes)) - 1
 
     def renew_after_us(self, size_bytes: int) -> int:
         """Return from which age a copy that is in use is put anew [us]."""

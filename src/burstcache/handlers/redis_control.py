@@ -10,6 +10,7 @@ from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.digest_table import DigestTable
 from burstcache.adapters.executions import Executions
+from burstcache.adapters.express_copies import ExpressCopies
 from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
@@ -51,6 +52,7 @@ def control() -> RedisControl:
         max_object_bytes=settings.max_object_bytes,
         parameters=settings.policy.parameters,
         clock=clock,
+        express=ExpressCopies(settings.express_bucket, clients.express) if settings.express_bucket else None,
     )
 
 

@@ -12,7 +12,7 @@ from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.secrets import Secrets
 from burstcache.core.digest import Route
 from burstcache.serve.memory_tier import Memory
-from burstcache.serve.reader import MAX_STALE_S, STRONG_S, Reader
+from burstcache.serve.reader import EXPRESS, IMMUTABLE_S, MAX_STALE_S, STRONG_S, Reader
 from burstcache.serve.s3_tier import Reports, S3Tier
 from burstcache.serve.tier import Tier
 from burstcache.settings import ReaderSettings, node_named
@@ -62,6 +62,8 @@ def make_reader(
             node = node_named(route.node, settings.redis_nodes)
             objects = RedisObjects(node, secrets(), settings.redis_password_parameter)
             return RedisGuestTier(objects, settings.max_object_bytes) if route.is_guest else RedisNodeTier(objects)
+        if route == EXPRESS:
+            return make_express_tier(settings, clients, clock)
         from burstcache.adapters.relay import RelayRequests
         from burstcache.serve.cache_function_tier import LambdaTier
 
@@ -89,5 +91,22 @@ def make_reader(
         make_tier,
         clock,
         memory=Memory(memory_bytes, max_object_bytes=settings.max_object_bytes) if memory_bytes else None,
+        # Without a stack nobody takes the copy of a written object away: only objects that never change have copies.
+        has_express=bool(settings.express.bucket_name) and (digest is not None or max_stale_s == IMMUTABLE_S),
         max_stale_s=max_stale_s,
     )
+
+
+def make_express_tier(settings: ReaderSettings, clients: Clients, clock: Clock) -> Tier:
+    """Return the tier of copies in S3 Express; a process that never asks it need not import what it takes."""
+    from burstcache.adapters.express_copies import ExpressCopies
+    from burstcache.core.express import express_rule
+    from burstcache.core.worth import sheet_of_region, wait_usd_from_text
+    from burstcache.serve.express_tier import ExpressTier
+
+    express = settings.express
+    rule = express_rule(
+        sheet_of_region(express.region), hit_value_usd=float(wait_usd_from_text(express.hit_value_usd_per_million))
+    )
+    copies = ExpressCopies(express.bucket_name, clients.express)
+    return ExpressTier(copies, rule, clock, max_object_bytes=settings.max_object_bytes)

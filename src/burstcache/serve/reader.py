@@ -1,4 +1,4 @@
-"""One read: memory, the tier that the digest names, the key's home node, and S3. The cache never breaks a read."""
+"""One read: memory, the tier that the digest names, the key's home node, S3 Express, S3. The cache never breaks it."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from burstcache.web.response import Response, object_response
 
 MAX_STALE_S = 2.0
 STRONG_S, IMMUTABLE_S = 0.0, math.inf  # as `max_stale_s`: S3 confirms each read; nothing ever asks
+EXPRESS = Route("express")
 _MOST_ADOPTING = 8  # at a time: hits of many keys at once must not become as many threads and HEADs
 
 
@@ -50,6 +51,7 @@ class Reader:
         clock: Clock,
         *,
         memory: Memory | None = None,
+        has_express: bool = False,
         max_stale_s: float = MAX_STALE_S,
         start: Start = in_thread,
     ) -> None:
@@ -61,6 +63,7 @@ class Reader:
             make_tier: Makes the tier that a route leads to.
             clock: What tiers are left alone by, and what is remembered ages by.
             memory: Keeps small objects in this process; None: none are.
+            has_express: Whether `make_tier` makes one for `EXPRESS`, which is asked before S3.
             max_stale_s: How old an answer may be, the delivery of S3's event apart [s]. 0: S3 confirms every read, and
                 no tier is asked; infinite: objects never change.
             start: Runs work while the read goes on.
@@ -75,7 +78,8 @@ class Reader:
         self._max_stale_s = max_stale_s
         self._start = start
         self._adopting: set[str] = set()
-        self._tally = Tally(clock) if memory is not None and digest is not None else None
+        self._has_express = has_express
+        self._tally = Tally(clock) if digest is not None and (memory is not None or has_express) else None
         self._telling = threading.Lock()
         # The digest that says what memory may serve; None: what has been confirmed lately may be served.
         self._guard = digest if memory is not None and STRONG_S < max_stale_s < IMMUTABLE_S else None
@@ -153,7 +157,7 @@ class Reader:
         self._origin.report(request, etag=etag, size_bytes=size_bytes)
 
     def tell(self) -> None:
-        """Tell where lives are judged what memory has served since the last time. What cannot be told is lost."""
+        """Tell where lives are judged what memory and Express have served since the last time, or lose it."""
         if self._tally is None:
             return
         with self._telling:  # closing waits for what is being told
@@ -202,9 +206,12 @@ class Reader:
         return self._remembered(request, kept)
 
     def _remembered(self, request: Request, kept: Kept) -> Response:
-        if self._tally is not None and request.method == "GET" and self._tally.note(request, kept.entry):
-            self._start(self.tell)
+        self._note(request, kept.entry)
         return _answer(request, kept.entry).served_by("memory", is_hit=True)
+
+    def _note(self, request: Request, entry: Entry) -> None:
+        if self._tally is not None and request.method == "GET" and self._tally.note(request, entry):
+            self._start(self.tell)
 
     def _is_young(self, kept: Kept) -> bool:
         if self._max_stale_s in (STRONG_S, IMMUTABLE_S):
@@ -249,6 +256,8 @@ class Reader:
             if isinstance(found, Entry):
                 if request.method == "GET":
                     self.keep(request, found, miss)
+                if route == EXPRESS:
+                    self._note(request, found)
                 return _answer(request, found).served_by(route.tier, is_hit=True)
             if found is not None:
                 miss = Miss(miss.ticket, (*miss.fills, (route, found)))
@@ -257,6 +266,8 @@ class Reader:
     def _filled(self, hash_: str) -> Iterator[Route]:
         if (home := self._home(hash_)) is not None:
             yield home
+        if self._has_express:
+            yield EXPRESS
 
     def _is_left_alone(self, route: Route, request: Request) -> bool:
         return self._breakers.is_open(route) or self._breakers.is_open(request.hash)

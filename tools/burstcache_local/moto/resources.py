@@ -130,6 +130,14 @@ def _egress_gateway(name: str, properties: Properties, services: Services) -> Ma
     return Made(gateway["EgressOnlyInternetGateway"]["EgressOnlyInternetGatewayId"], {})
 
 
+def _directory_bucket(name: str, properties: Properties, services: Services) -> Made:
+    bucket = f"{name.lower()[:30]}--{properties['LocationName']}--x-s3"
+    services.client("s3").create_bucket(
+        Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": services.region}
+    )
+    return Made(bucket, {"Arn": f"arn:aws:s3express:{services.region}:{ACCOUNT}:bucket/{bucket}"})
+
+
 def _custom_resource(name: str, properties: Properties, services: Services) -> Made:
     return Made(*custom_resources.create(name, properties, services))
 
@@ -157,6 +165,7 @@ _TYPES: dict[str, tuple[str, Maker]] = {
     "AWS::Events::EventBus": ("Name", _event_bus),
     "AWS::IAM::RolePolicy": ("", _role_policy),
     "AWS::Lambda::EventInvokeConfig": ("", _event_invoke_config),
+    "AWS::S3Express::DirectoryBucket": ("BucketName", _directory_bucket),
     "AWS::StepFunctions::StateMachine": ("StateMachineName", _state_machine),
 }
 

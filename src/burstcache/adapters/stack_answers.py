@@ -1,0 +1,50 @@
+"""The answer of a custom resource: without one, CloudFormation waits for an hour and cannot even roll back."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from typing import Any
+
+_ATTEMPTS = 4
+_TIMEOUT_S = 5
+_MAX_REASON_CHARACTERS = 1000  # the whole answer may have 4,096 bytes
+
+
+def succeed(event: Mapping[str, Any], physical_id: str) -> None:
+    """Report success to CloudFormation.
+
+    Raises:
+        urllib.error.URLError: The answer could not be delivered.
+    """
+    _answer(event, {"Status": "SUCCESS", "PhysicalResourceId": physical_id})
+
+
+def fail(event: Mapping[str, Any], physical_id: str, reason: str) -> None:
+    """Report a failure and its reason to CloudFormation.
+
+    Raises:
+        urllib.error.URLError: The answer could not be delivered.
+    """
+    _answer(event, {"Status": "FAILED", "PhysicalResourceId": physical_id, "Reason": reason[:_MAX_REASON_CHARACTERS]})
+
+
+def _answer(event: Mapping[str, Any], outcome: Mapping[str, Any]) -> None:
+    same = {name: event[name] for name in ("StackId", "RequestId", "LogicalResourceId")}
+    request = urllib.request.Request(
+        event["ResponseURL"],
+        data=json.dumps({**same, **outcome}).encode(),
+        method="PUT",
+        headers={"Content-Type": ""},  # the URL is signed for a request without one
+    )
+    for attempt in range(_ATTEMPTS):
+        try:
+            with urllib.request.urlopen(request, timeout=_TIMEOUT_S):
+                return
+        except urllib.error.URLError:
+            if attempt == _ATTEMPTS - 1:
+                raise
+            time.sleep(2**attempt)
