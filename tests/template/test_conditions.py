@@ -17,6 +17,7 @@ _ANSWERS = {
     "OriginBucketName": ("", "my-bucket"),
     "AccessLogs": ("disabled", "enabled"),
     "Tracing": ("Disabled", "Active"),
+    "ExpressZone": ("", "euc1-az1"),
     "AlarmEmail": ("", "me@example.com"),
     "Relay": ("nlb", "direct", "none"),
 }
@@ -166,8 +167,12 @@ def test_objects_fit_through_the_front_door(translate: Translate, front_door: st
         ({"FrontDoor": "alb", "ApiAuth": "iam"}, "http-api only"),
         ({"AWS::Region": "il-central-1"}, "no IPv6 endpoint"),
         ({"AWS::Region": "eu-west-1"}, "use Relay none"),
+        ({"ExpressZone": "euc1-az1", "AWS::Region": "eu-central-1"}, "no S3 Express One Zone"),
     ],
-    ids=["alb-without-certificate", "alb-with-iam", "region-without-dual-stack", "relay-without-ipv6"],
+    ids=[
+        "alb-without-certificate", "alb-with-iam", "region-without-dual-stack", "relay-without-ipv6",
+        "region-without-express",
+    ],
 )
 def test_a_rule_refuses(template: dict[str, Any], answers: dict[str, str], message: str) -> None:
     with pytest.raises(TemplateError, match=message):

@@ -32,6 +32,10 @@ _ACTIONS = {
     "invoke": "lambda:InvokeFunction",
     "get_object": "s3:GetObject",
     "head_object": "s3:GetObject",
+    "delete_objects": "s3express:CreateSession",  # all of a directory bucket, as are the next two
+    "list_objects_v2": "s3express:CreateSession",
+    "put_object": "s3express:CreateSession",
+    "put_bucket_lifecycle_configuration": "s3express:PutLifecycleConfiguration",
     "delete_parameters": "ssm:DeleteParameters",
     "get_parameter": "ssm:GetParameter",
     "put_parameter": "ssm:PutParameter",
@@ -56,9 +60,15 @@ def statements(resource: Any) -> Iterator[dict[str, Any]]:
         for part in resource:
             yield from statements(part)
     elif isinstance(resource, dict):
-        yield from resource.get("Statement", [])
+        for statement in resource.get("Statement", []):
+            yield from filter(None, (given(part) for part in statement.get("Fn::If", [statement])))
         for part in resource.values():
             yield from statements(part)
+
+
+def given(part: Any) -> dict[str, Any] | None:
+    """Return a statement, or None for the rest of an `Fn::If` around one."""
+    return part if isinstance(part, dict) and "Action" in part else None
 
 
 def actions(statement: dict[str, Any]) -> set[str]:

@@ -19,14 +19,21 @@ Resources = dict[str, dict[str, Any]]
 def statements(resources: Resources) -> dict[str, dict[str, Any]]:
     """Statements of the readers' policy by Sid."""
     document = resources["ReaderPolicy"]["Properties"]["PolicyDocument"]
-    return {statement["Sid"]: statement for statement in document["Statement"]}
+    return {statement["Sid"]: statement for statement in map(without_condition, document["Statement"])}
+
+
+def without_condition(statement: dict[str, Any]) -> dict[str, Any]:
+    """Return a statement that may stand in an `Fn::If`."""
+    found: dict[str, Any] = statement["Fn::If"][1] if "Fn::If" in statement else statement
+    return found
 
 
 def test_readers_may_do_what_the_proxy_may_and_find_their_stack(
     statements: dict[str, dict[str, Any]], functions: Resources
 ) -> None:
     (policy,) = functions["ProxyFunction"]["Policies"]
-    proxy = {(str(statement["Action"]), str(statement["Resource"])) for statement in policy["Statement"]}
+    stated = map(without_condition, policy["Statement"])
+    proxy = {(str(statement["Action"]), str(statement["Resource"])) for statement in stated}
 
     readers = {(str(statement["Action"]), str(statement["Resource"])) for statement in statements.values()}
 
@@ -80,6 +87,7 @@ def test_the_settings_to_paste_are_those_that_a_reader_reads(template: dict[str,
         for variable in hint.__metadata__[1:]
     }
     names |= {"RELAY_URL", "RELAY_USER", "RELAY_PASSWORD_PARAMETER", "RELAY_CA_PEM", "REDIS_NODES", "AWS_REGION"}
+    names |= {"EXPRESS_BUCKET", "HIT_VALUE_USD_PER_MILLION"}
 
     assert settings_of(template["Outputs"]).keys() == names
 
@@ -97,6 +105,8 @@ def test_the_settings_to_paste_are_the_proxys(template: dict[str, Any], function
     assert parts["RelayUrl"] == proxy["RELAY_URL"]
     assert parts["Bucket"] == proxy["BUCKET_NAME"]
     assert parts["MaxObjectBytes"] == proxy["MAX_OBJECT_BYTES"]
+    assert parts["Express"] == proxy["EXPRESS_BUCKET"]
+    assert {"Ref": settings["HIT_VALUE_USD_PER_MILLION"][2:-1]} == proxy["HIT_VALUE_USD_PER_MILLION"]
 
 
 def test_the_certificate_in_the_settings_is_on_one_line(template: dict[str, Any]) -> None:

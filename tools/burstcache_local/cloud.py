@@ -88,6 +88,7 @@ class LocalCloud:
             "AWS_SECRET_ACCESS_KEY": "local",
             "AWS_DEFAULT_REGION": self.region,
             "AWS_ENDPOINT_URL": self.endpoint_url,
+            "AWS_S3_DISABLE_EXPRESS_SESSION_AUTH": "true",  # moto has no sessions
             "BUCKET_NAME": self.bucket_name,
             "BURSTCACHE_READER": self.outputs["ReaderSettings"],
         }
@@ -209,6 +210,7 @@ class LocalCloud:
         roots = {template.resources[id_]["Properties"]["Handler"]: root for id_, root in template.roots.items()}
         variables = {
             "AWS_ENDPOINT_URL": self.endpoint_url,
+            "AWS_S3_DISABLE_EXPRESS_SESSION_AUTH": "true",  # moto has no sessions
             "AWS_ENDPOINT_URL_LAMBDA": self.lambda_endpoint_url,
             "AWS_USE_DUALSTACK_ENDPOINT": "false",  # botocore refuses it together with an endpoint of one's own
             **self.options.environment,

@@ -59,7 +59,8 @@ _EXCEPTIONS: Mapping[tuple[Profile, str], Config] = {
 }
 # The function that writes reaches it by IPv4 as well, over a gateway endpoint; not every SDK knows its IPv6 names.
 _EXPRESS_CONFIG = Config(use_dualstack_endpoint=False, request_checksum_calculation="when_required")
-_STAND_IN_CONFIG = _EXPRESS_CONFIG.merge(Config(s3={"disable_s3_express_session_auth": True}))  # that has no sessions
+_NO_SESSIONS: Any = {"disable_s3_express_session_auth": True}  # for a stand-in of S3
+_STAND_IN_CONFIG = _EXPRESS_CONFIG.merge(Config(s3=_NO_SESSIONS))
 _S3_CONFIG = Config(
     signature_version="s3v4",
     # Checksums would be computed here in Python, over bytes that TLS and the ETag protect already.

@@ -1,1 +1,1 @@
-"""One request, one answer: the reader, and how it asks each tier (s3, lambda, redis)."""
+"""One request, one answer: the reader, and how it asks each tier (s3, express, lambda, redis)."""

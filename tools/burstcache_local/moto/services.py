@@ -6,7 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import boto3
 from botocore.config import Config
@@ -14,9 +14,8 @@ from botocore.config import Config
 from burstcache_local.errors import LocalCloudError
 from burstcache_local.moto.answers import Answers
 
-REGION = "eu-central-1"
-# Of those in which the template deploys with any parameters.
-_REGIONS = (REGION, "eu-west-2", "eu-west-3", "eu-south-1", "ca-central-1", "us-east-2", "us-west-1", "us-west-2")
+REGION = "us-east-2"  # the template deploys there with any parameters
+_REGIONS = (REGION, "us-west-2", "eu-central-1", "eu-west-2", "eu-west-3", "eu-south-1", "ca-central-1", "us-west-1")
 
 # The state machine interpreter sends what a definition says, as AWS does; a task may take as long as it wants.
 _CONFIG = Config(
@@ -25,7 +24,7 @@ _CONFIG = Config(
     connect_timeout=10,
     read_timeout=100_000,
     max_pool_connections=1000,
-    s3={"addressing_style": "path"},
+    s3=cast(Any, {"addressing_style": "path", "disable_s3_express_session_auth": True}),  # moto has no sessions
 )
 
 Sink = Callable[[Mapping[str, Any], bytes], None]  # a rule's target and the function's payload
