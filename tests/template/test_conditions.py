@@ -170,7 +170,10 @@ def test_objects_fit_through_the_front_door(translate: Translate, front_door: st
         ({"ExpressZone": "euc1-az1", "AWS::Region": "eu-central-1"}, "no S3 Express One Zone"),
     ],
     ids=[
-        "alb-without-certificate", "alb-with-iam", "region-without-dual-stack", "relay-without-ipv6",
+        "alb-without-certificate",
+        "alb-with-iam",
+        "region-without-dual-stack",
+        "relay-without-ipv6",
         "region-without-express",
     ],
 )

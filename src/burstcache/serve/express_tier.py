@@ -33,7 +33,7 @@ class ExpressTier:
         Args:
             copies: The bucket.
             rule: When a copy pays.
-            clock: What the age of copies is told by.
+            clock: What copies age by.
             max_object_bytes: The largest object that is copied, if it pays [bytes].
         """
         self._copies = copies
