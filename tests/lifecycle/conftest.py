@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from burstcache.core.policies import LivePolicy
 from support.aws import mocked_aws
 from support.world import World
 
@@ -15,8 +16,8 @@ def make_world(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., World]
     """Makes the world of a test."""
     made: list[World] = []
 
-    def make(*, runs_machines: bool = False, has_relay: bool = True) -> World:
-        made.append(World(monkeypatch, runs_machines=runs_machines, has_relay=has_relay))
+    def make(*, runs_machines: bool = False, has_relay: bool = True, policy: LivePolicy | None = None) -> World:
+        made.append(World(monkeypatch, runs_machines=runs_machines, has_relay=has_relay, policy=policy))
         return made[-1]
 
     with mocked_aws():

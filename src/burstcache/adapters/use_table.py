@@ -32,6 +32,7 @@ class StoredUse:
     use: NodeUse | None = None
     version: int = 0
     reports: bytes = b""
+    looked_at_us: int = 0  # the newest look at the running node
 
     def has(self, report: bytes) -> bool:
         """Whether a report is counted already."""
@@ -52,21 +53,25 @@ class UseTable:
         if "Item" not in answer:
             return StoredUse()
         item = to_plain(answer["Item"])
-        return StoredUse(decode(bytes(item["use"])), item["version"], bytes(item["reports"]))
+        return StoredUse(
+            decode(bytes(item["use"])), item["version"], bytes(item["reports"]), item.get("looked_at_us", 0)
+        )
 
-    def write(self, node: str, use: NodeUse, *, seen: StoredUse, report: bytes = b"") -> bool:
+    def write(self, node: str, use: NodeUse, *, seen: StoredUse, report: bytes = b"", looked_at_us: int = 0) -> bool:
         """Write a node's use; False if it has changed since it was seen.
 
         Args:
             node: The node's name.
             use: Its new use.
             seen: The use as it was read.
-            report: Eight bytes that stand for the report that is counted; none for hits that the node noted.
+            report: Eight bytes that stand for the report that is counted; none at a look.
+            looked_at_us: When the node was looked at; 0: it was not [us].
         """
         columns = UseColumns(
             use=encode(use),
             version=seen.version + 1,
             reports=(seen.reports + report)[-_REPORTS * REPORT_BYTES :],
+            looked_at_us=looked_at_us or seen.looked_at_us,
         )
         condition: dict[str, Any] = {"ConditionExpression": table.IS_NEW_USE}
         if seen.version:

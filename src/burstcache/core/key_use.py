@@ -7,7 +7,7 @@ the key is its guest and nobody learns its requests, so the gap that such a run 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Protocol
 
@@ -18,6 +18,9 @@ from burstcache.core.node_use import BreakevenUse, HazardUse, NodeUse, decode, i
 from burstcache.core.worth import MICRO, Worth
 
 KeyUse = NodeUse
+
+
+_TIMES = 2  # of a key that are remembered
 
 
 class KeyRule(Protocol):
@@ -37,7 +40,7 @@ class KeyRule(Protocol):
         """Return the use after a request."""
 
     def starts(self, use: KeyUse, *, is_booting: bool) -> bool:
-        """Whether a cache function starts at the newest request if none serves the key.
+        """Whether a cache function starts at the newest request if none serves the key; never at a first one.
 
         Args:
             use: The key's, with that request.
@@ -72,8 +75,8 @@ class BreakevenKey:
         return self.arrivals.observe(use, at_us, MICRO)
 
     def starts(self, use: KeyUse, *, is_booting: bool) -> bool:
-        """Whether this request is close to its predecessor, or any request starts one."""
-        return bool(use.times_us) and breakeven.invokes(use.times_us, self.arrivals.parameters)
+        """Whether this request is close to its predecessor, or any that has one starts it."""
+        return len(use.times_us) > 1 and breakeven.invokes(use.times_us, self.arrivals.parameters)
 
     def lives_until_us(self, use: KeyUse, *, is_booting: bool) -> int:
         """Return the end of the gap that a hit pays for."""
@@ -106,7 +109,8 @@ class HazardKey:
 
     def starts(self, use: KeyUse, *, is_booting: bool) -> bool:
         """Whether the expected rate pays for a cache function."""
-        return use.last_us >= 0 and hazard.pays(_belief(use), self._worth(is_booting))
+        belief = _belief(use)
+        return belief.gaps > 0 and hazard.pays(belief, self._worth(is_booting))
 
     def lives_until_us(self, use: KeyUse, *, is_booting: bool) -> int:
         """Return the instant from which the expected rate no longer pays."""
@@ -134,7 +138,7 @@ def stored_key_use(rule: KeyRule, data: bytes, *, node_ready_us: int) -> KeyUse:
 def breakeven_key(worth: Worth) -> BreakevenKey:
     """Return the rule of the break-even policy for the keys of a stack."""
     parameters = breakeven.breakeven(worth.hit_usd, _prices(worth))
-    return BreakevenKey(BreakevenUse(MICRO, 0, parameters))
+    return BreakevenKey(BreakevenUse(MICRO, 0, replace(parameters, boot_requests=_TIMES)))
 
 
 def hazard_key(worth: Worth) -> HazardKey:

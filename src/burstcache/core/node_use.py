@@ -103,7 +103,7 @@ def interrupted(use: NodeUse) -> NodeUse:
     return replace(use, is_followed=False, part=0)
 
 
-def learn_hits(rule: UseRule, use: NodeUse, hits: Sequence[tuple[int, int]]) -> NodeUse:
+def learn_hits(rule: UseRule, use: NodeUse, hits: Sequence[tuple[int, int]], *, is_cut: bool | None = None) -> NodeUse:
     """Return the use after the hits that a node has noted since the last look.
 
     Args:
@@ -111,13 +111,14 @@ def learn_hits(rule: UseRule, use: NodeUse, hits: Sequence[tuple[int, int]]) -> 
         use: The use at the last look.
         hits: Time and weight of the newest `MOST_HITS`, oldest first [us, millionths]. As many as that are perhaps not
             all: what came before them teaches nothing, and if they make few arrivals they stand for some at their rate.
+        is_cut: Whether there were perhaps more; None: if there are `MOST_HITS`.
     """
-    if len(hits) >= MOST_HITS:
+    if len(hits) >= MOST_HITS if is_cut is None else is_cut:
         use = interrupted(use)
         weight = sum(weight for _, weight in hits)
-        if weight < LEAST_ARRIVALS * rule.whole:
+        if 0 < weight < LEAST_ARRIVALS * rule.whole:
             newest_us = hits[-1][0]
-            gap_us = (newest_us - hits[0][0]) * rule.whole // max(weight, 1)
+            gap_us = (newest_us - hits[0][0]) * rule.whole // weight
             hits = [(newest_us - ago * gap_us, rule.whole) for ago in reversed(range(LEAST_ARRIVALS))]
     for at_us, weight in hits:
         use = rule.observe(use, at_us, weight)

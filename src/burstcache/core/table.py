@@ -95,6 +95,7 @@ class UseColumns(TypedDict, total=False):
     use: bytes  # `core.node_use.encode`
     version: int  # counts writes
     reports: bytes  # the newest reports that the use has, 8 bytes each
+    looked_at_us: int  # while the node runs
 
 
 class SeenColumns(TypedDict, total=False):

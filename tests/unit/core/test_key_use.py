@@ -53,6 +53,15 @@ def test_bridging_pays_from_a_lower_rate() -> None:
     assert not rule.starts(lukewarm, is_booting=False)
 
 
+@pytest.mark.parametrize("make", [breakeven_key, hazard_key])
+def test_a_first_request_starts_nothing_whatever_a_hit_is_worth(make: Callable[[Worth], KeyRule]) -> None:
+    rule = make(worth("10000"))
+    first = rule.observe(rule.first(), 0)
+
+    assert not rule.starts(first, is_booting=False)
+    assert rule.starts(rule.observe(first, S), is_booting=False)
+
+
 @each_rule
 def test_a_gap_in_which_the_node_ran_teaches_nothing(rule: KeyRule) -> None:
     use = interrupted(steady(rule, 1))

@@ -1,0 +1,68 @@
+"""Looks at a running node that takes guests: what it has served says how long it pays."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from burstcache.adapters.clock import Clock
+from burstcache.adapters.redis_objects import Hit, RedisObjects
+from burstcache.adapters.use_table import UseTable
+from burstcache.core.errors import ContendedRowTransientError
+from burstcache.core.node_use import FIRST_LOOK_US, MOST_HITS, NodeUse, learn_hits, use_or_first
+from burstcache.core.policies import UsePolicy
+from burstcache.core.table import NodeRow
+
+_ATTEMPTS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLooks:
+    """Judges a node by the policy. Every step may run twice."""
+
+    policy: UsePolicy
+    uses: UseTable
+    store: Callable[[], RedisObjects]
+    clock: Clock
+    chance: Callable[[], float] = random.random  # from 0 to 1: spreads out the attempts of writers that collided
+
+    def first_us(self, row: NodeRow) -> int:
+        """Return when a node that is ready is looked at first [us]."""
+        return row.ready_at_us + FIRST_LOOK_US
+
+    def look(self, row: NodeRow, *, at_us: int) -> int | None:
+        """Learn what a node has served; return when it is looked at again, None if it stops now [us].
+
+        Args:
+            row: The node's, which says `running`.
+            at_us: The look's nominal instant, which decides; it runs a little later [us].
+
+        Raises:
+            RedisDownError: The node does not answer.
+            ServiceError: DynamoDB fails.
+        """
+        noted = self.store().hits()
+        for attempt in range(_ATTEMPTS):
+            stored = self.uses.read(row.node)
+            use = use_or_first(self.policy.node, stored.use)
+            since_us = max(stored.looked_at_us, row.ready_at_us)
+            if since_us < at_us:
+                use = self._learn(use, noted, since_us=since_us, until_us=at_us)
+                if not self.uses.write(row.node, use, seen=stored, looked_at_us=at_us):
+                    self.clock.sleep(self.chance() * 0.01 * 2**attempt)
+                    continue
+            return self.policy.node.next_look_us(use, since_us=row.ready_at_us, at_us=at_us)
+        raise ContendedRowTransientError(f"the use of {row.node} changed under {_ATTEMPTS} attempts to learn its hits")
+
+    def _learn(self, use: NodeUse, noted: Sequence[Hit], *, since_us: int, until_us: int) -> NodeUse:
+        """Return the use with the hits after one look and up to the next; `noted` has the newest first."""
+        worth = self.policy.worth
+        hits = sorted(
+            (hit.at_us, worth.weight(worth.below(hit.size_bytes), hit.size_bytes))
+            for hit in noted
+            if since_us < hit.at_us <= until_us
+        )
+        # Hits that came while this look was on its way may have pushed out some that belong to it.
+        is_cut = len(noted) >= MOST_HITS and min(hit.at_us for hit in noted) > since_us
+        return learn_hits(self.policy.node, use, hits, is_cut=is_cut)

@@ -1,0 +1,218 @@
+"""What boots a node that takes guests, whatever comes late, twice or at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from burstcache.core.keys import key_hash
+from burstcache.core.messages import KeyServed, ServedBy
+from burstcache.core.node_use import SEEN_AGAIN_US, SEEN_WITHIN_US, NodeUse
+from burstcache.core.parameters import US_PER_S
+from burstcache.core.policy import EVENT_LATENESS_US, Request
+from support.policies import BY_USE, policy_named
+from support.world import NODE, World, after
+
+S = US_PER_S
+KEYS = [f"key {number}" for number in range(12)]
+
+
+@pytest.fixture(params=BY_USE)
+def by_use(request: pytest.FixtureRequest, make_world: Callable[..., World]) -> World:
+    """A world whose nodes take guests; its machines hold what they are given."""
+    return make_world(policy=policy_named(request.param))
+
+
+def served(key: str, *at_us: int, served_by: ServedBy = "below", left_out: int = 0) -> KeyServed:
+    requests = [Request(each, f"{key}-{each}").encode() for each in at_us]
+    return KeyServed(key=key, requests=requests, size_bytes=4, etag='"e"', served_by=served_by, left_out=left_out)
+
+
+def tell(world: World, *keys: KeyServed) -> dict[str, str]:
+    detail = {"keys": list(keys)}
+    return dict(world.invoke("scheduler", {"detail-type": "RequestsServed", "detail": detail}))
+
+
+def see(world: World) -> None:
+    """Let all keys have been asked for once, an hour ago."""
+    tell(world, *(served(key, world.clock.now_us()) for key in KEYS))
+    world.clock.sleep(3600)
+
+
+def ask_all(world: World, *, gap_s: float = 1) -> None:
+    """Ask for each key once, at a rate of all of them that pays for the node."""
+    for key in KEYS:
+        world.clock.sleep(gap_s)
+        tell(world, served(key, world.clock.now_us()))
+
+
+def use(world: World) -> NodeUse:
+    found = world.uses.read(NODE).use
+    assert found is not None
+    return found
+
+
+def test_many_keys_that_are_asked_for_rarely_boot_their_node_together(by_use: World) -> None:
+    see(by_use)
+
+    ask_all(by_use)
+
+    row = by_use.node()
+    assert (row.phase, row.peers) == ("booting", (NODE,))
+    assert by_use.executions_of(by_use.node_machine) == [row.execution_name]
+    assert by_use.nodes.leases(NODE) == []
+
+
+def test_keys_that_come_once_boot_nothing(by_use: World) -> None:
+    ask_all(by_use)
+
+    assert by_use.node().phase == "stopped"
+    assert by_use.uses.read(NODE).use is None
+
+
+@pytest.mark.parametrize("name", BY_USE)
+def test_keys_that_come_too_rarely_boot_nothing(name: str, make_world: Callable[..., World]) -> None:
+    world = make_world(policy=policy_named(name, per_million="1"))
+    see(world)
+
+    ask_all(world, gap_s=60)
+
+    assert world.node().phase == "stopped"
+
+
+def test_a_key_is_noted_as_seen_once_an_hour(by_use: World) -> None:
+    first_us = by_use.clock.now_us()
+    for at_us in (0, SEEN_AGAIN_US - 1, SEEN_AGAIN_US, SEEN_AGAIN_US + 5):
+        tell(by_use, served("k", first_us + at_us))
+
+    (seen,) = by_use.uses.seen(NODE, [key_hash("k")]).values()
+
+    assert (seen.key, seen.size_bytes, seen.seen_at_us) == ("k", 4, first_us + SEEN_AGAIN_US)
+
+
+def test_a_key_of_the_day_before_is_new(by_use: World) -> None:
+    at_us = by_use.clock.now_us()
+    tell(by_use, served("k", at_us))
+
+    tell(by_use, served("k", at_us + SEEN_WITHIN_US))
+
+    assert by_use.uses.read(NODE).use is None
+
+
+def test_a_report_that_comes_twice_counts_once(by_use: World) -> None:
+    see(by_use)
+    report = [served(key, by_use.clock.now_us()) for key in KEYS]
+    tell(by_use, *report)
+    once = use(by_use)
+
+    tell(by_use, *report)
+
+    assert use(by_use) == once
+
+
+def test_a_report_that_comes_late_counts_and_boots_nothing(by_use: World) -> None:
+    see(by_use)
+    at_us = by_use.clock.now_us()
+    by_use.clock.sleep(3600)
+
+    tell(by_use, *(served(key, at_us + index * S) for index, key in enumerate(KEYS)))
+
+    assert by_use.node().phase == "stopped"
+    assert use(by_use).last_us == at_us + (len(KEYS) - 1) * S
+
+
+def test_reports_in_disorder_boot_a_node_too(by_use: World) -> None:
+    see(by_use)
+    for start in range(0, len(KEYS), 4):
+        by_use.clock.sleep(4)
+        at_us = by_use.clock.now_us()
+        for index in (3, 1, 2, 0):  # as far apart as readers that report once a second
+            tell(by_use, served(KEYS[start + index], at_us + index * S // 4))
+
+    assert by_use.node().phase == "booting"
+
+
+def test_requests_that_a_report_leaves_out_count(by_use: World) -> None:
+    see(by_use)
+
+    tell(by_use, served("key 0", by_use.clock.now_us(), left_out=100))
+
+    assert by_use.node().phase == "booting"
+
+
+def test_hits_of_a_readers_memory_boot_nothing(by_use: World) -> None:
+    see(by_use)
+
+    for key in KEYS:
+        by_use.clock.sleep(1)
+        tell(by_use, served(key, by_use.clock.now_us(), served_by="memory"))
+
+    assert by_use.uses.read(NODE).use is None
+
+
+def test_two_schedulers_that_read_the_same_use_count_both_reports(by_use: World) -> None:
+    see(by_use)
+    working, at_us = by_use.uses, by_use.clock.now_us()
+
+    def overtake() -> None:
+        by_use.uses = working
+        tell(by_use, served("key 1", at_us))
+
+    by_use.uses = after(working, "read", overtake)
+    tell(by_use, served("key 0", at_us))
+
+    policy = by_use.policy.use
+    assert policy is not None
+    both = policy.node.first()
+    for _ in range(2):
+        both = policy.node.observe(both, at_us, 1_000_000)
+    assert use(by_use) == both
+
+
+def test_of_two_schedulers_one_boots(by_use: World) -> None:
+    see(by_use)
+    working, burst = by_use.nodes, [by_use.clock.now_us() + index for index in range(60)]
+
+    def overtake() -> None:
+        by_use.scheduler = first
+        tell(by_use, served("key 1", *burst))
+
+    first = by_use.scheduler
+    by_use.scheduler = replace(first, nodes=after(working, "read", overtake))
+    tell(by_use, served("key 0", *burst))
+
+    assert by_use.node().phase == "booting"
+    assert len(by_use.executions_of(by_use.node_machine)) == 1
+
+
+def test_while_a_node_boots_requests_count_and_boot_nothing_more(by_use: World) -> None:
+    see(by_use)
+    ask_all(by_use)
+    generation = by_use.node().generation
+
+    ask_all(by_use)
+
+    assert by_use.node().generation == generation
+    assert use(by_use).last_us == by_use.clock.now_us()
+
+
+def test_a_person_boots_the_node_of_a_key(by_use: World) -> None:
+    event = {"detail-type": "KeyStartRequested", "detail": {"key": "k"}}
+
+    assert [by_use.invoke("scheduler", event) for _ in range(2)] == [{"outcome": "booted"}, {"outcome": "already_hot"}]
+
+    assert by_use.node().phase == "booting"
+
+
+def test_a_load_long_over_boots_nothing_when_its_report_is_judged_again(by_use: World) -> None:
+    see(by_use)
+    burst = [by_use.clock.now_us() + index for index in range(60)]
+    by_use.clock.sleep(3600)
+
+    tell(by_use, served("key 0", *burst))
+    tell(by_use, served("key 0", *burst))
+
+    assert by_use.node().phase == "stopped"
+    assert by_use.clock.now_us() - burst[-1] > EVENT_LATENESS_US

@@ -1,0 +1,17 @@
+"""Live policies under the usual settings."""
+
+from __future__ import annotations
+
+from burstcache.core.parameters import parameters_from_text
+from burstcache.core.policies import POLICIES, LivePolicy, live_policy
+from burstcache.core.prices import price_sheet
+from burstcache.core.worth import Worth, tier_prices, wait_usd_from_text
+
+BY_USE = tuple(name for name, rules in POLICIES.items() if rules is not None)
+
+
+def policy_named(name: str, *, per_million: str = "100", node_type: str = "t4g.micro") -> LivePolicy:
+    """Return a policy; by default a hit is worth $0.0001, with which 1.4 hits a minute pay for the node."""
+    prices = tier_prices(price_sheet("today-us-east-1"), node_type=node_type, cache_memory_mb=256)
+    worth = Worth(wait_usd_from_text(per_million), prices)
+    return live_policy(name, parameters_from_text(rate="9", sensitivity="4"), lambda: worth)
