@@ -21,7 +21,7 @@ from burstcache.core.table import NodeRow, SeenKey
 from burstcache.logs import logger
 
 _LOAD_FOR_S = 10.0  # the node is paid for meanwhile, and readers do without it
-_LOADED_SHARE = 2  # at most one in so many of the node's bytes: what is asked for needs room, too
+_LOADED_SHARE = 2  # of the node's bytes at most one in two: what is asked for needs room, too
 _THREADS = 8
 _BATCH = 32  # leases that are taken at once: they are used up well before they run out
 
