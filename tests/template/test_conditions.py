@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from burstcache_local.errors import TemplateError
-from burstcache_local.template.intrinsics import Conditions
+from support.deployed import decided, deployed, kept
 
 _ANSWERS = {
     "FrontDoor": ("http-api", "alb"),
@@ -21,26 +21,11 @@ _ANSWERS = {
     "AlarmEmail": ("", "me@example.com"),
     "Relay": ("nlb", "direct", "none"),
 }
-_CERTIFICATE = "arn:aws:acm:eu-central-1:123456789012:certificate/0"
 _COMBINATIONS = [
     dict(zip(_ANSWERS, values, strict=True)) for values in product(*_ANSWERS.values()) if values[:2] != ("alb", "iam")
 ]
 Translate = Callable[[Mapping[str, str]], dict[str, Any]]
 Walk = Callable[[Any], Iterator[Any]]
-
-
-def decided(template: Mapping[str, Any], answers: Mapping[str, str]) -> Conditions:
-    defaults = {name: parameter["Default"] for name, parameter in template["Parameters"].items()}
-    certificate = {"CertificateArn": _CERTIFICATE} if answers.get("FrontDoor") == "alb" else {}
-    return Conditions(template, {**defaults, **certificate, "AWS::Region": "eu-central-1", **answers})
-
-
-def kept(template: Mapping[str, Any], section: str, conditions: Conditions) -> dict[str, Any]:
-    return {
-        name: conditions.resolve(part)
-        for name, part in template[section].items()
-        if "Condition" not in part or conditions.holds(part["Condition"])
-    }
 
 
 def named(value: Any, walk: Walk) -> set[str]:
@@ -80,7 +65,7 @@ def test_a_combination_refers_to_nothing_that_it_leaves_out(
 def test_there_is_one_front_door(translate: Translate, answers: dict[str, str], door: str, other: str) -> None:
     body = translate(answers)
 
-    resources = kept(body, "Resources", decided(body, answers))
+    resources = deployed(body, answers)
 
     assert f"{door}Permission" in resources
     assert [name for name in resources if name.startswith(other)] == []
@@ -91,17 +76,14 @@ def of_relay(resources: dict[str, Any]) -> set[str]:
 
 
 def test_a_balancer_or_a_name_leads_to_the_relay(cloudformation: dict[str, Any]) -> None:
-    nlb, direct = (
-        of_relay(kept(cloudformation, "Resources", decided(cloudformation, {"Relay": relay})))
-        for relay in ("nlb", "direct")
-    )
+    nlb, direct = (of_relay(deployed(cloudformation, {"Relay": relay})) for relay in ("nlb", "direct"))
 
     assert nlb - direct == {"RelayBalancer", "RelayBalancerSecurityGroup", "RelayListener", "RelayTargetGroup"}
     assert direct - nlb == {"RelayName", "RelayNamespace"}
 
 
 def test_without_a_relay_there_is_no_cache_function(cloudformation: dict[str, Any]) -> None:
-    resources = kept(cloudformation, "Resources", decided(cloudformation, {"Relay": "none"}))
+    resources = deployed(cloudformation, {"Relay": "none"})
 
     assert of_relay(resources) == set()
     assert "relay" not in str(resources["SchedulerFunction"]["Properties"]["Environment"]).lower().replace(
@@ -110,7 +92,7 @@ def test_without_a_relay_there_is_no_cache_function(cloudformation: dict[str, An
 
 
 def test_no_public_address_is_paid_for_without_an_alb(cloudformation: dict[str, Any], walk: Walk) -> None:
-    resources = kept(cloudformation, "Resources", decided(cloudformation, {}))
+    resources = deployed(cloudformation, {})
 
     assert "InternetGateway" not in resources
     assert {
@@ -122,7 +104,7 @@ def test_no_public_address_is_paid_for_without_an_alb(cloudformation: dict[str, 
 def test_every_route_asks_for_a_signature_or_none_does(translate: Translate, auth: str, expected: str) -> None:
     body = translate({"ApiAuth": auth})
 
-    resources = kept(body, "Resources", decided(body, {"ApiAuth": auth}))
+    resources = deployed(body, {"ApiAuth": auth})
 
     routes = [part["Properties"] for part in resources.values() if part["Type"] == "AWS::ApiGatewayV2::Route"]
     assert {route["AuthorizationType"] for route in routes} == {expected}
@@ -139,7 +121,7 @@ def test_every_route_asks_for_a_signature_or_none_does(translate: Translate, aut
 def test_an_origin_is_made_only_if_none_is_given(translate: Translate, given: str, creates: bool) -> None:
     body = translate({"OriginBucketName": given})
 
-    resources = kept(body, "Resources", decided(body, {"OriginBucketName": given}))
+    resources = deployed(body, {"OriginBucketName": given})
 
     assert ("OriginBucket" in resources) == creates
     if creates:
@@ -150,7 +132,7 @@ def test_an_origin_is_made_only_if_none_is_given(translate: Translate, given: st
 def test_objects_fit_through_the_front_door(translate: Translate, front_door: str, most_bytes: str) -> None:
     body = translate({"FrontDoor": front_door})
 
-    resources = kept(body, "Resources", decided(body, {"FrontDoor": front_door}))
+    resources = deployed(body, {"FrontDoor": front_door})
 
     limits = {
         part["Properties"]["Environment"]["Variables"].get("MAX_OBJECT_BYTES", most_bytes)

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from support.deployed import deployed
+
 
 def _table(text: str, heading: str) -> list[list[str]]:
     """Return the cells of the first table behind a heading, without its first two lines."""
@@ -22,19 +24,56 @@ def _table(text: str, heading: str) -> list[list[str]]:
     return rows
 
 
-@pytest.fixture
-def months(root: Path) -> dict[str, Decimal]:
-    rows = _table((root / "docs/operate/costs.md").read_text(), "## Idle")
-    return {row[0]: Decimal(row[3]) for row in rows}
+_SETUPS = ({"Relay": "nlb"}, {"Relay": "direct"}, {"Relay": "none"})  # the table's columns
+_FIRST_COLUMN = 3
+_ITEM_OF = {
+    "AWS::ElasticLoadBalancingV2::LoadBalancer": "Network Load Balancer",
+    "AWS::ECS::Service": "Relay on Fargate Spot, ARM",
+    "AWS::ServiceDiscovery::PrivateDnsNamespace": "Private DNS zone",
+    "AWS::EC2::Instance": "Volume of the stopped node",
+}
+# What AWS bills by the hour or month, and what this stack does not have.
+_BILLED_BY_TIME = {
+    "AWS::CloudWatch::Alarm",
+    "AWS::EC2::EIP",
+    "AWS::EC2::NatGateway",
+    "AWS::EC2::TransitGatewayAttachment",
+    "AWS::ElastiCache::ServerlessCache",
+    "AWS::KMS::Key",
+    "AWS::SecretsManager::Secret",
+}
 
 
-@pytest.fixture
-def quantities(root: Path) -> dict[str, str]:
-    return {row[0]: row[1] for row in _table((root / "docs/operate/costs.md").read_text(), "## Idle")}
+@pytest.fixture(scope="module")
+def rows(root: Path) -> dict[str, list[str]]:
+    return {row[0]: row for row in _table((root / "docs/operate/costs.md").read_text(), "## Idle")}
 
 
-def test_the_sum_is_that_of_the_items(months: dict[str, Decimal]) -> None:
-    assert months["Sum"] == sum(price for item, price in months.items() if item != "Sum")
+@pytest.mark.parametrize("column", range(_FIRST_COLUMN, _FIRST_COLUMN + len(_SETUPS)))
+def test_the_sum_is_that_of_the_items(rows: dict[str, list[str]], column: int) -> None:
+    prices = {item: Decimal(row[column] or 0) for item, row in rows.items()}
+
+    assert prices.pop("Sum") == sum(prices.values())
+
+
+@pytest.mark.parametrize(("column", "answers"), list(enumerate(_SETUPS, _FIRST_COLUMN)), ids=lambda given: str(given))
+def test_what_is_billed_by_the_hour_is_what_the_table_has(
+    cloudformation: dict[str, Any], rows: dict[str, list[str]], column: int, answers: dict[str, str]
+) -> None:
+    resources = deployed(cloudformation, answers)
+    types = {part["Type"] for part in resources.values()}
+
+    billed = {_ITEM_OF[type_] for type_ in types & _ITEM_OF.keys()}
+    billed |= {"Janitor"} if "JanitorRule" in resources else set()
+
+    assert billed == {item for item, row in rows.items() if row[column]} - {"Sum"}
+    assert types & _BILLED_BY_TIME == set()
+
+
+def test_endpoints_are_those_that_cost_nothing(resources: dict[str, Any]) -> None:
+    endpoints = [part["Properties"] for part in resources.values() if part["Type"] == "AWS::EC2::VPCEndpoint"]
+
+    assert {endpoint["VpcEndpointType"] for endpoint in endpoints} == {"Gateway"}
 
 
 def test_alarms_are_counted(resources: dict[str, Any], root: Path) -> None:
@@ -49,18 +88,18 @@ def test_alarms_are_counted(resources: dict[str, Any], root: Path) -> None:
     assert f"{len(metrics)} metrics at 0.10" in (root / "docs/operate/costs.md").read_text()
 
 
-def test_the_relay_and_the_volume_are_as_priced(resources: dict[str, Any], quantities: dict[str, str]) -> None:
+def test_the_relay_and_the_volume_are_as_priced(resources: dict[str, Any], rows: dict[str, list[str]]) -> None:
     task = resources["RelayTask"]["Properties"]
     volume = resources["RedisInstance"]["Properties"]["BlockDeviceMappings"][0]["Ebs"]
 
     assert (task["Cpu"], task["Memory"]) in {("256", "512"), (256, 512)}
     assert task["RuntimePlatform"]["CpuArchitecture"] == "ARM64"
-    assert quantities["Volume of the stopped node"] == f"{volume['VolumeSize']} GB {volume['VolumeType']}"
+    assert rows["Volume of the stopped node"][1] == f"{volume['VolumeSize']} GB {volume['VolumeType']}"
 
 
 @pytest.mark.parametrize("document", ["template.yaml", "README.md"])
-def test_the_sum_is_rounded_elsewhere(root: Path, months: dict[str, Decimal], document: str) -> None:
+def test_the_sum_is_rounded_elsewhere(root: Path, rows: dict[str, list[str]], document: str) -> None:
     said = re.search(r"about \$?(\d+)(?: USD)? a month", " ".join((root / document).read_text().split()))
 
     assert said is not None
-    assert Decimal(said[1]) == round(months["Sum"])
+    assert Decimal(said[1]) == round(Decimal(rows["Sum"][_FIRST_COLUMN]))

@@ -32,7 +32,7 @@ class Billed:
 class Usage:
     """What a run took, in the units that are billed. Exact: round to AWS's granularity before adding."""
 
-    architecture: str = "arm"  # of the functions and of the relay
+    architecture: str = "arm"  # of the functions
     instance_type: str = "t4g.micro"
     # the cache itself: all that the thesis bills
     cache_gb_s: Annotated[
@@ -64,8 +64,9 @@ class Usage:
     # runs all the time, with or without requests
     volume_gb_h: Annotated[Amount, Billed("volume of the node", "ebs-gp3", is_fixed=True)] = 0
     nlb_h: Annotated[Amount, Billed("NLB of the relay", "nlb", is_fixed=True)] = 0
-    relay_vcpu_h: Annotated[Amount, Billed("relay, processor", "fargate-vcpu:{architecture}", is_fixed=True)] = 0
-    relay_gb_h: Annotated[Amount, Billed("relay, memory", "fargate-memory:{architecture}", is_fixed=True)] = 0
+    relay_vcpu_h: Annotated[Amount, Billed("relay, processor", "fargate-spot-vcpu:arm", is_fixed=True)] = 0
+    relay_gb_h: Annotated[Amount, Billed("relay, memory", "fargate-spot-memory:arm", is_fixed=True)] = 0
+    zone_h: Annotated[Amount, Billed("private DNS zone of the relay", "private-zone", is_fixed=True)] = 0
     alb_h: Annotated[Amount, Billed("ALB", "alb", is_fixed=True)] = 0
     ipv4_h: Annotated[Amount, Billed("public IPv4 addresses", "ipv4", is_fixed=True)] = 0
     janitor_gb_s: Annotated[Amount, Billed("janitor, duration", "lambda-duration:{architecture}", is_fixed=True)] = 0

@@ -197,7 +197,7 @@ def _cache(result: RunResult, setup: Setup) -> Usage:
         # Every start of a cache function asks S3, a warm one with its ETag; what Redis is given is compared again.
         s3_gets=result.n_s3 + invocations + 2 * (promotions(result) + result.guests.loads),
         # A hit passes the balancer twice, to the relay and from it; a capacity unit is 1 GB.
-        nlb_lcu_h=Fraction(2 * setup.object_bytes * result.n_lambda, _BYTES_PER_GB),
+        nlb_lcu_h=Fraction(2 * setup.object_bytes * result.n_lambda, _BYTES_PER_GB) if setup.relay == "nlb" else 0,
         logs_gb=Fraction(_LOG_BYTES * invocations, _BYTES_PER_GB),
     )
 
@@ -295,14 +295,15 @@ def _standing(setup: Setup, period_us: int) -> Usage:
     """Return what the stack takes by the hour, with or without requests."""
     hours = Fraction(period_us, US_PER_H)
     relay_h = 0 if setup.relay == "none" else hours
+    janitor_h = hours if setup.relay != "none" or setup.nodes else 0
     return Usage(
         volume_gb_h=_VOLUME_GB * setup.nodes * hours,
-        nlb_h=relay_h,
+        nlb_h=hours if setup.relay == "nlb" else 0,
+        zone_h=hours if setup.relay == "direct" else 0,
         relay_vcpu_h=_RELAY_VCPU * relay_h,
         relay_gb_h=_RELAY_GB * relay_h,
-        ipv4_h=relay_h,
-        janitor_gb_s=_gb_s(_JANITOR_MS, _JANITOR_MB) * _JANITOR_PER_H * hours,
-        janitor_requests=_JANITOR_PER_H * hours,
+        janitor_gb_s=_gb_s(_JANITOR_MS, _JANITOR_MB) * _JANITOR_PER_H * janitor_h,
+        janitor_requests=_JANITOR_PER_H * janitor_h,
     )
 
 

@@ -12,6 +12,7 @@ _LIST = "AWS price list"
 _AUGUST = f"{_LIST}, 2026-08-16"
 _VALKEY = f"{_LIST}, 2026-10-08"
 _CLOUDFRONT = f"{_LIST}, 2026-10-07"
+_SPOT = f"the share of the usual price as in Northern Virginia; Frankfurt: {UNCHECKED}"
 _CATALOG = "SkyPilot's catalog v8, 2026"
 
 SHEET = PriceSheet(
@@ -32,6 +33,9 @@ SHEET = PriceSheet(
         PriceRow("ipv4", "0.005", "h", f"{_LIST}, 2026-08-26"),
         PriceRow("fargate-vcpu:arm", "0.03725", "vCPU-h", _AUGUST),
         PriceRow("fargate-memory:arm", "0.00409", "GB-h", _AUGUST),
+        PriceRow("fargate-spot-vcpu:arm", "0.0119", "vCPU-h", _SPOT),
+        PriceRow("fargate-spot-memory:arm", "0.00131", "GB-h", _SPOT),
+        PriceRow("private-zone", "0.50/730", "zone-h", "ns1.com on Route 53 (0.50 a month for each of the first 25)"),
         PriceRow("fargate-vcpu:x86", "0.04656", "vCPU-h", _AUGUST),
         PriceRow("fargate-memory:x86", "0.00511", "GB-h", _AUGUST),
         PriceRow("ebs-gp3", "0.0952/730", "GB-h", f"{_LIST}, 2026-08-26 (0.0952 per GB-month)"),

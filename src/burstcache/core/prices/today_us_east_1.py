@@ -38,6 +38,7 @@ SHEET = PriceSheet(
         PriceRow("fargate-memory:x86", "0.004445", "GB-h", _INFRACOST),
         PriceRow("fargate-spot-vcpu:arm", "0.01034", "vCPU-h", _SPOT),
         PriceRow("fargate-spot-memory:arm", "0.00114", "GB-h", _SPOT),
+        PriceRow("private-zone", "0.50/730", "zone-h", "ns1.com on Route 53 (0.50 a month for each of the first 25)"),
         PriceRow("ebs-gp3", "0.08/730", "GB-h", f"{_TOOLKIT} (0.08 per GB-month)"),
         PriceRow("logs", "0.50", "GB", _TOOLKIT),
         PriceRow("event", "0.000001", "64 KB", f"{_INFRACOST}; cloudburn.io 2026-03"),
