@@ -37,8 +37,6 @@ from burstcache_sim.choose.advise.worth import Pays, Span, Value, Yield, pays
 from burstcache_sim.choose.tune.front import Tried
 from burstcache_sim.choose.tune.workload import Workload, workload_of
 from burstcache_sim.latency import TierLatencies
-from burstcache_sim.policies.node_use import Breakeven
-from burstcache_sim.policies.policy import WorthPolicy
 from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.trace import Trace
 from burstcache_sim.world.result import RunResult
@@ -97,11 +95,9 @@ def usual() -> Advice:
     return advice(small(), Value(usd_per_hit=1e-4))
 
 
-def advice(
-    workload: Workload, value: Value | None = None, *, policy: type[WorthPolicy] = Breakeven, **options: Any
-) -> Advice:
-    given: dict[str, Any] = {"candidates": 80, "only_thesis": True} | options
-    return advise(workload, value or Value(), CLOCK, policy, **given)
+def advice(workload: Workload, value: Value | None = None, **options: Any) -> Advice:
+    given: dict[str, Any] = {"candidates": 80, "only": "thesis"} | options
+    return advise(workload, value or Value(), CLOCK, **given)
 
 
 def tuned_for(found: Advice) -> Tried:
@@ -292,23 +288,26 @@ def pages() -> Workload:
 @cache
 def on_pages(usd_per_hit: float = 1e-5, *without: str) -> Advice:
     clock = Clock(TierLatencies())
-    return advise(pages(), Value(usd_per_hit=usd_per_hit), clock, Breakeven, candidates=40, without=without)
+    return advise(pages(), Value(usd_per_hit=usd_per_hit), clock, candidates=40, without=without)
 
 
 def test_memory_express_and_nodes_are_weighed_in_every_mixture_that_could_be_best() -> None:
-    setups = [choice.setup for choice in on_pages().standing]
+    setups = [choice.setup for choice in on_pages().further if not choice.policy]
 
     assert len(setups) == len(set(setups))
     assert {setup.reader_memory_bytes // 1024**2 for setup in setups} == {0, 64}  # which holds everything
     assert {setup.instance_type for setup in setups if setup.nodes} == {"t4g.nano"}
     assert {setup.express for setup in setups} == {False, True}
     assert not any(setup.decides for setup in setups)
+    judged = [choice for choice in on_pages().further if choice.policy]
+    assert {choice.policy for choice in judged} == {"breakeven", "hazard"}
+    assert all(choice.setup.decides and choice.setup.nodes for choice in judged)
 
 
 def test_ours_is_the_setup_of_the_most_net_value() -> None:
     found = on_pages()
 
-    nets = [choice.system.gain.net_usd(found.value) for choice in (found.decided, *found.standing)]
+    nets = [choice.system.gain.net_usd(found.value) for choice in (found.decided, *found.further)]
     assert found.ours.system.gain.net_usd(found.value) == max(nets)
     assert found.ours.tried is None
     assert found.lasting == ()
@@ -320,7 +319,7 @@ def test_a_readers_memory_of_ours_has_a_rivals_hits_and_costs_the_digest() -> No
 
     ours = next(
         choice.system
-        for choice in found.standing
+        for choice in found.further
         if choice.setup.reader_memory_bytes and not choice.setup.nodes and not choice.setup.express
     )
 
@@ -516,7 +515,6 @@ def test_the_log_and_its_oddities_are_told() -> None:
     assert "A log shorter than an hour says little about a month" in said
     assert "The log's clock has whole seconds" in said
     assert "The log has no sizes: every object counts as 10000 bytes" in said
-    assert "Not in the live system yet: the break-even policy" in said
 
 
 def test_objects_that_are_never_cached_are_told() -> None:

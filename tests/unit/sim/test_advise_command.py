@@ -30,21 +30,22 @@ def test_json_has_the_verdict_the_bill_the_latencies_and_the_overrides(
     assert found["verdict"] == "do not deploy"
     assert found["best_buy"] != "burstcache"
     assert found["latency_ms"]["mean_ms"] < found["latency_without_ms"]["mean_ms"] == pytest.approx(50)
-    assert found["thesis_policy"]["is_live"]
-    assert not found["breakeven_policy"]["is_live"]
+    assert found["burstcache"] == found["thesis_policy"]
+    assert found["burstcache"]["policy"] == "thesis"
     assert found["parameter_overrides"]["PolicyOverrides"] == found["burstcache"]["text"]
     assert {"s3-only", "cloudfront"} <= {system["name"] for system in found["systems"]}
     assert [row["tuned_on"] for row in found["lasting"]][:2] == ["the first half", "the second half itself"]
     assert found["redirected_requests"] == 0
 
 
-def test_the_policy_that_is_not_live_can_be_chosen(capsys: pytest.CaptureFixture[str], log: str) -> None:
-    assert main(["advise", log, "--json", "--candidates", "80", "--policy", "hazard"]) == 0
+def test_burstcache_competes_with_the_policy_that_is_named(capsys: pytest.CaptureFixture[str], log: str) -> None:
+    args = ["advise", log, "--json", "--candidates", "40", "--policy", "hazard", "--hit-value-usd", "1e-4"]
+    assert main(args) == 0
 
     found = json.loads(capsys.readouterr().out)
-    assert not found["hazard_policy"]["is_live"]
-    assert found["hazard_policy"]["in_memory_pct"] > 0
-    assert any("Not in the live system yet: the hazard policy" in line for line in found["assumptions"])
+    assert found["burstcache"]["policy"] == "hazard"
+    assert {choice["policy"] for choice in found["further"]} == {"hazard"}
+    assert found["parameter_overrides"]["Policy"] == "hazard"
 
 
 def test_the_page_stands_alone(capsys: pytest.CaptureFixture[str], log: str, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from burstcache.core.prices import price_sheet
 from burstcache_sim.bill.competitors import offers
 from burstcache_sim.bill.demand import demand_of
 from burstcache_sim.bill.express import rule_of
-from burstcache_sim.bill.ladder import above_express, month_of
+from burstcache_sim.bill.ladder import month_of, past_memory, past_nodes
 from burstcache_sim.bill.locality import Locality, locality_of
 from burstcache_sim.bill.market import Market, Offer
 from burstcache_sim.bill.usage import Setup
@@ -130,7 +130,7 @@ def test_the_rungs_are_those_of_caches_kept_one_by_one(seed: int) -> None:
     setup = replace(BARE, nodes=1, always_on_nodes=1, reader_memory_bytes=draw.choice((0, 100 * MB, 400 * MB)))
     entry_bytes = 512 + 8 * 150
 
-    past_memory, past_node = above_express(locality, setup)
+    above, below = past_memory(locality, setup), past_nodes(locality, setup)
 
     node_bytes = 3 * 1024**3 // 8
     memory: OrderedDict[int, int] = OrderedDict()
@@ -142,8 +142,8 @@ def test_the_rungs_are_those_of_caches_kept_one_by_one(seed: int) -> None:
         is_left = not _held(memory, key, size_bytes, most_bytes, min(most_bytes // 8, 4 * MB))
         left_by_memory.append(is_left)
         left_by_node.append(is_left and not _held(node, key, sizes[key], node_bytes, 4 * MB))
-    assert _both(past_memory.first, past_memory.again) == left_by_memory
-    assert _both(past_node.first, past_node.again) == left_by_node
+    assert _both(above.first, above.again) == left_by_memory
+    assert _both(below.first, below.again) == left_by_node
 
 
 def test_a_sample_stands_for_its_log() -> None:

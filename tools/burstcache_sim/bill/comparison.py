@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -12,7 +13,6 @@ from burstcache_sim.bill.breakeven_frequency import BurstFrequency, HourlyCost, 
 from burstcache_sim.bill.competitors import offers
 from burstcache_sim.bill.cost import Bill, bill
 from burstcache_sim.bill.demand import Demand, demand_of
-from burstcache_sim.bill.ladder import month_of
 from burstcache_sim.bill.locality import Locality, locality_of
 from burstcache_sim.bill.market import Market
 from burstcache_sim.bill.sampled import of_whole_log
@@ -20,7 +20,6 @@ from burstcache_sim.bill.usage import Passage, Setup, live_usage, thesis_usage
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.replay import replay
 from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H
-from burstcache_sim.world.express import CopyRules
 from burstcache_sim.world.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -95,34 +94,34 @@ class Comparison:
         once = own_bill(result, alone, self.prices, self.setup, only_cache=self.only_cache)
         return self._compared(name, once, bill_of(self._full_hours()), (pct, pct), note, ours)
 
-    def of_ladder(self, setup: Setup, rule: CopyRules | None, *, note: str) -> tuple[Compared, RunResult]:
-        """Return this system under a setup in which nothing is decided, and the run of its month.
+    def of_months(
+        self, setup: Setup, month_of: Callable[[Market], RunResult], *, note: str
+    ) -> tuple[Compared, RunResult]:
+        """Return this system under a setup whose rungs stay as they are when the log comes again, and its month's run.
 
         Args:
-            setup: How it is deployed: with nodes that never stop or none, and without cache functions.
-            rule: When objects are copied to S3 Express; None without a bucket.
+            setup: How it is deployed.
+            month_of: Returns the run of a market's repetitions.
             note: What it is.
 
         Raises:
             PriceMissingError: The sheet has no price for something that it takes.
         """
-        months = Fraction(HOURS_PER_MONTH * US_PER_H, self.demand.period_us)
-        bills, runs = [], []
-        for repeats in (Fraction(1), months):
-            run = month_of(replace(self._market(self.demand, repeats), setup=setup), rule)
-            bills.append(own_bill(run, self.demand.repeated(repeats), self.prices, setup))
-            runs.append(run)
-        once, month = bills
-        hourly = HourlyCost(month.fixed_usd_exact / HOURS_PER_MONTH, month.variable_usd_exact / months)
-        shares = [100 * (1 - run.n_s3 / run.n) for run in runs]
+        times = Fraction(HOURS_PER_MONTH * US_PER_H, self.demand.period_us)
+        runs = [month_of(replace(self._market(self.demand, repeats), setup=setup)) for repeats in (Fraction(1), times)]
+        once, month = (
+            own_bill(run, self.demand.repeated(repeats), self.prices, setup)
+            for run, repeats in zip(runs, (Fraction(1), times), strict=True)
+        )
+        shares = [round(100 * (1 - run.n_s3 / run.n), 6) for run in runs]
         compared = Compared(
             name=OURS,
             bill=once,
             month=month,
-            in_memory_pct=round(shares[0], 6),
-            month_in_memory_pct=round(shares[1], 6),
+            in_memory_pct=shares[0],
+            month_in_memory_pct=shares[1],
             cheaper_at=None,
-            hourly=hourly,
+            hourly=HourlyCost(month.fixed_usd_exact / HOURS_PER_MONTH, month.variable_usd_exact / times),
             note=note,
         )
         return compared, runs[1]

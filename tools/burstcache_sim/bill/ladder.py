@@ -7,7 +7,7 @@ the one before has left: both are computed, and the month is their sum.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -43,15 +43,20 @@ class Asked:
         return mean(int(self.first.sum()), int(self.again.sum()), repeats)
 
 
-def above_express(locality: Locality, setup: Setup) -> tuple[Asked, Asked]:
-    """Return which requests the readers' memory leaves, and which of these the nodes leave, if they never stop."""
+def past_memory(locality: Locality, setup: Setup) -> Asked:
+    """Return which requests the readers' memory leaves."""
     largest_bytes = LARGEST_OBJECT_BYTES[setup.front_door]
-    past_memory = _past_memory(locality, setup.reader_memory_bytes, setup.reader_processes, largest_bytes)
+    return _past_memory(locality, setup.reader_memory_bytes, setup.reader_processes, largest_bytes)
+
+
+def past_nodes(locality: Locality, setup: Setup) -> Asked:
+    """Return which requests the readers' memory and then nodes leave that never stop."""
+    asked = past_memory(locality, setup)
     if not setup.always_on_nodes:
-        return past_memory, past_memory
+        return asked
     one_bytes = node_capacity_bytes(setup.instance_type) or 0
-    distances = _at_nodes(locality, past_memory, min(largest_bytes, one_bytes))
-    return past_memory, distances.left(past_memory, int(setup.always_on_nodes * one_bytes * locality.rate))
+    distances = _at_nodes(locality, asked, min(LARGEST_OBJECT_BYTES[setup.front_door], one_bytes))
+    return distances.left(asked, int(setup.always_on_nodes * one_bytes * locality.rate))
 
 
 def month_of(market: Market, rule: CopyRules | None) -> RunResult:
@@ -62,36 +67,23 @@ def month_of(market: Market, rule: CopyRules | None) -> RunResult:
         rule: When objects are copied to S3 Express; None: never, there is no bucket.
     """
     locality, repeats, demand, setup = market.locality, market.repeats, market.demand, market.setup
-    past_memory, past_nodes = above_express(locality, setup)
+    asked, left_asked = past_memory(locality, setup), past_nodes(locality, setup)
 
     def most(asked: Asked, above: Fraction) -> Fraction:
         """Return how many requests a rung leaves: of a sample an estimate, and the rest of a known number are hits."""
         return min(asked.count(repeats) / locality.rate, above)
 
     requests = Fraction(demand.requests)
-    reached = most(past_memory, requests) if setup.reader_memory_bytes else requests
-    left = most(past_nodes, reached) if setup.always_on_nodes else reached
-    served, express = Fraction(0), ExpressUse()
-    if rule is not None:
-        use = totals(market, rule, past_nodes.first, past_nodes.again)
-        missed = most(past_nodes, requests + use.served) - use.served
-        served = left - min(max(missed, Fraction(0)), left)
-        express = ExpressUse(
-            asks=round(left * repeats),
-            copies=round(use.copies * repeats),
-            copied_bytes=round(use.copied_bytes * repeats),
-            read_bytes=round(use.served_bytes * repeats * (served / use.served if use.served else 1)),
-            byte_s=round(use.held_byte_us * repeats / US_PER_S),
-        )
-    n_s3 = round((left - served) * repeats)
-    n, n_express, n_redis = (round(count * repeats) for count in (demand.requests, served, reached - left))
-    return RunResult(
+    reached = most(asked, requests) if setup.reader_memory_bytes else requests
+    left = most(left_asked, reached) if setup.always_on_nodes else reached
+    n, n_redis = round(requests * repeats), round((reached - left) * repeats)
+    n_s3 = round(left * repeats)
+    run = RunResult(
         n=n,
         n_s3=n_s3,
         n_lambda=0,
         n_redis=n_redis,
-        n_express=n_express,
-        n_memory=max(0, n - n_s3 - n_express - n_redis),
+        n_memory=max(0, n - n_s3 - n_redis),
         lambda_ms=0,
         invocations=0,
         cold_starts=0,
@@ -101,9 +93,39 @@ def month_of(market: Market, rule: CopyRules | None) -> RunResult:
         lambda_us_exact=0,
         redis_us_exact=0,
         end_us=0,
-        express=express,
-        guests=GuestUse(fills=round(left * repeats) if setup.always_on_nodes else 0),
+        guests=GuestUse(fills=n_s3 if setup.always_on_nodes else 0),
     )
+    return with_express(run, market, rule, left_asked, left)
+
+
+def with_express(
+    month: RunResult, market: Market, rule: CopyRules | None, asked: Asked, reached: Fraction
+) -> RunResult:
+    """Return a month's run in which copies in S3 Express answer what they can of what S3 did.
+
+    Args:
+        month: The run without them.
+        market: The log and how often it comes, the prices.
+        rule: When objects are copied; None: never, there is no bucket.
+        asked: Which requests ask for a copy.
+        reached: How many they are in the mean repetition; of a sample an estimate.
+    """
+    if rule is None:
+        return month
+    repeats = market.repeats
+    use = totals(market, rule, asked.first, asked.again)
+    missed = asked.count(repeats) / market.locality.rate - use.served
+    served = reached - min(max(missed, Fraction(0)), reached)
+    n_express = min(round(served * repeats), month.n_s3)
+    express = ExpressUse(
+        asks=month.n_s3,
+        copies=round(use.copies * repeats),
+        copied_bytes=round(use.copied_bytes * repeats),
+        read_bytes=round(use.served_bytes * repeats * (served / use.served if use.served else 1)),
+        byte_s=round(use.held_byte_us * repeats / US_PER_S),
+    )
+    n_s3, s3_requests = month.n_s3 - n_express, month.s3_requests - n_express
+    return replace(month, n_s3=n_s3, s3_requests=s3_requests, n_express=n_express, express=express)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -230,15 +230,23 @@ def _shown_routes(result: RunResult, busy_s: int, objects: int | None) -> int:
 
 
 def _requests(result: RunResult, setup: Setup, digest_reads: int) -> Usage:
-    """Return what the requests take of the digest; where something is decided, those that S3 serves are told, too."""
-    told = result.n_s3 if setup.decides else 0
+    """Return what the requests take of the digest, and what is told of those that memory did not answer.
+
+    Under the thesis's policy each that S3 serves is a message and a write. Where nodes are judged by their use, a
+    reader tells what it has once a second: the node's use is read and written, a row read for each key, and written
+    once an hour.
+    """
+    guests = result.guests
+    messages = writes = result.n_s3 if setup.decides else 0
+    if guests.told:
+        messages, writes = guests.told_seconds, guests.told_seconds + guests.seen_writes
     return Usage(
-        scheduler_gb_s=_gb_s(_SCHEDULER_MS * told, _SCHEDULER_MB),
-        function_requests=told,
-        events_64kb=told,
-        dynamodb_writes=told,
-        dynamodb_reads=digest_reads,
-        logs_gb=Fraction(_LOG_BYTES * told, _BYTES_PER_GB),
+        scheduler_gb_s=_gb_s(_SCHEDULER_MS * messages, _SCHEDULER_MB),
+        function_requests=messages,
+        events_64kb=messages,
+        dynamodb_writes=writes,
+        dynamodb_reads=digest_reads + (messages + guests.told if guests.told else 0),
+        logs_gb=Fraction(_LOG_BYTES * messages, _BYTES_PER_GB),
     )
 
 

@@ -19,7 +19,6 @@ from burstcache_sim.choose.tune.workload import Workload, workload_of
 from burstcache_sim.commands.arguments import POSITIVE_USD
 from burstcache_sim.commands.inputs import clock_of, period_us_of, trace_of
 from burstcache_sim.output import check_target
-from burstcache_sim.policies.registry import DEFAULT, SIMULATED
 from burstcache_terminal.exit_codes import ExitCode
 
 _QUESTION = (
@@ -35,16 +34,14 @@ def run(args: argparse.Namespace) -> ExitCode:
         check_target("--out", args.out)
     workload = _workload(args, prices)
     value = _asked() if _asks(args) else Value(args.hit_value_usd or 0.0, args.ms_value_usd or 0.0)
-    policy = SIMULATED.get(args.policy) or next(iter(SIMULATED.values()))
     advice = advise(
         workload,
         value,
         clock_of(args),
-        policy,
         candidates=args.candidates,
         without=args.without,
         free_tiers=args.free_tiers,
-        only_thesis=args.policy == DEFAULT,
+        only=args.policy or "",
     )
     if args.out:
         from burstcache_sim.choose.advise.page import write_page

@@ -12,7 +12,7 @@ from burstcache_sim.commands.generators import KINDS
 from burstcache_sim.commands.log_options import add_log
 from burstcache_sim.latency import FRONT_DOOR_MS, HIT_WITHIN_MS, THESIS_LATENCIES
 from burstcache_sim.output import STANDARD_OUTPUT
-from burstcache_sim.policies.registry import DEFAULT, POLICIES, SIMULATED
+from burstcache_sim.policies.registry import DEFAULT, LIVE, POLICIES
 from burstcache_terminal.options import choice, decimal, number, whole
 
 _TIERS = ("s3", "lambda", "redis", "network")
@@ -160,10 +160,8 @@ def advise(parser: argparse.ArgumentParser) -> None:
     hit, ms = "what a request answered from memory is worth", "what a millisecond saved is worth"
     worth.add_argument("--hit-value-usd", type=POSITIVE_USD, metavar="USD", help=f"{hit}, such as 1e-5")
     worth.add_argument("--ms-value-usd", type=POSITIVE_USD, metavar="USD", help=f"{ms}, such as 2e-7")
-    only = (
-        f"{DEFAULT}: Burstcache with that policy alone; {', '.join(SIMULATED)}: which to mention that is not live yet"
-    )
-    add("--policy", type=choice((DEFAULT, *SIMULATED)), metavar="NAME", help=only)
+    only = f"Burstcache under this policy alone: {', '.join(LIVE)} (default: however it is best)"
+    add("--policy", type=choice(LIVE), metavar="NAME", help=only)
     _add_prices(parser, _TODAY)
     add("--instance-type", metavar="TYPE", help="Redis node (default: the smallest that holds all objects)")
     add("--cache-memory-mb", type=_COUNT, default=256, metavar="MB", help="cache function (default: 256)")

@@ -9,12 +9,11 @@ from math import ceil
 
 from burstcache_sim.bill.clock import Clock
 from burstcache_sim.bill.demand import sample_rate
-from burstcache_sim.bill.spending import weighed
-from burstcache_sim.choose.advise.configurations import Choice, standing
+from burstcache_sim.choose.advise.configurations import Choice, judged, standing
 from burstcache_sim.choose.advise.samconfig import (
     busiest_second,
     hot_keys,
-    standing_parameters,
+    setup_parameters,
     template_parameters,
 )
 from burstcache_sim.choose.advise.systems import (
@@ -27,17 +26,16 @@ from burstcache_sim.choose.advise.systems import (
     our_system,
 )
 from burstcache_sim.choose.advise.worth import Pays, Span, Value, Yield, best_buys, pays
-from burstcache_sim.choose.tune.candidates import ThesisSpace, WorthSpace
+from burstcache_sim.choose.tune.candidates import ThesisSpace
 from burstcache_sim.choose.tune.front import Tried
 from burstcache_sim.choose.tune.hold_out import HoldOut, hold_out
 from burstcache_sim.choose.tune.objectives import NEARLY
 from burstcache_sim.choose.tune.search import Tuned, tune
 from burstcache_sim.choose.tune.workload import Workload
 from burstcache_sim.latency import LatencySummary
-from burstcache_sim.policies.policy import WorthPolicy
+from burstcache_sim.policies.registry import SIMULATED
 from burstcache_sim.policies.thesis import Thesis
 
-_KNOB_EFFORT = 0.25  # a policy with one knob needs fewer candidates
 _OTHER_VALUES_USD = (0.0, 1e-6, 1e-5, 1e-4, 1e-3)  # of a hit: S3 Express copies more the more a hit is worth
 _LEAST_S3_MS = 5.0  # below it there is nothing to save
 
@@ -78,11 +76,8 @@ class Advice:
     value: Value
     ours: Choice  # the best way to deploy Burstcache
     decided: Choice  # the best one in which the thesis's policy decides
-    standing: tuple[Choice, ...]  # all in which nothing is decided
-    simulated: Choice  # a policy that the live system does not have
-    simulated_policy: type[WorthPolicy]
+    further: tuple[Choice, ...]  # all others that were weighed: nothing is decided, or nodes are judged by their use
     tuned: Tuned
-    tuned_knob: Tuned  # of the simulated policy
     lasting: tuple[Lasting, ...]  # empty: the log is too short to say, or nothing is decided
     others: tuple[System, ...]  # S3 alone first
     free_tiers: bool  # whether the bill after allowances decides
@@ -143,12 +138,11 @@ def advise(
     workload: Workload,
     value: Value,
     clock: Clock,
-    simulated_policy: type[WorthPolicy],
     *,
     candidates: int | None = None,
     without: Sequence[str] = (),
     free_tiers: bool = False,
-    only_thesis: bool = False,
+    only: str = "",
 ) -> Advice:
     """Find the best way to deploy this for a log and compare it with what else one could buy.
 
@@ -156,11 +150,10 @@ def advise(
         workload: The log and how it is billed.
         value: What latency is worth. If that is unknown, money decides and the parameters are those that pay first.
         clock: How long requests take.
-        simulated_policy: Which policy to mention that the live system does not have.
         candidates: How many settings of the thesis's policy to try; None for what takes seconds.
         without: Competitors to leave out.
         free_tiers: Whether the bill after permanent allowances and with CloudFront's plans decides.
-        only_thesis: Whether Burstcache competes with the thesis's policy alone.
+        only: The policy that Burstcache competes with; empty for all of them, and for setups without any.
 
     Raises:
         InvalidSettingError: There is no such competitor.
@@ -176,19 +169,20 @@ def advise(
     weighing, objective = Weighing(workload, clock, value, free_tiers), objective_of(workload)
     s3_usd = objective.s3_usd
     tuned = tune(workload, objective, ThesisSpace(), candidates=candidates)
-    knob = WorthSpace(simulated_policy, weighed(workload.prices, workload.setup))
-    simulated = tune(workload, objective, knob, candidates=candidates, effort=_KNOB_EFFORT)
     best = tuned.best or tuned.closest
     result = workload.replay_in_detail(best.policy)
     others = competitors(weighing, result, without=without)
     s3, real = others[0], choices(others)
-    decided = Choice(workload.setup, result, our_system(weighing, result, s3), best)
-    still = [] if only_thesis else standing(weighing)
-    ours = min([decided, *still], key=lambda choice: _rank(choice.system.gain, value))
-    others_usd = () if only_thesis else _OTHER_VALUES_USD
+    name = Thesis.name
+    decided = Choice(workload.setup, result, our_system(weighing, result, s3), name, best)
+    judges = [policy for policy in SIMULATED.values() if only in ("", policy.name)]
+    further = [*([] if only else standing(weighing)), *judged(weighing, judges)]
+    tried = further if only in SIMULATED and further else [decided, *further]
+    ours = min(tried, key=lambda choice: _rank(choice.system.gain, value))
+    others_usd = () if only else _OTHER_VALUES_USD
     copying = [choice for usd in others_usd for choice in standing(weighing, Fraction(usd))]
     gains = [_gain(tried, weighing, s3_usd) for tried in tuned.front]
-    gains += [choice.system.gain for choice in (*still, *copying)]
+    gains += [choice.system.gain for choice in (*further, *copying)]
     rivals = [*real, *choices(_express(weighing, ours.system, without))]
     buys = [ours.system, *real]
     held_out = None
@@ -200,11 +194,8 @@ def advise(
         value=value,
         ours=ours,
         decided=decided,
-        standing=tuple(still),
-        simulated=_choice(weighing, simulated.best or simulated.closest, s3),
-        simulated_policy=simulated_policy,
+        further=tuple(further),
         tuned=tuned,
-        tuned_knob=simulated,
         lasting=() if held_out is None else _lasting(held_out, clock, value),
         others=tuple(others),
         free_tiers=free_tiers,
@@ -219,12 +210,6 @@ def advise(
         hot_keys=_hot_keys(workload, ours),
         template=_template(weighing, ours),
     )
-
-
-def _choice(weighing: Weighing, tried: Tried, s3: System) -> Choice:
-    """Return a candidate with the details that a search's sums leave out."""
-    result = weighing.workload.replay_in_detail(tried.policy)
-    return Choice(weighing.workload.setup, result, our_system(weighing, result, s3), tried)
 
 
 def _express(weighing: Weighing, ours: System, without: Sequence[str]) -> list[System]:
@@ -297,7 +282,8 @@ def _template(weighing: Weighing, ours: Choice) -> dict[str, str]:
     workload = weighing.workload
     busiest = ceil(busiest_second(workload.trace) / sample_rate(workload.trace))
     if ours.tried is None:
-        return standing_parameters(ours.setup, workload.prices, usd_per_hit=weighing.usd_per_hit, per_s=busiest)
+        usd_per_hit, prices = weighing.usd_per_hit, workload.prices
+        return setup_parameters(ours.setup, ours.policy, prices, usd_per_hit=usd_per_hit, per_s=busiest)
     policy = ours.tried.policy
     assert isinstance(policy, Thesis), "the live system has the thesis's policy"
     return template_parameters(policy.parameters, ours.setup, hot_keys=_hot_keys(workload, ours), per_s=busiest)

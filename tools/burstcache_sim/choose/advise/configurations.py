@@ -1,8 +1,8 @@
-"""The ways to deploy Burstcache in which nothing is decided: readers' memory, nodes that never stop, S3 Express.
+"""The ways to deploy Burstcache: readers' memory, nodes, S3 Express, in every mixture that could be the best.
 
-What they answer is computed exactly in a pass or two over the log, so all that could be the best are weighed: every
-size of a reader's memory, with and without S3 Express, without a node and with each type that is not both dearer and
-smaller than another, up to what holds all objects.
+That is every size of a reader's memory, with and without S3 Express, without a node and with each type that is not both
+dearer and smaller than another, up to what holds all objects; the node never stops, or a policy judges it by its use.
+Where nothing is decided, a pass or two over the log give the exact answer.
 """
 
 from __future__ import annotations
@@ -10,20 +10,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 
+from burstcache_sim.bill import ladder
+from burstcache_sim.bill.decided import month_under
 from burstcache_sim.bill.express import rule_of
-from burstcache_sim.bill.ladder import ENTRY_BYTES
 from burstcache_sim.bill.nodes import node_capacity_bytes
+from burstcache_sim.bill.spending import weighed
 from burstcache_sim.bill.usage import LARGEST_OBJECT_BYTES, Setup
 from burstcache_sim.choose.advise.samconfig import INSTANCE_TYPES
-from burstcache_sim.choose.advise.systems import System, Weighing, ladder_system
+from burstcache_sim.choose.advise.systems import System, Weighing, month_system
 from burstcache_sim.choose.tune.front import Tried
+from burstcache_sim.policies.policy import Options, WorthPolicy
 from burstcache_sim.units import HOURS_PER_MONTH
 from burstcache_sim.world.express import CopyRules
 from burstcache_sim.world.result import RunResult
 
 MEMORY_MB = (64, 256, 1024, 4096)  # of a reader, as a rival's readers may have
 _ALWAYS_ON_SHARE = 0.9  # of the month
+_MOST_JUDGED = 100_000  # requests past the readers' memory: there is no compiled engine for these policies
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +36,10 @@ class Choice:
     """A way to deploy Burstcache, and what it gives."""
 
     setup: Setup
-    result: RunResult  # of the log, with details, under a policy; or of a month
+    result: RunResult  # of the log, with details, under tuned parameters; or of a month
     system: System
-    tried: Tried | None = None  # a policy's best parameters; None: nothing is decided
+    policy: str = ""  # what decides; empty: nothing is decided
+    tried: Tried | None = None  # the thesis's policy under its best parameters
 
     @property
     def node_share(self) -> float:
@@ -44,7 +50,7 @@ class Choice:
     @property
     def never_stops(self) -> bool:
         """Whether the policy is an always-on node in truth."""
-        return self.tried is not None and self.node_share >= _ALWAYS_ON_SHARE
+        return bool(self.policy) and self.node_share >= _ALWAYS_ON_SHARE
 
 
 def standing(weighing: Weighing, usd_per_hit: Fraction | None = None) -> list[Choice]:
@@ -54,14 +60,50 @@ def standing(weighing: Weighing, usd_per_hit: Fraction | None = None) -> list[Ch
         weighing: By what they are weighed.
         usd_per_hit: What a saved wait is worth when it is decided what to copy; None for the given value [USD].
     """
-    worth_usd = weighing.usd_per_hit if usd_per_hit is None else usd_per_hit
-    sizes_bytes, front_door = weighing.locality.sizes_bytes, weighing.workload.setup.front_door
-    rule = None
-    if weighing.workload.prices.kinds("s3-express-get"):
-        largest_bytes = LARGEST_OBJECT_BYTES[front_door]
-        rule = rule_of(sizes_bytes, weighing.workload.prices, float(worth_usd), largest_bytes=largest_bytes)
-    setups = list(_setups(weighing, has_express=rule is not None))
-    return [_choice(weighing, setup, rule if setup.express else None) for setup in setups]
+    rule = _rule(weighing, weighing.usd_per_hit if usd_per_hit is None else usd_per_hit)
+    found = []
+    for setup in _setups(weighing, has_express=rule is not None):
+        of_month = partial(ladder.month_of, rule=rule if setup.express else None)
+        system, run = month_system(weighing, setup, of_month, note=setup_text(setup))
+        found.append(Choice(setup, run, system))
+    return found
+
+
+def judged(weighing: Weighing, policies: Sequence[type[WorthPolicy]]) -> list[Choice]:
+    """Return the ways to deploy Burstcache with nodes that a policy starts and stops by their use, without a relay.
+
+    Args:
+        weighing: By what they are weighed; without a value of a hit nothing boots.
+        policies: Which policies are tried.
+    """
+    worth_usd, trace = weighing.usd_per_hit, weighing.workload.trace
+    if not worth_usd or trace.sample is not None:
+        return []
+    rule = _rule(weighing, worth_usd)
+    found = []
+    for still in _setups(weighing, has_express=rule is not None):
+        if not still.nodes:
+            continue
+        setup = replace(still, always_on_nodes=0)
+        if ladder.past_memory(weighing.locality, setup).first.sum() > _MOST_JUDGED:
+            continue
+        for kind in policies:
+            options = Options(hit_value_usd=worth_usd, has_relay=False)
+            policy = kind.from_options(options, weighed(weighing.workload.prices, setup))
+            of_month = partial(month_under, policy=policy, rule=rule if setup.express else None)
+            note = f"{setup_text(setup)}; {kind.title} policy"
+            system, run = month_system(weighing, setup, of_month, note=note)
+            found.append(Choice(setup, run, system, kind.name))
+    return found
+
+
+def _rule(weighing: Weighing, worth_usd: Fraction) -> CopyRules | None:
+    """Return when objects are copied; None where there is no S3 Express."""
+    prices, setup = weighing.workload.prices, weighing.workload.setup
+    if not prices.kinds("s3-express-get"):
+        return None
+    largest_bytes = LARGEST_OBJECT_BYTES[setup.front_door]
+    return rule_of(weighing.locality.sizes_bytes, prices, float(worth_usd), largest_bytes=largest_bytes)
 
 
 def setup_text(setup: Setup) -> str:
@@ -75,11 +117,6 @@ def setup_text(setup: Setup) -> str:
         "S3 Express" if setup.express else "",
     ]
     return ", ".join(filter(None, parts)) or "S3 and nothing else"
-
-
-def _choice(weighing: Weighing, setup: Setup, rule: CopyRules | None) -> Choice:
-    system, run = ladder_system(weighing, setup, rule, note=setup_text(setup))
-    return Choice(setup, run, system)
 
 
 def _setups(weighing: Weighing, *, has_express: bool) -> Iterator[Setup]:
@@ -104,7 +141,7 @@ def _setups(weighing: Weighing, *, has_express: bool) -> Iterator[Setup]:
 
 def _enough(sizes_mb: Sequence[int], weighing: Weighing) -> list[int]:
     """Return the sizes up to the first that holds every object."""
-    needed_bytes = weighing.locality.stored_bytes + ENTRY_BYTES * float(weighing.locality.objects)
+    needed_bytes = weighing.locality.stored_bytes + ladder.ENTRY_BYTES * float(weighing.locality.objects)
     smaller = [size_mb for size_mb in sizes_mb if size_mb * 1024**2 < needed_bytes]
     return list(sizes_mb[: len(smaller) + 1])
 

@@ -18,7 +18,7 @@ from burstcache_sim.report.bills import bill_lines
 
 def advice_fields(advice: Advice) -> dict[str, Any]:
     """Return everything in the text as fields of JSON."""
-    demand, workload, simulated = advice.workload.demand, advice.workload, advice.simulated_policy.name
+    demand, workload = advice.workload.demand, advice.workload
     return {
         "verdict": "deploy" if advice.deploys else "do not deploy",
         "best_buy": advice.winner.name,
@@ -33,9 +33,8 @@ def advice_fields(advice: Advice) -> dict[str, Any]:
         "candidates": advice.tuned.candidates,
         "best_buy_of_bounded_age": advice.bounded_winner.name,
         "burstcache": _choice_fields(advice, advice.ours),
-        "thesis_policy": _choice_fields(advice, advice.decided) | {"policy": "thesis", "is_live": True},
-        "standing": [_choice_fields(advice, choice) for choice in advice.standing],
-        f"{simulated}_policy": _choice_fields(advice, advice.simulated) | {"policy": simulated, "is_live": False},
+        "thesis_policy": _choice_fields(advice, advice.decided),
+        "further": [_choice_fields(advice, choice) for choice in advice.further],
         "lasting": [_lasting_fields(one) for one in advice.lasting],
         "latency_ms": asdict(advice.latency),
         "latency_without_ms": asdict(advice.latency_without),
@@ -57,6 +56,7 @@ def _choice_fields(advice: Advice, choice: Choice) -> dict[str, Any]:
     tried, setup = choice.tried, choice.setup
     deployed = {
         "configuration": setup_text(setup),
+        "policy": choice.policy,
         "relay": setup.relay,
         "express": setup.express,
         "nodes": setup.nodes,

@@ -34,12 +34,6 @@ def assumptions(advice: Advice) -> list[str]:
         "What cannot hold all objects holds those used last.",
     ]
     lines += _odd(advice)
-    simulated, title = advice.simulated, advice.simulated_policy.title
-    knob = "" if simulated.tried is None else f" ({simulated.tried.text} USD a hit)"
-    lines.append(
-        f"Not in the live system yet: the {title} policy{knob} would serve"
-        f" {simulated.system.in_memory_pct:.1f} % from memory for {simulated.system.usd_per_month:.2f} USD a month."
-    )
     unchecked = sorted({line.text for line in advice.ours.system.bill.lines if UNCHECKED in line.source})
     doubts = f"; {UNCHECKED}: {', '.join(unchecked)}" if unchecked else ""
     column = "deducted" if advice.free_tiers else "only in the column of that name"

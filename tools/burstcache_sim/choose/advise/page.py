@@ -100,9 +100,6 @@ def _code(advice: Advice) -> str:
 def _pareto(advice: Advice) -> str:
     fronts = {
         "thesis's policy": [(tried.in_memory_pct, tried.usd_per_month) for tried in advice.tuned.front],
-        f"{advice.simulated_policy.title} policy (not live)": [
-            (t.in_memory_pct, t.usd_per_month) for t in advice.tuned_knob.front
-        ],
     }
     points = {system.name: (system.in_memory_pct, system.usd_per_month) for system in _drawn(advice)}
     figure = pareto_figure(fronts, points=points, cost_label="cost [USD a month]")
@@ -111,4 +108,4 @@ def _pareto(advice: Advice) -> str:
 
 def _drawn(advice: Advice) -> list[System]:
     """Return what the picture compares with; Burstcache is there as a line."""
-    return [system for system in shown(advice) if system.name != OURS]
+    return [one for one in shown(advice) if one.name != OURS or advice.ours.tried is None]

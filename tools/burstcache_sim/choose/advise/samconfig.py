@@ -69,11 +69,14 @@ def template_parameters(parameters: Parameters, setup: Setup, *, hot_keys: int, 
     return values | _throttle(setup, per_s)
 
 
-def standing_parameters(setup: Setup, prices: PriceSheet, *, usd_per_hit: Fraction, per_s: int) -> dict[str, str]:
-    """Return the template's parameters for a setup in which nothing is decided.
+def setup_parameters(
+    setup: Setup, policy: str, prices: PriceSheet, *, usd_per_hit: Fraction, per_s: int
+) -> dict[str, str]:
+    """Return the template's parameters for a setup in which nothing is decided, or nodes are judged by their use.
 
     Args:
         setup: How the system is deployed.
+        policy: What judges the nodes; empty if nothing does.
         prices: Of the region, whose first zone with S3 Express is taken.
         usd_per_hit: What a saved wait is worth, which decides what is copied [USD].
         per_s: Requests in the busiest second.
@@ -86,7 +89,7 @@ def standing_parameters(setup: Setup, prices: PriceSheet, *, usd_per_hit: Fracti
     }
     if setup.nodes:  # guests are taken in under any policy but the thesis's
         values |= {"RedisAlwaysOnNodes": str(setup.always_on_nodes), "RedisInstanceType": setup.instance_type}
-        values["Policy"] = _GUESTS_POLICY
+        values["Policy"] = policy or _GUESTS_POLICY
     if setup.express:
         values["ExpressZone"] = EXPRESS_ZONES[prices.region]
     return values | _throttle(setup, per_s)

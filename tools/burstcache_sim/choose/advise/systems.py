@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
@@ -14,11 +14,10 @@ from burstcache_sim.bill.comparison import OURS, Compared, Comparison
 from burstcache_sim.bill.competitors import offer_names
 from burstcache_sim.bill.demand import Demand
 from burstcache_sim.bill.locality import Locality, locality_of
-from burstcache_sim.bill.market import BYTES_PER_GB
+from burstcache_sim.bill.market import BYTES_PER_GB, Market
 from burstcache_sim.bill.usage import Setup
 from burstcache_sim.choose.advise.worth import Value, Yield
 from burstcache_sim.choose.tune.workload import Workload
-from burstcache_sim.world.express import CopyRules
 from burstcache_sim.world.result import RunResult
 
 _NOT_FOR_SALE = {
@@ -143,17 +142,19 @@ def our_system(weighing: Weighing, result: RunResult, s3: Compared) -> System:
     return _system(weighing, ours, gains, mean_ms=mean_ms, hit_ms=hit_ms)
 
 
-def ladder_system(weighing: Weighing, setup: Setup, rule: CopyRules | None, *, note: str) -> tuple[System, RunResult]:
-    """Return this system under a setup in which nothing is decided, and the run of its month.
+def month_system(
+    weighing: Weighing, setup: Setup, month_of: Callable[[Market], RunResult], *, note: str
+) -> tuple[System, RunResult]:
+    """Return this system under a setup whose rungs stay as they are when the log comes again, and its month's run.
 
     Args:
         weighing: By what it is weighed.
         setup: How it is deployed.
-        rule: When objects are copied to S3 Express; None without a bucket.
+        month_of: Returns the run of a market's repetitions.
         note: What it is.
     """
     clock, workload = weighing.clock, weighing.workload
-    ours, run = weighing.comparison(workload.demand).of_ladder(setup, rule, note=note)
+    ours, run = weighing.comparison(workload.demand).of_months(setup, month_of, note=note)
     requests = workload.demand.requests * weighing.repeats
 
     def share(count: float) -> float:

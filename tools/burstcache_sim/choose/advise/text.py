@@ -102,7 +102,12 @@ def policy_text(advice: Advice) -> str:
     ours, result = advice.ours, advice.ours.result
     if ours.tried is None:
         answers = ", ".join(f"{100 * n / result.n:.1f} % by {what}" for n, what in _tiers(advice) if n) or "none"
-        return f"{_capital(setup_text(ours.setup))}; nothing is started for a request. Answered without S3: {answers}."
+        how = (
+            f"the {ours.policy} policy judges the node by its use"
+            if ours.policy
+            else "nothing is started for a request"
+        )
+        return f"{_capital(setup_text(ours.setup))}; {how}. Answered without S3: {answers}."
     shares = [f"{100 * n / result.n:.1f} % by {what}" for n, what in _tiers(advice)]
     tried = f"The thesis's policy, the plainest of the best of {candidates_text(advice.tuned)}"
     if ours.system.gain.net_usd(advice.value) <= 0 and result.n > result.n_s3:

@@ -99,7 +99,7 @@ def _share_text(system: System) -> str:
 
 def _made_of(advice: Advice) -> str:
     ours = advice.ours
-    policy = "" if ours.tried is None else ", the thesis's policy"
+    policy = f", the {ours.policy} policy" if ours.policy else ""
     return f"It consists of {setup_text(ours.setup)}{policy}."
 
 
