@@ -239,7 +239,7 @@ def _requests(result: RunResult, setup: Setup, digest_reads: int) -> Usage:
     guests = result.guests
     messages = writes = result.n_s3 if setup.decides else 0
     if guests.told:
-        messages, writes = guests.told_seconds, guests.told_seconds + guests.seen_writes
+        messages, writes = guests.told_batches, guests.told_batches + guests.seen_writes
     return Usage(
         scheduler_gb_s=_gb_s(_SCHEDULER_MS * messages, _SCHEDULER_MB),
         function_requests=messages,
