@@ -345,10 +345,10 @@ def _stop_us(uses: Uses, row: int, since_us: int) -> int:
 def _starts(uses: Uses, row: int, is_booting: bool) -> bool:
     if uses.is_hazard:
         worth = uses.tables.bridge if is_booting else uses.tables.invoke
-        return pays_by(uses.weights[row], worth, 0, 1.0)
-    if not uses.uses_lambda or uses.invoke_requests == 1:
-        return uses.uses_lambda
-    return uses.times[row] > 1 and uses.last_us[row] - _time_us(uses, row, 1) < uses.gap_us  # type: ignore[no-any-return]
+        return uses.gaps[row] > 0 and pays_by(uses.weights[row], worth, 0, 1.0)
+    if not uses.uses_lambda or uses.times[row] < 2:
+        return False
+    return uses.invoke_requests == 1 or uses.last_us[row] - _time_us(uses, row, 1) < uses.gap_us
 
 
 @inlined
