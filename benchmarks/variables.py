@@ -6,6 +6,7 @@ VARIABLES = {
     "TABLE_NAME": "table",
     "BUCKET_NAME": "bucket",
     "BUS_NAME": "bus",
+    "EXPRESS_BUCKET": "",
     "RELAY_URL": "nats://127.0.0.1:9",
     "RELAY_USER": "proxy",
     "RELAY_PASSWORD_PARAMETER": "",
@@ -24,6 +25,8 @@ VARIABLES = {
     "POLICY_RATE": "9",
     "POLICY_SENSITIVITY": "4",
     "POLICY_OVERRIDES": "",
+    "HIT_VALUE_USD_PER_MILLION": "10",
+    "AWS_REGION": "us-east-1",
     "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "1024",
     "POWERTOOLS_TRACE_DISABLED": "true",
 }

@@ -106,9 +106,9 @@ class Cloud:
         row = KeyRow(key_hash(key), key, phase, self._lives, tier=tier, node="node-1", generation=generation)
         assert DigestTable(TABLE, clients().dynamodb).show_key(replace(row, deadline_at_us=deadline_at_us))
 
-    def node(self, phase: NodePhase, generation: int) -> None:
-        """Let the digest show the node."""
-        assert DigestTable(TABLE, clients().dynamodb).show_node(NodeRow("node-1", phase, generation))
+    def node(self, phase: NodePhase, generation: int, *, name: str = "node-1", peers: tuple[str, ...] = ()) -> None:
+        """Let the digest show a node; with peers it takes guests."""
+        assert DigestTable(TABLE, clients().dynamodb).show_node(NodeRow(name, phase, generation, peers=peers))
 
     def get(self, key: str, method: str = "GET", **headers: str) -> dict[str, Any]:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
