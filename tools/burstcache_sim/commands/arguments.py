@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import get_args
 
 from burstcache.core.prices import SHEETS, THESIS
-from burstcache_sim.bill.usage import Readers, Setup
+from burstcache_sim.bill.usage import Readers, Relay, Setup
 from burstcache_sim.commands.generators import KINDS
 from burstcache_sim.commands.log_options import add_log
 from burstcache_sim.latency import FRONT_DOOR_MS, HIT_WITHIN_MS, THESIS_LATENCIES
@@ -69,7 +69,12 @@ def run(parser: argparse.ArgumentParser) -> None:
         help="horizon; without it, until nothing is left to happen",
     )
     add("--nodes", type=_COUNT, default=1, help="nodes that the keys of a log share (default: 1)")
+    add("--always-on", type=whole(least=0), default=0, metavar="N", help="how many of them never stop (default: 0)")
     add("--node-capacity-bytes", type=_COUNT, metavar="BYTES", help="what one holds (default: everything)")
+    relays = get_args(Relay)
+    how = f"how readers reach cache functions, none: there are none: {_one_of(relays, _DEFAULTS.relay)}"
+    add("--relay", type=choice(relays), default=_DEFAULTS.relay, metavar="NAME", help=how)
+    add("--express", action="store_true", help="copy to S3 Express what pays there, for hits of --hit-value-usd or 0")
     _add_json(parser)
 
 

@@ -58,7 +58,8 @@ def trace_of(args: argparse.Namespace) -> Trace:
 
 def policy_options(args: argparse.Namespace) -> Options:
     """Return what the options say about the policy."""
-    return Options(args.rate, args.sensitivity, args.overrides, args.hit_value_usd)
+    has_relay = getattr(args, "relay", "nlb") != "none"  # not every command has the option
+    return Options(args.rate, args.sensitivity, args.overrides, args.hit_value_usd, has_relay)
 
 
 def policy_of(args: argparse.Namespace, prices: TierPrices) -> Policy:

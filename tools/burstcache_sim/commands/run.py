@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import asdict, replace
 from typing import Any
 
 from burstcache.core.errors import InvalidSettingError
+from burstcache.core.express import express_rule
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import THESIS, PriceSheet, price_sheet
 from burstcache_sim.bill.spending import offline_usd, run_usd, thesis_setup, weighed
@@ -15,6 +17,7 @@ from burstcache_sim.optimum.exact import solve
 from burstcache_sim.policies.offline import offline as replay_offline
 from burstcache_sim.replay import replay
 from burstcache_sim.units import run_cost_units, usd
+from burstcache_sim.world.result import RunResult
 from burstcache_sim.world.scenario import Scenario
 from burstcache_terminal.exit_codes import ExitCode
 from burstcache_terminal.text import WIDTH, rows_text, shortened_text
@@ -44,26 +47,46 @@ def _print(found: Fields, *, as_json: bool) -> ExitCode:
 
 def _run(args: argparse.Namespace, prices: PriceSheet) -> Fields:
     until_us = None if args.until is None else round(args.until * US_PER_S)
-    setup = cache_of(args, prices)
-    policy = policy_of(args, weighed(prices, setup))
+    cache = cache_of(args, prices)
+    policy = policy_of(args, weighed(prices, replace(cache, express=args.express)))
+    rule = express_rule(prices, hit_value_usd=float(args.hit_value_usd or 0)) if args.express else None
     result = replay(
         policy,
-        Scenario(trace_of(args), args.nodes, args.node_capacity_bytes, until_us),
+        Scenario(
+            trace_of(args),
+            args.nodes,
+            args.node_capacity_bytes,
+            until_us,
+            always_on=args.always_on,
+            express=rule,
+        ),
         has_log=args.json and policy.is_ticked,
     )
     counted = (
-        "n n_s3 n_lambda n_redis in_memory_pct lambda_ms invocations cold_starts redis_s redis_starts s3_requests"
-        " lambda_us_exact redis_us_exact end_us"
+        "n n_s3 n_express n_lambda n_redis in_memory_pct lambda_ms invocations cold_starts redis_s redis_starts"
+        " s3_requests lambda_us_exact redis_us_exact end_us"
     )
     found: Fields = {name: getattr(result, name) for name in counted.split()}
-    is_thesis = prices.name == THESIS and setup == thesis_setup(prices)
+    found["served_pct"] = {name: round(100 * count / max(result.n, 1), 3) for name, count in _served(result)}
+    is_thesis = prices.name == THESIS and cache == thesis_setup(prices)
     if is_thesis:
         found["cost_units"] = run_cost_units(result)
-    found["cost_usd"] = usd(found["cost_units"]) if is_thesis else run_usd(result, prices, setup)
+    found["cost_usd"] = usd(found["cost_units"]) if is_thesis else run_usd(result, prices, cache)
     found["tiers_rle"] = result.tiers_rle
+    if rule is not None:
+        found["express"] = asdict(result.express)
+    if policy.takes_guests:
+        found["guests"] = asdict(result.guests)
+    if policy.is_ticked or policy.takes_guests:
+        found["checks"] = result.checks
     if policy.is_ticked:
-        found |= {"checks": result.checks, "log": result.log}
+        found["log"] = result.log
     return found
+
+
+def _served(result: RunResult) -> tuple[tuple[str, int], ...]:
+    tiers = (("s3", result.n_s3), ("express", result.n_express), ("lambda", result.n_lambda), ("redis", result.n_redis))
+    return tuple((name, count) for name, count in tiers if count)
 
 
 def _arrivals_us(args: argparse.Namespace) -> list[int]:
@@ -120,6 +143,8 @@ def _table(found: Fields) -> str:
 
 
 def _text(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name.replace('_', ' ')} {each:,}" for name, each in value.items())
     if isinstance(value, float):
         return f"{value:,.6f}"
     return f"{value:,}" if isinstance(value, int) else str(value)

@@ -270,10 +270,10 @@ def _learn_hits(p: State, node: int) -> None:
     _interrupt(uses, node)
     weight = p.hits_weight[node].sum()
     newest_us, oldest_us = p.hits_us[node, (noted - 1) % MOST_HITS], p.hits_us[node, noted % MOST_HITS]
-    if weight < LEAST_ARRIVALS * uses.whole:
+    if 0 < weight < LEAST_ARRIVALS * uses.whole:
         # (newest - oldest) * whole // weight, without a product beyond 64 bits
-        each_us, rest_us = divmod(newest_us - oldest_us, max(weight, 1))
-        gap_us = each_us * uses.whole + rest_us * uses.whole // max(weight, 1)
+        each_us, rest_us = divmod(newest_us - oldest_us, weight)
+        gap_us = each_us * uses.whole + rest_us * uses.whole // weight
         for ago in range(LEAST_ARRIVALS - 1, -1, -1):
             _observe(uses, node, newest_us - ago * gap_us, uses.whole)
         return
