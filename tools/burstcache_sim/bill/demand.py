@@ -51,7 +51,7 @@ class Demand:
     internet_bytes: int = 0  # of all answers, also of those that this system redirects to S3
 
     def repeated(self, times: Fraction) -> Demand:
-        """Return the demand of so many repetitions, one after the other, of the same objects."""
+        """Return the demand of that many repetitions, one after the other, of the same objects."""
         many = {name: round(getattr(self, name) * times) for name in _PER_REPETITION}
         return replace(self, **many, last_us=self.first_us + many["period_us"])
 

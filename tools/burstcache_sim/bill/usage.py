@@ -230,7 +230,7 @@ def _shown_routes(result: RunResult, busy_s: int, objects: int | None) -> int:
 
 
 def _requests(result: RunResult, setup: Setup, digest_reads: int) -> Usage:
-    """Return what the requests take of the digest, and what is told of those that memory did not answer.
+    """Return what the requests take of the digest, and what readers report of those that memory did not answer.
 
     Under the thesis's policy each that S3 serves is a message and a write. Where nodes are judged by their use, a
     reader tells what it has once a second: the node's use is read and written, a row read for each key, and written

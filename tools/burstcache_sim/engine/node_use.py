@@ -319,7 +319,7 @@ def _arrive(uses: Uses, row: int, at_us: int) -> None:
 
 @inlined
 def _time_us(uses: Uses, row: int, ago: int) -> int:
-    """Return when the arrival came that lies so many before the newest one [us]."""
+    """Return when an arrival came; `ago` counts back from the newest one [us]."""
     return uses.times_us[row, (uses.arrivals[row] - ago) % uses.boot_requests]  # type: ignore[no-any-return]
 
 

@@ -26,7 +26,7 @@ class Scenario:
     capacity_bytes: int | None = None  # of a node (`maxmemory`); the least recently used object leaves first
     until_us: int | None = None  # the horizon; None: a run ends when nothing is left to happen
     timings: Timings = THESIS_TIMINGS
-    always_on: int = 0  # the first so many nodes run from the beginning to the end
+    always_on: int = 0  # this many nodes, the first ones, run from the beginning to the end
     express: ExpressRule | None = None  # when objects are copied to S3 Express; None: there is none
 
     def __post_init__(self) -> None:
