@@ -22,6 +22,7 @@ from burstcache_sim.bill.comparison import OURS
 from burstcache_sim.bill.nodes import fitting_type, node_capacity_bytes
 from burstcache_sim.bill.usage import Setup
 from burstcache_sim.choose.advise.advice import Advice, advise
+from burstcache_sim.choose.advise.classes import WITHIN_MS
 from burstcache_sim.choose.advise.limits import assumptions
 from burstcache_sim.choose.advise.samconfig import (
     INSTANCE_TYPES,
@@ -327,6 +328,26 @@ def test_a_readers_memory_of_ours_has_a_rivals_hits_and_costs_the_digest() -> No
     reads = next(line for line in ours.month.lines if line.text == "DynamoDB reads")
     variable_usd = float(ours.month.variable_usd_exact)
     assert variable_usd - reads.usd == pytest.approx(rival.usd_per_month, rel=0.05)
+
+
+def test_readers_that_keep_nothing_keep_nothing_for_burstcache_either() -> None:
+    found = on_pages(1e-5, "reader-memory")
+
+    assert not any(choice.setup.reader_memory_bytes for choice in found.further)
+
+
+def test_each_rival_is_met_by_the_burstcache_that_costs_least_beside_it() -> None:
+    found = on_pages()
+
+    for one in found.against_rivals:
+        within_ms = WITHIN_MS[one.latency_class]
+        usd = one.ours.system.usd_per_month + one.lacking_usd
+        for choice in (found.decided, *found.further):
+            share = found.clock.hits(choice.result, within_ms) / choice.result.n
+            lacking = max(0.0, one.rival.in_memory_pct / 100 - share) * 20_000 * 365 / 12
+            assert usd <= choice.system.usd_per_month + 1e-5 * lacking + 1e-6
+        assert one.excess_usd == pytest.approx(usd - 1.1 * one.rival.usd_per_month - 0.5)
+    assert {one.latency_class for one in found.against_rivals} == set(WITHIN_MS)
 
 
 def test_what_may_be_of_any_age_is_told_from_what_may_not() -> None:

@@ -9,6 +9,7 @@ from math import ceil
 
 from burstcache_sim.bill.clock import Clock
 from burstcache_sim.bill.demand import sample_rate
+from burstcache_sim.choose.advise.classes import Against, against_rivals
 from burstcache_sim.choose.advise.configurations import Choice, judged, standing
 from burstcache_sim.choose.advise.samconfig import (
     busiest_second,
@@ -77,6 +78,7 @@ class Advice:
     ours: Choice  # the best way to deploy Burstcache
     decided: Choice  # the best one in which the thesis's policy decides
     further: tuple[Choice, ...]  # all others that were weighed: nothing is decided, or nodes are judged by their use
+    at_other_values: tuple[Choice, ...]  # those in which nothing is decided, had a hit another value
     tuned: Tuned
     lasting: tuple[Lasting, ...]  # empty: the log is too short to say, or nothing is decided
     others: tuple[System, ...]  # S3 alone first
@@ -108,9 +110,11 @@ class Advice:
         return max(choices(self.others), key=lambda system: system.gain.net_usd(self.value))
 
     @property
-    def lowers_latency(self) -> bool:
-        """Whether Burstcache answers anything without S3."""
-        return self.ours.system.in_memory_pct > 0
+    def against_rivals(self) -> list[Against]:
+        """Burstcache against the rivals of each class of latency."""
+        ours = [self.decided, *self.further, *self.at_other_values]
+        worth_usd = self.clock.usd_per_hit(usd_per_hit=self.value.usd_per_hit, usd_per_ms=self.value.usd_per_ms)
+        return against_rivals(ours, self.others, self.clock, usd_per_hit=float(worth_usd))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +155,7 @@ def advise(
         value: What latency is worth. If that is unknown, money decides and the parameters are those that pay first.
         clock: How long requests take.
         candidates: How many settings of the thesis's policy to try; None for what takes seconds.
-        without: Competitors to leave out.
+        without: Competitors to leave out; with `reader-memory` Burstcache has none of its readers' memory either.
         free_tiers: Whether the bill after permanent allowances and with CloudFront's plans decides.
         only: The policy that Burstcache competes with; empty for all of them, and for setups without any.
 
@@ -166,7 +170,8 @@ def advise(
         weighing = Weighing(load, clock, value)
         return _BestBuy(weighing, weighing.s3_usd)
 
-    weighing, objective = Weighing(workload, clock, value, free_tiers), objective_of(workload)
+    has_memory = "reader-memory" not in without
+    weighing, objective = Weighing(workload, clock, value, free_tiers, has_memory), objective_of(workload)
     s3_usd = objective.s3_usd
     tuned = tune(workload, objective, ThesisSpace(), candidates=candidates)
     best = tuned.best or tuned.closest
@@ -195,6 +200,7 @@ def advise(
         ours=ours,
         decided=decided,
         further=tuple(further),
+        at_other_values=tuple(copying),
         tuned=tuned,
         lasting=() if held_out is None else _lasting(held_out, clock, value),
         others=tuple(others),

@@ -124,7 +124,8 @@ def _setups(weighing: Weighing, *, has_express: bool) -> Iterator[Setup]:
     given = weighing.workload.setup
     bare = replace(given, relay="none", nodes=0, always_on_nodes=0)
     # The proxy's own memory is too small and too short-lived to count.
-    sizes_mb = (0, *_enough(MEMORY_MB, weighing)) if given.readers == "aws" else (0,)
+    has_memory = weighing.has_memory and given.readers == "aws"
+    sizes_mb = (0, *_enough(MEMORY_MB, weighing)) if has_memory else (0,)
     for memory_mb in sizes_mb:
         for type_ in (None, *_types(weighing)):
             nodes = 0 if type_ is None else 1

@@ -8,6 +8,7 @@ from typing import Any
 
 from burstcache.core.parameters import US_PER_S
 from burstcache_sim.choose.advise.advice import Advice, BreakEvenValue, Lasting
+from burstcache_sim.choose.advise.classes import Against
 from burstcache_sim.choose.advise.configurations import Choice, setup_text
 from burstcache_sim.choose.advise.limits import assumptions
 from burstcache_sim.choose.advise.systems import System
@@ -39,6 +40,7 @@ def advice_fields(advice: Advice) -> dict[str, Any]:
         "latency_ms": asdict(advice.latency),
         "latency_without_ms": asdict(advice.latency_without),
         "systems": [_system_fields(advice, system) for system in advice.others],
+        "against_rivals": [_against_fields(one) for one in advice.against_rivals],
         "free_tiers": advice.free_tiers,
         "best_buy_by_the_other_column": advice.other_column_winner.name,
         "node_share": advice.ours.node_share,
@@ -65,6 +67,22 @@ def _choice_fields(advice: Advice, choice: Choice) -> dict[str, Any]:
         "reader_memory_bytes": setup.reader_memory_bytes,
     }
     return ({} if tried is None else tried_fields(tried)) | deployed | _system_fields(advice, choice.system)
+
+
+def _against_fields(one: Against) -> dict[str, Any]:
+    ours, rival = one.ours, one.rival
+    return {
+        "latency_class": one.latency_class,
+        "rival": rival.name,
+        "rival_freshness": rival.freshness,
+        "rival_usd_per_month": rival.usd_per_month,
+        "rival_in_memory_pct": rival.in_memory_pct,
+        "ours": ours.system.note,
+        "ours_usd_per_month": ours.system.usd_per_month,
+        "ours_in_memory_pct": one.ours_pct,
+        "lacking_usd_per_month": one.lacking_usd,
+        "excess_usd": one.excess_usd,
+    }
 
 
 def _system_fields(advice: Advice, system: System) -> dict[str, Any]:

@@ -58,6 +58,8 @@ def template_parameters(parameters: Parameters, setup: Setup, *, hot_keys: int, 
     if read != parameters:
         raise InvalidSettingError(f"policy override {overrides!r}: expected {parameters}, it is read as {read}")
     values = {
+        "Policy": "thesis",
+        "Relay": setup.relay,
         "PolicyRatePerMin": TEMPLATE_RATE,
         "PolicySensitivity": TEMPLATE_SENSITIVITY,
         "PolicyOverrides": overrides,

@@ -68,6 +68,7 @@ class Weighing:
     clock: Clock
     value: Value
     free_tiers: bool = False
+    has_memory: bool = True  # whether readers stay and keep objects in their own memory
 
     @property
     def repeats(self) -> float:
