@@ -363,6 +363,10 @@ class World:
         self.deliver()
         return str(answer["headers"]["x-cache-tier"])
 
+    def reported(self) -> list[RequestsServed]:
+        """Return the batches that are reported and not yet delivered."""
+        return [event for event in self._bus.events if "keys" in event]
+
     def deliver(self) -> None:
         """Deliver what the reader has reported."""
         while self._bus.events:

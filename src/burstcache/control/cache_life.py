@@ -117,6 +117,7 @@ class KeyCache:
     node: str = ""  # the key's Redis node, from the row
     _end: End = "idle"
     _over: asyncio.Event = field(default_factory=asyncio.Event)
+    _sooner: asyncio.Event = field(default_factory=asyncio.Event)  # over, or the deadline has come closer
     _stale: asyncio.Event = field(default_factory=asyncio.Event)
     _is_promoting: bool = False
     _unreported: list[Request] = field(default_factory=list)
@@ -167,15 +168,16 @@ class KeyCache:
 
     async def _until_over(self) -> None:
         while not self._over.is_set():
+            self._sooner.clear()
             left_s = (min(self.life.deadline_us, self.end_by_us) - self.tools.clock.now_us()) / US_PER_S
             if left_s <= 0:
                 if self.tools.clock.now_us() < self.end_by_us and await self._bridges():
                     continue
                 return
             try:
-                await asyncio.wait_for(self._over.wait(), left_s)
+                await asyncio.wait_for(self._sooner.wait(), left_s)
             except TimeoutError:
-                continue  # GETs may have moved the deadline meanwhile
+                continue  # GETs may have put the deadline off meanwhile
 
     async def _bridges(self) -> bool:
         """Whether the life goes on because its node boots."""
@@ -201,11 +203,14 @@ class KeyCache:
         self._count([Request(request["at_us"], request["request_id"])])
 
     def _count(self, requests: Iterable[Request]) -> None:
+        former_deadline_us = self.life.deadline_us
         for request in requests:
             self.window.add(request)
             self.life.serve(request)
             if self.life.is_reported:
                 self._unreported.append(request)
+        if self.life.deadline_us < former_deadline_us:
+            self._sooner.set()
         if len(self.window) > _TRIM_FACTOR * self.life.keeps:
             self.window = set(remember(self.window, (), self.life.keeps))
         if self.life.wants_promotion() and not self._is_promoting:
@@ -323,6 +328,7 @@ class KeyCache:
         if not self._over.is_set():
             self._end = end
             self._over.set()
+            self._sooner.set()
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
