@@ -83,12 +83,11 @@ class Digest:
 
         Where the stack got another node while one ran, two may take the same key; the newer run knows more nodes.
         """
-        homes = [
-            (node.generation, name)
-            for name, node in self.nodes.items()
-            if node.is_running and is_home(name, hash_, node.peers)
-        ]
-        return Route("redis", max(homes)[1], is_guest=True) if homes else None
+        home, generation = "", -1
+        for name, node in self.nodes.items():
+            if node.is_running and node.generation > generation and is_home(name, hash_, node.peers):
+                home, generation = name, node.generation
+        return Route("redis", home, is_guest=True) if home else None
 
     def changed_since(self, sequence: int) -> Sequence[str] | None:
         """Return the prefixes of the changes after number `sequence`; None if any key may have changed."""
