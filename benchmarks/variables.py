@@ -7,6 +7,7 @@ VARIABLES = {
     "BUCKET_NAME": "bucket",
     "BUS_NAME": "bus",
     "EXPRESS_BUCKET": "",
+    "TAKES_GUESTS": "false",
     "RELAY_URL": "nats://127.0.0.1:9",
     "RELAY_USER": "proxy",
     "RELAY_PASSWORD_PARAMETER": "",

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Self, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Self, get_type_hints
 
 from burstcache.core.errors import InvalidSettingError, NodeAbsentError
 from burstcache.core.parameters import live_parameters
 from burstcache.core.policies import LivePolicy, live_policy
-from burstcache.core.worth import Worth, sheet_of_region, tier_prices, wait_usd_from_text
+
+if TYPE_CHECKING:
+    from burstcache.core.worth import Worth
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,7 @@ class ReaderSettings(_Settings):
     redis_nodes: Annotated[tuple[RedisNode, ...], _nodes]
     max_object_bytes: Annotated[int, _whole, "MAX_OBJECT_BYTES"]
     express: Annotated[ExpressAccess, _express]
+    takes_guests: Annotated[bool, _is, "TAKES_GUESTS"]  # nodes do, under the stack's policy
 
 
 @dataclass(frozen=True)
@@ -175,10 +178,13 @@ def policy_in(environ: Mapping[str, str]) -> LivePolicy:
 
 
 def _worth(environ: Mapping[str, str]) -> Worth:
+    from burstcache.core.worth import Worth, sheet_of_region, tier_prices, wait_usd_from_text  # prices of three regions
+
     prices = tier_prices(
         sheet_of_region(_text(environ, "AWS_REGION")),
         node_type=_text(environ, "REDIS_INSTANCE_TYPE"),
         cache_memory_mb=_whole(environ, "CACHE_MEMORY_MB"),
+        has_express=bool(_given(environ, "EXPRESS_BUCKET")),
     )
     return Worth(wait_usd_from_text(_text(environ, "HIT_VALUE_USD_PER_MILLION")), prices)
 

@@ -142,16 +142,6 @@ def test_requests_that_a_report_leaves_out_count(by_use: World) -> None:
     assert by_use.node().phase == "booting"
 
 
-def test_hits_of_a_readers_memory_boot_nothing(by_use: World) -> None:
-    see(by_use)
-
-    for key in KEYS:
-        by_use.clock.sleep(1)
-        tell(by_use, served(key, by_use.clock.now_us(), served_by="memory"))
-
-    assert by_use.uses.read(NODE).use is None
-
-
 def test_two_schedulers_that_read_the_same_use_count_both_reports(by_use: World) -> None:
     see(by_use)
     working, at_us = by_use.uses, by_use.clock.now_us()

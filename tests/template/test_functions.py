@@ -51,6 +51,7 @@ SETTINGS: dict[str, Any] = {
 }
 VALUES = {
     "REDIS_NODES": "node-1=i-1@10.0.0.1:6379",
+    "TAKES_GUESTS": "true",
     "POLICY": "hazard",
     "HIT_VALUE_USD_PER_MILLION": "10",
     "REDIS_INSTANCE_TYPE": "t4g.micro",

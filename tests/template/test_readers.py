@@ -87,7 +87,7 @@ def test_the_settings_to_paste_are_those_that_a_reader_reads(template: dict[str,
         for variable in hint.__metadata__[1:]
     }
     names |= {"RELAY_URL", "RELAY_USER", "RELAY_PASSWORD_PARAMETER", "RELAY_CA_PEM", "REDIS_NODES", "AWS_REGION"}
-    names |= {"EXPRESS_BUCKET", "HIT_VALUE_USD_PER_MILLION"}
+    names |= {"EXPRESS_BUCKET", "HIT_VALUE_USD_PER_MILLION", "TAKES_GUESTS"}
 
     assert settings_of(template["Outputs"]).keys() == names
 
@@ -106,6 +106,7 @@ def test_the_settings_to_paste_are_the_proxys(template: dict[str, Any], function
     assert parts["Bucket"] == proxy["BUCKET_NAME"]
     assert parts["MaxObjectBytes"] == proxy["MAX_OBJECT_BYTES"]
     assert parts["Express"] == proxy["EXPRESS_BUCKET"]
+    assert parts["NodesTakeGuests"] == proxy["TAKES_GUESTS"]
     assert {"Ref": settings["HIT_VALUE_USD_PER_MILLION"][2:-1]} == proxy["HIT_VALUE_USD_PER_MILLION"]
 
 

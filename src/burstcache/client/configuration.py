@@ -103,6 +103,7 @@ def _without_stack(bucket: str, express: ExpressAccess) -> ReaderSettings:
         redis_nodes=(),
         max_object_bytes=sys.maxsize,  # no tier has to hold them, and memory has a bound of its own
         express=express,
+        takes_guests=False,
     )
 
 

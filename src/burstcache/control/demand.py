@@ -62,8 +62,7 @@ class Demand:
         """Count what was served below Redis and cache functions; return what became of each key."""
         by_node: defaultdict[str, list[KeyServed]] = defaultdict(list)
         for each in served:
-            # A reader serves itself from its memory first, whatever runs: Redis would not have got these.
-            if each.get("served_by") != "memory" and each["size_bytes"] <= self.lives.max_object_bytes:
+            if each["size_bytes"] <= self.lives.max_object_bytes:
                 by_node[node_for(key_hash(each["key"]), self.lives.node_names)].append(each)
         outcomes: dict[str, Outcome] = {}
         for node, keys in by_node.items():

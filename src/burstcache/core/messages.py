@@ -29,7 +29,7 @@ class ObjectRequested(TypedDict):
     etag: str
 
 
-ServedBy = Literal["below", "lambda", "memory"]
+ServedBy = Literal["below", "lambda"]
 
 
 class KeyServed(TypedDict):

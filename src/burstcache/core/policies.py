@@ -2,19 +2,22 @@
 
 A policy is the rules that it decides by, and the live code asks these. The thesis policy has those of `core.policy`
 alone: each key has a life and a lease of its own, and its node runs for its leases. The others judge a node by the use
-that all its keys make of it, and the keys in it are its guests.
+that all its keys make of it, and the keys in it are its guests; their rules are imported when one of them is chosen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from burstcache.core.errors import InvalidSettingError
-from burstcache.core.key_use import KeyRule, breakeven_key, hazard_key
-from burstcache.core.node_use import UseRule, breakeven_use, hazard_use
 from burstcache.core.parameters import Parameters
-from burstcache.core.worth import Worth
+
+if TYPE_CHECKING:
+    from burstcache.core.key_use import KeyRule
+    from burstcache.core.node_use import UseRule
+    from burstcache.core.worth import Worth
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +65,16 @@ def live_policy(name: str, parameters: Parameters, worth: Callable[[], Worth]) -
 
 
 def _breakeven(worth: Worth) -> UsePolicy:
+    from burstcache.core.key_use import breakeven_key
+    from burstcache.core.node_use import breakeven_use
+
     return UsePolicy(worth, breakeven_use(worth), breakeven_key(worth))
 
 
 def _hazard(worth: Worth) -> UsePolicy:
+    from burstcache.core.key_use import hazard_key
+    from burstcache.core.node_use import hazard_use
+
     return UsePolicy(worth, hazard_use(worth), hazard_key(worth))
 
 

@@ -93,6 +93,7 @@ def make_reader(
         memory=Memory(memory_bytes, max_object_bytes=settings.max_object_bytes) if memory_bytes else None,
         # Without a stack nobody takes the copy of a written object away: only objects that never change have copies.
         has_express=bool(settings.express.bucket_name) and (digest is not None or max_stale_s == IMMUTABLE_S),
+        tells_memory=not settings.takes_guests,
         max_stale_s=max_stale_s,
     )
 

@@ -52,6 +52,7 @@ class Reader:
         *,
         memory: Memory | None = None,
         has_express: bool = False,
+        tells_memory: bool = True,
         max_stale_s: float = MAX_STALE_S,
         start: Start = in_thread,
     ) -> None:
@@ -64,6 +65,8 @@ class Reader:
             clock: What tiers are left alone by, and what is remembered ages by.
             memory: Keeps small objects in this process; None: none are.
             has_express: Whether `make_tier` makes one for `EXPRESS`, which is asked before S3.
+            tells_memory: Whether memory's hits count for the lives of keys. Where nodes take guests they do not: Redis
+                would not have got them.
             max_stale_s: How old an answer may be, the delivery of S3's event apart [s]. 0: S3 confirms every read, and
                 no tier is asked; infinite: objects never change.
             start: Runs work while the read goes on.
@@ -79,6 +82,7 @@ class Reader:
         self._start = start
         self._adopting: set[str] = set()
         self._has_express = has_express
+        self._tells_memory = tells_memory
         self._tally = Tally(clock) if digest is not None and (memory is not None or has_express) else None
         self._telling = threading.Lock()
         # The digest that says what memory may serve; None: what has been confirmed lately may be served.
@@ -206,7 +210,8 @@ class Reader:
         return self._remembered(request, kept)
 
     def _remembered(self, request: Request, kept: Kept) -> Response:
-        self._note(request, kept.entry)
+        if self._tells_memory:
+            self._note(request, kept.entry)
         return _answer(request, kept.entry).served_by("memory", is_hit=True)
 
     def _note(self, request: Request, entry: Entry) -> None:

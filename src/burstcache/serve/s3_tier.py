@@ -181,7 +181,6 @@ def _told(served: Served) -> KeyServed:
         requests=[read.encode() for read in served.reads],
         size_bytes=served.size_bytes,
         etag=served.etag,
-        served_by="memory",
     )
 
 

@@ -28,6 +28,7 @@ _VARIABLES = {
     "REDIS_NODES": "node-1=i-1@10.0.0.5:6379",
     "MAX_OBJECT_BYTES": "4194304",
     "EXPRESS_BUCKET": "",
+    "TAKES_GUESTS": "false",
     "HIT_VALUE_USD_PER_MILLION": "10",
 }
 _NOTHING: dict[str, Any] = {"stack_name": "", "bucket": "", "session": None, "endpoint_urls": None}
