@@ -1,4 +1,4 @@
-"""One stage per tier: S3 by moto, a node's real Redis, a cache function behind a real relay; all read alike."""
+"""One stage per tier: S3 and S3 Express by moto, a node's real Redis, a cache function behind a real relay."""
 
 from __future__ import annotations
 
@@ -13,14 +13,18 @@ from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import instant
 from burstcache.adapters.digest_reader import DigestReader
 from burstcache.adapters.event_publisher import EventPublisher
+from burstcache.adapters.express_copies import ExpressCopies
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.adapters.relay import RelayListener, RelayRequests, Respond
 from burstcache.adapters.secrets import Secrets
 from burstcache.core.digest import Digest, Route
 from burstcache.core.errors import ServiceTransientError
+from burstcache.core.express import express_rule
 from burstcache.core.keys import key_hash
+from burstcache.core.prices import price_sheet
 from burstcache.serve.cache_function_tier import LambdaTier
+from burstcache.serve.express_tier import ExpressTier
 from burstcache.serve.memory_tier import Memory, Ticket
 from burstcache.serve.reader import Reader
 from burstcache.serve.redis_tier import RedisGuestTier, RedisNodeTier
@@ -32,6 +36,7 @@ from burstcache.web.front_door import Arrival
 from burstcache.web.reading import read_request
 from burstcache.web.response import Response
 from support.clock import ManualClock
+from support.express import COPIES, URLS, make_copies
 from support.servers import RedisServer, serve_nats
 from support.waiting import LIMIT_S, free_port
 
@@ -63,7 +68,7 @@ class Stage(ABC):
     name: ClassVar[str]
 
     def __init__(self) -> None:
-        self.clock, self.clients = ManualClock(), Clients("read")
+        self.clock, self.clients = ManualClock(), Clients("read", endpoint_urls=URLS)
         self.clients.s3.create_bucket(Bucket=BUCKET)
         self.store = ObjectStore(BUCKET, self.clients.s3)
         self.secrets = Secrets(self.clients.secrets)
@@ -177,6 +182,37 @@ class GuestStage(RedisStage):
         self._objects.remove_guests([key_hash(key)])
 
 
+class ExpressStage(Stage):
+    """A directory bucket with copies."""
+
+    name = "express"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._copies = make_copies(self.clients)
+
+    def _reader(self) -> Reader:
+        return Reader(None, self._origin(), lambda _: self.tier(), self.clock, has_express=True)
+
+    def tier(self) -> Tier:
+        rule = express_rule(price_sheet("today-us-east-1"), hit_value_usd=0)
+        return ExpressTier(self._copies, rule, self.clock, max_object_bytes=MAX_OBJECT_BYTES)
+
+    def take(self, hash_: str, entry: Entry) -> None:
+        found = self._copies.read(hash_)
+        assert self._copies.put(hash_, encode(entry), replaces=found.etag if found is not None else "")
+
+    def lets_go(self, key: str) -> None:
+        self._copies.bury(key_hash(key))
+
+    def dies(self) -> None:
+        nobody = Clients("read", endpoint_urls={"express": f"http://127.0.0.1:{free_port()}"})
+        self._copies = ExpressCopies(COPIES, nobody.express)
+
+    def close(self) -> None:
+        """Do nothing: moto keeps no connection."""
+
+
 class LambdaStage(Stage):
     """A cache function, which listens in a thread of its own."""
 
@@ -264,4 +300,4 @@ class MemoryStage(Stage):
         """Do nothing: there is no connection."""
 
 
-STAGES: tuple[type[Stage], ...] = (S3Stage, LambdaStage, RedisStage, GuestStage, MemoryStage)
+STAGES: tuple[type[Stage], ...] = (S3Stage, ExpressStage, LambdaStage, RedisStage, GuestStage, MemoryStage)

@@ -1,0 +1,138 @@
+"""No read after an announced write gets an older version from S3 Express, in whatever order readers and events come."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import ClassVar
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule
+from moto import mock_aws
+
+from burstcache.adapters.clients import Clients
+from burstcache.adapters.express_copies import ExpressCopies
+from burstcache.core.express import US_PER_DAY, express_rule
+from burstcache.core.keys import key_hash
+from burstcache.core.prices import price_sheet
+from burstcache.serve.express_tier import ExpressTier
+from burstcache.serve.tier import Fill
+from burstcache.web.entry import Entry
+from burstcache.web.request import Request
+from support.clock import ManualClock
+from support.express import URLS, expire_all, make_copies
+from support.searches import search
+
+_DAY_S = US_PER_DAY / 1_000_000
+_READERS = st.integers(0, 2)
+_MEANWHILE = st.lists(st.sampled_from(["write", "event", "other read", "expiry"]), max_size=4)
+_RULE = express_rule(price_sheet("today-us-east-1"), hit_value_usd=1)  # each read of S3 makes a copy
+
+
+@pytest.fixture(autouse=True, scope="module")
+def bucket() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch, mock_aws():
+        for name, value in {"ACCESS_KEY_ID": "id", "SECRET_ACCESS_KEY": "key", "DEFAULT_REGION": "us-east-1"}.items():
+            patch.setenv(f"AWS_{name}", value)
+        Copies.clients = Clients("read", endpoint_urls=URLS)
+        Copies.bucket = make_copies(Copies.clients)
+        yield
+
+
+class Copies(RuleBasedStateMachine):
+    """One object, three readers; the steps of reads, writes and their events happen as they like."""
+
+    clients: ClassVar[Clients]
+    bucket: ClassVar[ExpressCopies]
+    examples: ClassVar[int] = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        Copies.examples += 1
+        self.key = f"key-{Copies.examples}"
+        self.hash = key_hash(self.key)
+        self.clock = ManualClock(time.time())
+        self.version = self.announced = 0  # S3 has this one; readers may have heard of this one
+        self.events: list[int] = []  # of versions; they come late, twice and out of order
+        self.tiers = [self._tier() for _ in range(3)]
+        self.asked: list[Fill] = []  # reads that are about to ask S3
+        self.read: list[tuple[Fill, Entry]] = []  # reads that have S3's answer, which they may put
+
+    def _tier(self) -> ExpressTier:
+        return ExpressTier(self.bucket, _RULE, self.clock, max_object_bytes=1 << 20)
+
+    def _entry(self) -> Entry:
+        body = str(self.version).encode()
+        return Entry({"etag": f'"{self.version}"', "content-length": str(len(body))}, body)
+
+    @rule(reader=_READERS)
+    def asks_express(self, reader: int) -> None:
+        heard_of = self.announced
+
+        found = self.tiers[reader].fetch(Request("GET", self.key, self.hash, {}, None, "r", 0))
+
+        if isinstance(found, Fill):
+            self.asked.append(found)
+        else:
+            assert found is not None
+            assert int(found.body) >= heard_of
+
+    @rule(which=st.integers(0, 9))
+    def asks_s3(self, which: int) -> None:
+        if self.asked:
+            fill = self.asked.pop(which % len(self.asked))
+            self.read.append((fill, self._entry()))
+
+    @rule(which=st.integers(0, 9), is_lost=st.booleans())
+    def puts(self, which: int, is_lost: bool) -> None:
+        if self.read:
+            fill, entry = self.read.pop(which % len(self.read))
+            if not is_lost:
+                fill.put(entry)
+
+    @rule(reader=_READERS, meanwhile=_MEANWHILE, other=_READERS)
+    def reads_slowly(self, reader: int, meanwhile: list[str], other: int) -> None:
+        self.asks_express(reader)
+        self.asks_s3(len(self.asked) - 1)
+        for step in meanwhile:
+            {
+                "write": self.is_written,
+                "event": lambda: self.event_comes(len(self.events) - 1, comes_again=False),
+                "other read": lambda: self.reads_slowly(other, [], other),
+                "expiry": self.s3_expires_what_is_a_day_old,
+            }[step]()
+        self.puts(len(self.read) - 1, is_lost=False)
+        self.asks_express(other)
+
+    @rule()
+    def is_written(self) -> None:
+        self.version += 1
+        self.events.append(self.version)
+
+    @rule(which=st.integers(0, 9), comes_again=st.booleans())
+    def event_comes(self, which: int, comes_again: bool) -> None:
+        if self.events:
+            written = self.events[which % len(self.events)]
+            if not comes_again:
+                self.events.remove(written)
+            self.bucket.bury(self.hash)
+            self.announced = max(self.announced, written)
+
+    @rule(reader=_READERS)
+    def reader_starts_anew(self, reader: int) -> None:
+        self.tiers[reader] = self._tier()
+
+    @rule(after_s=st.sampled_from([1.0, 59.0, 61.0, 100 * _DAY_S]))
+    def time_passes(self, after_s: float) -> None:
+        self.clock.now_s += after_s
+
+    @rule()
+    def s3_expires_what_is_a_day_old(self) -> None:
+        self.clock.now_s += _DAY_S
+        expire_all(self.clients)
+
+
+TestCopies = Copies.TestCase
+TestCopies.settings = settings(search(60), stateful_step_count=15)
