@@ -2,58 +2,62 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from typing import ClassVar
+from itertools import count
 
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
-from moto import mock_aws
 
-from burstcache.adapters.clients import Clients
-from burstcache.adapters.express_copies import ExpressCopies
+from burstcache.adapters.express_copies import Found
 from burstcache.core.express import US_PER_DAY, express_rule
-from burstcache.core.keys import key_hash
 from burstcache.core.prices import price_sheet
 from burstcache.serve.express_tier import ExpressTier
 from burstcache.serve.tier import Fill
 from burstcache.web.entry import Entry
 from burstcache.web.request import Request
 from support.clock import ManualClock
-from support.express import URLS, expire_all, make_copies
 from support.searches import search
 
+_HASH = "0" * 32
 _DAY_S = US_PER_DAY / 1_000_000
 _READERS = st.integers(0, 2)
 _MEANWHILE = st.lists(st.sampled_from(["write", "event", "other read", "expiry"]), max_size=4)
 _RULE = express_rule(price_sheet("today-us-east-1"), hit_value_usd=1)  # each read of S3 makes a copy
 
 
-@pytest.fixture(autouse=True, scope="module")
-def bucket() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch, mock_aws():
-        for name, value in {"ACCESS_KEY_ID": "id", "SECRET_ACCESS_KEY": "key", "DEFAULT_REGION": "us-east-1"}.items():
-            patch.setenv(f"AWS_{name}", value)
-        Copies.clients = Clients("read", endpoint_urls=URLS)
-        Copies.bucket = make_copies(Copies.clients)
-        yield
+class Bucket:
+    """A directory bucket as `ExpressCopies` shows it: a dictionary that keeps S3's conditions."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self._clock = clock
+        self._found: dict[str, Found] = {}
+        self._etags = map(str, count())  # none is given twice
+
+    def read(self, hash_: str, *, only_meta: bool = False) -> Found | None:
+        return self._found.get(hash_)
+
+    def put(self, hash_: str, data: bytes, *, replaces: str) -> bool:
+        found = self._found.get(hash_)
+        if (found.etag if found is not None else "") != replaces:
+            return False
+        self._found[hash_] = Found(next(self._etags), data, self._clock.now_us())
+        return True
+
+    def bury(self, hash_: str) -> None:
+        self._found[hash_] = Found(next(self._etags), None, self._clock.now_us())
+
+    def expire(self) -> None:
+        day_ago_us = self._clock.now_us() - US_PER_DAY
+        self._found = {hash_: found for hash_, found in self._found.items() if found.put_us > day_ago_us}
 
 
 class Copies(RuleBasedStateMachine):
     """One object, three readers; the steps of reads, writes and their events happen as they like."""
 
-    clients: ClassVar[Clients]
-    bucket: ClassVar[ExpressCopies]
-    examples: ClassVar[int] = 0
-
     def __init__(self) -> None:
         super().__init__()
-        Copies.examples += 1
-        self.key = f"key-{Copies.examples}"
-        self.hash = key_hash(self.key)
-        self.clock = ManualClock(time.time())
+        self.clock = ManualClock(1000.0)
+        self.bucket = Bucket(self.clock)
         self.version = self.announced = 0  # S3 has this one; readers may have heard of this one
         self.events: list[int] = []  # of versions; they come late, twice and out of order
         self.tiers = [self._tier() for _ in range(3)]
@@ -61,7 +65,7 @@ class Copies(RuleBasedStateMachine):
         self.read: list[tuple[Fill, Entry]] = []  # reads that have S3's answer, which they may put
 
     def _tier(self) -> ExpressTier:
-        return ExpressTier(self.bucket, _RULE, self.clock, max_object_bytes=1 << 20)
+        return ExpressTier(self.bucket, _RULE, self.clock, max_object_bytes=1 << 20)  # type: ignore[arg-type]
 
     def _entry(self) -> Entry:
         body = str(self.version).encode()
@@ -71,7 +75,7 @@ class Copies(RuleBasedStateMachine):
     def asks_express(self, reader: int) -> None:
         heard_of = self.announced
 
-        found = self.tiers[reader].fetch(Request("GET", self.key, self.hash, {}, None, "r", 0))
+        found = self.tiers[reader].fetch(Request("GET", "key", _HASH, {}, None, "r", 0))
 
         if isinstance(found, Fill):
             self.asked.append(found)
@@ -97,12 +101,15 @@ class Copies(RuleBasedStateMachine):
         self.asks_express(reader)
         self.asks_s3(len(self.asked) - 1)
         for step in meanwhile:
-            {
-                "write": self.is_written,
-                "event": lambda: self.event_comes(len(self.events) - 1, comes_again=False),
-                "other read": lambda: self.reads_slowly(other, [], other),
-                "expiry": self.s3_expires_what_is_a_day_old,
-            }[step]()
+            match step:
+                case "write":
+                    self.is_written()
+                case "event":
+                    self.event_comes(len(self.events) - 1, comes_again=False)
+                case "other read":
+                    self.reads_slowly(other, [], other)
+                case "expiry":
+                    self.s3_expires_what_is_a_day_old()
         self.puts(len(self.read) - 1, is_lost=False)
         self.asks_express(other)
 
@@ -117,7 +124,7 @@ class Copies(RuleBasedStateMachine):
             written = self.events[which % len(self.events)]
             if not comes_again:
                 self.events.remove(written)
-            self.bucket.bury(self.hash)
+            self.bucket.bury(_HASH)
             self.announced = max(self.announced, written)
 
     @rule(reader=_READERS)
@@ -131,8 +138,8 @@ class Copies(RuleBasedStateMachine):
     @rule()
     def s3_expires_what_is_a_day_old(self) -> None:
         self.clock.now_s += _DAY_S
-        expire_all(self.clients)
+        self.bucket.expire()
 
 
 TestCopies = Copies.TestCase
-TestCopies.settings = settings(search(60), stateful_step_count=15)
+TestCopies.settings = settings(search(300), stateful_step_count=20)
