@@ -101,7 +101,7 @@ def record(cloud: Cloud) -> Recording:
     while any(cloud.execution_names(name, statusFilter="RUNNING") for name in ("KeyLifecycleArn", "RedisNodeArn")):
         time.sleep(0.2)
     key = stays("KeyLifecycleArn", dict.fromkeys(("Lambda", "RedisBootup", "SeedRedis"), "on"))
-    node_states = dict.fromkeys(("StartNode", "AwaitNode"), "boots") | {"StopNode": "stops"}
+    node_states = dict.fromkeys(("BootNode", "NodeReady"), "boots") | {"StopNode": "stops"}
     node = stays("RedisNodeArn", node_states | dict.fromkeys(("RedisNodeRunning", "CheckNodeUse"), "runs"))
     return Recording(gets, key["on"], node["boots"], node["runs"], node["stops"])
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 import pytest
 
 from burstcache.adapters.executions import Executions
+from burstcache.adapters.instances import Instances
 from burstcache.adapters.redis_objects import RedisObjects
-from burstcache.core.errors import NodeFailedError, RedisDownError, ServiceError, SupersededError
+from burstcache.core.errors import NodeUnusedError, RedisDownError, ServiceError, SupersededError
 from burstcache.core.keys import key_hash
-from burstcache.core.policy import Request
+from burstcache.core.policy import CHECKS_PER_PART, Request
 from burstcache.core.table import KeyColumns, Lease
 from support.world import MAX_OBJECT_BYTES, NODE, World, after
 
@@ -124,7 +126,7 @@ def test_janitor_stops_a_node_whose_execution_died(world: World) -> None:
     assert world.clean()["nodes"] == [NODE]
 
     assert world.outcome(name) == {"outcome": "node_lost"}
-    assert world.node().phase == "stopped"
+    assert world.stopped() == {"phase": "stopped"}
     assert world.instances.state(NODE) == "stopped"
 
 
@@ -161,7 +163,7 @@ def test_route_to_redis_that_is_written_while_the_cache_function_retires_stays(w
     life = world.serve("k")
     world.until(lambda: world.row("k").tier == "lambda")
     world.join("k")
-    world.node_step("await_node")
+    world.ready()
 
     life.join()
 
@@ -253,7 +255,7 @@ def test_join_against_node_ready(world: World) -> None:
         world.join("late")
 
     world.control = replace(control, nodes=after(world.nodes, "change", join_late))  # the row says `running` by then
-    world.node_step("await_node")
+    world.ready()
 
     generation = world.node().generation
     assert world.outcome(f"join-{key_hash('late')}") == {"generation": generation}
@@ -263,9 +265,9 @@ def test_join_against_node_ready(world: World) -> None:
 def test_node_becomes_ready_twice(world: World) -> None:
     waiter = world.joined("k")
 
-    plans = [world.node_step("await_node") for _ in range(2)]
+    plans = [world.ready() for _ in range(2)]
 
-    assert [plan["next"] for plan in plans] == ["continue", "continue"]
+    assert plans[0] == plans[1]
     assert world.outcome(waiter) == {"generation": world.node().generation}
 
 
@@ -283,7 +285,7 @@ def test_join_against_the_last_keys_idle(world: World) -> None:
     world.control = replace(control, nodes=after(world.nodes, "leases", join_late))  # the check does not see it
     plan = world.check()
 
-    assert plan["next"] == "continue"
+    assert int(plan["check_at_us"]) > world.clock.now_us()
     assert world.node().phase == "running"
     assert world.outcome(name)["outcome"] == "idle"
     assert world.outcome(f"join-{key_hash('late')}") == {"generation": seen.generation}
@@ -293,34 +295,119 @@ def test_last_keys_idle_stops_the_node(world: World) -> None:
     name = world.running("k")
     world.store.add_older_times(key_hash("k"), [world.clock.now_us()])
 
-    assert world.check() == {"next": "stop"}
+    with pytest.raises(NodeUnusedError, match="nobody uses"):
+        world.check()
 
     assert world.outcome(name)["outcome"] == "idle"
-    assert world.node_step("stop_node") == {"phase": "stopped"}
+    assert world.node_step("stop_node") == {"phase": "stopping"}
+    assert world.stopped() == {"phase": "stopped"}
     assert world.instances.state(NODE) == "stopped"
+
+
+def test_event_of_a_stop_comes_late_or_twice(world: World) -> None:
+    world.running("k")
+    _stops(world)
+
+    assert [world.stopped()["phase"] for _ in range(2)] == ["stopped", "stopped"]
+
+    world.running("late")  # the next run
+    assert world.stopped() == {"phase": "running"}
+    assert world.node().phase == "running"
+
+
+def test_event_of_a_stop_is_lost(world: World) -> None:
+    world.running("k")
+    _stops(world)
+    late = world.joined("late")
+
+    assert world.clean()["nodes"] == [NODE]
+
+    assert world.node().phase == "booting"
+    world.boot()
+    world.ready()
+    assert world.outcome(late) == {"generation": world.node().generation}
+
+
+def test_instance_that_still_stops_is_started_once_it_has_stopped(world: World) -> None:
+    world.joined("k")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Instances, "start", lambda *_: None)  # what EC2 does with one that stops
+        world.boot()
+    assert world.instances.state(NODE) == "stopped"
+
+    assert world.stopped()["phase"] == "booting"
+
+    assert world.instances.state(NODE) == "running"
+
+
+def test_instance_stops_by_itself_while_the_node_runs(world: World) -> None:
+    name = world.running("k")
+    generation = world.node().generation
+    world.instances.stop(NODE)
+
+    assert world.stopped() == {"phase": "stopped"}
+
+    assert world.outcome(name) == {"outcome": "node_lost"}
+    with pytest.raises(NodeUnusedError, match="is stopped"):
+        world.node_step("check_node", generation, part=1, check_at_us="0", checks=0)
+
+
+def test_run_whose_history_is_full_goes_on_in_its_next_part(world: World) -> None:
+    world.running("k")
+    first = world.node()
+
+    with pytest.raises(SupersededError, match="goes on in part 2"):
+        world.node_step("check_node", part=1, check_at_us=str(world.clock.now_us()), checks=CHECKS_PER_PART - 1)
+
+    second = world.node()
+    assert (second.generation, second.part) == (first.generation, 2)
+    assert second.execution_name in world.executions_of(world.node_machine)
+    world.boot()
+    assert world.ready()["checks"] == 0
+
+
+def test_run_that_dies_while_it_hands_over_is_taken_up_by_a_repeat(world: World) -> None:
+    world.running("k")
+    working, world.control = world.control, replace(world.control, executions=_BrokenExecutions(world.states_client))
+    step = functools.partial(world.node_step, "check_node", part=1, check_at_us=str(world.clock.now_us()))
+    with pytest.raises(ServiceError, match="slow down"):
+        step(checks=CHECKS_PER_PART - 1)
+
+    world.control = working
+    with pytest.raises(SupersededError, match="part 1 of"):
+        step(checks=CHECKS_PER_PART - 1)
+
+    assert world.node().execution_name in world.executions_of(world.node_machine)
+
+
+def _stops(world: World) -> None:
+    """Let the node be unused, up to where EC2 tells that its instance has stopped."""
+    with pytest.raises(NodeUnusedError):
+        world.check()
+    world.node_step("stop_node")
 
 
 def test_join_while_stopping_boots_the_node_again(world: World) -> None:
     world.running("k")
-    world.check()
+    _stops(world)
     stopping = world.node()
     assert stopping.phase == "stopping"
     late = world.joined("late")
     assert world.node().phase == "stopping"
 
-    assert world.node_step("stop_node")["phase"] == "booting"
+    assert world.stopped()["phase"] == "booting"
 
     row = world.node()
     assert row.generation > stopping.generation
     assert row.execution_name in world.executions_of(world.node_machine)
-    world.node_step("start_node")
-    world.node_step("await_node")
+    world.boot()
+    world.ready()
     assert world.outcome(late) == {"generation": row.generation}
 
 
 def test_key_that_gets_hot_while_the_node_stops_enters_restricted(world: World) -> None:
     world.running("k")
-    world.check()
+    _stops(world)
 
     assert world.started("late").phase == "restricted_lambda"
 
@@ -401,15 +488,17 @@ def test_all_leave_during_boot(world: World) -> None:
     world.joined("k")
     world.leave("k", is_failed=True)
 
-    assert world.node_step("await_node") == {"next": "stop"}
-    assert world.node_step("stop_node") == {"phase": "stopped"}
+    with pytest.raises(NodeUnusedError, match="nobody uses"):
+        world.ready()
+    assert world.node_step("stop_node") == {"phase": "stopped"}  # the instance has never started: EC2 tells nothing
 
 
 def test_node_dies_while_routed(world: World) -> None:
     name = world.running("k")
     world.redis.kill()
 
-    assert world.check() == {"next": "stop"}
+    with pytest.raises(NodeUnusedError, match="does not answer any more"):
+        world.check()
 
     assert world.outcome(name) == {"outcome": "node_lost"}
     assert world.node().phase == "stopping"
@@ -428,17 +517,16 @@ def test_node_that_is_slow_once_is_asked_again_and_kept(world: World, monkeypatc
 
     monkeypatch.setattr(RedisObjects, "queues", slow_once)
 
-    assert world.check(at_us=world.clock.now_us())["next"] == "continue"
+    assert world.check(at_us=world.clock.now_us())["checks"] == 1
     assert world.node().phase == "running"
 
 
 def test_node_never_answers(world: World) -> None:
     waiter = world.joined("k")
-    world.redis.kill()
+    world.boot()
 
-    with pytest.raises(NodeFailedError, match="did not answer"):
-        world.node_step("await_node")
-    world.node_step("abandon_node")
+    assert world.node_step("abandon_node") == {"phase": "stopping"}  # the task of the boot has timed out
+    assert world.stopped() == {"phase": "stopped"}
 
     assert world.outcome(waiter) == {"error": "NodeFailedError"}
     assert world.node().phase == "stopped"
@@ -458,9 +546,10 @@ def test_evicted_entry_is_kept_for_one_check_only(world: World) -> None:
     name = world.running("k")
     world.store.remove(key_hash("k"))
 
-    plans = [world.check(at_us=world.clock.now_us()) for _ in range(2)]
+    assert world.check(at_us=world.clock.now_us())["checks"] == 1
+    with pytest.raises(NodeUnusedError):
+        world.check(at_us=world.clock.now_us())
 
-    assert [plan["next"] for plan in plans] == ["continue", "stop"]
     assert world.outcome(name)["outcome"] == "idle"
 
 

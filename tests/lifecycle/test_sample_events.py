@@ -20,7 +20,13 @@ _SAMPLES = [path for handler in _HANDLERS for path in sorted((_EVENTS / handler)
 _KEY, _EPOCH = "hello.txt", 1763632800000
 
 # The node's phase that a step finds, where it is not `running`.
-_NODE_PHASES = {"start_node": "booting", "await_node": "booting", "stop_node": "stopping", "abandon_node": "booting"}
+_NODE_PHASES = {
+    "boot_node": "booting",
+    "ready_node": "booting",
+    "stop_node": "stopping",
+    "abandon_node": "booting",
+    "instance_stopped": "stopping",
+}
 _ANSWERS: dict[str, Callable[[dict[str, Any]], bool]] = {
     "object_requested": lambda answer: answer == {"outcome": "remembered"},
     "requests_served": lambda answer: answer == {_KEY: "remembered"},
@@ -29,10 +35,12 @@ _ANSWERS: dict[str, Callable[[dict[str, Any]], bool]] = {
     "join": lambda answer: answer == {},
     "seed": lambda answer: answer == {"node": NODE, "generation": _EPOCH},
     "leave": lambda answer: answer == {},
-    "start_node": lambda answer: answer == {},
-    "await_node": lambda answer: answer["next"] == "continue",
-    "check_node": lambda answer: answer["next"] == "continue",
-    "stop_node": lambda answer: answer["phase"] == "booting",
+    "boot_node": lambda answer: answer == {},
+    "ready_node": lambda answer: answer["checks"] == 0,
+    "check_node": lambda answer: answer["checks"] == 1,
+    "stop_node": lambda answer: answer["phase"] == "booting",  # the instance had stopped, and a key waits
+    "instance_stopped": lambda answer: answer["phase"] == "booting",
+    "instance_state_changed": lambda answer: answer == {},  # of another instance
     "abandon_node": lambda answer: answer == {"phase": "stopped"},
     "hold": lambda answer: answer["phase"] == "running",
     "release": lambda answer: answer == {"phase": "stopped"},

@@ -79,13 +79,13 @@ _IDLE = {"cache": _completes({"outcome": "idle"})}
 _PROMOTED = {"cache": _completes({"outcome": "promoted"})}
 _BOOTED = {"join": _completes({"generation": 7}), "seed": _gives({"node": "node-1", "generation": 7})}
 _DOWN = {"cache": _fails_task("RelayDownError")}
-_STOP = {"next": "stop"}
-_GO_ON = {"next": "continue", "wait_until": _LONG_AGO, "check_at_us": "1"}
-_HAND_OVER = {**_GO_ON, "next": "continue_in_successor"}
+_GO_ON = {"wait_until": _LONG_AGO, "check_at_us": "1", "checks": 0}
+_READY = {"boot_node": _completes({}), "ready_node": _gives(_GO_ON)}
+_LEFT, _UNUSED = _fails("SupersededError"), _fails("NodeUnusedError")
 
 
-def _hands_over_once(stage: Stage, payload: dict[str, Any]) -> dict[str, str]:
-    return _HAND_OVER if stage.functions.calls.count("check_node") == 1 else _STOP
+def _is_used_once(stage: Stage, payload: dict[str, Any]) -> Any:
+    return (_gives(_GO_ON) if stage.functions.calls.count("check_node") == 1 else _UNUSED)(stage, payload)
 
 
 @dataclass(frozen=True)
@@ -161,27 +161,26 @@ _KEY_SCENARIOS = [
     ),
 ]
 _NODE_SCENARIOS = [
-    Scenario("IsSuccessor StartNode AwaitNode IsNodeIdle StopNode", {"await_node": _gives(_STOP)}),
+    Scenario("BootNode NodeReady StopNode", _READY | {"ready_node": _UNUSED}),
+    Scenario("BootNode NodeReady RedisNodeRunning CheckNodeUse StopNode", _READY | {"check_node": _UNUSED}),
     Scenario(
-        "IsSuccessor StartNode AwaitNode IsNodeIdle RedisNodeRunning CheckNodeUse IsNodeIdle StopNode",
-        {"await_node": _gives(_GO_ON), "check_node": _gives(_STOP)},
+        "BootNode NodeReady RedisNodeRunning CheckNodeUse RedisNodeRunning CheckNodeUse StopNode",
+        _READY | {"check_node": _is_used_once},
     ),
-    Scenario("IsSuccessor CheckNodeUse IsNodeIdle StopNode", {"check_node": _gives(_STOP)}, {"part": 2}),
-    Scenario("IsSuccessor CheckNodeUse IsNodeIdle StartNodeSuccessor", {"check_node": _hands_over_once}, {"part": 3}),
+    Scenario("BootNode Superseded", {"boot_node": _LEFT}),
+    Scenario("BootNode NodeReady Superseded", _READY | {"ready_node": _LEFT}),
+    Scenario("BootNode NodeReady RedisNodeRunning CheckNodeUse Superseded", _READY | {"check_node": _LEFT}),
+    Scenario("BootNode NodeReady StopNode Superseded", _READY | {"ready_node": _UNUSED, "stop_node": _LEFT}),
+    Scenario("BootNode AbandonNode RedisNodeFailed", {"boot_node": _fails_task("NodeFailedError")}),
+    Scenario("BootNode NodeReady AbandonNode RedisNodeFailed", _READY | {"ready_node": _fails("RuntimeError")}),
     Scenario(
-        "IsSuccessor CheckNodeUse IsNodeIdle StartNodeSuccessor AbandonNode RedisNodeFailed",
-        {"check_node": _hands_over_once},
-        {"part": 2},
-        {"RedisNodeArn": "arn:aws:states:eu-central-1:123456789012:stateMachine:no-such-machine"},
-    ),
-    Scenario("IsSuccessor StartNode AbandonNode RedisNodeFailed", {"start_node": _fails("SupersededError")}),
-    Scenario("IsSuccessor StartNode AwaitNode AbandonNode RedisNodeFailed", {"await_node": _fails("NodeFailedError")}),
-    Scenario(
-        "IsSuccessor CheckNodeUse AbandonNode RedisNodeFailed", {"check_node": _fails("SupersededError")}, {"part": 2}
+        "BootNode NodeReady RedisNodeRunning CheckNodeUse AbandonNode RedisNodeFailed",
+        _READY | {"check_node": _fails("RuntimeError")},
     ),
     Scenario(
-        "IsSuccessor StartNode AwaitNode IsNodeIdle StopNode AbandonNode RedisNodeFailed",
-        {"await_node": _gives(_STOP), "stop_node": _fails("NodeFailedError"), "abandon_node": _fails("RuntimeError")},
+        "BootNode NodeReady StopNode AbandonNode RedisNodeFailed",
+        _READY
+        | {"ready_node": _UNUSED, "stop_node": _fails("NodeFailedError"), "abandon_node": _fails("RuntimeError")},
     ),
 ]
 
@@ -333,28 +332,51 @@ def test_what_was_served_from_redis_is_handed_to_the_last_step(stage: Stage) -> 
     assert (left["op"], left["queue_us"], left["is_failed"]) == ("leave", [1, 2], False)
 
 
-def test_node_start_is_retried_while_the_instance_stops(stage: Stage) -> None:
-    attempts = iter([_fails("InstanceStoppingTransientError")] * 2 + [_gives({})])
-    stage.functions.answers = {
-        "start_node": lambda stage, payload: next(attempts)(stage, payload),
-        "await_node": _gives(_STOP),
+def test_stop_is_repeated_until_the_instance_has_started(stage: Stage) -> None:
+    attempts = iter([_fails("InstancePendingTransientError")] * 2 + [_gives({})])
+    stage.functions.answers = _READY | {
+        "ready_node": _UNUSED,
+        "stop_node": lambda stage, payload: next(attempts)(stage, payload),
     }
 
     ended = stage.walk("redis_node", _NODE_INPUT)
 
     assert ended["status"] == "SUCCEEDED"
-    assert stage.functions.calls.count("start_node") == 3
+    assert stage.functions.calls.count("stop_node") == 3
     assert stage.clock.monotonic_s() == pytest.approx(20, abs=0.1)
 
 
-def test_successor_runs_under_the_next_parts_name(stage: Stage) -> None:
-    stage.functions.answers = {"check_node": _hands_over_once}
+def test_instance_that_does_not_announce_itself_fails_its_run_after_seven_minutes(stage: Stage) -> None:
+    ended = stage.walk("redis_node", _NODE_INPUT)
 
-    first = stage.walk("redis_node", _NODE_INPUT | {"part": 2})
-    successor = stage.do(stage.ended(f"{first['executionArn'].rpartition(':')[0]}:node-1-7-3"))
+    assert (ended["status"], ended["error"]) == ("FAILED", "States.Timeout")
+    assert stage.functions.calls == ["boot_node", "abandon_node"]
+    assert stage.clock.monotonic_s() == pytest.approx(420, abs=0.1)
 
-    assert successor["status"] == "SUCCEEDED"
-    assert stage.functions.calls[-1] == "stop_node"
+
+@pytest.mark.parametrize(("checks", "transitions"), [(1, 5), (2, 7), (3, 9)])
+def test_a_run_takes_five_transitions_and_two_for_each_further_check(
+    stage: Stage, checks: int, transitions: int
+) -> None:
+    left = iter([_gives(_GO_ON)] * (checks - 1))
+    stage.functions.answers = _READY | {
+        "check_node": lambda stage, payload: next(left, _UNUSED)(stage, payload),
+    }
+
+    ended = stage.walk("redis_node", _NODE_INPUT)
+
+    assert stage.functions.calls.count("check_node") == checks
+    assert len(stage.entered(ended["executionArn"])) == transitions
+
+
+def test_key_that_was_hot_for_thirty_days_returns_to_s3_without_a_failure(stage: Stage) -> None:
+    stage.functions.answers = _BOOTED
+    put_row("NODE#node-1", "LEASE#h", {"epoch": 7})
+
+    ended = stage.walk("key_lifecycle", _KEY_INPUT | {"entry": "redis"})
+
+    assert ended["status"] == "SUCCEEDED"
+    assert stage.clock.monotonic_s() == pytest.approx(30 * 24 * 3600, abs=1)
 
 
 def test_the_scenarios_take_every_edge() -> None:

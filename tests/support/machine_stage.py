@@ -54,11 +54,10 @@ class MachineStage:
         return str(self.states.answer("StartExecution", asked)["executionArn"])
 
     async def ended(self, execution: str) -> dict[str, Any]:
-        while (described := self.states.answer("DescribeExecution", {"executionArn": execution}))[
-            "status"
-        ] == "RUNNING":
-            await asyncio.sleep(0.01)
-        return described
+        """Return the description of an execution once it has ended."""
+        name = execution.rpartition(":")[2]
+        await asyncio.gather(*(task for task in asyncio.all_tasks() if task.get_name() == name), return_exceptions=True)
+        return self.states.answer("DescribeExecution", {"executionArn": execution})
 
     def run(self, states: States, given: object = None) -> dict[str, Any]:
         """Return the description of an execution that has ended."""

@@ -19,14 +19,15 @@ class NodeRedis:
     def __init__(self) -> None:
         self._server = fakeredis.FakeServer()
         self.client = fakeredis.FakeRedis(server=self._server)
+        self.is_up = True
 
     def start(self) -> None:
         """Answer, with what was there before."""
-        self._server.connected = True
+        self._server.connected = self.is_up = True
 
     def kill(self) -> None:
         """Answer no more."""
-        self._server.connected = False
+        self._server.connected = self.is_up = False
 
 
 class ObjectsInProcess(RedisObjects):

@@ -15,9 +15,9 @@ from support.waiting import wait_for_port
 _SCRIPTS = Path(sys.executable).parent
 
 
-def serve(command: list[str], port: int) -> subprocess.Popen[bytes]:
+def serve(command: list[str], port: int, host: str = "127.0.0.1") -> subprocess.Popen[bytes]:
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    wait_for_port(port, server)
+    wait_for_port(port, server, host)
     return server
 
 
@@ -53,10 +53,11 @@ class RedisServer:
 
     port: int
     process: subprocess.Popen[bytes] | None = None
+    host: str = "127.0.0.1"
 
     def start(self) -> None:
-        options = ["--bind", "127.0.0.1", "--port", str(self.port), "--save", "", "--appendonly", "no"]
-        self.process = serve([str(_SCRIPTS / "redis-server"), *options], self.port)
+        options = ["--bind", self.host, "--port", str(self.port), "--save", "", "--appendonly", "no"]
+        self.process = serve([str(_SCRIPTS / "redis-server"), *options], self.port, self.host)
 
     def kill(self) -> None:
         if self.process is not None:

@@ -51,13 +51,13 @@ def free_ports(count: int) -> list[int]:
     return ports
 
 
-def wait_for_port(port: int, process: subprocess.Popen[bytes]) -> None:
-    """Wait until the process listens on that port of 127.0.0.1."""
+def wait_for_port(port: int, process: subprocess.Popen[bytes], host: str = "127.0.0.1") -> None:
+    """Wait until the process listens on that port."""
 
     def listens() -> bool:
         assert process.poll() is None, f"{process.args!r} ended with {process.returncode}"
         try:
-            socket.create_connection(("127.0.0.1", port), LIMIT_S).close()
+            socket.create_connection((host, port), LIMIT_S).close()
         except OSError:
             return False
         return True

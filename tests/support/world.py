@@ -36,7 +36,7 @@ from burstcache.control.cache_environment import CacheEnvironment, warm_copies
 from burstcache.control.cache_life import CacheTools
 from burstcache.control.demand import Judge, judge
 from burstcache.control.janitor import Janitor
-from burstcache.control.node_boots import NodeBoots
+from burstcache.control.node_runs import NodeRuns
 from burstcache.control.operations import RedisControl
 from burstcache.control.scheduler import Scheduler
 from burstcache.core.digest import Route
@@ -68,6 +68,7 @@ T = TypeVar("T")
 
 NODE = "node-1"
 MAX_OBJECT_BYTES = 4 << 20
+BOOT_S, STOP_S = 0.5, 10  # of an instance
 _ROLE = "arn:aws:iam::123456789012:role/any"
 _HOLD = json.dumps(
     {
@@ -131,6 +132,11 @@ class World:
         self._start_step_functions()
         self._make_machines(runs_machines)
         self._make_parts()
+        self._runs_machines = runs_machines
+        if runs_machines:
+            for call, then in (("StartInstances", self._instance_boots), ("StopInstances", self._instance_stops)):
+                event = f"after-call.ec2.{call}"
+                self.clients.ec2.meta.events.register(event, functools.partial(self._later, then), f"world {call}")
         for handler, maker, part in (
             (scheduler, "scheduler", "judge"),
             (redis_control, "control", "control"),
@@ -141,6 +147,9 @@ class World:
 
     def close(self) -> None:
         """Let the lives under way end, then everything else."""
+        if self._runs_machines:
+            for call in ("StartInstances", "StopInstances"):
+                self.clients.ec2.meta.events.unregister(f"after-call.ec2.{call}", unique_id=f"world {call}")
         for life in self._lives:
             self.clock.wait_for(life)
         self.clock.wait_for(asyncio.run_coroutine_threadsafe(self._stop_executions(), self._loop))
@@ -190,7 +199,7 @@ class World:
         self.digest = DigestTable(TABLE, aws.dynamodb)
         self.executions, self.objects = Executions(self.states_client), ObjectStore(BUCKET, aws.s3)
         self.store = ObjectsInProcess(node, self.redis.client)
-        self.instances = Instances({NODE: node.instance_id}, aws.ec2, clock)
+        self.instances = Instances({NODE: node.instance_id}, aws.ec2)
         self.uses, self._bus = UseTable(TABLE, aws.dynamodb), _Bus()
         self.control = RedisControl(
             node_names=[NODE],
@@ -247,8 +256,8 @@ class World:
     @property
     def judge(self) -> Judge:
         """What the scheduler function decides by."""
-        boots = NodeBoots(self.nodes, self.executions, self.node_machine, [NODE], self.clock)
-        return judge(self.policy, self.scheduler, self.uses, boots.boot)
+        runs = NodeRuns(self.nodes, self.executions, self.node_machine, self.clock, peers=[NODE])
+        return judge(self.policy, self.scheduler, self.uses, runs.boot)
 
     def new_reader(self, *, memory_bytes: int = 0) -> Reader:
         """Return a reader, whose work in the background is done at once."""
@@ -303,6 +312,31 @@ class World:
             told = {"errorType": type(error).__name__, "errorMessage": str(error)}
             raise StateError(type(error).__name__, json.dumps(told)) from error
 
+    # the EC2 service
+
+    def _later(self, then: Callable[[], None], parsed: dict[str, Any], **_: object) -> None:
+        if "Error" not in parsed:
+            self._lives.append(self.clock.start(then))
+
+    def _instance_boots(self) -> None:
+        """Announce the node, as the unit on its instance does (`tests/template/test_redis_node.py`)."""
+        self.clock.sleep(BOOT_S)
+        if self.redis.is_up and self.instances.state(NODE) == "running":
+            self.announce()
+
+    def _instance_stops(self) -> None:
+        self.clock.sleep(STOP_S)
+        self.stopped()
+
+    def announce(self) -> None:
+        """Let the instance complete the task of the boot."""
+        self.executions.succeed(self.node().boot_token, {})
+
+    def stopped(self) -> Any:
+        """Tell Redis control that the instance has stopped, as EC2's event does."""
+        detail = {"instance-id": self.instances.instance_ids[NODE], "state": "stopped"}
+        return self.invoke("redis_control", {"source": "aws.ec2", "detail": detail})
+
     # what a test does and sees
 
     def put_object(self, key: str, body: bytes = b"body") -> None:
@@ -316,8 +350,8 @@ class World:
         return [execution["name"] for execution in answer["executions"]]
 
     def token(self, name: str) -> str:
-        """Return a real token: the one of the key's execution of that name, or of a new execution."""
-        if name not in self.executions_of(self.key_machine):
+        """Return a real token: the one of the execution of that name of a key or node, or of a new execution."""
+        if not any(name in self.executions_of(machine) for machine in (self.key_machine, self.node_machine)):
             self.executions.start(self.token_machine, name, {})
         return self.clock.wait_for(self._tokens[name])
 
@@ -423,7 +457,16 @@ class World:
     def check(self, at_us: int | None = None) -> Any:
         """Run the node's check, by default at an instant at which every key is idle."""
         at_us = at_us or self.clock.now_us() + 2 * self.parameters.redis_utilization_us
-        return self.node_step("check_node", check_at_us=str(at_us), checks=0)
+        return self.node_step("check_node", part=self.node().part, check_at_us=str(at_us), checks=0)
+
+    def boot(self) -> Any:
+        """Let the node's run begin."""
+        row = self.node()
+        return self.node_step("boot_node", part=row.part, token=self.token(row.execution_name))
+
+    def ready(self) -> Any:
+        """Let the node's Redis answer."""
+        return self.node_step("ready_node", part=self.node().part)
 
     def written(self, key: str) -> Any:
         """Tell the control plane of a write to the bucket, as S3's event does."""
@@ -443,7 +486,9 @@ class World:
     def running(self, key: str) -> str:
         """Bring a key to Redis, the node booted for it or running; return the name of its running token."""
         waiter = self.joined(key)
-        self.node_step("await_node")
+        if self.node().phase == "booting":
+            self.boot()
+            self.ready()
         generation = self.node().generation
         assert self.outcome(waiter) == {"generation": generation}
         self.key_step("seed", key, generation=generation)

@@ -176,7 +176,7 @@ def test_every_function_is_built_by_uv(resources: Resources, functions: Resource
 
 @pytest.mark.parametrize(
     ("name", "timeout_s"),
-    [("ProxyFunction", 29), ("CacheFunction", 900), ("RedisControlFunction", 420), ("SchedulerFunction", 30)],
+    [("ProxyFunction", 29), ("CacheFunction", 900), ("RedisControlFunction", 90), ("SchedulerFunction", 30)],
 )
 def test_time_outs_are_what_the_lifecycle_counts_with(functions: Resources, name: str, timeout_s: int) -> None:
     assert functions[name]["Timeout"] == timeout_s

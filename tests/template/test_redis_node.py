@@ -1,4 +1,4 @@
-"""The Redis node's set-up script, run with stand-ins for the machine around it and a real Redis at its end."""
+"""What runs on the Redis node's instance, run here: with stand-ins for the machine, a real Redis and moto."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from support.waiting import LIMIT_S, free_port, wait_for_port
 
 _PASSWORD = "correctHorseBatteryStaple"
 _STAND_INS = {
-    "dnf": 'test "$3" = "$AVAILABLE"',
-    "aws": f"echo {_PASSWORD}",
-    "curl": 'case "$*" in *local-ipv4) echo 127.0.0.1 ;; *) echo token ;; esac',
+    "dnf": 'test "$3" = "$AVAILABLE" -a "$4" = python3-boto3',
+    "env": f"echo {_PASSWORD}",
+    "curl": 'case "$*" in *local-ipv4) echo 127.0.0.2 ;; *) echo token ;; esac',
     "systemctl": 'echo "$@" >> "$MACHINE/systemctl.log"',
 }
 
@@ -100,7 +100,7 @@ def test_redis_keeps_a_cache_and_nothing_on_disk(server: int) -> None:
     known.close()
 
     assert (asked["maxmemory-policy"], asked["save"], asked["appendonly"]) == ("allkeys-lru", "", "no")
-    assert asked["bind"] == "127.0.0.1"
+    assert asked["bind"] == "127.0.0.2 127.0.0.1"
     memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     assert int(asked["maxmemory"] or 0) / memory_bytes == pytest.approx(0.75, abs=0.01)
 

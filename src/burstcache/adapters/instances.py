@@ -7,66 +7,76 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from burstcache.adapters.calls import ask
-from burstcache.adapters.clock import Clock
-from burstcache.core.errors import InstanceStoppingTransientError, NodeFailedError, ServiceError
+from burstcache.core.errors import InstancePendingTransientError, NodeFailedError, ServiceError
 from burstcache.core.parameters import US_PER_S
 
 if TYPE_CHECKING:
     from types_boto3_ec2.client import EC2Client
 
-_STOP_WITHIN_S = 380
-_ASK_EVERY_S = 1.0
+_GONE = "terminated"
 
 
 @dataclass(frozen=True, slots=True)
 class Instances:
-    """Starts and stops the instances of nodes. Every method raises ServiceError if EC2 fails."""
+    """Starts and stops the instances of nodes, and waits for neither. Every method raises ServiceError if EC2 fails."""
 
     instance_ids: Mapping[str, str]  # by node
     client: EC2Client
-    clock: Clock
+
+    def node_of(self, instance_id: str) -> str | None:
+        """Return the node that runs on an instance; None if none does."""
+        return next((node for node, id_ in self.instance_ids.items() if id_ == instance_id), None)
 
     def state(self, node: str) -> str:
         """Return `pending`, `running`, `stopping`, `stopped`, `shutting-down` or `terminated`."""
         return self.state_since(node)[0]
 
     def state_since(self, node: str) -> tuple[str, int]:
-        """Return the state and when the instance was last started [us]."""
-        answer = ask(self.client.describe_instances, InstanceIds=[self.instance_ids[node]])
-        instance = answer["Reservations"][0]["Instances"][0]
-        return instance["State"]["Name"], int(instance["LaunchTime"].timestamp()) * US_PER_S
+        """Return the state and when the instance was last started [us]; one that is gone is terminated."""
+        try:
+            answer = ask(self.client.describe_instances, InstanceIds=[self.instance_ids[node]])
+        except ServiceError as error:
+            if error.code == "InvalidInstanceID.NotFound":
+                return _GONE, 0
+            raise
+        for reservation in answer["Reservations"]:
+            for instance in reservation["Instances"]:
+                return instance["State"]["Name"], int(instance["LaunchTime"].timestamp()) * US_PER_S
+        return _GONE, 0
+
+    def has_stopped(self, node: str) -> bool:
+        """Whether the instance does not run and will not by itself."""
+        return self.state(node) in ("stopped", _GONE)
 
     def start(self, node: str) -> None:
-        """Start the instance; one that runs already is left alone.
+        """Have the instance start; one that runs is left alone, and so is one that stops: EC2 tells when it has.
 
         Raises:
-            InstanceStoppingTransientError: It has not finished stopping.
+            NodeFailedError: It can never start again.
         """
         try:
             ask(self.client.start_instances, InstanceIds=[self.instance_ids[node]])
         except ServiceError as error:
-            if error.code == "IncorrectInstanceState":
-                raise InstanceStoppingTransientError(f"instance of {node} is {self.state(node)}") from error
-            raise
+            if error.code not in ("IncorrectInstanceState", "InvalidInstanceID.NotFound"):
+                raise
+            if (state := self.state(node)) in ("shutting-down", _GONE):
+                raise NodeFailedError(f"instance {self.instance_ids[node]} of {node} is {state}") from error
 
-    def stop(self, node: str) -> None:
-        """Stop the instance and wait until it has stopped.
+    def stop(self, node: str, *, force: bool = False) -> bool:
+        """Have the instance stop, at once if that is forced.
+
+        Returns:
+            Whether it had stopped before: then EC2 sends no event.
 
         Raises:
-            NodeFailedError: It has not stopped in time.
+            InstancePendingTransientError: It must be running first.
         """
-        give_up_s = self.clock.monotonic_s() + _STOP_WITHIN_S
-        while (state := self._try_stop(node)) != "stopped":
-            if self.clock.monotonic_s() > give_up_s:
-                raise NodeFailedError(f"instance of {node} is still {state} {_STOP_WITHIN_S} s after StopInstances")
-            self.clock.sleep(_ASK_EVERY_S)
-
-    def _try_stop(self, node: str) -> str:
-        state = self.state(node)
-        if state in ("pending", "running"):
-            try:
-                ask(self.client.stop_instances, InstanceIds=[self.instance_ids[node]])
-            except ServiceError as error:
-                if error.code != "IncorrectInstanceState":  # a pending one must be running first
-                    raise
-        return state
+        try:
+            answer = ask(self.client.stop_instances, InstanceIds=[self.instance_ids[node]], Force=force)
+        except ServiceError as error:
+            if error.code not in ("IncorrectInstanceState", "InvalidInstanceID.NotFound"):
+                raise
+            if (state := self.state(node)) in ("shutting-down", _GONE):
+                return True
+            raise InstancePendingTransientError(f"instance of {node} is {state}") from error
+        return answer["StoppingInstances"][0]["PreviousState"]["Name"] == "stopped"

@@ -17,7 +17,7 @@ from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.core.digest import RoutedKey, RunningNode
 from burstcache.core.keys import node_execution_name
-from burstcache.core.messages import Leave, Operation, Release
+from burstcache.core.messages import InstanceStopped, Leave, Operation, Release
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.phases import KEY_PHASE_RANK
 from burstcache.core.table import KeyRow, NodeRow
@@ -28,7 +28,7 @@ _FIRST_BOOT_US = 600 * US_PER_S
 
 
 class Cleaned(TypedDict):
-    """The keys that went back to S3, the nodes that were stopped."""
+    """The keys that went back to S3, the nodes that were stopped, or whose stop was followed."""
 
     keys: list[str]
     nodes: list[str]
@@ -98,10 +98,13 @@ class Janitor:
     def _release_nodes(self, suspects: Sequence[NodeRow]) -> list[str]:
         """Stop the nodes whose run is the same as before and still has no owner."""
         generations = {row.node: row.generation for row in suspects}
-        orphans = [row.node for row in self._unowned_nodes(generations) if row.generation == generations[row.node]]
-        for node in orphans:
-            self.redis_control(Release(op="release", node=node))
-        return orphans
+        orphans = [row for row in self._unowned_nodes(generations) if row.generation == generations[row.node]]
+        for row in orphans:
+            if self.instances.has_stopped(row.node) and (row.phase == "stopping" or self._has_execution(row)):
+                self.redis_control(InstanceStopped(op="instance_stopped", node=row.node))  # EC2's event was lost
+            else:
+                self.redis_control(Release(op="release", node=row.node))
+        return [row.node for row in orphans]
 
     def _is_owned(self, row: KeyRow) -> bool:
         return row.is_live(self.clock.now_us()) and self.executions.is_running(
@@ -109,18 +112,24 @@ class Janitor:
         )
 
     def _is_node_owned(self, row: NodeRow) -> bool:
-        """Whether a stopped node is not running, and any other node has an execution within its deadline."""
+        """Whether a stopped node is off, and any other is on and has an execution within its deadline.
+
+        A stopping one needs none once its instance stops.
+        """
+        state, started_at_us = self.instances.state_since(row.node)
+        age_us = self.clock.now_us() - started_at_us
         if row.phase == "stopped":
-            return not self._runs_unasked(row.node)
-        return self.clock.now_us() < row.deadline_at_us and any(
+            return state not in ("pending", "running") or age_us <= _FIRST_BOOT_US
+        if self.clock.now_us() >= row.deadline_at_us or state in ("stopped", "terminated"):
+            return False
+        return (row.phase, state) == ("stopping", "stopping") or self._has_execution(row)
+
+    def _has_execution(self, row: NodeRow) -> bool:
+        return any(
             self.executions.is_running(self.redis_node_arn, node_execution_name(row.node, row.generation, part))
             for part in (row.part, row.part - 1)  # the row is ahead while a successor starts
             if part > 0
         )
-
-    def _runs_unasked(self, node: str) -> bool:
-        state, started_at_us = self.instances.state_since(node)
-        return state in ("pending", "running") and self.clock.now_us() - started_at_us > _FIRST_BOOT_US
 
     def _return_to_s3(self, row: KeyRow) -> None:
         self.executions.stop(self.key_lifecycle_arn, row.execution_name, cause="its deadline has passed")

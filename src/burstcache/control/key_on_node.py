@@ -12,22 +12,15 @@ from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.redis_objects import RedisObjects
-from burstcache.control.node_life import NodeLife
-from burstcache.core.errors import (
-    ContendedRowTransientError,
-    NodeAbsentError,
-    RedisDownError,
-    RelayDownError,
-    SupersededError,
-)
+from burstcache.control.node_runs import NodeRuns
+from burstcache.core.errors import NodeAbsentError, RedisDownError, RelayDownError, SupersededError
 from burstcache.core.messages import Done, Held, NodeReady, Order, Seeded, Stop, window_of
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.policy import Request, cool_down_us
-from burstcache.core.table import KeyColumn, KeyColumns, KeyRow, Lease, NodeRow
+from burstcache.core.table import KeyColumn, KeyColumns, KeyRow, Lease
 
-_BOOTUP_DEADLINE_S = 540  # RedisBootup, SeedRedis with retries
+_BOOTUP_DEADLINE_S = 820  # RedisBootup, SeedRedis with retries
 _RUNNING_DEADLINE_S = 30 * 24 * 3600 + 600  # RedisRunning's time-out
-_JOIN_ATTEMPTS = 5
 
 AskCache = Callable[[str, Order], bytes | None]  # the key's hash, an order: the answer, None if none holds the key
 
@@ -54,7 +47,8 @@ def load(objects: ObjectStore, store: RedisObjects, hash_: str, key: str, *, max
 class KeyOnNode:
     """What Redis control does for the keys of one node. Every step may run twice."""
 
-    node_life: NodeLife
+    node: str
+    runs: NodeRuns
     nodes: NodeTable
     keys: KeyTable
     executions: Executions
@@ -64,18 +58,13 @@ class KeyOnNode:
     max_object_bytes: int
     clock: Clock
 
-    @property
-    def node(self) -> str:
-        """The node's name."""
-        return self.node_life.node
-
     def join(self, life: Life, token: str) -> Done:
         """RedisBootup: take a lease on the node and make sure that it boots; its readiness completes the token."""
         deadline_us = self._in_s(_BOOTUP_DEADLINE_S)
         joined = KeyColumns(phase="redis_bootup", deadline_at_us=deadline_us, joined_at_us=self.clock.now_us())
         self._change(life, joined)
         row = self.nodes.join(Lease(self.node, life.hash, life.key, life.epoch, waiter=token))
-        running = self.see_that_it_boots(row)
+        running = self.runs.see_that_it_boots(row)
         if running:
             self.executions.succeed(token, NodeReady(generation=running.generation))
         return Done()
@@ -85,28 +74,8 @@ class KeyOnNode:
         self.store()  # raises NodeAbsentError: a lease on a node that does not exist would stay for ever
         held_until_us = self._in_s(for_s)
         row = self.nodes.join(Lease(self.node, "by-hand", held_until_us=held_until_us))
-        row = self.see_that_it_boots(row) or self.nodes.read(self.node)
+        row = self.runs.see_that_it_boots(row) or self.nodes.read(self.node)
         return Held(phase=row.phase, held_until_us=held_until_us)
-
-    def see_that_it_boots(self, row: NodeRow) -> NodeRow | None:
-        """Make sure that the node of a new lease boots; return its row if it already runs.
-
-        A stopping node needs nothing: StopNode sees the lease and boots it again.
-        """
-        for _ in range(_JOIN_ATTEMPTS):
-            phase = row.phase_at(self.clock.now_us())
-            if phase == "running":
-                return row
-            if phase == "stopping":
-                return None
-            if phase == "stopped":
-                if self.node_life.boot(row) is not None:
-                    return None
-            else:
-                self.node_life.run(row)  # the first joiner may have died before it did this
-                return None
-            row = self.nodes.read(self.node)
-        raise ContendedRowTransientError(f"node {self.node} changed under {_JOIN_ATTEMPTS} attempts to boot it")
 
     def seed(self, life: Life, generation: int) -> Seeded:
         """SeedRedis: put the object into Redis, then route to it, then stop the cache function.

@@ -18,13 +18,16 @@ from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.adapters.use_table import UseTable
 from burstcache.control.guests import Guests
 from burstcache.control.key_on_node import KeyOnNode, Life
+from burstcache.control.node_judge import LeaseJudge
 from burstcache.control.node_life import NodeLife
+from burstcache.control.node_runs import NodeRuns
 from burstcache.control.origin_changes import OriginChanges
 from burstcache.core.errors import RedisDownError
 from burstcache.core.keys import key_hash
 from burstcache.core.messages import (
     Answer,
     CacheStopped,
+    Done,
     Join,
     Leave,
     Operation,
@@ -81,19 +84,23 @@ class RedisControl:
                     is_failed=operation["is_failed"],
                     failures=operation["failures"],
                 )
-            case "start_node":
-                return self.node(operation["node"]).start(operation["generation"])
-            case "await_node":
-                return self.node(operation["node"]).await_ready(operation["generation"])
+            case "boot_node":
+                return self.node(operation["node"]).boot(operation["generation"], operation["part"], operation["token"])
+            case "ready_node":
+                return self.node(operation["node"]).ready(operation["generation"], operation["part"])
             case "check_node":
-                check_at_us = int(operation["check_at_us"] or 0)
                 return self.node(operation["node"]).check(
-                    operation["generation"], check_at_us=check_at_us, checks=operation["checks"]
+                    operation["generation"],
+                    operation["part"],
+                    check_at_us=int(operation["check_at_us"]),
+                    checks=operation["checks"],
                 )
             case "stop_node":
                 return self.node(operation["node"]).stop(operation["generation"])
             case "abandon_node":
                 return self.node(operation["node"]).abandon(operation["generation"])
+            case "instance_stopped":
+                return self.node(operation["node"]).instance_stopped()
             case "hold":
                 return self.keys_on(operation["node"]).hold(operation["for_s"])
             case "release":
@@ -105,25 +112,36 @@ class RedisControl:
             case _:
                 assert_never(operation)
 
+    def follow_instance(self, instance_id: str) -> Answer:
+        """Follow EC2's event that an instance has stopped; one that is no node's any more changes nothing."""
+        node = self.instances.node_of(instance_id)
+        return Done() if node is None else self.node(node).instance_stopped()
+
     def node(self, name: str) -> NodeLife:
         """Return the life of a node."""
         return NodeLife(
             node=name,
+            runs=self.runs,
             nodes=self.nodes,
             keys=self.keys,
             digest=self.digest,
             executions=self.executions,
             instances=self.instances,
-            machine_arn=self.machine_arn,
-            parameters=self.parameters,
-            store=lambda: self.store(name),
+            judge=LeaseJudge(self.nodes, lambda: self.store(name), self.parameters, self.clock),
             clock=self.clock,
+            load=self.guests.load,
         )
+
+    @property
+    def runs(self) -> NodeRuns:
+        """The part that starts the runs of nodes."""
+        return NodeRuns(self.nodes, self.executions, self.machine_arn, self.clock)
 
     def keys_on(self, node: str) -> KeyOnNode:
         """Return the steps of the keys of a node."""
         return KeyOnNode(
-            node_life=self.node(node),
+            node=node,
+            runs=self.runs,
             nodes=self.nodes,
             keys=self.keys,
             executions=self.executions,

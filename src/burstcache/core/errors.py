@@ -26,9 +26,10 @@ A name that ends in `TransientError` may be retried, others are final (`docs/und
     │       └── ServiceTransientError         also a TransientError
     ├── IllegalPhaseError                     a defect: the tables of `phases` do not allow a write
     ├── SupersededError                       another life has taken over: leave
+    ├── NodeUnusedError                       nobody needs a node any more: stop it
     └── TransientError                        asking again helps
         ├── ContendedRowTransientError
-        └── InstanceStoppingTransientError
+        └── InstancePendingTransientError
 """
 
 from __future__ import annotations
@@ -156,7 +157,14 @@ class IllegalPhaseError(BurstcacheError):
 
 
 class SupersededError(BurstcacheError):
-    """The key's or node's row belongs to a newer epoch or generation: this execution must leave."""
+    """The key's or node's row belongs to a newer epoch, generation or part: this execution must leave."""
+
+
+class NodeUnusedError(BurstcacheError):
+    """Nobody needs the node any more: its execution goes on to stop it.
+
+    The one regular outcome that is an error: a Catch costs nothing, a Choice after every check a third of its price.
+    """
 
 
 class TransientError(BurstcacheError):
@@ -167,8 +175,8 @@ class ContendedRowTransientError(TransientError):
     """A row changed under every attempt to write it."""
 
 
-class InstanceStoppingTransientError(TransientError):
-    """EC2 refuses to start an instance that is still stopping."""
+class InstancePendingTransientError(TransientError):
+    """EC2 refuses to stop an instance that is still starting."""
 
 
 class ServiceTransientError(ServiceError, TransientError):

@@ -158,28 +158,32 @@ class Leave(TypedDict):
 # redis_node to Redis control -----------------------------------------------------------------------------------------
 
 
-class StartNode(TypedDict):
-    """`StartNode`."""
+class BootNode(TypedDict):
+    """`BootNode`: start the instance, which completes the token when its Redis answers."""
 
-    op: Literal["start_node"]
+    op: Literal["boot_node"]
     node: str
     generation: int
+    part: int
+    token: str
 
 
-class AwaitNode(TypedDict):
-    """`AwaitNode`."""
+class ReadyNode(TypedDict):
+    """`NodeReady`: Redis answers."""
 
-    op: Literal["await_node"]
+    op: Literal["ready_node"]
     node: str
     generation: int
+    part: int
 
 
 class CheckNode(TypedDict):
-    """`CheckNodeUse`. `check_at_us` is text: JSONata writes only 15 digits of a number. Empty: now."""
+    """`CheckNodeUse`. `check_at_us` is text: JSONata writes only 15 digits of a number."""
 
     op: Literal["check_node"]
     node: str
     generation: int
+    part: int
     check_at_us: str
     checks: int
 
@@ -198,6 +202,16 @@ class AbandonNode(TypedDict):
     op: Literal["abandon_node"]
     node: str
     generation: int
+
+
+# EC2, or the janitor in its place, to Redis control -------------------------------------------------------------------
+
+
+class InstanceStopped(TypedDict):
+    """A node's instance has stopped."""
+
+    op: Literal["instance_stopped"]
+    node: str
 
 
 # A person, or the janitor, to Redis control --------------------------------------------------------------------------
@@ -233,7 +247,19 @@ class StopCache(TypedDict):
 
 
 Operation = (
-    Join | Seed | Leave | StartNode | AwaitNode | CheckNode | StopNode | AbandonNode | Hold | Release | Ping | StopCache
+    Join
+    | Seed
+    | Leave
+    | BootNode
+    | ReadyNode
+    | CheckNode
+    | StopNode
+    | AbandonNode
+    | InstanceStopped
+    | Hold
+    | Release
+    | Ping
+    | StopCache
 )
 
 # What the steps answer, and what the tokens of tasks are completed with ----------------------------------------------
@@ -270,15 +296,15 @@ class Seeded(TypedDict):
 
 
 class NodePlan(TypedDict):
-    """What `IsNodeIdle` reads: how the run goes on, and when its next check is due."""
+    """What `RedisNodeRunning` and `CheckNodeUse` read: when the next check is due, and how many there have been."""
 
-    next: Literal["continue", "continue_in_successor", "stop"]
-    wait_until: NotRequired[str]  # ISO 8601, whole seconds
-    check_at_us: NotRequired[str]
+    wait_until: str  # ISO 8601, whole seconds
+    check_at_us: str
+    checks: int
 
 
 class NodeStopped(TypedDict):
-    """How a stop ended: stopped, or booting again in a new generation because a key has joined."""
+    """How far a stop is: still stopping, stopped, or booting again because somebody needs the node."""
 
     phase: NodePhase
     generation: NotRequired[int]

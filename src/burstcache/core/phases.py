@@ -76,11 +76,10 @@ KEY_PHASE_OF_STATE: Mapping[str, KeyPhase] = {
     "RedisShutdownFailed": "redis_shutdown",
 }
 NODE_PHASE_OF_STATE: Mapping[str, NodePhase] = {
-    "StartNode": "booting",
-    "AwaitNode": "running",
+    "BootNode": "booting",
+    "NodeReady": "running",
     "RedisNodeRunning": "running",
     "CheckNodeUse": "running",
     "StopNode": "stopping",
-    "StartNodeSuccessor": "running",
     "AbandonNode": "stopping",
 }

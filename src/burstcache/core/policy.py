@@ -22,7 +22,7 @@ ANNOUNCE_WITHIN_US = 5 * US_PER_S
 STRAGGLERS_US = 2 * US_PER_S
 # How much later than planned a check may come before the node counts as abandoned.
 CHECK_LATENESS_US = 600 * US_PER_S
-CHECKS_PER_PART = 2000  # about ten history events a check, and Step Functions allows 25,000
+CHECKS_PER_PART = 2000  # seven history events a check, and Step Functions allows 25,000
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -182,25 +182,19 @@ class NodeCheck:
     is_in_successor: bool  # the execution's history is full by then
 
 
-def plan_check(
-    queues_us: Iterable[Sequence[int]], *, ready_at_us: int, after_us: int, checks: int, parameters: Parameters
-) -> NodeCheck:
-    """Return the first check that can find a key idle, and when it runs.
+def plan_check(check_at_us: int, *, checks: int) -> NodeCheck:
+    """Return when a check runs.
 
     Args:
-        queues_us: As for `next_check_us`.
-        ready_at_us: As for `next_check_us` [us].
-        after_us: As for `next_check_us` [us].
-        checks: How many checks this part of the node's execution has made before the present step.
-        parameters: The policy's parameters.
+        check_at_us: Its nominal instant [us].
+        checks: How many checks this part of the node's execution has made.
     """
-    check_at_us = next_check_us(queues_us, ready_at_us=ready_at_us, after_us=after_us, parameters=parameters)
     wait_until_s = -(-(check_at_us + STRAGGLERS_US) // US_PER_S)
     return NodeCheck(
         check_at_us=check_at_us,
         wait_until_s=wait_until_s,
         deadline_us=wait_until_s * US_PER_S + CHECK_LATENESS_US,
-        is_in_successor=checks + 1 >= CHECKS_PER_PART,
+        is_in_successor=checks >= CHECKS_PER_PART,
     )
 
 

@@ -76,6 +76,7 @@ class NodeColumns(TypedDict, total=False):
     ready_at_us: int
     deadline_at_us: int
     peers: list[str]
+    boot_token: str
 
 
 class LeaseColumns(TypedDict, total=False):
@@ -289,6 +290,7 @@ class NodeRow:
     ready_at_us: int = 0
     deadline_at_us: int = 0
     peers: tuple[str, ...] = ()  # the nodes among which keys have their homes in this run; none: it takes no guests
+    boot_token: str = ""  # of BootNode: the instance completes it when Redis answers
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> NodeRow:

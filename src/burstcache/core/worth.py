@@ -24,8 +24,8 @@ _BYTES_PER_GB = 1024**3  # as AWS counts
 _MB_PER_GB = 1024
 # Control of one run of a node with its first look, of a further look, and of a key's life in a cache function, all in
 # transitions of Step Functions: what functions and the table add is a fraction of one.
-_RUN_TRANSITIONS = 6
-_LOOK_TRANSITIONS = 3
+_RUN_TRANSITIONS = 5
+_LOOK_TRANSITIONS = 2
 _LIFE_TRANSITIONS = 4
 _LIFE_S = 120  # how long a cache function's life is taken to last: its start is spread over that
 

@@ -30,7 +30,7 @@ def janitor() -> Janitor:
         digest=DigestTable(settings.table_name, clients.dynamodb),
         nodes=NodeTable(settings.table_name, clients.dynamodb),
         executions=Executions(clients.states),
-        instances=Instances(instance_ids(settings.redis_nodes), clients.ec2, clock),
+        instances=Instances(instance_ids(settings.redis_nodes), clients.ec2),
         key_lifecycle_arn=settings.key_lifecycle_arn,
         redis_node_arn=settings.redis_node_arn,
         node_names=names_of(settings.redis_nodes),

@@ -1,4 +1,4 @@
-"""Redis control function: every step of the machines that touches a node, by its `op`, and writes to the origin."""
+"""Redis control function: every step of the machines that touches a node, by its `op`, and what S3 and EC2 report."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def control() -> RedisControl:
         uses=UseTable(settings.table_name, clients.dynamodb),
         digest=DigestTable(settings.table_name, clients.dynamodb),
         executions=Executions(clients.states),
-        instances=Instances(instance_ids(settings.redis_nodes), clients.ec2, clock),
+        instances=Instances(instance_ids(settings.redis_nodes), clients.ec2),
         objects=ObjectStore(settings.bucket_name, clients.s3),
         relay=RelayRequests(settings.relay, secrets, clock),
         store=store,
@@ -57,10 +57,12 @@ def control() -> RedisControl:
 
 
 def handler(event: dict[str, Any], context: Any) -> Answer:
-    """Run one operation, or follow an S3 event of the origin bucket."""
+    """Run one operation, or follow an event: of the origin bucket in S3, or of an instance in EC2."""
     answer: Answer
     if event.get("source") == "aws.s3":
         answer = control().origin_changes.follow(event["detail"]["object"]["key"])
+    elif event.get("source") == "aws.ec2":
+        answer = control().follow_instance(event["detail"]["instance-id"])
     else:
         answer = control().run(cast(Operation, event))
     loggable = {name: value for name, value in event.items() if name != "token"}  # a token lets its reader end the task

@@ -13,7 +13,7 @@ from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.use_table import UseTable
 from burstcache.control.demand import Judge, judge
-from burstcache.control.node_boots import NodeBoots
+from burstcache.control.node_runs import NodeRuns
 from burstcache.control.scheduler import Scheduler
 from burstcache.core.messages import KeyServed, ObjectRequested
 from burstcache.core.policy import Request
@@ -43,8 +43,8 @@ def scheduler() -> Judge:
         parameters=settings.policy.parameters,
         clock=clock,
     )
-    boots = NodeBoots(nodes, executions, settings.redis_node_arn, node_names, clock)
-    return judge(settings.policy, scheduler, UseTable(settings.table_name, clients.dynamodb), boots.boot)
+    runs = NodeRuns(nodes, executions, settings.redis_node_arn, clock, peers=node_names)
+    return judge(settings.policy, scheduler, UseTable(settings.table_name, clients.dynamodb), runs.boot)
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, str]:

@@ -14,7 +14,7 @@ STATE_OF_KEY_PHASE: dict[KeyPhase, str] = {
 }
 STATE_OF_NODE_PHASE: dict[NodePhase, str] = {
     "stopped": "Stopped",
-    "booting": "AwaitNode",
+    "booting": "BootNode",
     "running": "RedisNodeRunning",
     "stopping": "StopNode",
 }

@@ -16,8 +16,8 @@ from burstcache.queries.states import STATE_OF_KEY_PHASE, STATE_OF_NODE_PHASE
 from burstcache.queries.system import System
 
 POLL_S = 0.5
-# This state starts the execution that goes on, so the end of the one it is in is no end.
-_SUCCESSOR_STATE = "StartNodeSuccessor"
+# After these an execution ends before its key or node is at rest: the instance still stops, or another one goes on.
+_LAST_BEFORE_REST = frozenset({"StopNode", "Superseded"})
 
 
 class NotReachedError(BurstcacheError):
@@ -57,6 +57,7 @@ class Watcher:
     _is_first: bool = True
     _is_superseded: bool = False  # the last look found a newer life, but no end of the one that is followed
     _last_state: str = ""
+    _is_rest_due: bool = False  # the execution has ended, and nothing has shown yet that its key or node is at rest
 
     def look(self) -> list[Entered]:
         """Return the states entered since the last look; the first look gives those of the current life.
@@ -70,7 +71,7 @@ class Watcher:
         if life.is_at_rest:
             entered += self._rest(life, is_first)
         elif life.execution_name != self._name and self._lets_go():
-            self._name, self._last_state = life.execution_name, ""
+            self._name, self._last_state, self._is_rest_due = life.execution_name, "", False
             self._history = self.open_history(life.execution_name)
             entered += self._follow()
             if is_first and not entered:
@@ -81,6 +82,9 @@ class Watcher:
         if is_first:
             self._name = life.execution_name
             return [Entered(life.since_us, self.rest_state, "")]
+        if self._is_rest_due:
+            self._is_rest_due = False
+            return [Entered(0, self.rest_state, "")]
         if self._history is None or not self._lets_go():
             return []
         self._history = None
@@ -103,7 +107,8 @@ class Watcher:
                 entered.append(Entered(step.at_us, step.state, self._name))
                 continue
             self._history = None
-            if self._last_state != _SUCCESSOR_STATE:
+            self._is_rest_due = self._last_state in _LAST_BEFORE_REST and not step.failure
+            if not self._is_rest_due:
                 entered.append(Entered(step.at_us, self.rest_state, "", step.failure))
         return entered
 

@@ -343,7 +343,7 @@ def test_trace_of_an_error_is_shown_to_those_who_ask(
         (["watch"], "one of the arguments KEY --node is required"),
         (["watch", "a", "--node", "node-1"], "--node not allowed with argument KEY"),
         (["watch", "a", "--until", "Moon"], "--until 'Moon': expected one of S3, Lambda, RestrictedLambda"),
-        (["watch", "--node", "n", "--until", "S3"], "--until 'S3': expected one of Stopped, StartNode"),
+        (["watch", "--node", "n", "--until", "S3"], "--until 'S3': expected one of Stopped, BootNode"),
         (["watch", "a", "--timeout-s", "-1"], "--timeout-s '-1': expected a number of seconds of at least 0"),
         (["watch", "a", "--timeout-s", "nan"], "--timeout-s 'nan': expected a number of seconds of at least 0"),
         (["keys", "--region", REGION], "--region eu-west-1: is for a deployed stack only"),

@@ -104,6 +104,16 @@ class Relay:
         return None
 
 
+class Instances:
+    """Instances that run."""
+
+    def state_since(self, node: str) -> tuple[str, int]:
+        return "running", 0
+
+    def has_stopped(self, node: str) -> bool:
+        return False
+
+
 class Store:
     """A Redis that forgets."""
 
@@ -201,13 +211,14 @@ def test_janitor_spares_a_node_whose_new_run_has_the_number_of_a_run_of_another_
     )
     keys: Any = Keys(_hot_row())
     executions: Any = Executions()
+    instances: Any = Instances()
     released: list[Operation] = []
     janitor = Janitor(
         digest=_DIGEST,
         keys=keys,
         nodes=nodes,
         executions=executions,
-        instances=_UNUSED,
+        instances=instances,
         key_lifecycle_arn="",
         redis_node_arn="",
         node_names=["node-1", "node-2"],

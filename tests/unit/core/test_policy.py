@@ -355,17 +355,15 @@ def test_key_is_released_when_it_is_idle_or_missing_twice(
 
 
 def test_check_runs_two_whole_seconds_after_its_instant_and_may_be_ten_minutes_late() -> None:
-    ready_at_us = 500_001
+    check = plan_check(60_500_001, checks=0)
 
-    check = plan_check([], ready_at_us=ready_at_us, after_us=ready_at_us, checks=0, parameters=PARAMETERS)
-
-    assert check.check_at_us == ready_at_us + PARAMETERS.redis_check_us
-    assert check.wait_until_s == 63  # 60.500001 s + 2 s, rounded up
+    assert check.check_at_us == 60_500_001
+    assert check.wait_until_s == 63  # and 2 s, rounded up
     assert check.deadline_us == 63 * S + CHECK_LATENESS_US
 
 
-@pytest.mark.parametrize(("checks", "expected"), [(CHECKS_PER_PART - 2, False), (CHECKS_PER_PART - 1, True)])
+@pytest.mark.parametrize(("checks", "expected"), [(CHECKS_PER_PART - 1, False), (CHECKS_PER_PART, True)])
 def test_run_continues_in_a_successor_before_its_history_is_full(checks: int, expected: bool) -> None:
-    check = plan_check([], ready_at_us=0, after_us=0, checks=checks, parameters=PARAMETERS)
+    check = plan_check(0, checks=checks)
 
     assert check.is_in_successor is expected

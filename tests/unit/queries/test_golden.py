@@ -36,7 +36,7 @@ class States:
         self.entered = {
             f"{key_hash('on-lambda')}-7": ["IsNodeRunning", "Lambda"],
             f"{key_hash('on-node-2')}-3": ["IsNodeRunning", "RedisBootup", "SeedRedis", "RedisRunning"],
-            "node-2-9-1": ["StartNode", "AwaitNode", "RedisNodeRunning"],
+            "node-2-9-1": ["BootNode", "NodeReady", "RedisNodeRunning"],
         }
 
     def get_paginator(self, operation: str) -> States:

@@ -93,8 +93,20 @@ def test_failed_life_says_why_it_returned_to_s3() -> None:
     assert world.watcher().look()[-1] == Entered(2, "S3", "", "NodeFailedError: no ping")
 
 
+def test_node_is_at_rest_when_its_row_says_so_though_its_execution_ends_before() -> None:
+    world = World(live("n-1-1"), {"n-1-1": [Step(1, "StopNode"), Step(2, "")]})
+    watcher = world.watcher()
+
+    assert [entered.state for entered in watcher.look()] == ["StopNode"]
+    assert watcher.look() == []
+
+    world.life = Life("S3", True, "n-1-1", 77)
+    assert [entered.state for entered in watcher.look()] == ["S3"]
+    assert watcher.look() == []
+
+
 def test_end_that_hands_over_to_a_successor_is_no_end() -> None:
-    world = World(live("n-1-1"), {"n-1-1": [Step(1, "CheckNodeUse"), Step(2, "StartNodeSuccessor")]})
+    world = World(live("n-1-1"), {"n-1-1": [Step(1, "CheckNodeUse"), Step(2, "Superseded")]})
     watcher = world.watcher()
     watcher.look()
 

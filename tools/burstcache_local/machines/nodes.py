@@ -12,23 +12,25 @@ import importlib.util
 import re
 import socket
 import subprocess
+import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from burstcache_local.errors import LocalCloudError
 from burstcache_local.machines import processes
-from burstcache_local.moto.ec2_states import set_state
+from burstcache_local.moto.ec2_states import set_state, tell
 from burstcache_local.moto.services import Services
 
 REDIS_PORT = 6379
 _MEMORY_SHARE = 0.75  # of the instance's memory, as in the template's user data
 _READY_LIMIT_S = 10.0
 _STOP_GRACE_S = 5.0
-_RESTART_S = 1.0  # RestartSec of the service that the template's user data sets up
+_RESTART_S = 1.0  # RestartSec of the services that the template's user data sets up
+_DRAIN_S = 3.0  # the ExecStop of the server's service
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class NodeAgent:
 
     def __init__(self, services: Services, times: NodeTimes, logs: Path) -> None:
         self._services, self._times, self._logs, self._binary = services, times, logs, redis_binary()
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._processes: dict[tuple[str, str], subprocess.Popen[bytes]] = {}  # by instance and program
         self._lock, self._closing = threading.Lock(), threading.Event()
 
     def start(self) -> None:
@@ -80,29 +82,60 @@ class NodeAgent:
         """Boot, and restart the server whenever it ends, as its service does on AWS."""
         if self._closing.wait(self._times.boot_s):
             return
+        if program := _heredoc(instance, "ANNOUNCE"):
+            announcing = threading.Thread(target=self._announce, args=(instance, program), daemon=True)
+            announcing.start()
         command = [str(self._binary), *_redis_arguments(instance, self._services)]
-        while process := self._launch(instance, command):
+        while process := self._launch(instance, "redis-server", command, {}):
             _await_listener(instance.private_ip, process)
             if instance.state == "pending":
                 set_state(instance, "running")
             process.wait()
             self._closing.wait(_RESTART_S)
 
-    def _launch(self, instance: Any, command: list[str]) -> subprocess.Popen[bytes] | None:
-        """Start the server, unless the instance is to stop."""
+    def _announce(self, instance: Any, program: str) -> None:
+        """Run the program that announces the node; its success switches the instance off, as its unit says on AWS."""
+        path = self._logs / f"{instance.id}-announce.py"
+        path.write_text(program)
+        variables = dict(line.partition("=")[::2] for line in _heredoc(instance, "ENVIRONMENT").splitlines())
+        variables |= {
+            "AWS_ACCESS_KEY_ID": "local",
+            "AWS_SECRET_ACCESS_KEY": "local",
+            "AWS_ENDPOINT_URL": self._services.cloud_url,
+            "AWS_USE_DUALSTACK_ENDPOINT": "false",  # botocore refuses it together with an endpoint of one's own
+            "REDIS_HOST": instance.private_ip,
+        }
+        while process := self._launch(instance, "announce", [sys.executable, str(path)], variables):
+            if process.wait() == 0 and instance.state == "running":
+                instance.stop()
+            self._closing.wait(_RESTART_S)
+
+    def _launch(
+        self, instance: Any, program: str, command: list[str], variables: Mapping[str, str]
+    ) -> subprocess.Popen[bytes] | None:
+        """Start a program, unless the instance is to stop."""
         with self._lock:
             if self._closing.is_set() or instance.state not in ("pending", "running"):
                 return None
-            process = processes.start(command, env={}, log=self._logs / f"{instance.id}.log")
-            self._processes[instance.id] = process
+            process = processes.start(command, env=variables, log=self._logs / f"{instance.id}.log")
+            self._processes[instance.id, program] = process
             return process
 
     def _halt(self, instance: Any, final: str) -> None:
-        with self._lock:
-            if process := self._processes.pop(instance.id, None):
-                processes.stop(process, grace_s=_STOP_GRACE_S)
+        """Let the server answer for some seconds more, then end it."""
+        self._end(instance, "announce")
+        if (instance.id, "redis-server") in self._processes:
+            self._closing.wait(_DRAIN_S)
+        self._end(instance, "redis-server")
         self._closing.wait(self._times.stop_s)
         set_state(instance, final)
+        if not self._closing.is_set():
+            tell(instance)
+
+    def _end(self, instance: Any, program: str) -> None:
+        with self._lock:
+            if process := self._processes.pop((instance.id, program), None):
+                processes.stop(process, grace_s=_STOP_GRACE_S)
 
 
 def redis_binary() -> Path:
@@ -121,11 +154,17 @@ def _user_data(instance: Any) -> str:
         return str(instance.user_data)
 
 
+def _heredoc(instance: Any, mark: str) -> str:
+    """Return what the user data writes between two marks; empty if it has no such part."""
+    found = re.search(rf"<<'{mark}'\n(.*?\n){mark}\n", _user_data(instance), re.DOTALL)
+    return found[1] if found else ""
+
+
 def _redis_arguments(instance: Any, services: Services) -> list[str]:
     """Return the server's options; a password only if the user data reads one, the newest below a path."""
     arguments = ["--bind", instance.private_ip, "--port", str(REDIS_PORT), "--save", "", "--appendonly", "no"]
     arguments += ["--maxmemory", f"{_memory_mb(instance.instance_type)}mb", "--maxmemory-policy", "allkeys-lru"]
-    if path := re.search(r"get-parameters-by-path .*?--path (\S+)", _user_data(instance), re.DOTALL):
+    if path := re.search(r'path = "(\S+)"\n.*get_parameters_by_path', _user_data(instance)):
         parameters = services.client("ssm").get_parameters_by_path(Path=path[1], WithDecryption=True)["Parameters"]
         newest = max(parameters, key=lambda parameter: parameter["LastModifiedDate"])
         arguments += ["--requirepass", newest["Value"]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from burstcache_local.moto.registry import repair
@@ -13,6 +14,22 @@ _CODES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "s
 def set_state(instance: Any, name: str) -> None:
     """Show an instance in a state."""
     instance._state.name, instance._state.code = name, _CODES[name]
+
+
+def tell(instance: Any) -> None:
+    """Tell the rules of the default bus which state an instance has reached, as EC2 does."""
+    from moto.events.models import events_backends
+
+    backend = instance.ec2_backend
+    detail = {"instance-id": instance.id, "state": instance.state}
+    arn = f"arn:aws:ec2:{backend.region_name}:{backend.account_id}:instance/{instance.id}"
+    event = {
+        "Source": "aws.ec2",
+        "DetailType": "EC2 Instance State-change Notification",
+        "Resources": [arn],
+        "Detail": json.dumps(detail),
+    }
+    events_backends[backend.account_id][backend.region_name].put_events([event])
 
 
 @repair

@@ -1,0 +1,110 @@
+"""Who uses a running node: which keys it gives back, whether it stops, and when to look again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from burstcache.adapters.clock import Clock
+from burstcache.adapters.node_table import NodeTable
+from burstcache.adapters.redis_objects import RedisObjects
+from burstcache.core.errors import RedisDownError
+from burstcache.core.parameters import Parameters
+from burstcache.core.policy import STRAGGLERS_US, is_released, newest_queue, next_check_us
+from burstcache.core.table import Lease, LeaseColumns, NodeRow
+
+_SECOND_LOOK_S = 1  # after a look that Redis did not answer
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a look at a running node has found.
+
+    Attributes:
+        released: The leases to give back, each with the last request times of its key, oldest first [us].
+        look_at_us: The nominal instant of the next look [us]; None if nobody uses the node.
+    """
+
+    released: Sequence[tuple[Lease, tuple[int, ...]]]
+    look_at_us: int | None
+
+
+class NodeJudge(Protocol):
+    """Judges one node. It writes to nothing but its own notes: `NodeLife` does what the verdict says."""
+
+    def first_look_us(self, row: NodeRow, leases: Sequence[Lease], *, after_us: int) -> int | None:
+        """Return when to look at a node that has become ready, or that a key has joined since the last look.
+
+        Args:
+            row: The node's row.
+            leases: Its leases, those of dead keys dropped.
+            after_us: The answer is later than this instant [us].
+
+        Returns:
+            The nominal instant [us]; None if nobody uses the node.
+        """
+
+    def look(self, row: NodeRow, leases: Sequence[Lease], *, look_at_us: int) -> Verdict:
+        """Return what a look finds.
+
+        Args:
+            row: The node's row.
+            leases: Its leases, those of dead keys dropped.
+            look_at_us: The look's nominal instant, which decides; it runs a little later [us].
+
+        Raises:
+            RedisDownError: The node's Redis does not answer.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseJudge:
+    """The thesis's judge: a node runs as long as it has a lease, and each key is judged by its own last requests."""
+
+    nodes: NodeTable
+    store: Callable[[], RedisObjects]
+    parameters: Parameters
+    clock: Clock
+
+    def first_look_us(self, row: NodeRow, leases: Sequence[Lease], *, after_us: int) -> int | None:
+        """Return the first check after an instant; None without a lease."""
+        return self._next(row, [()], after_us) if leases else None
+
+    def look(self, row: NodeRow, leases: Sequence[Lease], *, look_at_us: int) -> Verdict:
+        """Release every key whose last five requests are no longer within `redis_utilization`."""
+        queues = self._queues([lease.hash for lease in leases])
+        released, kept = [], []
+        for lease in leases:
+            queue = newest_queue(queues.get(lease.hash, ()))
+            if self._may_go(lease, queue, look_at_us):
+                released.append((lease, queue))
+            else:
+                kept.append(queue)
+        after_us = max(look_at_us, self.clock.now_us() - STRAGGLERS_US)
+        return Verdict(released, self._next(row, kept, after_us) if kept else None)
+
+    def _next(self, row: NodeRow, queues_us: Sequence[Sequence[int]], after_us: int) -> int:
+        return next_check_us(queues_us, ready_at_us=row.ready_at_us, after_us=after_us, parameters=self.parameters)
+
+    def _queues(self, hashes: list[str]) -> Mapping[str, tuple[int, ...]]:
+        """Return the newest times of keys. A second attempt keeps one slow answer from costing all keys their node."""
+        try:
+            return self.store().queues(hashes)
+        except RedisDownError:
+            self.clock.sleep(_SECOND_LOOK_S)
+            return self.store().queues(hashes)
+
+    def _may_go(self, lease: Lease, queue_us: tuple[int, ...], look_at_us: int) -> bool:
+        """Whether a key is idle, or two looks in a row have found nothing of it in Redis.
+
+        A person's hold never is; a lease without a running token is on its way to RedisRunning and is looked at again.
+        """
+        if not lease.key:
+            return False
+        if lease.was_missing == bool(queue_us):
+            self.nodes.change_lease(lease, LeaseColumns(was_missing=0 if queue_us else 1))
+        may_go = is_released(
+            queue_us, was_missing=lease.was_missing, check_at_us=look_at_us, parameters=self.parameters
+        )
+        return may_go and bool(lease.running)

@@ -1,0 +1,75 @@
+"""Runs of Redis nodes: anything that needs a node starts one, with or without a key that waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from burstcache.adapters.clock import Clock
+from burstcache.adapters.executions import Executions
+from burstcache.adapters.node_table import NodeTable
+from burstcache.core.errors import ContendedRowTransientError
+from burstcache.core.keys import next_number
+from burstcache.core.messages import node_execution_input
+from burstcache.core.parameters import US_PER_S
+from burstcache.core.table import NodeRow
+
+_BOOT_DEADLINE_S = 480  # BootNode and NodeReady with their retries
+_ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRuns:
+    """Starts runs. Every step may run twice.
+
+    `peers` are the nodes among which keys have their homes in the runs to come: without any they take no guests.
+    """
+
+    nodes: NodeTable
+    executions: Executions
+    machine_arn: str
+    clock: Clock
+    peers: Sequence[str] = ()
+
+    def see_that_it_boots(self, row: NodeRow) -> NodeRow | None:
+        """Make sure that a node boots; return its row if it already runs.
+
+        A stopping node is left alone: once its instance has stopped, it boots again for the leases that wait. Without
+        a lease, ask again later.
+
+        Raises:
+            ContendedRowTransientError: Others kept changing the row.
+        """
+        for _ in range(_ATTEMPTS):
+            phase = row.phase_at(self.clock.now_us())
+            if phase == "running":
+                return row
+            if phase == "stopping":
+                return None
+            if phase == "stopped":
+                if self.boot(row) is not None:
+                    return None
+            else:
+                self.start(row)  # what wrote the row may have died before it did this
+                return None
+            row = self.nodes.read(row.node)
+        raise ContendedRowTransientError(f"node {row.node} changed under {_ATTEMPTS} attempts to boot it")
+
+    def boot(self, seen: NodeRow) -> NodeRow | None:
+        """Start a new generation of a stopped node; None if another writer has changed the row meanwhile."""
+        now_us = self.clock.now_us()
+        row = self.nodes.change(
+            seen,
+            phase="booting",
+            generation=next_number(seen.generation, now_us=now_us),
+            part=1,
+            deadline_at_us=now_us + _BOOT_DEADLINE_S * US_PER_S,
+            peers=list(self.peers),
+        )
+        if row is not None:
+            self.start(row)
+        return row
+
+    def start(self, row: NodeRow) -> bool:
+        """Start the execution that the row names unless it runs; False if it has ended."""
+        return self.executions.start(self.machine_arn, row.execution_name, node_execution_input(row))

@@ -1,0 +1,169 @@
+"""The program that announces a Redis node, as the template puts it on the instance: with a real Redis, and moto."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from burstcache.adapters.items import to_values
+from burstcache_local.loop import LoopThread
+from burstcache_local.moto.server import MotoServer
+from burstcache_local.moto.services import Services
+from burstcache_local.stepfunctions.http import HttpApi
+from burstcache_local.stepfunctions.service import StepFunctions
+from support.servers import RedisServer
+from support.waiting import LIMIT_S, until
+
+pytestmark = pytest.mark.slow
+
+_TABLE, _HOST = "rows", "127.0.0.77"
+_BOOT = """{"QueryLanguage": "JSONata", "StartAt": "Boot", "States": {"Boot": {
+    "Type": "Task", "Resource": "arn:aws:states:::lambda:invoke.waitForTaskToken",
+    "Arguments": {"FunctionName": "boot", "Payload": "{% $states.context.Task.Token %}"}, "End": true}}}"""
+
+
+class Instance:
+    """A machine on which the program runs, and the services that it asks."""
+
+    def __init__(self, program: str, folder: Path, closers: ExitStack) -> None:
+        self._path, self._closers = folder / "announce.py", closers
+        self._path.write_text(program)
+        self.redis = RedisServer(6379, host=_HOST)
+        closers.callback(self.redis.kill)
+        loop = LoopThread()
+        closers.callback(loop.stop)
+        self._services = Services()
+        closers.callback(self._services.close)
+        self._token = ""
+        states = StepFunctions(
+            region=self._services.region, calls={"lambda:invoke": self._boot}, now_us=lambda: time.time_ns() // 1000
+        )
+        closers.callback(lambda: loop.loop.call_soon_threadsafe(states.close))
+        server = MotoServer(self._services, before=HttpApi(states, loop.loop).before)
+        server.start()
+        closers.callback(server.stop)
+        self._states, self._dynamodb = self._services.client("stepfunctions"), self._services.client("dynamodb")
+        keys = [{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}]
+        types = [{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")]
+        self._dynamodb.create_table(
+            TableName=_TABLE, KeySchema=keys, AttributeDefinitions=types, BillingMode="PAY_PER_REQUEST"
+        )
+
+    async def _boot(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        self._token = arguments["Payload"]
+        return {"StatusCode": 200, "Payload": {}}
+
+    def boots(self, *, in_s: float = 400) -> str:
+        """Let a run begin, whose deadline is in `in_s`; return its execution."""
+        machine = self._states.create_state_machine(name="boot", definition=_BOOT, roleArn="arn:aws:iam::1:role/any")
+        self._token = ""
+        execution = self._states.start_execution(stateMachineArn=machine["stateMachineArn"])["executionArn"]
+        until(lambda: self._token)
+        self.put_row(phase="booting", deadline_at_us=time.time_ns() // 1000 + round(in_s * 1e6), boot_token=self._token)
+        return str(execution)
+
+    def put_row(self, **columns: object) -> None:
+        """Write the node's row."""
+        item = to_values({"pk": "NODE#node-1", "sk": "NODE", **columns})
+        self._dynamodb.put_item(TableName=_TABLE, Item=item)
+
+    def ended(self, execution: str) -> dict[str, Any]:
+        """Wait until an execution has ended; return its description."""
+
+        def look() -> dict[str, Any]:
+            found: dict[str, Any] = self._states.describe_execution(executionArn=execution)
+            return {} if found["status"] == "RUNNING" else found
+
+        return until(look)
+
+    def power_on(self) -> subprocess.Popen[bytes]:
+        """Start the program, as its unit does at every boot."""
+        variables = {
+            "AWS_ACCESS_KEY_ID": "id",
+            "AWS_SECRET_ACCESS_KEY": "secret",
+            "AWS_DEFAULT_REGION": self._services.region,
+            "AWS_ENDPOINT_URL": self._services.cloud_url,
+            "NODE": "node-1",
+            "REDIS_HOST": _HOST,
+            "TABLE": _TABLE,
+        }
+        process = subprocess.Popen([sys.executable, self._path], env=variables)
+        self._closers.callback(process.wait, LIMIT_S)
+        self._closers.callback(process.terminate)
+        return process
+
+
+@pytest.fixture
+def make_instance(resources: dict[str, Any], tmp_path: Path) -> Iterator[Callable[..., Instance]]:
+    """Makes the instance of a test, with some of the program's times in place of its own."""
+
+    def make(**seconds: float) -> Instance:
+        text = str(resources["RedisInstance"]["Properties"]["UserData"]["Fn::Base64"]["Fn::Sub"])
+        found = re.search(r"<<'ANNOUNCE'\n(.*?\n)ANNOUNCE\n", text, re.DOTALL)
+        assert found
+        times = "".join(f"{name} = {value}\n" for name, value in seconds.items())
+        return Instance(found[1].replace("\n\nmain()\n", f"\n\n{times}main()\n"), tmp_path, closers)
+
+    with ExitStack() as closers:
+        yield make
+
+
+def test_node_is_announced_once_its_redis_answers(make_instance: Callable[..., Instance]) -> None:
+    instance = make_instance()
+    execution = instance.boots()
+    instance.power_on()
+
+    instance.redis.start()
+
+    assert instance.ended(execution)["status"] == "SUCCEEDED"
+
+
+def test_run_that_begins_while_the_instance_runs_is_announced_too(make_instance: Callable[..., Instance]) -> None:
+    instance = make_instance(LOOK_EVERY_S=0.1)
+    instance.redis.start()
+    first = instance.boots()
+    instance.power_on()
+    assert instance.ended(first)["status"] == "SUCCEEDED"
+
+    second = instance.boots()
+
+    assert instance.ended(second)["status"] == "SUCCEEDED"
+
+
+def test_node_whose_redis_stays_silent_fails_its_boot_by_name(make_instance: Callable[..., Instance]) -> None:
+    instance = make_instance(PATIENCE_S=0.1)
+    execution = instance.boots()
+    instance.power_on()
+
+    assert instance.ended(execution)["error"] == "NodeFailedError"
+
+
+def test_token_of_a_run_that_is_over_is_no_error(make_instance: Callable[..., Instance]) -> None:
+    instance = make_instance(LOOK_EVERY_S=0.1, UNATTENDED_S=0.5)
+    instance.redis.start()
+    instance.put_row(phase="booting", deadline_at_us=0, boot_token="of a run long over")
+
+    assert instance.power_on().wait(LIMIT_S) == 0
+
+
+def test_instance_that_nobody_looks_after_ends_its_program_with_success(
+    make_instance: Callable[..., Instance], resources: dict[str, Any]
+) -> None:
+    instance = make_instance(LOOK_EVERY_S=0.1, UNATTENDED_S=0.5)
+    instance.put_row(phase="running", deadline_at_us=time.time_ns() // 1000 + 3_000_000)
+    process = instance.power_on()
+    began_s = time.monotonic()
+
+    assert process.wait(LIMIT_S) == 0
+
+    assert time.monotonic() - began_s > 3  # not before its deadline
+    user_data = str(resources["RedisInstance"]["Properties"]["UserData"]["Fn::Base64"]["Fn::Sub"])
+    assert "SuccessAction=poweroff" in user_data
