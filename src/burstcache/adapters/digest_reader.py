@@ -168,8 +168,11 @@ class DigestReader:
         return self._digest.route(hash_, now_us=self._clock.now_us())
 
     def home(self, hash_: str) -> Route | None:
-        """Return the node that takes the key with this hash as a guest; None also if the digest cannot be read."""
-        if not self.is_within(self._max_age_s) or self._digest is None:
+        """Return the node that takes the key with this hash as a guest; None also if too little is known.
+
+        Never reads the digest anew: `route`, which comes first, has.
+        """
+        if self._digest is None or self._age_s() > self._max_age_s:
             return None
         return self._digest.home(hash_)
 

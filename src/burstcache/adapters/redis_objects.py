@@ -60,15 +60,14 @@ class _Script:
             return client.eval(self.text, keys, *keys_and_arguments)
 
 
-# KEYS: object, lease, hits. ARGV: time, token (empty: take no lease), length of a lease [ms]. The body stays out of it:
-# Lua would copy it twice.
+# KEYS: object, lease, hits. ARGV: time, token (empty: take no lease). Lua would copy the body twice, so it stays out.
 _NOTE_OR_LEASE = _Script(f"""
 if redis.call("HSTRLEN", KEYS[1], "meta") > 0 then
   redis.call("LPUSH", KEYS[3], ARGV[1] .. ":" .. redis.call("HSTRLEN", KEYS[1], "body"))
   redis.call("LTRIM", KEYS[3], 0, {MOST_HITS - 1})
   return 0
 end
-if ARGV[2] ~= "" and redis.call("SET", KEYS[2], ARGV[2], "NX", "PX", ARGV[3]) then return 1 end
+if ARGV[2] ~= "" and redis.call("SET", KEYS[2], ARGV[2], "NX", "EX", {LEASE_S}) then return 1 end
 return 0
 """)
 # KEYS: object, lease. ARGV: token, meta, body.
@@ -163,7 +162,7 @@ class RedisObjects:
             ValueError: Redis holds something that is not an entry.
         """
         token = os.urandom(8).hex() if leases else ""
-        keys_and_arguments = (object_key(hash_), lease_key(hash_), _HITS, at_us, token, LEASE_S * 1000)
+        keys_and_arguments = (object_key(hash_), lease_key(hash_), _HITS, at_us, token)
         with self._connected() as client:
             pipeline = client.pipeline(transaction=False)
             pipeline.hmget(object_key(hash_), ["meta", "body"])
@@ -187,7 +186,7 @@ class RedisObjects:
                 pipeline.exists(object_key(hash_))
             missing = [hash_ for hash_, exists in zip(asked, pipeline.execute(), strict=True) if not exists]
             for hash_ in missing:
-                pipeline.set(lease_key(hash_), token, nx=True, px=LEASE_S * 1000)
+                pipeline.set(lease_key(hash_), token, nx=True, ex=LEASE_S)
             taken = pipeline.execute()
         return {hash_: token for hash_, is_taken in zip(missing, taken, strict=True) if is_taken}
 
