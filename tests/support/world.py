@@ -49,7 +49,7 @@ from burstcache.handlers import cache, janitor, redis_control, scheduler
 from burstcache.handlers.proxy import Proxy
 from burstcache.serve.cache_function_tier import LambdaTier
 from burstcache.serve.memory_tier import Memory
-from burstcache.serve.reader import Reader
+from burstcache.serve.reader import EXPRESS, Reader
 from burstcache.serve.redis_tier import RedisGuestTier, RedisNodeTier
 from burstcache.serve.s3_tier import S3Tier
 from burstcache.serve.tier import Tier
@@ -259,13 +259,14 @@ class World:
         runs = NodeRuns(self.nodes, self.executions, self.node_machine, self.clock, peers=[NODE])
         return judge(self.policy, self.scheduler, self.uses, runs.boot)
 
-    def new_reader(self, *, memory_bytes: int = 0) -> Reader:
+    def new_reader(self, *, memory_bytes: int = 0, express: Tier | None = None) -> Reader:
         """Return a reader, whose work in the background is done at once."""
         return Reader(
             DigestReader(self.digest.read, self.clock, start=at_once),
             S3Tier(self.objects, self._bus, self.clock, max_object_bytes=MAX_OBJECT_BYTES),
-            self._tier,
+            lambda route: express if express is not None and route == EXPRESS else self._tier(route),
             self.clock,
+            has_express=express is not None,
             memory=Memory(memory_bytes, max_object_bytes=MAX_OBJECT_BYTES) if memory_bytes else None,
             start=at_once,
         )
