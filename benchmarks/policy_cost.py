@@ -1,6 +1,6 @@
 """What a policy with one knob costs at the thesis policy's own in-memory share.
 
-    python -m benchmarks.policy_cost [--policy breakeven|hazard] [--first-seed N] [--seeds N] [--without-optimum]
+    python -m benchmarks.policy_cost [--policy NAME] [--first-seed N] [--seeds N] [--without-optimum]
 
 The thesis policy gets each workload's mean rate, the other one nothing but its knob; `docs/use/policies.md` has the
 definitions. Ratios are to the thesis policy, costs USD per trace at the thesis's prices. "Ratio" mixes two neighbouring
@@ -29,7 +29,7 @@ from burstcache_sim.choose.matched_cost import (
     worth_curve,
 )
 from burstcache_sim.policies.policy import WorthPolicy
-from burstcache_sim.policies.registry import SIMULATED
+from burstcache_sim.policies.registry import WEIGHING
 from burstcache_sim.policies.thesis import SENSITIVITY, Thesis
 from burstcache_sim.traces.generate import poisson
 from burstcache_sim.traces.workloads import (
@@ -130,7 +130,7 @@ def other_tellings(title: str, rows: Sequence[Measured]) -> None:
 def main() -> None:
     """Print all tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--policy", choices=list(SIMULATED), default="breakeven", help="default: breakeven")
+    parser.add_argument("--policy", choices=list(WEIGHING), default="breakeven", help="default: breakeven")
     parser.add_argument("--first-seed", type=int, default=1, help="default: 1")
     parser.add_argument("--seeds", type=int, default=20, help="traces per workload (default: 20)")
     parser.add_argument("--without-optimum", action="store_true", help="leave out the bounds: they take longest")
@@ -142,7 +142,7 @@ def main() -> None:
         ("25 workloads, half an hour as in the thesis", family(HALF_HOUR_S)),
         ("25 workloads, a day", family(DAY_S)),
     ):
-        rows = measure(SIMULATED[given.policy], workloads, seeds)
+        rows = measure(WEIGHING[given.policy], workloads, seeds)
         table(title, rows, with_optimum=not given.without_optimum)
         other_tellings(title, rows)
 

@@ -9,6 +9,7 @@ from burstcache_sim.policies.policy import Policy, WorthPolicy
 from burstcache_sim.policies.thesis import Thesis
 
 LIVE: dict[str, type[Policy]] = {policy.name: policy for policy in (Thesis, Breakeven, Hazard)}
+WEIGHING: dict[str, type[WorthPolicy]] = {p.name: p for p in (Breakeven, Hazard, KeyBreakeven, KeyHazard)}
 POLICIES = LIVE | {policy.name: policy for policy in (KeyBreakeven, KeyHazard)}  # what these two were compared by
 DEFAULT = Thesis.name  # the live system's
 SIMULATED: dict[str, type[WorthPolicy]] = {policy.name: policy for policy in (Breakeven, Hazard)}
