@@ -117,12 +117,21 @@ class RedisControlSettings(_Settings):
     table_name: Annotated[str, _text, "TABLE_NAME"]
     bucket_name: Annotated[str, _text, "BUCKET_NAME"]
     redis_node_arn: Annotated[str, _text, "REDIS_NODE_ARN"]
-    express_bucket: Annotated[str, _given, "EXPRESS_BUCKET"]
     relay: Annotated[RelayAccess, _relay]
     redis_password_parameter: Annotated[str, _given, "REDIS_PASSWORD_PARAMETER"]
     redis_nodes: Annotated[tuple[RedisNode, ...], _nodes]
     max_object_bytes: Annotated[int, _whole, "MAX_OBJECT_BYTES"]
     policy: Annotated[LivePolicy, policy_in]
+
+
+@dataclass(frozen=True)
+class OriginSettings(_Settings):
+    """The settings of the origin function."""
+
+    table_name: Annotated[str, _text, "TABLE_NAME"]
+    express_bucket: Annotated[str, _given, "EXPRESS_BUCKET"]
+    redis_nodes: Annotated[tuple[RedisNode, ...], _nodes]
+    redis_control_function_name: Annotated[str, _given, "REDIS_CONTROL_FUNCTION_NAME"]
 
 
 @dataclass(frozen=True)

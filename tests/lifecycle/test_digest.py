@@ -162,7 +162,7 @@ def test_a_write_takes_no_route_off_that_is_shown_meanwhile(world: World) -> Non
     def announce() -> None:
         world.keys.update(row.hash, epoch=row.epoch, set_=KeyColumns(tier="lambda"))
 
-    world.control = replace(world.control, digest=after(world.digest, "read_key", announce))
+    world.origin_changes = replace(world.origin_changes, digest=after(world.digest, "read_key", announce))
     world.written("k")
 
     assert world.digest.read().routes[row.hash].epoch == row.epoch

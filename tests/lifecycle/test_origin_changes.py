@@ -13,7 +13,8 @@ from burstcache.core.errors import RedisDownError, RelayDownError
 from burstcache.core.keys import key_hash
 from burstcache.core.table import KeyColumns
 from burstcache.web.entry import Entry, decode
-from support.world import MAX_OBJECT_BYTES, World, after
+from support.aws import put_row
+from support.world import MAX_OBJECT_BYTES, NODE, World, after
 
 
 def _body_in_lambda_tier(world: World, key: str) -> bytes | None:
@@ -116,3 +117,62 @@ def test_write_during_an_earlier_life_does_not_concern_this_one(world: World, mo
     assert world.serve("k").join() == "idle"
 
     assert fetched == ["k"]
+
+
+@pytest.fixture
+def calls(world: World, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The functions that are invoked."""
+    invoke, called = world.invoke, []
+
+    def record(function: str, payload: dict[str, Any], **more: Any) -> Any:
+        called.append(function)
+        return invoke(function, payload, **more)
+
+    monkeypatch.setattr(world, "invoke", record)
+    return called
+
+
+def test_write_to_an_object_without_a_copy_wakes_nothing_in_the_network(world: World, calls: list[str]) -> None:
+    world.put_object("k")
+    world.read("k")  # which leaves a row
+    calls.clear()
+
+    assert world.written("k") == {"refreshed": ""}
+
+    assert calls == ["origin"]
+    assert len(world.digest.read().changes) == 1
+
+
+def test_write_to_an_object_in_a_tier_has_redis_control_look(world: World, calls: list[str]) -> None:
+    world.started("k")
+    calls.clear()
+
+    world.written("k")
+
+    assert calls == ["origin", "redis_control"]
+
+
+@pytest.mark.parametrize(
+    ("phase", "is_asked"), [("stopped", False), ("booting", True), ("running", True), ("stopping", True)]
+)
+def test_write_is_followed_on_a_home_node_that_is_not_off(
+    world: World, calls: list[str], phase: str, is_asked: bool
+) -> None:
+    deadline = world.clock.now_us() + 600_000_000
+    put_row(f"NODE#{NODE}", "NODE", {"phase": phase, "generation": 1, "deadline_at_us": deadline, "peers": [NODE]})
+
+    world.written("k")
+
+    assert calls == ["origin", "redis_control"] if is_asked else ["origin"]
+
+
+def test_failure_in_the_network_is_one_of_the_event_and_readers_hear_of_the_change(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.running("k")
+    world.redis.kill()
+
+    with pytest.raises(RedisDownError):
+        world.written("k")
+
+    assert len(world.digest.read().changes) == 1

@@ -15,7 +15,7 @@ from support.project import ROOT
 from support.world import NODE, World
 
 _EVENTS = ROOT / "events"
-_HANDLERS = ("scheduler", "cache", "redis_control", "janitor")
+_HANDLERS = ("scheduler", "cache", "redis_control", "origin", "janitor")
 _SAMPLES = [path for handler in _HANDLERS for path in sorted((_EVENTS / handler).glob("*.json"))]
 _KEY, _EPOCH = "hello.txt", 1763632800000
 
@@ -46,7 +46,8 @@ _ANSWERS: dict[str, Callable[[dict[str, Any]], bool]] = {
     "release": lambda answer: answer == {"phase": "stopped"},
     "ping": lambda answer: answer["pong"] is True,
     "stop_cache": lambda answer: answer == {"stopped": False},
-    "origin_changed": lambda answer: answer == {"refreshed": ""},
+    "follow_write": lambda answer: answer == {"refreshed": ""},
+    "object_created": lambda answer: answer == {"refreshed": ""},
     "scheduled": lambda answer: answer["nodes"] == [NODE],
 }
 

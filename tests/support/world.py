@@ -38,6 +38,7 @@ from burstcache.control.demand import Judge, judge
 from burstcache.control.janitor import Janitor
 from burstcache.control.node_runs import NodeRuns
 from burstcache.control.operations import RedisControl
+from burstcache.control.origin_changes import OriginChanges
 from burstcache.control.scheduler import Scheduler
 from burstcache.core.digest import Route
 from burstcache.core.keys import key_hash
@@ -45,7 +46,7 @@ from burstcache.core.messages import OBJECT_REQUESTED, REQUESTS_SERVED, ObjectRe
 from burstcache.core.parameters import US_PER_S, parameters_from_text
 from burstcache.core.policies import LivePolicy, thesis
 from burstcache.core.table import KeyRow, LeaseColumns, NodeRow
-from burstcache.handlers import cache, janitor, redis_control, scheduler
+from burstcache.handlers import cache, janitor, origin, redis_control, scheduler
 from burstcache.handlers.proxy import Proxy
 from burstcache.serve.cache_function_tier import LambdaTier
 from burstcache.serve.memory_tier import Memory
@@ -140,6 +141,7 @@ class World:
         for handler, maker, part in (
             (scheduler, "scheduler", "judge"),
             (redis_control, "control", "control"),
+            (origin, "changes", "origin_changes"),
             (janitor, "janitor", "janitor"),
         ):
             patch.setattr(handler, maker, functools.partial(getattr, self, part))
@@ -241,6 +243,15 @@ class World:
             redis_control=lambda payload: self.invoke("redis_control", dict(payload)),
             clock=clock,
         )
+        self.origin_changes = OriginChanges(
+            keys=self.keys,
+            nodes=self.nodes,
+            node_names=[NODE],
+            digest=self.digest,
+            redis_control=lambda payload: self.invoke("redis_control", dict(payload)),
+            express=None,
+            clock=clock,
+        )
         self.cache_tools = CacheTools(
             keys=self.keys,
             nodes=self.nodes,
@@ -287,7 +298,7 @@ class World:
         )
         if function == "cache":
             return self._hold_object(payload, context)
-        handlers = {"scheduler": scheduler, "redis_control": redis_control, "janitor": janitor}
+        handlers = {"scheduler": scheduler, "redis_control": redis_control, "origin": origin, "janitor": janitor}
         return handlers[function].handler(payload, context)
 
     def _hold_object(self, payload: dict[str, Any], context: Any) -> Any:
@@ -471,7 +482,7 @@ class World:
 
     def written(self, key: str) -> Any:
         """Tell the control plane of a write to the bucket, as S3's event does."""
-        return self.invoke("redis_control", {"source": "aws.s3", "detail": {"object": {"key": key}}})
+        return self.invoke("origin", {"source": "aws.s3", "detail": {"object": {"key": key}}})
 
     def join(self, key: str) -> str:
         """Let a hot key join the node; return the name under which `outcome` finds its token."""

@@ -47,6 +47,7 @@ SETTINGS: dict[str, Any] = {
     "SchedulerFunction": settings.SchedulerSettings,
     "CacheFunction": settings.CacheSettings,
     "RedisControlFunction": settings.RedisControlSettings,
+    "OriginFunction": settings.OriginSettings,
     "JanitorFunction": settings.JanitorSettings,
 }
 VALUES = {

@@ -38,10 +38,10 @@ def test_payload_has_exactly_the_fields_of_its_message(name: str) -> None:
     assert set(payload) == set(get_type_hints(kind))
 
 
-def test_every_step_of_the_machines_is_an_operation_and_every_other_operation_is_for_people() -> None:
+def test_every_step_of_the_machines_is_an_operation_and_every_other_one_is_for_people_or_events() -> None:
     sent = {payload["op"] for payload in _PAYLOADS.values() if "op" in payload}
 
-    assert set(_BY_OP) - sent == {"hold", "release", "ping", "stop_cache", "instance_stopped"}
+    assert set(_BY_OP) - sent == {"hold", "release", "ping", "stop_cache", "instance_stopped", "follow_write"}
 
 
 @pytest.mark.parametrize("op", _BY_OP)

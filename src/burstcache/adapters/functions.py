@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from types_boto3_lambda.client import LambdaClient
 
 
-def invoke_by_name(client: LambdaClient, function_name: str) -> Callable[[Mapping[str, object]], None]:
-    """Return a caller of a function that raises FunctionFailedError when the function fails."""
+def invoke_by_name(client: LambdaClient, function_name: str) -> Callable[[Mapping[str, object]], object]:
+    """Return a caller of a function that returns its answer, or raises FunctionFailedError if it fails."""
 
-    def invoke(payload: Mapping[str, object]) -> None:
+    def invoke(payload: Mapping[str, object]) -> object:
         answer = ask(client.invoke, FunctionName=function_name, Payload=json.dumps(payload).encode())
+        text = answer["Payload"].read().decode()
         if "FunctionError" in answer:
-            raise FunctionFailedError(f"{function_name} failed at {payload}: {answer['Payload'].read().decode()[:500]}")
+            raise FunctionFailedError(f"{function_name} failed at {payload}: {text[:500]}")
+        return json.loads(text)
 
     return invoke

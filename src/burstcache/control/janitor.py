@@ -46,7 +46,7 @@ class Janitor:
     key_lifecycle_arn: str
     redis_node_arn: str
     node_names: Sequence[str]
-    redis_control: Callable[[Operation], None]
+    redis_control: Callable[[Operation], object]
     clock: Clock
 
     def clean(self) -> Cleaned:

@@ -9,7 +9,6 @@ from typing import Protocol, assert_never
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.digest_table import DigestTable
 from burstcache.adapters.executions import Executions
-from burstcache.adapters.express_copies import ExpressCopies
 from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
@@ -21,7 +20,7 @@ from burstcache.control.key_on_node import KeyOnNode, Life
 from burstcache.control.node_judge import LeaseJudge
 from burstcache.control.node_life import NodeLife
 from burstcache.control.node_runs import NodeRuns
-from burstcache.control.origin_changes import OriginChanges
+from burstcache.control.tier_copies import TierCopies
 from burstcache.core.errors import RedisDownError
 from burstcache.core.keys import key_hash
 from burstcache.core.messages import (
@@ -68,7 +67,6 @@ class RedisControl:
     max_object_bytes: int
     parameters: Parameters
     clock: Clock
-    express: ExpressCopies | None = None
 
     def run(self, operation: Operation) -> Answer:
         """Run one step of a state machine, or an operation by hand."""
@@ -101,6 +99,8 @@ class RedisControl:
                 return self.node(operation["node"]).abandon(operation["generation"])
             case "instance_stopped":
                 return self.node(operation["node"]).instance_stopped()
+            case "follow_write":
+                return self.tier_copies.follow_write(operation["key"])
             case "hold":
                 return self.keys_on(operation["node"]).hold(operation["for_s"])
             case "release":
@@ -153,18 +153,16 @@ class RedisControl:
         )
 
     @property
-    def origin_changes(self) -> OriginChanges:
-        """The part that follows writes to the origin."""
-        return OriginChanges(
+    def tier_copies(self) -> TierCopies:
+        """The copies in cache functions and nodes."""
+        return TierCopies(
             guests=self.guests,
             keys=self.keys,
-            digest=self.digest,
             objects=self.objects,
             store=self.store,
             ask_cache=self.ask_cache,
             max_object_bytes=self.max_object_bytes,
             clock=self.clock,
-            express=self.express,
         )
 
     @property

@@ -204,6 +204,16 @@ class AbandonNode(TypedDict):
     generation: int
 
 
+# Origin to Redis control ---------------------------------------------------------------------------------------------
+
+
+class FollowWrite(TypedDict):
+    """An object of the bucket was written or deleted: its copies in cache functions and nodes follow."""
+
+    op: Literal["follow_write"]
+    key: str
+
+
 # EC2, or the janitor in its place, to Redis control -------------------------------------------------------------------
 
 
@@ -250,6 +260,7 @@ Operation = (
     Join
     | Seed
     | Leave
+    | FollowWrite
     | BootNode
     | ReadyNode
     | CheckNode

@@ -1,4 +1,4 @@
-"""Redis control function: every step of the machines that touches a node, by its `op`, and what S3 and EC2 report."""
+"""Redis control function: every step that touches a node or a cache function, by its `op`, and what EC2 reports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.digest_table import DigestTable
 from burstcache.adapters.executions import Executions
-from burstcache.adapters.express_copies import ExpressCopies
 from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
@@ -52,16 +51,13 @@ def control() -> RedisControl:
         max_object_bytes=settings.max_object_bytes,
         parameters=settings.policy.parameters,
         clock=clock,
-        express=ExpressCopies(settings.express_bucket, clients.express) if settings.express_bucket else None,
     )
 
 
 def handler(event: dict[str, Any], context: Any) -> Answer:
-    """Run one operation, or follow an event: of the origin bucket in S3, or of an instance in EC2."""
+    """Run one operation, or follow an event of an instance in EC2."""
     answer: Answer
-    if event.get("source") == "aws.s3":
-        answer = control().origin_changes.follow(event["detail"]["object"]["key"])
-    elif event.get("source") == "aws.ec2":
+    if event.get("source") == "aws.ec2":
         answer = control().follow_instance(event["detail"]["instance-id"])
     else:
         answer = control().run(cast(Operation, event))

@@ -1,0 +1,43 @@
+"""Origin function: an S3 event of the origin bucket in, readers told of the change; outside the network, so small."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from burstcache.adapters.clients import Clients
+from burstcache.adapters.clock import SystemClock
+from burstcache.adapters.digest_table import DigestTable
+from burstcache.adapters.express_copies import ExpressCopies
+from burstcache.adapters.functions import invoke_by_name
+from burstcache.adapters.key_table import KeyTable
+from burstcache.adapters.node_table import NodeTable
+from burstcache.control.origin_changes import OriginChanges
+from burstcache.core.messages import Refreshed
+from burstcache.handlers._init import at_init
+from burstcache.logs import logger
+from burstcache.settings import OriginSettings, names_of
+
+
+@at_init
+def changes() -> OriginChanges:
+    """Make what follows writes."""
+    logger()  # each write gets a line
+    settings, clock, clients = OriginSettings.read(os.environ), SystemClock(), Clients("control")
+    return OriginChanges(
+        keys=KeyTable(settings.table_name, clients.dynamodb, clock),
+        nodes=NodeTable(settings.table_name, clients.dynamodb),
+        node_names=names_of(settings.redis_nodes),
+        digest=DigestTable(settings.table_name, clients.dynamodb),
+        redis_control=invoke_by_name(Clients("patient").functions, settings.redis_control_function_name),
+        express=ExpressCopies(settings.express_bucket, clients.express) if settings.express_bucket else None,
+        clock=clock,
+    )
+
+
+def handler(event: dict[str, Any], context: Any) -> Refreshed:
+    """Follow one write to an object, or its deletion."""
+    key = event["detail"]["object"]["key"]
+    refreshed = changes().follow(key)
+    logger().info("write followed", extra={"key": key, **refreshed})
+    return refreshed
