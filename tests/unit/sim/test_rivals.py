@@ -273,3 +273,40 @@ def test_a_node_that_outlasts_its_log_is_billed_for_no_more_than_the_month() -> 
 
     assert node_h(ours.bill) > Fraction(1_200, 3_600)
     assert node_h(ours.month) == 730
+
+
+# Together with a reader's own memory
+
+
+def test_own_memory_before_express_asks_it_for_what_memory_leaves() -> None:
+    trace = random_reads(4_000, 400, 4 * MB, US_PER_H)
+
+    together = offer("reader-memory+s3-express-all", trace, own_memory_mb=256)
+    alone = offer("s3-express-all", trace)
+
+    def lines(offer: Offer) -> dict[str, float]:
+        return {line.item: float(line.quantity) for line in offer.bill.lines}
+
+    assert together.in_memory_pct == pytest.approx(alone.in_memory_pct, abs=0.1)
+    assert together.own_memory_pct == pytest.approx(offer("reader-memory:256MB", trace).in_memory_pct, abs=3)
+    asked = 1 - together.own_memory_pct / 100
+    assert lines(together)["s3-express-get"] == pytest.approx(asked * lines(alone)["s3-express-get"], abs=1)
+
+
+def test_own_memory_before_a_node_saves_time_and_no_money_but_gets() -> None:
+    trace = random_reads(4_000, 400, 4 * MB, US_PER_H)
+
+    together, alone = offer("reader-memory+ec2:t4g.micro", trace, own_memory_mb=256), offer("ec2:t4g.micro", trace)
+
+    fixed = [float(one.bill.fixed_usd_exact) for one in (together, alone)]
+    assert fixed[0] == fixed[1]
+    assert together.in_memory_pct == pytest.approx(alone.in_memory_pct, abs=3)
+
+
+def test_memory_that_holds_everything_needs_nothing_below_it() -> None:
+    few, many = random_reads(400, 10, MB, US_PER_H), random_reads(4_000, 2_000, 4 * MB, US_PER_H)
+
+    names, more = ({one.name for one in offers(Billing(TODAY, Setup()).market(trace))} for trace in (few, many))
+
+    assert not any(name.startswith("reader-memory+") for name in names)
+    assert "reader-memory+s3-express" in more

@@ -88,6 +88,7 @@ class Clock:
         kind = name.partition(":")[0]
         if kind in (OURS, "lambda-only", "lambda-always"):
             return self.tiers.lambda_ms + self._door_ms(kind)
+        kind = kind.removeprefix("reader-memory+")
         return _HIT_MS.get(kind, self.tiers.redis_ms) + self._door_ms(kind)
 
     def is_hit(self, name: str) -> bool:
@@ -99,8 +100,15 @@ class Clock:
         kind = offer.name.partition(":")[0]
         if kind == "s3-only":
             return self.tiers.s3_ms + self.tiers.network_ms
-        missed = 1 - offer.month_in_memory_pct / 100
-        return self.hit_ms(offer.name) + missed * self.tiers.s3_ms + self.tiers.network_ms
+        missed, own = 1 - offer.month_in_memory_pct / 100, offer.own_memory_pct / 100
+        own_ms = own * (_HIT_MS["reader-memory"] + self._door_ms(kind))
+        return own_ms + (1 - own) * self.hit_ms(offer.name) + missed * self.tiers.s3_ms + self.tiers.network_ms
+
+    def offered_hit_ms(self, offer: Compared) -> float:
+        """Return how long an answer without S3 takes in the mean, own memory before a rival included [ms]."""
+        own_ms = _HIT_MS["reader-memory"] + self._door_ms(offer.name.partition(":")[0])
+        own = min(1.0, offer.own_memory_pct / max(offer.month_in_memory_pct, 1e-9))
+        return own * own_ms + (1 - own) * self.hit_ms(offer.name)
 
     def usd_per_hit(self, *, usd_per_hit: float, usd_per_ms: float) -> Fraction:
         """Return what an answer without S3 is worth at most, whichever of the two values was given [USD]."""

@@ -41,6 +41,7 @@ class Compared:
     cheaper_at: BurstFrequency | None  # None: it is Burstcache
     hourly: HourlyCost  # from a bill over full hours, in the mean of the month
     note: str = ""
+    own_memory_pct: float = 0.0  # of the month: what readers' own memory answers before a rival is asked
 
     @property
     def usd(self) -> float:
@@ -74,6 +75,7 @@ class Comparison:
     only_cache: bool = False  # the thesis's view: cache function, node and S3 alone
     window_h: int = HOURS_PER_MONTH  # in which bursts are counted [h]
     usd_per_hit: Fraction = Fraction(0)  # what others may weigh when they choose what to keep
+    own_memory_mb: int = 4096  # the largest memory that a reader may have
 
     @property
     def repeats(self) -> Fraction:
@@ -142,7 +144,8 @@ class Comparison:
         for once in offers(self._market(self.demand, Fraction(1)), names=names):
             warm = of_month[once.name]
             shares = (once.in_memory_pct, warm.in_memory_pct)
-            found.append(self._compared(once.name, once.bill, warm.bill, shares, warm.note, ours))
+            compared = self._compared(once.name, once.bill, warm.bill, shares, warm.note, ours)
+            found.append(replace(compared, own_memory_pct=warm.own_memory_pct))
         return found
 
     def _compared(
@@ -173,6 +176,7 @@ class Comparison:
             only_cache=self.only_cache,
             repeats=repeats,
             usd_per_hit=self.usd_per_hit,
+            own_memory_mb=self.own_memory_mb,
         )
 
     def _full_hours(self) -> Demand:

@@ -16,6 +16,7 @@ from burstcache.core.prices import PriceSheet
 from burstcache_sim.bill import edge, express, nodes
 from burstcache_sim.bill.market import Market, Offer
 from burstcache_sim.bill.schedule import scheduled
+from burstcache_sim.bill.together import before
 from burstcache_sim.bill.usage import Setup
 
 _SERVERLESS_SIZES = tuple(f"{gb}GB" for gb in nodes.SERVERLESS_SIZES_GB)
@@ -39,8 +40,13 @@ _KINDS: dict[str, Callable[[Market, str], Offer]] = {
     "lambda-always": edge.lambda_always,
     "infinicache": edge.infinicache,
 }
+# Below a reader's own memory; what is sold in another form costs more there, too.
+_BELOW_MEMORY = ("s3-express", "s3-express-all", "ec2", "ec2-scheduled", "fargate-spot", "efs")
+_KINDS |= {f"reader-memory+{kind}": before(_KINDS[kind]) for kind in _BELOW_MEMORY}
 _BY_TYPE = {
     "ec2": "ec2:",
+    "reader-memory+ec2": "ec2:",
+    "reader-memory+ec2-scheduled": "ec2:",
     "ec2-scheduled": "ec2:",
     "elasticache-redis": "elasticache-redis:",
     "elasticache-valkey": "elasticache-valkey:",
@@ -48,6 +54,7 @@ _BY_TYPE = {
 _BY_SIZE = {
     "fargate": tuple(nodes.FARGATE_SIZES),
     "fargate-spot": tuple(nodes.FARGATE_SIZES),
+    "reader-memory+fargate-spot": tuple(nodes.FARGATE_SIZES),
     "reader-memory": edge.READER_SIZES,
     "reader-memory-confirmed": edge.READER_SIZES,
     "serverless-valkey": ("", *_SERVERLESS_SIZES),
@@ -108,8 +115,11 @@ def _worth_trying(market: Market, names: Iterable[str]) -> list[str]:
     """Return the names without sizes and types that are larger than one that holds everything already."""
     stored_bytes = market.locality.stored_bytes
     kept, holding_all = [], set()
+    is_enough = market.own_memory_mb * 1024**2 >= stored_bytes
     for name in names:
         kind, _, size = name.partition(":")
+        if kind.startswith("reader-memory+") and (is_enough or market.setup.readers != "aws"):
+            continue
         if kind in holding_all or (market.only_cache and kind not in _OF_THE_THESIS):
             continue
         if kind in _BY_SIZE and size and _usable_bytes(kind, size) >= stored_bytes:
@@ -122,4 +132,4 @@ def _worth_trying(market: Market, names: Iterable[str]) -> list[str]:
 
 def _usable_bytes(kind: str, size: str) -> float:
     bytes_ = float(size[:-2]) * (1024**3 if size.endswith("GB") else 1024**2)
-    return bytes_ * float(nodes.MEMORY_SHARE) if kind.startswith("fargate") else bytes_
+    return bytes_ * float(nodes.MEMORY_SHARE) if "fargate" in kind else bytes_

@@ -22,19 +22,20 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from burstcache_sim.policies.policy import Policy
+    from burstcache_sim.policies.policy import WorthPolicy
     from burstcache_sim.world.express import CopyRules
 
 _COUNTS = tuple(field.name for field in fields(RunResult) if field.type == "int")
+_OF_KEYS = ("n_s3", "fills", "loads", "told", "seen_writes")  # a log has as many times more as keys than a sample
 _GUESTS = tuple(field.name for field in fields(GuestUse))
 
 
-def month_under(market: Market, policy: Policy, rule: CopyRules | None) -> RunResult:
+def month_under(market: Market, policy: WorthPolicy, rule: CopyRules | None) -> RunResult:
     """Return a month's run of a setup whose nodes a policy starts and stops.
 
     Args:
         market: The log and how often it comes, the prices, the setup.
-        policy: What decides; it takes guests.
+        policy: What decides; it takes guests, and there is no relay.
         rule: When objects are copied to S3 Express; None: never, there is no bucket.
     """
     import numpy as np
@@ -43,6 +44,7 @@ def month_under(market: Market, policy: Policy, rule: CopyRules | None) -> RunRe
     asked = past_memory(locality, market.setup)
     indices = np.concatenate((np.flatnonzero(asked.first), np.flatnonzero(asked.again) + len(locality.ids)))
     once = int(asked.first.sum())
+    policy = policy.of_sample(locality.rate)
     runs = [
         replay_each([policy], _scenario(market, indices[:count]), details=True)[0] for count in (once, len(indices))
     ]
@@ -51,14 +53,23 @@ def month_under(market: Market, policy: Policy, rule: CopyRules | None) -> RunRe
     is_left[indices] = np.frombuffer(both.tiers.encode(), np.uint8) == ord("S")
     left = Asked(is_left[: len(locality.ids)], is_left[len(locality.ids) :])
 
-    def in_month(once: int, twice: int) -> int:
-        return round(once + (repeats - 1) * (twice - once))
+    def in_month(name: str, once: object, twice: object) -> int:
+        many, more = int(getattr(once, name)), int(getattr(twice, name))
+        amount = many + (repeats - 1) * (more - many)
+        return round(amount / locality.rate if name in _OF_KEYS else amount)
 
-    counts: dict[str, Any] = {name: in_month(getattr(first, name), getattr(both, name)) for name in _COUNTS}
-    guests = {name: in_month(getattr(first.guests, name), getattr(both.guests, name)) for name in _GUESTS}
-    month = replace(RunResult(**counts), guests=GuestUse(**guests), n=round(market.demand.requests * repeats), end_us=0)
-    month = replace(month, n_memory=max(0, month.n - month.n_s3 - month.n_lambda - month.n_redis))
-    return with_express(month, market, rule, left, Fraction(month.n_s3) / repeats)
+    counts: dict[str, Any] = {name: in_month(name, first, both) for name in _COUNTS}
+    guests = {name: in_month(name, first.guests, both.guests) for name in _GUESTS}
+    guests["told_batches"] = min(guests["told"], round(market.demand.busy_s * market.setup.reader_processes * repeats))
+    requests = round(market.demand.requests * repeats)
+    reached = min(requests, round(asked.count(repeats) * repeats / locality.rate))
+    reached = reached if market.setup.reader_memory_bytes else requests
+    counts["n_s3"] = n_s3 = min(counts["n_s3"], reached)
+    counts["s3_requests"] = n_s3 + guests["loads"]
+    counts |= {"n": requests, "n_redis": reached - n_s3, "n_memory": requests - reached}
+    nothing: dict[str, Any] = {"end_us": 0, "tiers": "", "lambda_spans_us": (), "redis_spans_us": ()}
+    month = replace(first, **(counts | nothing), guests=GuestUse(**guests))
+    return with_express(month, market, rule, left, Fraction(n_s3) / repeats)
 
 
 def _scenario(market: Market, indices: NDArray[np.int64]) -> Scenario:
@@ -72,4 +83,5 @@ def _scenario(market: Market, indices: NDArray[np.int64]) -> Scenario:
         locality.sizes_bytes[ids],
         tuple(map(str, range(len(locality.sizes_bytes)))),
     )
-    return Scenario(trace, setup.nodes, node_capacity_bytes(setup.instance_type), always_on=setup.always_on_nodes)
+    capacity_bytes = int((node_capacity_bytes(setup.instance_type) or 0) * locality.rate)
+    return Scenario(trace, setup.nodes, max(1, capacity_bytes), always_on=setup.always_on_nodes)

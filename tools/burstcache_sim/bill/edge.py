@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from burstcache.core.errors import InvalidSettingError
 from burstcache.core.parameters import US_PER_S
 from burstcache_sim.bill.cost import BillLine
 from burstcache_sim.bill.infinicache import infinicache_hour, pool_for
+from burstcache_sim.bill.ladder import memory_bytes_of
 from burstcache_sim.bill.market import BYTES_PER_GB, VOLUME_GB, Item, Market, Offer
 from burstcache_sim.units import US_PER_H
 
 READER_SIZES = ("64MB", "256MB", "1024MB", "4096MB")
-_MIB = 1024**2
 _CONFIRMED_US = US_PER_S
 
 
@@ -52,7 +51,7 @@ def efs(market: Market, _: str) -> Offer:
 
 def reader_memory(market: Market, size: str) -> Offer:
     """Return memory of readers that stay: what it holds may be old without a bound."""
-    memory_bytes = _memory_bytes(size)
+    memory_bytes = memory_bytes_of(size)
     readers = market.locality.of_readers(market.setup.reader_processes)
     misses = sum((one.misses(memory_bytes, repeats=market.repeats) for one in readers), Fraction(0))
     return market.offer(
@@ -66,7 +65,7 @@ def confirmed_memory(market: Market, size: str) -> Offer:
     """Return memory of readers who ask S3 for an object's ETag if a second has passed since its last answer."""
     from burstcache_sim.engine.stack_distance import confirmed_hits, stack_distances
 
-    memory_bytes, misses = int(_memory_bytes(size) * market.locality.rate), Fraction(0)
+    memory_bytes, misses = int(memory_bytes_of(size) * market.locality.rate), Fraction(0)
     for one in market.locality.of_readers(market.setup.reader_processes):
         distances, _ = stack_distances(one.ids, one.sizes_bytes)
         keys = len(one.sizes_bytes)
@@ -127,10 +126,3 @@ def infinicache(market: Market, _: str) -> Offer:
         misses=market.lru_misses(market.locality.stored_bytes),
         note=f"{pool.functions} functions of 1.5 GB; its proxy is not billed",
     )
-
-
-def _memory_bytes(size: str) -> int:
-    number = size.removesuffix("MB")
-    if not number.isdecimal() or not int(number):
-        raise InvalidSettingError(f"size {size!r}: expected whole megabytes, such as 256MB")
-    return int(number) * _MIB

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from burstcache.core.express import LEAST_US, US_PER_DAY, express_rule
 from burstcache.core.prices import PriceSheet
+from burstcache_sim.bill.locality import Locality
 from burstcache_sim.bill.market import BYTES_PER_GB, Market, Offer
 from burstcache_sim.units import US_PER_H
 from burstcache_sim.world.express import CopyRules, copy_rules
@@ -34,12 +35,17 @@ def by_price(market: Market, _: str) -> Offer:
 
 def at_first(market: Market, _: str) -> Offer:
     """Return Express with a copy of everything at its first read, never dropped."""
+    rule = everything(market.locality)
+    return _offer(market, "s3-express-all", rule, "one zone; everything is copied at its first read and kept")
+
+
+def everything(locality: Locality) -> CopyRules:
+    """Return the rule by which everything is copied at its first read and kept."""
     import numpy as np
 
-    count = len(market.locality.sizes_bytes)
+    count = len(locality.sizes_bytes)
     kept, free = np.full(count, _FOR_EVER_DAYS, np.int64), np.zeros(count)
-    rule = CopyRules(np.ones(count, np.int64), kept, kept * US_PER_DAY, free, free)
-    return _offer(market, "s3-express-all", rule, "one zone; everything is copied at its first read and kept")
+    return CopyRules(np.ones(count, np.int64), kept, kept * US_PER_DAY, free, free)
 
 
 def _offer(market: Market, name: str, rule: CopyRules, note: str) -> Offer:

@@ -12,6 +12,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from burstcache.core.errors import InvalidSettingError
 from burstcache.core.parameters import US_PER_S
 from burstcache_sim.bill.express import totals
 from burstcache_sim.bill.locality import Locality, mean
@@ -46,7 +47,22 @@ class Asked:
 def past_memory(locality: Locality, setup: Setup) -> Asked:
     """Return which requests the readers' memory leaves."""
     largest_bytes = LARGEST_OBJECT_BYTES[setup.front_door]
-    return _past_memory(locality, setup.reader_memory_bytes, setup.reader_processes, largest_bytes)
+    memory_bytes = setup.reader_memory_bytes
+    largest_bytes = min(memory_bytes // _LARGEST_SHARE, largest_bytes)
+    return _past_memory(locality, memory_bytes, setup.reader_processes, largest_bytes, ENTRY_BYTES)
+
+
+def past_own_memory(market: Market, memory_bytes: int) -> Asked:
+    """Return which requests a memory of the readers' own making leaves: any object, nothing but bodies in it."""
+    return _past_memory(market.locality, memory_bytes, market.setup.reader_processes, memory_bytes, 0)
+
+
+def memory_bytes_of(size: str) -> int:
+    """Return a reader's memory such as `256MB` [bytes]; raises `InvalidSettingError`."""
+    number = size.removesuffix("MB")
+    if not number.isdecimal() or not int(number):
+        raise InvalidSettingError(f"size {size!r}: expected whole megabytes, such as 256MB")
+    return int(number) * 1024**2
 
 
 def past_nodes(locality: Locality, setup: Setup) -> Asked:
@@ -55,7 +71,8 @@ def past_nodes(locality: Locality, setup: Setup) -> Asked:
     if not setup.always_on_nodes:
         return asked
     one_bytes = node_capacity_bytes(setup.instance_type) or 0
-    distances = _at_nodes(locality, asked, min(LARGEST_OBJECT_BYTES[setup.front_door], one_bytes))
+    largest_bytes = min(LARGEST_OBJECT_BYTES[setup.front_door], one_bytes)
+    distances = _at_nodes(locality, asked, largest_bytes)
     return distances.left(asked, int(setup.always_on_nodes * one_bytes * locality.rate))
 
 
@@ -142,14 +159,14 @@ class _Distances:
 
 
 @lru_cache(maxsize=8)
-def _past_memory(locality: Locality, memory_bytes: int, processes: int, largest_bytes: int) -> Asked:
+def _past_memory(locality: Locality, memory_bytes: int, processes: int, largest_bytes: int, entry_bytes: int) -> Asked:
     """Return which requests the readers' memory leaves; they take turns at random, as a rival's readers do."""
     import numpy as np
 
     everything = np.ones(len(locality.ids), np.bool_)
     if not memory_bytes:
         return Asked(everything, everything)
-    sizes_bytes, largest_bytes = locality.sizes_bytes + ENTRY_BYTES, min(memory_bytes // _LARGEST_SHARE, largest_bytes)
+    sizes_bytes = locality.sizes_bytes + entry_bytes
     first, again = everything.copy(), everything.copy()
     for is_ours in locality.turns(processes):
         asked = Asked(is_ours, is_ours)

@@ -32,6 +32,7 @@ class Offer:
     bill: Bill
     in_memory_pct: float  # for S3 Express and file systems: from the copy
     note: str = ""
+    own_memory_pct: float = 0.0  # requests that readers' own memory answers before it is asked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +46,7 @@ class Market:
     only_cache: bool = False
     repeats: Fraction = Fraction(1)  # how often the trace comes in a row; what is always on stays warm
     usd_per_hit: Fraction = Fraction(0)  # what an answer without S3 is worth, for those who can choose what to keep
+    own_memory_mb: int = 4096  # the largest memory that a reader may have
 
     @property
     def hours(self) -> Fraction:

@@ -25,6 +25,7 @@ from burstcache_sim.policies.policy import THESIS_PRICES, Options, WorthPolicy
 from burstcache_sim.world.result import Tier
 from burstcache_sim.world.world import Key, Node, World
 
+_LEAST_RATE = Fraction(1, 50)
 _NEVER_WHOLE = 1 << 62  # a weight that no trace adds up to
 
 
@@ -158,6 +159,15 @@ class _ByUse(WorthPolicy):
     def compiled(self) -> UseRow:
         """Return the rules."""
         return UseRow(self.parameters, self.has_relay)
+
+    def of_sample(self, rate: Fraction) -> Self:
+        """Return the policy for a sample of a log's keys, a share of them: as much less makes an arrival.
+
+        A request stands for at most fifty: of a smaller sample a node is used less than of its log.
+        """
+        rule: Any = self.parameters.node
+        whole = max(1, int(rule.whole * max(rate, _LEAST_RATE)))
+        return replace(self, parameters=replace(self.parameters, node=replace(rule, whole=whole)))
 
     def fields(self) -> dict[str, Any]:
         """Return what all rules follow from."""

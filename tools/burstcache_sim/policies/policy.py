@@ -89,6 +89,10 @@ class WorthPolicy(Policy):
     def worth(cls, hit_value_usd: Fraction, prices: TierPrices = ...) -> Self:
         """Return the policy for which a hit has that worth, > 0 [USD]; raises `InvalidSettingError`."""
 
+    def of_sample(self, rate: Fraction) -> Self:
+        """Return the policy for a sample of a log's keys, a share of them; one that judges each key is the same."""
+        return self
+
     @classmethod
     def from_options(cls, options: Options, prices: TierPrices) -> Self:
         """Return the policy for the worth that a person names."""

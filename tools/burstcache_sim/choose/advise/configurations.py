@@ -26,9 +26,7 @@ from burstcache_sim.units import HOURS_PER_MONTH
 from burstcache_sim.world.express import CopyRules
 from burstcache_sim.world.result import RunResult
 
-MEMORY_MB = (64, 256, 1024, 4096)  # of a reader, as a rival's readers may have
 _ALWAYS_ON_SHARE = 0.9  # of the month
-_MOST_JUDGED = 100_000  # requests past the readers' memory: there is no compiled engine for these policies
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +74,8 @@ def judged(weighing: Weighing, policies: Sequence[type[WorthPolicy]]) -> list[Ch
         weighing: By what they are weighed; without a value of a hit nothing boots.
         policies: Which policies are tried.
     """
-    worth_usd, trace = weighing.usd_per_hit, weighing.workload.trace
-    if not worth_usd or trace.sample is not None:
+    worth_usd = weighing.usd_per_hit
+    if not worth_usd:
         return []
     rule = _rule(weighing, worth_usd)
     found = []
@@ -85,8 +83,6 @@ def judged(weighing: Weighing, policies: Sequence[type[WorthPolicy]]) -> list[Ch
         if not still.nodes:
             continue
         setup = replace(still, always_on_nodes=0)
-        if ladder.past_memory(weighing.locality, setup).first.sum() > _MOST_JUDGED:
-            continue
         for kind in policies:
             options = Options(hit_value_usd=worth_usd, has_relay=False)
             policy = kind.from_options(options, weighed(weighing.workload.prices, setup))
@@ -125,7 +121,7 @@ def _setups(weighing: Weighing, *, has_express: bool) -> Iterator[Setup]:
     bare = replace(given, relay="none", nodes=0, always_on_nodes=0)
     # The proxy's own memory is too small and too short-lived to count.
     has_memory = weighing.has_memory and given.readers == "aws"
-    sizes_mb = (0, *_enough(MEMORY_MB, weighing)) if has_memory else (0,)
+    sizes_mb = (0, *_enough(weighing.memory_mb, weighing)) if has_memory else (0,)
     for memory_mb in sizes_mb:
         for type_ in (None, *_types(weighing)):
             nodes = 0 if type_ is None else 1

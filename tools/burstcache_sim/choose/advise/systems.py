@@ -69,6 +69,7 @@ class Weighing:
     value: Value
     free_tiers: bool = False
     has_memory: bool = True  # whether readers stay and keep objects in their own memory
+    memory_mb: tuple[int, ...] = (64, 256, 1024, 4096)  # of a reader, as a rival's readers may have
 
     @property
     def repeats(self) -> float:
@@ -119,6 +120,7 @@ class Weighing:
             workload.setup,
             workload.only_cache,
             usd_per_hit=self.worth_usd(value or self.value),
+            own_memory_mb=self.memory_mb[-1],
         )
 
 
@@ -180,16 +182,19 @@ def s3_usd_per_month(workload: Workload) -> float:
     return float(usd * workload.repeats_per_month)
 
 
-def competitors(weighing: Weighing, result: RunResult, *, without: Sequence[str] = ()) -> list[System]:
+def competitors(
+    weighing: Weighing, result: RunResult | None = None, *, without: Sequence[str] = (), names: tuple[str, ...] = ()
+) -> list[System]:
     """Return what else one could buy, S3 alone first, then cheapest first.
 
     Args:
         weighing: By what they are weighed.
-        result: What this system's policy made of the log, for comparison.
+        result: What this system's policy made of the log, for the number of bursts at which it is cheaper.
         without: Names to leave out, with or without the part after their colon.
+        names: Those to compare, S3 alone among them; empty for all.
     """
-    run = weighing.comparison(weighing.workload.own_demand).of_run(result)
-    compared = weighing.comparison(weighing.workload.demand).of_offers(run)
+    run = None if result is None else weighing.comparison(weighing.workload.own_demand).of_run(result)
+    compared = weighing.comparison(weighing.workload.demand).of_offers(run, names=names)
     s3 = next(system for system in compared if system.name == "s3-only")
     found = [_competitor(weighing, system, s3, without) for system in compared]
     return sorted(found, key=lambda one: (one.name != "s3-only", one.usd_per_month))
@@ -227,7 +232,7 @@ def _competitor(weighing: Weighing, compared: Compared, s3: Compared, without: S
     requests = weighing.workload.demand.requests * weighing.repeats
     served = compared.month_in_memory_pct / 100 * requests
     saved_ms = (clock.tiers.s3_ms + clock.tiers.network_ms - mean_ms) * requests
-    hits = served if clock.is_hit(name) else 0.0
+    hits = served if clock.is_hit(name) else compared.own_memory_pct / 100 * requests
     gains = [
         Yield(extra_usd, hits, saved_ms, served)
         for extra_usd in (
@@ -235,8 +240,10 @@ def _competitor(weighing: Weighing, compared: Compared, s3: Compared, without: S
             compared.free_usd_per_month - s3.free_usd_per_month,
         )
     ]
-    why_not = "left out by --without" if name in without or kind in without else _NOT_FOR_SALE.get(kind, "")
-    return _system(weighing, compared, gains, mean_ms=mean_ms, why_not=why_not)
+    is_out = name in without or kind in without or not set(kind.split("+")).isdisjoint(without)
+    why_not = "left out by --without" if is_out else _NOT_FOR_SALE.get(kind, "")
+    hit_ms = clock.offered_hit_ms(compared)
+    return _system(weighing, compared, gains, mean_ms=mean_ms, hit_ms=hit_ms, why_not=why_not)
 
 
 def _system(
@@ -245,7 +252,7 @@ def _system(
     gains: Sequence[Yield],
     *,
     mean_ms: float,
-    hit_ms: float | None = None,
+    hit_ms: float,
     why_not: str = "",
 ) -> System:
     same = {field.name: getattr(compared, field.name) for field in fields(compared)}
@@ -254,7 +261,7 @@ def _system(
     return System(
         **same,
         mean_ms=mean_ms,
-        hit_ms=weighing.clock.hit_ms(compared.name) if hit_ms is None else hit_ms,
+        hit_ms=hit_ms,
         gain=free_gain if weighing.free_tiers else list_gain,
         free_gain=free_gain,
         list_gain=list_gain,
