@@ -39,7 +39,7 @@ class Stage:
     def __post_init__(self) -> None:
         self.clients = Clients("control", session=session(), endpoint_urls=URLS)
         self.copies = make_copies(self.clients)
-        self.world.control = replace(self.world.control, express=self.copies)
+        self.world.origin_changes = replace(self.world.origin_changes, express=self.copies)
 
     def reader(self, *, memory_bytes: int = 0) -> Reader:
         """Return a reader with counts of its own."""
