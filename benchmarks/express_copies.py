@@ -1,0 +1,253 @@
+"""Copies in S3 Express on a log: what live readers make of it, next to the rule alone and to one that knows the future.
+
+The reader and its tier are the live ones, on a clock that jumps from request to request; the bucket is a dictionary
+that keeps S3's conditions and lifecycle rules.
+The rule alone is the simulator's: `core.express` on the same times. The
+clairvoyant copies and deletes whenever that is cheapest.
+
+    python -m benchmarks.express_copies LOG... [--repeats 1] [--values 0 1 10 100]
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.common import environment
+from burstcache.adapters.express_bucket import lifecycle_rules
+from burstcache.adapters.express_copies import Found
+from burstcache.core.express import US_PER_DAY, ExpressRule, expires_us, express_rule
+from burstcache.core.keys import key_hash
+from burstcache.core.prices import price_sheet
+from burstcache.serve.express_tier import ExpressTier
+from burstcache.serve.reader import IMMUTABLE_S, Reader
+from burstcache.serve.tally import Served
+from burstcache.web.entry import Entry
+from burstcache.web.request import Request
+from burstcache.web.response import Response
+from burstcache_sim.traces.read import read_trace
+from burstcache_sim.world.express import Express
+
+PRICES = price_sheet("today-us-east-1")
+_GB = 1024**3
+_ITEMS = (
+    "s3-get",
+    "s3-express-get",
+    "s3-express-retrieval",
+    "s3-express-put",
+    "s3-express-upload",
+    "s3-express-storage",
+)
+
+
+class JumpingClock:
+    """A clock that a replay sets."""
+
+    def __init__(self) -> None:
+        self.at_us = 0
+
+    def now_us(self) -> int:
+        return self.at_us
+
+    def monotonic_s(self) -> float:
+        return self.at_us / 1_000_000
+
+    def sleep(self, duration_s: float) -> None:
+        self.at_us += round(duration_s * 1_000_000)
+
+
+@dataclass
+class Origin:
+    """S3 with objects of the log's sizes; the bodies are one and the same."""
+
+    sizes_bytes: dict[str, int]
+    gets: int = 0
+    _bytes: bytes = bytes(1 << 26)
+
+    def read(self, request: Request) -> Response:
+        self.gets += 1
+        size_bytes = self.sizes_bytes[request.key]
+        return Response(200, {"etag": '"e"', "content-length": str(size_bytes)}, self._bytes[:size_bytes])
+
+    def confirm(self, request: Request, etag: str) -> Entry | None:
+        raise AssertionError("objects never change")
+
+    def has(self, key: str, etag: str) -> bool:
+        return True
+
+    def report(self, request: Request, *, etag: str, size_bytes: int) -> None:
+        """Nobody asks."""
+
+    def count(self, batch: Sequence[Served]) -> None:
+        """Nobody asks."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@dataclass
+class Bucket:
+    """A directory bucket, and what it is billed for."""
+
+    clock: JumpingClock
+    rule: ExpressRule
+    asked: int = 0
+    read_bytes: int = 0
+    puts: int = 0
+    renewed: int = 0
+    put_bytes: int = 0
+    expired: int = 0
+    byte_us: int = 0
+    _found: dict[str, tuple[Found, int]] = field(default_factory=dict)  # with the instant at which S3 deletes it
+
+    def read(self, hash_: str, *, only_meta: bool = False) -> Found | None:
+        self.asked += 1
+        found, end_us = self._found.get(hash_, (None, 0))
+        if found is not None and end_us <= self.clock.at_us:
+            self._remove(hash_, end_us)
+            self.expired += 1
+            return None
+        self.read_bytes += len(found.data or b"") if found is not None else 0
+        return found
+
+    def put(self, hash_: str, data: bytes, *, replaces: str) -> bool:
+        if hash_ in self._found:
+            assert self._found[hash_][0].etag == replaces
+            self._remove(hash_, self.clock.at_us)
+            self.renewed += 1
+        self.puts += 1
+        self.put_bytes += len(data)
+        at_us = self.clock.at_us
+        self._found[hash_] = (Found(str(self.puts), data, at_us), expires_us(at_us, self._days(len(data))))
+        return True
+
+    def close(self, until_us: int) -> None:
+        for hash_, (_, end_us) in list(self._found.items()):
+            self._remove(hash_, min(end_us, until_us))
+
+    def _remove(self, hash_: str, at_us: int) -> None:
+        found, _ = self._found.pop(hash_)
+        self.byte_us += len(found.data or b"") * max(at_us - found.put_us, 3600 * 1_000_000)
+
+    def _days(self, size_bytes: int) -> int:
+        for each in lifecycle_rules(self.rule):
+            sizes = each["Filter"].get("And", each["Filter"])
+            if sizes.get("ObjectSizeGreaterThan", -1) < size_bytes < sizes.get("ObjectSizeLessThan", 1 << 60):
+                return int(each["Expiration"]["Days"])
+        raise AssertionError(f"no rule for {size_bytes} bytes")
+
+
+@dataclass(frozen=True)
+class Log:
+    """GETs in the order of their times, of objects of one size each."""
+
+    name: str
+    times_us: list[int]
+    keys: list[int]
+    sizes_bytes: list[int]
+
+    @classmethod
+    def read(cls, path: str, repeats: int) -> Log:
+        trace = read_trace(Path(path))
+        assert trace.key_ids is not None, "the log has one key only"
+        assert trace.sizes_bytes is not None, "the log has no sizes"
+        sizes = np.zeros(int(trace.key_ids.max()) + 1, np.int64)
+        np.maximum.at(sizes, trace.key_ids, trace.sizes_bytes)
+        period_us = -(-(int(trace.arrivals_us[-1]) + 1) // US_PER_DAY) * US_PER_DAY
+        times_us = np.concatenate([trace.arrivals_us + at * period_us for at in range(repeats)])
+        name = f"{Path(path).name.split('.')[0]}, {repeats} times"
+        return cls(name, times_us.tolist(), np.tile(trace.key_ids, repeats).tolist(), sizes.tolist())
+
+
+def live(log: Log, rule: ExpressRule) -> tuple[Origin, Bucket]:
+    """Replay a log through a live reader."""
+    clock = JumpingClock()
+    names = [str(key) for key in range(len(log.sizes_bytes))]
+    hashes = [key_hash(name) for name in names]
+    origin, bucket = Origin(dict(zip(names, log.sizes_bytes, strict=True))), Bucket(clock, rule)
+    tier = ExpressTier(bucket, rule, clock, max_object_bytes=1 << 26)  # type: ignore[arg-type]
+    reader = Reader(None, origin, lambda _: tier, clock, has_express=True, max_stale_s=IMMUTABLE_S)  # type: ignore[arg-type]
+    for at_us, key in zip(log.times_us, log.keys, strict=True):
+        clock.at_us = at_us
+        reader.read(Request("GET", names[key], hashes[key], {}, None, "", at_us))
+    bucket.close(log.times_us[-1])
+    return origin, bucket
+
+
+def clairvoyant_usd(log: Log, rule: ExpressRule, s3_usd: float) -> float:
+    """Return the least that the log's reads cost, waits for S3 included [USD]."""
+    held: dict[int, tuple[float, float, int]] = {}  # cost so far with a copy, and without; time
+    for at_us, key in zip(log.times_us, log.keys, strict=True):
+        size_bytes = log.sizes_bytes[key]
+        copy_usd, read_usd = rule.copy_usd(size_bytes), s3_usd - rule.saved_usd(size_bytes)
+        with_usd, without_usd, last_us = held.get(key, (float("inf"), 0.0, at_us))
+        hit_usd = with_usd + rule.rent_usd_per_us(size_bytes) * (at_us - last_us) + read_usd
+        missed_usd = without_usd + s3_usd
+        held[key] = (min(hit_usd, missed_usd + copy_usd), min(hit_usd, missed_usd), at_us)
+    return sum(min(with_usd, without_usd) for with_usd, without_usd, _ in held.values())
+
+
+def bill(gets: int, asks: int, read_bytes: int, puts: int, put_bytes: int, gb_h: float) -> list[float]:
+    """Return the bill by item [USD]."""
+    amounts = (gets, asks, read_bytes / _GB, puts, put_bytes / _GB, gb_h)
+    return [float(PRICES.usd(item)) * amount for item, amount in zip(_ITEMS, amounts, strict=True)]
+
+
+def compare(log: Log, usd_per_million: float) -> None:
+    """Print a log's table for one value of a hit."""
+    rule = express_rule(PRICES, hit_value_usd=usd_per_million / 1_000_000)
+    origin, bucket = live(log, rule)
+    alone = Express(rule)
+    served = sum(
+        alone.serves(key, at_us, log.sizes_bytes[key]) for at_us, key in zip(log.times_us, log.keys, strict=True)
+    )
+    use = alone.close(log.times_us[-1])
+    s3_usd = float(PRICES.usd("s3-get")) + 0.9 * usd_per_million / 1_000_000
+    sides = {
+        "live": bill(
+            origin.gets, bucket.asked, bucket.read_bytes, bucket.puts, bucket.put_bytes, bucket.byte_us / _GB / 3.6e9
+        ),
+        "rule alone": bill(
+            len(log.keys) - served, use.asks, use.read_bytes, use.copies, use.copied_bytes, use.byte_s / _GB / 3600
+        ),
+    }
+    best_usd = clairvoyant_usd(log, rule, s3_usd)
+    first = bucket.puts - bucket.renewed
+    print(
+    print(f"\n{log.name}, a million hits worth {usd_per_million:g} USD:")
+    print(f"  {len(log.keys):,} GETs of {len(log.sizes_bytes):,} objects")
+    )
+    print(
+        f"  live: {first:,} copies made, {bucket.renewed:,} put anew, {bucket.expired:,} deleted and asked for again,"
+    )
+    print(f"  {len(log.keys) - origin.gets:,} reads from copies; the rule alone: {use.copies:,} puts, {served:,} reads")
+    print("  [USD]      " + "".join(f"{item.removeprefix('s3-'):>18}" for item in _ITEMS) + f"{'sum':>12}{'best':>8}")
+    asks_usd = float(PRICES.usd("s3-express-get")) * len(log.keys)
+    for name, items in sides.items():
+        waits_usd = items[0] / float(PRICES.usd("s3-get")) * (s3_usd - float(PRICES.usd("s3-get")))
+        # What is asked in vain is a price of not knowing, and counted; the clairvoyant asks for what is there.
+        ratio = (sum(items) + waits_usd) / best_usd
+        print(f"  {name:11}" + "".join(f"{usd:18.6f}" for usd in items) + f"{sum(items):12.6f}{ratio:8.2f}")
+    print(f"  all from S3: {len(log.keys) * float(PRICES.usd('s3-get')):.6f}; asking Express for all: {asks_usd:.6f}")
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("logs", nargs="+")
+    parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--values", type=float, nargs="+", default=[0, 1, 10, 100], help="USD per million hits")
+    options = parser.parse_args()
+    print(environment())
+    for path in options.logs:
+        log = Log.read(path, options.repeats)
+        for usd_per_million in options.values:
+            compare(log, usd_per_million)
+
+
+if __name__ == "__main__":
+    main()
