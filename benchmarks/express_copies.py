@@ -1,8 +1,7 @@
 """Copies in S3 Express on a log: what live readers make of it, next to the rule alone and to one that knows the future.
 
 The reader and its tier are the live ones, on a clock that jumps from request to request; the bucket is a dictionary
-that keeps S3's conditions and lifecycle rules.
-The rule alone is the simulator's: `core.express` on the same times. The
+that keeps S3's conditions and lifecycle rules. The rule alone is the simulator's: `core.express` on the same times. The
 clairvoyant copies and deletes whenever that is cheapest.
 
     python -m benchmarks.express_copies LOG... [--repeats 1] [--values 0 1 10 100]
@@ -217,10 +216,8 @@ def compare(log: Log, usd_per_million: float) -> None:
     }
     best_usd = clairvoyant_usd(log, rule, s3_usd)
     first = bucket.puts - bucket.renewed
-    print(
     print(f"\n{log.name}, a million hits worth {usd_per_million:g} USD:")
     print(f"  {len(log.keys):,} GETs of {len(log.sizes_bytes):,} objects")
-    )
     print(
         f"  live: {first:,} copies made, {bucket.renewed:,} put anew, {bucket.expired:,} deleted and asked for again,"
     )
