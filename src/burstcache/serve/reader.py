@@ -167,9 +167,7 @@ class Reader:
         with self._telling:  # closing waits for what is being told
             batches: defaultdict[Route | None, list[Served]] = defaultdict(list)
             for served in self._tally.take():
-                route = self._route(served.hash)
-                if route is not None or self._home(served.hash) is None:  # of guests, Redis notes what it serves itself
-                    batches[route].append(served)
+                batches[self._route(served.hash)].append(served)
             for route, batch in batches.items():
                 self._tell(route, batch)
 
