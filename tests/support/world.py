@@ -216,7 +216,7 @@ class World:
             store=lambda name: self.store,
             machine_arn=self.node_machine,
             max_object_bytes=MAX_OBJECT_BYTES,
-            parameters=self.parameters,
+            policy=self.policy,
             clock=clock,
         )
         self.scheduler = Scheduler(

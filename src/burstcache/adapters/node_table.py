@@ -67,9 +67,11 @@ class NodeTable:
             values |= {":seen_phase": seen.phase, ":seen_generation": seen.generation, ":seen_part": seen.part}
         else:
             condition = table.IS_NEW_NODE
-        if no_join_since:
+        if no_join_since and seen.joins:
             condition += f" AND {table.HAS_NO_NEW_JOIN}"
             values[":seen_joins"] = seen.joins
+        elif no_join_since:
+            condition += f" AND {table.HAS_NO_JOIN}"
         answer = write_if(
             self.client.update_item,
             TableName=self.table_name,

@@ -9,17 +9,18 @@ from dataclasses import dataclass
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.redis_objects import Hit, RedisObjects
 from burstcache.adapters.use_table import UseTable
+from burstcache.control.node_judge import Verdict
 from burstcache.core.errors import ContendedRowTransientError
 from burstcache.core.node_use import FIRST_LOOK_US, MOST_HITS, NodeUse, learn_hits, use_or_first
 from burstcache.core.policies import UsePolicy
-from burstcache.core.table import NodeRow
+from burstcache.core.table import Lease, NodeRow
 
 _ATTEMPTS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class NodeLooks:
-    """Judges a node by the policy. Every step may run twice."""
+class UseJudge:
+    """A node runs as long as its use pays for it, or a person holds it. It notes what it has learned in the use."""
 
     policy: UsePolicy
     uses: UseTable
@@ -27,35 +28,35 @@ class NodeLooks:
     clock: Clock
     chance: Callable[[], float] = random.random  # from 0 to 1: spreads out the attempts of writers that collided
 
-    def first_us(self, row: NodeRow) -> int:
-        """Return when a node that is ready is looked at first [us]."""
-        return row.ready_at_us + FIRST_LOOK_US
+    def first_look_us(self, row: NodeRow, leases: Sequence[Lease], *, after_us: int) -> int | None:
+        """Return the end of the minute that is billed anyway: whether anybody uses the node is seen then [us]."""
+        return after_us + FIRST_LOOK_US
 
-    def look(self, row: NodeRow, *, at_us: int) -> int | None:
-        """Learn what a node has served; return when it is looked at again, None if it stops now [us].
+    def look(self, row: NodeRow, leases: Sequence[Lease], *, look_at_us: int) -> Verdict:
+        """Learn what the node has served; it stops if that no longer pays and nobody holds it.
 
-        Args:
-            row: The node's, which says `running`.
-            at_us: The look's nominal instant, which decides; it runs a little later [us].
-
-        Raises:
-            RedisDownError: The node does not answer.
-            ServiceError: DynamoDB fails.
+        Leases of keys are of the time before the stack's policy changed: they are given back.
         """
+        next_us = self._next_us(row, look_at_us)
+        if next_us is None:
+            next_us = max((lease.held_until_us for lease in leases if not lease.key), default=None)
+        return Verdict([(lease, ()) for lease in leases if lease.key and lease.running], next_us)
+
+    def _next_us(self, row: NodeRow, look_at_us: int) -> int | None:
         noted = self.store().hits()
         for attempt in range(_ATTEMPTS):
             stored = self.uses.read(row.node)
             use = use_or_first(self.policy.node, stored.use)
             since_us = max(stored.looked_at_us, row.ready_at_us)
-            if since_us < at_us:
-                use = self._learn(use, noted, since_us=since_us, until_us=at_us)
-                if not self.uses.write(row.node, use, seen=stored, looked_at_us=at_us):
+            if since_us < look_at_us:
+                use = self._learned(use, noted, since_us=since_us, until_us=look_at_us)
+                if not self.uses.write(row.node, use, seen=stored, looked_at_us=look_at_us):
                     self.clock.sleep(self.chance() * 0.01 * 2**attempt)
                     continue
-            return self.policy.node.next_look_us(use, since_us=row.ready_at_us, at_us=at_us)
+            return self.policy.node.next_look_us(use, since_us=row.ready_at_us, at_us=look_at_us)
         raise ContendedRowTransientError(f"the use of {row.node} changed under {_ATTEMPTS} attempts to learn its hits")
 
-    def _learn(self, use: NodeUse, noted: Sequence[Hit], *, since_us: int, until_us: int) -> NodeUse:
+    def _learned(self, use: NodeUse, noted: Sequence[Hit], *, since_us: int, until_us: int) -> NodeUse:
         """Return the use with the hits after one look and up to the next; `noted` has the newest first."""
         worth = self.policy.worth
         hits = sorted(

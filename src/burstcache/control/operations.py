@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol, assert_never
 
 from burstcache.adapters.clock import Clock
@@ -17,11 +18,12 @@ from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.adapters.use_table import UseTable
 from burstcache.control.guests import Guests
 from burstcache.control.key_on_node import KeyOnNode, Life
-from burstcache.control.node_judge import LeaseJudge
+from burstcache.control.node_judge import LeaseJudge, NodeJudge
 from burstcache.control.node_life import NodeLife
+from burstcache.control.node_looks import UseJudge
 from burstcache.control.node_runs import NodeRuns
 from burstcache.control.tier_copies import TierCopies
-from burstcache.core.errors import RedisDownError
+from burstcache.core.errors import RedisDownError, RelayDownError
 from burstcache.core.keys import key_hash
 from burstcache.core.messages import (
     Answer,
@@ -37,7 +39,9 @@ from burstcache.core.messages import (
     control_subject,
     encode,
 )
-from burstcache.core.parameters import Parameters
+from burstcache.core.policies import LivePolicy
+from burstcache.core.table import NodeRow
+from burstcache.logs import logger
 
 _ANSWER_WITHIN_S = 2.0
 
@@ -65,7 +69,7 @@ class RedisControl:
     store: Callable[[str], RedisObjects]  # by the node's name; raises NodeAbsentError
     machine_arn: str
     max_object_bytes: int
-    parameters: Parameters
+    policy: LivePolicy
     clock: Clock
 
     def run(self, operation: Operation) -> Answer:
@@ -127,15 +131,37 @@ class RedisControl:
             digest=self.digest,
             executions=self.executions,
             instances=self.instances,
-            judge=LeaseJudge(self.nodes, lambda: self.store(name), self.parameters, self.clock),
+            judge=self._judge(name),
             clock=self.clock,
-            load=self.guests.load,
+            load=self._fill,
         )
+
+    def _judge(self, node: str) -> NodeJudge:
+        store = partial(self.store, node)
+        if self.policy.use is None:
+            return LeaseJudge(self.nodes, store, self.policy.parameters, self.clock)
+        return UseJudge(self.policy.use, self.uses, store, self.clock)
+
+    def _fill(self, row: NodeRow) -> None:
+        """Bring the guests of a node that is about to serve, and have the cache functions of its keys end.
+
+        Such a function shows its key before it reads the node's row, which says `running` now: none is overlooked.
+        """
+        if not row.peers:
+            return
+        self.guests.load(row)
+        for hash_, routed in self.digest.read().routes.items():
+            if routed.tier == "lambda" and row.is_home_of(hash_):
+                try:
+                    self.ask_cache(hash_, Stop(op="stop", epoch=routed.epoch))
+                except RelayDownError as error:  # it ends when its key no longer pays for it
+                    logger().warning("a cache function goes on next to its node", reason=str(error), hash=hash_)
 
     @property
     def runs(self) -> NodeRuns:
         """The part that starts the runs of nodes."""
-        return NodeRuns(self.nodes, self.executions, self.machine_arn, self.clock)
+        peers = self.node_names if self.policy.takes_guests else ()
+        return NodeRuns(self.nodes, self.executions, self.machine_arn, self.clock, peers)
 
     def keys_on(self, node: str) -> KeyOnNode:
         """Return the steps of the keys of a node."""

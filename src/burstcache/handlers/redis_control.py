@@ -49,7 +49,7 @@ def control() -> RedisControl:
         store=store,
         machine_arn=settings.redis_node_arn,
         max_object_bytes=settings.max_object_bytes,
-        parameters=settings.policy.parameters,
+        policy=settings.policy,
         clock=clock,
     )
 

@@ -13,6 +13,7 @@ from burstcache.core.keys import key_hash
 from burstcache.core.messages import Leave, Operation
 from burstcache.core.parameters import parameters_from_text
 from burstcache.core.placement import node_for
+from burstcache.core.policies import thesis
 from burstcache.core.policy import Request
 from burstcache.core.table import KeyRow, Lease, NodeRow
 from support.clock import ManualClock
@@ -144,7 +145,7 @@ def _control(nodes: Nodes) -> RedisControl:
         store=stores.__getitem__,
         machine_arn="",
         max_object_bytes=1,
-        parameters=_PARAMETERS,
+        policy=thesis(_PARAMETERS),
         clock=ManualClock(_NOW_S),
     )
 
