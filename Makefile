@@ -8,7 +8,7 @@ PYTHON = $(shell for python in python3.11 python3 python3.12 python3.13 python3.
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run stop demo picture paper test test-fast check lint format types clean
+.PHONY: help setup run stop demo picture paper map test test-fast check lint format types clean
 
 # Processes that run tests at a time; `make test WORKERS=0` runs them in one, for a debugger.
 WORKERS ?= auto
@@ -42,6 +42,9 @@ demo: setup ## a scripted burst on this machine: S3, Lambda, Redis and S3 again
 
 paper: setup ## reproduce the thesis's evaluation; LOG=FILE lets an access log stand in for the thesis's own
 	$(BIN)/burstcache sim paper $(if $(LOG),--log "$(LOG)")
+
+map: setup ## map the loads for which this is the best buy: table and pictures in build/map
+	$(BIN)/burstcache sim map
 
 test: setup ## run all tests but those against a deployed stack
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --ignore tests/e2e

@@ -106,6 +106,12 @@ COMMANDS = (
         f"{_WORK}.paper:run",
     ),
     Command(
+        "sim map",
+        "map the loads for which this is the best buy: table and pictures",
+        f"{_SIM}:map_",
+        f"{_WORK}.map:run",
+    ),
+    Command(
         "advise",
         "answer whether to deploy this for a log, how, and at what cost",
         f"{_SIM}:advise",

@@ -257,7 +257,7 @@ def test_every_kind_of_rival_is_documented() -> None:
     table = (ROOT / "docs/operate/costs.md").read_text().split("### How competitors are counted")[1]
     kinds = {name.partition(":")[0] for name in offer_names(TODAY, Setup())}
 
-    documented = {name.partition(":")[0] for name in re.findall(r"`([a-z0-9-]+(?::[A-Z]+)?)`", table)}
+    documented = {name.partition(":")[0] for name in re.findall(r"`([a-z0-9+-]+(?::[A-Z]+)?)`", table)}
 
     assert kinds <= documented
 

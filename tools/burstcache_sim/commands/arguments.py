@@ -157,6 +157,12 @@ def paper(parser: argparse.ArgumentParser) -> None:
     add("--log", metavar="LOG", help="access log that stands in for the thesis's own in figures 5.3 to 5.6")
 
 
+def map_(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `sim map`."""
+    parser.add_argument("--out", default="build/map", metavar="DIR", help="folder (default: build/map)")
+    _add_prices(parser, _TODAY)
+
+
 def advise(parser: argparse.ArgumentParser) -> None:
     """Add the options of `advise`."""
     add_log(parser)

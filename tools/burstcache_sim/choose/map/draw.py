@@ -1,0 +1,133 @@
+"""A map as table and pictures: against rivals that are coherent, and against those of any age."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Callable, Sequence
+from io import StringIO
+from pathlib import Path
+
+from burstcache_sim.choose.map.cells import (
+    DUTIES,
+    MEMORY_MB,
+    PER_S,
+    READERS,
+    VALUES_USD_PER_MILLION,
+    WORKING_SETS_GB,
+    Buy,
+    Cell,
+)
+from burstcache_sim.choose.map.loads import Load
+from burstcache_sim.report.drawing import FORMATS, write_image
+from burstcache_sim.report.map_figure import map_figure
+
+_COLUMNS = (
+    *("working_set_gb", "duty", "per_s", "usd_per_million_hits"),
+    *("burstcache", "burstcache_bill_usd", "burstcache_usd"),
+    *("coherent_rival", "coherent_bill_usd", "coherent_usd", "against_coherent"),
+    *("any_rival", "any_bill_usd", "any_usd", "against_any"),
+)
+_KINDS = {"s3-only": "S", "s3-express": "X", "efs": "F", "cloudfront": "C"}
+_LEGEND = (
+    "The best buy: B Burstcache, M own memory, X S3 Express, N a node or task, F EFS, S S3; with +: below own memory."
+)
+_LOADS = f"Objects of 100 KB by Zipf's law; {READERS} readers, each with {MEMORY_MB} MB of its own, theirs and ours."
+Rival = Callable[[Cell], Buy]
+
+
+def coherent(cell: Cell) -> Buy:
+    """Return the best rival whose answers S3 has confirmed."""
+    return cell.coherent
+
+
+def any_age(cell: Cell) -> Buy:
+    """Return the best rival of all."""
+    return cell.any_age
+
+
+PICTURES: dict[str, tuple[Rival, str]] = {
+    "map-coherent": (coherent, "Burstcache against S3 and what S3 confirms"),
+    "map-any-age": (any_age, "Burstcache against all rivals, most of which answer with any age"),
+}
+
+
+def write_map(cells: Sequence[Cell], folder: Path) -> list[Path]:
+    """Write the table and both pictures into a folder; return what was written."""
+    table = folder / "map.csv"
+    table.write_text(table_csv(cells), encoding="utf-8")
+    written = [table]
+    for name, (rival, title) in PICTURES.items():
+        figure = map_figure(
+            panels_of(cells, rival),
+            columns=WORKING_SETS_GB,
+            rows=DUTIES,
+            panel_columns=PER_S,
+            panel_rows=VALUES_USD_PER_MILLION,
+            title=title,
+            lines=[
+                "Green: won, by more than a tenth and half a dollar a month; red: lost by as much; grey: neither.",
+                _LEGEND,
+                _LOADS,
+            ],
+        )
+        for suffix in FORMATS:
+            path = folder / f"{name}{suffix}"
+            write_image(figure, path)
+            written.append(path)
+    return written
+
+
+def table_csv(cells: Sequence[Cell]) -> str:
+    """Return the map as CSV, a line per load and value."""
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    for cell in cells:
+        load, ours = cell.load, cell.ours
+        row = [load.working_set_gb, load.duty, load.per_s, cell.usd_per_million, ours.note, *_usd(ours)]
+        for rival in (cell.coherent, cell.any_age):
+            row += [rival.name, *_usd(rival), cell.outcome(rival)]
+        writer.writerow(row)
+    return text.getvalue()
+
+
+def panels_of(cells: Sequence[Cell], rival: Rival) -> dict[tuple[float, float], list[list[tuple[str, str]]]]:
+    """Return what a picture shows, by requests a second and value of a hit."""
+    by_load = {(cell.load, cell.usd_per_million): cell for cell in cells}
+
+    def field(cell: Cell) -> tuple[str, str]:
+        best = rival(cell)
+        return cell.outcome(best), "B" if cell.ours.usd <= best.usd else letter_of(best.name)
+
+    return {
+        (per_s, value): [[field(by_load[Load(gb, duty, per_s), value]) for gb in WORKING_SETS_GB] for duty in DUTIES]
+        for per_s in PER_S
+        for value in VALUES_USD_PER_MILLION
+    }
+
+
+def summary_lines(cells: Sequence[Cell]) -> list[str]:
+    """Return how many cells are won, tied and lost, by the value of a hit."""
+    lines = []
+    for name, (rival, title) in PICTURES.items():
+        lines.append(f"{title} ({name}):")
+        for value in VALUES_USD_PER_MILLION:
+            counts = Counter(cell.outcome(rival(cell)) for cell in cells if cell.usd_per_million == value)
+            won, tied, lost = (counts[outcome] for outcome in ("wins", "ties", "loses"))
+            lines.append(f"  a hit worth {value:g} USD per million: {won} won, {tied} tied, {lost} lost")
+    return lines
+
+
+def letter_of(name: str) -> str:
+    """Return a rival's letter: what it is, and if it stands below own memory."""
+    kind = name.partition(":")[0]
+    below = kind.removeprefix("reader-memory+")
+    if kind.startswith("reader-memory") and below == kind:
+        return "M"
+    letter = next((letter for prefix, letter in _KINDS.items() if below.startswith(prefix)), "N")
+    return f"{letter}+" if below != kind else letter
+
+
+def _usd(buy: Buy) -> list[str]:
+    return [f"{buy.bill_usd:.4f}", f"{buy.usd:.4f}"]

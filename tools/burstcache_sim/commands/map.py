@@ -1,0 +1,24 @@
+"""`burstcache sim map`: where Burstcache is the best buy, as table and pictures."""
+
+from __future__ import annotations
+
+import argparse
+
+from burstcache.core.prices import price_sheet
+from burstcache_sim.choose.map.cells import VALUES_USD_PER_MILLION, Cell, all_loads, cells
+from burstcache_sim.choose.map.draw import summary_lines, write_map
+from burstcache_sim.output import made_folder
+from burstcache_sim.progress import progress
+from burstcache_terminal.exit_codes import ExitCode
+
+
+def run(args: argparse.Namespace) -> ExitCode:
+    """Compare on every load of the map, write the files, and print the sums."""
+    folder, prices = made_folder("--out", args.out), price_sheet(args.prices)
+    found: list[Cell] = []
+    loads = all_loads()
+    for load in progress(loads, total=len(loads), text="loads"):
+        found += cells(prices, [load], VALUES_USD_PER_MILLION)
+    for line in [*summary_lines(found), *(f"wrote {path}" for path in write_map(found, folder))]:
+        print(line)
+    return ExitCode.SUCCESS
