@@ -380,7 +380,7 @@ class Guesthouse(RuleBasedStateMachine):
 
 
 TestGuesthouse = Guesthouse.TestCase
-TestGuesthouse.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
+TestGuesthouse.settings = settings(max_examples=30, stateful_step_count=20, deadline=None)
 
 
 def test_guests_are_brought_and_hit() -> None:
