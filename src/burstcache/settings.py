@@ -66,7 +66,7 @@ class ReaderSettings(_Settings):
 
     table_name: Annotated[str, _text, "TABLE_NAME"]
     bucket_name: Annotated[str, _text, "BUCKET_NAME"]
-    bus_name: Annotated[str, _text, "BUS_NAME"]
+    bus_name: Annotated[str, _given, "BUS_NAME"]  # empty: no key gets hot
     relay: Annotated[RelayAccess, _relay]
     redis_password_parameter: Annotated[str, _given, "REDIS_PASSWORD_PARAMETER"]
     redis_nodes: Annotated[tuple[RedisNode, ...], _nodes]

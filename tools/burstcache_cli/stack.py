@@ -62,7 +62,7 @@ class Stack:
         """Return one output, or raise StackIncompleteError."""
         if name not in self.outputs:
             raise StackIncompleteError(
-                f"stack {self.name!r} has no output {name}: is it one of Burstcache? It has"
+                f"stack {self.name!r} has no output {name}: is it one of Burstcache, with the parts for this? It has"
                 f" {', '.join(sorted(self.outputs)) or 'none'}"
             )
         return self.outputs[name]
@@ -89,8 +89,8 @@ class Stack:
         """Return what queries ask; the clock is the machine's unless another is given."""
         return System(
             table_name=self.output("TableName"),
-            key_machine_arn=self.output("KeyLifecycleArn"),
-            node_machine_arn=self.output("RedisNodeArn"),
+            key_machine_arn=self.outputs.get("KeyLifecycleArn", ""),  # a stack without tiers has no lives
+            node_machine_arn=self.outputs.get("RedisNodeArn", ""),
             node_names=self.node_names,
             dynamodb=self.clients.dynamodb,
             states=self.clients.states,
