@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from burstcache.client.async_client import AsyncClient
 from burstcache.client.client import Client
+from burstcache.client.copies import expire_copies
 from burstcache.client.objects import Object
 
-__all__ = ["AsyncClient", "Client", "Object"]
+__all__ = ["AsyncClient", "Client", "Object", "expire_copies"]

@@ -62,8 +62,8 @@ def make_reader(
             node = node_named(route.node, settings.redis_nodes)
             objects = RedisObjects(node, secrets(), settings.redis_password_parameter)
             return RedisGuestTier(objects, settings.max_object_bytes) if route.is_guest else RedisNodeTier(objects)
-        if route == EXPRESS:
-            return make_express_tier(settings, clients, clock)
+        if express is not None and route == EXPRESS:
+            return express
         from burstcache.adapters.relay import RelayRequests
         from burstcache.serve.cache_function_tier import LambdaTier
 
@@ -81,6 +81,9 @@ def make_reader(
             max_age_s=MAX_AGE_S if max_stale_s == STRONG_S else min(MAX_AGE_S, max_stale_s),
             start=in_thread if reads_ahead else at_once,
         )
+    # Without a stack nobody takes the copy of a written object away: only objects that never change have copies.
+    has_express = bool(settings.express.bucket_name) and (digest is not None or max_stale_s == IMMUTABLE_S)
+    express = _express_tier(settings, clients, clock) if has_express and max_stale_s != STRONG_S else None
     store = ObjectStore(settings.bucket_name, clients.s3)
     origin = S3Tier(
         store, publisher, clock, max_object_bytes=settings.max_object_bytes, redirects_larger=redirects_larger
@@ -91,15 +94,13 @@ def make_reader(
         make_tier,
         clock,
         memory=Memory(memory_bytes, max_object_bytes=settings.max_object_bytes) if memory_bytes else None,
-        # Without a stack nobody takes the copy of a written object away: only objects that never change have copies.
-        has_express=bool(settings.express.bucket_name) and (digest is not None or max_stale_s == IMMUTABLE_S),
-        tells_memory=not settings.takes_guests,
+        has_express=express is not None,
         max_stale_s=max_stale_s,
     )
 
 
-def make_express_tier(settings: ReaderSettings, clients: Clients, clock: Clock) -> Tier:
-    """Return the tier of copies in S3 Express; a process that never asks it need not import what it takes."""
+def _express_tier(settings: ReaderSettings, clients: Clients, clock: Clock) -> Tier:
+    # A process without a directory bucket need not import this.
     from burstcache.adapters.express_copies import ExpressCopies
     from burstcache.core.express import express_rule
     from burstcache.core.worth import sheet_of_region, wait_usd_from_text

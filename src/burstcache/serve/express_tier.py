@@ -18,6 +18,7 @@ from burstcache.serve.tier import Fill
 from burstcache.web.entry import Entry, decode, encode
 from burstcache.web.request import Request
 
+_MOST_BYTES = 1 << 26  # of a copy, which is in memory twice while it is put
 _MOST_KEYS = 1 << 15  # whose reads are counted, some 10 MB
 # What was seen there may be gone after a day, when S3 expires tombstones: no copy may be put that late. A copy that
 # nobody replaces stays for a day at least, too.
@@ -39,7 +40,7 @@ class ExpressTier:
         self._copies = copies
         self._counts: CopyCounts[str] = CopyCounts(rule, LRUCache(_MOST_KEYS))
         self._clock = clock
-        self._max_object_bytes = min(max_object_bytes, rule.most_bytes)
+        self._max_object_bytes = min(max_object_bytes, rule.most_bytes, _MOST_BYTES)
         self._lock = threading.Lock()
 
     def fetch(self, request: Request) -> Entry | Fill | None:
