@@ -49,23 +49,24 @@ _CONFIGS: Mapping[Profile, Config] = {
 _EXCEPTIONS: Mapping[tuple[Profile, str], Config] = {
     # The last resort of a read: route, tier, report and two tries of S3 stay below the front door's 29 s.
     ("read", "s3"): _config(read_timeout_s=3, tries=2),
-    # No front door waits for a caller's own read: it is as patient as boto3's own client, with more connections.
     # Express answers in milliseconds, or S3 does.
     ("read", "express"): _config(read_timeout_s=1, tries=1),
     ("caller", "express"): _config(read_timeout_s=5, tries=1, max_pool_connections=_READERS),
+    # No front door waits for a caller's own read: it is as patient as boto3's own client, with more connections.
     ("caller", "s3"): _config(read_timeout_s=60, tries=3, max_pool_connections=_READERS),
     # A function may wait for EC2 up to its time-out of 420 s, and must not be invoked twice.
     ("patient", "lambda"): _config(read_timeout_s=430, tries=1),
 }
-# The function that writes reaches it by IPv4 as well, over a gateway endpoint; not every SDK knows its IPv6 names.
-_EXPRESS_CONFIG = Config(use_dualstack_endpoint=False, request_checksum_calculation="when_required")
+# Checksums would be computed here in Python, over bytes that TLS and the ETag protect already.
+_BUCKET_CONFIG = Config(response_checksum_validation="when_required")
+_S3_CONFIG = _BUCKET_CONFIG.merge(Config(signature_version="s3v4"))
+# No signature is named: to name one, even S3's own, switches the sessions of directory buckets off. A function in the
+# network reaches Express by IPv4 as well, over a gateway endpoint; not every SDK knows its IPv6 names.
+_EXPRESS_CONFIG = _BUCKET_CONFIG.merge(
+    Config(use_dualstack_endpoint=False, request_checksum_calculation="when_required")
+)
 _NO_SESSIONS: Any = {"disable_s3_express_session_auth": True}  # for a stand-in of S3
 _STAND_IN_CONFIG = _EXPRESS_CONFIG.merge(Config(s3=_NO_SESSIONS))
-_S3_CONFIG = Config(
-    signature_version="s3v4",
-    # Checksums would be computed here in Python, over bytes that TLS and the ETag protect already.
-    response_checksum_validation="when_required",
-)
 
 
 class Clients:
@@ -89,9 +90,9 @@ class Clients:
         """Return a new client of any service; `express` is S3's for directory buckets."""
         config = _EXCEPTIONS.get((self._profile, service), _CONFIGS[self._profile])
         endpoint_url = self._endpoint_urls.get(service, self._endpoint_urls.get(""))
-        if service in ("s3", "express"):
+        if service == "s3":
             config = config.merge(_S3_CONFIG)
-        if service == "express":
+        elif service == "express":
             config = config.merge(_STAND_IN_CONFIG if endpoint_url else _EXPRESS_CONFIG)
             service = "s3"
         with _MAKING:

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from io import BytesIO
+from typing import Any
+
+import boto3
 import pytest
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.compat import HTTPHeaders
+from urllib3 import HTTPResponse
 
 from burstcache.adapters.clients import Clients, Profile
+
+_SESSION = b"""<CreateSessionResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Credentials>
+<SessionToken>session-token</SessionToken><SecretAccessKey>secret</SecretAccessKey><AccessKeyId>key</AccessKeyId>
+<Expiration>2099-01-01T00:00:00Z</Expiration></Credentials></CreateSessionResult>"""
 
 
 @pytest.fixture(autouse=True)
@@ -39,3 +50,24 @@ def test_a_client_is_made_once_and_reaches_the_endpoint_of_its_service() -> None
     assert clients.dynamodb is clients.dynamodb
     assert clients.dynamodb.meta.endpoint_url == "http://127.0.0.1:1"
     assert clients.functions.meta.endpoint_url == "http://127.0.0.1:2"
+
+
+def test_a_directory_bucket_is_reached_in_a_session_over_its_own_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_USE_DUALSTACK_ENDPOINT", "true")  # as for all functions in the network
+    session = boto3.Session("access-key", "secret-key", region_name="us-east-1")
+    express = Clients("read", session=session).express
+    sent: list[AWSPreparedRequest] = []
+
+    def answer(request: AWSPreparedRequest, **_: object) -> Any:
+        sent.append(request)
+        body = HTTPResponse(BytesIO(_SESSION if len(sent) == 1 else b""), preload_content=False)
+        return AWSResponse(request.url, 200, HTTPHeaders(), body)
+
+    express.meta.events.register("before-send.s3", answer)
+    express.put_object(Bucket="copies--use1-az4--x-s3", Key="hash", Body=b"copy", IfNoneMatch="*")
+
+    create_session, put = sent
+    host = "https://copies--use1-az4--x-s3.s3express-use1-az4.us-east-1.amazonaws.com"
+    assert (create_session.method, create_session.url) == ("GET", f"{host}/?session")
+    assert (put.method, put.url) == ("PUT", f"{host}/hash")
+    assert put.headers["x-amz-s3session-token"] == b"session-token"
