@@ -59,13 +59,13 @@ def main() -> None:
     args = parser.parse_args()
     print(environment())
     with tempfile.TemporaryDirectory() as folder:
-        logs = list(_logs(Path(folder), args.logs))
+        logs = list(logs_of(Path(folder), args.logs))
         _prepare(logs, args.former, args.candidates)
         print(_verdicts(logs, args.former, args.candidates))
         print(_rules({log.name: log for log in logs}, args.former, args.candidates))
 
 
-def _logs(folder: Path, given: Path | None) -> Iterator[Log]:
+def logs_of(folder: Path, given: Path | None) -> Iterator[Log]:
     """Yield the logs, writing those that are generated."""
     if given:
         yield from (Log(name, str(given / file)) for name, file in _GIVEN.items())
@@ -123,8 +123,8 @@ def _verdicts(logs: Sequence[Log], former: Path | None, candidates: str) -> str:
     for log in logs:
         for value in _VALUES:
             options = (*value, "--candidates", candidates)
-            now = _advice(PROJECT, log, options)
-            then = "" if former is None else _best(_advice(former, log, options))
+            now = advice_on(PROJECT, log, options)
+            then = "" if former is None else _best(advice_on(former, log, options))
             rows.append((log.name, "45" if value else "unknown", then, _best(now), _ours(now), now["verdict"]))
     header = ("log", "USD per million hits", "best buy then", "best buy now", "Burstcache now", "verdict now")
     return table_text(header, rows)
@@ -134,8 +134,8 @@ def _rules(logs: dict[str, Log], former: Path | None, candidates: str) -> str:
     """Return what each rule of the comparison changes, with the log that shows it."""
     z15, hour = logs["z15"], logs["hour a day"]
     few = ("--candidates", candidates)
-    then = {} if former is None else _advice(former, z15, (*_DEAR, *few))
-    now = _advice(PROJECT, z15, (*_DEAR, *few))
+    then = {} if former is None else advice_on(former, z15, (*_DEAR, *few))
+    now = advice_on(PROJECT, z15, (*_DEAR, *few))
     rows = [
         (
             "a node serves what it holds",
@@ -144,14 +144,14 @@ def _rules(logs: dict[str, Log], former: Path | None, candidates: str) -> str:
             _share(now, "ec2:r7g.large"),
         ),
         ("S3 Express competes", "z15", _share(then, "s3-express"), _share(now, "s3-express")),
-        ("free tiers and plans: a second column", "z15, cloudfront", "", _free(_advice(PROJECT, z15, few))),
+        ("free tiers and plans: a second column", "z15, cloudfront", "", _free(advice_on(PROJECT, z15, few))),
         ("one clock for all commands", "z15, what is added", _added_ms(former, z15, few), _added_ms(PROJECT, z15, few)),
         ("nobody pays for our tail", "hour a day, ElastiCache", _tail(former, hour), _tail(PROJECT, hour)),
         ("what is on stays warm", "hour a day back to back", _warm(former, hour, few), _warm(PROJECT, hour, few)),
         ("sim run and sim bill decide alike", "hour a day, breakeven", _alike(former, hour), _alike(PROJECT, hour)),
     ]
     if "NASA" in logs:
-        found = _advice(PROJECT, logs["NASA"], few)
+        found = advice_on(PROJECT, logs["NASA"], few)
         rows.append(
             ("a policy that never stops is found out", "NASA", "", f"node on {100 * found['node_share']:.0f} %")
         )
@@ -182,7 +182,7 @@ def _free(advice: dict[str, Any]) -> str:
 def _warm(checkout: Path | None, log: Log, few: tuple[str, ...]) -> str:
     if checkout is None:
         return ""
-    return _share(_advice(checkout, Log(log.name, log.path), few), "ec2:r7g.large")
+    return _share(advice_on(checkout, Log(log.name, log.path), few), "ec2:r7g.large")
 
 
 def _added_ms(checkout: Path | None, log: Log, few: tuple[str, ...]) -> str:
@@ -190,7 +190,7 @@ def _added_ms(checkout: Path | None, log: Log, few: tuple[str, ...]) -> str:
     if checkout is None:
         return ""
     report = json.loads(_run(checkout, ["sim", "report", log.path, "--json"]))
-    advice = _advice(checkout, log, few)
+    advice = advice_on(checkout, log, few)
     ours = advice["burstcache"] | {"n": advice["n"]}
     found = ((report, report["latency"]["mean_ms"]), (ours, advice["latency_ms"]["mean_ms"]))
     by_report, by_advice = (
@@ -236,13 +236,13 @@ def _prepare(logs: Sequence[Log], former: Path | None, candidates: str) -> None:
     asked += [(Log(log.name, log.path), few) for log in logs if log.name == "hour a day"]
     checkouts = [PROJECT] if former is None else [PROJECT, former]
     for checkout in checkouts:  # the first of each version compiles what the others load
-        _advice(checkout, *asked[0])
+        advice_on(checkout, *asked[0])
     with ThreadPoolExecutor(2) as threads:
-        list(threads.map(lambda one: _advice(*one), [(checkout, *each) for checkout in checkouts for each in asked]))
+        list(threads.map(lambda one: advice_on(*one), [(checkout, *each) for checkout in checkouts for each in asked]))
 
 
 @cache
-def _advice(checkout: Path, log: Log, options: tuple[str, ...]) -> dict[str, Any]:
+def advice_on(checkout: Path, log: Log, options: tuple[str, ...]) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(_run(checkout, ["advise", log.path, *log.options, *options, "--json"]))
     return found
 

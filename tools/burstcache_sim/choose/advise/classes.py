@@ -16,7 +16,7 @@ AIM_TIMES, AIM_MORE_USD = 1.1, 0.5
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """A rival, and the Burstcache that costs least beside it: bill, and the worth of the hits that it has fewer of."""
+    """A rival, and the Burstcache that costs least next to it: bill, and the worth of the hits that it has fewer of."""
 
     latency_class: LatencyClass
     rival: System
