@@ -4,13 +4,16 @@ The reader and its tier are the live ones, on a clock that jumps from request to
 that keeps S3's conditions and lifecycle rules. The rule alone is the simulator's: `core.express` on the same times. The
 clairvoyant copies and deletes whenever that is cheapest.
 
-    python -m benchmarks.express_copies LOG... [--repeats 1] [--values 0 1 10 100]
+    python -m benchmarks.express_copies [LOG...] [--repeats 1] [--values 0 1 10 100]
+
+Without a log it takes made-up ones: sets of objects that are asked for again for a month, and streams of objects that
+are asked for some times and then never again.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -162,6 +165,43 @@ class Log:
         return cls(name, times_us.tolist(), np.tile(trace.key_ids, repeats).tolist(), sizes.tolist())
 
 
+def of_a_set(name: str, objects: int, gets: int, median_bytes: float, spread: float) -> Log:
+    """Return a month of GETs by Zipf (0.8) of a set of objects of log-normal sizes up to 4 MB."""
+    draw = np.random.default_rng(1)
+    weights = 1 / np.arange(1, objects + 1) ** 0.8
+    keys = draw.choice(objects, size=gets, p=weights / weights.sum())
+    times_us = np.sort(draw.integers(0, 30 * US_PER_DAY, gets))
+    return Log(name, times_us.tolist(), keys.tolist(), _sizes(draw, objects, median_bytes, spread))
+
+
+def of_a_stream(name: str, objects: int, again: float, median_bytes: float) -> Log:
+    """Return a month in which new objects come all the time and are asked for again, with that chance, hours later."""
+    draw = np.random.default_rng(2)
+    born_us, gets = draw.integers(0, 30 * US_PER_DAY, objects), draw.geometric(1 - again, objects)
+    keys = np.repeat(np.arange(objects), gets)
+    first = np.repeat(np.cumsum(gets) - gets, gets)
+    waits_us = np.cumsum(draw.exponential(2 * 3600e6, len(keys)).astype(np.int64))
+    times_us = born_us[keys] + waits_us - waits_us[first]
+    order = np.argsort(times_us, kind="stable")
+    return Log(name, times_us[order].tolist(), keys[order].tolist(), _sizes(draw, objects, median_bytes, 1.0))
+
+
+def _sizes(draw: np.random.Generator, objects: int, median_bytes: float, spread: float) -> list[int]:
+    drawn = np.exp(draw.normal(np.log(median_bytes), spread, objects))
+    return [1 + int(size) for size in np.minimum(drawn, 4 << 20)]
+
+
+def mixes() -> Iterator[Log]:
+    """Return the made-up logs."""
+    yield of_a_set("10,000 objects of 4 KB", 10_000, 300_000, 4_000, 1.0)
+    yield of_a_set("10,000 objects of 100 KB", 10_000, 300_000, 100_000, 1.5)
+    yield of_a_set("10,000 objects of 1 MB", 10_000, 300_000, 1_000_000, 1.0)
+    yield of_a_set("300,000 objects of 100 KB", 300_000, 300_000, 100_000, 1.5)
+    yield of_a_stream("one in ten comes again, 100 KB", 180_000, 0.1, 100_000)
+    yield of_a_stream("each second one comes again, 16 KB", 100_000, 0.5, 16_000)
+    yield of_a_stream("each second one comes again, 1 MB", 100_000, 0.5, 1_000_000)
+
+
 def live(log: Log, rule: ExpressRule) -> tuple[Origin, Bucket]:
     """Replay a log through a live reader."""
     clock = JumpingClock()
@@ -229,19 +269,22 @@ def compare(log: Log, usd_per_million: float) -> None:
         # What is asked in vain is a price of not knowing, and counted; the clairvoyant asks for what is there.
         ratio = (sum(items) + waits_usd) / best_usd
         print(f"  {name:11}" + "".join(f"{usd:18.6f}" for usd in items) + f"{sum(items):12.6f}{ratio:8.2f}")
-    print(f"  all from S3: {len(log.keys) * float(PRICES.usd('s3-get')):.6f}; asking Express for all: {asks_usd:.6f}")
+    all_usd = len(log.keys) * float(PRICES.usd("s3-get"))
+    print(
+        f"  all from S3: {all_usd:.6f}, best x {len(log.keys) * s3_usd / best_usd:.2f}; asking for all: {asks_usd:.6f}"
+    )
 
 
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("logs", nargs="+")
+    parser.add_argument("logs", nargs="*")
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--values", type=float, nargs="+", default=[0, 1, 10, 100], help="USD per million hits")
     options = parser.parse_args()
     print(environment())
-    for path in options.logs:
-        log = Log.read(path, options.repeats)
+    logs = (Log.read(path, options.repeats) for path in options.logs) if options.logs else mixes()
+    for log in logs:
         for usd_per_million in options.values:
             compare(log, usd_per_million)
 
