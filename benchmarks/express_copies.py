@@ -270,9 +270,8 @@ def compare(log: Log, usd_per_million: float) -> None:
         ratio = (sum(items) + waits_usd) / best_usd
         print(f"  {name:11}" + "".join(f"{usd:18.6f}" for usd in items) + f"{sum(items):12.6f}{ratio:8.2f}")
     all_usd = len(log.keys) * float(PRICES.usd("s3-get"))
-    print(
-        f"  all from S3: {all_usd:.6f}, best x {len(log.keys) * s3_usd / best_usd:.2f}; asking for all: {asks_usd:.6f}"
-    )
+    none = len(log.keys) * s3_usd / best_usd
+    print(f"  all from S3: {all_usd:.6f}, {none:.2f}; asking Express for all: {asks_usd:.6f}")
 
 
 def main() -> None:
