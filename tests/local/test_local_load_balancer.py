@@ -1,4 +1,4 @@
-"""The template with a load balancer for a front door, while another moto runs in the same process."""
+"""The template with a load balancer and a directory bucket, while another moto runs in the same process."""
 
 from __future__ import annotations
 
@@ -9,11 +9,18 @@ from collections.abc import Iterator
 
 import pytest
 
+from burstcache.client import Client
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from burstcache_local.moto.server import moto_server
 from burstcache_local.moto.services import REGION
+from support.waiting import until
 
-PARAMETERS = {"FrontDoor": "alb", "CertificateArn": "arn:aws:acm:eu-central-1:123456789012:certificate/a"}
+PARAMETERS = {
+    "FrontDoor": "alb",
+    "CertificateArn": "arn:aws:acm:eu-central-1:123456789012:certificate/a",
+    "ExpressZone": "usw2-az1",
+    "PolicyOverrides": "lambda_threshold_s=0.001",  # no key gets hot
+}
 
 
 @pytest.fixture(scope="module")
@@ -56,3 +63,29 @@ def test_a_cloud_beside_another_moto_keeps_to_a_region_of_its_own(cloud: LocalCl
 
     assert tables == [cloud.outputs["TableName"]]
     assert cloud.region != REGION
+
+
+def _read(cloud: LocalCloud) -> tuple[str, bytes]:
+    with urllib.request.urlopen(f"{cloud.front_url}/objects/k") as answer:
+        return answer.headers["x-cache-tier"], answer.read()
+
+
+def test_an_object_is_copied_to_express_and_a_write_takes_the_copy_away(cloud: LocalCloud) -> None:
+    s3, bucket = cloud.client("s3"), json.loads(cloud.outputs["ReaderSettings"])["EXPRESS_BUCKET"]
+    s3.put_object(Bucket=cloud.bucket_name, Key="k", Body=b"old")
+    until(lambda: _read(cloud) == ("express", b"old"))
+
+    s3.put_object(Bucket=cloud.bucket_name, Key="k", Body=b"new")
+
+    until(lambda: _read(cloud) == ("express", b"new"))
+    rules = s3.get_bucket_lifecycle_configuration(Bucket=bucket)["Rules"]
+    assert rules[0]["ID"] == "tombstones"
+
+
+def test_a_client_reads_the_copies_of_the_stack(cloud: LocalCloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in cloud.variables.items():
+        monkeypatch.setenv(name, value)
+    cloud.client("s3").put_object(Bucket=cloud.bucket_name, Key="other", Body=b"other")
+
+    with Client(memory_bytes=0) as client:
+        until(lambda: client.get("other").tier == "express")
