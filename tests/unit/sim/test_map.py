@@ -41,7 +41,8 @@ def test_of_a_large_load_a_sample_of_the_keys_is_drawn() -> None:
 
     assert trace.sample is not None
     assert trace.sample.requests == load.requests == 8_640_000
-    assert len(trace) == pytest.approx(load.requests * trace.sample.rate, rel=0.2)
+    share = len(trace) / load.requests / trace.sample.rate
+    assert 0.5 < share < 1  # without the most requested keys, which a sample by rank seldom has
     assert len(trace.keys) == round(load.keys * trace.sample.rate)
 
 
@@ -86,7 +87,7 @@ def test_table_and_pictures_have_every_cell(tmp_path: Path) -> None:
     assert np.shape(fields) == (len(DUTIES), len(WORKING_SETS_GB), 2)
     assert fields[0][0] == ("ties", "N+")
     assert panels_of(every, coherent)[PER_S[0], VALUES_USD_PER_MILLION[0]][0][0] == ("wins", "B")
-    assert summary_lines(every)[1].endswith("147 won, 0 tied, 0 lost")
+    assert summary_lines(every)[1].endswith("84 won, 0 tied, 0 lost")
 
 
 @pytest.mark.parametrize(

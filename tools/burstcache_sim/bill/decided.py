@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from burstcache_sim.bill.ladder import Asked, past_memory, with_express
+from burstcache_sim.bill.locality import Locality
 from burstcache_sim.bill.market import Market
 from burstcache_sim.bill.nodes import node_capacity_bytes
+from burstcache_sim.bill.usage import Setup
 from burstcache_sim.replay import replay_each
 from burstcache_sim.traces.trace import Trace
 from burstcache_sim.world.result import GuestUse, RunResult
@@ -41,14 +44,9 @@ def month_under(market: Market, policy: WorthPolicy, rule: CopyRules | None) -> 
     import numpy as np
 
     locality, repeats = market.locality, market.repeats
-    asked = past_memory(locality, market.setup)
+    asked, policy = past_memory(locality, market.setup), policy.of_sample(locality.rate)
     indices = np.concatenate((np.flatnonzero(asked.first), np.flatnonzero(asked.again) + len(locality.ids)))
-    once = int(asked.first.sum())
-    policy = policy.of_sample(locality.rate)
-    runs = [
-        replay_each([policy], _scenario(market, indices[:count]), details=True)[0] for count in (once, len(indices))
-    ]
-    first, both = runs
+    first, both = _once_and_twice(locality, market.setup, policy)
     is_left = np.zeros(2 * len(locality.ids), np.bool_)
     is_left[indices] = np.frombuffer(both.tiers.encode(), np.uint8) == ord("S")
     left = Asked(is_left[: len(locality.ids)], is_left[len(locality.ids) :])
@@ -72,9 +70,22 @@ def month_under(market: Market, policy: WorthPolicy, rule: CopyRules | None) -> 
     return with_express(month, market, rule, left, Fraction(n_s3) / repeats)
 
 
-def _scenario(market: Market, indices: NDArray[np.int64]) -> Scenario:
+@lru_cache(maxsize=1)  # the bills of a repetition and of a month are asked for in a row
+def _once_and_twice(locality: Locality, setup: Setup, policy: WorthPolicy) -> tuple[RunResult, RunResult]:
+    """Return the runs of the log and of the log twice in a row, with the tier of each request."""
+    import numpy as np
+
+    asked = past_memory(locality, setup)
+    once, again = np.flatnonzero(asked.first), np.flatnonzero(asked.again) + len(locality.ids)
+    first, both = (
+        replay_each([policy], _scenario(locality, setup, indices), details=True)[0]
+        for indices in (once, np.concatenate((once, again)))
+    )
+    return first, both
+
+
+def _scenario(locality: Locality, setup: Setup, indices: NDArray[np.int64]) -> Scenario:
     """Return what the policy meets: requests by their number, counted on in a second repetition."""
-    locality, setup = market.locality, market.setup
     count = len(locality.ids)
     ids = locality.ids[indices % count]
     trace = Trace(

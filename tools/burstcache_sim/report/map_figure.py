@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 # Won, tied, lost: told apart without colour by their letter, too.
 COLOURS = {"wins": "#8fc9b0", "ties": "#e4e4df", "loses": "#e8a58c"}
-_SIZE_IN = (9.0, 9.6)
-_LEFT, _BOTTOM, _WIDTH, _HEIGHT, _GAP = 0.1, 0.06, 0.87, 0.83, 0.03
+_SIZE_IN = (9.0, 7.8)
+_LEFT, _BOTTOM, _WIDTH, _HEIGHT, _GAP = 0.1, 0.07, 0.87, 0.79, 0.045
 
 Field = tuple[str, str]  # what Burstcache does, and a letter for what is the best buy
 

@@ -67,12 +67,13 @@ def standing(weighing: Weighing, usd_per_hit: Fraction | None = None) -> list[Ch
     return found
 
 
-def judged(weighing: Weighing, policies: Sequence[type[WorthPolicy]]) -> list[Choice]:
+def judged(weighing: Weighing, policies: Sequence[type[WorthPolicy]], *, always_express: bool = False) -> list[Choice]:
     """Return the ways to deploy Burstcache with nodes that a policy starts and stops by their use, without a relay.
 
     Args:
         weighing: By what they are weighed; without a value of a hit nothing boots.
         policies: Which policies are tried.
+        always_express: Whether nothing is tried without S3 Express where there is some.
     """
     worth_usd = weighing.usd_per_hit
     if not worth_usd:
@@ -80,7 +81,7 @@ def judged(weighing: Weighing, policies: Sequence[type[WorthPolicy]]) -> list[Ch
     rule = _rule(weighing, worth_usd)
     found = []
     for still in _setups(weighing, has_express=rule is not None):
-        if not still.nodes:
+        if not still.nodes or (always_express and rule is not None and not still.express):
             continue
         setup = replace(still, always_on_nodes=0)
         for kind in policies:

@@ -23,7 +23,7 @@ from burstcache_sim.policies.registry import SIMULATED
 
 Outcome = Literal["wins", "ties", "loses"]
 WORKING_SETS_GB = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
-DUTIES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+DUTIES = (0.001, 0.01, 0.1, 1.0)
 PER_S = (1.0, 10.0, 100.0)
 VALUES_USD_PER_MILLION = (0.0, 1.0, 10.0, 100.0)
 READERS, MEMORY_MB = 4, 256  # who read, and what each keeps in its own memory, for Burstcache or without it
@@ -82,7 +82,7 @@ def all_loads() -> list[Load]:
 
 
 def _cell(load: Load, usd_per_million: float, weighing: Weighing) -> Cell:
-    ours = [*standing(weighing), *judged(weighing, [SIMULATED[_JUDGE]])]
+    ours = [*standing(weighing), *judged(weighing, [SIMULATED[_JUDGE]], always_express=True)]
     other_sizes = [f"{kind}:{mb}MB" for kind in _MEMORIES for mb in (64, 1024, 4096)]
     rivals = choices(competitors(weighing, without=other_sizes))
     coherent = [rival for rival in rivals if rival.freshness != "any age"]

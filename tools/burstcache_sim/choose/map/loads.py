@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 OBJECT_BYTES = 100_000
 EXPONENT = 0.8  # of Zipf's law
 DAY_US = 86_400 * US_PER_S
-_MOST_REQUESTS = 8_000  # that are drawn
+_MOST_REQUESTS = 5_000  # that are drawn
 _LEAST_KEYS = 50
 
 

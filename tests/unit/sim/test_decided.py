@@ -1,0 +1,103 @@
+"""A month under a policy that judges a node by its use: memory above it, copies below it, repetitions as they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from burstcache.core.prices import price_sheet
+from burstcache_sim.bill.decided import month_under
+from burstcache_sim.bill.demand import demand_of
+from burstcache_sim.bill.express import rule_of
+from burstcache_sim.bill.locality import locality_of
+from burstcache_sim.bill.market import Market
+from burstcache_sim.bill.nodes import node_capacity_bytes
+from burstcache_sim.bill.spending import weighed
+from burstcache_sim.bill.usage import Setup
+from burstcache_sim.policies.node_use import Hazard
+from burstcache_sim.policies.policy import Options
+from burstcache_sim.traces.trace import Sample, Trace
+from burstcache_sim.units import US_PER_H
+from burstcache_sim.world.result import RunResult
+from burstcache_sim.world.scenario import Scenario
+from burstcache_sim.world.simulate import simulate
+
+TODAY = price_sheet("today-us-east-1")
+NODE = Setup(relay="none", nodes=1, instance_type="t4g.nano")
+DAY_US = 24 * US_PER_H
+
+
+def log(requests: int = 4_000, keys: int = 400) -> Trace:
+    """An hour of requests at random for objects of 40 KB, once a day."""
+    draw = np.random.default_rng(7)
+    ids = draw.integers(0, keys, requests).astype(np.int32)
+    times_us = np.sort(draw.integers(0, US_PER_H, requests))
+    return Trace(times_us, ids, np.full(requests, 40_000), tuple(map(str, range(keys))))
+
+
+def month(trace: Trace, setup: Setup, *, repeats: int = 30, usd_per_hit: str = "1e-4") -> RunResult:
+    demand = demand_of(trace, object_bytes=1, period_us=DAY_US)
+    locality = locality_of(trace, object_bytes=1, period_us=DAY_US)
+    worth = Fraction(usd_per_hit)
+    policy = Hazard.from_options(Options(hit_value_usd=worth, has_relay=False), weighed(TODAY, setup))
+    market = Market(demand=demand, locality=locality, prices=TODAY, setup=setup, repeats=Fraction(repeats))
+    rule = rule_of(locality.sizes_bytes, TODAY, float(worth)) if setup.express else None
+    return month_under(market, policy, rule)
+
+
+def test_once_without_memory_is_the_simulators_run() -> None:
+    policy = Hazard.from_options(Options(hit_value_usd=Fraction("1e-4"), has_relay=False), weighed(TODAY, NODE))
+
+    found = month(log(), NODE, repeats=1)
+    simulated = simulate(policy, Scenario(log(), capacity_bytes=node_capacity_bytes(NODE.instance_type)))
+
+    for name in ("n", "n_s3", "n_redis", "redis_s", "redis_starts", "s3_requests", "checks", "guests"):
+        assert getattr(found, name) == getattr(simulated, name), name
+    assert found.redis_starts
+
+
+def test_every_request_of_the_month_is_answered_once() -> None:
+    found = month(log(), replace(NODE, express=True, reader_memory_bytes=4 * 1024**2))
+
+    assert found.n == 4_000 * 30
+    assert found.n_memory + found.n_redis + found.n_express + found.n_s3 == found.n
+    assert min(found.n_memory, found.n_redis, found.n_express, found.n_s3) > 0
+
+
+def test_a_node_meets_only_what_the_readers_memory_leaves() -> None:
+    bare, under_memory = (
+        month(log(), replace(NODE, reader_memory_bytes=memory_bytes)) for memory_bytes in (0, 64 * 1024**2)
+    )
+
+    assert bare.redis_starts == 30
+    assert under_memory.n_memory > 0.99 * under_memory.n
+    assert under_memory.redis_starts <= 1  # memory stays warm, so there is nothing to boot for from the second day on
+
+
+def test_copies_answer_what_no_node_does() -> None:
+    without, with_copies = (month(log(), replace(NODE, express=express)) for express in (False, True))
+
+    assert with_copies.n_redis == pytest.approx(without.n_redis, rel=0.05)
+    assert with_copies.express.asks == with_copies.n_express + with_copies.n_s3
+    assert with_copies.n_s3 < without.n_s3
+
+
+def test_a_sample_of_the_keys_boots_the_node_as_its_log_does() -> None:
+    whole = log(requests=16_000, keys=1_600)
+    assert whole.key_ids is not None
+    assert whole.sizes_bytes is not None
+    is_kept = whole.key_ids % 4 == 1
+    sampled = Trace(
+        whole.arrivals_us[is_kept], whole.key_ids[is_kept], whole.sizes_bytes[is_kept], whole.keys,
+        Sample(0.25, len(whole)),
+    )  # fmt: skip
+
+    found, expected = month(sampled, NODE), month(whole, NODE)
+
+    assert found.redis_starts == expected.redis_starts
+    assert found.redis_s == pytest.approx(expected.redis_s, rel=0.1)
+    assert found.n_redis == pytest.approx(expected.n_redis, rel=0.1)
+    assert found.guests.loads == pytest.approx(expected.guests.loads, rel=0.1)
