@@ -193,13 +193,13 @@ def _sizes(draw: np.random.Generator, objects: int, median_bytes: float, spread:
 
 def mixes() -> Iterator[Log]:
     """Return the made-up logs."""
-    yield of_a_set("10,000 objects of 4 KB", 10_000, 300_000, 4_000, 1.0)
-    yield of_a_set("10,000 objects of 100 KB", 10_000, 300_000, 100_000, 1.5)
-    yield of_a_set("10,000 objects of 1 MB", 10_000, 300_000, 1_000_000, 1.0)
-    yield of_a_set("300,000 objects of 100 KB", 300_000, 300_000, 100_000, 1.5)
-    yield of_a_stream("one in ten comes again, 100 KB", 180_000, 0.1, 100_000)
-    yield of_a_stream("each second one comes again, 16 KB", 100_000, 0.5, 16_000)
-    yield of_a_stream("each second one comes again, 1 MB", 100_000, 0.5, 1_000_000)
+    yield of_a_set("10,000 objects of 4 KB", 10_000, 100_000, 4_000, 1.0)
+    yield of_a_set("10,000 objects of 100 KB", 10_000, 100_000, 100_000, 1.5)
+    yield of_a_set("10,000 objects of 1 MB", 10_000, 100_000, 1_000_000, 1.0)
+    yield of_a_set("100,000 objects of 100 KB", 100_000, 100_000, 100_000, 1.5)
+    yield of_a_stream("one in ten comes again, 100 KB", 60_000, 0.1, 100_000)
+    yield of_a_stream("each second one comes again, 16 KB", 30_000, 0.5, 16_000)
+    yield of_a_stream("each second one comes again, 1 MB", 30_000, 0.5, 1_000_000)
 
 
 def live(log: Log, rule: ExpressRule) -> tuple[Origin, Bucket]:
