@@ -120,6 +120,7 @@ class RedisControlSettings(_Settings):
     relay: Annotated[RelayAccess, _relay]
     redis_password_parameter: Annotated[str, _given, "REDIS_PASSWORD_PARAMETER"]
     redis_nodes: Annotated[tuple[RedisNode, ...], _nodes]
+    always_on_nodes: Annotated[int, _whole, "REDIS_ALWAYS_ON_NODES"]
     max_object_bytes: Annotated[int, _whole, "MAX_OBJECT_BYTES"]
     policy: Annotated[LivePolicy, policy_in]
 
@@ -142,6 +143,7 @@ class JanitorSettings(_Settings):
     key_lifecycle_arn: Annotated[str, _text, "KEY_LIFECYCLE_ARN"]
     redis_node_arn: Annotated[str, _text, "REDIS_NODE_ARN"]
     redis_nodes: Annotated[tuple[RedisNode, ...], _nodes]
+    always_on_nodes: Annotated[int, _whole, "REDIS_ALWAYS_ON_NODES"]
     redis_control_function_name: Annotated[str, _text, "REDIS_CONTROL_FUNCTION_NAME"]
 
 

@@ -35,7 +35,7 @@ def put(cloud: LocalCloud, key: str, body: bytes) -> None:
 
 
 def instance_state(cloud: LocalCloud) -> str:
-    found = cloud.client("ec2").describe_instances(InstanceIds=[cloud.physical_ids["RedisInstance"]])
+    found = cloud.client("ec2").describe_instances(InstanceIds=[cloud.physical_ids["RedisInstance1"]])
     return str(found["Reservations"][0]["Instances"][0]["State"]["Name"])
 
 

@@ -205,6 +205,7 @@ class World:
         self.uses, self._bus = UseTable(TABLE, aws.dynamodb), _Bus()
         self.control = RedisControl(
             node_names=[NODE],
+            always_on=[],
             uses=self.uses,
             nodes=self.nodes,
             keys=self.keys,
@@ -240,6 +241,7 @@ class World:
             key_lifecycle_arn=self.key_machine,
             redis_node_arn=self.node_machine,
             node_names=[NODE],
+            always_on=[],
             redis_control=lambda payload: self.invoke("redis_control", dict(payload)),
             clock=clock,
         )

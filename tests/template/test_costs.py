@@ -90,7 +90,7 @@ def test_alarms_are_counted(resources: dict[str, Any], root: Path) -> None:
 
 def test_the_relay_and_the_volume_are_as_priced(resources: dict[str, Any], rows: dict[str, list[str]]) -> None:
     task = resources["RelayTask"]["Properties"]
-    volume = resources["RedisInstance"]["Properties"]["BlockDeviceMappings"][0]["Ebs"]
+    volume = resources["RedisLaunchTemplate"]["Properties"]["LaunchTemplateData"]["BlockDeviceMappings"][0]["Ebs"]
 
     assert (task["Cpu"], task["Memory"]) in {("256", "512"), (256, 512)}
     assert task["RuntimePlatform"]["CpuArchitecture"] == "ARM64"

@@ -106,7 +106,9 @@ def make_instance(resources: dict[str, Any], tmp_path: Path) -> Iterator[Callabl
     """Makes the instance of a test, with some of the program's times in place of its own."""
 
     def make(**seconds: float) -> Instance:
-        text = str(resources["RedisInstance"]["Properties"]["UserData"]["Fn::Base64"]["Fn::Sub"])
+        text = str(
+            resources["RedisLaunchTemplate"]["Properties"]["LaunchTemplateData"]["UserData"]["Fn::Base64"]["Fn::Sub"]
+        )
         found = re.search(r"<<'ANNOUNCE'\n(.*?\n)ANNOUNCE\n", text, re.DOTALL)
         assert found
         times = "".join(f"{name} = {value}\n" for name, value in seconds.items())
@@ -165,5 +167,7 @@ def test_instance_that_nobody_looks_after_ends_its_program_with_success(
     assert process.wait(LIMIT_S) == 0
 
     assert time.monotonic() - began_s > 3  # not before its deadline
-    user_data = str(resources["RedisInstance"]["Properties"]["UserData"]["Fn::Base64"]["Fn::Sub"])
+    user_data = str(
+        resources["RedisLaunchTemplate"]["Properties"]["LaunchTemplateData"]["UserData"]["Fn::Base64"]["Fn::Sub"]
+    )
     assert "SuccessAction=poweroff" in user_data

@@ -97,12 +97,13 @@ def test_the_settings_to_paste_are_the_proxys(template: dict[str, Any], function
     _, parts = template["Outputs"][OUTPUT]["Value"]["Fn::Sub"]
     settings = settings_of(template["Outputs"])
 
-    for name in ("REDIS_NODES", "RELAY_PASSWORD_PARAMETER", "REDIS_PASSWORD_PARAMETER"):
+    for name in ("RELAY_PASSWORD_PARAMETER", "REDIS_PASSWORD_PARAMETER"):
         assert {"Fn::Sub": settings[name]} == proxy[name]
     for name in ("TABLE_NAME", "BUS_NAME"):
         assert {"Ref": settings[name][2:-1]} == proxy[name]
     assert settings["RELAY_USER"] == proxy["RELAY_USER"]
     assert parts["RelayUrl"] == proxy["RELAY_URL"]
+    assert parts["RedisNodeNames"] == proxy["REDIS_NODES"]
     assert parts["Bucket"] == proxy["BUCKET_NAME"]
     assert parts["MaxObjectBytes"] == proxy["MAX_OBJECT_BYTES"]
     assert parts["Express"] == proxy["EXPRESS_BUCKET"]

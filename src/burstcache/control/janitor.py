@@ -46,6 +46,7 @@ class Janitor:
     key_lifecycle_arn: str
     redis_node_arn: str
     node_names: Sequence[str]
+    always_on: Sequence[str]  # those of the nodes that never stop
     redis_control: Callable[[Operation], object]
     clock: Clock
 
@@ -100,8 +101,9 @@ class Janitor:
         generations = {row.node: row.generation for row in suspects}
         orphans = [row for row in self._unowned_nodes(generations) if row.generation == generations[row.node]]
         for row in orphans:
-            if self.instances.has_stopped(row.node) and (row.phase == "stopping" or self._has_execution(row)):
-                self.redis_control(InstanceStopped(op="instance_stopped", node=row.node))  # EC2's event was lost
+            is_over = row.phase in ("stopping", "stopped") or self._has_execution(row)
+            if is_over and self.instances.has_stopped(row.node):  # EC2's event was lost, or the node is always on
+                self.redis_control(InstanceStopped(op="instance_stopped", node=row.node))
             else:
                 self.redis_control(Release(op="release", node=row.node))
         return [row.node for row in orphans]
@@ -112,14 +114,16 @@ class Janitor:
         )
 
     def _is_node_owned(self, row: NodeRow) -> bool:
-        """Whether a stopped node is off, and any other is on and has an execution within its deadline.
+        """Whether a stopped node is off and may be, and any other is on and has an execution within its deadline.
 
         A stopping one needs none once its instance stops.
         """
         state, started_at_us = self.instances.state_since(row.node)
         age_us = self.clock.now_us() - started_at_us
         if row.phase == "stopped":
-            return state not in ("pending", "running") or age_us <= _FIRST_BOOT_US
+            if state in ("pending", "running"):
+                return age_us <= _FIRST_BOOT_US
+            return state == "stopping" or row.node not in self.always_on
         if self.clock.now_us() >= row.deadline_at_us or state in ("stopped", "terminated"):
             return False
         return (row.phase, state) == ("stopping", "stopping") or self._has_execution(row)

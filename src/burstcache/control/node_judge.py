@@ -10,11 +10,12 @@ from burstcache.adapters.clock import Clock
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.core.errors import RedisDownError
-from burstcache.core.parameters import Parameters
+from burstcache.core.parameters import US_PER_S, Parameters
 from burstcache.core.policy import STRAGGLERS_US, is_released, newest_queue, next_check_us
 from burstcache.core.table import Lease, LeaseColumns, NodeRow
 
 _SECOND_LOOK_S = 1  # after a look that Redis did not answer
+_ALWAYS_ON_STEP_US = 3600 * US_PER_S  # between looks at a node that has nothing to give back
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,3 +109,22 @@ class LeaseJudge:
             queue_us, was_missing=lease.was_missing, check_at_us=look_at_us, parameters=self.parameters
         )
         return may_go and bool(lease.running)
+
+
+@dataclass(frozen=True, slots=True)
+class AlwaysOn:
+    """Keeps a node running of which another judge releases the keys: it never has nobody who uses it."""
+
+    judge: NodeJudge
+
+    def first_look_us(self, row: NodeRow, leases: Sequence[Lease], *, after_us: int) -> int | None:
+        """Return when the other judge looks, an hour later at most."""
+        look_at_us = self.judge.first_look_us(row, leases, after_us=after_us)
+        return after_us + _ALWAYS_ON_STEP_US if look_at_us is None else look_at_us
+
+    def look(self, row: NodeRow, leases: Sequence[Lease], *, look_at_us: int) -> Verdict:
+        """Release what the other judge releases; raise RedisDownError as it does."""
+        verdict = self.judge.look(row, leases, look_at_us=look_at_us)
+        if verdict.look_at_us is not None:
+            return verdict
+        return Verdict(verdict.released, look_at_us + _ALWAYS_ON_STEP_US)

@@ -55,6 +55,7 @@ class NodeLife:
     judge: NodeJudge
     clock: Clock
     load: Callable[[NodeRow], None] = nothing_to_load
+    is_always_on: bool = False  # boots again whenever it has stopped
 
     def boot(self, generation: int, part: int, token: str) -> Done:
         """BootNode: hand the task's token to the instance and start it.
@@ -151,14 +152,14 @@ class NodeLife:
         which ends in a shutdown. A node that was running is lost.
         """
         row = self.nodes.read(self.node)
-        if row.phase == "stopped" or not self.instances.has_stopped(self.node):
+        if (row.phase == "stopped" and not self.is_always_on) or not self.instances.has_stopped(self.node):
             return NodeStopped(phase=row.phase)
         if row.phase == "booting":
             self.instances.start(self.node)
             return NodeStopped(phase="booting", generation=row.generation)
         if row.phase == "running":
             row = self._lose(row)
-        return self._stopped_or_boot(row)
+        return self._stopped_or_boot(row, boots=self.is_always_on)
 
     def _row(self, generation: int, part: int = 0) -> NodeRow:
         """Return the row of a run, and of one of its parts; raise SupersededError if it is over."""
@@ -263,12 +264,15 @@ class NodeLife:
             return self._stopped_or_boot(row)
         return NodeStopped(phase="stopping")
 
-    def _stopped_or_boot(self, row: NodeRow) -> NodeStopped:
-        """Mark the node stopped if no lease has come meanwhile, else start its next generation."""
+    def _stopped_or_boot(self, row: NodeRow, *, boots: bool = False) -> NodeStopped:
+        """Mark the node stopped if no lease has come meanwhile, else start its next generation, as always if it boots.
+
+        After a failed boot an always-on node does not: the janitor tries again later.
+        """
         for _ in range(_ATTEMPTS):
-            if row.phase == "stopped":
+            if row.phase == "stopped" and not boots:
                 return NodeStopped(phase="stopped")
-            if self._live_leases():
+            if boots or self._live_leases():
                 if (booting := self.runs.boot(row)) is not None:
                     return NodeStopped(phase="booting", generation=booting.generation)
             elif self.nodes.change(row, no_join_since=True, phase="stopped", deadline_at_us=0) is not None:

@@ -18,7 +18,7 @@ from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.adapters.use_table import UseTable
 from burstcache.control.guests import Guests
 from burstcache.control.key_on_node import KeyOnNode, Life
-from burstcache.control.node_judge import LeaseJudge, NodeJudge
+from burstcache.control.node_judge import AlwaysOn, LeaseJudge, NodeJudge
 from burstcache.control.node_life import NodeLife
 from burstcache.control.node_looks import UseJudge
 from burstcache.control.node_runs import NodeRuns
@@ -58,6 +58,7 @@ class RedisControl:
     """What one environment of the Redis control function works with."""
 
     node_names: Sequence[str]
+    always_on: Sequence[str]  # those of the nodes that never stop
     nodes: NodeTable
     keys: KeyTable
     uses: UseTable
@@ -134,13 +135,17 @@ class RedisControl:
             judge=self._judge(name),
             clock=self.clock,
             load=self._fill,
+            is_always_on=name in self.always_on,
         )
 
     def _judge(self, node: str) -> NodeJudge:
         store = partial(self.store, node)
+        judge: NodeJudge
         if self.policy.use is None:
-            return LeaseJudge(self.nodes, store, self.policy.parameters, self.clock)
-        return UseJudge(self.policy.use, self.uses, store, self.clock)
+            judge = LeaseJudge(self.nodes, store, self.policy.parameters, self.clock)
+        else:
+            judge = UseJudge(self.policy.use, self.uses, store, self.clock)
+        return AlwaysOn(judge) if node in self.always_on else judge
 
     def _fill(self, row: NodeRow) -> None:
         """Bring the guests of a node that is about to serve, and have the cache functions of its keys end.

@@ -14,7 +14,7 @@ from burstcache.adapters.node_table import NodeTable
 from burstcache.core.keys import key_hash, next_number
 from burstcache.core.messages import KeyServed, key_execution_input
 from burstcache.core.parameters import US_PER_S, Parameters
-from burstcache.core.phases import ENTRY_BY_NODE_PHASE, FIRST_PHASE
+from burstcache.core.phases import ENTRY_BY_NODE_PHASE, FIRST_PHASE, Entry
 from burstcache.core.placement import node_for
 from burstcache.core.policy import Request, is_silent, may_start
 from burstcache.core.table import KeyRow
@@ -109,8 +109,10 @@ class Scheduler:
             now_us: When it was read [us].
             take_over: The former life is known to be dead although its deadline has not passed.
         """
-        node = node_for(row.hash, self.node_names)
-        entry = ENTRY_BY_NODE_PHASE[self.nodes.read(node).phase_at(now_us)] if self.has_relay else "redis"
+        if not (self.node_names or self.has_relay):
+            return "remembered"  # there is no faster tier
+        node = node_for(row.hash, self.node_names) if self.node_names else ""
+        entry = self._entry(node, now_us)
         life = replace(
             row,
             phase=FIRST_PHASE[entry],
@@ -126,6 +128,11 @@ class Scheduler:
             return admission
         self._run(life)
         return "taken_over" if take_over else "started"
+
+    def _entry(self, node: str, now_us: int) -> Entry:
+        if not self.has_relay:
+            return "redis"
+        return ENTRY_BY_NODE_PHASE[self.nodes.read(node).phase_at(now_us)] if node else "lambda"
 
     def _run(self, row: KeyRow) -> bool:
         return self.executions.start(self.machine_arn, row.execution_name, key_execution_input(row))

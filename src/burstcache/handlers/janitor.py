@@ -34,6 +34,7 @@ def janitor() -> Janitor:
         key_lifecycle_arn=settings.key_lifecycle_arn,
         redis_node_arn=settings.redis_node_arn,
         node_names=names_of(settings.redis_nodes),
+        always_on=names_of(settings.redis_nodes[: settings.always_on_nodes]),
         redis_control=redis_control,
         clock=clock,
     )

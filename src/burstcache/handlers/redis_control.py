@@ -38,6 +38,7 @@ def control() -> RedisControl:
 
     return RedisControl(
         node_names=names_of(settings.redis_nodes),
+        always_on=names_of(settings.redis_nodes[: settings.always_on_nodes]),
         nodes=NodeTable(settings.table_name, clients.dynamodb),
         keys=KeyTable(settings.table_name, clients.dynamodb, clock),
         uses=UseTable(settings.table_name, clients.dynamodb),

@@ -133,6 +133,7 @@ def _control(nodes: Nodes) -> RedisControl:
     stores: Any = {"node-1": Store(), "node-2": Store()}
     any_nodes: Any = nodes
     return RedisControl(
+        always_on=[],
         digest=_DIGEST,
         node_names=["node-1", "node-2"],
         nodes=any_nodes,
@@ -223,6 +224,7 @@ def test_janitor_spares_a_node_whose_new_run_has_the_number_of_a_run_of_another_
         key_lifecycle_arn="",
         redis_node_arn="",
         node_names=["node-1", "node-2"],
+        always_on=[],
         redis_control=released.append,
         clock=ManualClock(_NOW_S),
     )

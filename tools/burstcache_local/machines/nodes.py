@@ -104,6 +104,7 @@ class NodeAgent:
             "AWS_ENDPOINT_URL": self._services.cloud_url,
             "AWS_USE_DUALSTACK_ENDPOINT": "false",  # botocore refuses it together with an endpoint of one's own
             "REDIS_HOST": instance.private_ip,
+            "NODE": next(tag["value"] for tag in instance.get_tags() if tag["key"] == "burstcache-node"),
         }
         while process := self._launch(instance, "announce", [sys.executable, str(path)], variables):
             if process.wait() == 0 and instance.state == "running":

@@ -151,6 +151,15 @@ def _role_policy(name: str, properties: Properties, services: Services) -> Made:
     return Made(properties["PolicyName"], {})
 
 
+def _launch_template(name: str, properties: Properties, services: Services) -> Made:
+    return Made(name, {"LatestVersionNumber": "1"})  # instances have its data already: `template/complete.py`
+
+
+def _parameter(name: str, properties: Properties, services: Services) -> Made:
+    services.client("ssm").put_parameter(Name=name, Type=properties["Type"], Value=properties["Value"])
+    return Made(name, {"Type": properties["Type"], "Value": properties["Value"]})
+
+
 # Type → property that names the resource, maker.
 _TYPES: dict[str, tuple[str, Maker]] = {
     "AWS::ApiGatewayV2::Api": ("Name", _http_api),
@@ -159,6 +168,7 @@ _TYPES: dict[str, tuple[str, Maker]] = {
     "AWS::ApiGatewayV2::Stage": ("", _stage),
     "AWS::CloudFormation::CustomResource": ("", _custom_resource),
     "AWS::EC2::EgressOnlyInternetGateway": ("", _egress_gateway),
+    "AWS::EC2::LaunchTemplate": ("LaunchTemplateName", _launch_template),
     "AWS::ElasticLoadBalancingV2::Listener": ("", _listener),
     "AWS::ElasticLoadBalancingV2::LoadBalancer": ("Name", _load_balancer),
     "AWS::ElasticLoadBalancingV2::TargetGroup": ("Name", _target_group),
@@ -166,6 +176,7 @@ _TYPES: dict[str, tuple[str, Maker]] = {
     "AWS::IAM::RolePolicy": ("", _role_policy),
     "AWS::Lambda::EventInvokeConfig": ("", _event_invoke_config),
     "AWS::S3Express::DirectoryBucket": ("BucketName", _directory_bucket),
+    "AWS::SSM::Parameter": ("Name", _parameter),
     "AWS::StepFunctions::StateMachine": ("StateMachineName", _state_machine),
 }
 

@@ -17,6 +17,7 @@ CUSTOM_RESOURCE = "AWS::CloudFormation::CustomResource"
 def complete(body: dict[str, Any], roots: dict[str, Path]) -> LocalTemplate:
     """Return the template as moto gets it, or raise TemplateError for a schedule that cannot be kept."""
     _name_custom_resources(body["Resources"])
+    _fill_from_launch_templates(body["Resources"])
     return LocalTemplate(body, roots, _take_schedules(body))
 
 
@@ -26,6 +27,17 @@ def _name_custom_resources(resources: Mapping[str, Any]) -> None:
         if resource["Type"].startswith("Custom::") or resource["Type"] == CUSTOM_RESOURCE:
             resource["Properties"] |= {LOCAL_TYPE: resource["Type"], LOCAL_ID: name}
             resource["Type"] = CUSTOM_RESOURCE
+
+
+def _fill_from_launch_templates(resources: Mapping[str, Any]) -> None:
+    """Give instances what their launch template says: moto's CloudFormation does not look into it."""
+    for resource in resources.values():
+        if resource["Type"] == "AWS::EC2::Instance" and "LaunchTemplate" in resource["Properties"]:
+            name = resource["Properties"].pop("LaunchTemplate")["LaunchTemplateId"]["Ref"]
+            launched = resources[name]["Properties"]["LaunchTemplateData"]
+            profile = {"IamInstanceProfile": launched["IamInstanceProfile"]["Name"]}
+            kept = {part: launched[part] for part in launched if part != "TagSpecifications"}
+            resource["Properties"] = {**kept, **profile, **resource["Properties"]}
 
 
 def _take_schedules(body: dict[str, Any]) -> list[Schedule]:

@@ -44,7 +44,7 @@ _ROUTE_STAYS_S = 300
 LARGEST_OBJECT_BYTES = {"http-api": 4_194_304, "alb": 716_800}
 
 # What stands always; a test of the template holds `docs/operate/costs.md` to it.
-_VOLUME_GB, _ALB_ADDRESSES = 8, 2
+_VOLUME_GB, _ALB_ADDRESSES = 3, 2
 _RELAY_VCPU, _RELAY_GB = Fraction(1, 4), Fraction(1, 2)
 _JANITOR_PER_H, _JANITOR_MS = 12, 200
 
