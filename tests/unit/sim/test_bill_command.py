@@ -54,7 +54,7 @@ def test_a_longer_standing_stack_costs_more(capsys: pytest.CaptureFixture[str], 
         json.loads(printed(capsys, "bill", trace, "--json", *period)) for period in ([], ["--period-hours", "24"])
     )
 
-    assert day["fixed_usd"] == pytest.approx(19.37 * 24 / 730, rel=0.001)
+    assert day["fixed_usd"] == pytest.approx(18.97 * 24 / 730, rel=0.001)
     assert day["usd"] - day["fixed_usd"] == pytest.approx(short["usd"] - short["fixed_usd"])
 
 

@@ -18,7 +18,7 @@ from burstcache_sim.bill.usage import Passage, Setup, door_usage
 from burstcache_sim.units import US_PER_H
 
 BYTES_PER_GB = 1024**3
-VOLUME_GB = 8  # as the node's of this system
+VOLUME_GB = 3  # as the node's of this system
 # How readers on the internet get there: through front door and proxy, directly, or from an edge that bills its own way.
 Reached = Literal["door", "directly", "edge"]
 Item = tuple[str, Amount, str]  # price, quantity, text; a `+` before the price marks hourly prices
