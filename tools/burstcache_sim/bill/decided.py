@@ -29,7 +29,14 @@ if TYPE_CHECKING:
     from burstcache_sim.world.express import CopyRules
 
 _COUNTS = tuple(field.name for field in fields(RunResult) if field.type == "int")
-_OF_KEYS = ("n_s3", "fills", "loads", "told", "seen_writes")  # a log has as many times more as keys than a sample
+_OF_KEYS = (
+    "n_s3",
+    "fills",
+    "loads",
+    "told",
+    "told_batches",
+    "seen_writes",
+)  # a log has as many times more as keys than a sample
 _GUESTS = tuple(field.name for field in fields(GuestUse))
 
 
@@ -58,7 +65,9 @@ def month_under(market: Market, policy: WorthPolicy, rule: CopyRules | None) -> 
 
     counts: dict[str, Any] = {name: in_month(name, first, both) for name in _COUNTS}
     guests = {name: in_month(name, first.guests, both.guests) for name in _GUESTS}
-    guests["told_batches"] = min(guests["told"], round(market.demand.busy_s * market.setup.reader_processes * repeats))
+    readers = market.setup.reader_processes  # they take turns, so each has batches of its own
+    most = round(market.demand.busy_s * readers * repeats)
+    guests["told_batches"] = min(guests["told"], readers * guests["told_batches"], most)
     requests = round(market.demand.requests * repeats)
     reached = min(requests, round(asked.count(repeats) * repeats / locality.rate))
     reached = reached if market.setup.reader_memory_bytes else requests
