@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 TOMBSTONE_BYTES = 16  # an entry takes more, so S3's lifecycle rules can tell them apart by size
 _US_PER_S = 1_000_000
-_HEAD_RANGE = "bytes=0-8191"  # S3 limits an object's own metadata to 2 KB
+_HEAD_RANGE = "bytes=0-16383"  # S3 takes 8 KB of headers when an object is written
 _CHANGED = frozenset({"PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey"})
 
 
