@@ -16,6 +16,7 @@ from burstcache.adapters.clock import Clock
 from burstcache.core.errors import ServiceError
 from burstcache.core.messages import (
     PROXY,
+    REPORT_EVERY_S,
     REQUESTS_SERVED,
     KeyServed,
     ObjectRequested,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from types_boto3_events.client import EventBridgeClient
     from types_boto3_events.type_defs import PutEventsRequestEntryTypeDef
 
-_EVERY_S = 1.0
 _MAX_WAITING = 10_000
 _MAX_READS_PER_KEY = 8  # the newest: more than a policy of the configurator looks back on
 _MAX_EVENTS = 10  # of one PutEvents, which takes 256 KB
@@ -41,7 +41,9 @@ _CLOSE_WITHIN_S = 3.0
 class EventBatches:
     """Reports to one bus what S3 and the reader's memory served. Any thread may add to it."""
 
-    def __init__(self, bus_name: str, client: EventBridgeClient, clock: Clock, *, every_s: float = _EVERY_S) -> None:
+    def __init__(
+        self, bus_name: str, client: EventBridgeClient, clock: Clock, *, every_s: float = REPORT_EVERY_S
+    ) -> None:
         """Remember where to send.
 
         Args:

@@ -20,9 +20,10 @@ from burstcache.control.scheduler import Outcome, Scheduler
 from burstcache.core.errors import ContendedRowTransientError
 from burstcache.core.key_use import KeyRule, stored_key_use
 from burstcache.core.keys import key_hash
-from burstcache.core.messages import KeyServed, encode
+from burstcache.core.messages import REPORT_USE_EVERY_S, KeyServed, encode
 from burstcache.core.node_use import encode as encode_use
 from burstcache.core.node_use import is_repeat, notes_seen, use_or_first
+from burstcache.core.parameters import US_PER_S
 from burstcache.core.placement import node_for
 from burstcache.core.policies import LivePolicy, UsePolicy
 from burstcache.core.policy import EVENT_LATENESS_US, Request
@@ -31,6 +32,9 @@ from burstcache.core.worth import Worth
 from burstcache.logs import logger
 
 _ATTEMPTS = 8
+# A load that has been over for this long when it is reported boots nothing; in time is what a reader has gathered, and
+# what the bus and the function take.
+_LATENESS_US = REPORT_USE_EVERY_S * US_PER_S + EVENT_LATENESS_US
 
 Repeat = tuple[int, int]  # when it came, and its weight [us, millionths]
 
@@ -101,18 +105,18 @@ class Demand:
     def _learn(self, node: str, repeats: Sequence[Repeat], report: bytes, now_us: int) -> bool:
         """Count repeats in the node's use; return whether it boots at one of them.
 
-        A load that is over boots nothing: a report that comes late is judged a few seconds before now.
+        A load that is over boots nothing: a report that comes late is judged some seconds before now.
         """
         rule = self.policy.node
         for attempt in range(_ATTEMPTS):
             stored = self.uses.read(node)
             use = use_or_first(rule, stored.use)
             if stored.has(report):
-                return rule.boots(use, max(repeats[-1][0], now_us - EVENT_LATENESS_US))
+                return rule.boots(use, max(repeats[-1][0], now_us - _LATENESS_US))
             boots = False
             for at_us, weight in repeats:
                 use = rule.observe(use, at_us, weight)
-                boots = boots or rule.boots(use, max(at_us, now_us - EVENT_LATENESS_US))
+                boots = boots or rule.boots(use, max(at_us, now_us - _LATENESS_US))
             if self.uses.write(node, use, seen=stored, report=report):
                 return boots
             self.clock.sleep(self.chance() * 0.01 * 2**attempt)
@@ -136,7 +140,7 @@ class Demand:
             if learned is not None and row.is_live(now_us):
                 return lives.see_that_it_runs(row, now_us)
             if learned is not None:
-                in_time = now_us - newer[-1].at_us < EVENT_LATENESS_US and newer[-1].at_us > row.changed_at_us
+                in_time = now_us - newer[-1].at_us < _LATENESS_US and newer[-1].at_us > row.changed_at_us
                 if starts and in_time and lives.may_take(learned, now_us):
                     return lives.start(learned, now_us)
                 return "remembered"

@@ -29,6 +29,10 @@ class ObjectRequested(TypedDict):
     etag: str
 
 
+# How long a reader gathers what it reports. By the second a key gets hot; where nodes take guests, a report costs as
+# much as a second or two of a small node, which boots for half a minute.
+REPORT_EVERY_S, REPORT_USE_EVERY_S = 1, 10
+
 ServedBy = Literal["below", "lambda"]
 
 

@@ -233,8 +233,8 @@ def _requests(result: RunResult, setup: Setup, digest_reads: int) -> Usage:
     """Return what the requests take of the digest, and what readers report of those that memory did not answer.
 
     Under the thesis's policy each that S3 serves is a message and a write. Where nodes are judged by their use, a
-    reader tells what it has once a second: the node's use is read and written, a row read for each key, and written
-    once an hour.
+    reader reports what it has every ten seconds: the rows of the node and of its use are read, that of the use written,
+    a row is read for each key, at half the price, and written once an hour.
     """
     guests = result.guests
     messages = writes = result.n_s3 if setup.decides else 0
@@ -245,7 +245,7 @@ def _requests(result: RunResult, setup: Setup, digest_reads: int) -> Usage:
         function_requests=messages,
         events_64kb=messages,
         dynamodb_writes=writes,
-        dynamodb_reads=digest_reads + (messages + guests.told if guests.told else 0),
+        dynamodb_reads=digest_reads + (2 * messages + -(-guests.told // 2) if guests.told else 0),
         logs_gb=Fraction(_LOG_BYTES * messages, _BYTES_PER_GB),
     )
 

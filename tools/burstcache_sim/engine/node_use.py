@@ -13,6 +13,7 @@ import numpy as np
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.hazard import LONGEST_IDLE_US
+from burstcache.core.messages import REPORT_USE_EVERY_S
 from burstcache.core.node_use import (
     FIRST_LOOK_US,
     LEAST_ARRIVALS,
@@ -225,7 +226,7 @@ def _tell(w: World, p: State, key: int, at_us: int) -> None:
     """Count a request that its reader tells, and note that its key was seen."""
     counts = w.totals[0]
     counts.told += 1
-    if p.batch_us[0] < 0 or at_us - p.batch_us[0] >= US_PER_S:
+    if p.batch_us[0] < 0 or at_us - p.batch_us[0] >= REPORT_USE_EVERY_S * US_PER_S:
         p.batch_us[0] = at_us
         counts.told_batches += 1
     if p.seen_us[key] < 0 or at_us - p.seen_us[key] >= SEEN_AGAIN_US:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from burstcache.core.messages import REPORT_USE_EVERY_S
 from burstcache.core.parameters import US_PER_S
 from burstcache_sim.world.result import NO_EXPRESS, ExpressUse, GuestUse, RunResult, Tier
 from burstcache_sim.world.timings import Timings
@@ -54,7 +55,7 @@ class Books:
         """Record a request that its reader tells."""
         self.told += 1
         self.seen_writes += is_noted
-        if self._batch_us is None or at_us - self._batch_us >= US_PER_S:
+        if self._batch_us is None or at_us - self._batch_us >= REPORT_USE_EVERY_S * US_PER_S:
             self._batch_us = at_us
             self.told_batches += 1
 

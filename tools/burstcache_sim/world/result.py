@@ -30,7 +30,7 @@ class GuestUse:
     fills: int = 0  # objects that a reader put into a running node after a miss
     loads: int = 0  # objects that were put into a node when it got ready, an S3 GET each
     told: int = 0  # requests that readers told: those that no node served
-    told_batches: int = 0  # in which one reader tells them: at most one begins in a second
+    told_batches: int = 0  # in which one reader tells them: at most one begins in ten seconds
     seen_writes: int = 0  # rows of keys seen, at most one an hour and key
 
 
