@@ -43,7 +43,7 @@ class _Bill:
 
 
 def usd_per_million(world: World, *, keys: int, reads: int) -> float:
-    """Return what a million requests cost that are reported in batches of so many keys with so many reads each."""
+    """Return what a million requests cost, reported in batches of that number of keys and reads of each."""
     bill, events = _Bill(), world.clients.dynamodb.meta.events
 
     def report() -> None:
