@@ -25,6 +25,10 @@ _STAND_INS = {
     "env": f"echo {_PASSWORD}",
     "curl": 'case "$*" in *local-ipv4) echo 127.0.0.2 ;; *burstcache-node) echo node-3 ;; *) echo token ;; esac',
     "systemctl": 'echo "$@" >> "$MACHINE/systemctl.log"',
+    "dd": 'test "$2" = "of=$MACHINE/var/set-up-swap" && touch "$MACHINE/var/set-up-swap"',
+    "mkswap": 'test -e "$1"',
+    "swapon": 'echo "on $1" >> "$MACHINE/swap.log"',
+    "swapoff": 'echo "off $1" >> "$MACHINE/swap.log"',
 }
 
 
@@ -67,6 +71,13 @@ def machine(tmp_path: Path, service: str, resources: dict[str, Any]) -> Path:
 def test_the_service_is_enabled_and_the_set_up_is_over(machine: Path, service: str) -> None:
     assert f"enable --now {service}" in (machine / "systemctl.log").read_text()
     assert (machine / "var/lib/redis-is-set-up").exists()
+
+
+def test_swap_space_helps_the_set_up_and_is_gone_afterwards(machine: Path) -> None:
+    swap = machine / "var/set-up-swap"
+
+    assert (machine / "swap.log").read_text() == f"on {swap}\noff {swap}\n" * 2
+    assert not swap.exists()
 
 
 def test_the_node_learns_its_name_from_its_tag(machine: Path) -> None:

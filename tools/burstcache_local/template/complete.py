@@ -36,8 +36,7 @@ def _fill_from_launch_templates(resources: Mapping[str, Any]) -> None:
             name = resource["Properties"].pop("LaunchTemplate")["LaunchTemplateId"]["Ref"]
             launched = resources[name]["Properties"]["LaunchTemplateData"]
             profile = {"IamInstanceProfile": launched["IamInstanceProfile"]["Name"]}
-            kept = {part: launched[part] for part in launched if part != "TagSpecifications"}
-            resource["Properties"] = {**kept, **profile, **resource["Properties"]}
+            resource["Properties"] = {**launched, **profile, **resource["Properties"]}
 
 
 def _take_schedules(body: dict[str, Any]) -> list[Schedule]:
