@@ -77,6 +77,8 @@ def routes_text(views: Sequence[RouteView]) -> str:
 
 def nodes_text(views: Sequence[NodeView]) -> str:
     """Return one line per node under a header."""
+    if not views:
+        return "no nodes: this stack has no Redis"
     header = ("NODE", "PHASE", "GENERATION", "READY SINCE", "KEYS", "HELD UNTIL")
     return table_text(header, [_node_cells(view) for view in views])
 

@@ -69,8 +69,8 @@ class Stack:
 
     @cached_property
     def node_names(self) -> tuple[str, ...]:
-        """The Redis nodes of this stack."""
-        return tuple(node.name for node in parse_nodes(self.output("RedisNodes")))
+        """The Redis nodes of this stack, which may have none."""
+        return tuple(node.name for node in parse_nodes(self.outputs.get("RedisNodes", "")))
 
     def node_name(self, name: str) -> str:
         """Return the name of a Redis node of this stack; an empty `name` stands for the only one.

@@ -38,6 +38,7 @@ _LOG_BYTES = 500  # per invocation: Lambda's own three lines
 # A read of the digest takes a unit per 4 KB, strongly consistent. A route that has left its tier stays as an item until
 # the janitor's next run.
 _ROUTES_PER_UNIT = 25
+_ROW_READ = Fraction(1, 2)  # units: a running instance reads its row once a minute, eventually consistent
 _ROUTE_STAYS_S = 300
 
 # Larger objects are answered with a redirect to S3 and never cached: MAX_OBJECT_BYTES in template.yaml.
@@ -194,6 +195,7 @@ def _cache(result: RunResult, setup: Setup) -> Usage:
         cache_gb_s=_gb_s(result.lambda_ms + started_ms, setup.cache_memory_mb),
         cache_requests=invocations,
         node_h=Fraction(_node_s(result), 3600),
+        dynamodb_reads=_node_s(result) // 60 * _ROW_READ,
         # Every start of a cache function asks S3, a warm one with its ETag; what Redis is given is compared again.
         s3_gets=result.n_s3 + invocations + 2 * (promotions(result) + result.guests.loads),
         # A hit passes the balancer twice, to the relay and from it; a capacity unit is 1 GB.
