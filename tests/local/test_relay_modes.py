@@ -7,6 +7,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from burstcache.adapters.digest_table import DigestTable
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from support.waiting import until
 
@@ -34,3 +35,17 @@ def test_a_burst_ends_in_redis_by_the_tiers_that_there_are(cloud: LocalCloud, re
     until(asked_of_redis)
 
     assert list(dict.fromkeys(tiers)) == {"direct": ["s3", "lambda", "redis"], "none": ["s3", "redis"]}[relay]
+
+
+def test_a_stack_without_tiers_answers_from_s3_and_tells_readers_of_writes() -> None:
+    with LocalCloud(LocalOptions(parameters={"Relay": "none", "RedisNodeCount": "0"})) as cloud:
+        digest = DigestTable(cloud.outputs["TableName"], cloud.client("dynamodb"))
+        cloud.client("s3").put_object(Bucket=cloud.bucket_name, Key="k", Body=b"text")
+        tiers = []
+        for _ in range(4):
+            with urlopen(f"{cloud.front_url}/objects/k") as answer:
+                tiers.append(answer.headers["x-cache-tier"])
+
+        until(lambda: digest.read().changes)
+
+    assert tiers == ["s3"] * 4

@@ -20,6 +20,7 @@ _ANSWERS = {
     "ExpressZone": ("", "euc1-az1"),
     "AlarmEmail": ("", "me@example.com"),
     "Relay": ("nlb", "direct", "none"),
+    "RedisNodeCount": ("0", "1", "8"),
 }
 _COMBINATIONS = [
     dict(zip(_ANSWERS, values, strict=True)) for values in product(*_ANSWERS.values()) if values[:2] != ("alb", "iam")
@@ -54,7 +55,12 @@ def test_a_combination_refers_to_nothing_that_it_leaves_out(
     resources, outputs = (kept(cloudformation, section, conditions) for section in ("Resources", "Outputs"))
 
     absent = cloudformation["Resources"].keys() - resources.keys()
-    assert named([resources, outputs], walk) & absent == set()
+    awaited = {name for part in resources.values() for name in _listed(part.get("DependsOn", []))}
+    assert (named([resources, outputs], walk) | awaited) & absent == set()
+
+
+def _listed(names: str | list[str]) -> list[str]:
+    return [names] if isinstance(names, str) else names
 
 
 @pytest.mark.parametrize(
@@ -98,6 +104,34 @@ def test_no_public_address_is_paid_for_without_an_alb(cloudformation: dict[str, 
     assert {
         part["AssignPublicIp"] for part in walk(resources) if isinstance(part, dict) and "AssignPublicIp" in part
     } == {"DISABLED"}
+
+
+NEITHER = {"Relay": "none", "RedisNodeCount": "0"}
+
+
+def test_without_tiers_there_is_no_network_and_nothing_that_looks_after_lives(cloudformation: dict[str, Any]) -> None:
+    resources = deployed(cloudformation, NEITHER)
+
+    types = {part["Type"] for part in resources.values()}
+    functions = {name for name, part in resources.items() if part["Type"] == "AWS::Lambda::Function"}
+    assert functions == {"ProxyFunction", "OriginFunction"}
+    assert "VpcConfig" not in resources["ProxyFunction"]["Properties"]
+    assert not any(type_.startswith("AWS::EC2::") for type_ in types)
+    assert types & {"AWS::Events::EventBus", "AWS::StepFunctions::StateMachine"} == set()
+
+
+def test_copies_in_express_need_no_network(cloudformation: dict[str, Any]) -> None:
+    resources = deployed(cloudformation, {**NEITHER, "ExpressZone": "use1-az4"})
+
+    assert "ExpressBucket" in resources
+    assert not any(part["Type"].startswith("AWS::EC2::") for part in resources.values())
+
+
+def test_a_load_balancer_in_front_has_a_network_without_tiers(cloudformation: dict[str, Any]) -> None:
+    resources = deployed(cloudformation, {**NEITHER, "FrontDoor": "alb"})
+
+    assert {"Vpc", "PublicSubnetA", "PublicSubnetB"} <= resources.keys()
+    assert "PrivateSubnetA" not in resources
 
 
 @pytest.mark.parametrize(("auth", "expected"), [("none", "NONE"), ("iam", "AWS_IAM")])
@@ -162,6 +196,10 @@ def test_objects_fit_through_the_front_door(translate: Translate, front_door: st
 def test_a_rule_refuses(template: dict[str, Any], answers: dict[str, str], message: str) -> None:
     with pytest.raises(TemplateError, match=message):
         decided(template, answers).check_rules(template["Rules"])
+
+
+def test_a_region_without_dual_stack_does_for_a_stack_without_a_network(template: dict[str, Any]) -> None:
+    decided(template, {**NEITHER, "AWS::Region": "il-central-1"}).check_rules(template["Rules"])
 
 
 def test_the_rules_accept_the_defaults(template: dict[str, Any]) -> None:

@@ -24,7 +24,9 @@ def _table(text: str, heading: str) -> list[list[str]]:
     return rows
 
 
-_SETUPS = ({"Relay": "nlb"}, {"Relay": "direct"}, {"Relay": "none"})  # the table's columns
+# The table's columns, and what a month may cost [USD].
+_SETUPS = ({"Relay": "nlb"}, {"Relay": "direct"}, {"Relay": "none"}, {"Relay": "none", "RedisNodeCount": "0"})
+_MOST_USD = ("19", "3.50", "0.30", "0.05")
 _FIRST_COLUMN = 3
 _ITEM_OF = {
     "AWS::ElasticLoadBalancingV2::LoadBalancer": "Network Load Balancer",
@@ -54,6 +56,11 @@ def test_the_sum_is_that_of_the_items(rows: dict[str, list[str]], column: int) -
     prices = {item: Decimal(row[column] or 0) for item, row in rows.items()}
 
     assert prices.pop("Sum") == sum(prices.values())
+
+
+@pytest.mark.parametrize(("column", "most_usd"), list(enumerate(_MOST_USD, _FIRST_COLUMN)))
+def test_an_idle_stack_costs_little(rows: dict[str, list[str]], column: int, most_usd: str) -> None:
+    assert Decimal(rows["Sum"][column]) <= Decimal(most_usd)
 
 
 @pytest.mark.parametrize(("column", "answers"), list(enumerate(_SETUPS, _FIRST_COLUMN)), ids=lambda given: str(given))

@@ -165,8 +165,10 @@ def test_a_function_in_the_vpc_can_leave_it(functions: Resources, template: dict
 
     assert in_vpc == _IN_VPC
     for name, properties in functions.items():
+        network = properties.get("VpcConfig", {})
+        _, network, _ = network.get("Fn::If", ("", network, ""))
         is_dual_stack = "AWS_USE_DUALSTACK_ENDPOINT" in variables(template, properties)
-        assert is_dual_stack == properties.get("VpcConfig", {}).get("Ipv6AllowedForDualStack", False), name
+        assert is_dual_stack == network.get("Ipv6AllowedForDualStack", False), name
         assert is_dual_stack == (name in _IN_VPC), name
 
 

@@ -99,8 +99,8 @@ def test_the_settings_to_paste_are_the_proxys(template: dict[str, Any], function
 
     for name in ("RELAY_PASSWORD_PARAMETER", "REDIS_PASSWORD_PARAMETER"):
         assert {"Fn::Sub": settings[name]} == proxy[name]
-    for name in ("TABLE_NAME", "BUS_NAME"):
-        assert {"Ref": settings[name][2:-1]} == proxy[name]
+    assert {"Ref": settings["TABLE_NAME"][2:-1]} == proxy["TABLE_NAME"]
+    assert parts["Bus"] == proxy["BUS_NAME"]
     assert settings["RELAY_USER"] == proxy["RELAY_USER"]
     assert parts["RelayUrl"] == proxy["RELAY_URL"]
     assert parts["RedisNodeNames"] == proxy["REDIS_NODES"]

@@ -153,12 +153,14 @@ def test_nobody_asking_costs_the_hour_but_no_more() -> None:
     assert billed.fixed_usd_exact > 0
 
 
-@pytest.mark.parametrize(("column", "relay"), [(3, "nlb"), (4, "direct"), (5, "none")])
-def test_the_idle_month_is_that_of_the_documents(column: int, relay: Relay) -> None:
+@pytest.mark.parametrize(
+    ("column", "relay", "nodes"), [(3, "nlb", 1), (4, "direct", 1), (5, "none", 1), (6, "none", 0)]
+)
+def test_the_idle_month_is_that_of_the_documents(column: int, relay: Relay, nodes: int) -> None:
     table = (ROOT / "docs/operate/costs.md").read_text().split("## Idle")[1].split("## In use")[0]
     (documented,) = (line.split("|")[column + 1].strip(" *") for line in table.splitlines() if "**Sum**" in line)
 
-    month = bill(live_usage(NOTHING, Setup(relay=relay), period_us=730 * HOUR_US), TODAY)
+    month = bill(live_usage(NOTHING, Setup(relay=relay, nodes=nodes), period_us=730 * HOUR_US), TODAY)
 
     assert month.usd == pytest.approx(float(documented), abs=0.03)  # some items, each rounded to a cent
 
