@@ -17,6 +17,7 @@ from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.adapters.use_table import UseTable
 from burstcache.core.errors import ObjectNotFoundError, ObjectTooLargeError, RedisDownError
+from burstcache.core.node_use import MOST_LOADS
 from burstcache.core.table import NodeRow, SeenKey
 from burstcache.logs import logger
 
@@ -78,12 +79,13 @@ class Guests:
         logger().info("guests loaded", node=row.node, loaded=loaded)
 
     def _wanted(self, row: NodeRow, *, room_bytes: int) -> list[SeenKey]:
-        """Return what a node is going to be asked for and has room for; without a limit of its own it has."""
-        wanted, bytes_ = [], 0
+        """Return what a node is going to be asked for and has room for, the newest first; 0 bytes: it has no limit."""
+        wanted: list[SeenKey] = []
+        bytes_ = 0
         for key in self.uses.newest_seen(row.node, now_us=self.clock.now_us()):
             if key.size_bytes <= self.max_object_bytes and row.is_home_of(key.hash):
                 bytes_ += key.size_bytes
-                if room_bytes and bytes_ > room_bytes:
+                if len(wanted) == MOST_LOADS or (room_bytes and bytes_ > room_bytes):
                     break
                 wanted.append(key)
         return wanted

@@ -28,6 +28,7 @@ SEEN_WITHIN_US = 24 * 3600 * US_PER_S  # a request for a key that was seen so la
 SEEN_AGAIN_US = 3600 * US_PER_S  # when a key was seen is noted again after so long: an hour's requests cost one write
 FIRST_LOOK_US = 60 * US_PER_S  # after readiness: billed anyway
 MOST_HITS = 256  # the newest that a node has noted at a look
+MOST_LOADS = 2_000  # guests that a boot brings: as many as are read in ten seconds, eight at a time
 # The gap at which arrivals just pay for a node is at least this long: the hazard policy's rates end at four a second.
 _LEAST_GAP_S = 4
 LEAST_ARRIVALS = 4  # of a full list of hits

@@ -196,8 +196,9 @@ def _cache(result: RunResult, setup: Setup) -> Usage:
         cache_requests=invocations,
         node_h=Fraction(_node_s(result), 3600),
         dynamodb_reads=_node_s(result) // 60 * _ROW_READ,
-        # Every start of a cache function asks S3, a warm one with its ETag; what Redis is given is compared again.
-        s3_gets=result.n_s3 + invocations + 2 * (promotions(result) + result.guests.loads),
+        # Every start of a cache function asks S3, a warm one with its ETag. What a key takes to Redis is compared
+        # again; of what a boot loads, a lease says whether it was written meanwhile.
+        s3_gets=result.n_s3 + invocations + 2 * promotions(result) + result.guests.loads,
         # A hit passes the balancer twice, to the relay and from it; a capacity unit is 1 GB.
         nlb_lcu_h=Fraction(2 * setup.object_bytes * result.n_lambda, _BYTES_PER_GB) if setup.relay == "nlb" else 0,
         logs_gb=Fraction(_LOG_BYTES * invocations, _BYTES_PER_GB),

@@ -18,6 +18,7 @@ from burstcache.core.node_use import (
     FIRST_LOOK_US,
     LEAST_ARRIVALS,
     MOST_HITS,
+    MOST_LOADS,
     SEEN_AGAIN_US,
     SEEN_WITHIN_US,
     BreakevenUse,
@@ -47,7 +48,6 @@ from burstcache_sim.engine.shared_world import (
     stop_node,
 )
 from burstcache_sim.policies.node_use import UseRow, weight_of
-from burstcache_sim.world.world import MOST_LOADS
 
 _NONE = -1
 

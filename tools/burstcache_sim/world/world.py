@@ -9,14 +9,13 @@ from heapq import heappop, heappush
 from itertools import accumulate
 from typing import Any, Protocol
 
+from burstcache.core.node_use import MOST_LOADS
 from burstcache_sim.world.books import Books
 from burstcache_sim.world.express import Express
 from burstcache_sim.world.log import Log, State
 from burstcache_sim.world.lru import LruStore
 from burstcache_sim.world.result import NO_EXPRESS, RunResult, Tier
 from burstcache_sim.world.timings import Timings
-
-MOST_LOADS = 2_000  # objects at a boot: as many as are read in ten seconds, eight at a time
 
 # What comes first of the things that happen at the same instant.
 _TIME_OUT, _NODE_READY, _NODE_STOPPED, _LOOK = range(4)
