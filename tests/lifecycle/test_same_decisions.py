@@ -1,12 +1,13 @@
 """Traces replayed through the live code decide as the simulator does, request by request.
 
-The world's functions answer at once, so a simulation with its durations has the same starts and ends. What differs by
-design is kept out of the traces:
+The simulation has the durations of the world's functions and instances. What differs by design is kept out:
 
 - A reader reads the digest at most once a second and sees a change of the tier up to a second late: no two requests are
   closer together.
 - A check decides by its nominal instant and runs up to three seconds later: Step Functions waits for whole seconds, and
-  the check for stragglers. Redis serves until then. A stop takes some seconds more. No request comes then.
+  the check for stragglers. Redis serves until then, and the instance takes its time to stop. No request comes then.
+- Under policies by use a cache function reports what it has served every five seconds, and a node boots that much later
+  by it: these policies have no relay here.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 import pytest
 
 from burstcache.core.parameters import US_PER_S
+from burstcache_sim.policies.node_use import Breakeven, Hazard
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.trace import Trace
@@ -27,15 +29,19 @@ from burstcache_sim.world.result import RunResult, Tier
 from burstcache_sim.world.timings import Timings
 from burstcache_sim.world.world import Key, Node
 from burstcache_sim.world.world import World as SimulatedWorld
+from support.policies import policy_named
 from support.runs import run_many
-from support.world import World
+from support.world import BOOT_S, STOP_S, World
 
 LETTERS = {"s3": "S", "lambda": "L", "redis": "R"}
 KEYS = ("a", "b", "c")  # as many as may be hot
 LEAST_GAP_US = 1_050_000  # the digest's age, and a little
-CHECK_LASTS_US, STOP_LASTS_US = 3_500_000, 8 * US_PER_S
-# Cache functions start at once, and a node is up as soon as its instance; it is off when its readers have left it.
-TIMINGS = Timings(warm_start_us=0, cold_start_us=0, redis_boot_us=0, redis_stop_us=5 * US_PER_S)
+CHECK_LASTS_US = 3_500_000
+STOP_LASTS_US = CHECK_LASTS_US + (STOP_S + 1) * US_PER_S
+# Cache functions start at once; a node is off when its instance has stopped after the check.
+TIMINGS = Timings(
+    warm_start_us=0, cold_start_us=0, redis_boot_us=round(BOOT_S * US_PER_S), redis_stop_us=(STOP_S + 3) * US_PER_S
+)
 
 
 class Watched:
@@ -113,3 +119,18 @@ def test_thesis_policy(seed: int, has_relay: bool, make_world: Callable[..., Wor
 
     assert found == expected.tiers
     assert set(found) == set("SLR" if has_relay else "SR")
+
+
+@pytest.mark.parametrize("kind", [Breakeven, Hazard])
+@pytest.mark.parametrize("seed", range(2))
+def test_policies_by_use(seed: int, kind: type[Breakeven] | type[Hazard], make_world: Callable[..., World]) -> None:
+    policy = policy_named(kind.name)
+    world = make_world(runs_machines=True, has_relay=False, policy=policy)
+    assert policy.use is not None
+    trace, expected = quiet(trace_of(seed, (1.0, 4.0, 40.0), 150), kind(policy.use, has_relay=False))
+
+    found = live(world, trace)
+
+    assert found == expected.tiers
+    assert expected.redis_starts > 1
+    assert set(found) == set("SR")
