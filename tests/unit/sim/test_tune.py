@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -298,14 +299,19 @@ def test_the_table_has_the_front_and_the_csv_all_of_it(
     assert float(rows[0]["usd_per_month"]) < float(rows[-1]["usd_per_month"])
 
 
-def test_the_break_even_policy_is_said_not_to_be_live(capsys: pytest.CaptureFixture[str], log: str) -> None:
+def test_a_policy_by_use_is_named_with_its_hit_value_as_the_template_takes_it(
+    capsys: pytest.CaptureFixture[str], log: str
+) -> None:
     options = ["--policy", "breakeven", "--in-memory-pct", "80", "--candidates", "50"]
 
     assert main(["sim", "tune", log, *options]) == 0
 
     said = capsys.readouterr().out
-    assert "  --hit-value-usd: " in said
-    assert "The live system does not have the break-even policy yet." in said
+    found = re.search(
+        r"--hit-value-usd: (\S+)\n  In the template: Policy breakeven, HitValueUsdPerMillion ([\d.,]+)", said
+    )
+    assert found
+    assert float(found[2].replace(",", "")) == pytest.approx(1e6 * float(found[1]), rel=0.01)
 
 
 def test_an_objective_out_of_reach_is_one_line_with_what_is_possible(

@@ -53,7 +53,8 @@ def found_text(found: Found) -> str:
         wrapped_text(f"  {name}: {best.text or 'empty, as in the template'}", indent="  "),
     ]
     if found.policy in SIMULATED:
-        lines.append(f"  The live system does not have the {SIMULATED[found.policy].title} policy yet.")
+        per_million = number_text(float(best.text) * 1_000_000).replace(",", "")
+        lines.append(f"  In the template: Policy {found.policy}, HitValueUsdPerMillion {per_million}")
     if workload.redirected:
         sent = f"{count_text(workload.redirected, 'request')} for objects too large for a cache"
         lines += ["", wrapped_text(f"{sent} {'is' if workload.redirected == 1 else 'are'} sent to S3.")]
