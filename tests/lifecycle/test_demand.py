@@ -13,7 +13,7 @@ from burstcache.core.node_use import SEEN_AGAIN_US, SEEN_WITHIN_US, NodeUse
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.policy import EVENT_LATENESS_US, Request
 from support.policies import BY_USE, policy_named
-from support.world import NODE, World, after
+from support.world import MAX_OBJECT_BYTES, NODE, World, after
 
 S = US_PER_S
 KEYS = [f"key {number}" for number in range(12)]
@@ -140,6 +140,13 @@ def test_requests_that_a_report_leaves_out_count(by_use: World) -> None:
     tell(by_use, served("key 0", by_use.clock.now_us(), left_out=100))
 
     assert by_use.node().phase == "booting"
+
+
+def test_an_object_that_no_node_takes_counts_for_none(by_use: World) -> None:
+    outcomes = {by_use.report("k", size_bytes=MAX_OBJECT_BYTES + 1) for _ in range(20)}
+
+    assert outcomes == {"too_large"}
+    assert by_use.uses.seen(NODE, [key_hash("k")]) == {}
 
 
 def test_two_schedulers_that_read_the_same_use_count_both_reports(by_use: World) -> None:

@@ -65,10 +65,12 @@ class Demand:
     def observe_all(self, served: Iterable[KeyServed]) -> dict[str, Outcome]:
         """Count what was served below Redis and cache functions; return what became of each key."""
         by_node: defaultdict[str, list[KeyServed]] = defaultdict(list)
+        outcomes: dict[str, Outcome] = {}
         for each in served:
             if each["size_bytes"] <= self.lives.max_object_bytes:
                 by_node[node_for(key_hash(each["key"]), self.lives.node_names)].append(each)
-        outcomes: dict[str, Outcome] = {}
+            else:
+                outcomes[each["key"]] = "too_large"
         for node, keys in by_node.items():
             outcomes |= self._observe(node, keys)
         return outcomes
