@@ -1,7 +1,7 @@
 """Guests of running nodes: objects that readers bring and that have no life of their own.
 
-What is right of a guest is right by its loading lease (`adapters/redis_objects.py`): a write removes both before it is
-announced. So a node whose row does not say `stopped` hears of every write to a key whose home it is.
+A write removes a guest and its loading lease (`adapters/redis_objects.py`) before it is announced, so nothing older is
+brought afterwards. A node whose row does not say `stopped` therefore hears of every write to a key whose home it is.
 """
 
 from __future__ import annotations
