@@ -8,7 +8,7 @@ import fakeredis
 import pytest
 import redis
 
-from burstcache.adapters.redis_objects import LEASE_S, Hit, RedisObjects, lease_key, object_key
+from burstcache.adapters.redis_objects import GUEST_S, LEASE_S, Hit, RedisObjects, lease_key, object_key
 from burstcache.core.errors import RedisDownError
 from burstcache.core.node_use import MOST_HITS
 from burstcache.settings import RedisNode
@@ -74,6 +74,14 @@ def test_a_miss_by_a_reader_that_loads_nothing_takes_no_lease(objects: RedisObje
     assert objects.read_guest(HASH, at_us=1, leases=False) == (None, "")
 
     assert token_of_a_miss(objects)
+
+
+def test_a_guest_is_brought_anew_after_a_day(objects: RedisObjects, client: redis.Redis) -> None:
+    objects.store_guest(HASH, NEW, token_of_a_miss(objects))
+
+    remaining_s = client.ttl(object_key(HASH))
+    assert isinstance(remaining_s, int)
+    assert 0 < remaining_s <= GUEST_S
 
 
 def test_a_lease_is_given_back_with_the_object(objects: RedisObjects, client: redis.Redis) -> None:

@@ -28,6 +28,7 @@ from burstcache.web.entry import Entry, decode_meta, encode_meta
 _TIMEOUT_S = 0.5
 _CHECK_AFTER_IDLE_S = 10  # a connection that slept longer is pinged first: the environment may have been frozen
 LEASE_S = 5  # for a read of S3 with its retries; if a reader dies, the next one loads its object after this
+GUEST_S = 24 * 3600  # a write whose event is lost makes no guest stale for longer, though its node may never stop
 _HITS = "hits"  # of all guests: `time:size` of the newest ones, newest first [us, bytes]
 
 
@@ -71,9 +72,10 @@ if ARGV[2] ~= "" and redis.call("SET", KEYS[2], ARGV[2], "NX", "EX", {LEASE_S}) 
 return 0
 """)
 # KEYS: object, lease. ARGV: token, meta, body.
-_STORE = _Script("""
+_STORE = _Script(f"""
 if redis.call("GET", KEYS[2]) ~= ARGV[1] then return 0 end
 redis.call("HSET", KEYS[1], "meta", ARGV[2], "body", ARGV[3])
+redis.call("EXPIRE", KEYS[1], {GUEST_S})
 redis.call("DEL", KEYS[2])
 return 1
 """)
