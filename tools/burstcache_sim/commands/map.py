@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 
-from burstcache.core.prices import price_sheet
+from burstcache.core.prices import PriceSheet, price_sheet
 from burstcache_sim.choose.map.cells import VALUES_USD_PER_MILLION, Cell, all_loads, cells
 from burstcache_sim.choose.map.draw import summary_lines, write_map
+from burstcache_sim.choose.map.loads import Load
 from burstcache_sim.output import made_folder
 from burstcache_sim.progress import progress
 from burstcache_terminal.exit_codes import ExitCode
@@ -15,10 +19,14 @@ from burstcache_terminal.exit_codes import ExitCode
 def run(args: argparse.Namespace) -> ExitCode:
     """Compare on every load of the map, write the files, and print the sums."""
     folder, prices = made_folder("--out", args.out), price_sheet(args.prices)
-    found: list[Cell] = []
     loads = all_loads()
-    for load in progress(loads, total=len(loads), text="loads"):
-        found += cells(prices, [load], VALUES_USD_PER_MILLION)
+    with ProcessPoolExecutor(os.cpu_count() or 1) as processes:
+        each = processes.map(partial(_cells, prices), loads)
+        found = [cell for of_load in progress(each, total=len(loads), text="loads") for cell in of_load]
     for line in [*summary_lines(found), *(f"wrote {path}" for path in write_map(found, folder))]:
         print(line)
     return ExitCode.SUCCESS
+
+
+def _cells(prices: PriceSheet, load: Load) -> list[Cell]:
+    return list(cells(prices, [load], VALUES_USD_PER_MILLION))

@@ -10,7 +10,7 @@ from math import ceil
 from burstcache_sim.bill.clock import Clock
 from burstcache_sim.bill.demand import sample_rate
 from burstcache_sim.choose.advise.classes import Against, against_rivals
-from burstcache_sim.choose.advise.configurations import Choice, judged, standing
+from burstcache_sim.choose.advise.configurations import Choice, copying, judged, standing
 from burstcache_sim.choose.advise.samconfig import (
     busiest_second,
     hot_keys,
@@ -181,13 +181,14 @@ def advise(
     name = Thesis.name
     decided = Choice(workload.setup, result, our_system(weighing, result, s3), name, best)
     judges = [policy for policy in SIMULATED.values() if only in ("", policy.name)]
-    further = [*([] if only else standing(weighing)), *judged(weighing, judges)]
+    still = standing(weighing)
+    further = [*([] if only else still), *(judged(weighing, judges, still) if judges else [])]
     tried = further if only in SIMULATED and further else [decided, *further]
     ours = min(tried, key=lambda choice: _rank(choice.system.gain, value))
     others_usd = () if only else _OTHER_VALUES_USD
-    copying = [choice for usd in others_usd for choice in standing(weighing, Fraction(usd))]
+    copies = [choice for usd in others_usd for choice in copying(weighing, Fraction(usd))]
     gains = [_gain(tried, weighing, s3_usd) for tried in tuned.front]
-    gains += [choice.system.gain for choice in (*further, *copying)]
+    gains += [choice.system.gain for choice in (*further, *copies)]
     rivals = [*real, *choices(_express(weighing, ours.system, without))]
     buys = [ours.system, *real]
     held_out = None
@@ -200,7 +201,7 @@ def advise(
         ours=ours,
         decided=decided,
         further=tuple(further),
-        at_other_values=tuple(copying),
+        at_other_values=tuple(copies),
         tuned=tuned,
         lasting=() if held_out is None else _lasting(held_out, clock, value),
         others=tuple(others),

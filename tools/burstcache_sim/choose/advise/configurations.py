@@ -27,6 +27,7 @@ from burstcache_sim.world.express import CopyRules
 from burstcache_sim.world.result import RunResult
 
 _ALWAYS_ON_SHARE = 0.9  # of the month
+_LEAST_JUDGED = 8  # that are replayed under the policies, whether or not they could be the best
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,47 +52,61 @@ class Choice:
         return bool(self.policy) and self.node_share >= _ALWAYS_ON_SHARE
 
 
-def standing(weighing: Weighing, usd_per_hit: Fraction | None = None) -> list[Choice]:
-    """Return all ways to deploy Burstcache in which nothing is decided.
-
-    Args:
-        weighing: By what they are weighed.
-        usd_per_hit: What a saved wait is worth when it is decided what to copy; None for the given value [USD].
-    """
-    rule = _rule(weighing, weighing.usd_per_hit if usd_per_hit is None else usd_per_hit)
-    found = []
-    for setup in _setups(weighing, has_express=rule is not None):
-        of_month = partial(ladder.month_of, rule=rule if setup.express else None)
-        system, run = month_system(weighing, setup, of_month, note=setup_text(setup))
-        found.append(Choice(setup, run, system))
-    return found
+def standing(weighing: Weighing) -> list[Choice]:
+    """Return all ways to deploy Burstcache in which nothing is decided."""
+    rule = _rule(weighing, weighing.usd_per_hit)
+    return [_still(weighing, setup, rule) for setup in _setups(weighing, has_express=rule is not None)]
 
 
-def judged(weighing: Weighing, policies: Sequence[type[WorthPolicy]], *, always_express: bool = False) -> list[Choice]:
+def copying(weighing: Weighing, usd_per_hit: Fraction) -> list[Choice]:
+    """Return the ways with S3 Express and without a node, had a hit another value: it decides what is copied [USD]."""
+    rule = _rule(weighing, usd_per_hit)
+    setups = _setups(weighing, has_express=rule is not None)
+    return [_still(weighing, setup, rule) for setup in setups if setup.express and not setup.nodes]
+
+
+def judged(weighing: Weighing, policies: Sequence[type[WorthPolicy]], still: Sequence[Choice]) -> list[Choice]:
     """Return the ways to deploy Burstcache with nodes that a policy starts and stops by their use, without a relay.
+
+    A node that stops has at most the hits of one that never does, and saves at most its price. What cannot be the best
+    even so is left out, but for the most promising ones.
 
     Args:
         weighing: By what they are weighed; without a value of a hit nothing boots.
         policies: Which policies are tried.
-        always_express: Whether nothing is tried without S3 Express where there is some.
+        still: All ways in which nothing is decided (`standing`).
     """
-    worth_usd = weighing.usd_per_hit
-    if not worth_usd:
+    if not weighing.usd_per_hit:
         return []
-    rule = _rule(weighing, worth_usd)
-    found = []
-    for still in _setups(weighing, has_express=rule is not None):
-        if not still.nodes or (always_express and rule is not None and not still.express):
-            continue
-        setup = replace(still, always_on_nodes=0)
+    value, rule = weighing.value, _rule(weighing, weighing.usd_per_hit)
+
+    def most_usd(choice: Choice) -> float:
+        node = (line.usd for line in choice.system.month.lines if line.item.startswith("ec2:"))
+        return choice.system.gain.net_usd(value) + sum(node)
+
+    best_usd = max(choice.system.gain.net_usd(value) for choice in still)
+    found: list[Choice] = []
+    for choice in sorted((one for one in still if one.setup.nodes), key=most_usd, reverse=True):
+        if most_usd(choice) <= best_usd and len(found) >= _LEAST_JUDGED:
+            break
         for kind in policies:
-            options = Options(hit_value_usd=worth_usd, has_relay=False)
-            policy = kind.from_options(options, weighed(weighing.workload.prices, setup))
-            of_month = partial(month_under, policy=policy, rule=rule if setup.express else None)
-            note = f"{setup_text(setup)}; {kind.title} policy"
-            system, run = month_system(weighing, setup, of_month, note=note)
-            found.append(Choice(setup, run, system, kind.name))
+            found.append(_judged(weighing, replace(choice.setup, always_on_nodes=0), kind, rule))
+            best_usd = max(best_usd, found[-1].system.gain.net_usd(value))
     return found
+
+
+def _still(weighing: Weighing, setup: Setup, rule: CopyRules | None) -> Choice:
+    of_month = partial(ladder.month_of, rule=rule if setup.express else None)
+    system, run = month_system(weighing, setup, of_month, note=setup_text(setup))
+    return Choice(setup, run, system)
+
+
+def _judged(weighing: Weighing, setup: Setup, kind: type[WorthPolicy], rule: CopyRules | None) -> Choice:
+    options = Options(hit_value_usd=weighing.usd_per_hit, has_relay=False)
+    policy = kind.from_options(options, weighed(weighing.workload.prices, setup))
+    of_month = partial(month_under, policy=policy, rule=rule if setup.express else None)
+    system, run = month_system(weighing, setup, of_month, note=f"{setup_text(setup)}; {kind.title} policy")
+    return Choice(setup, run, system, kind.name)
 
 
 def _rule(weighing: Weighing, worth_usd: Fraction) -> CopyRules | None:

@@ -82,7 +82,8 @@ def all_loads() -> list[Load]:
 
 
 def _cell(load: Load, usd_per_million: float, weighing: Weighing) -> Cell:
-    ours = [*standing(weighing), *judged(weighing, [SIMULATED[_JUDGE]], always_express=True)]
+    still = standing(weighing)
+    ours = [*still, *judged(weighing, [SIMULATED[_JUDGE]], still)]
     other_sizes = [f"{kind}:{mb}MB" for kind in _MEMORIES for mb in (64, 1024, 4096)]
     rivals = choices(competitors(weighing, without=other_sizes))
     coherent = [rival for rival in rivals if rival.freshness != "any age"]
