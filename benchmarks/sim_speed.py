@@ -22,6 +22,7 @@ from burstcache_sim.engine.run import run_compiled
 from burstcache_sim.optimum.exact import Variant, least_cost
 from burstcache_sim.policies.key_breakeven import KeyBreakeven
 from burstcache_sim.policies.key_hazard import KeyHazard
+from burstcache_sim.policies.node_use import Breakeven, Hazard
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.trace import Trace
@@ -37,9 +38,10 @@ POLICIES: dict[str, Policy] = {
     "thesis, rate 4, sensitivity 4": Thesis.configured(4, 4),
     "thesis, rate 4, sensitivity 2": Thesis.configured(4, 2),
     "thesis, rate 9, sensitivity 4": Thesis.configured(9, 4),
-    **{f"breakeven, {p} USD a hit": KeyBreakeven.worth(p) for p in ("1e-5", "3e-5", "1e-4", "3e-4", "1e-3")},
+    **{f"breakeven per key, {p} USD a hit": KeyBreakeven.worth(p) for p in ("1e-5", "3e-5", "1e-4", "3e-4", "1e-3")},
 }
-HAZARD = {f"hazard, {p} USD a hit": KeyHazard.worth(p) for p in ("1e-5", "1e-4", "1e-3")}
+BY_USE = {f"{k.name}, {p} USD a hit": k.worth(p) for k in (Breakeven, Hazard) for p in ("1e-5", "1e-4")}
+HAZARD = {f"hazard per key, {p} USD a hit": KeyHazard.worth(p) for p in ("1e-5", "1e-4", "1e-3")}
 
 
 def poisson_us(requests: int, gap_s: float) -> NDArray[np.int64]:
@@ -132,7 +134,7 @@ def shared_nodes(requests: int) -> None:
             partial(run_compiled, [policy], full, details=False),
             LRU_AIM,
         )
-    for name, policy in HAZARD.items():
+    for name, policy in {**HAZARD, **BY_USE}.items():
         measure(name, requests, partial(run_compiled, [policy], roomy, details=False))
     long_leases(requests // 50)
     begun = time.process_time()
