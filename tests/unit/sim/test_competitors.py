@@ -69,7 +69,7 @@ def test_s3_alone_costs_its_gets_and_serves_nothing_from_memory() -> None:
 def test_a_node_always_on_costs_every_second_and_its_volume() -> None:
     assert items(offer("ec2:t4g.micro")) == {
         "t4g.micro, always on": pytest.approx(24 * 0.0084),
-        "volume": pytest.approx(8 * 0.08 * 24 / 730),
+        "volume": pytest.approx(3 * 0.08 * 24 / 730),
         "S3 GET": pytest.approx(10 * 4e-7),
     }
     assert "volume" not in items(offer("ec2:t4g.micro", only_cache=True))

@@ -58,7 +58,7 @@ def test_the_transitions_are_those_of_the_machine() -> None:
 def test_the_node_is_billed_from_running_to_the_stop() -> None:
     node_s = live_usage(PROMOTED, Setup(), period_us=0).node_h * 3600
 
-    assert node_s == 14 + 120 + 5  # running 16 s after the start, ready after 30 s; stopped up to 5 s late
+    assert node_s == 14 + 120 + 3  # running 16 s after the start, ready after 30 s; stopped up to 3 s late
 
 
 def test_a_short_run_of_the_node_is_billed_a_minute() -> None:
@@ -74,7 +74,7 @@ def test_a_node_that_still_boots_at_the_horizon_is_billed_a_minute() -> None:
 
 
 def test_runs_of_which_only_the_sum_is_known_are_billed_too() -> None:
-    assert live_usage(replace(PROMOTED, redis_spans_us=()), Setup(), period_us=0).node_h * 3600 == 139
+    assert live_usage(replace(PROMOTED, redis_spans_us=()), Setup(), period_us=0).node_h * 3600 == 137
 
 
 def test_a_cache_function_that_lives_longer_than_an_invocation_is_started_again() -> None:

@@ -20,9 +20,9 @@ _MB_PER_GB = 1024
 _BYTES_PER_GB = 1024**3
 
 # EC2 bills from `running`, 16 s after the start; the rules' boot of 30 s lasts until Redis answers. At the end the
-# check waits 2 s for stragglers and StopNode 3 s until no reader has an older digest.
+# check waits 2 s for stragglers, and StopNode asks EC2 within a second; what stops is not billed.
 _BILLED_BEFORE_READY_S = 30 - 16
-_BILLED_AFTER_STOP_S = 2 + 3
+_BILLED_AFTER_STOP_S = 2 + 1
 _LEAST_NODE_S = 60
 
 # Handlers [ms]. The hit is that of `docs/operate/costs.md`; S3 answers within 15 to 60 ms; the rest is AWS calls of
@@ -38,7 +38,7 @@ _LOG_BYTES = 500  # per invocation: Lambda's own three lines
 # A read of the digest takes a unit per 4 KB, strongly consistent. A route that has left its tier stays as an item until
 # the janitor's next run.
 _ROUTES_PER_UNIT = 25
-_ROW_READ = Fraction(1, 2)  # units: a running instance reads its row once a minute, eventually consistent
+_ROW_READ = Fraction(1, 2)  # units, eventually consistent: from its second minute on an instance reads its row
 _ROUTE_STAYS_S = 300
 
 # Larger objects are answered with a redirect to S3 and never cached: MAX_OBJECT_BYTES in template.yaml.
@@ -195,7 +195,7 @@ def _cache(result: RunResult, setup: Setup) -> Usage:
         cache_gb_s=_gb_s(result.lambda_ms + started_ms, setup.cache_memory_mb),
         cache_requests=invocations,
         node_h=Fraction(_node_s(result), 3600),
-        dynamodb_reads=_node_s(result) // 60 * _ROW_READ,
+        dynamodb_reads=(_node_s(result) // 60 - result.redis_starts) * _ROW_READ,
         # Every start of a cache function asks S3, a warm one with its ETag. What a key takes to Redis is compared
         # again; of what a boot loads, a lease says whether it was written meanwhile.
         s3_gets=result.n_s3 + invocations + 2 * promotions(result) + result.guests.loads,
