@@ -27,10 +27,11 @@ def test_every_sheet_has_a_date_and_a_region(sheet: PriceSheet) -> None:
     assert SHEETS[sheet.name] is sheet
 
 
-def test_all_but_two_prices_have_been_read_somewhere() -> None:
+def test_all_but_four_prices_have_been_read_somewhere() -> None:
     unread = [(sheet.name, row.item) for sheet in SHEETS.values() for row in sheet.rows if UNCHECKED in row.source]
 
-    assert unread == [("today-eu-central-1", "nlb-lcu"), ("today-eu-central-1", "internet-transfer")]
+    items = ("nlb-lcu", "fargate-spot-vcpu:arm", "fargate-spot-memory:arm", "internet-transfer")
+    assert unread == [("today-eu-central-1", item) for item in items]
 
 
 @pytest.mark.parametrize("name", TODAY)
@@ -49,7 +50,8 @@ def test_a_valkey_node_costs_a_fifth_less_than_the_same_of_redis(name: str) -> N
 def test_todays_sheets_price_everything_that_the_system_uses(name: str, architecture: str) -> None:
     sheet = price_sheet(name)
 
-    for item in BILLED.values():
+    offered = [item for item in BILLED.values() if name == TODAY[0] or not item.price.startswith("s3-express")]
+    for item in offered:  # Frankfurt has no S3 Express
         assert sheet.usd(item.price.format(architecture=architecture, instance_type="t4g.micro")) > 0
 
 
