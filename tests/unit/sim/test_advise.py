@@ -29,6 +29,7 @@ from burstcache_sim.choose.advise.samconfig import (
     busiest_second,
     check_deployable,
     hot_keys,
+    setup_parameters,
     template_parameters,
 )
 from burstcache_sim.choose.advise.systems import choices
@@ -386,6 +387,27 @@ def test_the_template_accepts_what_is_recommended() -> None:
     )
     assert read == tuned_for(found).policy.parameters
     assert declared["RedisInstanceType"]["AllowedValues"] == list(INSTANCE_TYPES)
+
+
+@pytest.mark.parametrize("policy", ["", "hazard"])
+def test_the_template_accepts_every_setup_that_is_weighed(policy: str) -> None:
+    declared = yaml.load((ROOT / "template.yaml").read_text(), Loader=yaml.BaseLoader)["Parameters"]
+    tried = [choice for choice in on_pages().further if choice.policy == policy]
+
+    for choice in tried:
+        given = setup_parameters(choice.setup, policy, PRICES, usd_per_hit=Fraction("1e-5"), per_s=150)
+        values = parameter_values(declared, given)
+
+        assert values["Relay"] == "none"
+        assert values["HitValueUsdPerMillion"] == "10"
+        assert values["RedisNodeCount"] == str(choice.setup.nodes)
+        assert values["ThrottleRatePerS"] == "150"
+        assert bool(values["ExpressZone"]) == choice.setup.express
+        always_on = choice.setup.always_on_nodes
+        assert values["RedisAlwaysOnNodes"] == str(always_on)
+        if choice.setup.nodes:
+            assert values["RedisInstanceType"] == choice.setup.instance_type
+            assert values["Policy"] == (policy or "breakeven")
 
 
 def test_the_lines_for_samconfig_are_toml_with_pairs_as_sam_reads_them() -> None:
