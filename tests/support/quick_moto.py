@@ -13,7 +13,7 @@ from moto.core import models, responses, serialize
 from moto.dynamodb.parsing import ast_nodes
 from moto.dynamodb.parsing.expressions import UpdateExpressionParser
 
-_OURS = ("dynamodb", "ec2", "events", "secretsmanager", "ssm")
+_OURS = ("dynamodb", "ec2", "events", "ssm")
 
 
 @functools.cache
