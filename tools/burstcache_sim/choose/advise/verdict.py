@@ -46,7 +46,7 @@ def change_lines(advice: Advice) -> list[str]:
     lines = [f"Value of a hit: {_spans_text(found.by_hit_value, advice.value.usd_per_hit, each_usd_text)}."]
     if all(span.name != advice.ours.system.name for span in found.by_hit_value):
         over_s3 = advice.per_hit.over_s3_usd
-        worth = "" if over_s3 is None else f" Burstcache is worth more than S3 alone from {each_usd_text(over_s3)}, but"
+        worth = "" if over_s3 is None else f" Burstcache is worth more than S3 alone {_from(over_s3)}, but"
         lines[0] += f"{worth} at no value the best buy." if worth else " At no value is it Burstcache."
     if found.by_s3_ms:
         assumed_ms = advice.clock.tiers.s3_ms
@@ -157,10 +157,14 @@ def _frequency_text(system: System, advice: Advice) -> str:
 def _break_even_text(what: str, found: BreakEvenValue) -> str:
     if found.over_s3_usd is None:
         return f"Per {what}: it never pays, since it makes nothing faster."
-    text = f"Per {what}: worth more than S3 alone from {each_usd_text(found.over_s3_usd)}"
+    text = f"Per {what}: worth more than S3 alone {_from(found.over_s3_usd)}"
     if found.best_buy is None:
         return f"{text}; never the best buy."
     span = f"from {each_usd_text(found.best_buy.from_usd)}"
     if found.best_buy.to_usd is not None:
         span += f" to {each_usd_text(found.best_buy.to_usd)}"
     return f"{text}; the best buy of all {span}."
+
+
+def _from(usd: float) -> str:
+    return "at any value" if usd <= 0 else f"from {each_usd_text(usd)}"
