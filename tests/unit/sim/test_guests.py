@@ -137,8 +137,8 @@ def test_a_node_that_is_always_on_takes_guests_from_the_beginning_and_boots_neve
     assert (result.redis_starts, result.checks, result.redis_spans_us) == (0, 0, ((0, 4 * S),))
 
 
-def test_what_is_told_goes_out_once_a_second() -> None:
-    trace = trace_of([(0, "a"), (0.9, "b"), (1, "c"), (1.5, "d"), (3, "e")])
+def test_what_is_told_goes_out_once_in_ten_seconds() -> None:
+    trace = trace_of([(0, "a"), (9.9, "b"), (10, "c"), (15, "d"), (30, "e")])
 
     assert run_many(trace, VALUED).guests.told_batches == 3
 
