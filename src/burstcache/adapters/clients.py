@@ -54,8 +54,8 @@ _EXCEPTIONS: Mapping[tuple[Profile, str], Config] = {
     ("caller", "express"): _config(read_timeout_s=5, tries=1, max_pool_connections=_READERS),
     # No front door waits for a caller's own read: it is as patient as boto3's own client, with more connections.
     ("caller", "s3"): _config(read_timeout_s=60, tries=3, max_pool_connections=_READERS),
-    # A function may wait for EC2 up to its time-out of 420 s, and must not be invoked twice.
-    ("patient", "lambda"): _config(read_timeout_s=430, tries=1),
+    # Redis control may work up to its time-out of 90 s, and must not be invoked twice.
+    ("patient", "lambda"): _config(read_timeout_s=100, tries=1),
 }
 # Checksums would be computed here in Python, over bytes that TLS and the ETag protect already.
 _BUCKET_CONFIG = Config(response_checksum_validation="when_required")

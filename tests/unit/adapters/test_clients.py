@@ -34,7 +34,7 @@ def test_a_read_asks_once_and_s3_twice() -> None:
 
 
 def test_a_function_is_never_invoked_twice() -> None:
-    assert tries_and_wait_s("patient", "lambda") == (1, 430)
+    assert tries_and_wait_s("patient", "lambda") == (1, 100)
 
 
 def test_who_may_wait_longer_asks_more_often() -> None:
