@@ -20,7 +20,7 @@ from burstcache_sim.bill.market import Market
 from burstcache_sim.bill.nodes import node_capacity_bytes
 from burstcache_sim.bill.usage import LARGEST_OBJECT_BYTES, Setup
 from burstcache_sim.world.express import CopyRules
-from burstcache_sim.world.result import ExpressUse, GuestUse, RunResult
+from burstcache_sim.world.result import NO_GUESTS, ExpressUse, GuestUse, RunResult
 
 if TYPE_CHECKING:
     import numpy as np
@@ -110,9 +110,16 @@ def month_of(market: Market, rule: CopyRules | None) -> RunResult:
         lambda_us_exact=0,
         redis_us_exact=0,
         end_us=0,
-        guests=GuestUse(fills=n_s3 if setup.always_on_nodes else 0),
+        guests=_told(n_s3, round(demand.busy_s * setup.reader_processes * repeats))
+        if setup.always_on_nodes
+        else NO_GUESTS,
     )
     return with_express(run, market, rule, left_asked, left)
+
+
+def _told(missed: int, most_batches: int) -> GuestUse:
+    """Return what readers bring to nodes and tell of it, at the ceiling: a key is noted as seen at each miss."""
+    return GuestUse(fills=missed, told=missed, told_batches=min(missed, most_batches), seen_writes=missed)
 
 
 def with_express(
