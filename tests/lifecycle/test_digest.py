@@ -25,6 +25,11 @@ def _route(world: World, key: str = "k") -> Route | None:
     return world.digest.read().route(key_hash(key), now_us=world.clock.now_us())
 
 
+def _shown(world: World) -> None:
+    """Wait until readers are sent to the key's cache function: its row says so a moment before the digest does."""
+    world.until(lambda: _route(world) == Route("lambda"))
+
+
 def _with_memory(world: World) -> None:
     world.reader = world.new_reader(memory_bytes=_MEMORY_BYTES)
 
@@ -33,7 +38,7 @@ def test_the_digest_follows_a_key_through_its_life(world: World) -> None:
     world.started("k")
     seen = [_route(world)]
     life = world.serve("k")
-    world.until(lambda: world.row("k").tier == "lambda")
+    _shown(world)
     seen.append(_route(world))
     name = world.join("k")
     world.ready()
@@ -115,7 +120,7 @@ def test_a_write_that_a_tier_did_not_follow_is_announced_at_every_attempt(world:
 def test_a_cache_function_that_outlived_its_state_is_asked_no_more_after_a_write(world: World) -> None:
     row = world.started("k")
     world.serve("k")
-    world.until(lambda: world.row("k").tier == "lambda")
+    _shown(world)
     put_row(f"KEY#{row.hash}", "ROUTE", {"key": "k", "phase": "s3", "epoch": row.epoch})  # as Step Functions does
     before = _route(world)
     world.put_object("k", b"new")
@@ -183,7 +188,7 @@ def test_a_write_that_could_not_be_announced_is_an_error_so_that_the_event_comes
 def test_a_key_whose_route_was_not_shown_is_added_by_the_janitor(world: World) -> None:
     row = world.started("k")
     world.serve("k")
-    world.until(lambda: world.row("k").tier == "lambda")
+    _shown(world)
     shown = world.digest.read().routes[row.hash]
     world.digest.remove_key(row.hash, shown)
 
@@ -232,7 +237,7 @@ def test_the_janitor_believes_the_row_as_it_is_and_not_a_scan_that_lags_behind(
 ) -> None:
     row = world.started("k")
     world.serve("k")
-    world.until(lambda: world.row("k").tier == "lambda")
+    _shown(world)
     lagging = world.row("k")
     world.keys.update(row.hash, epoch=row.epoch, remove=["tier"])
     monkeypatch.setattr(KeyTable, "scan_live", lambda _: iter([lagging]))
@@ -301,7 +306,7 @@ def test_hits_of_memory_prolong_the_life_of_the_cache_function(world: World) -> 
     world.started("k")
     began_us = world.clock.now_us()
     life = world.serve("k")
-    world.until(lambda: world.row("k").tier == "lambda")
+    _shown(world)
     served = []
     for _ in range(12):
         world.clock.sleep(1.5)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from burstcache_cli.cli import main
+from burstcache_sim.policies.registry import WEIGHING
 from burstcache_sim.progress import lines_told, progress
 from burstcache_sim.report import html
 from burstcache_sim.report.drawing import LINE_COLOURS, TIER_COLOURS
@@ -101,7 +102,7 @@ def test_json_has_the_same_numbers_as_run_and_bill(capsys: pytest.CaptureFixture
     assert found["optimum_usd"] == pytest.approx(optimum["cost_usd"], rel=1e-12)
     assert found["optimum_usd"] <= found["cache_usd"]
     assert sorted(found["latency"]) == ["mean_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms"]
-    assert [len(front) for front in found["fronts"].values()] == [20, 25, 25]
+    assert [len(front) for front in found["fronts"].values()] == [20] + [25] * len(WEIGHING)
 
 
 def test_other_prices_have_no_optimum(capsys: pytest.CaptureFixture[str], trace: str) -> None:

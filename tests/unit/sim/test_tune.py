@@ -32,6 +32,7 @@ from burstcache_sim.traces.trace import Trace
 from support.runs import run
 
 PRICES = price_sheet("today-us-east-1")
+STANDING_USD = 18  # a month of balancer and relay costs a little more
 
 
 def bursts(count: int = 6, requests: int = 40) -> Trace:
@@ -69,9 +70,9 @@ def test_what_is_found_meets_the_share_and_costs_no_more_than_what_the_template_
 def test_a_bill_is_kept_and_more_money_never_buys_fewer_hits() -> None:
     load = workload()
 
-    found = [tune(load, MostHitsFor(usd), ThesisSpace(), candidates=300).best for usd in (32.5, 33.5, 60)]
+    found = [tune(load, MostHitsFor(usd), ThesisSpace(), candidates=300).best for usd in (19.5, 20, 60)]
 
-    assert all(best and best.usd_per_month <= usd for best, usd in zip(found, (32.5, 33.5, 60), strict=True))
+    assert all(best and best.usd_per_month <= usd for best, usd in zip(found, (19.5, 20, 60), strict=True))
     shares = [best.in_memory_pct for best in found if best]
     assert shares == sorted(shares)
     assert shares[-1] > 90
@@ -196,7 +197,7 @@ def test_a_log_of_nothing_but_too_large_objects_is_served_by_s3() -> None:
 
     assert tuned.best is not None
     assert tuned.best.result.n_s3 == tuned.best.result.n == len(load.trace)
-    assert tuned.best.usd_per_month > 30
+    assert tuned.best.usd_per_month > STANDING_USD
 
 
 def test_many_objects_share_the_node_and_only_the_cache_costs_less() -> None:
@@ -208,7 +209,7 @@ def test_many_objects_share_the_node_and_only_the_cache_costs_less() -> None:
 
     assert shared is not None
     assert cache is not None
-    assert shared.usd_per_month > 30 > cache.usd_per_month
+    assert shared.usd_per_month > STANDING_USD > cache.usd_per_month
 
 
 def test_a_long_log_is_searched_by_its_first_part_and_judged_by_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
