@@ -43,7 +43,9 @@ class Stage:
 
     def reader(self, *, memory_bytes: int = 0) -> Reader:
         """Return a reader with counts of its own."""
-        tier = ExpressTier(self.copies, self.rule, self.world.clock, max_object_bytes=MAX_OBJECT_BYTES)
+        tier = ExpressTier(
+            self.copies, self.world.objects, self.rule, self.world.clock, max_object_bytes=MAX_OBJECT_BYTES
+        )
         return self.world.new_reader(memory_bytes=memory_bytes, express=tier)
 
     def read(self, reader: Reader, key: str = "k") -> str:
@@ -187,6 +189,11 @@ def test_live_readers_copy_and_renew_as_the_simulator_does(
     reads = [(at_us, draw.choice([*sizes, "k1", "k3"])) for at_us in times_us]
     reader, express, day = stage.reader(), Express(stage.rule), 0
     puts_bytes: list[int] = []
+    confirmed: list[str] = []
+    stage.world.clients.s3.meta.events.register(
+        "provide-client-params.s3.GetObject",
+        lambda params, **_: confirmed.extend(value for name, value in params.items() if name == "IfNoneMatch"),
+    )
     stage.clients.express.meta.events.register(
         "provide-client-params.s3.PutObject", lambda params, **_: puts_bytes.append(len(params["Body"]))
     )
@@ -205,8 +212,8 @@ def test_live_readers_copy_and_renew_as_the_simulator_does(
     assert (len(live), len(puts_bytes)) == (use.asks, use.copies)
     assert 0 <= sum(puts_bytes) - use.copied_bytes < 500 * use.copies  # with their headers
     assert live.count("X") > 50
-    renewed = use.copies - expired - len(sizes_of(stage.clients))
-    assert min(expired, renewed) > 0
+    assert len(confirmed) == use.renewals == use.copies - expired - len(sizes_of(stage.clients))
+    assert min(expired, use.renewals) > 0
 
 
 def _datetime(at_us: int) -> datetime.datetime:

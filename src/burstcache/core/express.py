@@ -1,7 +1,8 @@
 """S3 Express as a rung: when a copy of an object pays, how long it is kept, and when it is put anew.
 
 A reader decides by its own counts. Nothing else keeps books of copies, since that would cost more than most of them: S3
-itself deletes a copy some days after it was put, by its size, and a reader that still uses it puts it again before.
+itself deletes a copy some days after it was put, by its size, and a reader that still uses it puts it again before,
+when S3 has confirmed it.
 
 Source:
     Ski rental between S3's price of a read and that of a copy. `docs/understand/decisions.md`, "Copies in S3 Express",

@@ -9,8 +9,9 @@ from functools import partial
 from cachetools import LRUCache
 
 from burstcache.adapters.clock import Clock, Instant, instant, seconds_since
-from burstcache.adapters.express_copies import ExpressCopies
-from burstcache.core.errors import ServiceError
+from burstcache.adapters.express_copies import ExpressCopies, Found
+from burstcache.adapters.object_store import ObjectStore
+from burstcache.core.errors import ObjectNotFoundError, ObjectTooLargeError, OriginError, ServiceError
 from burstcache.core.express import CopyCounts, ExpressRule
 from burstcache.logs import logger
 from burstcache.serve.tally import Served
@@ -28,16 +29,20 @@ _PUT_WITHIN_S = 60.0
 class ExpressTier:
     """One directory bucket, asked by GETs and HEADs. Threads may share it."""
 
-    def __init__(self, copies: ExpressCopies, rule: ExpressRule, clock: Clock, *, max_object_bytes: int) -> None:
+    def __init__(
+        self, copies: ExpressCopies, store: ObjectStore, rule: ExpressRule, clock: Clock, *, max_object_bytes: int
+    ) -> None:
         """Know no key yet.
 
         Args:
             copies: The bucket.
+            store: The objects themselves: they confirm what is put anew.
             rule: When a copy pays.
             clock: What copies age by.
             max_object_bytes: The largest object that is copied, if it pays [bytes].
         """
         self._copies = copies
+        self._store = store
         self._counts: CopyCounts[str] = CopyCounts(rule, LRUCache(_MOST_KEYS))
         self._clock = clock
         self._max_object_bytes = min(max_object_bytes, rule.most_bytes, _MOST_BYTES)
@@ -63,7 +68,7 @@ class ExpressTier:
             age_us = self._clock.now_us() - found.put_us
             is_due = self._counts.read_copy(request.hash, entry.size_bytes, age_us=age_us)
         if is_due and len(entry.body) == entry.size_bytes:
-            self._renew(request, found.data, found.etag)
+            return self._renewed(request, found, entry)
         return entry
 
     def count(self, batch: Sequence[Served]) -> None:
@@ -78,11 +83,26 @@ class ExpressTier:
         if pays and seconds_since(self._clock, asked) <= _PUT_WITHIN_S:
             self._put(hash_, encode(entry), replaces)
 
-    def _renew(self, request: Request, data: bytes, replaces: str) -> None:
+    def _renewed(self, request: Request, found: Found, entry: Entry) -> Entry | None:
+        """Return the object as S3 has it now and put that in the copy's place; None if it is gone, or too large.
+
+        The event of a write may have been lost for good, so a copy that is not confirmed ends with its days.
+        """
+        with self._lock:
+            self._counts.note_put(request.hash)  # whatever comes of it, the next try is bought anew
         try:
-            self._put(request.hash, data, replaces)
+            newer = self._store.fetch_if_newer(request.key, entry.etag, max_bytes=self._max_object_bytes)
+        except (ObjectNotFoundError, ObjectTooLargeError):
+            self._copies.bury(request.hash)
+            return None
+        except OriginError as error:
+            logger().warning("copy not confirmed", reason=str(error), key=request.key)
+            return entry
+        try:
+            self._put(request.hash, encode(newer) if newer is not None else found.data or b"", found.etag)
         except ServiceError as error:  # the reader has its answer
             logger().warning("copy not put anew", reason=repr(error), key=request.key)
+        return newer or entry
 
     def _put(self, hash_: str, data: bytes, replaces: str) -> None:
         if self._copies.put(hash_, data, replaces=replaces):

@@ -51,6 +51,20 @@ class Bucket:
         self._found = {hash_: found for hash_, found in self._found.items() if found.put_us > day_ago_us}
 
 
+class Store:
+    """S3 as `ObjectStore` shows it; steps may happen while it answers."""
+
+    def __init__(self, machine: Copies) -> None:
+        self._machine = machine
+        self.meanwhile: list[str] = []
+
+    def fetch_if_newer(self, key: str, etag: str, *, max_bytes: int) -> Entry | None:
+        entry = self._machine.entry()
+        steps, self.meanwhile = self.meanwhile, []
+        self._machine.happens(steps, other=0)
+        return entry if entry.etag != etag else None
+
+
 class Copies(RuleBasedStateMachine):
     """One object, three readers; the steps of reads, writes and their events happen as they like."""
 
@@ -60,14 +74,15 @@ class Copies(RuleBasedStateMachine):
         self.bucket = Bucket(self.clock)
         self.version = self.announced = 0  # S3 has this one; readers may have heard of this one
         self.events: list[int] = []  # of versions; they come late, twice and out of order
+        self.store = Store(self)
         self.tiers = [self._tier() for _ in range(3)]
         self.asked: list[Fill] = []  # reads that are about to ask S3
         self.read: list[tuple[Fill, Entry]] = []  # reads that have S3's answer, which they may put
 
     def _tier(self) -> ExpressTier:
-        return ExpressTier(self.bucket, _RULE, self.clock, max_object_bytes=1 << 20)  # type: ignore[arg-type]
+        return ExpressTier(self.bucket, self.store, _RULE, self.clock, max_object_bytes=1 << 20)  # type: ignore[arg-type]
 
-    def _entry(self) -> Entry:
+    def entry(self) -> Entry:
         body = str(self.version).encode()
         return Entry({"etag": f'"{self.version}"', "content-length": str(len(body))}, body)
 
@@ -87,7 +102,7 @@ class Copies(RuleBasedStateMachine):
     def asks_s3(self, which: int) -> None:
         if self.asked:
             fill = self.asked.pop(which % len(self.asked))
-            self.read.append((fill, self._entry()))
+            self.read.append((fill, self.entry()))
 
     @rule(which=st.integers(0, 9), is_lost=st.booleans())
     def puts(self, which: int, is_lost: bool) -> None:
@@ -100,7 +115,12 @@ class Copies(RuleBasedStateMachine):
     def reads_slowly(self, reader: int, meanwhile: list[str], other: int) -> None:
         self.asks_express(reader)
         self.asks_s3(len(self.asked) - 1)
-        for step in meanwhile:
+        self.happens(meanwhile, other=other)
+        self.puts(len(self.read) - 1, is_lost=False)
+        self.asks_express(other)
+
+    def happens(self, steps: list[str], *, other: int) -> None:
+        for step in steps:
             match step:
                 case "write":
                     self.is_written()
@@ -110,8 +130,19 @@ class Copies(RuleBasedStateMachine):
                     self.reads_slowly(other, [], other)
                 case "expiry":
                     self.s3_expires_what_is_a_day_old()
-        self.puts(len(self.read) - 1, is_lost=False)
+
+    @rule(meanwhile=_MEANWHILE, other=_READERS)
+    def finds_an_old_copy(self, meanwhile: list[str], other: int) -> None:
+        self.clock.now_s += 100 * _DAY_S
+        self.store.meanwhile = meanwhile
+        self.asks_express(1)
+        self.store.meanwhile = []
         self.asks_express(other)
+
+    @rule(which=st.integers(0, 9))
+    def event_is_lost(self, which: int) -> None:
+        if self.events:
+            self.events.pop(which % len(self.events))
 
     @rule()
     def is_written(self) -> None:

@@ -45,7 +45,10 @@ def express(
 
 
 def amounts(offer: Offer) -> dict[str, Fraction]:
-    return {line.item: line.quantity for line in offer.bill.lines}
+    items: dict[str, Fraction] = {}
+    for line in offer.bill.lines:
+        items[line.item] = items.get(line.item, Fraction(0)) + line.quantity
+    return items
 
 
 @pytest.mark.parametrize(
@@ -85,10 +88,10 @@ def test_a_copy_is_deleted_by_age_and_made_anew() -> None:
     assert (far["s3-get"], far["s3-express-put"]) == (5, 1)
 
 
-def test_a_copy_in_use_is_put_anew_before_it_is_deleted() -> None:
+def test_a_copy_in_use_is_put_anew_before_it_is_deleted_when_s3_has_confirmed_it() -> None:
     used = amounts(express([0, 1, 2, 3, 4, 5, 6, 60 * DAY_S, 90 * DAY_S], 4_000, period_h=2400))
 
-    assert (used["s3-get"], used["s3-express-put"]) == (4, 2)
+    assert (used["s3-get"], used["s3-express-put"]) == (4 + 1, 2)
 
 
 def test_in_a_month_of_repetitions_everything_is_copied_once() -> None:

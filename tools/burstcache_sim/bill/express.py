@@ -59,6 +59,7 @@ def _offer(market: Market, name: str, rule: CopyRules, note: str) -> Offer:
         ("s3-express-get", market.demand.requests, "S3 Express GET, with those that find nothing"),
         ("s3-express-retrieval", served_bytes / BYTES_PER_GB, "S3 Express retrieval"),
         ("s3-express-put", use.copies, "S3 Express PUT"),
+        ("s3-get", use.renewals, "S3 GET that confirms a copy"),
         ("s3-express-upload", use.copied_bytes / BYTES_PER_GB, "S3 Express upload"),
         ("s3-express-storage", use.held_byte_us / (BYTES_PER_GB * US_PER_H), "S3 Express storage"),
         misses=misses,
@@ -92,6 +93,7 @@ class CopiesUse:
     served_bytes: Fraction
     copied_bytes: Fraction
     held_byte_us: Fraction
+    renewals: Fraction  # of the copies: in their own place, after a GET of S3
 
 
 def totals(

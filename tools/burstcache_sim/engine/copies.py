@@ -15,7 +15,7 @@ from burstcache_sim.engine.compiled import compiled
 from burstcache_sim.world.express import CopyRules
 
 # Columns of the books, a row per pass.
-SERVED, COPIES, SERVED_BYTES, COPIED_BYTES, HELD_BYTE_US = range(5)
+SERVED, COPIES, SERVED_BYTES, COPIED_BYTES, HELD_BYTE_US, RENEWALS = range(6)
 
 Numbers = NDArray[Any]
 
@@ -44,12 +44,13 @@ def keep_copies(
         asked: Whether each request asks for a copy at all: a row for the first pass, one for the others.
 
     Returns:
-        A row per pass: reads from copies, copies put, bytes read from them, bytes put, byte-microseconds held.
+        A row per pass: reads from copies, copies put, bytes read from them, bytes put, byte-microseconds held, and how
+        many of the copies were put in their own place.
     """
     keys = len(sizes_bytes)
     is_held, reads = np.zeros(keys, np.bool_), np.zeros(keys, np.int64)
     put_us, end_us, billed_us = np.zeros(keys, np.int64), np.zeros(keys, np.int64), np.zeros(keys, np.int64)
-    books = np.zeros((passes, 5), np.float64)  # sums stay below 2**53 but for the last, whose last digits do not matter
+    books = np.zeros((passes, 6), np.float64)  # byte-microseconds alone pass 2**53: no matter
     spent_usd = balance_usd = 0.0
     for turn in range(passes):
         row, is_asked = books[turn], asked[min(turn, 1)]
@@ -80,6 +81,7 @@ def keep_copies(
                 is_overdrawn = spent_usd > balance_usd + CREDIT_COPIES * rules.copy_usd[key]
                 puts = reads[key] >= rules.copy_at[key] + is_overdrawn
             if puts:
+                row[RENEWALS] += is_held[key]
                 is_held[key], reads[key], put_us[key], billed_us[key] = True, 0, at_us, at_us
                 end_us[key] = -(-(at_us + rules.keep_days[key] * US_PER_DAY) // US_PER_DAY) * US_PER_DAY
                 row[COPIES] += 1

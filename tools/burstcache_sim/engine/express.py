@@ -40,11 +40,11 @@ def serve(
 @compiled
 def _serve(
     tiers: Letters, t: Integers, key_ids: Keys, sizes_bytes: Integers, rules: CopyRules, keys: int, horizon_us: int
-) -> tuple[int, int, int, int, int]:
+) -> tuple[int, int, int, int, int, int]:
     made = np.full(keys, -1, np.int64)  # the request that made the key's copy, whose size it has; below 0: none
     put_us, reads = np.zeros(keys, np.int64), np.zeros(keys, np.int64)
     spent_usd = balance_usd = 0.0
-    asks = puts = put_bytes = read_bytes = byte_s = 0
+    asks = puts = put_bytes = read_bytes = byte_s = renewals = 0
     for i in range(len(t)):
         if tiers[i] != S3:
             continue
@@ -64,6 +64,7 @@ def _serve(
                     put_us[key], reads[key] = at_us, 0
                     puts += 1
                     put_bytes += sizes_bytes[copy]
+                    renewals += 1
                 continue
             byte_s += sizes_bytes[copy] * _billed_s(put_us[key], end_us)
             made[key], reads[key] = -1, 0
@@ -85,7 +86,7 @@ def _serve(
         if made[key] >= 0:
             end_us = min(_expires_us(put_us[key], rules.keep_days[made[key]]), horizon_us)
             byte_s += sizes_bytes[made[key]] * _billed_s(put_us[key], end_us)
-    return asks, puts, put_bytes, read_bytes, byte_s
+    return asks, puts, put_bytes, read_bytes, byte_s, renewals
 
 
 @compiled

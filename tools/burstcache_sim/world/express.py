@@ -61,6 +61,7 @@ class Express:
     _put_bytes: int = 0
     _read_bytes: int = 0
     _byte_s: int = 0
+    _renewals: int = 0
 
     def __post_init__(self) -> None:
         self._counts = CopyCounts(self.rule, {})
@@ -74,6 +75,7 @@ class Express:
             if self._counts.read_copy(key, copy.size_bytes, age_us=at_us - copy.put_us):
                 self._remove(key, at_us)
                 self._put(key, at_us, copy.size_bytes)
+                self._renewals += 1
             return True
         if copy is not None:
             self._remove(key, None)
@@ -85,7 +87,7 @@ class Express:
         """Return what all this takes; copies that are still there wait for their end, or up to the horizon."""
         for key in list(self._copies):
             self._remove(key, until_us)
-        return ExpressUse(self._asks, self._puts, self._put_bytes, self._read_bytes, self._byte_s)
+        return ExpressUse(self._asks, self._puts, self._put_bytes, self._read_bytes, self._byte_s, self._renewals)
 
     def _put(self, key: int, at_us: int, size_bytes: int) -> None:
         self._copies[key] = _Copy(size_bytes, at_us, expires_us(at_us, self.rule.keep_days(size_bytes)))
