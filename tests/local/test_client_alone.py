@@ -52,6 +52,9 @@ def variables(**changed: str) -> str:
             "RELAY_CA_PEM": "",
             "REDIS_PASSWORD_PARAMETER": "",
             "REDIS_NODES": "node-1=i-1@127.0.0.1:9",
+            "EXPRESS_BUCKET": "",
+            "HIT_VALUE_USD_PER_MILLION": "10",
+            "TAKES_GUESTS": "false",
             "MAX_OBJECT_BYTES": "4194304",
             **changed,
         }

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from burstcache_local.cloud import LocalCloud, LocalOptions
-from support.waiting import until
+from support.waiting import LIMIT_S, until
 
 pytestmark = pytest.mark.slow
 
@@ -46,5 +47,9 @@ def test_node_that_is_held_boots_and_stops_when_it_is_released(cloud: LocalCloud
 
 def test_stack_without_nodes_serves_from_s3(tmp_path: Path) -> None:
     with LocalCloud(LocalOptions(run_dir=tmp_path, parameters={"RedisNodeCount": "0", "Relay": "none"})) as cloud:
+        cloud.client("s3").put_object(Bucket=cloud.bucket_name, Key="k", Body=b"text")
+
+        with urllib.request.urlopen(f"{cloud.front_url}/objects/k", timeout=LIMIT_S) as answer:
+            assert (answer.read(), answer.headers["x-cache-tier"]) == (b"text", "s3")
         assert "RedisNodes" not in cloud.outputs
-        assert cloud.invoke("JanitorFunction", {}) == {"keys": [], "nodes": []}
+        assert "JanitorFunction" not in cloud.physical_ids  # nothing lives that it could look after
