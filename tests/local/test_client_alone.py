@@ -19,7 +19,7 @@ from burstcache.core.errors import OriginUnavailableError
 from burstcache.core.keys import key_hash
 from burstcache.core.phases import KeyPhase
 from burstcache.core.table import KeyRow, NodeRow
-from support.aws import BUCKET, BUS, TABLE, clients, make_stack, mocked_aws
+from support.aws import BUCKET, BUS, REGION, TABLE, clients, make_stack, mocked_aws
 from support.servers import Silence
 from support.waiting import free_port
 
@@ -43,6 +43,7 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def variables(**changed: str) -> str:
     return json.dumps(
         {
+            "AWS_REGION": REGION,
             "TABLE_NAME": TABLE,
             "BUCKET_NAME": BUCKET,
             "BUS_NAME": BUS,
