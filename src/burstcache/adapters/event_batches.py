@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from burstcache.adapters.breaker import Breakers
@@ -18,14 +18,11 @@ from burstcache.core.messages import (
     PROXY,
     REPORT_EVERY_S,
     REQUESTS_SERVED,
-    KeyServed,
     ObjectRequested,
     RequestsServed,
-    ServedBy,
     encode,
-    requests_served,
+    gathered,
 )
-from burstcache.core.policy import Request
 from burstcache.logs import logger
 
 if TYPE_CHECKING:
@@ -33,7 +30,6 @@ if TYPE_CHECKING:
     from types_boto3_events.type_defs import PutEventsRequestEntryTypeDef
 
 _MAX_WAITING = 10_000
-_MAX_READS_PER_KEY = 8  # the newest: more than a policy of the configurator looks back on
 _MAX_EVENTS = 10  # of one PutEvents, which takes 256 KB
 _CLOSE_WITHIN_S = 3.0
 
@@ -100,7 +96,7 @@ class EventBatches:
         self._send_waiting()  # what came while the last batch was on its way
 
     def _send_waiting(self) -> None:
-        events = list(requests_served(self._take()))
+        events = list(gathered(self._take()))
         for start in range(0, len(events), _MAX_EVENTS):
             batch = events[start : start + _MAX_EVENTS]
             if not self._breakers.is_open(self._bus_name):
@@ -112,16 +108,9 @@ class EventBatches:
                     logger().warning("reads are not reported, no key gets hot", reason=repr(error), bus=self._bus_name)
             self.dropped += sum(len(event["keys"]) for event in batch)
 
-    def _take(self) -> Iterable[KeyServed]:
-        """Return by key, and by what served it, what has gathered."""
-        keys: dict[tuple[str, ServedBy], KeyServed] = {}
+    def _take(self) -> Iterator[ObjectRequested | RequestsServed]:
         while self._waiting:
-            event = self._waiting.popleft()
-            for served in event["keys"] if "keys" in event else [_served(event)]:
-                known = keys.setdefault((served["key"], served.get("served_by", "below")), served)
-                if known is not served:
-                    _add(known, served)
-        return keys.values()
+            yield self._waiting.popleft()
 
     def _send(self, events: Sequence[RequestsServed]) -> None:
         entries: list[PutEventsRequestEntryTypeDef] = [
@@ -137,21 +126,3 @@ class EventBatches:
         if refused := [entry for entry in answer["Entries"] if "ErrorCode" in entry]:
             code = refused[0]["ErrorCode"]
             raise ServiceError(f"the bus refused {len(refused)} of {len(entries)} events: {code}", code=code)
-
-
-def _add(known: KeyServed, served: KeyServed) -> None:
-    requests = [*known["requests"], *served["requests"]]
-    if left_out := known.get("left_out", 0) + max(len(requests) - _MAX_READS_PER_KEY, 0):
-        known["left_out"] = left_out
-    known["requests"] = requests[-_MAX_READS_PER_KEY:]
-    known["etag"] = served["etag"] or known["etag"]
-    known["size_bytes"] = served["size_bytes"] or known["size_bytes"]
-
-
-def _served(event: ObjectRequested) -> KeyServed:
-    return KeyServed(
-        key=event["key"],
-        requests=[Request(event["at_us"], event["request_id"]).encode()],
-        size_bytes=event["size_bytes"],
-        etag=event["etag"],
-    )

@@ -54,6 +54,7 @@ class RequestsServed(TypedDict):
     keys: list[KeyServed]
 
 
+_MOST_READS_PER_KEY = 8  # the newest: more than a policy of the configurator looks back on
 _MOST_KEYS = 100  # of one event: its receiver has half a minute for them
 _MOST_BYTES = 24_000  # of one event: ten of them go into one PutEvents, which takes 256 KB
 
@@ -70,6 +71,35 @@ def requests_served(keys: Iterable[KeyServed]) -> Iterator[RequestsServed]:
         size_bytes += served_bytes
     if event["keys"]:
         yield event
+
+
+def gathered(events: Iterable[ObjectRequested | RequestsServed]) -> Iterator[RequestsServed]:
+    """Return as few events as the bus takes for all that were reported, by key and by what served it."""
+    keys: dict[tuple[str, ServedBy], KeyServed] = {}
+    for event in events:
+        for served in event["keys"] if "keys" in event else [_served(event)]:
+            known = keys.setdefault((served["key"], served.get("served_by", "below")), served)
+            if known is not served:
+                _add(known, served)
+    return requests_served(keys.values())
+
+
+def _add(known: KeyServed, served: KeyServed) -> None:
+    requests = [*known["requests"], *served["requests"]]
+    if left_out := known.get("left_out", 0) + max(len(requests) - _MOST_READS_PER_KEY, 0):
+        known["left_out"] = left_out
+    known["requests"] = requests[-_MOST_READS_PER_KEY:]
+    known["etag"] = served["etag"] or known["etag"]
+    known["size_bytes"] = served["size_bytes"] or known["size_bytes"]
+
+
+def _served(event: ObjectRequested) -> KeyServed:
+    return KeyServed(
+        key=event["key"],
+        requests=[Request(event["at_us"], event["request_id"]).encode()],
+        size_bytes=event["size_bytes"],
+        etag=event["etag"],
+    )
 
 
 class KeyStartRequested(TypedDict):
