@@ -1,23 +1,34 @@
-"""Request events: what S3 served is reported on the bus, alongside the read."""
+"""Request events: what S3 served is reported on the bus, alongside the read or alongside a later one."""
 
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import TYPE_CHECKING
 
 from burstcache.adapters.breaker import Breakers
 from burstcache.adapters.calls import ask
-from burstcache.adapters.clock import Clock
+from burstcache.adapters.clock import Clock, instant, seconds_since
 from burstcache.core.errors import ServiceError
-from burstcache.core.messages import OBJECT_REQUESTED, PROXY, REQUESTS_SERVED, ObjectRequested, RequestsServed
+from burstcache.core.messages import (
+    OBJECT_REQUESTED,
+    PROXY,
+    REPORT_USE_EVERY_S,
+    REQUESTS_SERVED,
+    ObjectRequested,
+    RequestsServed,
+    gathered,
+)
 from burstcache.logs import logger
 
 if TYPE_CHECKING:
     from types_boto3_events.client import EventBridgeClient
 
 _WAIT_S = 1.0
+_MOST_GATHERED = 1_000  # reports; as many of as many keys are ten events
 _WORKERS = 2  # one report at a time, and one that a frozen environment left behind
 
 
@@ -69,3 +80,52 @@ class EventPublisher:
     def _failed(self, reason: str) -> None:
         self._breakers.fail(self._bus_name)
         logger().warning("request event not sent", reason=reason, bus=self._bus_name)
+
+
+class GatheredReports:
+    """Reports what gathers over some seconds, alongside the read that finds it due.
+
+    For a function that is frozen after its answer: no thread of it can wait meanwhile. What an environment has not sent
+    when it is reclaimed is lost, so a key gets hot later, nothing else.
+    """
+
+    def __init__(self, publisher: EventPublisher, clock: Clock, *, every_s: float = REPORT_USE_EVERY_S) -> None:
+        """Have nothing to send yet.
+
+        Args:
+            publisher: Sends what is due.
+            clock: What reports age by.
+            every_s: How long they gather at least [s].
+        """
+        self._publisher = publisher
+        self._clock = clock
+        self._every_s = every_s
+        self._waiting: list[ObjectRequested | RequestsServed] = []
+        self._since = instant(clock)  # of the first that waits
+        self._lock = threading.Lock()
+
+    def start(self, event: ObjectRequested | RequestsServed) -> Sequence[Future[None] | None]:
+        """Note a report, and begin to send those that wait if it is time."""
+        with self._lock:
+            if not self._waiting:
+                self._since = instant(self._clock)
+            self._waiting.append(event)
+            is_due = seconds_since(self._clock, self._since) >= self._every_s
+            if not (is_due or len(self._waiting) >= _MOST_GATHERED):
+                return ()
+        return self._send_waiting()
+
+    def finish(self, reports: Sequence[Future[None] | None]) -> None:
+        """Wait for what a read has begun to send, as the publisher does for each."""
+        for report in reports:
+            self._publisher.finish(report)
+
+    def close(self) -> None:
+        """Send what waits."""
+        self.finish(self._send_waiting())
+        self._publisher.close()
+
+    def _send_waiting(self) -> Sequence[Future[None] | None]:
+        with self._lock:
+            waiting, self._waiting = self._waiting, []
+        return [self._publisher.start(event) for event in gathered(waiting)]

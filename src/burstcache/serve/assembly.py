@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.digest_reader import MAX_AGE_S, DigestReader, at_once, in_thread, read_digest
-from burstcache.adapters.event_publisher import EventPublisher
+from burstcache.adapters.event_publisher import EventPublisher, GatheredReports
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.secrets import Secrets
 from burstcache.core.digest import Route
@@ -41,7 +41,7 @@ def make_reader(
         clients: Makes the clients of AWS's services.
         clock: The time that tiers, breakers and what is remembered go by.
         publisher: Where reads are reported; None for a publisher whose reads wait for their reports, as a function
-            must that is frozen after its answer.
+            must that is frozen after its answer. Where nodes take guests it gathers them over several reads.
         redirects_larger: Whether objects that are too large to be cached are answered with a redirect to S3.
         memory_bytes: What the memory tier takes at most [bytes]; 0: there is none.
         max_stale_s: As for `Reader` [s].
@@ -73,6 +73,8 @@ def make_reader(
         publisher = None
     elif publisher is None:
         publisher = EventPublisher(settings.bus_name, clients.events, clock)
+        if settings.takes_guests:
+            publisher = GatheredReports(publisher, clock)
     digest = None
     if settings.table_name:
         digest = DigestReader(

@@ -162,3 +162,29 @@ def test_a_guest_is_kept_in_memory_without_a_question_to_s3(
     tiers = [cloud.get(_KEYS[0])["headers"]["x-cache-tier"] for _ in range(2)]
 
     assert tiers == ["redis", "memory"]
+
+
+def test_a_proxy_gathers_what_nodes_are_judged_by_over_its_reads(
+    cloud: Cloud, nodes: Nodes, environment: Environment
+) -> None:
+    environment(TAKES_GUESTS="true")
+    for key in _KEYS[:3]:
+        cloud.get(key)
+        cloud.clock.sleep(3)
+    before = list(environment.reported)
+    cloud.clock.sleep(1)
+    cloud.get(_KEYS[3])
+
+    (told,) = environment.reported
+    assert before == []
+    assert [served["key"] for served in told["keys"]] == _KEYS[:4]
+
+
+def test_what_a_proxy_has_not_sent_is_sent_when_its_reader_ends(
+    cloud: Cloud, nodes: Nodes, environment: Environment
+) -> None:
+    environment(TAKES_GUESTS="true")
+    cloud.get(_KEYS[0])
+    environment.close()
+
+    assert [[served["key"] for served in told["keys"]] for told in environment.reported] == [_KEYS[:1]]

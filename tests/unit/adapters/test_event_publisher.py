@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from typing import Any
 
 import pytest
 
 from burstcache.adapters.breaker import OPEN_S
-from burstcache.adapters.event_publisher import EventPublisher
+from burstcache.adapters.event_publisher import EventPublisher, GatheredReports
+from burstcache.core.messages import REPORT_USE_EVERY_S
 from support.clock import ManualClock
 from support.waiting import LIMIT_S
 
@@ -21,9 +23,11 @@ class Bus:
 
     def __init__(self, answer: dict[str, Any] | None = None) -> None:
         self.answer, self.sent, self.go_on = answer, 0, threading.Event()
+        self.details: list[Any] = []
 
-    def put_events(self, **_: Any) -> dict[str, Any]:
+    def put_events(self, Entries: list[dict[str, Any]]) -> dict[str, Any]:
         self.sent += 1
+        self.details += [json.loads(entry["Detail"]) for entry in Entries]
         if self.answer is None:
             self.go_on.wait(LIMIT_S)
         return self.answer or {}
@@ -57,3 +61,62 @@ def test_a_bus_that_takes_events_gets_each() -> None:
         publisher.finish(publisher.start(EVENT))
 
     assert bus.sent == 3
+
+
+def gathered_reports(bus: Bus, clock: ManualClock) -> GatheredReports:
+    publisher = EventPublisher("bus", bus, clock, wait_s=LIMIT_S)  # type: ignore[arg-type]
+    return GatheredReports(publisher, clock)
+
+
+def report(reports: GatheredReports, key: str, number: int) -> None:
+    event: Any = {**EVENT, "key": key, "at_us": number}
+    reports.finish(reports.start(event))
+
+
+def test_reports_that_gather_go_out_by_key_with_the_read_that_comes_after_ten_seconds() -> None:
+    bus, clock = Bus({"FailedEntryCount": 0}), ManualClock()
+    reports = gathered_reports(bus, clock)
+
+    report(reports, "a", 1)
+    clock.now_s += REPORT_USE_EVERY_S - 0.1
+    report(reports, "b", 2)
+    before = bus.sent
+    clock.now_s += 0.1
+    report(reports, "a", 3)
+    report(reports, "c", 4)
+
+    assert (before, bus.sent) == (0, 1)
+    (told,) = bus.details
+    assert [(key["key"], key["requests"]) for key in told["keys"]] == [
+        ("a", ["1:request-1", "3:request-1"]),
+        ("b", ["2:request-1"]),
+    ]
+
+
+def test_what_has_gathered_is_sent_at_once_if_it_is_much_and_at_the_end() -> None:
+    bus = Bus({"FailedEntryCount": 0})
+    reports = gathered_reports(bus, ManualClock())
+
+    for number in range(1_000):
+        report(reports, f"key {number}", number)
+    full = bus.sent
+    report(reports, "last", 1_000)
+    reports.close()
+
+    assert (full, bus.sent) == (10, 11)
+    assert [key["key"] for told in bus.details for key in told["keys"]][-1] == "last"
+
+
+def test_a_dead_bus_loses_what_has_gathered_and_a_later_read_tries_again() -> None:
+    bus, clock = Bus(REFUSAL), ManualClock()
+    reports = gathered_reports(bus, clock)
+
+    report(reports, "a", 1)
+    clock.now_s += REPORT_USE_EVERY_S
+    report(reports, "b", 2)
+    bus.answer = {"FailedEntryCount": 0}
+    report(reports, "c", 3)
+    clock.now_s += OPEN_S + REPORT_USE_EVERY_S
+    report(reports, "d", 4)
+
+    assert [[key["key"] for key in told["keys"]] for told in bus.details] == [["a", "b"], ["c", "d"]]

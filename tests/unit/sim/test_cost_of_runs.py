@@ -12,7 +12,7 @@ from burstcache.core.prices import price_sheet
 from burstcache_sim.bill.cost import bill
 from burstcache_sim.bill.usage import LARGEST_OBJECT_BYTES, Passage, Readers, Relay, Setup, live_usage
 from burstcache_sim.units import US_PER_H
-from burstcache_sim.world.result import RunResult
+from burstcache_sim.world.result import GuestUse, RunResult
 from support.project import ROOT
 
 TODAY = price_sheet("today-us-east-1")
@@ -174,3 +174,15 @@ def test_a_hit_costs_what_the_documents_say() -> None:
     assert items["HTTP API"] == pytest.approx(1.0)
     assert items["proxy, duration"] == pytest.approx(0.067, abs=0.001)
     assert items["DynamoDB reads"] == pytest.approx(0.125)  # none had another within its second
+
+
+def test_batches_of_reports_are_those_of_each_environment_of_the_proxy() -> None:
+    told = GuestUse(told=4_000, told_batches=6, seen_writes=10)
+    run = replace(NOTHING, n=4_000, n_s3=4_000, s3_requests=4_000, guests=told)
+
+    near, far = (live_usage(run, Setup(readers=where), period_us=0, busy_s=60) for where in READERS)
+
+    assert (near.events_64kb, far.events_64kb) == (6, 6 * (1 + 4_000 * 60 // 60_000))
+    assert far.dynamodb_writes == far.events_64kb + 10
+    rare = replace(run, guests=replace(told, told=5))
+    assert live_usage(rare, Setup(readers="internet"), period_us=0, busy_s=60).events_64kb == 5

@@ -157,7 +157,7 @@ def live_usage(
         together_bytes = setup.object_bytes * result.n
         passage = Passage(result.n, result.n - result.n_s3, metered, together_bytes, together_bytes)
     busy_s = result.n if busy_s is None else busy_s
-    requests = _requests(result, setup, _digest_reads(result, setup, busy_s, objects))
+    requests = _requests(result, setup, busy_s, objects)
     door = door_usage(passage, setup, period_us=period_us)
     above = (_express(result, setup), _writes(setup, period_us))
     parts = (_cache(result, setup), door, requests, _control_plane(result), *above, _standing(setup, period_us))
@@ -206,18 +206,22 @@ def _cache(result: RunResult, setup: Setup) -> Usage:
 
 
 def _digest_reads(result: RunResult, setup: Setup, busy_s: int, objects: int | None) -> int:
-    """Return the read units of the digest: a Query a second and reading environment, and no more than requests.
-
-    In the VPC the readers are processes of a known number. On the internet they are the proxy's environments: one more
-    in each second than its requests keep busy on average.
-    """
-    if setup.readers == "aws":
-        queries: Fraction | int = setup.reader_processes * busy_s
-    else:
-        busy_ms = _PROXY_HIT_MS * (result.n_lambda + result.n_redis) + _PROXY_S3_MS * result.n_s3
-        queries = busy_s + Fraction(busy_ms, 1000)
+    """Return the read units of the digest: a Query a second and reader, and no more than requests."""
+    queries = _readers(result, setup, busy_s) * busy_s
     units = -(-_shown_routes(result, busy_s, objects) // _ROUTES_PER_UNIT)
     return max(1, units) * min(result.n, -(-queries // 1))
+
+
+def _readers(result: RunResult, setup: Setup, busy_s: int) -> Fraction:
+    """Return how many readers there are, on the average of the seconds with a request.
+
+    In the VPC they are processes of a known number. On the internet they are the proxy's environments: one more in each
+    second than its requests keep busy on average.
+    """
+    if setup.readers == "aws":
+        return Fraction(setup.reader_processes)
+    busy_ms = _PROXY_HIT_MS * (result.n_lambda + result.n_redis) + _PROXY_S3_MS * result.n_s3
+    return 1 + Fraction(busy_ms, 1000 * max(1, busy_s))
 
 
 def _shown_routes(result: RunResult, busy_s: int, objects: int | None) -> int:
@@ -232,17 +236,20 @@ def _shown_routes(result: RunResult, busy_s: int, objects: int | None) -> int:
     return min(in_redis + others, most if objects is None else min(most, objects))
 
 
-def _requests(result: RunResult, setup: Setup, digest_reads: int) -> Usage:
+def _requests(result: RunResult, setup: Setup, busy_s: int, objects: int | None) -> Usage:
     """Return what the requests take of the digest, and what readers report of those that memory did not answer.
 
     Under the thesis's policy each that S3 serves is a message and a write. Where nodes are judged by their use, a
     reader reports what it has every ten seconds: the rows of the node and of its use are read, that of the use written,
-    a row is read for each key, at half the price, and written once an hour.
+    a row is read for each key, at half the price, and written once an hour. Each environment of the proxy has batches
+    of its own; those of processes are counted.
     """
-    guests = result.guests
+    guests, digest_reads = result.guests, _digest_reads(result, setup, busy_s, objects)
     messages = writes = result.n_s3 if setup.decides else 0
     if guests.told:
-        messages, writes = guests.told_batches, guests.told_batches + guests.seen_writes
+        batches = guests.told_batches * (_readers(result, setup, busy_s) if setup.readers == "internet" else 1)
+        messages = min(guests.told, -(-batches // 1))
+        writes = messages + guests.seen_writes
     return Usage(
         scheduler_gb_s=_gb_s(_SCHEDULER_MS * messages, _SCHEDULER_MB),
         function_requests=messages,
