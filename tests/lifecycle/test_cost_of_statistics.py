@@ -68,7 +68,10 @@ def usd_per_million(world: World, *, keys: int, reads: int) -> float:
 
 
 @pytest.mark.parametrize("name", BY_USE)
-@pytest.mark.parametrize(("keys", "reads", "at_most_usd"), [(1, 1, 2.5), (2, 1, 1.3), (10, 1, 0.31), (100, 1, 0.09), (10, 8, 0.04)])
+@pytest.mark.parametrize(
+    ("keys", "reads", "at_most_usd"),
+    [(1, 1, 2.5), (2, 1, 1.3), (10, 1, 0.31), (100, 1, 0.09), (10, 8, 0.04)],
+)
 def test_a_report_costs_as_the_documents_have_it(
     name: str, keys: int, reads: int, at_most_usd: float, make_world: Callable[..., World]
 ) -> None:
