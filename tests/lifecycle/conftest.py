@@ -16,8 +16,10 @@ def make_world(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., World]
     """Makes the world of a test."""
     made: list[World] = []
 
-    def make(*, runs_machines: bool = False, has_relay: bool = True, policy: LivePolicy | None = None) -> World:
-        made.append(World(monkeypatch, runs_machines=runs_machines, has_relay=has_relay, policy=policy))
+    def make(
+        *, runs_machines: bool = False, has_relay: bool = True, policy: LivePolicy | None = None, nodes: int = 1
+    ) -> World:
+        made.append(World(monkeypatch, runs_machines=runs_machines, has_relay=has_relay, policy=policy, nodes=nodes))
         return made[-1]
 
     with mocked_aws():

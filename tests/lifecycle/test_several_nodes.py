@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from burstcache.adapters.instances import Instances
 from burstcache.core.errors import NodeUnusedError
 from burstcache.core.keys import key_hash
 from burstcache.core.placement import node_for
 from burstcache.core.policy import Request
-from support.aws import make_instance
 from support.world import NODE, World
 
 _S = 1_000_000
@@ -21,14 +20,9 @@ _KEYS = {node: next(key for key in map(str, range(99)) if node_for(key_hash(key)
 
 
 @pytest.fixture
-def two(world: World) -> World:
-    """A world with two nodes, which share a Redis and nothing else."""
-    ids = {**world.instances.instance_ids, "node-2": make_instance()}
-    world.instances = Instances(ids, world.clients.ec2)
-    world.control = replace(world.control, instances=world.instances, node_names=_NODES)
-    world.scheduler = replace(world.scheduler, node_names=_NODES)
-    world.janitor = replace(world.janitor, instances=world.instances, node_names=_NODES)
-    return world
+def two(make_world: Callable[..., World]) -> World:
+    """A world with two nodes."""
+    return make_world(nodes=2)
 
 
 def _boots(world: World, node: str) -> None:
@@ -42,11 +36,6 @@ def _boots(world: World, node: str) -> None:
 
 def _step(op: str, world: World, node: str) -> dict[str, Any]:
     return {"op": op, "node": node, "generation": world.nodes.read(node).generation}
-
-
-def _tell_stopped(world: World, node: str) -> Any:
-    detail = {"instance-id": world.instances.instance_ids[node], "state": "stopped"}
-    return world.invoke("redis_control", {"source": "aws.ec2", "detail": detail})
 
 
 def test_each_node_boots_for_its_own_keys(two: World) -> None:
@@ -66,7 +55,7 @@ def test_one_node_stops_while_the_other_runs(two: World) -> None:
         two.check()
     two.node_step("stop_node")
 
-    assert _tell_stopped(two, NODE) == {"phase": "stopped"}
+    assert two.stopped(NODE) == {"phase": "stopped"}
     assert [two.instances.state(node) for node in _NODES] == ["stopped", "running"]
     assert two.digest.read().nodes["node-2"].is_running
 
@@ -76,7 +65,7 @@ def test_event_of_one_node_does_not_touch_the_other(two: World) -> None:
         _boots(two, node)
     two.instances.stop("node-2")
 
-    assert _tell_stopped(two, "node-2") == {"phase": "stopped"}
+    assert two.stopped("node-2") == {"phase": "stopped"}
 
     assert two.nodes.read(NODE).phase == "running"
     assert two.clean() == {"keys": [], "nodes": []}

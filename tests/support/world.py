@@ -110,7 +110,7 @@ class _Bus(EventPublisher):
 
 
 class World:
-    """One table, one bucket, one node, and the functions that work on them."""
+    """One table, one bucket, one node unless more are asked for, and the functions that work on them."""
 
     def __init__(
         self,
@@ -119,7 +119,9 @@ class World:
         runs_machines: bool = False,
         has_relay: bool = True,
         policy: LivePolicy | None = None,
+        nodes: int = 1,
     ) -> None:
+        self.node_names = [f"node-{number}" for number in range(1, nodes + 1)]
         self.clock = VirtualClock(time.time_ns() // 1000)  # instances in moto are started in real time
         self.has_relay, self.relay = has_relay, MemoryRelay(self.clock)
         self.redis = NodeRedis()
@@ -195,16 +197,18 @@ class World:
             self.states_client.create_state_machine(name=name, definition=text, roleArn=_ROLE)
 
     def _make_parts(self) -> None:
-        node = RedisNode(NODE, make_instance(), "127.0.0.1", 6379)
+        nodes = [RedisNode(name, make_instance(), "127.0.0.1", 6379) for name in self.node_names]
         aws, clock = self.clients, self.clock
         self.keys, self.nodes = KeyTable(TABLE, aws.dynamodb, clock), NodeTable(TABLE, aws.dynamodb)
         self.digest = DigestTable(TABLE, aws.dynamodb)
         self.executions, self.objects = Executions(self.states_client), ObjectStore(BUCKET, aws.s3)
-        self.store = ObjectsInProcess(node, self.redis.client)
-        self.instances = Instances({NODE: node.instance_id}, aws.ec2)
+        clients = [self.redis.client, *(NodeRedis().client for _ in nodes[1:])]
+        self.stores = {node.name: ObjectsInProcess(node, client) for node, client in zip(nodes, clients, strict=True)}
+        self.store = self.stores[NODE]
+        self.instances = Instances({node.name: node.instance_id for node in nodes}, aws.ec2)
         self.uses, self._bus = UseTable(TABLE, aws.dynamodb), _Bus()
         self.control = RedisControl(
-            node_names=[NODE],
+            node_names=self.node_names,
             always_on=[],
             uses=self.uses,
             nodes=self.nodes,
@@ -214,7 +218,7 @@ class World:
             instances=self.instances,
             objects=self.objects,
             relay=self.relay if self.has_relay else RelayRequests(RelayAccess(""), Secrets(aws.secrets), clock),
-            store=lambda name: self.store,
+            store=self.stores.__getitem__,
             machine_arn=self.node_machine,
             max_object_bytes=MAX_OBJECT_BYTES,
             policy=self.policy,
@@ -226,7 +230,7 @@ class World:
             hot_keys=HotKeys(self.keys, 3, aws.dynamodb, clock),
             executions=self.executions,
             machine_arn=self.key_machine,
-            node_names=[NODE],
+            node_names=self.node_names,
             has_relay=self.has_relay,
             max_object_bytes=MAX_OBJECT_BYTES,
             parameters=self.parameters,
@@ -240,7 +244,7 @@ class World:
             instances=self.instances,
             key_lifecycle_arn=self.key_machine,
             redis_node_arn=self.node_machine,
-            node_names=[NODE],
+            node_names=self.node_names,
             always_on=[],
             redis_control=lambda payload: self.invoke("redis_control", dict(payload)),
             clock=clock,
@@ -248,7 +252,7 @@ class World:
         self.origin_changes = OriginChanges(
             keys=self.keys,
             nodes=self.nodes,
-            node_names=[NODE],
+            node_names=self.node_names,
             digest=self.digest,
             redis_control=lambda payload: self.invoke("redis_control", dict(payload)),
             express=None,
@@ -269,7 +273,7 @@ class World:
     @property
     def judge(self) -> Judge:
         """What the scheduler function decides by."""
-        runs = NodeRuns(self.nodes, self.executions, self.node_machine, self.clock, peers=[NODE])
+        runs = NodeRuns(self.nodes, self.executions, self.node_machine, self.clock, peers=self.node_names)
         return judge(self.policy, self.scheduler, self.uses, runs.boot)
 
     def new_reader(self, *, memory_bytes: int = 0, express: Tier | None = None) -> Reader:
@@ -286,7 +290,8 @@ class World:
 
     def _tier(self, route: Route) -> Tier:
         if route.tier == "redis":
-            return RedisGuestTier(self.store, MAX_OBJECT_BYTES) if route.is_guest else RedisNodeTier(self.store)
+            store = self.stores[route.node]
+            return RedisGuestTier(store, MAX_OBJECT_BYTES) if route.is_guest else RedisNodeTier(store)
         return LambdaTier(self.relay)  # type: ignore[arg-type]
 
     # the Lambda service
@@ -328,27 +333,27 @@ class World:
 
     # the EC2 service
 
-    def _later(self, then: Callable[[], None], parsed: dict[str, Any], **_: object) -> None:
-        if "Error" not in parsed:
-            self._lives.append(self.clock.start(then))
+    def _later(self, then: Callable[[str], None], parsed: dict[str, Any], **_: object) -> None:
+        for change in parsed.get("StartingInstances", parsed.get("StoppingInstances", [])):
+            self._lives.append(self.clock.start(then, self.instances.node_of(change["InstanceId"]) or ""))
 
-    def _instance_boots(self) -> None:
+    def _instance_boots(self, node: str) -> None:
         """Announce the node, as the unit on its instance does (`tests/template/test_redis_node.py`)."""
         self.clock.sleep(BOOT_S)
-        if self.redis.is_up and self.instances.state(NODE) == "running":
-            self.announce()
+        if self.redis.is_up and self.instances.state(node) == "running":
+            self.announce(node)
 
-    def _instance_stops(self) -> None:
+    def _instance_stops(self, node: str) -> None:
         self.clock.sleep(STOP_S)
-        self.stopped()
+        self.stopped(node)
 
-    def announce(self) -> None:
+    def announce(self, node: str = NODE) -> None:
         """Let the instance complete the task of the boot."""
-        self.executions.succeed(self.node().boot_token, {})
+        self.executions.succeed(self.nodes.read(node).boot_token, {})
 
-    def stopped(self) -> Any:
+    def stopped(self, node: str = NODE) -> Any:
         """Tell Redis control that the instance has stopped, as EC2's event does."""
-        detail = {"instance-id": self.instances.instance_ids[NODE], "state": "stopped"}
+        detail = {"instance-id": self.instances.instance_ids[node], "state": "stopped"}
         return self.invoke("redis_control", {"source": "aws.ec2", "detail": detail})
 
     # what a test does and sees
