@@ -10,8 +10,12 @@ from burstcache.core.worth import Worth, tier_prices, wait_usd_from_text
 BY_USE = tuple(name for name, rules in POLICIES.items() if rules is not None)
 
 
-def policy_named(name: str, *, per_million: str = "100", node_type: str = "t4g.micro") -> LivePolicy:
+def policy_named(
+    name: str, *, per_million: str = "100", node_type: str = "t4g.micro", has_express: bool = False
+) -> LivePolicy:
     """Return a policy; by default a hit is worth $0.0001, with which 1.4 hits a minute pay for the node."""
-    prices = tier_prices(price_sheet("today-us-east-1"), node_type=node_type, cache_memory_mb=256)
+    prices = tier_prices(
+        price_sheet("today-us-east-1"), node_type=node_type, cache_memory_mb=256, has_express=has_express
+    )
     worth = Worth(wait_usd_from_text(per_million), prices)
     return live_policy(name, parameters_from_text(rate="9", sensitivity="4"), lambda: worth)
