@@ -10,8 +10,9 @@ import pytest
 
 from burstcache.core.keys import key_hash
 from burstcache_sim.bill.usage import Setup, live_usage
-from burstcache_sim.world.result import RunResult
-from support.world import World
+from burstcache_sim.units import US_PER_H
+from burstcache_sim.world.result import GuestUse, RunResult
+from support.world import NODE, World
 
 
 def _run(*, invocations: int, straight: int = 0, promotions: int = 0, boots: int = 0) -> RunResult:
@@ -128,3 +129,24 @@ def test_a_node_that_is_used_for_longer_takes_what_its_checks_are_billed_for(wor
 
     assert units.checks > 2
     _assert_billed(units, _run(invocations=1, promotions=1, boots=1))
+
+
+@pytest.mark.parametrize("takes_guests", [False, True])
+def test_a_write_to_the_bucket_takes_what_it_is_billed_for(
+    make_world: Callable[..., World], takes_guests: bool
+) -> None:
+    world, units = make_world(), Units()
+    booting = world.nodes.change(world.node(), phase="booting", generation=7, part=1, peers=[NODE] * takes_guests)
+    assert booting is not None
+    assert world.nodes.change(booting, phase="running", deadline_at_us=2**62) is not None
+    events = world.clients.dynamodb.meta.events
+    events.register("provide-client-params.dynamodb", units.note)
+
+    world.written("k")
+
+    events.unregister("provide-client-params.dynamodb", units.note)
+    run = replace(_run(invocations=0), redis_s=3600, guests=GuestUse(told=int(takes_guests)))
+    usage = live_usage(run, Setup(writes_per_h=1), period_us=US_PER_H, busy_s=0)
+    reports = live_usage(run, Setup(), period_us=US_PER_H, busy_s=0)
+    assert usage.dynamodb_writes - reports.dynamodb_writes == units.writes
+    assert usage.dynamodb_reads - reports.dynamodb_reads == units.reads

@@ -176,6 +176,17 @@ def test_a_hit_costs_what_the_documents_say() -> None:
     assert items["DynamoDB reads"] == pytest.approx(0.125)  # none had another within its second
 
 
+@pytest.mark.parametrize(("node_s", "removals"), [(0, 0), (3_600, 30), (7_200, 60)])
+def test_a_write_calls_redis_control_while_its_home_node_runs_and_takes_guests(node_s: int, removals: int) -> None:
+    setup, leases = Setup(nodes=2, writes_per_h=60), replace(NOTHING, redis_s=node_s)
+    guests = replace(leases, guests=GuestUse(told=1, told_batches=1))
+
+    without, found = (live_usage(run, setup, period_us=HOUR_US) for run in (leases, guests))
+
+    assert without.function_requests == 60
+    assert found.function_requests == 60 + 1 + removals
+
+
 def test_batches_of_reports_are_those_of_each_environment_of_the_proxy() -> None:
     told = GuestUse(told=4_000, told_batches=6, seen_writes=10)
     run = replace(NOTHING, n=4_000, n_s3=4_000, s3_requests=4_000, guests=told)

@@ -49,8 +49,9 @@ _VOLUME_GB, _ALB_ADDRESSES = 3, 2
 _RELAY_VCPU, _RELAY_GB = Fraction(1, 4), Fraction(1, 2)
 _JANITOR_PER_H, _JANITOR_MS = 12, 200
 
-# What follows a write to the bucket: a row and the nodes are read, the change is announced.
-_ORIGIN_MS, _ORIGIN_MB = 60, 128
+# What follows a write to the bucket: the rows of the key and of the nodes are read, the change is announced. If the
+# key's home node takes guests, Redis control reads the same rows and removes one; the origin function waits for it.
+_ORIGIN_MS, _ORIGIN_MB, _REMOVE_MS = 60, 128, 50
 
 
 # Where those who read are: in the VPC, with the client library and without a front door, or on the internet.
@@ -159,7 +160,7 @@ def live_usage(
     busy_s = result.n if busy_s is None else busy_s
     requests = _requests(result, setup, busy_s, objects)
     door = door_usage(passage, setup, period_us=period_us)
-    above = (_express(result, setup), _writes(setup, period_us))
+    above = (_express(result, setup), _writes(result, setup, period_us))
     parts = (_cache(result, setup), door, requests, _control_plane(result), *above, _standing(setup, period_us))
     together = replace(add(parts), architecture=setup.architecture, instance_type=setup.instance_type)
     return replace(together, init_gb_s=door.init_gb_s + _init_gb_s(result, setup, passage.wakes))
@@ -275,16 +276,23 @@ def _express(result: RunResult, setup: Setup) -> Usage:
     )
 
 
-def _writes(setup: Setup, period_us: int) -> Usage:
-    """Return what following the writes to the bucket takes: a function each, the digest, the copy's place."""
+def _writes(result: RunResult, setup: Setup, period_us: int) -> Usage:
+    """Return what following the writes to the bucket takes: a function each, the digest, the copy's place.
+
+    Where nodes take guests, a write goes on to Redis control as long as the object's home node runs, whether or not the
+    object is there. Each is a call of its own: events of S3 come one by one.
+    """
     writes = Fraction(setup.writes_per_h) * period_us / US_PER_H
+    runs_s, stands_s = _node_s(result) if result.guests.told else 0, setup.nodes * Fraction(period_us, US_PER_S)
+    removals = writes * min(Fraction(1), runs_s / stands_s) if stands_s else Fraction(0)
+    origin_gb_s = _gb_s(_ORIGIN_MS * writes + _REMOVE_MS * removals, _ORIGIN_MB)
     return Usage(
-        control_gb_s=_gb_s(_ORIGIN_MS, _ORIGIN_MB) * writes,
-        function_requests=writes,
+        control_gb_s=origin_gb_s + _gb_s(_REMOVE_MS * removals, _CONTROL_MB),
+        function_requests=writes + removals,
         dynamodb_writes=writes,
-        dynamodb_reads=writes,
+        dynamodb_reads=(1 + setup.nodes) * (writes + removals),
         express_puts=writes if setup.express else 0,
-        logs_gb=_LOG_BYTES * writes / _BYTES_PER_GB,
+        logs_gb=_LOG_BYTES * (writes + removals) / _BYTES_PER_GB,
     )
 
 

@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from dataclasses import replace
+from fractions import Fraction
 
 from burstcache.core.prices import PriceSheet, price_sheet
 from burstcache_sim.bill.nodes import fitting_type, node_capacity_bytes
@@ -61,6 +62,7 @@ def _workload(args: argparse.Namespace, prices: PriceSheet) -> Workload:
     instance_type = args.instance_type or setup.instance_type
     # Cache functions are reached by a name: a balancer costs more and serves nobody better.
     setup = replace(setup, instance_type=instance_type, reader_processes=args.reader_processes, relay="direct")
+    setup = replace(setup, writes_per_h=Fraction(args.writes_per_hour))
     check_deployable(setup)
     for item in (f"ec2:{setup.instance_type}", f"lambda-duration:{setup.architecture}", "http-api-request"):
         prices.row(item)  # raises now rather than after the log has been read

@@ -184,6 +184,8 @@ def advise(parser: argparse.ArgumentParser) -> None:
     add("--hit-within-ms", type=_MS, metavar="MS", default=HIT_WITHIN_MS, help=within)
     many = "that share the requests, each with a memory of its own (default: 1)"
     add("--reader-processes", type=_COUNT, metavar="N", default=1, help=many)
+    writes = "writes to the bucket that Burstcache follows, such as 60 (default: 0)"
+    add("--writes-per-hour", type=number(least=0), metavar="N", default=0.0, help=writes)
     free = "decide by the bill after AWS's permanent free tiers and with CloudFront's flat-rate plans"
     add("--free-tiers", action="store_true", help=free)
     add("--without", action="append", default=[], metavar="NAME", help="rule out, such as cloudfront (repeatable)")
