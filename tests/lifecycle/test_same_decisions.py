@@ -72,6 +72,7 @@ def test_policies_by_use_with_cache_functions(kind: ByUse, make_world: MakeWorld
     assert set(live) == set("SLR")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Breakeven, Hazard])
 def test_few_requests_are_served_elsewhere_because_cache_functions_report_late(
     kind: ByUse, make_world: MakeWorld
