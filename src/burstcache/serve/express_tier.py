@@ -9,7 +9,7 @@ from functools import partial
 from cachetools import LRUCache
 
 from burstcache.adapters.clock import Clock, Instant, instant, seconds_since
-from burstcache.adapters.express_copies import ExpressCopies, Found
+from burstcache.adapters.express_copies import ExpressCopies
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.core.errors import ObjectNotFoundError, ObjectTooLargeError, OriginError, ServiceError
 from burstcache.core.express import CopyCounts, ExpressRule
@@ -68,7 +68,7 @@ class ExpressTier:
             age_us = self._clock.now_us() - found.put_us
             is_due = self._counts.read_copy(request.hash, entry.size_bytes, age_us=age_us)
         if is_due and len(entry.body) == entry.size_bytes:
-            return self._renewed(request, found, entry)
+            return self._renewed(request, entry, found.etag)
         return entry
 
     def count(self, batch: Sequence[Served]) -> None:
@@ -83,7 +83,7 @@ class ExpressTier:
         if pays and seconds_since(self._clock, asked) <= _PUT_WITHIN_S:
             self._put(hash_, encode(entry), replaces)
 
-    def _renewed(self, request: Request, found: Found, entry: Entry) -> Entry | None:
+    def _renewed(self, request: Request, entry: Entry, replaces: str) -> Entry | None:
         """Return the object as S3 has it now and put that in the copy's place; None if it is gone, or too large.
 
         The event of a write may have been lost for good, so a copy that is not confirmed ends with its days.
@@ -98,11 +98,12 @@ class ExpressTier:
         except OriginError as error:
             logger().warning("copy not confirmed", reason=str(error), key=request.key)
             return entry
+        current = entry if newer is None else newer
         try:
-            self._put(request.hash, encode(newer) if newer is not None else found.data or b"", found.etag)
+            self._put(request.hash, encode(current), replaces)
         except ServiceError as error:  # the reader has its answer
             logger().warning("copy not put anew", reason=repr(error), key=request.key)
-        return newer or entry
+        return current
 
     def _put(self, hash_: str, data: bytes, replaces: str) -> None:
         if self._copies.put(hash_, data, replaces=replaces):
