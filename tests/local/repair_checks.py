@@ -31,6 +31,7 @@ from support.waiting import LIMIT_S
 
 AT_ONCE = 4
 CHECK_LIMIT_S = LIMIT_S // 2  # the run as a whole has LIMIT_S
+_PATIENT: Any = {"Delay": 0.1, "MaxAttempts": 5 * LIMIT_S}  # what a waiter of boto3 does otherwise is over in seconds
 
 
 # ---- helpers
@@ -170,11 +171,11 @@ def instances_pass_through_states(services: Services) -> None:
         try:
             assert state() == "pending"
             assert refusal(ec2.stop_instances, **ids) == "IncorrectInstanceState"
-            ec2.get_waiter("instance_running").wait(**ids, WaiterConfig={"Delay": 0.1})
+            ec2.get_waiter("instance_running").wait(**ids, WaiterConfig=_PATIENT)
             ec2.stop_instances(**ids)
             assert state() == "stopping"
             assert refusal(ec2.start_instances, **ids) == "IncorrectInstanceState"
-            ec2.get_waiter("instance_stopped").wait(**ids, WaiterConfig={"Delay": 0.1})
+            ec2.get_waiter("instance_stopped").wait(**ids, WaiterConfig=_PATIENT)
         finally:
             agent.stop()
 
