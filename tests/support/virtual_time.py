@@ -9,6 +9,7 @@ test fails at once instead of hanging.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import heapq
 import itertools
 import math
@@ -62,6 +63,7 @@ class VirtualClock:
         self._waiting: set[Rest] = set()  # at rest without an instant at which to wake
         self._numbers = itertools.count()
         self._lock = threading.RLock()
+        self._started: set[Future[Any]] = set()
 
     def now_us(self) -> int:
         """Return the wall time [us]."""
@@ -105,6 +107,7 @@ class VirtualClock:
         future.set_running_or_notify_cancel()  # a participant cannot be cancelled: it ends by itself
         with self._lock:
             self._active += 1
+            self._started.add(future)
 
         def run() -> None:
             try:
@@ -113,10 +116,21 @@ class VirtualClock:
                 future.set_exception(error)
             finally:
                 with self._lock:
+                    self._started.discard(future)
                     self._leave()
 
         threading.Thread(target=run, daemon=True).start()
         return future
+
+    def wait_for_all(self, but: Future[Any]) -> None:
+        """Rest until every participant has ended that was started here, but for one; whatever they returned or raised.
+
+        An event loop that gives up waiting for a thread does not end it.
+        """
+        while left := [future for future in list(self._started) if future is not but and not future.done()]:
+            for future in left:
+                with contextlib.suppress(Exception):
+                    self.wait_for(future)
 
     def rest(self, rest: Rest, until_us: int | None = None) -> None:
         """Count the calling participant as at rest until it is woken, by time if `until_us` is given."""

@@ -157,6 +157,7 @@ class World:
         for life in self._lives:
             self.clock.wait_for(life)
         self.clock.wait_for(asyncio.run_coroutine_threadsafe(self._stop_executions(), self._loop))
+        self.clock.wait_for_all(but=self._loop_thread)  # a step under way would go on in the next test's world
         self._loop.call_soon_threadsafe(self._loop.stop)
         self.clock.wait_for(self._loop_thread)
         self._loop.close()
