@@ -23,7 +23,7 @@ from burstcache.settings import JanitorSettings, instance_ids, names_of
 def janitor() -> Janitor:
     """Make what cleans up."""
     settings, clock, clients = JanitorSettings.read(os.environ), SystemClock(), Clients("control")
-    # Stopping an instance takes a minute or more; one that takes longer than this run goes on without us.
+    # A call of Redis control may start cold and ask EC2; one that outlasts this run goes on without us.
     redis_control = invoke_by_name(Clients("patient").functions, settings.redis_control_function_name)
     return Janitor(
         keys=KeyTable(settings.table_name, clients.dynamodb, clock),

@@ -26,10 +26,8 @@ from burstcache.settings import SchedulerSettings, names_of
 def scheduler() -> Judge:
     """Make what judges requests."""
     settings, clock, clients = SchedulerSettings.read(os.environ), SystemClock(), Clients("control")
-    keys, nodes = (
-        KeyTable(settings.table_name, clients.dynamodb, clock),
-        NodeTable(settings.table_name, clients.dynamodb),
-    )
+    keys = KeyTable(settings.table_name, clients.dynamodb, clock)
+    nodes = NodeTable(settings.table_name, clients.dynamodb)
     executions, node_names = Executions(clients.states), names_of(settings.redis_nodes)
     scheduler = Scheduler(
         keys=keys,
