@@ -9,9 +9,10 @@ import pytest
 
 from burstcache.core.keys import key_hash
 from burstcache.core.messages import KeyServed, ServedBy
-from burstcache.core.node_use import SEEN_AGAIN_US, SEEN_WITHIN_US, NodeUse
+from burstcache.core.node_use import NodeUse
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.policy import EVENT_LATENESS_US, Request
+from burstcache.core.seen import SEEN_AGAIN_US, SEEN_WITHIN_US
 from support.policies import BY_USE, policy_named
 from support.world import MAX_OBJECT_BYTES, NODE, World, after
 

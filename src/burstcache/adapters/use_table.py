@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from burstcache.adapters.calls import ask, failures_named, write_if
 from burstcache.adapters.items import to_plain, to_values
 from burstcache.core import table
-from burstcache.core.node_use import SEEN_WITHIN_US, NodeUse, decode, encode, is_repeat
+from burstcache.core.node_use import NodeUse, decode, encode
 from burstcache.core.parameters import US_PER_S
+from burstcache.core.seen import SEEN_WITHIN_US, is_repeat
 from burstcache.core.table import SeenColumns, SeenKey, UseColumns, seen_item, use_item
 
 if TYPE_CHECKING:

@@ -22,11 +22,12 @@ from burstcache.core.key_use import KeyRule, stored_key_use
 from burstcache.core.keys import key_hash
 from burstcache.core.messages import REPORT_USE_EVERY_S, KeyServed, encode
 from burstcache.core.node_use import encode as encode_use
-from burstcache.core.node_use import is_repeat, notes_seen, use_or_first
+from burstcache.core.node_use import use_or_first
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.placement import node_for
 from burstcache.core.policies import LivePolicy, UsePolicy
 from burstcache.core.policy import EVENT_LATENESS_US, Request
+from burstcache.core.seen import is_repeat, notes_seen
 from burstcache.core.table import KeyRow, NodeRow, SeenKey
 from burstcache.core.worth import Worth
 from burstcache.logs import logger

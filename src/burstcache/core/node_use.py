@@ -24,8 +24,6 @@ from burstcache.core.hazard import LONGEST_IDLE_US, RATES_PER_S, Belief, HazardP
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.worth import MICRO, Worth
 
-SEEN_WITHIN_US = 24 * 3600 * US_PER_S  # a request for a key that was seen so lately is a repeat
-SEEN_AGAIN_US = 3600 * US_PER_S  # when a key was seen is noted again after so long: an hour's requests cost one write
 FIRST_LOOK_US = 60 * US_PER_S  # after readiness: billed anyway
 MOST_HITS = 256  # the newest that a node has noted at a look
 MOST_LOADS = 2_000  # guests that a boot brings: as many as are read in ten seconds, eight at a time
@@ -34,16 +32,6 @@ _LEAST_GAP_S = 4
 LEAST_ARRIVALS = 4  # of a full list of hits
 _NEVER_US = -1
 _US_PER_MS = 1_000
-
-
-def is_repeat(seen_us: int | None, at_us: int) -> bool:
-    """Whether a request counts for its node: `seen_us` is when its key was last noted as seen [us], None if never."""
-    return seen_us is not None and at_us - seen_us < SEEN_WITHIN_US
-
-
-def notes_seen(seen_us: int | None, at_us: int) -> bool:
-    """Whether a key is noted as seen at `at_us`."""
-    return seen_us is None or at_us - seen_us >= SEEN_AGAIN_US
 
 
 @dataclass(frozen=True, slots=True)

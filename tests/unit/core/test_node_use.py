@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 from burstcache.core.breakeven import redis_stop_us
 from burstcache.core.node_use import (
     MOST_HITS,
-    SEEN_AGAIN_US,
-    SEEN_WITHIN_US,
     BreakevenUse,
     HazardUse,
     NodeUse,
@@ -24,9 +22,7 @@ from burstcache.core.node_use import (
     encode,
     hazard_use,
     interrupted,
-    is_repeat,
     learn_hits,
-    notes_seen,
 )
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import price_sheet
@@ -209,12 +205,3 @@ def test_a_hit_worth_only_its_get_is_judged_too() -> None:
 
     assert isinstance(rule, HazardUse)
     assert rule.boots(steady(rule, 0.1, count=2_000), 200 * S)
-
-
-def test_a_request_is_a_repeat_within_a_day_and_noted_once_an_hour() -> None:
-    assert not is_repeat(None, 5)
-    assert is_repeat(0, SEEN_WITHIN_US - 1)
-    assert not is_repeat(0, SEEN_WITHIN_US)
-    assert notes_seen(None, 5)
-    assert not notes_seen(0, SEEN_AGAIN_US - 1)
-    assert notes_seen(0, SEEN_AGAIN_US)

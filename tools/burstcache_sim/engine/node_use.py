@@ -19,12 +19,11 @@ from burstcache.core.node_use import (
     LEAST_ARRIVALS,
     MOST_HITS,
     MOST_LOADS,
-    SEEN_AGAIN_US,
-    SEEN_WITHIN_US,
     BreakevenUse,
     HazardUse,
 )
 from burstcache.core.parameters import US_PER_S
+from burstcache.core.seen import SEEN_AGAIN_US, SEEN_WITHIN_US
 from burstcache.core.worth import MICRO
 from burstcache_sim.engine.beliefs import RATES, Floats, Tables, Worths, begin, learn, pays_by, pays_until_us, tables_of
 from burstcache_sim.engine.books import FOREVER_US, MAX_TIME_US, Integers, boot, invoke

@@ -15,11 +15,10 @@ from burstcache.core.node_use import (
     NodeUse,
     UseRule,
     interrupted,
-    is_repeat,
     learn_hits,
-    notes_seen,
 )
 from burstcache.core.policies import POLICIES, UsePolicy
+from burstcache.core.seen import is_repeat, notes_seen
 from burstcache.core.worth import TierPrices, Worth
 from burstcache_sim.policies.policy import THESIS_PRICES, Options, WorthPolicy
 from burstcache_sim.world.result import Tier
