@@ -52,7 +52,8 @@ from burstcache.client import AsyncClient, Client
 from burstcache.client.configuration import configure
 from burstcache.core.digest import Digest, prefix_of
 from burstcache.core.keys import key_hash
-from burstcache.core.messages import Get, encode, get_subject
+from burstcache.core.messages.encoding import encode
+from burstcache.core.messages.relay import Get, get_subject
 from burstcache.core.parameters import QUEUE_LENGTH
 from burstcache.web.entry import decode
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from burstcache.core.keys import key_hash
-from burstcache.core.messages import ServedBy
+from burstcache.core.messages.events import ServedBy
 from burstcache.core.node_use import NodeUse, decode
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.table import NodeRow

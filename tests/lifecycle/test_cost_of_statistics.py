@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from burstcache.core.messages import KeyServed
+from burstcache.core.messages.events import KeyServed
 from burstcache.core.policy import Request
 from burstcache.core.prices import price_sheet
 from support.policies import BY_USE, policy_named

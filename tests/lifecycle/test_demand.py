@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from burstcache.core.keys import key_hash
-from burstcache.core.messages import KeyServed, ServedBy
+from burstcache.core.messages.events import KeyServed, ServedBy
 from burstcache.core.node_use import NodeUse
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.policy import EVENT_LATENESS_US, Request

@@ -22,7 +22,7 @@ from burstcache.client import AsyncClient, Client, Object
 from burstcache.client.configuration import OUTPUT, VARIABLE
 from burstcache.client.requests import Requests
 from burstcache.core import errors
-from burstcache.core.messages import Hold
+from burstcache.core.messages.operations import Hold
 from burstcache.web.headers import object_headers
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from support.clock import ManualClock

@@ -11,7 +11,7 @@ from typing import Any
 from burstcache.control.cache_life import CacheTask, CacheTools, End, KeyCache
 from burstcache.core.errors import ServiceError
 from burstcache.core.keys import key_hash
-from burstcache.core.messages import control_subject, get_subject
+from burstcache.core.messages.relay import control_subject, get_subject
 from burstcache.core.parameters import parameters_from_text
 from burstcache.core.policies import thesis
 from burstcache.core.policy import Request

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from burstcache.core.messages import REQUESTS_SERVED, RequestsServed
+from burstcache.core.messages.events import REQUESTS_SERVED, RequestsServed
 from burstcache.core.parameters import US_PER_S
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.traces.trace import Trace

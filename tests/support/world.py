@@ -42,7 +42,7 @@ from burstcache.control.origin_changes import OriginChanges
 from burstcache.control.scheduler import Scheduler
 from burstcache.core.digest import Route
 from burstcache.core.keys import key_hash
-from burstcache.core.messages import OBJECT_REQUESTED, REQUESTS_SERVED, ObjectRequested, RequestsServed
+from burstcache.core.messages.events import OBJECT_REQUESTED, REQUESTS_SERVED, ObjectRequested, RequestsServed
 from burstcache.core.parameters import US_PER_S, parameters_from_text
 from burstcache.core.policies import LivePolicy, thesis
 from burstcache.core.table import KeyRow, LeaseColumns, NodeRow

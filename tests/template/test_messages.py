@@ -10,7 +10,9 @@ from typing import Any, get_args, get_type_hints
 import jsonata
 import pytest
 
-from burstcache.core import messages, phases, table
+from burstcache.core import phases, table
+from burstcache.core.messages.executions import KeyExecutionInput, NodeExecutionInput
+from burstcache.core.messages.operations import Operation, Serve
 from burstcache.core.policy import cool_down_us
 from support.project import ROOT
 
@@ -26,14 +28,14 @@ _TASKS = {
 }
 _PAYLOADS = {name: arguments["Payload"] for name, arguments in _TASKS.items() if "Payload" in arguments}
 _WRITES = {name: arguments for name, arguments in _TASKS.items() if "UpdateExpression" in arguments}
-_BY_OP = {get_args(get_type_hints(kind)["op"])[0]: kind for kind in get_args(messages.Operation)}
+_BY_OP = {get_args(get_type_hints(kind)["op"])[0]: kind for kind in get_args(Operation)}
 _WORDS_OF_EXPRESSIONS = {"SET", "REMOVE", "ADD"}
 
 
 @pytest.mark.parametrize("name", _PAYLOADS)
 def test_payload_has_exactly_the_fields_of_its_message(name: str) -> None:
     payload = _PAYLOADS[name]
-    kind = _BY_OP[payload["op"]] if "op" in payload else messages.Serve
+    kind = _BY_OP[payload["op"]] if "op" in payload else Serve
 
     assert set(payload) == set(get_type_hints(kind))
 
@@ -53,7 +55,7 @@ def test_every_operation_has_a_sample_event_with_its_fields(op: str) -> None:
 
 @pytest.mark.parametrize(
     ("machine", "kind"),
-    [("key_lifecycle", messages.KeyExecutionInput), ("redis_node", messages.NodeExecutionInput)],
+    [("key_lifecycle", KeyExecutionInput), ("redis_node", NodeExecutionInput)],
 )
 def test_the_machines_read_nothing_but_the_fields_of_their_input(machine: str, kind: type) -> None:
     read = set(re.findall(r"Execution\.Input\.(\w+)", json.dumps(_MACHINES[machine])))

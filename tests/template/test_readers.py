@@ -8,7 +8,7 @@ from typing import Any, get_type_hints
 import pytest
 
 from burstcache.client.configuration import OUTPUT, VARIABLE
-from burstcache.core.messages import PROXY, REQUESTS_SERVED
+from burstcache.core.messages.events import PROXY, REQUESTS_SERVED
 from burstcache.core.table import DIGEST_PARTITION
 from burstcache.settings import ReaderSettings
 

@@ -13,18 +13,9 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from burstcache.core.errors import FunctionFailedError
-from burstcache.core.messages import (
-    KEY_START_REQUESTED,
-    CacheStopped,
-    Held,
-    Hold,
-    KeyStartRequested,
-    NodeStopped,
-    Ping,
-    Pong,
-    Release,
-    StopCache,
-)
+from burstcache.core.messages.answers import CacheStopped, Held, NodeStopped, Pong
+from burstcache.core.messages.events import KEY_START_REQUESTED, KeyStartRequested
+from burstcache.core.messages.operations import Hold, Ping, Release, StopCache
 from burstcache_cli.stack import Stack, stack_of
 from burstcache_terminal.exit_codes import ExitCode
 from burstcache_terminal.text import time_text

@@ -14,13 +14,13 @@ from burstcache.adapters.breaker import Breakers
 from burstcache.adapters.calls import ask
 from burstcache.adapters.clock import Clock
 from burstcache.core.errors import ServiceError
-from burstcache.core.messages import (
+from burstcache.core.messages.encoding import encode
+from burstcache.core.messages.events import (
     PROXY,
     REPORT_EVERY_S,
     REQUESTS_SERVED,
     ObjectRequested,
     RequestsServed,
-    encode,
     gathered,
 )
 from burstcache.logs import logger

@@ -13,7 +13,7 @@ from burstcache.adapters.breaker import Breakers
 from burstcache.adapters.calls import ask
 from burstcache.adapters.clock import Clock, instant, seconds_since
 from burstcache.core.errors import ServiceError
-from burstcache.core.messages import (
+from burstcache.core.messages.events import (
     OBJECT_REQUESTED,
     PROXY,
     REPORT_USE_EVERY_S,

@@ -20,7 +20,7 @@ from burstcache.client.configuration import Configuration, configure, local_run
 from burstcache.client.objects import Object, object_in
 from burstcache.client.requests import Requests
 from burstcache.core.errors import BurstcacheError, InvalidSettingError, RefusedRequestError
-from burstcache.core.messages import REPORT_EVERY_S, REPORT_USE_EVERY_S
+from burstcache.core.messages.events import REPORT_EVERY_S, REPORT_USE_EVERY_S
 from burstcache.serve.assembly import make_reader
 from burstcache.serve.reader import IMMUTABLE_S, STRONG_S, Reader
 

@@ -9,7 +9,7 @@ from cachetools import LRUCache
 
 from burstcache.control.cache_life import CacheTask, CacheTools, End, KeyCache, Relay
 from burstcache.core.errors import BurstcacheError
-from burstcache.core.messages import LambdaOver
+from burstcache.core.messages.answers import LambdaOver
 from burstcache.web.entry import Entry
 
 _LEAVE_BEFORE_US = 10_000_000  # of the invocation's end: for the last writes and the drain

@@ -20,18 +20,10 @@ from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.core.cache_lives import CacheLife, new_life
 from burstcache.core.errors import BurstcacheError, ServiceError
-from burstcache.core.messages import (
-    Ended,
-    Get,
-    KeyServed,
-    LambdaOver,
-    Order,
-    RequestsServed,
-    ServedElsewhere,
-    control_subject,
-    encode,
-    get_subject,
-)
+from burstcache.core.messages.answers import LambdaOver
+from burstcache.core.messages.encoding import encode
+from burstcache.core.messages.events import KeyServed, RequestsServed
+from burstcache.core.messages.relay import Ended, Get, Order, ServedElsewhere, control_subject, get_subject
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.policies import LivePolicy
 from burstcache.core.policy import Request, remember

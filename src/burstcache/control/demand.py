@@ -20,7 +20,8 @@ from burstcache.control.scheduler import Outcome, Scheduler
 from burstcache.core.errors import ContendedRowTransientError
 from burstcache.core.key_use import KeyRule, stored_key_use
 from burstcache.core.keys import key_hash
-from burstcache.core.messages import REPORT_USE_EVERY_S, KeyServed, encode
+from burstcache.core.messages.encoding import encode
+from burstcache.core.messages.events import REPORT_USE_EVERY_S, KeyServed
 from burstcache.core.node_use import encode as encode_use
 from burstcache.core.node_use import use_or_first
 from burstcache.core.parameters import US_PER_S

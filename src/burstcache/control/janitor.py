@@ -17,7 +17,7 @@ from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.core.digest import RoutedKey, RunningNode
 from burstcache.core.keys import node_execution_name
-from burstcache.core.messages import InstanceStopped, Leave, Operation, Release
+from burstcache.core.messages.operations import InstanceStopped, Leave, Operation, Release
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.phases import KEY_PHASE_RANK
 from burstcache.core.table import KeyRow, NodeRow

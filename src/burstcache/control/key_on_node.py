@@ -14,7 +14,8 @@ from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.control.node_runs import NodeRuns
 from burstcache.core.errors import NodeAbsentError, RedisDownError, RelayDownError, SupersededError
-from burstcache.core.messages import Done, Held, NodeReady, Order, Seeded, Stop, window_of
+from burstcache.core.messages.answers import Done, Held, NodeReady, Seeded
+from burstcache.core.messages.relay import Order, Stop, window_of
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.policy import Request, cool_down_us
 from burstcache.core.table import KeyColumn, KeyColumns, KeyRow, Lease

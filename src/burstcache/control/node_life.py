@@ -25,7 +25,7 @@ from burstcache.core.errors import (
     RedisDownError,
     SupersededError,
 )
-from burstcache.core.messages import Done, NodePlan, NodeReady, NodeStopped, RedisOver
+from burstcache.core.messages.answers import Done, NodePlan, NodeReady, NodeStopped, RedisOver
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.policy import CHECK_LATENESS_US, plan_check
 from burstcache.core.table import Lease, NodeRow

@@ -10,7 +10,7 @@ from burstcache.adapters.executions import Executions
 from burstcache.adapters.node_table import NodeTable
 from burstcache.core.errors import ContendedRowTransientError
 from burstcache.core.keys import next_number
-from burstcache.core.messages import node_execution_input
+from burstcache.core.messages.executions import node_execution_input
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.table import NodeRow
 

@@ -25,20 +25,10 @@ from burstcache.control.node_runs import NodeRuns
 from burstcache.control.tier_copies import TierCopies
 from burstcache.core.errors import RedisDownError, RelayDownError
 from burstcache.core.keys import key_hash
-from burstcache.core.messages import (
-    Answer,
-    CacheStopped,
-    Done,
-    Join,
-    Leave,
-    Operation,
-    Order,
-    Pong,
-    Seed,
-    Stop,
-    control_subject,
-    encode,
-)
+from burstcache.core.messages.answers import Answer, CacheStopped, Done, Pong
+from burstcache.core.messages.encoding import encode
+from burstcache.core.messages.operations import Join, Leave, Operation, Seed
+from burstcache.core.messages.relay import Order, Stop, control_subject
 from burstcache.core.policies import LivePolicy
 from burstcache.core.table import NodeRow
 from burstcache.logs import logger

@@ -12,7 +12,8 @@ from burstcache.adapters.express_copies import ExpressCopies
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.core.keys import key_hash
-from burstcache.core.messages import FollowWrite, Refreshed
+from burstcache.core.messages.answers import Refreshed
+from burstcache.core.messages.operations import FollowWrite
 from burstcache.core.phases import Tier
 from burstcache.core.table import KeyRow
 

@@ -12,7 +12,8 @@ from burstcache.adapters.hot_keys import HotKeys
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.core.keys import key_hash, next_number
-from burstcache.core.messages import KeyServed, key_execution_input
+from burstcache.core.messages.events import KeyServed
+from burstcache.core.messages.executions import key_execution_input
 from burstcache.core.parameters import US_PER_S, Parameters
 from burstcache.core.phases import ENTRY_BY_NODE_PHASE, FIRST_PHASE, Entry
 from burstcache.core.placement import node_for

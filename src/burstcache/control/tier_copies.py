@@ -13,7 +13,8 @@ from burstcache.control.guests import Guests
 from burstcache.control.key_on_node import AskCache, load
 from burstcache.core.errors import ObjectNotFoundError, ObjectTooLargeError, RedisDownError
 from burstcache.core.keys import key_hash
-from burstcache.core.messages import Refresh, Refreshed
+from burstcache.core.messages.answers import Refreshed
+from burstcache.core.messages.relay import Refresh
 from burstcache.core.table import KeyColumns, KeyRow
 
 

@@ -13,7 +13,7 @@ from burstcache.adapters.functions import invoke_by_name
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.control.origin_changes import OriginChanges
-from burstcache.core.messages import Refreshed
+from burstcache.core.messages.answers import Refreshed
 from burstcache.handlers._init import at_init
 from burstcache.logs import logger
 from burstcache.settings import OriginSettings, names_of

@@ -19,7 +19,8 @@ from burstcache.adapters.relay import RelayRequests
 from burstcache.adapters.secrets import Secrets
 from burstcache.adapters.use_table import UseTable
 from burstcache.control.operations import RedisControl
-from burstcache.core.messages import Answer, Operation
+from burstcache.core.messages.answers import Answer
+from burstcache.core.messages.operations import Operation
 from burstcache.handlers._init import at_init
 from burstcache.logs import logger
 from burstcache.settings import RedisControlSettings, instance_ids, names_of, node_named

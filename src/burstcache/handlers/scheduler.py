@@ -15,7 +15,7 @@ from burstcache.adapters.use_table import UseTable
 from burstcache.control.demand import Judge, judge
 from burstcache.control.node_runs import NodeRuns
 from burstcache.control.scheduler import Scheduler
-from burstcache.core.messages import KeyServed, ObjectRequested
+from burstcache.core.messages.events import KeyServed, ObjectRequested
 from burstcache.core.policy import Request
 from burstcache.handlers._init import at_init
 from burstcache.logs import logger

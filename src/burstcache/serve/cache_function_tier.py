@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from burstcache.adapters.relay import RelayRequests
-from burstcache.core.messages import Get, ServedElsewhere, encode, get_subject
+from burstcache.core.messages.encoding import encode
+from burstcache.core.messages.relay import Get, ServedElsewhere, get_subject
 from burstcache.serve.tally import Served
 from burstcache.web.entry import Entry, decode
 from burstcache.web.request import Request

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.object_store import Conditions, ObjectAnswer, ObjectStore
 from burstcache.core.errors import OriginError
-from burstcache.core.messages import KeyServed, ObjectRequested, RequestsServed, requests_served
+from burstcache.core.messages.events import KeyServed, ObjectRequested, RequestsServed, requests_served
 from burstcache.logs import logger
 from burstcache.serve.tally import Served
 from burstcache.web.conditions import range_applies

@@ -13,7 +13,7 @@ import pytest
 from burstcache import logs
 from burstcache.adapters.breaker import OPEN_S
 from burstcache.adapters.event_batches import EventBatches
-from burstcache.core.messages import ObjectRequested
+from burstcache.core.messages.events import ObjectRequested
 from support.clock import ManualClock
 from support.waiting import LIMIT_S, until
 

@@ -10,7 +10,7 @@ import pytest
 
 from burstcache.adapters.breaker import OPEN_S
 from burstcache.adapters.event_publisher import EventPublisher, GatheredReports
-from burstcache.core.messages import REPORT_USE_EVERY_S
+from burstcache.core.messages.events import REPORT_USE_EVERY_S
 from support.clock import ManualClock
 from support.waiting import LIMIT_S
 

@@ -10,7 +10,7 @@ from burstcache.control.operations import RedisControl
 from burstcache.control.scheduler import Scheduler
 from burstcache.core.digest import Digest
 from burstcache.core.keys import key_hash
-from burstcache.core.messages import Leave, Operation
+from burstcache.core.messages.operations import Leave, Operation
 from burstcache.core.parameters import parameters_from_text
 from burstcache.core.placement import node_for
 from burstcache.core.policies import thesis

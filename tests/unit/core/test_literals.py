@@ -13,7 +13,7 @@ from burstcache.core import table
 from support.project import ROOT
 
 _PACKAGE = ROOT / "src" / "burstcache"
-_HOMES = {_PACKAGE / "core" / name for name in ("table.py", "messages.py")}
+_HOMES = {_PACKAGE / "core" / "table.py", *(_PACKAGE / "core" / "messages").glob("*.py")}
 _PREFIXES = re.compile(r"(KEY|NODE|LEASE|HOT)#|^(ROUTE|HOT)$")
 _COLUMNS = set().union(
     *(get_type_hints(columns) for columns in (table.KeyColumns, table.NodeColumns, table.LeaseColumns))

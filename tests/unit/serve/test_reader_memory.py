@@ -10,7 +10,8 @@ import pytest
 from burstcache.adapters.digest_reader import DigestReader, Start, at_once
 from burstcache.core.digest import Digest, RoutedKey
 from burstcache.core.errors import ObjectNotFoundError, OriginError
-from burstcache.core.messages import RequestsServed, encode
+from burstcache.core.messages.encoding import encode
+from burstcache.core.messages.events import RequestsServed
 from burstcache.serve.memory_tier import Memory
 from burstcache.serve.reader import IMMUTABLE_S, STRONG_S, Miss, Reader
 from burstcache.serve.s3_tier import S3Tier

@@ -13,7 +13,7 @@ import numpy as np
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.hazard import LONGEST_IDLE_US
-from burstcache.core.messages import REPORT_USE_EVERY_S
+from burstcache.core.messages.events import REPORT_USE_EVERY_S
 from burstcache.core.node_use import (
     FIRST_LOOK_US,
     LEAST_ARRIVALS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from burstcache.core.messages import REPORT_USE_EVERY_S
+from burstcache.core.messages.events import REPORT_USE_EVERY_S
 from burstcache.core.parameters import US_PER_S
 from burstcache_sim.world.result import NO_EXPRESS, ExpressUse, GuestUse, RunResult, Tier
 from burstcache_sim.world.timings import Timings

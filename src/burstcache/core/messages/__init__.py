@@ -1,0 +1,1 @@
+"""The messages between the processes of a stack, by channel and speaker."""

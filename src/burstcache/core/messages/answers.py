@@ -1,0 +1,83 @@
+"""What the functions answer, and what they complete the tokens of tasks with."""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired, TypedDict
+
+from burstcache.core.phases import NodePhase, Tier
+
+
+class Done(TypedDict):
+    """An empty answer."""
+
+
+class NodeReady(TypedDict):
+    """To `RedisBootup`: the generation in which Redis answers."""
+
+    generation: int
+
+
+class LambdaOver(TypedDict):
+    """To `Lambda`, `RestrictedLambda`: how the cache function's life ended."""
+
+    outcome: Literal["idle", "promoted"]
+
+
+class RedisOver(TypedDict):
+    """To `RedisRunning`: why Redis no longer serves the key; its last request times if it was idle [us]."""
+
+    outcome: Literal["idle", "node_lost"]
+    queue_us: NotRequired[list[int]]
+
+
+class Seeded(TypedDict):
+    """Where the key is served from now on."""
+
+    node: str
+    generation: int
+
+
+class NodePlan(TypedDict):
+    """What `RedisNodeRunning` and `CheckNodeUse` read: when the next check is due, and how many there have been."""
+
+    wait_until: str  # ISO 8601, whole seconds
+    check_at_us: str
+    checks: int
+
+
+class NodeStopped(TypedDict):
+    """How far a stop is: still stopping, stopped, or booting again because somebody needs the node."""
+
+    phase: NodePhase
+    generation: NotRequired[int]
+
+
+class Held(TypedDict):
+    """The node's phase, and until when it is held [us]."""
+
+    phase: NodePhase
+    held_until_us: int
+
+
+class Pong(TypedDict):
+    """Whether Redis answered (if not: why), the state of the instance and the node's phase."""
+
+    instance: str
+    phase: NodePhase
+    pong: bool
+    reason: NotRequired[str]
+
+
+class CacheStopped(TypedDict):
+    """Whether there was a cache function to stop."""
+
+    stopped: bool
+
+
+class Refreshed(TypedDict):
+    """The tier whose copy follows a write to the origin."""
+
+    refreshed: Tier
+
+
+Answer = Done | Seeded | NodePlan | NodeStopped | Held | Pong | CacheStopped | Refreshed

@@ -1,0 +1,62 @@
+"""Over the relay: what readers ask of cache functions, and the orders that control gives them."""
+
+from __future__ import annotations
+
+import json
+from typing import Literal, NotRequired, TypedDict, final
+
+from burstcache.core.policy import Request
+
+
+@final
+class Get(TypedDict):
+    """The proxy asks the cache function that holds a key; the answer is an entry (`web.entry`)."""
+
+    at_us: int
+    request_id: str
+    method: str
+
+
+@final
+class ServedElsewhere(TypedDict):
+    """GETs that a reader's memory served, as `at_us:request_id`; the answer is empty."""
+
+    served: list[str]
+
+
+class Refresh(TypedDict):
+    """The object was written: confirm the copy."""
+
+    op: Literal["refresh"]
+    epoch: int
+
+
+class Stop(TypedDict):
+    """End the life; the answer has the newest requests. Without `epoch`: whichever life it is."""
+
+    op: Literal["stop"]
+    epoch: NotRequired[int]
+
+
+class Ended(TypedDict):
+    """The newest requests that a cache function served."""
+
+    window: list[str]
+
+
+Order = Refresh | Stop
+
+
+def get_subject(hash_: str) -> str:
+    """Return the subject on which the cache function of a key answers GETs."""
+    return f"get.{hash_}"
+
+
+def control_subject(hash_: str) -> str:
+    """Return the subject on which the cache function of a key takes orders."""
+    return f"control.{hash_}"
+
+
+def window_of(answer: bytes | None) -> list[Request]:
+    """Return the requests in an answer to `Stop`; none if no cache function answered."""
+    return [] if answer is None else [Request.decode(text) for text in json.loads(answer)["window"]]
