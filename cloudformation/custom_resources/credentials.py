@@ -13,8 +13,8 @@ import boto3
 from aws_lambda_powertools import Logger
 from botocore.config import Config
 
-from custom_resources.answer import fail, succeed
 from custom_resources.passwords import delete_parameters, make_passwords
+from custom_resources.stack_answer import fail, succeed
 
 logger = Logger()
 _CONFIG = Config(connect_timeout=1, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 3})

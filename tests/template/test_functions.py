@@ -11,6 +11,7 @@ import pytest
 
 from burstcache import settings
 from burstcache.core.errors import InvalidSettingError
+from support.project import ROOT
 
 Resources = dict[str, dict[str, Any]]
 
@@ -175,6 +176,12 @@ def test_a_function_in_the_vpc_can_leave_it(functions: Resources, template: dict
 def test_every_function_is_built_by_uv(resources: Resources, functions: Resources) -> None:
     for name in functions:
         assert resources[name]["Metadata"]["BuildMethod"] == "python-uv", name
+
+
+def test_both_packages_answer_cloudformation_by_the_same_code() -> None:
+    ours, credentials = (ROOT / "src/burstcache/adapters", ROOT / "cloudformation/custom_resources")
+
+    assert (ours / "stack_answer.py").read_text() == (credentials / "stack_answer.py").read_text()
 
 
 @pytest.mark.parametrize(

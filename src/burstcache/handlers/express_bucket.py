@@ -7,7 +7,7 @@ from typing import Any
 
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.express_bucket import ExpressBucket
-from burstcache.adapters.stack_answers import fail, succeed
+from burstcache.adapters.stack_answer import fail, succeed
 from burstcache.core.express import express_rule
 from burstcache.core.worth import sheet_of_region, wait_usd_from_text
 from burstcache.logs import logger

@@ -63,7 +63,7 @@ def parameters() -> Iterator[Any]:
 
 @pytest.fixture
 def cloudformation(monkeypatch: pytest.MonkeyPatch, parameters: Any) -> Iterator[CloudFormation]:
-    monkeypatch.setattr("custom_resources.answer.time.sleep", lambda _: None)
+    monkeypatch.setattr("custom_resources.stack_answer.time.sleep", lambda _: None)
     monkeypatch.setattr(
         "custom_resources.credentials.boto3.client", lambda service, config: {"ssm": parameters}[service]
     )

@@ -1,4 +1,8 @@
-"""The answer of a custom resource: without one, CloudFormation waits for an hour and cannot even roll back."""
+"""The answer of a custom resource: without one, CloudFormation waits for an hour and cannot even roll back.
+
+The same file stands in `burstcache.adapters` and in `custom_resources`, which are deployed apart: the package does not
+need cryptography, nor do credentials need the package. `tests/template/test_functions.py` holds them equal.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +18,13 @@ _TIMEOUT_S = 5
 _MAX_REASON_CHARACTERS = 1000  # the whole answer may have 4,096 bytes
 
 
-def succeed(event: Mapping[str, Any], physical_id: str, attributes: Mapping[str, str]) -> None:
+def succeed(event: Mapping[str, Any], physical_id: str, attributes: Mapping[str, str] | None = None) -> None:
     """Report success to CloudFormation; `attributes` are the values of Fn::GetAtt.
 
     Raises:
         urllib.error.URLError: The answer could not be delivered.
     """
-    _answer(event, {"Status": "SUCCESS", "PhysicalResourceId": physical_id, "Data": dict(attributes)})
+    _answer(event, {"Status": "SUCCESS", "PhysicalResourceId": physical_id, "Data": dict(attributes or {})})
 
 
 def fail(event: Mapping[str, Any], physical_id: str, reason: str) -> None:
