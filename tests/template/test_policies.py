@@ -25,10 +25,14 @@ _ACTIONS = {
     "scan": "dynamodb:Scan",
     "transact_write_items": "dynamodb:UpdateItem",  # all it is used for
     "update_item": "dynamodb:UpdateItem",
+    "describe_instance_type_offerings": "ec2:DescribeInstanceTypeOfferings",
     "describe_instances": "ec2:DescribeInstances",
     "start_instances": "ec2:StartInstances",
     "stop_instances": "ec2:StopInstances",
     "put_events": "events:PutEvents",
+    "create_service_linked_role": "iam:CreateServiceLinkedRole",
+    "get_role": "iam:GetRole",
+    "get_account_settings": "lambda:GetAccountSettings",
     "invoke": "lambda:InvokeFunction",
     "get_object": "s3:GetObject",
     "head_object": "s3:GetObject",
@@ -36,6 +40,7 @@ _ACTIONS = {
     "list_objects_v2": "s3express:CreateSession",
     "put_object": "s3express:CreateSession",
     "put_bucket_lifecycle_configuration": "s3express:PutLifecycleConfiguration",
+    "get_service_quota": "servicequotas:GetServiceQuota",
     "delete_parameters": "ssm:DeleteParameters",
     "get_parameter": "ssm:GetParameter",
     "put_parameter": "ssm:PutParameter",
@@ -48,7 +53,10 @@ _ACTIONS = {
 }
 _NOT_A_CALL = {"s3:ListBucket"}  # changes the answer to a GET of a missing key
 _ONLY_WILDCARD = {
+    "ec2:DescribeInstanceTypeOfferings",
     "ec2:DescribeInstances",
+    "lambda:GetAccountSettings",
+    "servicequotas:GetServiceQuota",
     "states:SendTaskFailure",
     "states:SendTaskHeartbeat",
     "states:SendTaskSuccess",

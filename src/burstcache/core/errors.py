@@ -4,6 +4,7 @@ A name that ends in `TransientError` may be retried, others are final (`docs/und
 
     BurstcacheError
     ├── InvalidSettingError                   what a person has to put right
+    │   ├── AccountTooSmallError
     │   ├── NodeAbsentError
     │   └── PriceMissingError
     ├── RefusedRequestError                   what a client has to put right: a 4xx
@@ -44,6 +45,10 @@ class BurstcacheError(Exception):
 
 class InvalidSettingError(BurstcacheError):
     """A setting or parameter has a value that is not accepted."""
+
+
+class AccountTooSmallError(InvalidSettingError):
+    """The stack's parameters ask for more than the account may have."""
 
 
 class NodeAbsentError(InvalidSettingError):

@@ -1,0 +1,65 @@
+"""What does not fit into an account is named at deployment, with what to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from burstcache.core.limits import Limits, Needs, most_hot_keys, shortfalls, vcpus_of
+
+DEFAULT = Needs(hot_keys=2, node_type="t4g.micro", nodes=1, relay_vcpus=0.25)
+NEW_ACCOUNT = Limits(concurrency=10, node_vcpus=5, relay_vcpus=6)
+
+
+def test_two_hot_keys_and_a_small_node_fit_into_a_new_account() -> None:
+    assert list(shortfalls(DEFAULT, NEW_ACCOUNT)) == []
+
+
+@pytest.mark.parametrize(("concurrency", "most"), [(1, 1), (10, 2), (50, 12), (1000, 250)])
+def test_a_quarter_of_the_concurrency_is_for_hot_keys(concurrency: int, most: int) -> None:
+    assert most_hot_keys(concurrency) == most
+    assert not list(shortfalls(Needs(hot_keys=most), Limits(concurrency)))
+    (said,) = shortfalls(Needs(hot_keys=most + 1), Limits(concurrency))
+    assert said.startswith(f"MaxHotKeys {most + 1} is too much for the account's {concurrency} concurrent Lambda")
+    assert f"use {most} at most" in said
+
+
+def test_what_the_proxy_reserves_is_not_there_for_hot_keys() -> None:
+    (said,) = shortfalls(Needs(hot_keys=26, reserved=900), Limits(concurrency=1000))
+
+    assert "the account's 100 concurrent Lambda executions" in said
+    assert "use 25 at most" in said
+
+
+def test_a_reservation_that_lambda_would_refuse_is_named_alone() -> None:
+    (said,) = shortfalls(Needs(hot_keys=5, reserved=901), Limits(concurrency=1000))
+
+    assert said.startswith("ProxyConcurrency 901 of the account's 1000 concurrent Lambda executions leaves less than")
+
+
+@pytest.mark.parametrize(
+    ("node_type", "vcpus"), [("t4g.nano", 2), ("t4g.medium", 2), ("m7g.medium", 1), ("r8g.large", 2)]
+)
+def test_vcpus_are_those_of_the_instance_type(node_type: str, vcpus: int) -> None:
+    assert vcpus_of(node_type) == vcpus
+
+
+def test_nodes_that_cannot_all_run_are_named_with_their_vcpus() -> None:
+    (said,) = shortfalls(Needs(node_type="r7g.large", nodes=3), NEW_ACCOUNT)
+
+    assert said.startswith("3 x r7g.large have 6 vCPUs and the account may run 5: use fewer or smaller nodes")
+
+
+def test_a_relay_that_fargate_does_not_give_is_named() -> None:
+    (said,) = shortfalls(DEFAULT, Limits(concurrency=10, relay_vcpus=0))
+
+    assert said.startswith("the relay takes 0.25 vCPU and the account may run 0")
+
+
+def test_a_zone_without_the_instance_type_is_named() -> None:
+    (said,) = shortfalls(DEFAULT, Limits(concurrency=10, zones_without_node_type=["us-west-1c"]))
+
+    assert said == "EC2 has no t4g.micro in zone us-west-1c: use another RedisInstanceType or another zone"
+
+
+def test_a_limit_that_aws_does_not_give_stops_nothing() -> None:
+    assert list(shortfalls(Needs(node_type="r8g.large", nodes=8, relay_vcpus=9), Limits(concurrency=10))) == []
