@@ -167,12 +167,14 @@ def reader_of(tier: Tier, redis_port: int, nats_port: int) -> Reader:
 def handler_of(reader: Reader, tier: Tier, key: str) -> Callable[[], object]:
     from burstcache.adapters.clock import SystemClock
     from burstcache.handlers.proxy import Proxy
+    from burstcache.serve.read_meter import ReadMeter
 
     context = {"http": {"method": "GET"}, "requestId": "JKJaXmPLvHcESHA=", "stage": "$default"}
     headers = {"host": "abc.execute-api.eu-central-1.amazonaws.com", "user-agent": "bench", "accept": "*/*"}
     event = {"version": "2.0", "rawPath": f"/objects/{key}", "rawQueryString": "", "headers": headers}
     event |= {"requestContext": context}
-    proxy = Proxy(reader, SystemClock())
+    clock = SystemClock()
+    proxy = Proxy(reader, clock, ReadMeter(clock))
 
     def get() -> object:
         answer = proxy.handle(event, None)

@@ -108,6 +108,9 @@ class CacheSettings(_Settings):
     max_object_bytes: Annotated[int, _whole, "MAX_OBJECT_BYTES"]
     memory_mb: Annotated[int, _whole, "AWS_LAMBDA_FUNCTION_MEMORY_SIZE"]
     policy: Annotated[LivePolicy, policy_in]
+    region: Annotated[str, _text, "AWS_REGION"]
+    node_type: Annotated[str, _text, "REDIS_INSTANCE_TYPE"]
+    cache_memory_mb: Annotated[int, _whole, "CACHE_MEMORY_MB"]
 
 
 @dataclass(frozen=True)
@@ -123,6 +126,9 @@ class RedisControlSettings(_Settings):
     always_on_nodes: Annotated[int, _whole, "REDIS_ALWAYS_ON_NODES"]
     max_object_bytes: Annotated[int, _whole, "MAX_OBJECT_BYTES"]
     policy: Annotated[LivePolicy, policy_in]
+    region: Annotated[str, _text, "AWS_REGION"]
+    node_type: Annotated[str, _text, "REDIS_INSTANCE_TYPE"]
+    cache_memory_mb: Annotated[int, _whole, "CACHE_MEMORY_MB"]
 
 
 @dataclass(frozen=True)

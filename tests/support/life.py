@@ -18,6 +18,7 @@ from burstcache.core.policy import Request
 from burstcache.core.table import KeyRow, NodeRow
 from burstcache.web.entry import Entry
 from support.memory_relay import MemoryRelay
+from support.metrics import METER
 from support.virtual_time import VirtualClock
 
 PARAMETERS = parameters_from_text(rate="9", sensitivity="4")
@@ -78,7 +79,7 @@ class LifeStage:
         row = KeyRow(hash_, key, "lambda", 1, node=node, holder="one", trigger=Request(0, "trigger"))
         parts: dict[str, Any] = {"keys": _Row(row), "nodes": self.nodes, "executions": self.executions}
         tools = CacheTools(
-            **parts, objects=_UNUSED, max_object_bytes=4 << 20, policy=thesis(PARAMETERS), clock=self.clock
+            **parts, objects=_UNUSED, max_object_bytes=4 << 20, policy=thesis(PARAMETERS), clock=self.clock, meter=METER
         )
         entry = Entry({"etag": '"e"', "content-length": "4"}, b"body")
         self.life = KeyCache(CacheTask(key, hash_, 1, "token", "one"), tools, entry, _FAR_US)

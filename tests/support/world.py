@@ -50,6 +50,7 @@ from burstcache.handlers import cache, janitor, origin, redis_control, scheduler
 from burstcache.handlers.proxy import Proxy
 from burstcache.serve.cache_function_tier import LambdaTier
 from burstcache.serve.memory_tier import Memory
+from burstcache.serve.read_meter import ReadMeter
 from burstcache.serve.reader import EXPRESS, Reader
 from burstcache.serve.redis_tier import RedisGuestTier, RedisNodeTier
 from burstcache.serve.s3_tier import S3Tier
@@ -61,6 +62,7 @@ from burstcache_local.stepfunctions.integrations import update_item_of
 from burstcache_local.stepfunctions.service import StepFunctions
 from support.aws import BUCKET, REGION, TABLE, answer_by, clients, make_instance, make_stack
 from support.memory_relay import MemoryRelay
+from support.metrics import METER
 from support.project import ROOT
 from support.redis_in_process import NodeRedis, ObjectsInProcess
 from support.virtual_time import VirtualClock
@@ -224,6 +226,7 @@ class World:
             max_object_bytes=MAX_OBJECT_BYTES,
             policy=self.policy,
             clock=clock,
+            meter=METER,
         )
         self.scheduler = Scheduler(
             keys=self.keys,
@@ -267,8 +270,10 @@ class World:
             max_object_bytes=MAX_OBJECT_BYTES,
             policy=self.policy,
             clock=clock,
+            meter=METER,
             reports=self._bus,
         )
+        self.meter = ReadMeter(clock)
         self.reader = self.new_reader()
 
     @property
@@ -287,6 +292,7 @@ class World:
             has_express=express is not None,
             memory=Memory(memory_bytes, max_object_bytes=MAX_OBJECT_BYTES) if memory_bytes else None,
             start=at_once,
+            fell_back=self.meter.fell_back,
         )
 
     def _tier(self, route: Route) -> Tier:
@@ -412,7 +418,7 @@ class World:
         """Read an object through the proxy, deliver what it reports, and return the tier that served."""
         context = {"http": {"method": "GET"}, "requestId": str(uuid.uuid4()), "stage": "$default"}
         event = {"version": "2.0", "rawPath": f"/objects/{key}", "headers": {}, "requestContext": context}
-        answer = Proxy(self.reader, self.clock).handle(event, None)
+        answer = Proxy(self.reader, self.clock, self.meter).handle(event, None)
         assert answer["statusCode"] == 200, answer
         self.deliver()
         return str(answer["headers"]["x-cache-tier"])

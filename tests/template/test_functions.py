@@ -11,16 +11,18 @@ import pytest
 
 from burstcache import settings
 from burstcache.core.errors import InvalidSettingError
+from burstcache.metrics import STACK_VARIABLE
 from support.project import ROOT
 
 Resources = dict[str, dict[str, Any]]
 
-# Read by Lambda's libraries, not by us.
+# Read by libraries and for metrics, not as settings.
 _OF_LIBRARIES = {
     "AWS_USE_DUALSTACK_ENDPOINT",
     "POWERTOOLS_LOG_LEVEL",
     "POWERTOOLS_SERVICE_NAME",
     "POWERTOOLS_TRACE_DISABLED",
+    STACK_VARIABLE,
 }
 _OF_LAMBDA = {"AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "AWS_REGION"}
 _IN_VPC = {"ProxyFunction", "CacheFunction", "RedisControlFunction"}

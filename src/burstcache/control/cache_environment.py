@@ -34,7 +34,13 @@ class CacheEnvironment:
 
     def run(self, task: CacheTask, *, remaining_ms: int) -> End:
         """Hold the key of `task` until the life is over; report to its token whatever happens."""
-        return self._loop.run_until_complete(self.live(task, remaining_ms=remaining_ms))
+        end: End = "failed"
+        began_us = self.tools.clock.now_us()
+        try:
+            end = self._loop.run_until_complete(self.live(task, remaining_ms=remaining_ms))
+            return end
+        finally:
+            self.tools.meter.cache_ran(end, self.tools.clock.now_us() - began_us)
 
     def close(self) -> None:
         """Leave the relay."""

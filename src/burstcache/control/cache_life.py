@@ -18,6 +18,7 @@ from burstcache.adapters.executions import Executions
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
+from burstcache.control.meter import Meter
 from burstcache.core.cache_lives import CacheLife, new_life
 from burstcache.core.errors import BurstcacheError, ServiceError
 from burstcache.core.messages.answers import LambdaOver
@@ -93,6 +94,7 @@ class CacheTools:
     max_object_bytes: int
     policy: LivePolicy
     clock: Clock
+    meter: Meter
     reports: Reports | None = None  # where served requests are reported that count for the key's node
 
 

@@ -12,6 +12,7 @@ from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.redis_objects import RedisObjects
+from burstcache.control.meter import Meter
 from burstcache.control.node_runs import NodeRuns
 from burstcache.core.errors import NodeAbsentError, RedisDownError, RelayDownError, SupersededError
 from burstcache.core.messages.answers import Done, Held, NodeReady, Seeded
@@ -58,6 +59,7 @@ class KeyOnNode:
     ask_cache: AskCache
     max_object_bytes: int
     clock: Clock
+    meter: Meter
 
     def join(self, life: Life, token: str) -> Done:
         """RedisBootup: take a lease on the node and make sure that it boots; its readiness completes the token."""
@@ -93,6 +95,7 @@ class KeyOnNode:
             KeyColumns(phase="redis_running", tier="redis", generation=generation, deadline_at_us=deadline_us),
         )
         self.store().add_older_times(life.hash, [request.at_us for request in (*row.window, *self._stop_cache(life))])
+        self.meter.promoted()
         return Seeded(node=self.node, generation=generation)
 
     def leave(self, life: Life, *, queue_us: Sequence[int], is_failed: bool, failures: int) -> Done:
@@ -109,6 +112,7 @@ class KeyOnNode:
         self._stop_cache(life)
         if row is not None:
             self._return_to_s3(life, queue_us, failures=failures if is_failed else None)
+            self.meter.left_redis(is_failed=is_failed)
         return Done()
 
     def _stop_cache(self, life: Life) -> list[Request]:

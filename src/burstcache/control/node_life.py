@@ -16,6 +16,7 @@ from burstcache.adapters.executions import Executions
 from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
+from burstcache.control.meter import Meter
 from burstcache.control.node_judge import NodeJudge
 from burstcache.control.node_runs import NodeRuns
 from burstcache.core.errors import (
@@ -54,6 +55,7 @@ class NodeLife:
     instances: Instances
     judge: NodeJudge
     clock: Clock
+    meter: Meter
     load: Callable[[NodeRow], None] = nothing_to_load
     is_always_on: bool = False  # boots again whenever it has stopped
 
@@ -65,7 +67,7 @@ class NodeLife:
         row = self._row(generation, part)
         if row.phase == "running":
             self.executions.succeed(token, Done())
-        elif self.nodes.change(row, boot_token=token) is None:
+        elif self.nodes.change(row, boot_token=token, metered_at_us=self.clock.now_us()) is None:
             raise ContendedRowTransientError(f"node {self.node} changed while it was to boot")
         else:
             self.instances.start(self.node)
@@ -214,7 +216,10 @@ class NodeLife:
             look_at_us = self.judge.first_look_us(row, self._live_leases(), after_us=self.clock.now_us())
         check = plan_check(look_at_us, checks=checks)
         # The row names the successor before it starts: at any time the part in the row or the one before it is running.
-        planned = self.nodes.change(row, part=row.part + check.is_in_successor, deadline_at_us=check.deadline_us)
+        part, now_us = row.part + check.is_in_successor, self.clock.now_us()
+        planned = self.nodes.change(row, part=part, deadline_at_us=check.deadline_us, metered_at_us=now_us)
+        if planned is not None:
+            self.meter.node_ran(row.metered_at_us, now_us)
         if planned is not None and check.is_in_successor:
             self.runs.start(planned)
             raise SupersededError(
@@ -237,8 +242,12 @@ class NodeLife:
         return self._row(row.generation)
 
     def _mark_stopping(self, row: NodeRow, *, no_join_since: bool = False) -> NodeRow | None:
-        deadline_us = self.clock.now_us() + _STOP_DEADLINE_S * US_PER_S
-        return self.nodes.change(row, no_join_since=no_join_since, phase="stopping", deadline_at_us=deadline_us)
+        now_us = self.clock.now_us()
+        deadline_us = now_us + _STOP_DEADLINE_S * US_PER_S
+        stopping = self.nodes.change(row, no_join_since=no_join_since, phase="stopping", deadline_at_us=deadline_us)
+        if stopping is not None:
+            self.meter.node_ran(row.metered_at_us, now_us)
+        return stopping
 
     def _lose(self, row: NodeRow) -> NodeRow:
         """Give all keys back: the node died.

@@ -18,6 +18,7 @@ from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.adapters.use_table import UseTable
 from burstcache.control.guests import Guests
 from burstcache.control.key_on_node import KeyOnNode, Life
+from burstcache.control.meter import Meter
 from burstcache.control.node_judge import AlwaysOn, LeaseJudge, NodeJudge
 from burstcache.control.node_life import NodeLife
 from burstcache.control.node_looks import UseJudge
@@ -62,6 +63,7 @@ class RedisControl:
     max_object_bytes: int
     policy: LivePolicy
     clock: Clock
+    meter: Meter
 
     def run(self, operation: Operation) -> Answer:
         """Run one step of a state machine, or an operation by hand."""
@@ -124,6 +126,7 @@ class RedisControl:
             instances=self.instances,
             judge=self._judge(name),
             clock=self.clock,
+            meter=self.meter,
             load=self._fill,
             is_always_on=name in self.always_on,
         )
@@ -171,6 +174,7 @@ class RedisControl:
             ask_cache=self.ask_cache,
             max_object_bytes=self.max_object_bytes,
             clock=self.clock,
+            meter=self.meter,
         )
 
     @property

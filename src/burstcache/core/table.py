@@ -74,6 +74,7 @@ class NodeColumns(TypedDict, total=False):
     part: int
     joins: int
     ready_at_us: int
+    metered_at_us: int
     deadline_at_us: int
     peers: list[str]
     boot_token: str
@@ -288,6 +289,7 @@ class NodeRow:
     part: int = 0
     joins: int = 0  # counts every lease ever put: a reader of an older count has missed a join
     ready_at_us: int = 0
+    metered_at_us: int = 0  # until when the instance's time has been counted
     deadline_at_us: int = 0
     peers: tuple[str, ...] = ()  # the nodes among which keys have their homes in this run; none: it takes no guests
     boot_token: str = ""  # of BootNode: the instance completes it when Redis answers

@@ -16,6 +16,7 @@ from burstcache.adapters.relay import RelayListener
 from burstcache.adapters.secrets import Secrets
 from burstcache.control.cache_environment import CacheEnvironment, warm_copies
 from burstcache.control.cache_life import CacheTask, CacheTools
+from burstcache.control.meter import meter_of
 from burstcache.handlers._init import at_init
 from burstcache.logs import logger
 from burstcache.settings import CacheSettings
@@ -37,6 +38,7 @@ def environment() -> CacheEnvironment:
         max_object_bytes=settings.max_object_bytes,
         policy=settings.policy,
         clock=clock,
+        meter=meter_of(settings),
         reports=EventPublisher(settings.bus_name, control.events, clock) if settings.policy.use else None,
     )
     relay = RelayListener(settings.relay, Secrets(patient.secrets))

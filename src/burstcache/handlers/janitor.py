@@ -16,6 +16,7 @@ from burstcache.adapters.node_table import NodeTable
 from burstcache.control.janitor import Cleaned, Janitor
 from burstcache.handlers._init import at_init
 from burstcache.logs import logger
+from burstcache.metrics import OVERDUE_NODES, put
 from burstcache.settings import JanitorSettings, instance_ids, names_of
 
 
@@ -43,6 +44,8 @@ def janitor() -> Janitor:
 def handler(event: dict[str, Any], context: Any) -> Cleaned:
     """Clean up. The event is ignored."""
     cleaned = janitor().clean()
+    if cleaned["nodes"]:
+        put((OVERDUE_NODES, len(cleaned["nodes"])))
     if any(cleaned.values()):
         logger().warning("cleaned up what had lost its owner", extra=dict(cleaned))
     return cleaned

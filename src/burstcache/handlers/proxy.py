@@ -13,6 +13,7 @@ from burstcache.core.errors import RefusedRequestError
 from burstcache.handlers._init import at_init
 from burstcache.logs import logger
 from burstcache.serve.assembly import make_reader
+from burstcache.serve.read_meter import ReadMeter
 from burstcache.serve.reader import Reader
 from burstcache.settings import ProxySettings
 from burstcache.web.front_door import Arrival, answer, arrival
@@ -26,21 +27,32 @@ class Proxy:
 
     reader: Reader
     clock: Clock
+    meter: ReadMeter
 
     def handle(self, event: dict[str, Any], context: Any) -> dict[str, Any]:
         """Answer one request; always well-formed, never an exception."""
-        method = "GET"
+        method, began_s = "GET", self.clock.monotonic_s()
         try:
             arrived = arrival(event)
             method = arrived.method
-            return answer(event, self._respond(arrived, context))
+            response = self._respond(arrived, context)
+            self._count(response, began_s)
+            return answer(event, response)
         except RefusedRequestError as refusal:
             code, message, headers = refusal.code, refusal.message, refusal.headers
             return answer(event, error_response(refusal.status, code, message, method=method, headers=headers))
         except Exception:
             logger().exception("the proxy failed")
+            self.meter.failed()
             message = "the proxy failed; its log has the reason. Try again"
             return answer(event, error_response(503, "ProxyFailed", message, method=method))
+
+    def _count(self, response: Response, began_s: float) -> None:
+        if response.status >= 500:
+            self.meter.failed()
+        else:
+            latency_ms = (self.clock.monotonic_s() - began_s) * 1000
+            self.meter.served(response.headers["x-cache-tier"], latency_ms, len(response.body))
 
     def _respond(self, arrived: Arrival, context: Any) -> Response:
         at_us = self.clock.now_us()
@@ -50,6 +62,7 @@ class Proxy:
 
 def make_proxy(settings: ProxySettings, clients: Clients, clock: Clock) -> Proxy:
     """Return the proxy of a stack, with as much memory as the settings give it."""
+    meter = ReadMeter(clock)
     reader = make_reader(
         settings,
         clients,
@@ -57,8 +70,9 @@ def make_proxy(settings: ProxySettings, clients: Clients, clock: Clock) -> Proxy
         memory_bytes=settings.memory_mb * 1024 * 1024,
         max_stale_s=settings.max_stale_ms / 1000,
         reads_ahead=False,
+        fell_back=meter.fell_back,
     )
-    return Proxy(reader, clock)
+    return Proxy(reader, clock, meter)
 
 
 @at_init

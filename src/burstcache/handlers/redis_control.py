@@ -18,6 +18,7 @@ from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.adapters.relay import RelayRequests
 from burstcache.adapters.secrets import Secrets
 from burstcache.adapters.use_table import UseTable
+from burstcache.control.meter import meter_of
 from burstcache.control.operations import RedisControl
 from burstcache.core.messages.answers import Answer
 from burstcache.core.messages.operations import Operation
@@ -53,6 +54,7 @@ def control() -> RedisControl:
         max_object_bytes=settings.max_object_bytes,
         policy=settings.policy,
         clock=clock,
+        meter=meter_of(settings),
     )
 
 

@@ -12,7 +12,7 @@ from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.secrets import Secrets
 from burstcache.core.digest import Route
 from burstcache.serve.memory_tier import Memory
-from burstcache.serve.reader import EXPRESS, IMMUTABLE_S, MAX_STALE_S, STRONG_S, Reader
+from burstcache.serve.reader import EXPRESS, IMMUTABLE_S, MAX_STALE_S, STRONG_S, FellBack, Reader, ignored
 from burstcache.serve.s3_tier import Reports, S3Tier
 from burstcache.serve.tier import Tier
 from burstcache.settings import ReaderSettings, node_named
@@ -31,6 +31,7 @@ def make_reader(
     memory_bytes: int = 0,
     max_stale_s: float = MAX_STALE_S,
     reads_ahead: bool = True,
+    fell_back: FellBack = ignored,
 ) -> Reader:
     """Return a reader of a stack's objects, or without a table and a bus in the settings of a bucket's alone.
 
@@ -47,6 +48,7 @@ def make_reader(
         max_stale_s: As for `Reader` [s].
         reads_ahead: Whether a thread reads the digest anew while reads go on with what is known. In a function that is
             frozen after its answer the Query would be frozen with it, and the next read would wait for its time-out.
+        fell_back: As for `Reader`.
     """
 
     @cache
@@ -98,6 +100,7 @@ def make_reader(
         memory=Memory(memory_bytes, max_object_bytes=settings.max_object_bytes) if memory_bytes else None,
         has_express=express is not None,
         max_stale_s=max_stale_s,
+        fell_back=fell_back,
     )
 
 

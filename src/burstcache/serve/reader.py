@@ -25,7 +25,14 @@ from burstcache.web.response import Response, object_response
 MAX_STALE_S = 2.0
 STRONG_S, IMMUTABLE_S = 0.0, math.inf  # as `max_stale_s`: S3 confirms each read; nothing ever asks
 EXPRESS = Route("express")
+
+FellBack = Callable[[Exception | None], None]
+
 _MOST_ADOPTING = 8  # at a time: hits of many keys at once must not become as many threads and HEADs
+
+
+def ignored(error: Exception | None) -> None:
+    """Do nothing about a tier that failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,7 @@ class Reader:
         tells_memory: bool = True,
         max_stale_s: float = MAX_STALE_S,
         start: Start = in_thread,
+        fell_back: FellBack = ignored,
     ) -> None:
         """Remember the parts.
 
@@ -70,6 +78,7 @@ class Reader:
             max_stale_s: How old an answer may be, the delivery of S3's event apart [s]. 0: S3 confirms every read, and
                 no tier is asked; infinite: objects never change.
             start: Runs work while the read goes on.
+            fell_back: Gets the error of each tier that fails, and None for one that is left alone because it has.
         """
         self._digest = digest
         self._origin = origin
@@ -80,6 +89,7 @@ class Reader:
         self._memory = memory
         self._max_stale_s = max_stale_s
         self._start = start
+        self._fell_back = fell_back
         self._adopting: set[str] = set()
         self._has_express = has_express
         self._tells_memory = tells_memory
@@ -273,7 +283,10 @@ class Reader:
             yield EXPRESS
 
     def _is_left_alone(self, route: Route, request: Request) -> bool:
-        return self._breakers.is_open(route) or self._breakers.is_open(request.hash)
+        is_left_alone = self._breakers.is_open(route) or self._breakers.is_open(request.hash)
+        if is_left_alone:
+            self._fell_back(None)
+        return is_left_alone
 
     def _ask(self, route: Route, request: Request) -> Entry | Fill | None:
         try:
@@ -281,7 +294,10 @@ class Reader:
             return _whole(request, found) if isinstance(found, Entry) else found
         except Exception as error:  # whatever it is, S3 has the object
             self._breakers.fail(request.hash if isinstance(error, FAILURES_OF_ONE_KEY) else route)
-            logger().warning("tier failed, S3 serves", tier=route.tier, reason=repr(error), key=request.key)
+            self._fell_back(error)
+            logger().warning(
+                "tier failed, S3 serves", tier=route.tier, reason=repr(error), key=request.key, hash=request.hash
+            )
             return None
 
     def _fill(self, route: Route, fill: Fill, request: Request, entry: Entry) -> None:

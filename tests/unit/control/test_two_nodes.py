@@ -18,6 +18,7 @@ from burstcache.core.policy import Request
 from burstcache.core.table import KeyRow, Lease, NodeRow
 from support.clock import ManualClock
 from support.life import LifeStage
+from support.metrics import METER
 
 _PARAMETERS = parameters_from_text(rate="9", sensitivity="4")
 _UNUSED: Any = None
@@ -148,6 +149,7 @@ def _control(nodes: Nodes) -> RedisControl:
         max_object_bytes=1,
         policy=thesis(_PARAMETERS),
         clock=ManualClock(_NOW_S),
+        meter=METER,
     )
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from burstcache.handlers import proxy
 from burstcache.handlers.proxy import Proxy
+from burstcache.serve.read_meter import ReadMeter
 from burstcache.web.request import Request
 from burstcache.web.response import Response, object_response
 from support.answers import error_of
@@ -45,7 +46,8 @@ class Broken:
 
 def answer(event: Any, reader: Everything | Broken | None = None, context: Any = None) -> dict[str, Any]:
     parts: Any = reader or Everything()
-    return Proxy(parts, ManualClock()).handle(event, context)
+    clock = ManualClock()
+    return Proxy(parts, clock, ReadMeter(clock)).handle(event, context)
 
 
 def assert_well_formed(message: dict[str, Any]) -> None:

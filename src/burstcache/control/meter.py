@@ -1,0 +1,54 @@
+"""What cache functions and nodes take, and what that costs, as metrics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from burstcache.core.parameters import US_PER_S
+from burstcache.core.worth import TierPrices, sheet_of_region, tier_prices
+from burstcache.metrics import COST_USD, LIVES, NODE_SECONDS, PROMOTIONS, put
+
+
+class Sizes(Protocol):
+    """What prices go by."""
+
+    @property
+    def region(self) -> str: ...
+    @property
+    def node_type(self) -> str: ...
+    @property
+    def cache_memory_mb(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Meter:
+    """Counts by the list prices of a stack's region; free allowances are not deducted."""
+
+    prices: TierPrices
+
+    def node_ran(self, since_us: int, until_us: int) -> None:
+        """Count for how long the instance of a node ran; since 0 means that nobody knows."""
+        if 0 < since_us < until_us:
+            ran_s = (until_us - since_us) / US_PER_S
+            put((NODE_SECONDS, ran_s))
+            put((COST_USD, ran_s * float(self.prices.redis_usd_per_s)), Tier="redis")
+
+    def cache_ran(self, end: str, ran_us: int) -> None:
+        """Count one life of the cache function by its end."""
+        put((LIVES, 1), Outcome={"stopped": "promoted"}.get(end, end))
+        put((COST_USD, ran_us / US_PER_S * float(self.prices.lambda_usd_per_s)), Tier="lambda")
+
+    def promoted(self) -> None:
+        """Count a key that was put into Redis."""
+        put((PROMOTIONS, 1))
+
+    def left_redis(self, *, is_failed: bool) -> None:
+        """Count a life that ended in Redis, or on its way there."""
+        put((LIVES, 1), Outcome="failed" if is_failed else "left_redis")
+
+
+def meter_of(sizes: Sizes) -> Meter:
+    """Return what counts by the prices of these sizes."""
+    sheet = sheet_of_region(sizes.region)
+    return Meter(tier_prices(sheet, node_type=sizes.node_type, cache_memory_mb=sizes.cache_memory_mb))

@@ -1,0 +1,54 @@
+"""Metrics as lines: what the proxy writes by itself is what Powertools writes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from burstcache.metrics import FAILED_READS, LATENCY_MS, METRICS, PROMOTIONS, emf_line, put
+from support.metrics import STACK, MetricId, samples
+
+
+def test_a_metric_is_one_of_the_stack(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("STACK_NAME", STACK)
+    monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", "redis-control")
+
+    put((PROMOTIONS, 1))
+
+    (sample,) = samples(capsys.readouterr().out)
+    assert sample.metric == MetricId("Burstcache", "Promotions", frozenset({("Stack", STACK)}))
+    assert (sample.unit, sample.value) == ("Count", 1)
+
+
+def test_a_process_that_is_no_function_of_a_stack_tells_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("STACK_NAME", raising=False)
+
+    put((PROMOTIONS, 1))
+
+    assert capsys.readouterr().out == ""
+
+
+def test_a_line_of_ours_is_one_of_powertools(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("STACK_NAME", STACK)
+    put((LATENCY_MS, 2.5), Tier="redis")
+    theirs: dict[str, Any] = json.loads(capsys.readouterr().out)
+
+    at_ms = theirs["_aws"]["Timestamp"]
+    ours = json.loads(emf_line({LATENCY_MS: [2.5]}, {"Stack": STACK, "Tier": "redis"}, at_ms=at_ms))
+
+    assert ours == theirs
+
+
+def test_metrics_have_units_that_cloudwatch_knows() -> None:
+    from aws_lambda_powertools.metrics import MetricUnit
+
+    known = {unit.value for unit in MetricUnit} | {"None"}
+
+    assert {metric.unit for metric in METRICS} - known == set()
+    assert FAILED_READS in METRICS
