@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from burstcache.adapters.digest_table import DigestTable
-from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.redis_objects import object_key, recent_key
 from burstcache.core.digest import Route, prefix_of
-from burstcache.core.errors import NodeUnusedError, RedisDownError, ServiceTransientError
+from burstcache.core.errors import CleaningFailedError, NodeUnusedError, RedisDownError, ServiceTransientError
 from burstcache.core.keys import key_hash
 from burstcache.core.table import KeyColumns
 from support.aws import put_row
@@ -232,21 +231,6 @@ def test_a_node_that_is_shown_in_a_former_run_is_shown_in_this_one_by_the_janito
     assert _route(world) == Route("redis", NODE)
 
 
-def test_the_janitor_believes_the_row_as_it_is_and_not_a_scan_that_lags_behind(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    row = world.started("k")
-    world.serve("k")
-    _shown(world)
-    lagging = world.row("k")
-    world.keys.update(row.hash, epoch=row.epoch, remove=["tier"])
-    monkeypatch.setattr(KeyTable, "scan_live", lambda _: iter([lagging]))
-
-    world.clean()
-
-    assert _route(world) is None
-
-
 def test_a_node_that_cannot_be_stopped_does_not_keep_the_janitor_from_mending_the_digest(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -258,7 +242,7 @@ def test_a_node_that_cannot_be_stopped_does_not_keep_the_janitor_from_mending_th
     world.clock.sleep(3600)
     world.janitor = replace(world.janitor, redis_control=refuse)
 
-    with pytest.raises(ServiceTransientError):
+    with pytest.raises(CleaningFailedError, match="throttled"):
         world.clean()
 
     assert world.digest.read().routes == {}

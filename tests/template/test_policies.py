@@ -22,7 +22,6 @@ _ACTIONS = {
     "get_item": "dynamodb:GetItem",
     "put_item": "dynamodb:PutItem",
     "query": "dynamodb:Query",
-    "scan": "dynamodb:Scan",
     "transact_write_items": "dynamodb:UpdateItem",  # all it is used for
     "update_item": "dynamodb:UpdateItem",
     "describe_instance_type_offerings": "ec2:DescribeInstanceTypeOfferings",

@@ -48,6 +48,14 @@ class Instances:
         """Whether the instance does not run and will not by itself."""
         return self.state(node) in ("stopped", _GONE)
 
+    def see_that_it_exists(self, node: str) -> None:
+        """Raise NodeFailedError if the instance can never start again."""
+        if (state := self.state(node)) in ("shutting-down", _GONE):
+            raise NodeFailedError(
+                f"instance {self.instance_ids[node]} of {node} is {state} and never starts again:"
+                " deploy with a higher CredentialsIssue, which replaces it"
+            )
+
     def start(self, node: str) -> None:
         """Have the instance start; one that runs is left alone, and so is one that stops: EC2 tells when it has.
 
@@ -59,8 +67,7 @@ class Instances:
         except ServiceError as error:
             if error.code not in ("IncorrectInstanceState", "InvalidInstanceID.NotFound"):
                 raise
-            if (state := self.state(node)) in ("shutting-down", _GONE):
-                raise NodeFailedError(f"instance {self.instance_ids[node]} of {node} is {state}") from error
+            self.see_that_it_exists(node)
 
     def stop(self, node: str, *, force: bool = False) -> bool:
         """Have the instance stop, at once if that is forced.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from burstcache.adapters.calls import ask, failures_named, write_if
+from burstcache.adapters.calls import ask, write_if
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.digest_table import DigestTable
 from burstcache.adapters.items import ROW_LIFE_S, to_plain, to_values
@@ -15,7 +15,7 @@ from burstcache.core.errors import ServiceError
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.phases import KEY_PHASES_BEFORE, Tier
 from burstcache.core.policy import Request
-from burstcache.core.table import KeyColumn, KeyColumns, KeyRow, key_item
+from burstcache.core.table import HOT_ITEM, HotColumns, KeyColumn, KeyColumns, KeyRow, key_item
 from burstcache.logs import logger
 
 if TYPE_CHECKING:
@@ -55,28 +55,13 @@ class KeyTable:
                 wanted += answer["UnprocessedKeys"][self.table_name]["Keys"]
         return rows
 
-    def scan_live(self) -> Iterator[KeyRow]:
-        """Yield every row that is not in phase s3, expired ones included."""
-        pages = self.client.get_paginator("scan").paginate(
-            TableName=self.table_name,
-            FilterExpression=table.ALL_LIVES,
-            ExpressionAttributeValues=to_values({":route": table.ROUTE_SORT_KEY, ":s3": "s3"}),
-        )
-        with failures_named():
-            for page in pages:
-                yield from (KeyRow.from_item(to_plain(item)) for item in page["Items"])
+    def started(self) -> set[str]:
+        """Return the hashes of all keys that may have a life, as of now: no more than `MaxHotKeys`, and some have none.
 
-    def scan(self) -> Iterator[KeyRow]:
-        """Yield every row as it is now."""
-        pages = self.client.get_paginator("scan").paginate(
-            TableName=self.table_name,
-            FilterExpression=table.ALL_KEYS,
-            ExpressionAttributeValues=to_values({":route": table.ROUTE_SORT_KEY}),
-            ConsistentRead=True,
-        )
-        with failures_named():
-            for page in pages:
-                yield from (KeyRow.from_item(to_plain(item)) for item in page["Items"])
+        One item, where a scan would read every key that was ever asked for.
+        """
+        answer = ask(self.client.get_item, TableName=self.table_name, Key=to_values(HOT_ITEM), ConsistentRead=True)
+        return set(cast(HotColumns, to_plain(answer.get("Item", {}))).get("live", set()))
 
     def append(
         self, hash_: str, key: str, requests: Iterable[Request], *, etag: str, size_bytes: int, keep: int

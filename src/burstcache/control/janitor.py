@@ -1,12 +1,14 @@
 """The janitor finds what no longer has an owner and has it switched off: `docs/understand/lifecycle.md`, "The janitor".
 
-A row is looked at twice, some seconds apart: between a row's write and its execution's start nothing is wrong.
+A row is looked at twice, some seconds apart: between a row's write and its execution's start nothing is wrong. Each key
+and each node is cleaned by itself, so one that fails keeps nothing else from being switched off.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TypedDict
 
 from burstcache.adapters.clock import Clock
@@ -16,11 +18,13 @@ from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.core.digest import RoutedKey, RunningNode
+from burstcache.core.errors import CleaningFailedError
 from burstcache.core.keys import node_execution_name
 from burstcache.core.messages.operations import InstanceStopped, Leave, Operation, Release
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.phases import KEY_PHASE_RANK
 from burstcache.core.table import KeyRow, NodeRow
+from burstcache.logs import logger
 
 _LOOK_AGAIN_S = 5
 # An instance that runs while its row says `stopped` may be in its first boot: it installs Redis and shuts itself down.
@@ -32,6 +36,28 @@ class Cleaned(TypedDict):
 
     keys: list[str]
     nodes: list[str]
+
+
+@dataclass(slots=True)
+class _Failures:
+    """What could not be cleaned, by its name, and why."""
+
+    reasons: dict[str, Exception] = field(default_factory=dict)
+
+    @contextmanager
+    def noted(self, name: str) -> Iterator[None]:
+        """Keep whatever fails from ending the run."""
+        try:
+            yield
+        except Exception as error:
+            logger().exception("not cleaned", item=name)
+            self.reasons.setdefault(name, error)
+
+    def end_the_run(self) -> None:
+        """Raise CleaningFailedError if anything has failed."""
+        if self.reasons:
+            listed = "; ".join(f"{name}: {type(error).__name__}: {error}" for name, error in self.reasons.items())
+            raise CleaningFailedError(f"could not clean {listed}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +77,21 @@ class Janitor:
     clock: Clock
 
     def clean(self) -> Cleaned:
-        """Return keys and stop nodes that have lost their owner; name them."""
-        keys, nodes = self._unowned_keys(), self._unowned_nodes(self.node_names)
+        """Return keys and stop nodes that have lost their owner; name them.
+
+        Raises:
+            CleaningFailedError: Some could not be; everything else has been.
+        """
+        failures = _Failures()
+        keys = self._unowned_keys(failures)
+        nodes = self._unowned_nodes(self.node_names, failures)
         if keys or nodes:
             self.clock.sleep(_LOOK_AGAIN_S)
-        try:
-            return Cleaned(keys=self._return_keys(keys), nodes=self._release_nodes(nodes))
-        finally:  # also if a node cannot be stopped
+        cleaned = Cleaned(keys=self._return_keys(keys, failures), nodes=self._release_nodes(nodes, failures))
+        with failures.noted("the digest"):
             self._mend_digest()
+        failures.end_the_run()
+        return cleaned
 
     def _mend_digest(self) -> None:
         """Show what the digest lacks, and remove from it the keys that no tier serves any more.
@@ -66,47 +99,69 @@ class Janitor:
         It is read before the rows: what they say beyond it is newer, or was never shown.
         """
         digest = self.digest.read()
-        routed = {row.hash: row for row in self.keys.scan_live() if row.tier}
-        wrong = {hash_ for hash_, row in routed.items() if _differs(row, digest.routes.get(hash_))}
-        rows = self.keys.read_many(wrong | (digest.routes.keys() - routed.keys()))  # a scan may lag behind
-        for hash_, row in rows.items():
-            if row.tier and _differs(row, digest.routes.get(hash_)):
+        rows = self.keys.read_many(self.keys.started() | digest.routes.keys())
+        for row in rows.values():
+            if row.tier and _differs(row, digest.routes.get(row.hash)):
                 self.digest.show_key(row)
         for hash_, shown in digest.routes.items():
-            if hash_ not in routed and not (hash_ in rows and rows[hash_].tier):
+            if hash_ not in rows or not rows[hash_].tier:
                 self.digest.remove_key(hash_, shown)
         for node in map(self.nodes.read, self.node_names):
             if _shows_wrong_run(node, digest.nodes.get(node.node)):
                 self.digest.show_node(node)
 
-    def _unowned_keys(self) -> list[KeyRow]:
-        return [row for row in self.keys.scan_live() if not self._is_owned(row)]
+    def _unowned_keys(self, failures: _Failures) -> list[KeyRow]:
+        """Return keys that have a life without an owner.
 
-    def _unowned_nodes(self, names: Iterable[str]) -> list[NodeRow]:
-        return [row for row in map(self.nodes.read, names) if not self._is_node_owned(row)]
+        A full set of started keys lets go those past their deadline (`adapters/hot_keys.py`): if such a one is still
+        routed, the digest has it.
+        """
+        unowned = []
+        with failures.noted("the started keys"):
+            hashes = self.keys.started() | self.digest.read().routes.keys()
+            for row in self.keys.read_many(hashes).values():
+                with failures.noted(f"key {row.key!r}"):
+                    if row.phase != "s3" and not self._is_owned(row):
+                        unowned.append(row)
+        return unowned
 
-    def _return_keys(self, suspects: Sequence[KeyRow]) -> list[str]:
+    def _unowned_nodes(self, names: Iterable[str], failures: _Failures) -> list[NodeRow]:
+        unowned = []
+        for name in names:
+            with failures.noted(name):
+                row = self.nodes.read(name)
+                if not self._is_node_owned(row):
+                    unowned.append(row)
+        return unowned
+
+    def _return_keys(self, suspects: Sequence[KeyRow], failures: _Failures) -> list[str]:
         """Return the keys to S3 whose life is the same as before and still has no owner."""
-        rows = self.keys.read_many(row.hash for row in suspects)
         returned = []
         for suspect in suspects:
-            row = rows.get(suspect.hash)
-            if row is not None and row.phase != "s3" and row.epoch == suspect.epoch and not self._is_owned(row):
-                self._return_to_s3(row)
-                returned.append(row.key)
+            with failures.noted(f"key {suspect.key!r}"):
+                row = self.keys.read(suspect.hash)
+                if row is not None and row.phase != "s3" and row.epoch == suspect.epoch and not self._is_owned(row):
+                    self._return_to_s3(row)
+                    returned.append(row.key)
         return returned
 
-    def _release_nodes(self, suspects: Sequence[NodeRow]) -> list[str]:
+    def _release_nodes(self, suspects: Sequence[NodeRow], failures: _Failures) -> list[str]:
         """Stop the nodes whose run is the same as before and still has no owner."""
         generations = {row.node: row.generation for row in suspects}
-        orphans = [row for row in self._unowned_nodes(generations) if row.generation == generations[row.node]]
-        for row in orphans:
-            is_over = row.phase in ("stopping", "stopped") or self._has_execution(row)
-            if is_over and self.instances.has_stopped(row.node):  # EC2's event was lost, or the node is always on
-                self.redis_control(InstanceStopped(op="instance_stopped", node=row.node))
-            else:
-                self.redis_control(Release(op="release", node=row.node))
-        return [row.node for row in orphans]
+        released = []
+        for row in self._unowned_nodes(generations, failures):
+            with failures.noted(row.node):
+                if row.generation == generations[row.node]:
+                    self._release(row)
+                    released.append(row.node)
+        return released
+
+    def _release(self, row: NodeRow) -> None:
+        is_over = row.phase in ("stopping", "stopped") or self._has_execution(row)
+        if is_over and self.instances.has_stopped(row.node):  # EC2's event was lost, or the node is always on
+            self.redis_control(InstanceStopped(op="instance_stopped", node=row.node))
+        else:
+            self.redis_control(Release(op="release", node=row.node))
 
     def _is_owned(self, row: KeyRow) -> bool:
         return row.is_live(self.clock.now_us()) and self.executions.is_running(

@@ -152,6 +152,9 @@ class NodeLife:
 
         A stop ends. A boot begins anew: the instance was still stopping when it was to start, or in its first boot,
         which ends in a shutdown. A node that was running is lost.
+
+        Raises:
+            NodeFailedError: A node that never stops has lost its instance for good; its keys are given back.
         """
         row = self.nodes.read(self.node)
         if (row.phase == "stopped" and not self.is_always_on) or not self.instances.has_stopped(self.node):
@@ -161,7 +164,14 @@ class NodeLife:
             return NodeStopped(phase="booting", generation=row.generation)
         if row.phase == "running":
             row = self._lose(row)
-        return self._stopped_or_boot(row, boots=self.is_always_on)
+        if not self.is_always_on:
+            return self._stopped_or_boot(row)
+        try:
+            self.instances.see_that_it_exists(self.node)
+        except NodeFailedError:
+            self._stopped_or_boot(row)
+            raise
+        return self._stopped_or_boot(row, boots=True)
 
     def _row(self, generation: int, part: int = 0) -> NodeRow:
         """Return the row of a run, and of one of its parts; raise SupersededError if it is over."""

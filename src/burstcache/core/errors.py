@@ -18,6 +18,7 @@ A name that ends in `TransientError` may be retried, others are final (`docs/und
     │   ├── PreconditionFailedError
     │   └── RangeNotSatisfiableError
     ├── PartDownError                         a part of the stack does not do its work
+    │   ├── CleaningFailedError
     │   ├── FunctionFailedError
     │   ├── NodeFailedError
     │   ├── RedisDownError
@@ -122,6 +123,10 @@ class RangeNotSatisfiableError(UnmetConditionError):
 
 class PartDownError(BurstcacheError):
     """A part of the stack does not do its work."""
+
+
+class CleaningFailedError(PartDownError):
+    """The janitor could not clean everything; its message names what it could not, and why."""
 
 
 class FunctionFailedError(PartDownError):

@@ -142,7 +142,6 @@ ALL_SEEN = "pk = :pk AND begins_with(sk, :seen)"
 LEASE_PREFIX, SEEN_PREFIX = _LEASE, _SEEN
 SHOWN_ROUTE_PREFIX, SHOWN_NODE_PREFIX = f"{_ROUTE_ITEM}#", _NODE
 ALL_KEYS = "sk = :route"
-ALL_LIVES = "sk = :route AND phase <> :s3"
 ROUTE_SORT_KEY = _ROUTE_ITEM
 
 # Conditions of writes, in DynamoDB's language.

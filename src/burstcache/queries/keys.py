@@ -42,7 +42,7 @@ def read_keys(system: System) -> list[KeyView]:
         steps = system.key_history(row.execution_name).read_new() if row.is_live(now_us) else None
         return key_view(row, now_us, steps or ())
 
-    return sorted(map(view, system.keys.scan()), key=lambda view: view.key)
+    return sorted(map(view, system.key_rows()), key=lambda view: view.key)
 
 
 def key_view(row: KeyRow, now_us: int, steps: Sequence[Step] = ()) -> KeyView:

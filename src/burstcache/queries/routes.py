@@ -34,7 +34,7 @@ def read_routes(system: System) -> list[RouteView]:
         ServiceError: DynamoDB fails.
     """
     now_us = system.clock.now_us()
-    rows = [row for row in system.keys.scan_live() if row.tier]
+    rows = [row for row in system.key_rows() if row.phase != "s3" and row.tier]
     # The nodes that rows name, deployed or not: a node that was removed still has keys until their lives end.
     nodes = {name: system.nodes.read(name) for name in {row.node for row in rows if row.node}}
     return sorted((route_view(row, nodes.get(row.node), now_us) for row in rows), key=lambda view: view.key)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from burstcache.adapters.clock import Clock
+from burstcache.adapters.key_scan import scan_keys
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
+from burstcache.core.table import KeyRow
 from burstcache.queries.history import History
 
 if TYPE_CHECKING:
@@ -47,6 +50,10 @@ class System:
     def nodes(self) -> NodeTable:
         """The rows of nodes."""
         return NodeTable(self.table_name, self.dynamodb)
+
+    def key_rows(self) -> Iterator[KeyRow]:
+        """Yield the rows of all keys: a scan of the table."""
+        return scan_keys(self.table_name, self.dynamodb)
 
     def key_history(self, execution_name: str) -> History:
         """Return the history of one life of a key."""

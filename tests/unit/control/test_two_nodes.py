@@ -57,8 +57,8 @@ class Keys:
     def update(self, *_: Any, **__: Any) -> KeyRow:
         return self.row
 
-    def scan_live(self) -> list[KeyRow]:
-        return []
+    def started(self) -> set[str]:
+        return set()
 
     def read_many(self, hashes: Any) -> dict[str, KeyRow]:
         return {}
