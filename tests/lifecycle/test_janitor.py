@@ -226,3 +226,37 @@ def test_an_instance_that_runs_for_nobody_is_stopped_after_its_first_boot(world:
     assert world.clean()["nodes"] == [NODE]
 
     assert world.instances.state(NODE) == "stopped"
+
+
+def test_an_instance_is_told_that_it_is_looked_after_at_every_run_of_the_janitor(world: World) -> None:
+    world.control = replace(world.control, always_on=[NODE])
+    world.janitor = replace(world.janitor, always_on=[NODE])
+    world.clean()
+    world.boot()
+    world.ready()  # and is looked at in an hour
+
+    for _ in range(12):
+        assert world.clean()["nodes"] == []
+        assert world.node().attended_at_us == world.clock.now_us()
+        world.clock.sleep(300)
+
+
+def test_an_instance_whose_run_has_no_owner_is_told_nothing(world: World) -> None:
+    world.running("k")
+    world.executions.stop(world.node_machine, world.node().execution_name, cause="test")
+
+    assert world.clean()["nodes"] == [NODE]
+
+    assert world.node().attended_at_us == 0
+
+
+def test_a_janitor_that_is_switched_off_leaves_nodes_to_themselves_and_keys_come_back_to_s3(world: World) -> None:
+    name = world.running("k")
+    world.executions.stop(world.node_machine, world.node().execution_name, cause="test")
+    world.clock.sleep(1800)
+    world.instances.stop(NODE)  # its own program does, which has seen no change for half an hour
+
+    assert world.stopped() == {"phase": "stopped"}
+
+    assert world.outcome(name) == {"outcome": "node_lost"}
+    assert world.instances.state(NODE) == "stopped"

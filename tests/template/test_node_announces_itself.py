@@ -61,19 +61,23 @@ class Instance:
         self._token = arguments["Payload"]
         return {"StatusCode": 200, "Payload": {}}
 
-    def boots(self, *, in_s: float = 400) -> str:
-        """Let a run begin, whose deadline is in `in_s`; return its execution."""
+    def boots(self) -> str:
+        """Let a run begin; return its execution."""
         machine = self._states.create_state_machine(name="boot", definition=_BOOT, roleArn="arn:aws:iam::1:role/any")
         self._token = ""
         execution = self._states.start_execution(stateMachineArn=machine["stateMachineArn"])["executionArn"]
         until(lambda: self._token)
-        self.put_row(phase="booting", deadline_at_us=time.time_ns() // 1000 + round(in_s * 1e6), boot_token=self._token)
+        self.put_row(phase="booting", deadline_at_us=time.time_ns() // 1000 + 400_000_000, boot_token=self._token)
         return str(execution)
 
     def put_row(self, **columns: object) -> None:
         """Write the node's row."""
         item = to_values({"pk": "NODE#node-1", "sk": "NODE", **columns})
         self._dynamodb.put_item(TableName=_TABLE, Item=item)
+
+    def delete_table(self) -> None:
+        """Take away what the row is in."""
+        self._dynamodb.delete_table(TableName=_TABLE)
 
     def ended(self, execution: str) -> dict[str, Any]:
         """Wait until an execution has ended; return its description."""
@@ -160,14 +164,32 @@ def test_instance_that_nobody_looks_after_ends_its_program_with_success(
     make_instance: Callable[..., Instance], resources: dict[str, Any]
 ) -> None:
     instance = make_instance(LOOK_EVERY_S=0.1, UNATTENDED_S=0.5)
-    instance.put_row(phase="running", deadline_at_us=time.time_ns() // 1000 + 3_000_000)
-    process = instance.power_on()
-    began_s = time.monotonic()
+    instance.put_row(phase="running", deadline_at_us=2**62)  # it may be hours away
 
-    assert process.wait(LIMIT_S) == 0
+    assert instance.power_on().wait(LIMIT_S) == 0
 
-    assert time.monotonic() - began_s > 3  # not before its deadline
     user_data = str(
         resources["RedisLaunchTemplate"]["Properties"]["LaunchTemplateData"]["UserData"]["Fn::Base64"]["Fn::Sub"]
     )
     assert "SuccessAction=poweroff" in user_data
+
+
+def test_instance_that_the_janitor_looks_after_runs_on_until_it_stops_doing_so(
+    make_instance: Callable[..., Instance],
+) -> None:
+    unattended_s = 3.0
+    instance = make_instance(LOOK_EVERY_S=0.1, UNATTENDED_S=unattended_s)
+    process, began_s = instance.power_on(), time.monotonic()
+    while time.monotonic() - began_s < 1.5 * unattended_s:
+        instance.put_row(phase="running", deadline_at_us=2**62, attended_at_us=time.time_ns() // 1000)
+        assert process.poll() is None
+        time.sleep(0.1)
+
+    assert process.wait(LIMIT_S) == 0
+
+
+def test_instance_that_cannot_read_its_row_ends_too(make_instance: Callable[..., Instance]) -> None:
+    instance = make_instance(LOOK_EVERY_S=0.1, UNATTENDED_S=0.5)
+    instance.delete_table()
+
+    assert instance.power_on().wait(LIMIT_S) == 0

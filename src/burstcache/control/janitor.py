@@ -126,12 +126,15 @@ class Janitor:
         return unowned
 
     def _unowned_nodes(self, names: Iterable[str], failures: _Failures) -> list[NodeRow]:
+        """Return nodes that have lost their owner; the instances of all others are told that they are looked after."""
         unowned = []
         for name in names:
             with failures.noted(name):
                 row = self.nodes.read(name)
                 if not self._is_node_owned(row):
                     unowned.append(row)
+                elif row.phase in ("booting", "running"):
+                    self.nodes.change(row, attended_at_us=self.clock.now_us())
         return unowned
 
     def _return_keys(self, suspects: Sequence[KeyRow], failures: _Failures) -> list[str]:

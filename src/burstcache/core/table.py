@@ -76,6 +76,7 @@ class NodeColumns(TypedDict, total=False):
     ready_at_us: int
     metered_at_us: int
     deadline_at_us: int
+    attended_at_us: int
     peers: list[str]
     boot_token: str
 
@@ -292,6 +293,7 @@ class NodeRow:
     deadline_at_us: int = 0
     peers: tuple[str, ...] = ()  # the nodes among which keys have their homes in this run; none: it takes no guests
     boot_token: str = ""  # of BootNode: the instance completes it when Redis answers
+    attended_at_us: int = 0  # when the janitor found last that the run has an owner: the instance waits for it
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> NodeRow:
