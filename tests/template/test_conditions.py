@@ -154,6 +154,15 @@ def test_every_route_asks_for_a_signature_or_none_does(translate: Translate, aut
     }
 
 
+@pytest.mark.parametrize(("given", "is_reserved"), [("0", False), ("50", True)])
+def test_concurrency_is_reserved_only_if_it_is_asked_for(
+    cloudformation: dict[str, Any], given: str, is_reserved: bool
+) -> None:
+    proxy = deployed(cloudformation, {"ProxyConcurrency": given})["ProxyFunction"]["Properties"]
+
+    assert ("ReservedConcurrentExecutions" in proxy) is is_reserved
+
+
 @pytest.mark.parametrize(("given", "creates"), [("", True), ("my-bucket", False)])
 def test_an_origin_is_made_only_if_none_is_given(translate: Translate, given: str, creates: bool) -> None:
     body = translate({"OriginBucketName": given})

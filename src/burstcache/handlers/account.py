@@ -40,6 +40,7 @@ def prepare(asked: Mapping[str, Any], account: Account) -> None:
         logger().info("the service-linked role of ECS was missing")
     needs = Needs(
         hot_keys=int(asked["HotKeys"]),
+        reserved=int(asked["ProxyConcurrency"]),
         node_type=asked["NodeType"],
         nodes=int(asked["Nodes"]),
         relay_vcpus=float(asked["RelayVcpus"]),

@@ -113,6 +113,15 @@ def test_an_account_that_is_too_small_gets_a_sentence_for_each_limit(desk: Desk)
     assert said[-1].startswith("EC2 has no t4g.micro in zone eu-west-1b")
 
 
+def test_concurrency_that_is_reserved_for_the_proxy_must_leave_enough_for_all_others(desk: Desk) -> None:
+    answer = desk.ask("create", ProxyConcurrency="5")
+
+    assert answer["Status"] == "FAILED"
+    assert answer["Reason"].startswith(
+        "ProxyConcurrency 5 of the account's 10 concurrent Lambda executions leaves less"
+    )
+
+
 def test_a_refusal_of_iam_is_reported_with_its_reason(desk: Desk) -> None:
     with Stubber(desk.iam) as iam:
         iam.add_client_error("get_role", "AccessDenied", "the boundary forbids it")
