@@ -25,6 +25,7 @@ class BreakevenPrices:
     redis_usd_per_s: Fraction = Fraction("0.0134") / 3600
     s3_get_usd: Fraction = Fraction("4.3e-7")
     run_usd: Fraction = Fraction(0)  # what a boot and a stop of Redis cost apart from Redis itself
+    least_s: int = 60  # how much of Redis is billed at least
 
 
 THESIS_PRICES = BreakevenPrices()
@@ -63,7 +64,7 @@ def breakeven(hit_value_usd: Fraction, prices: BreakevenPrices = THESIS_PRICES) 
     worth_usd = hit_value_usd + prices.s3_get_usd
     redis_gap_s = worth_usd / prices.redis_usd_per_s
     lambda_gap_s = worth_usd / prices.lambda_usd_per_s
-    least_run_usd = 60 * prices.redis_usd_per_s + prices.run_usd
+    least_run_usd = prices.least_s * prices.redis_usd_per_s + prices.run_usd
     boot_requests = 1 + _rounded_log2(1 + least_run_usd / hit_value_usd)
     return BreakevenParameters(
         boot_requests=boot_requests,
@@ -73,6 +74,7 @@ def breakeven(hit_value_usd: Fraction, prices: BreakevenPrices = THESIS_PRICES) 
         invoke_requests=1 if boot_requests == 1 else 2,
         lambda_gap_us=int(lambda_gap_s * US_PER_S),
         redis_idle_us=isqrt(int(2 * least_run_usd / prices.redis_usd_per_s * redis_gap_s * US_PER_S**2)),
+        redis_least_us=prices.least_s * US_PER_S,
     )
 
 

@@ -1,13 +1,14 @@
 """The use of one key under the break-even and the hazard policy: when a cache function serves it, and until when.
 
 A value in the key's row or in the memory of its cache function, of the same form as the use of a node; here each
-request is an arrival. While the key's node boots a cache function bridges, which may pay sooner. While the node runs
-the key is its guest and nobody learns its requests, so the gap that such a run lies in teaches nothing.
+request is an arrival. Break-even judges a cache function as it judges a node, at its own prices. Hazard lets one that
+bridges the boot of the key's node pay sooner. While the node runs the key is its guest and nobody learns its requests,
+so the gap that such a run lies in teaches nothing.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
@@ -20,7 +21,9 @@ from burstcache.core.worth import MICRO, Worth
 KeyUse = NodeUse
 
 
-_TIMES = 2  # of a key that are remembered
+_MARGIN = 2  # a cache function under break-even has to earn twice its price: many a burst is over as it starts
+_MOST_PER_S = 4  # a load that is faster than the hazard policy's fastest rate is not waited for
+_LIFE_S = 120  # how long hazard takes a cache function's life to last: its start is spread over that
 
 
 class KeyRule(Protocol):
@@ -56,11 +59,7 @@ class BreakevenKey:
     """The use of a key under the break-even policy, which bridges by the same rule."""
 
     arrivals: BreakevenUse
-
-    @property
-    def ever_starts(self) -> bool:
-        """Whether a hit pays for some seconds of a cache function."""
-        return self.arrivals.parameters.uses_lambda
+    ever_starts: bool
 
     def first(self) -> KeyUse:
         """Return a use without times."""
@@ -75,12 +74,12 @@ class BreakevenKey:
         return self.arrivals.observe(use, at_us, MICRO)
 
     def starts(self, use: KeyUse, *, is_booting: bool) -> bool:
-        """Whether this request is close to its predecessor, or any that has one starts it."""
-        return len(use.times_us) > 1 and breakeven.invokes(use.times_us, self.arrivals.parameters)
+        """Whether enough requests came within the limit."""
+        return self.arrivals.boots(use, use.last_us)
 
     def lives_until_us(self, use: KeyUse, *, is_booting: bool) -> int:
-        """Return the end of the gap that a hit pays for."""
-        return use.last_us + self.arrivals.parameters.lambda_gap_us
+        """Return the end of the stay after the newest request."""
+        return use.last_us + self.arrivals.parameters.redis_idle_us
 
 
 @dataclass(frozen=True)
@@ -136,19 +135,24 @@ def stored_key_use(rule: KeyRule, data: bytes, *, node_ready_us: int) -> KeyUse:
 
 
 def breakeven_key(worth: Worth) -> BreakevenKey:
-    """Return the rule of the break-even policy for the keys of a stack."""
-    parameters = breakeven.breakeven(worth.hit_usd, _prices(worth))
-    return BreakevenKey(BreakevenUse(MICRO, 0, replace(parameters, boot_requests=_TIMES)))
+    """Return the rule of the break-even policy for the keys of a stack: a cache function in the place of the node.
+
+    It is billed by the millisecond. A start costs what a life costs apart from that, a GET and one hit, which S3 has
+    instead; so it takes two requests at least.
+    """
+    prices, hit_usd = worth.prices, worth.hit_usd
+    usd_per_s, start_usd = _MARGIN * prices.lambda_usd_per_s, prices.life_usd + prices.s3_get_usd + hit_usd
+    weighed = BreakevenPrices(usd_per_s, usd_per_s, Fraction(0), run_usd=start_usd, least_s=0)
+    arrivals = BreakevenUse(MICRO, 0, breakeven.breakeven(hit_usd, weighed))
+    return BreakevenKey(arrivals, ever_starts=_MOST_PER_S * hit_usd >= usd_per_s)
 
 
 def hazard_key(worth: Worth) -> HazardKey:
     """Return the rule of the hazard policy for the keys of a stack."""
-    return HazardKey(HazardUse(MICRO, 0, hazard.hazard(worth.hit_usd, _prices(worth))))
-
-
-def _prices(worth: Worth) -> BreakevenPrices:
     prices = worth.prices
-    return BreakevenPrices(prices.lambda_usd_per_s, prices.redis_usd_per_s, Fraction(0), prices.run_usd)
+    lambda_usd_per_s = prices.lambda_usd_per_s + prices.life_usd / _LIFE_S
+    weighed = BreakevenPrices(lambda_usd_per_s, prices.redis_usd_per_s, Fraction(0), prices.run_usd)
+    return HazardKey(HazardUse(MICRO, 0, hazard.hazard(worth.hit_usd, weighed)))
 
 
 def _belief(use: KeyUse) -> Belief:

@@ -27,7 +27,6 @@ _MB_PER_GB = 1024
 _RUN_TRANSITIONS = 5
 _LOOK_TRANSITIONS = 2
 _LIFE_TRANSITIONS = 4
-_LIFE_S = 120  # how long a cache function's life is taken to last: its start is spread over that
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,8 @@ class TierPrices:
 
     s3_get_usd: Fraction
     redis_usd_per_s: Fraction
-    lambda_usd_per_s: Fraction  # with a share of what starting it costs
+    lambda_usd_per_s: Fraction
+    life_usd: Fraction = Fraction(0)  # of a key in a cache function: what it costs apart from the function's time
     run_usd: Fraction = Fraction(0)  # of a node: what its boot, first look and stop cost apart from the node itself
     look_usd: Fraction = Fraction(0)  # what each further look at a running node costs
     has_express: bool = False
@@ -129,12 +129,11 @@ def tier_prices(sheet: PriceSheet, *, node_type: str, cache_memory_mb: int, has_
             return price_sheet(_OTHER_REGIONS).usd(item)
 
     transition_usd = usd("transition")
-    lambda_usd_per_s = usd(f"lambda-duration:{sheet.architecture}") * Fraction(cache_memory_mb, _MB_PER_GB)
-    life_usd = _LIFE_TRANSITIONS * transition_usd + usd("lambda-request")
     return TierPrices(
         s3_get_usd=usd("s3-get"),
         redis_usd_per_s=usd(f"ec2:{node_type}") / 3600,
-        lambda_usd_per_s=lambda_usd_per_s + life_usd / _LIFE_S,
+        lambda_usd_per_s=usd(f"lambda-duration:{sheet.architecture}") * Fraction(cache_memory_mb, _MB_PER_GB),
+        life_usd=_LIFE_TRANSITIONS * transition_usd + usd("lambda-request"),
         run_usd=_RUN_TRANSITIONS * transition_usd,
         look_usd=_LOOK_TRANSITIONS * transition_usd,
         has_express=has_express,

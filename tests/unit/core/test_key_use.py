@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
@@ -43,6 +45,30 @@ def test_a_cache_function_outlives_a_busy_keys_last_request_and_not_a_rare_ones(
 
     assert rule.lives_until_us(busy, is_booting=False) > busy.last_us + S
     assert rule.lives_until_us(rare, is_booting=False) < rare.last_us + 60 * S
+
+
+@pytest.mark.parametrize("make", [breakeven_key, hazard_key])
+def test_two_requests_a_second_pay_for_a_cache_function_by_default_and_one_in_two_seconds_does_not(
+    make: Callable[[Worth], KeyRule],
+) -> None:
+    rule = make(worth("10"))  # as template.yaml has it, sizes included
+
+    assert rule.starts(steady(rule, 0.5), is_booting=False)
+    assert not rule.starts(steady(rule, 3), is_booting=False)
+
+
+def test_break_even_waits_for_more_requests_where_a_start_is_dear() -> None:
+    free, dear = (
+        breakeven_key(Worth(wait_usd_from_text("100"), replace(USUAL.prices, life_usd=Fraction(usd, 1_000_000))))
+        for usd in (0, 2_000)
+    )
+
+    assert free.starts(steady(free, 1, count=2), is_booting=False)
+    assert not dear.starts(steady(dear, 1, count=2), is_booting=False)
+    assert dear.starts(steady(dear, 1), is_booting=False)
+    assert dear.lives_until_us(steady(dear, 1), is_booting=False) > free.lives_until_us(
+        steady(free, 1), is_booting=False
+    )
 
 
 def test_bridging_pays_from_a_lower_rate() -> None:

@@ -62,9 +62,6 @@ class Uses(NamedTuple):
     boot_within_us: int
     idle_us: int
     least_us: int
-    uses_lambda: bool
-    invoke_requests: int
-    gap_us: int
     tables: Tables  # hazard's rule
     last_us: Integers
     is_followed: Integers
@@ -346,9 +343,7 @@ def _starts(uses: Uses, row: int, is_booting: bool) -> bool:
     if uses.is_hazard:
         worth = uses.tables.bridge if is_booting else uses.tables.invoke
         return uses.gaps[row] > 0 and pays_by(uses.weights[row], worth, 0, 1.0)
-    if not uses.uses_lambda or uses.times[row] < 2:
-        return False
-    return uses.invoke_requests == 1 or uses.last_us[row] - _time_us(uses, row, 1) < uses.gap_us
+    return _boots(uses, row, uses.last_us[row])
 
 
 @inlined
@@ -356,7 +351,7 @@ def _lives_until_us(uses: Uses, row: int, is_booting: bool) -> int:
     if uses.is_hazard:
         worth = uses.tables.bridge if is_booting else uses.tables.invoke
         return uses.last_us[row] + pays_until_us(uses.weights[row], worth)  # type: ignore[no-any-return]
-    return uses.last_us[row] + uses.gap_us  # type: ignore[no-any-return]
+    return uses.last_us[row] + uses.idle_us  # type: ignore[no-any-return]
 
 
 @inlined
@@ -391,9 +386,6 @@ def _uses(rule: Any, rows: int) -> Uses:
         boot_within_us=0 if is_hazard else p.boot_within_us,
         idle_us=0 if is_hazard else p.redis_idle_us,
         least_us=p.redis_least_us,
-        uses_lambda=not is_hazard and p.uses_lambda,
-        invoke_requests=0 if is_hazard else p.invoke_requests,
-        gap_us=0 if is_hazard else p.lambda_gap_us,
         tables=tables_of(p) if is_hazard else no_tables,
         last_us=np.full(rows, _NONE, np.int64),
         is_followed=np.zeros(rows, np.int64),
