@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import functools
 import gc
+import io
+from collections.abc import Callable
+from types import SimpleNamespace
 
 import botocore.loaders
 import pytest
 from hypothesis import settings
+
+from support.metrics import STACK, Sample, samples
 
 # Each session reads the descriptions of its services anew, which takes longer than most tests: all share one reader.
 botocore.loaders.create_loader = functools.cache(botocore.loaders.create_loader)
@@ -24,3 +29,20 @@ settings.register_profile("quick", max_examples=20)
 def pytest_collection_finish() -> None:
     """Leave what is imported by now out of every later look for garbage, the five at the end included."""
     gc.freeze()
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[Sample]]:
+    """Has functions be those of a stack; returns what they have told in metrics since the last call."""
+    printed = io.StringIO()
+    monkeypatch.setenv("STACK_NAME", STACK)
+    # Not by capturing all output: a log that is made meanwhile would keep writing there.
+    monkeypatch.setattr("burstcache.metrics.sys", SimpleNamespace(stdout=printed))
+
+    def since_the_last_call() -> list[Sample]:
+        text = printed.getvalue()
+        printed.seek(0)
+        printed.truncate()
+        return samples(text)
+
+    return since_the_last_call

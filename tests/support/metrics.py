@@ -1,10 +1,10 @@
 """What functions tell in metrics, and what alarms make of it: EMF lines read as CloudWatch reads them.
 
-A test that drives handlers sets `STACK_NAME`, and takes what they print from pytest's `capsys`:
+A test that drives handlers takes what they print from the fixture `told`:
 
-    monkeypatch.setenv("STACK_NAME", STACK)
-    world.clean()
-    assert goes_off("OverdueNodesAlarm", samples(capsys.readouterr().out))
+    def test_…(world: World, told: Callable[[], list[Sample]]) -> None:
+        world.clean()
+        assert goes_off("OverdueNodesAlarm", told())
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import json
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,6 @@ from samtranslator.yaml_helper import yaml_parse
 
 from burstcache.control.meter import Meter
 from burstcache.core.worth import sheet_of_region, tier_prices
-from burstcache.metrics import NAMESPACE
 from support.project import ROOT
 
 STACK = "burstcache"
@@ -32,6 +31,8 @@ _BREACHES = {
     "LessThanThreshold": operator.lt,
 }
 _STATISTICS: dict[str, Callable[[list[float]], float]] = {"Sum": sum, "Maximum": max, "SampleCount": len}
+
+_NOTHING: Mapping[str, float] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +83,14 @@ def alarms() -> dict[str, dict[str, Any]]:
     return {name: part["Properties"] for name, part in resources if part["Type"] == "AWS::CloudWatch::Alarm"}
 
 
-def metrics_of(alarm: dict[str, Any]) -> list[MetricId]:
-    """Return what an alarm watches; a reference stands as JSON, the stack's name as `STACK`."""
-    stats = [metric["MetricStat"]["Metric"] for metric in alarm.get("Metrics", ()) if "MetricStat" in metric]
-    return [_metric_id(metric) for metric in stats or [alarm]]
+def metrics_of(alarm: dict[str, Any]) -> dict[str, MetricId]:
+    """Return what an alarm watches, by its id in the alarm's expression; a reference stands as JSON."""
+    stats = [metric for metric in alarm.get("Metrics", ()) if "MetricStat" in metric]
+    return {metric["Id"]: metric_id(metric["MetricStat"]["Metric"]) for metric in stats} or {"metric": metric_id(alarm)}
 
 
-def _metric_id(metric: dict[str, Any]) -> MetricId:
+def metric_id(metric: dict[str, Any]) -> MetricId:
+    """Return what the template names; the stack's name is `STACK`."""
     dimensions = ((each["Name"], _text(each["Value"])) for each in metric.get("Dimensions", ()))
     return MetricId(metric["Namespace"], metric["MetricName"], frozenset(dimensions))
 
@@ -99,17 +101,30 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def goes_off(alarm: str, told: Iterable[Sample]) -> bool:
-    """Whether an alarm on one of the stack's own metrics goes off if each of its periods brings these samples.
+def goes_off(alarm: str, told: Iterable[Sample], of_aws: Mapping[str, float] = _NOTHING) -> bool:
+    """Whether an alarm goes off if each of its periods brings the same.
 
-    Raises:
-        AssertionError: It watches something else.
+    Args:
+        alarm: Its logical id.
+        told: What functions tell in a period.
+        of_aws: What AWS itself counts in a period, by the id in the alarm's expression, or `metric`.
     """
     properties = alarms()[alarm]
-    (metric,) = metrics_of(properties)
-    assert metric.namespace == NAMESPACE, f"{alarm} watches {metric}"
-    values = [sample.value for sample in told if sample.metric == metric]
-    if not values:
+    values = {id_: _value(metric, properties, id_, told) for id_, metric in metrics_of(properties).items()}
+    values.update(of_aws)
+    expressions = [metric["Expression"] for metric in properties.get("Metrics", ()) if "Expression" in metric]
+    # The template's own sums of FILL(id, 0).
+    value = eval(expressions[0], {"FILL": _fill}, values) if expressions else values["metric"]
+    if value is None:
         return bool(properties["TreatMissingData"] == "breaching")
-    value = _STATISTICS[properties["Statistic"]](values)
     return bool(_BREACHES[properties["ComparisonOperator"]](value, properties["Threshold"]))
+
+
+def _value(metric: MetricId, alarm: dict[str, Any], id_: str, told: Iterable[Sample]) -> float | None:
+    stats = [each["MetricStat"]["Stat"] for each in alarm.get("Metrics", ()) if each["Id"] == id_]
+    values = [sample.value for sample in told if sample.metric == metric]
+    return _STATISTICS[stats[0] if stats else alarm["Statistic"]](values) if values else None
+
+
+def _fill(value: float | None, instead: float) -> float:
+    return instead if value is None else value

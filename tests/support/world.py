@@ -416,12 +416,16 @@ class World:
 
     def read(self, key: str) -> str:
         """Read an object through the proxy, deliver what it reports, and return the tier that served."""
-        context = {"http": {"method": "GET"}, "requestId": str(uuid.uuid4()), "stage": "$default"}
-        event = {"version": "2.0", "rawPath": f"/objects/{key}", "headers": {}, "requestContext": context}
-        answer = Proxy(self.reader, self.clock, self.meter).handle(event, None)
+        answer = self.answer(key)
         assert answer["statusCode"] == 200, answer
         self.deliver()
         return str(answer["headers"]["x-cache-tier"])
+
+    def answer(self, key: str) -> dict[str, Any]:
+        """Return the proxy's answer to a GET."""
+        context = {"http": {"method": "GET"}, "requestId": str(uuid.uuid4()), "stage": "$default"}
+        event = {"version": "2.0", "rawPath": f"/objects/{key}", "headers": {}, "requestContext": context}
+        return Proxy(self.reader, self.clock, self.meter).handle(event, None)
 
     def reported(self) -> list[RequestsServed]:
         """Return the batches that are reported and not yet delivered."""

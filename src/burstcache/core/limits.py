@@ -38,6 +38,11 @@ def most_hot_keys(concurrency: int) -> int:
     return max(1, concurrency // _SHARE_OF_HOT_KEYS)
 
 
+def busy_concurrency(concurrency: int) -> int:
+    """Return from how many functions at once an account is nearly out of Lambda's concurrency: four fifths of it."""
+    return concurrency * 4 // 5
+
+
 def vcpus_of(node_type: str) -> int:
     """Return the vCPUs of a Graviton instance type up to `large`: two, of a `medium` that is no t4g one.
 

@@ -10,27 +10,29 @@ from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.stack_answer import fail, succeed
 from burstcache.core.errors import AccountTooSmallError
-from burstcache.core.limits import Limits, Needs, shortfalls
+from burstcache.core.limits import Limits, Needs, busy_concurrency, shortfalls
 from burstcache.logs import logger
 
 
 def handler(event: dict[str, Any], context: Any) -> None:
     """Make what is missing, check limits, and answer CloudFormation, whatever happens. Nothing is ever deleted."""
     physical_id = str(event.get("PhysicalResourceId") or event["LogicalResourceId"])
+    attributes: dict[str, str] = {}
     try:
         if event["RequestType"] != "Delete":
-            prepare(event["ResourceProperties"], _account())
+            limits = prepare(event["ResourceProperties"], _account())
+            attributes["BusyConcurrency"] = str(busy_concurrency(limits.concurrency))
     except AccountTooSmallError as error:
         fail(event, physical_id, str(error))
     except Exception as error:
         logger().exception("account not as wanted")
         fail(event, physical_id, f"{type(error).__name__}: {error}")
     else:
-        succeed(event, physical_id)
+        succeed(event, physical_id, attributes)
 
 
-def prepare(asked: Mapping[str, Any], account: Account) -> None:
-    """Do what the properties of the custom resource ask for.
+def prepare(asked: Mapping[str, Any], account: Account) -> Limits:
+    """Do what the properties of the custom resource ask for, and return the account's limits.
 
     Raises:
         AccountTooSmallError: With one sentence for each limit that is too low.
@@ -53,6 +55,7 @@ def prepare(asked: Mapping[str, Any], account: Account) -> None:
     )
     if too_low := list(shortfalls(needs, limits)):
         raise AccountTooSmallError(". ".join(too_low))
+    return limits
 
 
 def _account() -> Account:

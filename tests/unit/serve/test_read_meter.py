@@ -9,15 +9,9 @@ import pytest
 from burstcache.core.errors import OriginError, RedisDownError, RelayDownError, SilentHolderError
 from burstcache.serve.read_meter import ReadMeter
 from support.clock import ManualClock
-from support.metrics import STACK, Sample, samples
+from support.metrics import STACK, Sample
 
 Told = Callable[[], list[Sample]]
-
-
-@pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Told:
-    monkeypatch.setenv("STACK_NAME", STACK)
-    return lambda: samples(capsys.readouterr().out)
 
 
 def by_name(told: list[Sample], **dimension: str) -> dict[str, list[float]]:

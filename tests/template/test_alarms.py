@@ -1,0 +1,92 @@
+"""Alarms and dashboard watch metrics that exist: the code's own, or ones that AWS publishes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from burstcache.metrics import METRICS, NAMESPACE, STACK
+from support.deployed import deployed
+from support.metrics import MetricId, alarms, goes_off, metrics_of
+
+Translate = Callable[[Mapping[str, str]], dict[str, Any]]
+
+# What AWS publishes, by namespace and the names of dimensions. Amazon CloudWatch User Guide, "AWS services that publish
+# CloudWatch metrics", which leads to: Lambda Developer Guide, "Types of metrics for Lambda functions"; Step Functions
+# Developer Guide, "Monitoring Step Functions metrics"; SQS Developer Guide, "Available CloudWatch metrics"; ECS
+# Developer Guide, "Amazon ECS CloudWatch metrics"; EC2 User Guide, "CloudWatch metrics that are available for your
+# instances"; API Gateway Developer Guide, "Monitor CloudWatch metrics for HTTP APIs"; User Guide for Application Load
+# Balancers, "CloudWatch metrics".
+OF_AWS = {
+    ("AWS/Lambda", frozenset({"FunctionName"})): {
+        "Invocations", "Errors", "Throttles", "Duration", "ConcurrentExecutions",
+    },
+    ("AWS/Lambda", frozenset[str]()): {"ConcurrentExecutions"},
+    ("AWS/States", frozenset({"StateMachineArn"})): {
+        "ExecutionsStarted", "ExecutionsSucceeded", "ExecutionsFailed", "ExecutionsTimedOut", "ExecutionsAborted",
+    },
+    ("AWS/SQS", frozenset({"QueueName"})): {"ApproximateNumberOfMessagesVisible"},
+    ("AWS/ECS", frozenset({"ClusterName", "ServiceName"})): {"CPUUtilization"},
+    ("AWS/EC2", frozenset({"InstanceId"})): {"CPUUtilization"},
+    ("AWS/ApiGateway", frozenset({"ApiId"})): {"Count", "4xx", "5xx", "Latency"},
+    ("AWS/ApplicationELB", frozenset({"LoadBalancer"})): {
+        "RequestCount", "HTTPCode_Target_5XX_Count", "HTTPCode_ELB_5XX_Count", "TargetResponseTime",
+    },
+}  # fmt: skip
+
+
+def is_published(metric: MetricId) -> bool:
+    """Whether the code or AWS publishes a metric under this name with these dimensions."""
+    dimensions = dict(metric.dimensions)
+    if metric.namespace != NAMESPACE:
+        return metric.name in OF_AWS.get((metric.namespace, frozenset(dimensions)), set())
+    ours = next((each for each in METRICS if each.name == metric.name), None)
+    if ours is None or not dimensions.pop(STACK, ""):
+        return False
+    return dimensions == {} if not ours.dimension else dimensions in [{ours.dimension: each} for each in ours.values]
+
+
+def test_alarms_watch_metrics_that_are_published() -> None:
+    for name, alarm in alarms().items():
+        for metric in metrics_of(alarm).values():
+            assert is_published(metric), f"{name} watches {metric}"
+
+
+@pytest.mark.parametrize("parameter", ["AlarmEmail", "AlarmTopicArn"])
+def test_alarms_exist_with_an_address(cloudformation: dict[str, Any], parameter: str) -> None:
+    value = {"AlarmEmail": "me@example.com", "AlarmTopicArn": "arn:aws:sns:eu-central-1:123456789012:mine"}[parameter]
+
+    made = deployed(cloudformation, {parameter: value})
+
+    assert {name for name, part in made.items() if part["Type"] == "AWS::CloudWatch::Alarm"} == set(alarms())
+    assert ("AlarmTopic" in made) == (parameter == "AlarmEmail")
+    topic = {"AlarmEmail": "AlarmTopic", "AlarmTopicArn": "AlarmTopicArn"}[parameter]
+    for name in alarms():
+        assert made[name]["Properties"]["AlarmActions"] == [{"Ref": topic}], name
+
+
+def test_without_an_address_there_are_no_alarms(cloudformation: dict[str, Any]) -> None:
+    made = deployed(cloudformation, {})
+
+    assert set(alarms()) & made.keys() == set()
+
+
+def test_a_janitor_that_nobody_hears_of_is_an_alarm() -> None:
+    assert goes_off("JanitorAlarm", [])
+    assert goes_off("JanitorAlarm", [], {"runs": 1, "failed": 1})
+    assert not goes_off("JanitorAlarm", [], {"runs": 1})
+
+
+def test_a_proxy_that_dies_is_an_alarm() -> None:
+    assert goes_off("FailedReadsAlarm", [], {"crashed": 5})
+    assert not goes_off("FailedReadsAlarm", [])
+
+
+@pytest.mark.parametrize(
+    ("alarm", "bad", "good"), [("SlowReadsAlarm", 1001, 999), ("ThrottledReadsAlarm", 1, 0)], ids=str
+)
+def test_reads_that_are_slow_or_refused_are_an_alarm(alarm: str, bad: float, good: float) -> None:
+    assert goes_off(alarm, [], {"metric": bad})
+    assert not goes_off(alarm, [], {"metric": good})
