@@ -67,7 +67,7 @@ class HotKeys:
         self, life: KeyRow, former_epoch: int, now_us: int, take_over: bool
     ) -> Literal["started", "lost", "full", "collided"]:
         updates: list[Any] = [
-            {"Update": _first_row(self.keys.table_name, life, former_epoch, now_us, take_over)},
+            {"Update": _first_row(self.keys, life, former_epoch, now_us, take_over)},
             {"Update": _admission(self.keys.table_name, life.hash, self.max_hot_keys)},
         ]
         try:
@@ -104,8 +104,8 @@ class HotKeys:
         return True
 
 
-def _first_row(table_name: str, life: KeyRow, former_epoch: int, now_us: int, take_over: bool) -> dict[str, Any]:
-    columns: Mapping[str, Any] = KeyColumns(
+def _first_row(keys: KeyTable, life: KeyRow, former_epoch: int, now_us: int, take_over: bool) -> dict[str, Any]:
+    columns: Mapping[str, Any] = keys.life_expiry() | KeyColumns(
         phase=life.phase,
         epoch=life.epoch,
         entry=life.entry,
@@ -121,7 +121,7 @@ def _first_row(table_name: str, life: KeyRow, former_epoch: int, now_us: int, ta
         condition += f" AND {table.IS_COLD}"
         values |= {":s3": "s3", ":now": now_us}
     return {
-        "TableName": table_name,
+        "TableName": keys.table_name,
         "Key": to_values(key_item(life.hash)),
         "UpdateExpression": (
             "SET "

@@ -11,8 +11,10 @@ from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 _serialize = TypeSerializer().serialize
 _deserialize = TypeDeserializer().deserialize
 
-# Rows outlive the longest phase (30 days of RedisRunning), then TTL removes them; epochs continue from the clock.
-ROW_LIFE_S = 40 * 24 * 3600
+# The row of a key outlives the longest phase (30 days of RedisRunning). If the key was never hot, as most, it stays for
+# an hour, and for as long as its requests may count. Then TTL removes it; epochs continue from the clock.
+LIFE_ROW_S = 40 * 24 * 3600
+COLD_ROW_S = 3600
 
 
 def to_values(values: Mapping[str, Any]) -> dict[str, Any]:

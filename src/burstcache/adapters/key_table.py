@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, cast
 from burstcache.adapters.calls import ask, write_if
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.digest_table import DigestTable
-from burstcache.adapters.items import ROW_LIFE_S, to_plain, to_values
+from burstcache.adapters.items import COLD_ROW_S, LIFE_ROW_S, to_plain, to_values
 from burstcache.core import table
 from burstcache.core.errors import ServiceError
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.phases import KEY_PHASES_BEFORE, Tier
 from burstcache.core.policy import Request
+from burstcache.core.seen import SEEN_WITHIN_US
 from burstcache.core.table import HOT_ITEM, HotColumns, KeyColumn, KeyColumns, KeyRow, key_item
 from burstcache.logs import logger
 
@@ -64,7 +65,15 @@ class KeyTable:
         return set(cast(HotColumns, to_plain(answer.get("Item", {}))).get("live", set()))
 
     def append(
-        self, hash_: str, key: str, requests: Iterable[Request], *, etag: str, size_bytes: int, keep: int
+        self,
+        hash_: str,
+        key: str,
+        requests: Iterable[Request],
+        *,
+        etag: str,
+        size_bytes: int,
+        keep: int,
+        within_us: int,
     ) -> KeyRow:
         """Add requests to the window and return the row as it is then: one write, no read, no race.
 
@@ -75,13 +84,14 @@ class KeyTable:
             etag: The object's ETag as S3 gave it.
             size_bytes: The object's size, 0 if S3 did not give it (a 304) [bytes].
             keep: How many requests the policy needs; the stored list is cut back when it is several times as long.
+            within_us: How long they may make the key hot: its row stays at least so long [us].
         """
         size = table.KNOWN_SIZE if size_bytes else table.SIZE_IF_NEW
         values = {
             ":key": key,
             ":etag": etag,
             ":size": size_bytes,
-            ":expires": self._expires_at_s(),
+            ":expires": self._in_s(max(COLD_ROW_S, within_us // US_PER_S)),
             ":s3": "s3",
             ":none": [],
             ":added": [request.encode() for request in requests],
@@ -107,7 +117,7 @@ class KeyTable:
             ":key": seen.key,
             ":etag": etag,
             ":size": size_bytes,
-            ":expires": self._expires_at_s(),
+            ":expires": self._in_s(SEEN_WITHIN_US // US_PER_S),
             ":s3": "s3",
             ":window": [newest.encode()],
             ":use": use,
@@ -153,7 +163,7 @@ class KeyTable:
         Returns:
             The row after the write; None if the condition did not hold.
         """
-        columns: Mapping[str, Any] = {**(set_ or {}), "expires_at": self._expires_at_s()}
+        columns: Mapping[str, Any] = {**(set_ or {}), **self.life_expiry()}
         names = {f"#{name}": name for name in (*columns, *remove)}
         values: dict[str, Any] = {":epoch": epoch} | {f":{name}": value for name, value in columns.items()}
         sets = [f"#{name} = :{name}" for name in columns]
@@ -210,5 +220,10 @@ class KeyTable:
             ExpressionAttributeValues=to_values({":newest": newest, ":seen": seen}),
         )
 
-    def _expires_at_s(self) -> int:
-        return self.clock.now_us() // US_PER_S + ROW_LIFE_S
+    def life_expiry(self) -> KeyColumns:
+        """Return the columns that keep the row for as long as a life may need it."""
+        expires_at_s = self._in_s(LIFE_ROW_S)
+        return KeyColumns(expires_at=expires_at_s, life_expires_at=expires_at_s)
+
+    def _in_s(self, seconds: int) -> int:
+        return self.clock.now_us() // US_PER_S + seconds

@@ -60,8 +60,8 @@ class Scheduler:
 
         Handling a request twice, late or out of order changes nothing: counts derive from the remembered times.
         """
-        hash_, now_us, keep = key_hash(key), self.clock.now_us(), self.parameters.window_length
-        row = self.keys.append(hash_, key, requests, etag=etag, size_bytes=size_bytes, keep=keep)
+        now_us = self.clock.now_us()
+        row = self._append(key_hash(key), key, requests, etag=etag, size_bytes=size_bytes)
         if row.is_live(now_us):
             return self.see_that_it_runs(row, now_us)
         if not may_start(
@@ -85,9 +85,7 @@ class Scheduler:
         if row.size_bytes > self.max_object_bytes:
             return "too_large"
         by_hand = Request(now_us, "by-hand")
-        self.keys.append(
-            row.hash, key, [by_hand], etag=row.etag, size_bytes=row.size_bytes, keep=self.parameters.window_length
-        )
+        self._append(row.hash, key, [by_hand], etag=row.etag, size_bytes=row.size_bytes)
         return self.start(replace(row, window=(*row.window, by_hand)), now_us)
 
     def see_that_it_runs(self, row: KeyRow, now_us: int) -> Outcome:
@@ -129,6 +127,10 @@ class Scheduler:
             return admission
         self._run(life)
         return "taken_over" if take_over else "started"
+
+    def _append(self, hash_: str, key: str, requests: Sequence[Request], *, etag: str, size_bytes: int) -> KeyRow:
+        keep, within_us = self.parameters.window_length, self.parameters.lambda_threshold_us
+        return self.keys.append(hash_, key, requests, etag=etag, size_bytes=size_bytes, keep=keep, within_us=within_us)
 
     def _entry(self, node: str, now_us: int) -> Entry:
         if not self.has_relay:

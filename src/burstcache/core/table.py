@@ -59,6 +59,7 @@ class KeyColumns(TypedDict, total=False):
     written_in: int
     use: bytes
     expires_at: int
+    life_expires_at: int  # what the newest write of a life has made of `expires_at`
 
 
 KeyColumn = Literal[
@@ -166,11 +167,13 @@ HAS_MOST_CHANGES = "size(#changes) >= :most"
 
 # Updates of more than plain columns.
 APPEND_REQUEST = (
-    "SET #key = :key, etag = :etag, size_bytes = {size}, expires_at = :expires, phase = if_not_exists(phase, :s3),"
+    "SET #key = :key, etag = :etag, size_bytes = {size}, phase = if_not_exists(phase, :s3),"
+    " expires_at = if_not_exists(life_expires_at, :expires),"
     " #window = list_append(if_not_exists(#window, :none), :added)"
 )
 LEARN_REQUEST = (
-    "SET #key = :key, etag = :etag, size_bytes = :size, expires_at = :expires, phase = if_not_exists(phase, :s3),"
+    "SET #key = :key, etag = :etag, size_bytes = :size, phase = if_not_exists(phase, :s3),"
+    " expires_at = if_not_exists(life_expires_at, :expires),"
     " #window = :window, #use = :use"
 )
 IS_KEY_USE_AS_SEEN, IS_NEW_KEY_USE = "#use = :seen", "attribute_not_exists(#use)"

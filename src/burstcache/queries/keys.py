@@ -31,7 +31,7 @@ class KeyView:
 
 
 def read_keys(system: System) -> list[KeyView]:
-    """Return every key that has been requested, by name.
+    """Return every key that was requested within the hour or has ever been hot, by name.
 
     Raises:
         ServiceError: DynamoDB or Step Functions fails.

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import get_args
 
 import pytest
 
+from burstcache.adapters.hot_keys import HotKeys
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.core.errors import IllegalPhaseError
 from burstcache.core.phases import KEY_PHASES_BEFORE, NODE_PHASES_BEFORE, KeyPhase, NodePhase
-from burstcache.core.table import KeyColumns, NodeRow
+from burstcache.core.policy import Request
+from burstcache.core.table import KeyColumns, KeyRow, NodeRow
 from support.aws import TABLE, clients, make_stack, mocked_aws, put_row
 from support.clock import ManualClock
 
 _KEY_PHASES: tuple[KeyPhase, ...] = get_args(KeyPhase)
 _NODE_PHASES: tuple[NodePhase, ...] = get_args(NodePhase)
+
+_NOW_S, _REQUEST = 10**9, Request(1, "r")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -58,3 +63,47 @@ def test_write_of_another_life_changes_nothing() -> None:
     row = keys.read("h")
     assert row is not None
     assert row.tier == ""
+
+
+@pytest.fixture
+def keys() -> KeyTable:
+    return KeyTable(TABLE, clients().dynamodb, ManualClock(_NOW_S))
+
+
+def _expires_in_s(hash_: str) -> int:
+    key = {"pk": {"S": f"KEY#{hash_}"}, "sk": {"S": "ROUTE"}}
+    return int(clients().dynamodb.get_item(TableName=TABLE, Key=key)["Item"]["expires_at"]["N"]) - _NOW_S
+
+
+@pytest.mark.parametrize(("within_s", "expected_s"), [(10, 3600), (7200, 7200)])
+def test_row_of_a_key_that_was_never_hot_is_kept_for_as_long_as_its_requests_count(
+    keys: KeyTable, within_s: int, expected_s: int
+) -> None:
+    keys.append(f"cold {within_s}", "k", [_REQUEST], etag="", size_bytes=1, keep=2, within_us=within_s * 10**6)
+
+    assert _expires_in_s(f"cold {within_s}") == expected_s
+
+
+def test_row_of_a_key_whose_use_is_learned_is_kept_for_a_day(keys: KeyTable) -> None:
+    keys.learn(KeyRow("learned", "k"), b"use", _REQUEST, etag="", size_bytes=1)
+
+    assert _expires_in_s("learned") == 24 * 3600
+
+
+@pytest.mark.parametrize("then", ["append", "learn"])
+def test_row_of_a_key_that_was_hot_outlives_its_longest_phase_whatever_is_asked_for_then(
+    keys: KeyTable, then: str
+) -> None:
+    hash_ = f"hot {then}"
+    life = KeyRow(hash_, "k", "lambda", 7, deadline_at_us=2**62, trigger=_REQUEST)
+    append = functools.partial(keys.append, hash_, "k", [_REQUEST], etag="", size_bytes=1, keep=2, within_us=0)
+    append()
+    HotKeys(keys, 9, clients().dynamodb, keys.clock).start(life, former_epoch=0, now_us=0)
+    started_s = _expires_in_s(hash_)
+
+    if then == "append":
+        append()
+    else:
+        keys.learn(life, b"use", _REQUEST, etag="", size_bytes=1)
+
+    assert started_s == _expires_in_s(hash_) > 30 * 24 * 3600
