@@ -30,7 +30,8 @@ def _boots(world: World, node: str) -> None:
     world.joined(_KEYS[node])
     row = world.nodes.read(node)
     token = world.token(row.execution_name)
-    world.invoke("redis_control", {**_step("boot_node", world, node), "part": 1, "token": token})
+    boot = {"part": 1, "token": token, "execution": row.execution_name}
+    world.invoke("redis_control", {**_step("boot_node", world, node), **boot})
     world.invoke("redis_control", {**_step("ready_node", world, node), "part": 1})
 
 

@@ -21,7 +21,15 @@ from support.machine_stage import MachineStage
 from support.project import ROOT
 
 _DEFINITIONS = ROOT / "statemachines"
-_KEY_INPUT = {"entry": "lambda", "epoch": 7, "failures": 1, "key": "k", "key_hash": "h", "node": "node-1"}
+_KEY_INPUT = {
+    "entry": "lambda",
+    "epoch": 7,
+    "failures": 1,
+    "key": "k",
+    "key_hash": "h",
+    "name": "k-h-7",
+    "node": "node-1",
+}
 _NODE_INPUT = {"generation": 7, "node": "node-1", "part": 1}
 _LONG_AGO = "2020-01-01T00:00:00Z"
 
@@ -97,6 +105,7 @@ class Scenario:
     input: dict[str, Any] = field(default_factory=dict)
     substitutions: dict[str, str] = field(default_factory=dict)
     complete_running: str = ""  # how the node's check ends RedisRunning: `success` or an error's name
+    name: str = ""  # the execution's, if it is not its own
     row_epoch: int = 7
     lease_epoch: int = 7
 
@@ -114,6 +123,7 @@ _KEY_SCENARIOS = [
     Scenario("IsNodeRunning Lambda IsPromoted ReturnToS3", _IDLE),
     Scenario("IsNodeRunning RestrictedLambda IsPromoted ReturnToS3", _IDLE, {"entry": "restricted"}),
     Scenario("IsNodeRunning Lambda IsPromoted ReturnToS3 Superseded", _IDLE, row_epoch=8),
+    Scenario("IsNodeRunning Superseded", input={"name": "of-another"}, name="by-hand"),
     Scenario("IsNodeRunning Lambda IsPromoted ReturnToS3 KeyLifecycleFailed", _IDLE, substitutions=_NO_TABLE),
     Scenario("IsNodeRunning Lambda ReturnToS3Failed KeyLifecycleFailed", _DOWN),
     Scenario("IsNodeRunning Lambda ReturnToS3Failed KeyLifecycleFailed", _DOWN, substitutions=_NO_TABLE),
@@ -204,6 +214,7 @@ class Stage(MachineStage):
         *,
         substitutions: Mapping[str, str] | None = None,
         running: str = "",
+        name: str = "",
     ) -> dict[str, Any]:
         """Return the description of an execution that has ended.
 
@@ -212,10 +223,13 @@ class Stage(MachineStage):
             given: The execution's input.
             substitutions: Values in place of those that work.
             running: How the node's check ends RedisRunning: `success` or an error's name; empty: it does not.
+            name: The execution's; empty: its own.
         """
 
         async def work() -> dict[str, Any]:
-            execution = self.start(self._create(machine, substitutions or {}), given)
+            execution = self.start(
+                self._create(machine, substitutions or {}), given, name or str(given.get("name", ""))
+            )
             if running:
                 await self._end_running(running)
             return await self.ended(execution)
@@ -271,6 +285,7 @@ def test_way_of_a_key(stage: Stage, scenario: Scenario) -> None:
         _KEY_INPUT | scenario.input,
         substitutions=scenario.substitutions,
         running=scenario.complete_running,
+        name=scenario.name,
     )
 
     assert stage.entered(ended["executionArn"]) == scenario.states, (ended.get("error"), ended.get("cause"))
@@ -285,6 +300,18 @@ def test_way_of_a_node(stage: Stage, scenario: Scenario) -> None:
 
     assert stage.entered(ended["executionArn"]) == scenario.states, (ended.get("error"), ended.get("cause"))
     assert ended["status"] == scenario.status
+
+
+def test_execution_that_a_person_started_with_the_input_of_another_touches_nothing(stage: Stage) -> None:
+    row = {"phase": "lambda", "epoch": 7, "tier": "lambda", "holder": "one"}
+    put_row("KEY#h", "ROUTE", row)
+
+    ended = stage.walk("key_lifecycle", _KEY_INPUT, name="by-hand")
+
+    assert stage.entered(ended["executionArn"]) == ["IsNodeRunning", "Superseded"]
+    assert ended["status"] == "SUCCEEDED"
+    assert stage.functions.calls == []
+    assert stage.item("KEY#h", "ROUTE").items() >= row.items()
 
 
 def test_return_to_s3_writes_the_row(stage: Stage) -> None:

@@ -492,7 +492,8 @@ class World:
     def boot(self) -> Any:
         """Let the node's run begin."""
         row = self.node()
-        return self.node_step("boot_node", part=row.part, token=self.token(row.execution_name))
+        name = row.execution_name
+        return self.node_step("boot_node", part=row.part, token=self.token(name), execution=name)
 
     def ready(self) -> Any:
         """Let the node's Redis answer."""

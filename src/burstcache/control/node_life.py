@@ -59,12 +59,17 @@ class NodeLife:
     load: Callable[[NodeRow], None] = nothing_to_load
     is_always_on: bool = False  # boots again whenever it has stopped
 
-    def boot(self, generation: int, part: int, token: str) -> Done:
+    def boot(self, generation: int, part: int, token: str, *, execution: str) -> Done:
         """BootNode: hand the task's token to the instance and start it.
 
         A later part of a run that has long begun goes on at once.
+
+        Raises:
+            SupersededError: The run is over, or `execution` is a copy of the one that the row names.
         """
         row = self._row(generation, part)
+        if execution != row.execution_name:
+            raise SupersededError(f"execution {execution} was started by hand: {row.execution_name} is the run's own")
         if row.phase == "running":
             self.executions.succeed(token, Done())
         elif self.nodes.change(row, boot_token=token, metered_at_us=self.clock.now_us()) is None:

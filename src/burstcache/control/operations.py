@@ -80,7 +80,12 @@ class RedisControl:
                     failures=operation["failures"],
                 )
             case "boot_node":
-                return self.node(operation["node"]).boot(operation["generation"], operation["part"], operation["token"])
+                return self.node(operation["node"]).boot(
+                    operation["generation"],
+                    operation["part"],
+                    operation["token"],
+                    execution=operation["execution"],
+                )
             case "ready_node":
                 return self.node(operation["node"]).ready(operation["generation"], operation["part"])
             case "check_node":

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import re
+import unicodedata
+
+_SLUG_LENGTH = 40  # with the hash and the epoch a name stays below the 80 characters that Step Functions allows
+_END_LENGTH = 19  # of a longer key both ends are shown
+_HASH_DIGITS = 16
 
 
 def key_hash(key: str) -> str:
-    """Return the 32 hex digits that stand for `key` in row keys, subjects and execution names.
-
-    Execution names allow 80 characters and few kinds; 128 bits keep two keys from meeting.
-    """
+    """Return the 32 hex digits that stand for `key` in row keys and subjects: 128 bits keep two keys from meeting."""
     return hashlib.sha256(key.encode()).hexdigest()[:32]
 
 
@@ -21,9 +24,24 @@ def next_number(former: int, *, now_us: int) -> int:
     return max(former + 1, now_us // 1000)
 
 
-def key_execution_name(hash_: str, epoch: int) -> str:
-    """Return the one name that the execution of a key's life may have: a second start is absorbed."""
-    return f"{hash_}-{epoch}"
+def slug(key: str) -> str:
+    """Return what a person recognizes `key` by, in letters, digits, `_` and `-`: at most 40, of a longer key both ends.
+
+    Accents are left out, and so is whatever has no letter of ASCII: an empty slug is possible.
+    """
+    plain = unicodedata.normalize("NFKD", key).encode("ascii", "ignore").decode()
+    words = re.sub(r"[^0-9A-Za-z_]+", "-", plain).strip("-")
+    if len(words) <= _SLUG_LENGTH:
+        return words
+    return f"{words[:_END_LENGTH].rstrip('-')}--{words[-_END_LENGTH:].lstrip('-')}"
+
+
+def key_execution_name(key: str, hash_: str, epoch: int) -> str:
+    """Return the one name that the execution of a key's life may have: a second start is absorbed.
+
+    It begins with the key, so that a list of executions can be read; the hash and the epoch make it unique.
+    """
+    return "-".join(filter(None, [slug(key), hash_[:_HASH_DIGITS], str(epoch)]))
 
 
 def node_execution_name(node: str, generation: int, part: int) -> str:

@@ -279,7 +279,7 @@ class KeyRow:
     @property
     def execution_name(self) -> str:
         """The name of the execution of the current or last life."""
-        return key_execution_name(self.hash, self.epoch)
+        return key_execution_name(self.key, self.hash, self.epoch)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from moto import mock_aws
 
 from burstcache import __version__
 from burstcache.adapters.items import to_values
-from burstcache.core.keys import key_hash
+from burstcache.core.keys import key_execution_name, key_hash
 from burstcache.queries.watch import Watcher
 from burstcache_cli import cli
 from burstcache_cli.cli import main
@@ -137,7 +137,14 @@ def test_keys_prints_one_line_per_key(aws: Aws, capsys: pytest.CaptureFixture[st
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines == [
         ["KEY", "STATE", "TIER", "SINCE", "REQUESTS", "EXECUTION"],
-        ["a.json", "Lambda", "lambda", "2026-08-01T00:00:00Z", "6+", f"{key_hash('a.json')}-7"],
+        [
+            "a.json",
+            "Lambda",
+            "lambda",
+            "2026-08-01T00:00:00Z",
+            "6+",
+            key_execution_name("a.json", key_hash("a.json"), 7),
+        ],
         ["b.json", "S3", "s3", "-", "2", "-"],
     ]
 
@@ -157,7 +164,7 @@ def test_keys_prints_json_for_machines(aws: Aws, capsys: pytest.CaptureFixture[s
 
 def test_keys_dates_the_state_of_a_hot_key_by_its_execution(aws: Aws, capsys: pytest.CaptureFixture[str]) -> None:
     aws.put_key("a.json", phase="lambda", epoch=7, changed_at_us=5, deadline_at_us=in_an_hour_us())
-    aws.start_life(f"{key_hash('a.json')}-7", on_redis_s=600)
+    aws.start_life(key_execution_name("a.json", key_hash("a.json"), 7), on_redis_s=600)
     assert main(["watch", "a.json", "--until", "RedisRunning", "--timeout-s", "60", *STACK]) == 0
     entered_us = watched_json("a.json", capsys)[0]["at_us"]
 
@@ -204,7 +211,7 @@ def test_watch_prints_each_state_as_it_is_entered_until_the_awaited_one(
     aws: Aws, capsys: pytest.CaptureFixture[str]
 ) -> None:
     aws.put_key("a.json", phase="lambda", epoch=7, deadline_at_us=in_an_hour_us())
-    aws.start_life(f"{key_hash('a.json')}-7")
+    aws.start_life(key_execution_name("a.json", key_hash("a.json"), 7))
 
     assert main(["watch", "a.json", "--until", "S3", "--timeout-s", "60", *STACK]) == 0
 

@@ -37,7 +37,7 @@ def test_key_that_was_never_hot_has_no_execution_and_no_time() -> None:
 def test_hot_key_shows_its_state_tier_time_and_execution() -> None:
     row = hot(changed_at_us=NOW_US - 5_000_000)
 
-    assert cells(row) == ["cars.json", "Lambda", "lambda", "2026-07-31T23:59:55Z", "0", f"{HASH}-7"]
+    assert cells(row) == ["cars.json", "Lambda", "lambda", "2026-07-31T23:59:55Z", "0", f"cars-json-{HASH[:16]}-7"]
 
 
 def test_key_on_redis_shows_its_node() -> None:

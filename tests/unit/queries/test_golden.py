@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from burstcache.adapters.items import to_values
-from burstcache.core.keys import key_hash
+from burstcache.core.keys import key_execution_name, key_hash
 from burstcache.queries.keys import read_keys
 from burstcache.queries.nodes import read_nodes
 from burstcache.queries.routes import read_routes
@@ -34,8 +34,13 @@ class States:
 
     def __init__(self) -> None:
         self.entered = {
-            f"{key_hash('on-lambda')}-7": ["IsNodeRunning", "Lambda"],
-            f"{key_hash('on-node-2')}-3": ["IsNodeRunning", "RedisBootup", "SeedRedis", "RedisRunning"],
+            key_execution_name("on-lambda", key_hash("on-lambda"), 7): ["IsNodeRunning", "Lambda"],
+            key_execution_name("on-node-2", key_hash("on-node-2"), 3): [
+                "IsNodeRunning",
+                "RedisBootup",
+                "SeedRedis",
+                "RedisRunning",
+            ],
             "node-2-9-1": ["BootNode", "NodeReady", "RedisNodeRunning"],
         }
 
@@ -103,7 +108,7 @@ QUERIES: dict[str, Callable[[System], Any]] = {
     "keys": read_keys,
     "routes": read_routes,
     "nodes": read_nodes,
-    "history": lambda system: system.key_history(f"{key_hash('on-node-2')}-3").read_new(),
+    "history": lambda system: system.key_history(key_execution_name("on-node-2", key_hash("on-node-2"), 3)).read_new(),
     "watch-key": lambda system: key_watcher(system, "on-lambda").look(),
     "watch-key-without-execution": lambda system: key_watcher(system, "outdated").look(),
     "watch-key-at-rest": lambda system: key_watcher(system, "never-asked-for").look(),

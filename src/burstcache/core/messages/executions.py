@@ -16,6 +16,7 @@ class KeyExecutionInput(TypedDict):
     failures: int
     key: str
     key_hash: str
+    name: str  # the execution's own: one that has another was started by hand, with the input of this one
     node: str
 
 
@@ -30,7 +31,13 @@ class NodeExecutionInput(TypedDict):
 def key_execution_input(row: KeyRow) -> KeyExecutionInput:
     """Return the input of a key's execution."""
     return KeyExecutionInput(
-        entry=row.entry, epoch=row.epoch, failures=row.failures, key=row.key, key_hash=row.hash, node=row.node
+        entry=row.entry,
+        epoch=row.epoch,
+        failures=row.failures,
+        key=row.key,
+        key_hash=row.hash,
+        name=row.execution_name,
+        node=row.node,
     )
 
 

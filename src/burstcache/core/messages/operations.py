@@ -61,6 +61,7 @@ class BootNode(TypedDict):
     node: str
     generation: int
     part: int
+    execution: str  # the name of the one that asks
     token: str
 
 
