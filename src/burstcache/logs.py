@@ -15,6 +15,7 @@ _OF_LOGGING = frozenset({"exc_info", "extra", "stack_info", "stacklevel"})
 _HASH = re.compile(r"[0-9a-f]{32}")
 _MAX_CAUSES = 1000
 _is_structured = False
+_request_id = ""
 
 
 class Log(Protocol):
@@ -37,6 +38,17 @@ def log_structured_lines() -> None:
     global _is_structured
     _is_structured = True
     logger.cache_clear()
+
+
+def name_request(request_id: str) -> None:
+    """Have each structured line from now on name the request that a function works on, as Powertools names it.
+
+    Its own decorator would import it for reads that write no line, and add what the log group's name says already.
+    """
+    global _request_id
+    _request_id = request_id
+    if _is_structured and logger.cache_info().currsize:
+        logger().append_keys(function_request_id=request_id)  # type: ignore[attr-defined]
 
 
 class OnceLog(logging.LoggerAdapter[logging.Logger]):
@@ -65,4 +77,6 @@ class OnceLog(logging.LoggerAdapter[logging.Logger]):
 def _powertools() -> Log:
     from aws_lambda_powertools import Logger  # service and level come from POWERTOOLS_SERVICE_NAME and …_LOG_LEVEL
 
-    return Logger()
+    log = Logger()
+    log.append_keys(function_request_id=_request_id)
+    return log

@@ -107,6 +107,22 @@ def test_every_function_has_a_log_group_with_retention(functions: Resources, res
         ), name
 
 
+def test_logs_are_json_and_only_the_proxy_leaves_out_the_lines_of_each_invocation(
+    cloudformation: dict[str, Any],
+) -> None:
+    functions = {name: part for name, part in cloudformation["Resources"].items() if _is_function(part)}
+
+    for name, part in functions.items():
+        logging = part["Properties"]["LoggingConfig"]
+
+        assert (logging["LogFormat"], logging["ApplicationLogLevel"]) == ("JSON", "INFO"), name
+        assert (logging.get("SystemLogLevel") == "WARN") == (name == "ProxyFunction")
+
+
+def _is_function(part: dict[str, Any]) -> bool:
+    return bool(part["Type"] == "AWS::Lambda::Function")
+
+
 def test_every_log_group_forgets(resources: Resources) -> None:
     groups = {name: part for name, part in resources.items() if part["Type"] == "AWS::Logs::LogGroup"}
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from burstcache.logs import OnceLog
+from burstcache.handlers._init import logs_requests
+from burstcache.logs import OnceLog, log_structured_lines, logger
 
 
 @pytest.fixture
@@ -42,3 +45,16 @@ def test_causes_do_not_pile_up(log: OnceLog, caplog: pytest.LogCaptureFixture) -
         log.warning("tier failed", reason=str(number))
 
     assert len(caplog.messages) == 1000
+
+
+def test_structured_lines_name_the_request_of_their_function() -> None:
+    log_structured_lines()
+
+    @logs_requests
+    def keys_of_lines(event: dict[str, Any], context: Any) -> dict[str, str]:
+        return logger().get_current_keys()  # type: ignore[attr-defined, no-any-return]
+
+    for request_id in ("one", "two"):
+        keys = keys_of_lines({}, SimpleNamespace(aws_request_id=request_id))
+
+        assert keys["function_request_id"] == request_id

@@ -206,7 +206,12 @@ class KeyTable:
         try:
             DigestTable(self.table_name, self.client).show_key(row)
         except ServiceError as error:
-            logger().warning("the digest does not follow; the janitor adds the key", reason=str(error), key=row.key)
+            logger().warning(
+                "the digest does not follow; the janitor adds the key",
+                reason=str(error),
+                key=row.key,
+                key_hash=row.hash,
+            )
 
     def _trim(self, hash_: str, seen: list[str], newest: list[str]) -> None:
         """Cut the window back, unless another writer has appended meanwhile; that one trims in turn."""

@@ -158,7 +158,7 @@ class RedisControl:
                 try:
                     self.ask_cache(hash_, Stop(op="stop", epoch=routed.epoch))
                 except RelayDownError as error:  # it ends when its key no longer pays for it
-                    logger().warning("a cache function goes on next to its node", reason=str(error), hash=hash_)
+                    logger().warning("a cache function goes on next to its node", reason=str(error), key_hash=hash_)
 
     @property
     def runs(self) -> NodeRuns:

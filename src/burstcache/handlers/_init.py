@@ -1,11 +1,13 @@
-"""What a function makes before its first event."""
+"""What functions do before their first event, and before each."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import cache
-from typing import TYPE_CHECKING, TypeVar
+from functools import cache, wraps
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from burstcache.logs import name_request
 
 if TYPE_CHECKING:
     from functools import _lru_cache_wrapper
@@ -24,3 +26,14 @@ def at_init(make: Callable[[], _T]) -> _lru_cache_wrapper[_T]:
     if "LAMBDA_TASK_ROOT" in os.environ:
         made()
     return made
+
+
+def logs_requests(handler: Callable[[dict[str, Any], Any], _T]) -> Callable[[dict[str, Any], Any], _T]:
+    """Have the lines that a handler logs name the request that it works on."""
+
+    @wraps(handler)
+    def named(event: dict[str, Any], context: Any) -> _T:
+        name_request(str(getattr(context, "aws_request_id", "")))
+        return handler(event, context)
+
+    return named

@@ -11,9 +11,11 @@ from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.stack_answer import fail, succeed
 from burstcache.core.errors import AccountTooSmallError
 from burstcache.core.limits import Limits, Needs, busy_concurrency, shortfalls
+from burstcache.handlers._init import logs_requests
 from burstcache.logs import logger
 
 
+@logs_requests
 def handler(event: dict[str, Any], context: Any) -> None:
     """Make what is missing, check limits, and answer CloudFormation, whatever happens. Nothing is ever deleted."""
     physical_id = str(event.get("PhysicalResourceId") or event["LogicalResourceId"])

@@ -17,7 +17,7 @@ from burstcache.adapters.secrets import Secrets
 from burstcache.control.cache_environment import CacheEnvironment, warm_copies
 from burstcache.control.cache_life import CacheTask, CacheTools
 from burstcache.control.meter import meter_of
-from burstcache.handlers._init import at_init
+from burstcache.handlers._init import at_init, logs_requests
 from burstcache.logs import logger
 from burstcache.settings import CacheSettings
 
@@ -45,9 +45,10 @@ def environment() -> CacheEnvironment:
     return CacheEnvironment(tools, relay, warm_copies(settings.memory_mb * 1024 * 1024 // _WARM_SHARE))
 
 
+@logs_requests
 def handler(event: dict[str, Any], context: Any) -> dict[str, str]:
     """Serve `event["key"]` until its life is over, and report the end through the task token."""
     task = CacheTask(event["key"], event["key_hash"], event["epoch"], event["token"], context.aws_request_id)
     end = environment().run(task, remaining_ms=context.get_remaining_time_in_millis())
-    logger().info("life %s", end, extra={"key": task.key, "epoch": task.epoch})
+    logger().info("life %s", end, extra={"key": task.key, "key_hash": task.hash, "epoch": task.epoch})
     return {"end": end}

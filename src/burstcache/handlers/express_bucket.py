@@ -10,9 +10,11 @@ from burstcache.adapters.express_bucket import ExpressBucket
 from burstcache.adapters.stack_answer import fail, succeed
 from burstcache.core.express import express_rule
 from burstcache.core.worth import sheet_of_region, wait_usd_from_text
+from burstcache.handlers._init import logs_requests
 from burstcache.logs import logger
 
 
+@logs_requests
 def handler(event: dict[str, Any], context: Any) -> None:
     """Do what CloudFormation asks for, and answer it, whatever happens. The resource is known by the bucket's name."""
     asked = event["ResourceProperties"]

@@ -14,7 +14,7 @@ from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.control.janitor import Cleaned, Janitor
-from burstcache.handlers._init import at_init
+from burstcache.handlers._init import at_init, logs_requests
 from burstcache.logs import logger
 from burstcache.metrics import OVERDUE_NODES, put
 from burstcache.settings import JanitorSettings, instance_ids, names_of
@@ -41,6 +41,7 @@ def janitor() -> Janitor:
     )
 
 
+@logs_requests
 def handler(event: dict[str, Any], context: Any) -> Cleaned:
     """Clean up. The event is ignored."""
     cleaned = janitor().clean()

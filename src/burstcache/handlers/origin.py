@@ -13,8 +13,9 @@ from burstcache.adapters.functions import invoke_by_name
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.control.origin_changes import OriginChanges
+from burstcache.core.keys import key_hash
 from burstcache.core.messages.answers import Refreshed
-from burstcache.handlers._init import at_init
+from burstcache.handlers._init import at_init, logs_requests
 from burstcache.logs import logger
 from burstcache.settings import OriginSettings, names_of
 
@@ -35,9 +36,10 @@ def changes() -> OriginChanges:
     )
 
 
+@logs_requests
 def handler(event: dict[str, Any], context: Any) -> Refreshed:
     """Follow one write to an object, or its deletion."""
     key = event["detail"]["object"]["key"]
     refreshed = changes().follow(key)
-    logger().info("write followed", extra={"key": key, **refreshed})
+    logger().info("write followed", extra={"key": key, "key_hash": key_hash(key), **refreshed})
     return refreshed

@@ -10,7 +10,7 @@ from typing import Any
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import Clock, SystemClock
 from burstcache.core.errors import RefusedRequestError
-from burstcache.handlers._init import at_init
+from burstcache.handlers._init import at_init, logs_requests
 from burstcache.logs import logger
 from burstcache.serve.assembly import make_reader
 from burstcache.serve.read_meter import ReadMeter
@@ -80,6 +80,7 @@ def _proxy() -> Proxy:
     return make_proxy(ProxySettings.read(os.environ), Clients("read"), SystemClock())
 
 
+@logs_requests
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Answer one request of the front door; always well-formed, never an exception."""
     if _is_traced():

@@ -22,7 +22,7 @@ from burstcache.control.meter import meter_of
 from burstcache.control.operations import RedisControl
 from burstcache.core.messages.answers import Answer
 from burstcache.core.messages.operations import Operation
-from burstcache.handlers._init import at_init
+from burstcache.handlers._init import at_init, logs_requests
 from burstcache.logs import logger
 from burstcache.settings import RedisControlSettings, instance_ids, names_of, node_named
 
@@ -58,6 +58,7 @@ def control() -> RedisControl:
     )
 
 
+@logs_requests
 def handler(event: dict[str, Any], context: Any) -> Answer:
     """Run one operation, or follow an event of an instance in EC2."""
     answer: Answer

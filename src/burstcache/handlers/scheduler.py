@@ -15,9 +15,10 @@ from burstcache.adapters.use_table import UseTable
 from burstcache.control.demand import Judge, judge
 from burstcache.control.node_runs import NodeRuns
 from burstcache.control.scheduler import Scheduler
+from burstcache.core.keys import key_hash
 from burstcache.core.messages.events import KeyServed, ObjectRequested
 from burstcache.core.policy import Request
-from burstcache.handlers._init import at_init
+from burstcache.handlers._init import at_init, logs_requests
 from burstcache.logs import logger
 from burstcache.settings import SchedulerSettings, names_of
 
@@ -45,6 +46,7 @@ def scheduler() -> Judge:
     return judge(settings.policy, scheduler, UseTable(settings.table_name, clients.dynamodb), runs.boot)
 
 
+@logs_requests
 def handler(event: dict[str, Any], context: Any) -> dict[str, str]:
     """Handle one event of the bus, and return what became of its key; of a batch, by key.
 
@@ -73,5 +75,5 @@ def _served(detail: ObjectRequested) -> KeyServed:
 
 def _logged(key: str, outcome: str) -> str:
     if outcome != "remembered":
-        logger().info("key %s", outcome, extra={"key": key})
+        logger().info("key %s", outcome, extra={"key": key, "key_hash": key_hash(key)})
     return outcome

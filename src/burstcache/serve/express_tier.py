@@ -96,13 +96,17 @@ class ExpressTier:
             self._copies.bury(request.hash)
             return None
         except OriginError as error:
-            logger().warning("copy not confirmed", reason=str(error), key=request.key)
+            logger().warning(
+                "copy not confirmed", reason=str(error), tier="express", key=request.key, key_hash=request.hash
+            )
             return entry
         current = entry if newer is None else newer
         try:
             self._put(request.hash, encode(current), replaces)
         except ServiceError as error:  # the reader has its answer
-            logger().warning("copy not put anew", reason=repr(error), key=request.key)
+            logger().warning(
+                "copy not put anew", reason=repr(error), tier="express", key=request.key, key_hash=request.hash
+            )
         return current
 
     def _put(self, hash_: str, data: bytes, replaces: str) -> None:

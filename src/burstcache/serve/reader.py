@@ -296,7 +296,7 @@ class Reader:
             self._breakers.fail(request.hash if isinstance(error, FAILURES_OF_ONE_KEY) else route)
             self._fell_back(error)
             logger().warning(
-                "tier failed, S3 serves", tier=route.tier, reason=repr(error), key=request.key, hash=request.hash
+                "tier failed, S3 serves", tier=route.tier, reason=repr(error), key=request.key, key_hash=request.hash
             )
             return None
 
@@ -305,7 +305,9 @@ class Reader:
             fill.put(entry)
         except Exception as error:  # the reader has its answer
             self._breakers.fail(route)
-            logger().warning("tier not filled", tier=route.tier, reason=repr(error), key=request.key)
+            logger().warning(
+                "tier not filled", tier=route.tier, reason=repr(error), key=request.key, key_hash=request.hash
+            )
 
     def _adopt(self, request: Request, entry: Entry) -> None:
         """Keep a tier's copy, in the background.

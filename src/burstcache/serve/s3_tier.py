@@ -75,7 +75,7 @@ class S3Tier:
         try:
             return self._head(request) if request.method == "HEAD" else self._get(request)
         except OriginError as error:
-            logger().error("S3 did not answer", reason=str(error), key=request.key)
+            logger().error("S3 did not answer", reason=str(error), tier="s3", key=request.key, key_hash=request.hash)
             message = "S3 cannot be reached at the moment; try again"
             headers = {"retry-after": "1"}
             return error_response(503, "OriginUnavailable", message, method=request.method, headers=headers)
@@ -210,5 +210,7 @@ def _other(request: Request, answer: ObjectAnswer) -> Response:
         return error_response(status, code, f"there is no object {request.key!r}", method=method)
     if status in _CLIENT_S_OWN or status >= 500 or code in _BAD_KEY_CODES:
         return error_response(status, code, f"S3 answered {status} {code}", method=method)
-    logger().error("S3 refused a read of ours", status=status, code=code, key=request.key)
+    logger().error(
+        "S3 refused a read of ours", status=status, code=code, tier="s3", key=request.key, key_hash=request.hash
+    )
     return error_response(502, code, f"S3 answered the proxy {status} {code}", method=method)
