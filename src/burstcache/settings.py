@@ -153,6 +153,13 @@ class JanitorSettings(_Settings):
     redis_control_function_name: Annotated[str, _text, "REDIS_CONTROL_FUNCTION_NAME"]
 
 
+@dataclass(frozen=True)
+class SelfTestSettings(_Settings):
+    """The settings of the self-test."""
+
+    functions: Annotated[tuple[str, ...], _names, "FUNCTIONS"]  # those that talk to each other first
+
+
 def node_named(name: str, nodes: tuple[RedisNode, ...]) -> RedisNode:
     """Return the node of that name, or raise NodeAbsentError."""
     for node in nodes:
@@ -225,6 +232,10 @@ def _express(environ: Mapping[str, str]) -> ExpressAccess:
 
 def _nodes(environ: Mapping[str, str]) -> tuple[RedisNode, ...]:
     return parse_nodes(_given(environ, "REDIS_NODES"))
+
+
+def _names(environ: Mapping[str, str], name: str) -> tuple[str, ...]:
+    return tuple(_text(environ, name).split(","))
 
 
 def _given(environ: Mapping[str, str], name: str) -> str:

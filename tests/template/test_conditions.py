@@ -117,7 +117,7 @@ def test_without_tiers_there_is_no_network_and_nothing_that_looks_after_lives(cl
 
     types = {part["Type"] for part in resources.values()}
     functions = {name for name, part in resources.items() if part["Type"] == "AWS::Lambda::Function"}
-    assert functions == {"ProxyFunction", "OriginFunction"}
+    assert functions == {"ProxyFunction", "OriginFunction", "SelfTestFunction"}
     assert "VpcConfig" not in resources["ProxyFunction"]["Properties"]
     assert not any(type_.startswith("AWS::EC2::") for type_ in types)
     assert types & {"AWS::Events::EventBus", "AWS::StepFunctions::StateMachine"} == set()

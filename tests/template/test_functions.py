@@ -52,6 +52,7 @@ SETTINGS: dict[str, Any] = {
     "RedisControlFunction": settings.RedisControlSettings,
     "OriginFunction": settings.OriginSettings,
     "JanitorFunction": settings.JanitorSettings,
+    "SelfTestFunction": settings.SelfTestSettings,
 }
 VALUES = {
     "REDIS_NODES": "node-1=i-1@10.0.0.1:6379",

@@ -16,6 +16,7 @@ Code = Callable[[str], list[ast.Module]]
 
 # boto3 method (or paginator, or waiter) → IAM action, for every call that the functions' code makes to AWS.
 _ACTIONS = {
+    "describe_stacks": "cloudformation:DescribeStacks",
     "batch_get_item": "dynamodb:BatchGetItem",
     "batch_write_item": "dynamodb:BatchWriteItem",
     "delete_item": "dynamodb:DeleteItem",

@@ -18,9 +18,10 @@ def invoke_by_name(client: LambdaClient, function_name: str) -> Callable[[Mappin
 
     def invoke(payload: Mapping[str, object]) -> object:
         answer = ask(client.invoke, FunctionName=function_name, Payload=json.dumps(payload).encode())
-        text = answer["Payload"].read().decode()
+        returned = json.loads(answer["Payload"].read())
         if "FunctionError" in answer:
-            raise FunctionFailedError(f"{function_name} failed at {payload}: {text[:500]}")
-        return json.loads(text)
+            what = f"{returned.get('errorType', 'error')}: {returned.get('errorMessage', returned)}"
+            raise FunctionFailedError(f"{function_name} failed at {payload}: {what[:500]}")
+        return returned
 
     return invoke

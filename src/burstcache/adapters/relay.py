@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections import deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -50,9 +51,13 @@ async def connect(access: RelayAccess, secrets: Secrets, *, timeout_s: float, **
     Raises:
         RelayDownError: No relay, no password, or a password that the relay refuses.
     """
-    client = Client()
+    client, heard = Client(), deque[Exception](maxlen=1)
+
+    async def hear(error: Exception) -> None:  # without it nats-py prints a stack trace for each
+        heard.append(error)
+
     try:
-        arguments = await _connect_arguments(access, secrets) | options
+        arguments = await _connect_arguments(access, secrets) | {"error_cb": hear} | options
         if not arguments["allow_reconnect"]:
             # Otherwise nats-py waits 2 s and tries again up to 60 times, even for the first connection.
             arguments |= {"max_reconnect_attempts": 1, "reconnect_time_wait": 0}
@@ -63,14 +68,14 @@ async def connect(access: RelayAccess, secrets: Secrets, *, timeout_s: float, **
         # nats-py raises its base class, and no other error of it, for what the server refuses at the handshake.
         if isinstance(error, AuthorizationError) or type(error) is NatsError:
             secrets.forget()
-        raise RelayDownError(f"no connection to the relay {access.url}: {error!r}") from error
+        cause = heard[0] if heard else error  # nats-py goes on after the first, until the time is over
+        raise RelayDownError(f"no connection to the relay {access.url}: {cause!r}") from cause
 
 
 async def _connect_arguments(access: RelayAccess, secrets: Secrets) -> dict[str, Any]:
     arguments: dict[str, Any] = {
         "name": f"burstcache-{access.user}",
         "allow_reconnect": False,
-        "error_cb": _ignore,  # the default one prints a stack trace for each; callers see what failed
     }
     if access.password_parameter:
         password = await asyncio.to_thread(secrets.read, access.password_parameter)
@@ -80,10 +85,6 @@ async def _connect_arguments(access: RelayAccess, secrets: Secrets) -> dict[str,
     if access.url.startswith("tls://"):
         arguments["tls"] = ssl.create_default_context(cadata=access.ca_pem or None)
     return arguments
-
-
-async def _ignore(_: Exception) -> None:
-    pass
 
 
 async def _hang_up(client: Client) -> None:

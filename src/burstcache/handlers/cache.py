@@ -18,6 +18,7 @@ from burstcache.control.cache_environment import CacheEnvironment, warm_copies
 from burstcache.control.cache_life import CacheTask, CacheTools
 from burstcache.control.meter import meter_of
 from burstcache.handlers._init import at_init, logs_requests
+from burstcache.handlers._self_test import answers_self_test
 from burstcache.logs import logger
 from burstcache.settings import CacheSettings
 
@@ -46,6 +47,7 @@ def environment() -> CacheEnvironment:
 
 
 @logs_requests
+@answers_self_test("cache")
 def handler(event: dict[str, Any], context: Any) -> dict[str, str]:
     """Serve `event["key"]` until its life is over, and report the end through the task token."""
     task = CacheTask(event["key"], event["key_hash"], event["epoch"], event["token"], context.aws_request_id)

@@ -15,6 +15,7 @@ from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.control.janitor import Cleaned, Janitor
 from burstcache.handlers._init import at_init, logs_requests
+from burstcache.handlers._self_test import answers_self_test
 from burstcache.logs import logger
 from burstcache.metrics import OVERDUE_NODES, put
 from burstcache.settings import JanitorSettings, instance_ids, names_of
@@ -42,6 +43,7 @@ def janitor() -> Janitor:
 
 
 @logs_requests
+@answers_self_test("janitor")
 def handler(event: dict[str, Any], context: Any) -> Cleaned:
     """Clean up. The event is ignored."""
     cleaned = janitor().clean()

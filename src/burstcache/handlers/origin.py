@@ -16,6 +16,7 @@ from burstcache.control.origin_changes import OriginChanges
 from burstcache.core.keys import key_hash
 from burstcache.core.messages.answers import Refreshed
 from burstcache.handlers._init import at_init, logs_requests
+from burstcache.handlers._self_test import answers_self_test
 from burstcache.logs import logger
 from burstcache.settings import OriginSettings, names_of
 
@@ -37,6 +38,7 @@ def changes() -> OriginChanges:
 
 
 @logs_requests
+@answers_self_test("origin")
 def handler(event: dict[str, Any], context: Any) -> Refreshed:
     """Follow one write to an object, or its deletion."""
     key = event["detail"]["object"]["key"]

@@ -11,6 +11,7 @@ from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import Clock, SystemClock
 from burstcache.core.errors import RefusedRequestError
 from burstcache.handlers._init import at_init, logs_requests
+from burstcache.handlers._self_test import answers_self_test
 from burstcache.logs import logger
 from burstcache.serve.assembly import make_reader
 from burstcache.serve.read_meter import ReadMeter
@@ -81,6 +82,7 @@ def _proxy() -> Proxy:
 
 
 @logs_requests
+@answers_self_test("proxy")
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Answer one request of the front door; always well-formed, never an exception."""
     if _is_traced():

@@ -23,6 +23,7 @@ from burstcache.control.operations import RedisControl
 from burstcache.core.messages.answers import Answer
 from burstcache.core.messages.operations import Operation
 from burstcache.handlers._init import at_init, logs_requests
+from burstcache.handlers._self_test import answers_self_test
 from burstcache.logs import logger
 from burstcache.settings import RedisControlSettings, instance_ids, names_of, node_named
 
@@ -59,6 +60,7 @@ def control() -> RedisControl:
 
 
 @logs_requests
+@answers_self_test("redis_control")
 def handler(event: dict[str, Any], context: Any) -> Answer:
     """Run one operation, or follow an event of an instance in EC2."""
     answer: Answer

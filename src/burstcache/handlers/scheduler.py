@@ -19,6 +19,7 @@ from burstcache.core.keys import key_hash
 from burstcache.core.messages.events import KeyServed, ObjectRequested
 from burstcache.core.policy import Request
 from burstcache.handlers._init import at_init, logs_requests
+from burstcache.handlers._self_test import answers_self_test
 from burstcache.logs import logger
 from burstcache.settings import SchedulerSettings, names_of
 
@@ -47,6 +48,7 @@ def scheduler() -> Judge:
 
 
 @logs_requests
+@answers_self_test("scheduler")
 def handler(event: dict[str, Any], context: Any) -> dict[str, str]:
     """Handle one event of the bus, and return what became of its key; of a batch, by key.
 

@@ -125,6 +125,10 @@ def _event_invoke_config(name: str, properties: Properties, services: Services) 
     return Made(name, {})
 
 
+def _function_version(name: str, properties: Properties, services: Services) -> Made:
+    return Made(f"{properties['FunctionName']}:1", {"Version": "1"})  # the local cloud runs no older one
+
+
 def _egress_gateway(name: str, properties: Properties, services: Services) -> Made:
     gateway = services.client("ec2").create_egress_only_internet_gateway(VpcId=properties["VpcId"])
     return Made(gateway["EgressOnlyInternetGateway"]["EgressOnlyInternetGatewayId"], {})
@@ -160,6 +164,21 @@ def _parameter(name: str, properties: Properties, services: Services) -> Made:
     return Made(name, {"Type": properties["Type"], "Value": properties["Value"]})
 
 
+class _AnyAttribute(dict[str, str]):
+    def __init__(self, name: str, region: str) -> None:
+        super().__init__()
+        self._name, self._region = name, region
+
+    def __missing__(self, attribute: str) -> str:
+        arn = f"arn:aws:local:{self._region}:{ACCOUNT}:{self._name}"
+        return arn if attribute == "Arn" else f"{self._name}-{attribute}"
+
+
+def _placeholder(name: str, properties: Properties, services: Services) -> Made:
+    """Stand in for a resource that nothing here uses, with made-up attributes."""
+    return Made(name, _AnyAttribute(name, services.region))
+
+
 # Type → property that names the resource, maker.
 _TYPES: dict[str, tuple[str, Maker]] = {
     "AWS::ApiGatewayV2::Api": ("Name", _http_api),
@@ -174,26 +193,13 @@ _TYPES: dict[str, tuple[str, Maker]] = {
     "AWS::ElasticLoadBalancingV2::TargetGroup": ("Name", _target_group),
     "AWS::Events::EventBus": ("Name", _event_bus),
     "AWS::IAM::RolePolicy": ("", _role_policy),
+    "AWS::Lambda::Alias": ("", _placeholder),
     "AWS::Lambda::EventInvokeConfig": ("", _event_invoke_config),
+    "AWS::Lambda::Version": ("", _function_version),
     "AWS::S3Express::DirectoryBucket": ("BucketName", _directory_bucket),
     "AWS::SSM::Parameter": ("Name", _parameter),
     "AWS::StepFunctions::StateMachine": ("StateMachineName", _state_machine),
 }
-
-
-class _AnyAttribute(dict[str, str]):
-    def __init__(self, name: str, region: str) -> None:
-        super().__init__()
-        self._name, self._region = name, region
-
-    def __missing__(self, attribute: str) -> str:
-        arn = f"arn:aws:local:{self._region}:{ACCOUNT}:{self._name}"
-        return arn if attribute == "Arn" else f"{self._name}-{attribute}"
-
-
-def _placeholder(name: str, properties: Properties, services: Services) -> Made:
-    """Stand in for a resource that nothing here uses, with made-up attributes."""
-    return Made(name, _AnyAttribute(name, services.region))
 
 
 _models: dict[str, type] = {}  # moto finds classes by what holds them weakly

@@ -1,0 +1,317 @@
+"""The self-test of each function: every part that it works with, tried from where it runs, by the clients that it has.
+
+Nothing is changed by it: S3 is asked for a key that is no object's, DynamoDB to write what a condition forbids, Step
+Functions to complete a task that does not exist, EC2 for a dry run, and the event on the bus is about no key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Literal
+
+from burstcache.adapters import probes
+from burstcache.adapters.clients import Clients
+from burstcache.adapters.clock import Clock
+from burstcache.adapters.digest_reader import read_digest
+from burstcache.adapters.event_publisher import EventPublisher
+from burstcache.adapters.executions import Executions
+from burstcache.adapters.express_copies import ExpressCopies
+from burstcache.adapters.instances import Instances
+from burstcache.adapters.key_table import KeyTable
+from burstcache.adapters.node_table import NodeTable
+from burstcache.adapters.object_store import ObjectStore
+from burstcache.adapters.redis_objects import RedisObjects
+from burstcache.adapters.relay import RelayListener, RelayRequests, Respond
+from burstcache.adapters.secrets import Secrets
+from burstcache.control.trials import Trial
+from burstcache.core.errors import BurstcacheError, OriginError, RelayDownError
+from burstcache.core.messages.events import RequestsServed
+from burstcache.core.messages.relay import control_subject, get_subject
+from burstcache.core.messages.self_test import SELF_TEST, hash_of_run
+from burstcache.core.table import Lease, LeaseColumns
+from burstcache.settings import (
+    CacheSettings,
+    JanitorSettings,
+    OriginSettings,
+    ProxySettings,
+    RedisControlSettings,
+    RedisNode,
+    RelayAccess,
+    SchedulerSettings,
+    instance_ids,
+)
+
+Function = Literal["proxy", "scheduler", "cache", "redis_control", "janitor", "origin"]
+
+# Functions that start cold meet over the relay within this time, which the proxy has even if other parts hang.
+_MEET_WITHIN_S = 15.0
+_ASK_AGAIN_S = 0.2
+_ANSWER_WITHIN_S = 2.0
+_NODES = "its nodes and their passwords belong together: raise CredentialsIssue and deploy"
+_BUCKET = "the bucket must be in the stack's region, and its policy must let the function's role read it"
+
+
+def trials_of(function: Function, environ: Mapping[str, str], clients: Clients, clock: Clock, run: str) -> list[Trial]:
+    """Return what a function with this environment works with.
+
+    Args:
+        function: Which one; its settings must be in `environ`.
+        environ: Its environment.
+        clients: Clients of its profile.
+        clock: The time that clients of its parts go by.
+        run: Of this self-test and no other.
+
+    Raises:
+        InvalidSettingError: A variable is missing or has a value that is not accepted.
+    """
+    more = (clients, clock, run)
+    match function:
+        case "proxy":
+            trials = of_proxy(ProxySettings.read(environ), *more)
+        case "scheduler":
+            trials = of_scheduler(SchedulerSettings.read(environ), *more)
+        case "cache":
+            trials = of_cache(CacheSettings.read(environ), *more)
+        case "redis_control":
+            trials = of_redis_control(RedisControlSettings.read(environ), *more)
+        case "janitor":
+            trials = of_janitor(JanitorSettings.read(environ), *more)
+        case "origin":
+            trials = of_origin(OriginSettings.read(environ), *more)
+    return list(trials)
+
+
+def of_proxy(settings: ProxySettings, clients: Clients, clock: Clock, run: str) -> Iterator[Trial]:
+    """Return what the proxy works with."""
+    parts = _Parts(clients, clock, run)
+    yield parts.digest(settings.table_name)
+    yield parts.origin(settings.bucket_name)
+    if settings.bus_name:
+        yield parts.bus(settings.bus_name)
+    if settings.express.bucket_name:
+        yield parts.express(settings.express.bucket_name)
+    yield from parts.asked_over_relay(settings.relay, get_subject(hash_of_run(run)))
+    yield from parts.redis(settings.redis_nodes, settings.redis_password_parameter, settings.table_name)
+
+
+def of_scheduler(settings: SchedulerSettings, clients: Clients, clock: Clock, run: str) -> Iterator[Trial]:
+    """Return what the scheduler works with."""
+    parts = _Parts(clients, clock, run)
+    yield parts.table(settings.table_name)
+    yield parts.machine("key_lifecycle", settings.key_lifecycle_arn)
+    if settings.redis_nodes:
+        yield parts.machine("redis_node", settings.redis_node_arn)
+
+
+def of_cache(settings: CacheSettings, clients: Clients, clock: Clock, run: str) -> Iterator[Trial]:
+    """Return what the cache function works with."""
+    parts = _Parts(clients, clock, run)
+    yield parts.table(settings.table_name)
+    yield parts.origin(settings.bucket_name)
+    yield parts.bus(settings.bus_name)
+    yield parts.tokens()
+    yield from parts.answers_over_relay(settings.relay)
+
+
+def of_redis_control(settings: RedisControlSettings, clients: Clients, clock: Clock, run: str) -> Iterator[Trial]:
+    """Return what Redis control works with."""
+    parts = _Parts(clients, clock, run)
+    yield parts.table(settings.table_name)
+    yield parts.origin(settings.bucket_name)
+    yield parts.tokens()
+    if settings.redis_nodes:
+        yield parts.machine("redis_node", settings.redis_node_arn)
+        yield parts.instances(settings.redis_nodes, switches=True)
+    yield from parts.asked_over_relay(settings.relay, control_subject(hash_of_run(run)))
+    yield from parts.redis(settings.redis_nodes, settings.redis_password_parameter, settings.table_name)
+
+
+def of_janitor(settings: JanitorSettings, clients: Clients, clock: Clock, run: str) -> Iterator[Trial]:
+    """Return what the janitor works with."""
+    parts = _Parts(clients, clock, run)
+    yield parts.digest(settings.table_name)
+    yield parts.lives(settings.key_lifecycle_arn)
+    yield parts.function(settings.redis_control_function_name)
+    if settings.redis_nodes:
+        yield parts.instances(settings.redis_nodes, switches=False)
+
+
+def of_origin(settings: OriginSettings, clients: Clients, clock: Clock, run: str) -> Iterator[Trial]:
+    """Return what the origin function works with."""
+    parts = _Parts(clients, clock, run)
+    yield parts.rows(settings.table_name)
+    if settings.redis_control_function_name:
+        yield parts.function(settings.redis_control_function_name)
+    if settings.express_bucket:
+        yield parts.express(settings.express_bucket)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """Makes the trials of one function."""
+
+    clients: Clients
+    clock: Clock
+    run: str
+
+    @property
+    def _hash(self) -> str:
+        return hash_of_run(self.run)
+
+    def digest(self, table_name: str) -> Trial:
+        client = self.clients.dynamodb
+        return Trial("table", probes.endpoint_of(client), lambda: read_digest(client, table_name))
+
+    def rows(self, table_name: str) -> Trial:
+        client = self.clients.dynamodb
+        keys = KeyTable(table_name, client, self.clock)
+        return Trial("table", probes.endpoint_of(client), lambda: keys.read(self._hash))
+
+    def table(self, table_name: str) -> Trial:
+        """Read a row that is not there, and write to it."""
+        client = self.clients.dynamodb
+        keys, nodes = KeyTable(table_name, client, self.clock), NodeTable(table_name, client)
+
+        def attempt() -> None:
+            keys.read(self._hash)
+            nodes.change_lease(Lease(node=SELF_TEST, hash=self._hash, epoch=1), LeaseColumns(held_until_us=0))
+
+        return Trial("table", probes.endpoint_of(client), attempt)
+
+    def origin(self, bucket_name: str) -> Trial:
+        store = ObjectStore(bucket_name, self.clients.s3)
+
+        def attempt() -> None:
+            answer = store.get(f"{SELF_TEST}/{self.run}")
+            answer.discard()
+            if answer.code != "NoSuchKey":
+                raise OriginError(f"S3 answers {answer.status} {answer.code} where there is no object")
+
+        return Trial(f"bucket {bucket_name}", probes.endpoint_of(self.clients.s3), attempt, _BUCKET)
+
+    def express(self, bucket_name: str) -> Trial:
+        copies = ExpressCopies(bucket_name, self.clients.express)
+        endpoint = probes.endpoint_of(self.clients.express)
+        return Trial(f"bucket {bucket_name}", endpoint, lambda: copies.read(self._hash))
+
+    def bus(self, bus_name: str) -> Trial:
+        publisher = EventPublisher(bus_name, self.clients.events, self.clock)
+
+        def attempt() -> None:
+            if report := publisher.start(RequestsServed(keys=[])):
+                report.result()
+
+        return Trial(f"bus {bus_name}", probes.endpoint_of(self.clients.events), attempt)
+
+    def tokens(self) -> Trial:
+        states = self.clients.states
+        token = f"{SELF_TEST}/{self.run}"
+        no_task = BurstcacheError("this is no task's end")
+        return Trial("tasks", probes.endpoint_of(states), lambda: Executions(states).fail(token, no_task))
+
+    def machine(self, name: str, arn: str) -> Trial:
+        states = self.clients.states
+        return Trial(f"machine {name}", probes.endpoint_of(states), lambda: probes.start_execution(states, arn))
+
+    def lives(self, machine_arn: str) -> Trial:
+        states = self.clients.states
+        endpoint = probes.endpoint_of(states)
+        return Trial("executions", endpoint, lambda: Executions(states).is_running(machine_arn, SELF_TEST))
+
+    def function(self, name: str) -> Trial:
+        functions = self.clients.functions
+        return Trial(f"function {name}", probes.endpoint_of(functions), lambda: probes.invoke(functions, name))
+
+    def instances(self, nodes: Iterable[RedisNode], *, switches: bool) -> Trial:
+        ids, ec2 = instance_ids(tuple(nodes)), self.clients.ec2
+        instances = Instances(ids, ec2)
+
+        def attempt() -> None:
+            for node, id_ in ids.items():
+                instances.state(node)
+                if switches:
+                    probes.switch(ec2, id_)
+
+        return Trial("instances", probes.endpoint_of(ec2), attempt)
+
+    def parameter(self, name: str) -> Trial:
+        client = self.clients.secrets
+        return Trial(f"parameter {name}", probes.endpoint_of(client), lambda: Secrets(client).read(name))
+
+    def asked_over_relay(self, access: RelayAccess, subject: str) -> Iterator[Trial]:
+        """Log in to the relay with its certificate, and ask the cache function until it answers."""
+        if not access.url:
+            return
+        yield self.parameter(access.password_parameter)
+
+        def attempt() -> None:
+            relay = RelayRequests(access, Secrets(self.clients.secrets), self.clock)
+            try:
+                self._ask(relay, subject)
+            finally:
+                relay.close()
+
+        yield Trial("relay", lambda: probes.host_and_port(access.url), attempt)
+
+    def _ask(self, relay: RelayRequests, subject: str) -> None:
+        give_up_s = self.clock.monotonic_s() + _MEET_WITHIN_S
+        while relay.request(subject, b"", timeout_s=_ANSWER_WITHIN_S) is None:
+            if self.clock.monotonic_s() > give_up_s:
+                raise RelayDownError(f"the relay hears this function, but in {_MEET_WITHIN_S:g} s no cache function")
+            self.clock.sleep(_ASK_AGAIN_S)
+
+    def redis(self, nodes: tuple[RedisNode, ...], password_parameter: str, table_name: str) -> Iterator[Trial]:
+        """Read the password, and ask the nodes that run; at rest none does."""
+        if not nodes:
+            return
+        yield self.parameter(password_parameter)
+        for node in nodes:
+            if node.name in self._running(table_name):
+                objects = RedisObjects(node, Secrets(self.clients.secrets), password_parameter)
+                yield Trial(node.name, lambda node=node: f"{node.host}:{node.port}", objects.ping, _NODES)  # type: ignore[misc]
+
+    def _running(self, table_name: str) -> set[str]:
+        with suppress(BurstcacheError):  # which the trial of the table reports
+            shown = read_digest(self.clients.dynamodb, table_name).nodes
+            return {name for name, node in shown.items() if node.is_running}
+        return set()
+
+    def answers_over_relay(self, access: RelayAccess) -> Iterator[Trial]:
+        """Log in to the relay with its certificate, and answer the proxy and Redis control."""
+        yield self.parameter(access.password_parameter)
+
+        def attempt() -> None:
+            loop = self.clock.new_event_loop()
+            try:
+                loop.run_until_complete(self._answer(RelayListener(access, Secrets(self.clients.secrets))))
+            finally:
+                loop.close()
+
+        yield Trial("relay", lambda: probes.host_and_port(access.url), attempt)
+
+    async def _answer(self, relay: RelayListener) -> None:
+        """Return when the proxy and Redis control have asked; what they do not get they report themselves."""
+        waits_for = {get_subject(self._hash), control_subject(self._hash)}
+        have_asked = asyncio.Event()
+
+        async def listen(subject: str) -> None:
+            async def answer(_: bytes, respond: Respond) -> None:
+                await respond(b"")
+                waits_for.discard(subject)
+                if not waits_for:
+                    have_asked.set()
+
+            await relay.listen(subject, queue=self._hash, answer=answer)
+
+        await relay.open()
+        try:
+            for subject in tuple(waits_for):
+                await listen(subject)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(have_asked.wait(), _MEET_WITHIN_S)
+            await relay.flush(timeout_s=_ANSWER_WITHIN_S)
+        finally:
+            await relay.close()

@@ -1,0 +1,95 @@
+"""Trials: what a self-test tries, all at once, and how what fails is put into words."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+
+from burstcache.adapters.clock import Clock
+from burstcache.core.errors import PartDownError, RelayDownError, ServiceError, ServiceTransientError
+from burstcache.core.messages.self_test import SelfTested, Tried
+
+_DENIED = frozenset({"AccessDenied", "AccessDeniedException", "AuthorizationError", "UnauthorizedOperation"})
+_LET_OUT = (
+    "nothing answers there: the function's security group must let out this port, and the route table of its subnet"
+    " must lead there, over IPv6 to AWS's services"
+)
+_GRANT = (
+    "the function's role lacks a permission: compare its policies, the permissions boundary and the organisation's"
+    " policies with template.yaml"
+)
+_REPLACE = "raise CredentialsIssue and deploy"
+_MOST_CHARACTERS = 300  # of an error's own text
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One part that a function works with."""
+
+    part: str
+    endpoint: Callable[[], str]
+    attempt: Callable[[], object]  # raises what fails
+    remedy: str = ""  # where the error itself does not suggest one
+
+
+def run(trials: Sequence[Trial], clock: Clock, *, within_s: float) -> SelfTested:
+    """Try all at once; what has not ended by then counts as failed.
+
+    Args:
+        trials: What to try.
+        clock: Measures how long each takes.
+        within_s: How long to wait for the last one [s].
+    """
+    began_s = clock.monotonic_s()
+    pool = ThreadPoolExecutor(max(1, len(trials)), thread_name_prefix="self-test")
+    futures = [pool.submit(_try, trial, clock) for trial in trials]
+    wait(futures, within_s)
+    pool.shutdown(wait=False)  # a thread that hangs must not keep the answer back
+    waited_ms = _ms(clock.monotonic_s() - began_s)
+    return SelfTested(tried=[_tried(trial, future, waited_ms) for trial, future in zip(trials, futures, strict=True)])
+
+
+def _try(trial: Trial, clock: Clock) -> tuple[int, str]:
+    began_s = clock.monotonic_s()
+    problem = ""
+    try:
+        trial.attempt()
+    except Exception as error:  # whatever fails is what the test is for
+        problem = problem_text(error, trial.remedy)
+    return _ms(clock.monotonic_s() - began_s), problem
+
+
+def _tried(trial: Trial, future: Future[tuple[int, str]], waited_ms: int) -> Tried:
+    is_over = future.done()
+    duration_ms, problem = future.result() if is_over else (waited_ms, f"no answer; {_LET_OUT}")
+    return Tried(part=trial.part, endpoint=trial.endpoint(), duration_ms=duration_ms, problem=problem)
+
+
+def problem_text(error: Exception, remedy: str = "") -> str:
+    """Return what happened and what to do."""
+    text = str(error) if isinstance(error, PartDownError) else f"{type(error).__name__}: {error}"
+    remedy = _remedy(error) or remedy
+    return f"{text[:_MOST_CHARACTERS]}; {remedy}" if remedy else text[:_MOST_CHARACTERS]
+
+
+def _remedy(error: Exception) -> str:
+    """Return what the kind of an error suggests, or nothing."""
+    cause = error.__cause__
+    match error:
+        case ServiceError(code=code) if code in _DENIED:
+            return _GRANT
+        case ServiceTransientError(code=""):
+            return _LET_OUT
+        case ServiceError(code="ParameterNotFound"):
+            return f"the parameter is missing: {_REPLACE}"
+        case RelayDownError() if isinstance(cause, ssl.SSLError):
+            return f"the relay does not show the certificate that the function expects: {_REPLACE}"
+        case RelayDownError() if isinstance(cause, OSError):
+            return f"{_LET_OUT}, and the relay's task must run: see the events of its service in ECS"
+    return ""
+
+
+def _ms(duration_s: float) -> int:
+    return round(duration_s * 1000)
