@@ -102,7 +102,7 @@ def walk() -> Callable[[Any], Iterator[Any]]:
 
 @pytest.fixture(scope="session")
 def code() -> Callable[[str], list[ast.Module]]:
-    """The modules of ours that a handler imports, however deep, parsed; a self-test's apart, which are all functions'."""
+    """The modules of ours that a handler imports, however deep, parsed; those of self-tests apart."""
 
     def modules(handler: str) -> list[ast.Module]:
         found = {"burstcache.handlers._self_test": ast.Module([], [])}
