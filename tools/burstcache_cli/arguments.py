@@ -23,6 +23,11 @@ def stack(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
+def doctor(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `doctor`."""
+    stack(parser)
+
+
 def keys(parser: argparse.ArgumentParser) -> None:
     """Add the options of `keys`."""
     stack(parser)

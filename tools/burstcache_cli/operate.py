@@ -102,7 +102,7 @@ def start_lambda(stack: Stack, key: str) -> Outcome:
         "resources": [],
         "detail": KeyStartRequested(key=key),
     }
-    answer = _invoke(stack, "SchedulerFunctionName", event)
+    answer = invoke(stack, "SchedulerFunctionName", event)
     text, is_hot = _START_OUTCOMES.get(answer["outcome"], (f"{{key}}: {answer['outcome']}", False))
     return Outcome(text.format(key=key), answer, is_hot)
 
@@ -124,10 +124,10 @@ def _exists(stack: Stack, key: str) -> bool:
 
 
 def _redis_control(stack: Stack, operation: Hold | Release | Ping | StopCache) -> Any:
-    return _invoke(stack, "RedisControlFunctionName", operation)
+    return invoke(stack, "RedisControlFunctionName", operation)
 
 
-def _invoke(stack: Stack, output: str, payload: Mapping[str, Any]) -> Any:
+def invoke(stack: Stack, output: str, payload: Mapping[str, Any]) -> Any:
     """Return a function's answer, or raise FunctionFailedError with its error's name and text."""
     name = stack.output(output)
     response = stack.client("lambda").invoke(FunctionName=name, Payload=json.dumps(payload).encode())

@@ -52,6 +52,12 @@ COMMANDS = (
         f"{_RUN}:env",
     ),
     Command("local down", "end what runs", f"{_LOCAL}:down", f"{_RUN}:down"),
+    Command(
+        "doctor",
+        "test every part of a stack from where it is needed",
+        f"{_OWN}:doctor",
+        "burstcache_cli.doctor:doctor",
+    ),
     Command("keys", "list the keys: state, tier, since when, requests, execution", f"{_OWN}:keys", f"{_SHOW}:keys"),
     Command("watch", "print the states of a key or a node as it enters them", f"{_OWN}:watch", f"{_SHOW}:watch"),
     Command(

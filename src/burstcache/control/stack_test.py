@@ -9,7 +9,7 @@ from typing import Any
 
 from burstcache.adapters.clock import Clock
 from burstcache.core.errors import BurstcacheError
-from burstcache.core.messages.self_test import SELF_TEST, SelfTest, SelfTested, StackTested, TriedBy
+from burstcache.core.messages.self_test import SELF_TEST, SelfTest, SelfTested, StackTested, TriedBy, problems
 
 # The cache function, the proxy and Redis control talk to each other; more at a time would take what concurrency a new
 # account has.
@@ -54,19 +54,6 @@ class StackTest:
             duration_ms = round((self.clock.monotonic_s() - began_s) * 1000)
             problem = f"{error}; its log says more"
             return [TriedBy(function=function, part="itself", endpoint="-", duration_ms=duration_ms, problem=problem)]
-
-
-def problems(tested: StackTested) -> list[str]:
-    """Return a sentence for each thing that fails, for all functions that it concerns."""
-    concerned: dict[tuple[str, str, str], list[str]] = {}
-    for tried in tested["tried"]:
-        if tried["problem"]:
-            what = (tried["part"], tried["endpoint"], tried["problem"])
-            concerned.setdefault(what, []).append(tried["function"])
-    return [
-        f"{', '.join(functions)}: {part} at {endpoint}: {problem}"
-        for (part, endpoint, problem), functions in concerned.items()
-    ]
 
 
 def reason(found: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ _Answer = TypeVar("_Answer")
 _Handler = Callable[[dict[str, Any], Any], _Answer]
 
 _LEFT_FOR_ANSWER_S = 2.0
-_LONGEST_S = 60.0  # for a function that may run for longer
+_LONGEST_S = 30.0  # for a function that may run for longer
 
 
 def answers_self_test(function: Function) -> Callable[[_Handler[_Answer]], _Handler[_Answer]]:

@@ -333,8 +333,8 @@ def test_trace_of_an_error_is_shown_to_those_who_ask(
 @pytest.mark.parametrize(
     ("argv", "line"),
     [
-        ([], "a command is missing: expected one of local, keys, watch"),
-        (["kyes"], "'kyes' is no command: expected one of local, keys, watch"),
+        ([], "a command is missing: expected one of local, doctor, keys, watch"),
+        (["kyes"], "'kyes' is no command: expected one of local, doctor, keys, watch"),
         (["--fast"], "unrecognized arguments: --fast"),
         (["keys", "--fast"], "unrecognized arguments: --fast"),
         (["redis"], "burstcache redis: a command is missing: expected one of start, stop, ping, status"),

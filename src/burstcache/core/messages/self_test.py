@@ -52,3 +52,16 @@ def is_self_test(event: Mapping[str, Any]) -> bool:
 def hash_of_run(run: str) -> str:
     """Return the hash of a key that is no object's, for what functions say over the relay in a self-test."""
     return key_hash(f"{SELF_TEST}/{run}")
+
+
+def problems(tested: StackTested) -> list[str]:
+    """Return a sentence for each thing that fails, for all functions that it concerns."""
+    concerned: dict[tuple[str, str, str], list[str]] = {}
+    for tried in tested["tried"]:
+        if tried["problem"]:
+            what = (tried["part"], tried["endpoint"], tried["problem"])
+            concerned.setdefault(what, []).append(tried["function"])
+    return [
+        f"{', '.join(functions)}: {part} at {endpoint}: {problem}"
+        for (part, endpoint, problem), functions in concerned.items()
+    ]
