@@ -77,7 +77,7 @@ class Cloud:
 class Setup:
     """How a benchmark starts its local cloud. Each benchmark lists its own in `SETUPS`, and a test starts them all."""
 
-    overrides: str = ""  # of the policy's parameters
+    overrides: str = ""  # of the thesis policy's parameters; without any, the template's policy decides
     boot_s: float = 1.0
     stop_s: float = 0.5
     max_hot_keys: int | None = None  # None: the template's default
@@ -86,7 +86,8 @@ class Setup:
     def parameters(self) -> dict[str, str]:
         """The template's parameters."""
         hot_keys = {} if self.max_hot_keys is None else {"MaxHotKeys": str(self.max_hot_keys)}
-        return {"PolicyOverrides": self.overrides, **hot_keys}
+        policy = {"Policy": "thesis", "PolicyOverrides": self.overrides} if self.overrides else {}
+        return {**policy, **hot_keys}
 
     def options(self) -> list[str]:
         """Return the options of `local up`."""

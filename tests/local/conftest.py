@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from burstcache_local.cloud import LocalCloud, LocalOptions
+from support.policies import THESIS
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +18,7 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
         boot_s=0.2,
         stop_s=0.2,
         run_dir=tmp_path_factory.mktemp("logs"),
-        parameters={"PolicyOverrides": "redis_utilization_s=3600"},
+        parameters=THESIS | {"PolicyOverrides": "redis_utilization_s=3600"},
     )
     with LocalCloud(options) as running:
         yield running

@@ -26,6 +26,7 @@ from burstcache.core.messages.operations import Hold
 from burstcache.web.headers import object_headers
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from support.clock import ManualClock
+from support.policies import THESIS
 from support.waiting import LIMIT_S, until
 
 BODY = bytes(range(256)) * 40
@@ -54,7 +55,7 @@ class Answer:
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
     """Room for the keys of all tests. They stay in their cache functions unless a test has the node running."""
-    parameters = {"PolicyOverrides": "redis_threshold=90", "MaxHotKeys": "50"}
+    parameters = THESIS | {"PolicyOverrides": "redis_threshold=90", "MaxHotKeys": "50"}
     options = LocalOptions(boot_s=0.2, stop_s=0.2, run_dir=tmp_path_factory.mktemp("logs"), parameters=parameters)
     with LocalCloud(options) as running:
         yield running

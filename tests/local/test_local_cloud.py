@@ -15,6 +15,7 @@ import redis
 from burstcache.core.keys import key_hash
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from burstcache_local.errors import LocalCloudError
+from support.policies import THESIS
 from support.waiting import LIMIT_S, until
 
 Node = Callable[[str | None], redis.Redis]
@@ -171,7 +172,7 @@ def test_a_request_above_10_mb_is_refused_by_the_front_door(cloud: LocalCloud) -
 def test_two_clouds_in_a_process_share_nothing(cloud: LocalCloud) -> None:
     cloud.client("s3").put_object(Bucket=cloud.bucket_name, Key="whose", Body=b"the first's")
 
-    with LocalCloud(LocalOptions(boot_s=0.2, stop_s=0.2)) as other:
+    with LocalCloud(LocalOptions(boot_s=0.2, stop_s=0.2, parameters=THESIS)) as other:
         other.client("s3").put_object(Bucket=other.bucket_name, Key="whose", Body=b"the other's")
         for _ in range(2):
             assert ask(other, "GET", "/objects/whose")[2] == b"the other's"

@@ -13,9 +13,11 @@ from burstcache.client import Client
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from burstcache_local.moto.server import moto_server
 from burstcache_local.moto.services import REGION
+from support.policies import THESIS
 from support.waiting import until
 
 PARAMETERS = {
+    **THESIS,
     "FrontDoor": "alb",
     "CertificateArn": "arn:aws:acm:eu-central-1:123456789012:certificate/a",
     "ExpressZone": "usw2-az1",

@@ -19,7 +19,8 @@ def relay(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def cloud(relay: str) -> Iterator[LocalCloud]:
-    with LocalCloud(LocalOptions(parameters={"Relay": relay})) as running:
+    options = LocalOptions(parameters={"Relay": relay}, boot_s=5)  # longer than a cache function takes to start
+    with LocalCloud(options) as running:
         yield running
 
 

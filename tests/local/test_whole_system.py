@@ -18,6 +18,7 @@ from burstcache.adapters.key_table import KeyTable
 from burstcache.core.keys import key_hash
 from burstcache.core.table import KeyRow
 from burstcache_local.cloud import LocalCloud, LocalOptions
+from support.policies import THESIS
 from support.waiting import LIMIT_S, until
 
 _OVERRIDES = "tick_s=3,lambda_threshold_s=5,redis_utilization_s=3,redis_check_s=1"
@@ -25,9 +26,8 @@ _OVERRIDES = "tick_s=3,lambda_threshold_s=5,redis_utilization_s=3,redis_check_s=
 
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
-    options = LocalOptions(
-        boot_s=0.2, stop_s=0.2, run_dir=tmp_path_factory.mktemp("logs"), parameters={"PolicyOverrides": _OVERRIDES}
-    )
+    parameters = THESIS | {"PolicyOverrides": _OVERRIDES}
+    options = LocalOptions(boot_s=0.2, stop_s=0.2, run_dir=tmp_path_factory.mktemp("logs"), parameters=parameters)
     with LocalCloud(options) as running:
         yield running
 

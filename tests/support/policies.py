@@ -7,6 +7,7 @@ from burstcache.core.policies import POLICIES, LivePolicy, live_policy
 from burstcache.core.prices import price_sheet
 from burstcache.core.worth import Worth, tier_prices, wait_usd_from_text
 
+THESIS = {"Policy": "thesis"}  # parameters of a stack for tests of leased keys, whose times can be overridden
 BY_USE = tuple(name for name, rules in POLICIES.items() if rules is not None)
 
 

@@ -196,6 +196,7 @@ def test_objects_fit_through_the_front_door(translate: Translate, front_door: st
         ({"AWS::Region": "il-central-1"}, "no IPv6 endpoint"),
         ({"AWS::Region": "eu-west-1"}, "use Relay none"),
         ({"ExpressZone": "euc1-az1", "AWS::Region": "eu-central-1"}, "no S3 Express One Zone"),
+        ({"RedisNodeCount": "0"}, "RedisNodeCount 1 or more"),
     ],
     ids=[
         "alb-without-certificate",
@@ -203,6 +204,7 @@ def test_objects_fit_through_the_front_door(translate: Translate, front_door: st
         "region-without-dual-stack",
         "relay-without-ipv6",
         "region-without-express",
+        "cache-functions-alone",
     ],
 )
 def test_a_rule_refuses(template: dict[str, Any], answers: dict[str, str], message: str) -> None:

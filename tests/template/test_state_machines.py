@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from burstcache.core import errors
+from burstcache.core.prices import price_sheet
+from burstcache.core.worth import tier_prices
 from support.project import ROOT
 
 _ROOT = ROOT
@@ -43,6 +45,28 @@ def _paths(machine: str, start: str) -> Iterator[list[str]]:
                 yield from walk(following, [*way, name])
 
     yield from walk(start, [])
+
+
+def _transitions(machine: str, start: str, end: str) -> int:
+    """Return how many states are entered on the shortest way from behind `start` to `end`."""
+    states = _MACHINES[machine]["States"]
+    reached, entered = set(_successors(states[start])), 1
+    while end not in reached:
+        reached, entered = {after for name in reached for after in _successors(states[name])}, entered + 1
+    return entered
+
+
+def test_policies_weigh_as_many_transitions_as_the_machines_have() -> None:
+    sheet = price_sheet("today-us-east-1")
+    prices, transition_usd = tier_prices(sheet, node_type="t4g.micro", cache_memory_mb=256), sheet.usd("transition")
+    to_the_first_look = 1 + _transitions("redis_node", "BootNode", "CheckNodeUse")
+    run = to_the_first_look + _transitions("redis_node", "CheckNodeUse", "StopNode")
+    look = _transitions("redis_node", "CheckNodeUse", "CheckNodeUse")
+    life = 2 + _transitions("key_lifecycle", "Lambda", "ReturnToS3")  # the start and `Lambda`
+
+    assert prices.run_usd == run * transition_usd
+    assert prices.look_usd == look * transition_usd
+    assert prices.life_usd == life * transition_usd + sheet.usd("lambda-request")
 
 
 @pytest.fixture(params=_STATES, ids="/".join)

@@ -11,5 +11,5 @@ from burstcache_sim.policies.thesis import Thesis
 LIVE: dict[str, type[Policy]] = {policy.name: policy for policy in (Thesis, Breakeven, Hazard)}
 WEIGHING: dict[str, type[WorthPolicy]] = {p.name: p for p in (Breakeven, Hazard, KeyBreakeven, KeyHazard)}
 POLICIES = LIVE | {policy.name: policy for policy in (KeyBreakeven, KeyHazard)}  # what these two were compared by
-DEFAULT = Thesis.name  # the live system's
+DEFAULT = Thesis.name  # the one that needs no worth of a hit, which a trace does not have
 SIMULATED: dict[str, type[WorthPolicy]] = {policy.name: policy for policy in (Breakeven, Hazard)}
