@@ -15,6 +15,7 @@ from burstcache.core.errors import NodeUnusedError, RedisDownError, ServiceError
 from burstcache.core.keys import key_hash
 from burstcache.core.policy import CHECKS_PER_PART, Request
 from burstcache.core.table import KeyColumns, Lease
+from support.faults import failing
 from support.world import MAX_OBJECT_BYTES, NODE, World, after
 
 _S = 1_000_000
@@ -137,7 +138,7 @@ def test_cache_function_invoked_twice(world: World) -> None:
 
     assert world.serve("k", holder="two").join() == "superseded"
 
-    assert world.row("k").holder == "one"
+    assert world.row("k").holder.startswith("one/")
     assert first.join() == "idle"
     assert world.outcome(world.row("k").execution_name) == {"outcome": "idle"}
 
@@ -152,6 +153,70 @@ def test_failing_second_invocation_does_not_fail_the_first(world: World) -> None
 
     assert first.join() == "idle"
     assert world.outcome(world.row("k").execution_name) == {"outcome": "idle"}
+
+
+def test_later_attempt_takes_the_key_over_and_the_earlier_one_leaves(world: World) -> None:
+    world.started("k")
+    first = world.serve("k", holder="one")
+    world.until(lambda: world.row("k").holder)
+
+    second = world.serve("k", holder="two", attempt=1)
+    world.until(lambda: world.row("k").attempt == 1)
+
+    assert world.row("k").holder.startswith("two/")
+    world.clock.sleep(1)
+    assert world.get("k") is not None
+    assert (first.join(), second.join()) == ("idle", "idle")
+    assert world.outcome(world.row("k").execution_name)["outcome"] == "idle"
+
+
+def test_attempt_that_comes_after_a_later_one_leaves_at_once(world: World) -> None:
+    world.started("k")
+    later = world.serve("k", holder="two", attempt=1)
+    world.until(lambda: world.row("k").holder)
+
+    assert world.serve("k", holder="one").join() == "superseded"
+
+    assert world.row("k").holder.startswith("two/")
+    later.join()
+
+
+def test_claim_that_is_written_twice_is_the_same_claim(world: World) -> None:
+    row = world.started("k")
+    claim = KeyColumns(tier="lambda", holder="one/a", attempt=0)
+
+    for _ in range(2):  # the answer to the first was lost, and the SDK asked again
+        assert world.keys.update(row.hash, epoch=row.epoch, set_=claim, unless_held=True) is not None
+
+
+def test_object_that_is_deleted_while_a_cache_function_holds_it_ends_the_life_without_a_failure(world: World) -> None:
+    row = world.started("k")
+    life = world.serve("k")
+    world.until(lambda: world.row("k").tier == "lambda")
+    world.delete_object("k")
+
+    world.written("k")
+
+    assert life.join() == "gone"
+    assert world.outcome(row.execution_name)["outcome"] == "gone"
+
+
+def test_object_that_is_deleted_before_its_cache_function_starts_ends_the_life_without_a_failure(world: World) -> None:
+    row = world.started("k")
+    world.delete_object("k")
+
+    assert world.serve("k").join() == "gone"
+
+    assert world.outcome(row.execution_name)["outcome"] == "gone"
+
+
+def test_cache_function_whose_start_meets_a_passing_error_of_s3_says_so_by_name(world: World) -> None:
+    row = world.started("k")
+
+    with failing(world.clients.s3, "GetObject", code="SlowDown", status=503):
+        assert world.serve("k").join() == "failed"
+
+    assert world.outcome(row.execution_name) == {"error": "ServiceTransientError"}
 
 
 def test_route_to_redis_that_is_written_while_the_cache_function_retires_stays(world: World) -> None:

@@ -165,6 +165,11 @@ _KEY_SCENARIOS = [
         {"entry": "redis"},
     ),
     Scenario(
+        "IsNodeRunning RedisBootup SeedRedis RedisShutdown",
+        _BOOTED | {"seed": _fails("ObjectNotFoundError")},
+        {"entry": "redis"},
+    ),
+    Scenario(
         "IsNodeRunning RedisBootup RedisShutdownFailed ReturnToS3Failed KeyLifecycleFailed",
         {"join": _fails("SupersededError"), "leave": _fails("RuntimeError")},
         {"entry": "redis"},
@@ -344,9 +349,66 @@ def test_cache_function_that_sends_no_heartbeat_fails_its_life_after_a_minute(st
 
     ended = stage.walk("key_lifecycle", _KEY_INPUT)
 
-    assert (ended["status"], ended["error"], ended.get("cause")) == ("FAILED", "States.Timeout", None)
+    assert (ended["status"], ended["error"]) == ("FAILED", "Timeout")
+    assert ended["cause"].startswith("no heartbeat for 60 s")
     assert stage.item("KEY#h", "ROUTE")["phase"] == "s3"
     assert stage.clock.monotonic_s() == pytest.approx(60, abs=0.1)
+
+
+@pytest.mark.parametrize("error", ["ServiceTransientError", "Lambda.Unknown", "Lambda.ClientExecutionTimeoutException"])
+@pytest.mark.parametrize("operation", ["join", "seed", "leave"])
+def test_passing_error_of_a_step_is_no_failure_of_the_life(stage: Stage, operation: str, error: str) -> None:
+    usual = {**_BOOTED, "leave": _gives({})}
+    answers = iter([_fails(error)] * 3)
+    stage.functions.answers = usual | {
+        operation: lambda stage, payload: next(answers, usual[operation])(stage, payload),
+    }
+    put_row("NODE#node-1", "LEASE#h", {"epoch": 7})
+
+    ended = stage.walk("key_lifecycle", _KEY_INPUT | {"entry": "redis"}, running="success")
+
+    assert ended["status"] == "SUCCEEDED"
+    assert stage.functions.calls.count(operation) == 4
+
+
+@pytest.mark.parametrize("error", ["ServiceTransientError", "Sandbox.Timedout", "Runtime.ExitError"])
+@pytest.mark.parametrize("operation", ["boot_node", "ready_node", "check_node", "stop_node"])
+def test_passing_error_of_a_step_does_not_take_the_node_away(stage: Stage, operation: str, error: str) -> None:
+    usual = {**_READY, "check_node": _UNUSED, "stop_node": _gives({})}
+    answers = iter([_fails(error)] * 3)
+    stage.functions.answers = usual | {
+        operation: lambda stage, payload: next(answers, usual[operation])(stage, payload),
+    }
+
+    ended = stage.walk("redis_node", _NODE_INPUT)
+
+    assert ended["status"] == "SUCCEEDED"
+    assert "abandon_node" not in stage.functions.calls
+
+
+@pytest.mark.parametrize("error", ["Runtime.ExitError", "RuntimeError", "Lambda.Unknown"])
+def test_abandoning_a_node_is_repeated_whatever_it_died_of(stage: Stage, error: str) -> None:
+    attempts = iter([_fails(error)] * 3 + [_gives({})])
+    stage.functions.answers = {
+        "boot_node": _fails_task("NodeFailedError"),
+        "abandon_node": lambda stage, payload: next(attempts)(stage, payload),
+    }
+
+    ended = stage.walk("redis_node", _NODE_INPUT)
+
+    assert (ended["status"], ended["error"]) == ("FAILED", "NodeFailedError")
+    assert stage.functions.calls.count("abandon_node") == 4
+
+
+def test_cache_function_whose_start_meets_a_passing_error_is_started_again(stage: Stage) -> None:
+    answers = iter([_fails_task("ServiceTransientError"), _completes({"outcome": "idle"})])
+    stage.functions.answers = {"cache": lambda stage, payload: next(answers)(stage, payload)}
+    put_row("KEY#h", "ROUTE", {"phase": "lambda", "epoch": 7, "tier": "lambda"})
+
+    ended = stage.walk("key_lifecycle", _KEY_INPUT)
+
+    assert ended["status"] == "SUCCEEDED"
+    assert [payload["attempt"] for payload in stage.functions.payloads] == [0, 1]
 
 
 def test_what_was_served_from_redis_is_handed_to_the_last_step(stage: Stage) -> None:
@@ -376,7 +438,8 @@ def test_stop_is_repeated_until_the_instance_has_started(stage: Stage) -> None:
 def test_instance_that_does_not_announce_itself_fails_its_run_after_seven_minutes(stage: Stage) -> None:
     ended = stage.walk("redis_node", _NODE_INPUT)
 
-    assert (ended["status"], ended["error"]) == ("FAILED", "States.Timeout")
+    assert (ended["status"], ended["error"]) == ("FAILED", "Timeout")
+    assert ended["cause"] == "the instance did not announce itself within 420 s"
     assert stage.functions.calls == ["boot_node", "abandon_node"]
     assert stage.clock.monotonic_s() == pytest.approx(420, abs=0.1)
 

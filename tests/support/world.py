@@ -528,10 +528,11 @@ class World:
         self.nodes.change_lease(lease, LeaseColumns(running=self.token(name)), remove="waiter")
         return name
 
-    def serve(self, key: str, *, holder: str = "one", remaining_s: float = 900) -> Life:
+    def serve(self, key: str, *, holder: str = "one", attempt: int = 0, remaining_s: float = 900) -> Life:
         """Let a cache function hold a hot key."""
         row = self.row(key)
-        task = {"key": key, "key_hash": row.hash, "epoch": row.epoch, "token": self.token(row.execution_name)}
+        token = self.token(row.execution_name)
+        task = {"key": key, "key_hash": row.hash, "epoch": row.epoch, "attempt": attempt, "token": token}
         run = functools.partial(self.invoke, "cache", task, request_id=holder, remaining_s=remaining_s)
         self._lives.append(self.clock.start(run))
         return Life(self.clock, self._lives[-1])

@@ -85,7 +85,18 @@ def test_the_machines_write_under_the_keys_of_the_table() -> None:
 
 
 def test_a_return_to_s3_takes_off_all_that_a_life_wrote() -> None:
-    kept = {"key", "epoch", "entry", "window", "trigger", "ready_at_us", "joined_at_us", "etag", "size_bytes"}
+    kept = {
+        "key",
+        "epoch",
+        "entry",
+        "window",
+        "trigger",
+        "ready_at_us",
+        "joined_at_us",
+        "etag",
+        "size_bytes",
+        "attempt",
+    }
     kept |= {"written_in", "use", "expires_at", "life_expires_at"}
 
     for name in ("ReturnToS3", "ReturnToS3Failed"):

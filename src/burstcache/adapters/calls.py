@@ -9,7 +9,7 @@ from typing import ParamSpec, TypeVar
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as NoConnectionError
 
-from burstcache.core.errors import ServiceError, ServiceTransientError
+from burstcache.core.errors import OriginUnavailableError, ServiceError, ServiceTransientError
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -53,6 +53,20 @@ def failures_named() -> Iterator[None]:
         raise ServiceTransientError(f"{type(error).__name__}: {error}") from error
     except BotoCoreError as error:
         raise ServiceError(f"{type(error).__name__}: {error}") from error
+
+
+@contextmanager
+def passing_failures_named() -> Iterator[None]:
+    """Give every passing failure of AWS the one name under which the state machines repeat a step.
+
+    It stands at the edge of the functions that the machines call: throttling, a 5xx, a time-out or a connection error
+    of any service, S3 included, leaves them as ServiceTransientError.
+    """
+    try:
+        with failures_named():
+            yield
+    except OriginUnavailableError as error:
+        raise ServiceTransientError(str(error)) from error
 
 
 def write_if(write: Callable[_P, _R], *args: _P.args, **arguments: _P.kwargs) -> _R | None:

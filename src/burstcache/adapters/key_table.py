@@ -157,7 +157,8 @@ class KeyTable:
             set_: Columns and their new values.
             remove: Columns to delete.
             append_window: Requests to add to the window.
-            unless_held: Also require that no cache invocation has announced itself: the announce is the claim.
+            unless_held: Also require that no other cache invocation of this attempt or a later one has announced
+                itself: the announce is the claim, and sets `holder` and `attempt`.
             while_tier: Also require that this tier serves the key; empty: any, or none.
 
         Returns:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from burstcache.core.errors import ObjectNotFoundError, ObjectTooLargeError, OriginError
+from burstcache.core.errors import ObjectNotFoundError, ObjectTooLargeError, OriginError, OriginUnavailableError
 from burstcache.web.dates import parse_http_date
 from burstcache.web.entry import Entry, entry_from_s3
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
 
 _OK, _PARTIAL, _NOT_MODIFIED, _NOT_FOUND = 200, 206, 304, 404
+_TOO_MANY = 429
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +49,12 @@ class ObjectAnswer:
         return int(total) if total.isdigit() else self.length_bytes
 
     def read(self) -> bytes:
-        """Return the whole body, or raise OriginError if it breaks off."""
+        """Return the whole body, or raise OriginUnavailableError if it breaks off."""
         try:
             data: bytes = self._stream.read() if self._stream is not None else b""
             return data
         except (BotoCoreError, OSError) as error:
-            raise OriginError(f"S3's answer broke off: {error}") from error
+            raise OriginUnavailableError(f"S3's answer broke off: {error}") from error
 
     def discard(self) -> None:
         """Close the connection without reading the body."""
@@ -82,7 +83,7 @@ class ObjectStore:
         """Ask S3 for an object.
 
         Raises:
-            OriginError: S3 cannot be reached, or another server answers.
+            OriginUnavailableError: S3 cannot be reached, or another server answers.
         """
         return self._ask(self._client.get_object, key, conditions)
 
@@ -96,7 +97,8 @@ class ObjectStore:
         Raises:
             ObjectNotFoundError: S3 has no such object.
             ObjectTooLargeError: It has more than `max_bytes`.
-            OriginError: S3 answered otherwise, or not at all.
+            OriginUnavailableError: S3 is overloaded, fails or cannot be reached.
+            OriginError: It answered otherwise.
         """
         return _entry(key, self.get(key), max_bytes)
 
@@ -124,7 +126,7 @@ class ObjectStore:
         except ClientError as error:
             return _error_answer(error)
         except (BotoCoreError, OSError) as error:
-            raise OriginError(f"S3 cannot be asked: {error}") from error
+            raise OriginUnavailableError(f"S3 cannot be asked: {error}") from error
         metadata = response["ResponseMetadata"]
         return ObjectAnswer(metadata["HTTPStatusCode"], metadata["HTTPHeaders"], _stream=response.get("Body"))
 
@@ -133,7 +135,9 @@ def _entry(key: str, answer: ObjectAnswer, max_bytes: int) -> Entry:
     if answer.status == _NOT_FOUND:
         raise ObjectNotFoundError(f"S3 has no object {key!r}")
     if not answer.is_success:
-        raise OriginError(f"S3 answered {answer.status} {answer.code} for {key!r}")
+        is_passing = answer.status >= 500 or answer.status == _TOO_MANY  # SlowDown is a 503
+        kind = OriginUnavailableError if is_passing else OriginError
+        raise kind(f"S3 answered {answer.status} {answer.code} for {key!r}")
     if answer.length_bytes > max_bytes:
         answer.discard()
         raise ObjectTooLargeError(f"{key!r} has {answer.length_bytes} bytes; a cache takes up to {max_bytes}")

@@ -20,7 +20,7 @@ from nats.errors import TimeoutError as NoAnswerError
 
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.secrets import Secrets
-from burstcache.core.errors import RelayDownError, SilentHolderError
+from burstcache.core.errors import RelayDownError, ServiceError, SilentHolderError
 from burstcache.settings import RelayAccess
 
 Respond = Callable[[bytes], Awaitable[None]]
@@ -105,6 +105,7 @@ class RelayListener:
 
         Raises:
             RelayDownError: As for `connect`.
+            ServiceError: Systems Manager does not give the password.
         """
         if self._client is not None:
             try:
@@ -112,13 +113,18 @@ class RelayListener:
                 return
             except Exception:
                 await self.close()
-        self._client = await connect(
-            self._access,
-            self._secrets,
-            timeout_s=_LISTENER_CONNECT_TIMEOUT_S,
-            allow_reconnect=True,
-            max_reconnect_attempts=-1,
-        )
+        try:
+            self._client = await connect(
+                self._access,
+                self._secrets,
+                timeout_s=_LISTENER_CONNECT_TIMEOUT_S,
+                allow_reconnect=True,
+                max_reconnect_attempts=-1,
+            )
+        except RelayDownError as error:
+            if isinstance(error.__cause__, ServiceError):
+                raise error.__cause__ from None  # the relay has not been asked
+            raise
 
     async def close(self) -> None:
         """Leave the relay."""

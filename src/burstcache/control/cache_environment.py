@@ -7,11 +7,21 @@ from dataclasses import dataclass, field
 
 from cachetools import LRUCache
 
+from burstcache.adapters.calls import passing_failures_named
 from burstcache.control.cache_life import CacheTask, CacheTools, End, KeyCache, Relay
-from burstcache.core.errors import BurstcacheError
+from burstcache.core.errors import (
+    BurstcacheError,
+    ObjectNotFoundError,
+    ServiceError,
+    ServiceTransientError,
+    SupersededError,
+)
 from burstcache.core.messages.answers import LambdaOver
+from burstcache.core.table import KeyRow
+from burstcache.logs import logger
 from burstcache.web.entry import Entry
 
+_PAUSES_S = (1, 2, 4, 8)  # below the heartbeat's 60 s, also if each attempt takes its time
 _LEAVE_BEFORE_US = 10_000_000  # of the invocation's end: for the last writes and the drain
 
 
@@ -52,15 +62,27 @@ class CacheEnvironment:
         """Run a life on the running loop."""
         end_by_us = self.tools.clock.now_us() + remaining_ms * 1000 - _LEAVE_BEFORE_US
         try:
-            end = await self._serve(task, end_by_us)
+            with passing_failures_named():
+                end = await self._serve(task, end_by_us)
         except Exception as error:
-            await asyncio.to_thread(self._report_failure, task, error)
-            if isinstance(error, BurstcacheError):
-                return "failed"
-            raise
-        if end == "idle":
-            await asyncio.to_thread(self.tools.executions.succeed, task.token, LambdaOver(outcome="idle"))
+            return await asyncio.to_thread(self._end_badly, task, error)
+        if end in ("idle", "gone"):
+            over = LambdaOver(outcome="gone" if end == "gone" else "idle")
+            await self._complete(task, over)
+        elif end == "superseded":
+            await asyncio.to_thread(self._leave, task)
         return end
+
+    async def _complete(self, task: CacheTask, over: LambdaOver) -> None:
+        """Complete the task, also after a spell in which Step Functions does not answer."""
+        for pause_s in _PAUSES_S:
+            try:
+                await asyncio.to_thread(self.tools.executions.succeed, task.token, over)
+                return
+            except ServiceTransientError:
+                logger().warning("the end of the life cannot be reported yet", exc_info=True)
+                await asyncio.sleep(pause_s)
+        await asyncio.to_thread(self.tools.executions.succeed, task.token, over)
 
     async def _serve(self, task: CacheTask, end_by_us: int) -> End:
         # Both finish before either's failure counts: a half-made connection would outlive the life unnoticed.
@@ -83,8 +105,35 @@ class CacheEnvironment:
         self.warm[key] = entry
         return entry
 
-    def _report_failure(self, task: CacheTask, error: Exception) -> None:
-        """Fail the task, unless another invocation holds the key: the token is its own then."""
-        row = self.tools.keys.read(task.hash)
-        if row is None or row.holder in ("", task.holder):
+    def _end_badly(self, task: CacheTask, error: Exception) -> End:
+        """Fail the task, unless its token is another invocation's, too; without its object the life is just over."""
+        row = self._row(task)
+        if row is not None and row.holder not in ("", task.holder) and _is_same_attempt(row, task):
+            return "failed"
+        if isinstance(error, ObjectNotFoundError):
+            self.tools.executions.succeed(task.token, LambdaOver(outcome="gone"))
+            return "gone"
+        self.tools.executions.fail(task.token, error)
+        if isinstance(error, BurstcacheError):
+            return "failed"
+        raise error
+
+    def _leave(self, task: CacheTask) -> None:
+        """Fail the task at once if another life or attempt holds the key: nobody else has its token."""
+        row = self._row(task)
+        if row is not None and not _is_same_attempt(row, task):
+            error = SupersededError(f"{task.key!r} belongs to attempt {row.attempt} of the life {row.epoch}")
             self.tools.executions.fail(task.token, error)
+
+    def _row(self, task: CacheTask) -> KeyRow | None:
+        """Return the key's row; None if there is none, or DynamoDB does not give it."""
+        try:
+            return self.tools.keys.read(task.hash)
+        except ServiceError:
+            logger().warning("the key's row cannot be read", exc_info=True)
+            return None
+
+
+def _is_same_attempt(row: KeyRow, task: CacheTask) -> bool:
+    """Whether the row's holder and this task have one token."""
+    return (row.epoch, row.attempt) == (task.epoch, task.attempt)

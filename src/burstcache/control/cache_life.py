@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, Protocol
 
+from burstcache.adapters.calls import passing_failures_named
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.executions import Executions
 from burstcache.adapters.key_table import KeyTable
@@ -20,7 +21,7 @@ from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.control.meter import Meter
 from burstcache.core.cache_lives import CacheLife, new_life
-from burstcache.core.errors import BurstcacheError, ServiceError
+from burstcache.core.errors import BurstcacheError, ObjectNotFoundError, ObjectTooLargeError, ServiceError
 from burstcache.core.messages.answers import LambdaOver
 from burstcache.core.messages.encoding import encode
 from burstcache.core.messages.events import KeyServed, RequestsServed
@@ -33,9 +34,10 @@ from burstcache.logs import logger
 from burstcache.web import entry as wire
 from burstcache.web.entry import Entry
 
-End = Literal["idle", "stopped", "superseded", "failed"]
+End = Literal["idle", "gone", "stopped", "superseded", "failed"]
 
 _HEARTBEAT_S = 15  # the state allows 60 s
+_LAMBDA_DEADLINE_S = 1000  # the state's time-out (930 s) and time for the steps after it
 _REPORT_S = 5  # each is an event and a run of the scheduler
 _MOST_REPORTED = 8  # the newest requests, by name: the others only count
 _TRIM_FACTOR = 4  # of the window's useful length: what a quarter of an hour's load would remember fills the memory
@@ -79,8 +81,9 @@ class CacheTask:
     key: str
     hash: str
     epoch: int
+    attempt: int  # how often the state has been retried: a later attempt takes the key over
     token: str
-    holder: str  # this invocation's request id
+    holder: str  # this invocation
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +137,10 @@ class KeyCache:
             if self.life.is_reported:
                 self._spawn(self._report_now_and_then())
             await self._until_over()
-            await asyncio.to_thread(self._retire)
+            try:
+                await asyncio.to_thread(self._retire)
+            except ServiceError:
+                logger().warning("the route stays in the row until the next step takes it off", exc_info=True)
             await self._report()
         finally:
             await relay.drain(gets)
@@ -145,7 +151,14 @@ class KeyCache:
 
     async def _announce(self) -> bool:
         """Claim the key for this invocation, since Lambda may invoke twice and only one may serve."""
-        claim = KeyColumns(tier="lambda", holder=self.task.holder, ready_at_us=self.tools.clock.now_us())
+        now_us = self.tools.clock.now_us()
+        claim = KeyColumns(
+            tier="lambda",
+            holder=self.task.holder,
+            attempt=self.task.attempt,
+            ready_at_us=now_us,
+            deadline_at_us=now_us + _LAMBDA_DEADLINE_S * US_PER_S,
+        )
         row = await asyncio.to_thread(
             self.tools.keys.update, self.task.hash, epoch=self.task.epoch, set_=claim, unless_held=True
         )
@@ -284,15 +297,18 @@ class KeyCache:
             await self._stale.wait()
             self._stale.clear()
             try:
-                newer = await asyncio.to_thread(
-                    self.tools.objects.fetch_if_newer,
-                    self.task.key,
-                    self.entry.etag,
-                    max_bytes=self.tools.max_object_bytes,
-                )
-            except BurstcacheError as error:  # gone, too large or unreadable now: S3 itself answers from here on
-                await asyncio.to_thread(self.tools.executions.fail, self.task.token, error)
+                with passing_failures_named():
+                    newer = await asyncio.to_thread(
+                        self.tools.objects.fetch_if_newer,
+                        self.task.key,
+                        self.entry.etag,
+                        max_bytes=self.tools.max_object_bytes,
+                    )
+            except (ObjectNotFoundError, ObjectTooLargeError):
+                return self._finish("gone")
+            except BurstcacheError as error:  # unreadable now: S3 itself answers from here on
                 self._finish("failed")
+                await asyncio.to_thread(self.tools.executions.fail, self.task.token, error)
                 return
             self.entry = newer or self.entry
 

@@ -21,7 +21,7 @@ from burstcache.core.parameters import US_PER_S
 from burstcache.core.policy import Request, cool_down_us
 from burstcache.core.table import KeyColumn, KeyColumns, KeyRow, Lease
 
-_BOOTUP_DEADLINE_S = 820  # RedisBootup, SeedRedis with retries
+_BOOTUP_DEADLINE_S = 1150  # RedisBootup, SeedRedis with its retries
 _RUNNING_DEADLINE_S = 30 * 24 * 3600 + 600  # RedisRunning's time-out
 
 AskCache = Callable[[str, Order], bytes | None]  # the key's hash, an order: the answer, None if none holds the key

@@ -18,7 +18,7 @@ from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.control.meter import Meter
 from burstcache.control.node_judge import NodeJudge
-from burstcache.control.node_runs import NodeRuns
+from burstcache.control.node_runs import BOOT_DEADLINE_S, NodeRuns
 from burstcache.core.errors import (
     ContendedRowTransientError,
     NodeFailedError,
@@ -31,7 +31,7 @@ from burstcache.core.parameters import US_PER_S
 from burstcache.core.policy import CHECK_LATENESS_US, plan_check
 from burstcache.core.table import Lease, NodeRow
 
-_STOP_DEADLINE_S = 460  # StopNode with its retries, and what EC2 takes
+_STOP_DEADLINE_S = 660  # StopNode with its retries, and what EC2 takes
 _ATTEMPTS = 10
 
 
@@ -72,11 +72,18 @@ class NodeLife:
             raise SupersededError(f"execution {execution} was started by hand: {row.execution_name} is the run's own")
         if row.phase == "running":
             self.executions.succeed(token, Done())
-        elif self.nodes.change(row, boot_token=token, metered_at_us=self.clock.now_us()) is None:
+        elif not self._expects(row, token):
             raise ContendedRowTransientError(f"node {self.node} changed while it was to boot")
         else:
             self.instances.start(self.node)
         return Done()
+
+    def _expects(self, row: NodeRow, token: str) -> bool:
+        """Write down who completes the boot, until when it may take; False if the row has changed."""
+        now_us = self.clock.now_us()
+        deadline_us = now_us + BOOT_DEADLINE_S * US_PER_S
+        expecting = self.nodes.change(row, boot_token=token, metered_at_us=now_us, deadline_at_us=deadline_us)
+        return expecting is not None
 
     def ready(self, generation: int, part: int) -> NodePlan:
         """NodeReady: mark the node running, fill it, show it to readers, complete the tasks of the waiting keys.

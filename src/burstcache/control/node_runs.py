@@ -14,7 +14,7 @@ from burstcache.core.messages.executions import node_execution_input
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.table import NodeRow
 
-_BOOT_DEADLINE_S = 480  # BootNode and NodeReady with their retries
+BOOT_DEADLINE_S = 660  # BootNode, and NodeReady with its retries
 _ATTEMPTS = 5
 
 
@@ -63,7 +63,7 @@ class NodeRuns:
             phase="booting",
             generation=next_number(seen.generation, now_us=now_us),
             part=1,
-            deadline_at_us=now_us + _BOOT_DEADLINE_S * US_PER_S,
+            deadline_at_us=now_us + BOOT_DEADLINE_S * US_PER_S,
             peers=list(self.peers),
         )
         if row is not None:

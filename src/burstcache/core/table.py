@@ -46,6 +46,7 @@ class KeyColumns(TypedDict, total=False):
     node: str
     generation: int
     holder: str
+    attempt: int
     ready_at_us: int
     joined_at_us: int
     window: list[str]
@@ -63,7 +64,7 @@ class KeyColumns(TypedDict, total=False):
 
 
 KeyColumn = Literal[
-    "tier", "holder", "node", "generation", "joined_at_us", "deadline_at_us", "failures", "not_before_us"
+    "tier", "holder", "attempt", "node", "generation", "joined_at_us", "deadline_at_us", "failures", "not_before_us"
 ]  # those that a write may remove
 
 
@@ -149,7 +150,8 @@ ROUTE_SORT_KEY = _ROUTE_ITEM
 # Conditions of writes, in DynamoDB's language.
 IS_SAME_LIFE = "epoch = :epoch"
 IS_LIVE = "phase <> :s3"
-IS_UNHELD = "attribute_not_exists(holder)"
+# Of the invocations of a life the newest attempt holds the key, and of one attempt the first that announces itself.
+IS_UNHELD = "(attribute_not_exists(holder) OR #holder = :holder OR #attempt < :attempt)"
 IS_SERVED_BY = "#tier = :served_by"
 HAD_NO_LIFE = "(attribute_not_exists(epoch) OR epoch = :former)"
 IS_FORMER_LIFE = "epoch = :former"
@@ -190,7 +192,9 @@ APPEND_CHANGE = (
 CUT_CHANGES = "REMOVE {}"
 SET_COLUMNS = "SET {}"
 # What a first row takes from the life before.
-REMOVED_AT_START: tuple[KeyColumn, ...] = ("tier", "holder", "generation", "joined_at_us", "not_before_us")
+REMOVED_AT_START: tuple[KeyColumn, ...] = (
+    "tier", "holder", "attempt", "generation", "joined_at_us", "not_before_us",
+)  # fmt: skip
 
 
 def key_item(hash_: str) -> ItemKey:
@@ -241,6 +245,7 @@ class KeyRow:
     node: str = ""  # where the current or last life belongs
     generation: int = 0  # of the node that a Redis route is valid for
     holder: str = ""  # the cache invocation that announced itself …
+    attempt: int = 0  # … how often its state had been retried …
     ready_at_us: int = 0  # … and when
     joined_at_us: int = 0  # when the life took its lease, 0: not yet
     window: tuple[Request, ...] = ()  # newest requests, oldest first

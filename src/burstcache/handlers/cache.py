@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from typing import Any
 
 from burstcache.adapters.clients import Clients
@@ -50,7 +51,8 @@ def environment() -> CacheEnvironment:
 @answers_self_test("cache")
 def handler(event: dict[str, Any], context: Any) -> dict[str, str]:
     """Serve `event["key"]` until its life is over, and report the end through the task token."""
-    task = CacheTask(event["key"], event["key_hash"], event["epoch"], event["token"], context.aws_request_id)
+    holder = f"{context.aws_request_id}/{secrets.token_hex(4)}"  # an event may come twice, under one request id
+    task = CacheTask(event["key"], event["key_hash"], event["epoch"], event["attempt"], event["token"], holder)
     end = environment().run(task, remaining_ms=context.get_remaining_time_in_millis())
     logger().info("life %s", end, extra={"key": task.key, "key_hash": task.hash, "epoch": task.epoch})
     return {"end": end}

@@ -6,6 +6,7 @@ import os
 from functools import cache
 from typing import Any, cast
 
+from burstcache.adapters.calls import passing_failures_named
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.digest_table import DigestTable
@@ -64,10 +65,11 @@ def control() -> RedisControl:
 def handler(event: dict[str, Any], context: Any) -> Answer:
     """Run one operation, or follow an event of an instance in EC2."""
     answer: Answer
-    if event.get("source") == "aws.ec2":
-        answer = control().follow_instance(event["detail"]["instance-id"])
-    else:
-        answer = control().run(cast(Operation, event))
+    with passing_failures_named():
+        if event.get("source") == "aws.ec2":
+            answer = control().follow_instance(event["detail"]["instance-id"])
+        else:
+            answer = control().run(cast(Operation, event))
     loggable = {name: value for name, value in event.items() if name != "token"}  # a token lets its reader end the task
     logger().info("redis control", extra={"event": loggable, "answer": answer})
     return answer

@@ -5,8 +5,16 @@ from __future__ import annotations
 import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError, NoCredentialsError
 
-from burstcache.adapters.calls import ask, write_if
-from burstcache.core.errors import ServiceError, ServiceTransientError
+from burstcache.adapters.calls import ask, passing_failures_named, write_if
+from burstcache.core.errors import (
+    AccessDeniedError,
+    BurstcacheError,
+    ObjectNotFoundError,
+    OriginUnavailableError,
+    RelayDownError,
+    ServiceError,
+    ServiceTransientError,
+)
 
 
 def refused(code: str, status: int = 400) -> ClientError:
@@ -33,6 +41,29 @@ def test_failure_is_named_by_its_kind(error: Exception, kind: type[ServiceError]
         ask(raiser, error)
 
     assert (type(caught.value), caught.value.code) == (kind, code)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        refused("RequestLimitExceeded"),
+        refused("InternalError", 500),
+        ConnectTimeoutError(endpoint_url="http://x"),
+        OriginUnavailableError("S3 answered 503 SlowDown for 'k'"),
+        ServiceTransientError("slow down", code="Throttling"),
+    ],
+)
+def test_passing_failure_of_any_service_leaves_a_function_under_one_name(error: Exception) -> None:
+    with pytest.raises(ServiceTransientError), passing_failures_named():
+        raise error
+
+
+@pytest.mark.parametrize("error", [ObjectNotFoundError("gone"), AccessDeniedError("no"), RelayDownError("down")])
+def test_other_failures_leave_a_function_under_their_own_names(error: BurstcacheError) -> None:
+    with pytest.raises(type(error)) as caught, passing_failures_named():
+        raise error
+
+    assert caught.value is error
 
 
 def test_answer_is_passed_on() -> None:

@@ -20,7 +20,7 @@ class NodeReady(TypedDict):
 class LambdaOver(TypedDict):
     """To `Lambda`, `RestrictedLambda`: how the cache function's life ended."""
 
-    outcome: Literal["idle", "promoted"]
+    outcome: Literal["idle", "promoted", "gone"]
 
 
 class RedisOver(TypedDict):

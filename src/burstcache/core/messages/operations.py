@@ -13,6 +13,7 @@ class Serve(TypedDict):
     key: str
     key_hash: str
     epoch: int
+    attempt: int  # how often the state has been retried before
     token: str
 
 

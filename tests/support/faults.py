@@ -1,0 +1,47 @@
+"""Faults of AWS: the next calls of an operation are refused, without the SDK's own retries and their pauses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+
+class Faults:
+    """Counts the calls that were refused."""
+
+    def __init__(self, left: int, code: str, status: int) -> None:
+        self.refused = 0
+        self._left, self._code, self._status = left, code, status
+
+    def answer(self, **_: object) -> tuple[Any, dict[str, Any]] | None:
+        if self._left <= 0:
+            return None
+        self._left -= 1
+        self.refused += 1
+        metadata = {"HTTPStatusCode": self._status}
+        parsed = {"Error": {"Code": self._code, "Message": "made by a test"}, "ResponseMetadata": metadata}
+        return SimpleNamespace(status_code=self._status), parsed
+
+
+@contextmanager
+def failing(
+    client: Any, operation: str, *, times: int = 1, code: str = "ThrottlingException", status: int = 400
+) -> Iterator[Faults]:
+    """Let AWS refuse an operation of a boto3 client.
+
+    Args:
+        client: The client.
+        operation: As AWS names it, such as `StartInstances`.
+        times: How many calls are refused before one is answered.
+        code: The error's name.
+        status: The answer's HTTP status.
+    """
+    faults = Faults(times, code, status)
+    event = f"before-call.{client.meta.service_model.service_id.hyphenize()}.{operation}"
+    client.meta.events.register(event, faults.answer, unique_id="faults")
+    try:
+        yield faults
+    finally:
+        client.meta.events.unregister(event, unique_id="faults")
