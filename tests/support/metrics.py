@@ -128,3 +128,18 @@ def _value(metric: MetricId, alarm: dict[str, Any], id_: str, told: Iterable[Sam
 
 def _fill(value: float | None, instead: float) -> float:
     return instead if value is None else value
+
+
+def widgets() -> list[dict[str, Any]]:
+    """Return the properties of the dashboard's widgets; other references than to the stack's name stand as text."""
+    body: str = template()["Resources"]["Dashboard"]["Properties"]["DashboardBody"]["Fn::Sub"][0]
+    widgets = json.loads(body.replace("${AWS::StackName}", STACK))["widgets"]
+    return [widget["properties"] for widget in widgets]
+
+
+def shown(widget: dict[str, Any]) -> list[MetricId]:
+    """Return the metrics that a widget names."""
+    named = [[part for part in metric if isinstance(part, str)] for metric in widget["metrics"]]
+    return [
+        MetricId(names[0], names[1], frozenset(zip(names[2::2], names[3::2], strict=True))) for names in named if names
+    ]

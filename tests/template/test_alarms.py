@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from burstcache.metrics import METRICS, NAMESPACE, STACK
 from support.deployed import deployed
-from support.metrics import MetricId, alarms, goes_off, metrics_of
+from support.metrics import MetricId, alarms, goes_off, metrics_of, shown, widgets
 
 Translate = Callable[[Mapping[str, str]], dict[str, Any]]
 
@@ -90,3 +91,42 @@ def test_a_proxy_that_dies_is_an_alarm() -> None:
 def test_reads_that_are_slow_or_refused_are_an_alarm(alarm: str, bad: float, good: float) -> None:
     assert goes_off(alarm, [], {"metric": bad})
     assert not goes_off(alarm, [], {"metric": good})
+
+
+def test_the_dashboard_shows_metrics_that_are_published() -> None:
+    for widget in widgets():
+        assert widget["metrics"]
+        for metric in shown(widget):
+            assert is_published(metric), f"{widget['title']}: {metric}"
+
+
+def test_the_dashboard_shows_every_metric_of_ours() -> None:
+    named = {metric.name for widget in widgets() for metric in shown(widget) if metric.namespace == NAMESPACE}
+
+    assert named == {metric.name for metric in METRICS}
+
+
+def test_the_dashboard_is_one_of_those_that_are_free() -> None:
+    assert sum(len(widget["metrics"]) for widget in widgets()) <= 50  # with one node, which a search finds
+
+
+def test_expressions_use_metrics_of_their_widget() -> None:
+    expressions = 0
+    for widget in widgets():
+        options = [metric[-1] for metric in widget["metrics"] if isinstance(metric[-1], dict)]
+        ids = {option["id"] for option in options if "id" in option}
+        for expression in (option["expression"] for option in options if "expression" in option):
+            if not expression.startswith("SEARCH"):
+                expressions += 1
+                assert set(re.findall(r"\b[a-z]\w*\b", expression)) <= ids
+
+    assert expressions
+
+
+def test_the_dashboard_finds_the_instances_of_all_nodes(cloudformation: dict[str, Any]) -> None:
+    def instances(count: str) -> object:
+        made = deployed(cloudformation, {"RedisNodeCount": count, "Relay": "none" if count == "0" else "nlb"})
+        return made["Dashboard"]["Properties"]["DashboardBody"]["Fn::Sub"][1]["Instances"]
+
+    assert instances("0") == "none"
+    assert instances("2") == {"Fn::Join": [" OR ", [{"Ref": "RedisInstance1"}, {"Ref": "RedisInstance2"}]]}
