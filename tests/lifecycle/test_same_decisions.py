@@ -32,13 +32,16 @@ ByUse = type[Breakeven] | type[Hazard]
 MakeWorld = Callable[..., World]
 
 
+SEEDS = [0, pytest.param(1, marks=pytest.mark.slow)]
+
+
 @pytest.fixture
 def frequent_reports(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("burstcache.control.cache_life._REPORT_S", REPORT_S)
 
 
 @pytest.mark.parametrize("has_relay", [True, False])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_thesis_policy(seed: int, has_relay: bool, make_world: MakeWorld) -> None:
     world = make_world(runs_machines=True, has_relay=has_relay)
 
@@ -49,7 +52,7 @@ def test_thesis_policy(seed: int, has_relay: bool, make_world: MakeWorld) -> Non
 
 
 @pytest.mark.parametrize("kind", [Breakeven, Hazard])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_policies_by_use(seed: int, kind: ByUse, make_world: MakeWorld) -> None:
     policy = policy_named(kind.name)
     world = make_world(runs_machines=True, has_relay=False, policy=policy)

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import boto3
 import pytest
+from moto.backends import get_backend
 from types_boto3_s3 import S3Client
 
 from burstcache_cli.cli import main
+from burstcache_local.functions import ACCOUNT
 from burstcache_sim.traces import remote
 from burstcache_sim.traces.reading import LogFile
 from support.aws import mocked_aws
@@ -30,6 +32,7 @@ def test_advise_reads_two_thousand_objects_and_the_next_command_one(
         s3 = boto3.client("s3")
         place = {"LocationConstraint": s3.meta.region_name}
         s3.create_bucket(Bucket="media-logs", CreateBucketConfiguration=place)
+        stored = get_backend("s3")[ACCOUNT]["aws"]  # filled without 2,000 requests, which take ten seconds
         for number in range(OBJECTS):
             at = START + timedelta(minutes=number)
             name = f"{at:%Y-%m-%d-%H-%M-%S}-{number:016X}"
@@ -37,7 +40,7 @@ def test_advise_reads_two_thousand_objects_and_the_next_command_one(
                 s3_row(time=f"{at - timedelta(hours=late):%d/%b/%Y:%H:%M:%S} +0000", key=f"k{(number + late) % 7}")
                 for late in range(3)
             )
-            s3.put_object(Bucket="media-logs", Key=f"access/{name}", Body=rows.encode())
+            stored.put_object("media-logs", f"access/{name}", rows.encode())
             (local / name).write_text(rows)
         options = ["--json", "--candidates", "3", "--hit-value-usd", "1e-5"]
 

@@ -5,13 +5,18 @@ Each change names what it saves. They depend on moto's internals, as the local r
 
 from __future__ import annotations
 
+import copy
 import functools
 from typing import Any
 
+from botocore.awsrequest import HeadersDict
 from moto import backend_index
 from moto.core import models, responses, serialize
+from moto.core.botocore_stubber import BotocoreStubber
 from moto.dynamodb.parsing import ast_nodes
 from moto.dynamodb.parsing.expressions import UpdateExpressionParser
+from moto.dynamodb.parsing.validators import ActionCountValidator, UpdateExpressionValidator
+from moto.dynamodb.responses import DynamoHandler
 
 _OURS = ("dynamodb", "ec2", "events", "ssm")
 
@@ -25,12 +30,22 @@ def apply() -> None:
     serialize.XFormedAttributePicker.get_possible_keys = _remembered_keys(
         serialize.XFormedAttributePicker.get_possible_keys
     )
-    # The syntax of an update, which its validation copies before changing it.
-    UpdateExpressionParser.make = functools.cache(UpdateExpressionParser.make)
+    # The syntax of an update, which its validation copies before changing it; how often it has each clause, too.
+    UpdateExpressionParser.make = functools.cache(_counted(UpdateExpressionParser.make))
+    UpdateExpressionValidator.get_ast_processors = _but_counts(UpdateExpressionValidator.get_ast_processors)
     # The types that a pass over that syntax deals with, asked for at each node.
     ast_nodes.DepthFirstTraverser.nodes_to_be_processed = _once_each(
         ast_nodes.DepthFirstTraverser.nodes_to_be_processed
     )
+    # A look at each node by the abstract classes that it might be of, and a copy of the tree as pickle would make it.
+    ast_nodes.DepthFirstTraverser.traverse_node_recursively = _traverse
+    ast_nodes.Node.__deepcopy__ = _copy_of_node
+    # The ten types that a value of DynamoDB may have, looked for under three names each: it names its own.
+    serialize.JSONSerializer._serialize_type_structure = _own_type_of_values(
+        serialize.JSONSerializer._serialize_type_structure
+    )
+    # A request to DynamoDB as werkzeug has it, whose body is also read as a form.
+    BotocoreStubber.process_request = _dynamodb_at_once(BotocoreStubber.process_request)
     # The search for the service of a request, through 230 patterns in the order of their names.
     backend_index.backend_url_patterns.sort(key=lambda pattern: pattern[0] not in _OURS)
     # 1,600 answers to the requests library, which boto3 does not use.
@@ -58,3 +73,79 @@ def _once_each(find: Any) -> Any:
         return self._found
 
     return found
+
+
+def _counted(make: Any) -> Any:
+    return lambda expression: ActionCountValidator().traverse(make(expression))
+
+
+def _but_counts(processors: Any) -> Any:
+    return lambda self: [each for each in processors(self) if not isinstance(each, ActionCountValidator)]
+
+
+def _traverse(self: Any, node: Any, child_id: int = -1) -> Any:
+    """Process the nodes of a tree, children first, as `DepthFirstTraverser` does."""
+    if _is_any_of(type(node), ast_nodes.Node):
+        parent = node.parent
+        for place, child in enumerate(node.children or ()):
+            self.pre_processing_of_child(node, place)
+            _traverse(self, child, place)
+        if _is_any_of(type(node), self.nodes_to_be_processed()):
+            node = self.process(node)
+            node.parent = parent
+            if parent:
+                parent.children[child_id] = node
+    return node
+
+
+_is_any_of: Any = functools.cache(issubclass)
+
+
+def _copy_of_node(node: Any, memo: dict[int, Any]) -> Any:
+    memo[id(node)] = copied = object.__new__(type(node))
+    copied.__dict__.update((name, copy.deepcopy(value, memo)) for name, value in node.__dict__.items())
+    return copied
+
+
+def _own_type_of_values(serialize_structure: Any) -> Any:
+    def structure(self: Any, serialized: Any, value: Any, shape: Any, key: str) -> None:
+        if shape.name != "AttributeValue" or type(value) is not dict:
+            serialize_structure(self, serialized, value, shape, key)
+            return
+        typed: dict[str, Any] = {}
+        for name, content in value.items():
+            self._serialize(typed, content, shape.members[name], name)
+        self._default_serialize(serialized, typed, shape, key)
+
+    return structure
+
+
+class _DynamoRequest:
+    """What `DynamoHandler` looks at in a request."""
+
+    content_encoding, from_wsgi_server = None, False
+    method, path, raw_path = "POST", "/", "/"
+
+    def __init__(self, request: Any) -> None:
+        self.raw_url, self.data = request.url, request.body
+        self.headers = HeadersDict({name: _text(value) for name, value in request.headers.items()})
+        self.headers["Host"] = request.url.split("/")[2]
+        self.content_type = self.headers["Content-Type"]
+        self.form: dict[str, str] = {}
+        self.files: dict[str, Any] = {}
+        self.values: dict[str, str] = {}
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _dynamodb_at_once(process: Any) -> Any:
+    def process_request(self: Any, request: Any) -> Any:
+        if not request.url.startswith("https://dynamodb."):
+            return process(self, request)
+        handler = DynamoHandler()
+        handler.setup_class(_DynamoRequest(request), use_raw_body=True)
+        return handler.call_action()
+
+    return process_request

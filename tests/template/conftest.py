@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from samtranslator.translator.transform import transform
 from samtranslator.yaml_helper import yaml_parse
 
 from support.project import ROOT
@@ -60,6 +59,8 @@ def functions(resources: Resources) -> Resources:
 @pytest.fixture(scope="session")
 def translate(template: dict[str, Any]) -> Callable[[Mapping[str, str]], dict[str, Any]]:
     """What SAM makes of the template, with values in place of the parameters' defaults."""
+    from samtranslator.translator.transform import transform  # a second, which few processes need
+
     logging.getLogger("samtranslator").setLevel(logging.ERROR)
 
     def translated(values: Mapping[str, str]) -> dict[str, Any]:

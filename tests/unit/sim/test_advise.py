@@ -77,6 +77,7 @@ def large() -> Workload:
     return workload_of(trace, PRICES, Setup(instance_type="r7g.large"), period_us=DAY_US)
 
 
+@cache
 def vast() -> Workload:
     """Ten minutes a day: 2,000 objects of 4 MB at random, all alike, so a node has hits in proportion to its memory."""
     arrivals_us = np.arange(30_000) * 20_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -109,10 +110,11 @@ def test_one_key_gives_the_single_keys_result(t: list[int], policy: Policy, unti
     "policy", [THESIS, Thesis.configured(3, 4), OFTEN_CHECKED, KeyBreakeven.worth("1e-4"), *BY_USE]
 )
 @pytest.mark.parametrize(("nodes", "capacity_bytes"), [(1, None), (3, None), (1, 200_000), (3, 100_000)])
-def test_hours_of_a_zipf_trace_give_the_readable_simulators_result(
-    policy: Policy, nodes: int, capacity_bytes: int | None
+@pytest.mark.parametrize("lasts_s", [1_200, pytest.param(7_200, marks=pytest.mark.slow)])
+def test_a_zipf_trace_gives_the_readable_simulators_result(
+    policy: Policy, nodes: int, capacity_bytes: int | None, lasts_s: int
 ) -> None:
-    trace = zipf_trace()
+    trace = zipf_trace(lasts_s)
 
     found = run_shared(trace, policy, nodes=nodes, capacity_bytes=capacity_bytes)
 
@@ -201,9 +203,10 @@ def test_no_worker_is_refused() -> None:
         run_compiled([THESIS], Scenario(zipf_trace()), workers=0)
 
 
-def zipf_trace() -> Trace:
-    """Return two hours of 300 requests a minute for 300 objects of 1 to 300 KB."""
-    arrivals_us, key_ids = zipf(1, 300, 7200, 300)
+@cache
+def zipf_trace(lasts_s: int = 1_200) -> Trace:
+    """Return 300 requests a minute for 300 objects of 1 to 300 KB."""
+    arrivals_us, key_ids = zipf(1, 300, lasts_s, 300)
     ids = np.array(key_ids, np.int32)
     return Trace(np.array(arrivals_us, np.int64), ids, 1_000 * (ids.astype(np.int64) + 1), tuple(map(str, range(300))))
 

@@ -1,0 +1,24 @@
+"""Which combinations of answers a quick run looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from random import Random
+
+import pytest
+from _pytest.mark import ParameterSet
+
+Answers = Mapping[str, str]
+
+
+def pairs_first(every: Sequence[Answers]) -> list[Answers | ParameterSet]:
+    """Return all combinations, as slow those without which each two answers still meet in one of the others."""
+    met: set[tuple[tuple[str, str], ...]] = set()
+    chosen = []
+    for answers in Random(1).sample(every, len(every)):
+        pairs = set(combinations(answers.items(), 2))
+        if not pairs <= met:
+            met |= pairs
+            chosen.append(answers)
+    return [answers if answers in chosen else pytest.param(answers, marks=pytest.mark.slow) for answers in every]
