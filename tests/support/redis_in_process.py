@@ -29,6 +29,10 @@ class NodeRedis:
         """Answer no more."""
         self._server.connected = self.is_up = False
 
+    def empty(self) -> None:
+        """Lose everything, as a Redis does whose instance has stopped."""
+        self._server.dbs.clear()
+
 
 class ObjectsInProcess(RedisObjects):
     """The adapter, connected to a Redis in this process."""

@@ -205,8 +205,9 @@ class World:
         self.keys, self.nodes = KeyTable(TABLE, aws.dynamodb, clock), NodeTable(TABLE, aws.dynamodb)
         self.digest = DigestTable(TABLE, aws.dynamodb)
         self.executions, self.objects = Executions(self.states_client), ObjectStore(BUCKET, aws.s3)
-        clients = [self.redis.client, *(NodeRedis().client for _ in nodes[1:])]
-        self.stores = {node.name: ObjectsInProcess(node, client) for node, client in zip(nodes, clients, strict=True)}
+        servers = [self.redis, *(NodeRedis() for _ in nodes[1:])]
+        self.memories = {node.name: server for node, server in zip(nodes, servers, strict=True)}
+        self.stores = {node.name: ObjectsInProcess(node, self.memories[node.name].client) for node in nodes}
         self.store = self.stores[NODE]
         self.instances = Instances({node.name: node.instance_id for node in nodes}, aws.ec2)
         self.uses, self._bus = UseTable(TABLE, aws.dynamodb), _Bus()
@@ -352,6 +353,7 @@ class World:
 
     def _instance_stops(self, node: str) -> None:
         self.clock.sleep(STOP_S)
+        self.memories[node].empty()
         self.stopped(node)
 
     def announce(self, node: str = NODE) -> None:

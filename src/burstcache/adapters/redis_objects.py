@@ -30,6 +30,8 @@ _CHECK_AFTER_IDLE_S = 10  # a connection that slept longer is pinged first: the 
 LEASE_S = 5  # for a read of S3 with its retries; if a reader dies, the next one loads its object after this
 GUEST_S = 24 * 3600  # a write whose event is lost makes no guest stale for longer, though its node may never stop
 _HITS = "hits"  # of all guests: `time:size` of the newest ones, newest first [us, bytes]
+_LEFT_OUT = "left-out"  # sizes of the objects seen lately that the boot did not bring, by where they would be [bytes]
+_AT_ONCE = 1_000
 
 
 def object_key(hash_: str) -> str:
@@ -61,29 +63,33 @@ class _Script:
             return client.eval(self.text, keys, *keys_and_arguments)
 
 
-# KEYS: object, lease, hits. ARGV: time, token (empty: take no lease). Lua would copy the body twice, so it stays out.
+# KEYS: object, lease, hits, left out. ARGV: time, token (empty: take no lease). Lua would copy the body twice, so it
+# stays out.
 _NOTE_OR_LEASE = _Script(f"""
-if redis.call("HSTRLEN", KEYS[1], "meta") > 0 then
-  redis.call("LPUSH", KEYS[3], ARGV[1] .. ":" .. redis.call("HSTRLEN", KEYS[1], "body"))
+local is_here = redis.call("HSTRLEN", KEYS[1], "meta") > 0
+local size = is_here and redis.call("HSTRLEN", KEYS[1], "body") or redis.call("HGET", KEYS[4], KEYS[1])
+if size then
+  redis.call("LPUSH", KEYS[3], ARGV[1] .. ":" .. size)
   redis.call("LTRIM", KEYS[3], 0, {MOST_HITS - 1})
-  return 0
 end
+if is_here then return 0 end
 if ARGV[2] ~= "" and redis.call("SET", KEYS[2], ARGV[2], "NX", "EX", {LEASE_S}) then return 1 end
 return 0
 """)
-# KEYS: object, lease. ARGV: token, meta, body.
+# KEYS: object, lease, left out. ARGV: token, meta, body.
 _STORE = _Script(f"""
 if redis.call("GET", KEYS[2]) ~= ARGV[1] then return 0 end
 redis.call("HSET", KEYS[1], "meta", ARGV[2], "body", ARGV[3])
 redis.call("EXPIRE", KEYS[1], {GUEST_S})
 redis.call("DEL", KEYS[2])
+redis.call("HDEL", KEYS[3], KEYS[1])
 return 1
 """)
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A GET of a guest that Redis served."""
+    """A GET of a guest that Redis served, or of one seen lately that it would have if the boot had brought it."""
 
     at_us: int
     size_bytes: int
@@ -150,7 +156,7 @@ class RedisObjects:
         return None if meta is None else Entry(decode_meta(meta), b"")
 
     def read_guest(self, hash_: str, *, at_us: int, leases: bool) -> tuple[Entry | None, str]:
-        """Return a guest and note its request, or take its loading lease if it is not here; in one round trip.
+        """Return a guest, or take its loading lease if it is not here; note the request; in one round trip.
 
         Args:
             hash_: The key's hash.
@@ -164,14 +170,14 @@ class RedisObjects:
             ValueError: Redis holds something that is not an entry.
         """
         token = os.urandom(8).hex() if leases else ""
-        keys_and_arguments = (object_key(hash_), lease_key(hash_), _HITS, at_us, token)
+        keys_and_arguments = (object_key(hash_), lease_key(hash_), _HITS, _LEFT_OUT, at_us, token)
         with self._connected() as client:
             pipeline = client.pipeline(transaction=False)
             pipeline.hmget(object_key(hash_), ["meta", "body"])
-            pipeline.evalsha(_NOTE_OR_LEASE.sha, 3, *keys_and_arguments)
+            pipeline.evalsha(_NOTE_OR_LEASE.sha, 4, *keys_and_arguments)
             found, is_leased = pipeline.execute(raise_on_error=False)
             if isinstance(is_leased, redis.exceptions.NoScriptError):
-                is_leased = client.eval(_NOTE_OR_LEASE.text, 3, *keys_and_arguments)
+                is_leased = client.eval(_NOTE_OR_LEASE.text, 4, *keys_and_arguments)
             for answer in (found, is_leased):
                 if isinstance(answer, Exception):
                     raise answer
@@ -195,8 +201,15 @@ class RedisObjects:
     def store_guest(self, hash_: str, entry: Entry, token: str) -> bool:
         """Store a guest if the lease with this token still holds, and give the lease back; False if it does not."""
         with self._connected() as client:
-            arguments = (object_key(hash_), lease_key(hash_), token, encode_meta(entry.meta), entry.body)
-            return bool(_STORE.run(client, *arguments, keys=2))
+            keys = (object_key(hash_), lease_key(hash_), _LEFT_OUT)
+            return bool(_STORE.run(client, *keys, token, encode_meta(entry.meta), entry.body, keys=len(keys)))
+
+    def leave_out(self, sizes_bytes: Mapping[str, int]) -> None:
+        """Have reads of guests that are not here count as hits until they are stored, by their hashes."""
+        sizes = [(object_key(hash_), size_bytes) for hash_, size_bytes in sizes_bytes.items()]
+        with self._connected() as client:
+            for start in range(0, len(sizes), _AT_ONCE):
+                client.hset(_LEFT_OUT, mapping=dict(sizes[start : start + _AT_ONCE]))
 
     def remove_guests(self, hashes: Iterable[str]) -> None:
         """Forget guests and take their loading leases away, in one command."""

@@ -90,7 +90,7 @@ class Demand:
         row = self.nodes.read(node)
         phase = row.phase_at(now_us)
         seen = self.uses.seen(node, {key_hash(each["key"]) for each in keys})
-        repeats, newly_seen = _repeats(keys, seen, self.policy.worth)
+        repeats = _repeats(keys, seen, self.policy.worth)
         outcomes: dict[str, Outcome] = {each["key"]: "remembered" for each in keys}
         # While the node runs it is judged by the hits that it notes itself.
         if phase != "running":
@@ -103,7 +103,7 @@ class Demand:
                 for each in keys:
                     if each.get("served_by") != "lambda":  # such a key's cache function knows its use
                         outcomes[each["key"]] = self._observe_key(each, row, is_booting=phase == "booting")
-        self.uses.note_seen(node, newly_seen)
+        self.uses.note_seen(node, _newly_seen(keys, seen, is_booting=phase == "booting"))
         return outcomes
 
     def _learn(self, node: str, repeats: Sequence[Repeat], report: bytes, now_us: int) -> bool:
@@ -176,25 +176,39 @@ def _learned(
     return encode_use(use), starts
 
 
-def _repeats(
-    keys: Iterable[KeyServed], seen: Mapping[str, SeenKey], worth: Worth
-) -> tuple[list[Repeat], Collection[SeenKey]]:
-    """Return the requests that count for the node, oldest first, and the keys whose sight is to be noted."""
+def _repeats(keys: Iterable[KeyServed], seen: Mapping[str, SeenKey], worth: Worth) -> list[Repeat]:
+    """Return the requests that count for the node, oldest first."""
     repeats: list[Repeat] = []
-    newly_seen: dict[str, SeenKey] = {}
+    seen_us = {hash_: known.seen_at_us for hash_, known in seen.items()}
     for each in keys:
         hash_ = key_hash(each["key"])
-        known = newly_seen.get(hash_, seen.get(hash_))
-        size_bytes = each["size_bytes"] or (known.size_bytes if known else 0)
-        weight = worth.weight(worth.below(size_bytes), size_bytes)
-        times_us = sorted(Request.decode(text).at_us for text in each["requests"])
-        for at_us in [*times_us[:1] * each.get("left_out", 0), *times_us]:
-            seen_us = known.seen_at_us if known else None
-            if is_repeat(seen_us, at_us):
+        weight = worth.weight_of(each["size_bytes"] or (seen[hash_].size_bytes if hash_ in seen else 0))
+        for at_us in _times_us(each):
+            if is_repeat(seen_us.get(hash_), at_us):
                 repeats.append((at_us, weight))
-            if known is None or notes_seen(seen_us, at_us):
-                known = newly_seen[hash_] = SeenKey(hash_, each["key"], size_bytes, at_us)
-    return sorted(repeats), newly_seen.values()
+            if notes_seen(seen_us.get(hash_), at_us):
+                seen_us[hash_] = at_us
+    return sorted(repeats)
+
+
+def _newly_seen(keys: Iterable[KeyServed], seen: Mapping[str, SeenKey], *, is_booting: bool) -> Collection[SeenKey]:
+    """Return the keys whose sight is to be noted."""
+    noted: dict[str, SeenKey] = {}
+    for each in keys:
+        hash_ = key_hash(each["key"])
+        known = seen.get(hash_)
+        size_bytes = each["size_bytes"] or (known.size_bytes if known else 0)
+        for at_us in _times_us(each):
+            last = noted.get(hash_, known)
+            if notes_seen(last.seen_at_us if last else None, at_us, is_booting=is_booting):
+                noted[hash_] = SeenKey(hash_, each["key"], size_bytes, at_us)
+    return noted.values()
+
+
+def _times_us(each: KeyServed) -> list[int]:
+    """Return when a key was asked for, oldest first; what is left out came with the oldest [us]."""
+    times_us = sorted(Request.decode(text).at_us for text in each["requests"])
+    return [*times_us[:1] * each.get("left_out", 0), *times_us]
 
 
 def _report(keys: Iterable[KeyServed]) -> bytes:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.node_table import NodeTable
@@ -17,7 +18,9 @@ from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.adapters.use_table import UseTable
 from burstcache.core.errors import ObjectNotFoundError, ObjectTooLargeError, RedisDownError
-from burstcache.core.node_use import MOST_LOADS
+from burstcache.core.node_use import MOST_LOADS, use_or_first
+from burstcache.core.policies import UsePolicy
+from burstcache.core.seen import SEEN_WITHIN_US
 from burstcache.core.table import NodeRow, SeenKey
 from burstcache.logs import logger
 
@@ -38,6 +41,7 @@ class Guests:
     store: Callable[[str], RedisObjects]  # by the node's name
     max_object_bytes: int
     clock: Clock
+    policy: UsePolicy | None = None  # None: nodes that boot from now on take no guests
 
     def remove(self, hashes: Sequence[str]) -> None:
         """Remove guests whose objects were written, and the right to bring what was read of them before.
@@ -56,17 +60,22 @@ class Guests:
         if failure is not None:
             raise failure
 
-    def load(self, row: NodeRow) -> None:
-        """Bring the keys that were seen lately, the newest first, before readers are shown the node.
+    def load(self, row: NodeRow, *, is_always_on: bool = False) -> None:
+        """Bring the keys seen lately that pay for it, the newest first, before readers are shown the node.
 
-        The row says `running`, so writes are heard of. What is left out, and what fails, the readers bring.
+        The row says `running`, so writes are heard of. What is left out, and what fails, the readers bring; the node
+        knows those keys, since a request for one counts as a hit would.
         """
-        if not row.peers:
+        if not row.peers or self.policy is None:
             return
         give_up_s, loaded = self.clock.monotonic_s() + _LOAD_FOR_S, 0
         try:
             store = self.store(row.node)
-            wanted = self._wanted(row, room_bytes=store.memory_bytes() // _LOADED_SHARE)
+            lately = self._seen_lately(row)
+            store.leave_out({key.hash: key.size_bytes for key in lately})
+            run_us = SEEN_WITHIN_US if is_always_on else self._run_us(row, self.policy)
+            paying = [key for key in lately if _pays(self.policy, row, key, run_us)]
+            wanted = _that_fit(paying, room_bytes=store.memory_bytes() // _LOADED_SHARE)
             with ThreadPoolExecutor(_THREADS) as threads:
                 while wanted and self.clock.monotonic_s() < give_up_s:
                     batch, wanted = wanted[:_BATCH], wanted[_BATCH:]
@@ -78,17 +87,15 @@ class Guests:
             logger().warning("guests not loaded", node=row.node, reason=repr(error))
         logger().info("guests loaded", node=row.node, loaded=loaded)
 
-    def _wanted(self, row: NodeRow, *, room_bytes: int) -> list[SeenKey]:
-        """Return what a node is going to be asked for and has room for, the newest first; 0 bytes: it has no limit."""
-        wanted: list[SeenKey] = []
-        bytes_ = 0
-        for key in self.uses.newest_seen(row.node, now_us=self.clock.now_us()):
-            if key.size_bytes <= self.max_object_bytes and row.is_home_of(key.hash):
-                bytes_ += key.size_bytes
-                if len(wanted) == MOST_LOADS or (room_bytes and bytes_ > room_bytes):
-                    break
-                wanted.append(key)
-        return wanted
+    def _seen_lately(self, row: NodeRow) -> list[SeenKey]:
+        """Return the keys that a node may be asked for and can hold, the newest first."""
+        newest = self.uses.newest_seen(row.node, now_us=row.ready_at_us)
+        return [key for key in newest if key.size_bytes <= self.max_object_bytes and row.is_home_of(key.hash)]
+
+    def _run_us(self, row: NodeRow, policy: UsePolicy) -> int:
+        """Return how long a node runs at least that has just got ready [us]."""
+        use = use_or_first(policy.node, self.uses.read(row.node).use)
+        return policy.node.stop_us(use, row.ready_at_us) - row.ready_at_us
 
     def _load(self, store: RedisObjects, key: SeenKey, token: str) -> bool:
         try:
@@ -96,3 +103,15 @@ class Guests:
         except (ObjectNotFoundError, ObjectTooLargeError):
             return False
         return store.store_guest(key.hash, entry, token)
+
+
+def _pays(policy: UsePolicy, row: NodeRow, key: SeenKey, run_us: int) -> bool:
+    age_us, weight = row.ready_at_us - key.seen_at_us, policy.worth.weight_of(key.size_bytes)
+    return policy.load.loads(age_us=age_us, run_us=run_us, weight=weight)
+
+
+def _that_fit(keys: Sequence[SeenKey], *, room_bytes: int) -> list[SeenKey]:
+    """Return the first keys, as many as are loaded at once and as there is room for; 0 bytes: there is no limit."""
+    held_bytes = accumulate(key.size_bytes for key in keys)
+    fitting = [key for key, held in zip(keys, held_bytes, strict=True) if held <= room_bytes or not room_bytes]
+    return fitting[:MOST_LOADS]

@@ -59,11 +59,7 @@ class UseJudge:
     def _learned(self, use: NodeUse, noted: Sequence[Hit], *, since_us: int, until_us: int) -> NodeUse:
         """Return the use with the hits after one look and up to the next; `noted` has the newest first."""
         worth = self.policy.worth
-        hits = sorted(
-            (hit.at_us, worth.weight(worth.below(hit.size_bytes), hit.size_bytes))
-            for hit in noted
-            if since_us < hit.at_us <= until_us
-        )
+        hits = sorted((hit.at_us, worth.weight_of(hit.size_bytes)) for hit in noted if since_us < hit.at_us <= until_us)
         # Hits that came while this look was on its way may have pushed out some that belong to it.
         is_cut = len(noted) >= MOST_HITS and min(hit.at_us for hit in noted) > since_us
         return learn_hits(self.policy.node, use, hits, is_cut=is_cut)

@@ -152,7 +152,7 @@ class RedisControl:
         """
         if not row.peers:
             return
-        self.guests.load(row)
+        self.guests.load(row, is_always_on=row.node in self.always_on)
         for hash_, routed in self.digest.read().routes.items():
             if routed.tier == "lambda" and row.is_home_of(hash_):
                 try:
@@ -206,6 +206,7 @@ class RedisControl:
             store=self.store,
             max_object_bytes=self.max_object_bytes,
             clock=self.clock,
+            policy=self.policy.use,
         )
 
     def ping(self, node: str) -> Pong:

@@ -152,7 +152,8 @@ def hazard_key(worth: Worth) -> HazardKey:
     prices = worth.prices
     lambda_usd_per_s = prices.lambda_usd_per_s + prices.life_usd / _LIFE_S
     weighed = BreakevenPrices(lambda_usd_per_s, prices.redis_usd_per_s, Fraction(0), prices.run_usd)
-    return HazardKey(HazardUse(MICRO, 0, hazard.hazard(worth.hit_usd, weighed)))
+    least = replace(breakeven.breakeven(worth.hit_usd, weighed), boot_requests=1)  # a key boots nothing
+    return HazardKey(HazardUse(MICRO, 0, hazard.hazard(worth.hit_usd, weighed), least))
 
 
 def _belief(use: KeyUse) -> Belief:

@@ -42,7 +42,7 @@ class NodeUse:
     is_followed: bool = False  # all requests since then have been observed; if not, the present gap teaches nothing
     part: int = 0  # weight since the newest arrival [millionths], less than an arrival
     belief: Belief | None = None  # of the hazard policy
-    times_us: tuple[int, ...] = ()  # of the break-even policy: the newest arrivals, oldest first
+    times_us: tuple[int, ...] = ()  # the newest arrivals, oldest first
 
 
 class UseRule(Protocol):
@@ -163,26 +163,27 @@ class BreakevenUse(_ByWorth):
 
     def boots(self, use: NodeUse, at_us: int) -> bool:
         """Whether enough arrivals came within the limit, the last one now."""
-        times_us = use.times_us
-        oldest = self.parameters.boot_requests
-        return len(times_us) >= oldest and at_us - times_us[-oldest] < self.parameters.boot_within_us
+        return _are_close(use, at_us, self.parameters)
 
     def stop_us(self, use: NodeUse, since_us: int) -> int:
         """Return the later of the minimum run's end and of the stay after the newest arrival."""
         return breakeven.redis_stop_us(since_us=since_us, last_us=use.last_us, parameters=self.parameters)
 
     def _arrive(self, use: NodeUse, at_us: int) -> NodeUse:
-        observed = use.times_us if use.is_followed else ()
-        return replace(
-            use, last_us=at_us, is_followed=True, times_us=(*observed, at_us)[-self.parameters.boot_requests :]
-        )
+        times_us = _times_us(use, at_us, self.parameters)
+        return replace(use, last_us=at_us, is_followed=True, times_us=times_us)
 
 
 @dataclass(frozen=True)
 class HazardUse(_ByWorth):
-    """The use of a node under the hazard policy."""
+    """The use of a node under the hazard policy.
+
+    A belief takes a pair of requests for the beginning of a burst, however often a pair was all that came: so a boot
+    also takes as many arrivals as one by break-even.
+    """
 
     parameters: HazardParameters
+    least: BreakevenParameters  # what a boot takes at least
 
     def first(self) -> NodeUse:
         """Return a use with the belief of a key that nobody has asked for."""
@@ -193,8 +194,8 @@ class HazardUse(_ByWorth):
         return use.belief is not None
 
     def boots(self, use: NodeUse, at_us: int) -> bool:
-        """Whether the expected rate pays for the node."""
-        return use.last_us >= 0 and hazard.pays(
+        """Whether enough arrivals came lately, and the expected rate pays for the node."""
+        return _are_close(use, at_us, self.least) and hazard.pays(
             _belief(use), self.parameters.boot, idle_us=min(max(at_us - use.last_us, 0), LONGEST_IDLE_US)
         )
 
@@ -207,7 +208,8 @@ class HazardUse(_ByWorth):
         belief = _belief(use)
         if use.is_followed:
             belief = hazard.learn(belief, at_us - use.last_us, self.parameters)
-        return replace(use, last_us=at_us, is_followed=True, belief=belief)
+        times_us = _times_us(use, at_us, self.least)
+        return replace(use, last_us=at_us, is_followed=True, belief=belief, times_us=times_us)
 
 
 def breakeven_use(worth: Worth) -> BreakevenUse:
@@ -219,7 +221,7 @@ def breakeven_use(worth: Worth) -> BreakevenUse:
 def hazard_use(worth: Worth) -> HazardUse:
     """Return the rule of the hazard policy for a stack."""
     whole, hit_usd, prices = _arrivals(worth)
-    return HazardUse(whole, _look_us(worth), hazard.hazard(hit_usd, prices))
+    return HazardUse(whole, _look_us(worth), hazard.hazard(hit_usd, prices), breakeven.breakeven(hit_usd, prices))
 
 
 def encode(use: NodeUse) -> bytes:
@@ -255,6 +257,18 @@ def _arrivals(worth: Worth) -> tuple[int, Fraction, BreakevenPrices]:
 
 def _look_us(worth: Worth) -> int:
     return int(US_PER_S * worth.prices.look_usd / worth.prices.redis_usd_per_s)
+
+
+def _are_close(use: NodeUse, at_us: int, parameters: BreakevenParameters) -> bool:
+    """Whether enough arrivals for a boot by break-even came within its limit, the last one now."""
+    oldest = parameters.boot_requests
+    return len(use.times_us) >= oldest and at_us - use.times_us[-oldest] < parameters.boot_within_us
+
+
+def _times_us(use: NodeUse, at_us: int, parameters: BreakevenParameters) -> tuple[int, ...]:
+    """Return the newest arrivals with one more, as many as a boot looks back on [us]."""
+    observed = use.times_us if use.is_followed else ()
+    return (*observed, at_us)[-parameters.boot_requests :]
 
 
 def _belief(use: NodeUse) -> Belief:

@@ -15,6 +15,7 @@ from burstcache.core.errors import InvalidSettingError
 from burstcache.core.parameters import Parameters
 
 if TYPE_CHECKING:
+    from burstcache.core.boot_loads import LoadRule
     from burstcache.core.key_use import KeyRule
     from burstcache.core.node_use import UseRule
     from burstcache.core.worth import Worth
@@ -27,6 +28,7 @@ class UsePolicy:
     worth: Worth
     node: UseRule  # when it boots and stops
     key: KeyRule  # when a cache function serves a key before
+    load: LoadRule  # what a boot loads
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +67,19 @@ def live_policy(name: str, parameters: Parameters, worth: Callable[[], Worth]) -
 
 
 def _breakeven(worth: Worth) -> UsePolicy:
+    from burstcache.core.boot_loads import load_rule
     from burstcache.core.key_use import breakeven_key
     from burstcache.core.node_use import breakeven_use
 
-    return UsePolicy(worth, breakeven_use(worth), breakeven_key(worth))
+    return UsePolicy(worth, breakeven_use(worth), breakeven_key(worth), load_rule(worth))
 
 
 def _hazard(worth: Worth) -> UsePolicy:
+    from burstcache.core.boot_loads import load_rule
     from burstcache.core.key_use import hazard_key
     from burstcache.core.node_use import hazard_use
 
-    return UsePolicy(worth, hazard_use(worth), hazard_key(worth))
+    return UsePolicy(worth, hazard_use(worth), hazard_key(worth), load_rule(worth))
 
 
 POLICIES: dict[str, Callable[[Worth], UsePolicy] | None] = {

@@ -82,6 +82,10 @@ class Worth:
         """Return what Redis saves for a read as a share of what it saves above bare S3, rounded down [millionths]."""
         return MICRO if below == "s3" else int(MICRO * self.saved_usd("redis", below, size_bytes) / self.hit_usd)
 
+    def weight_of(self, size_bytes: int) -> int:
+        """Return the weight of an object's hits, above what would serve them [millionths]."""
+        return self.weight(self.below(size_bytes), size_bytes)
+
 
 def wait_usd_from_text(per_million: str) -> Fraction:
     """Return what one saved wait is worth, from the text of `HitValueUsdPerMillion` [USD].

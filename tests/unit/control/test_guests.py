@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from burstcache.adapters.use_table import StoredUse
 from burstcache.control.guests import Guests
 from burstcache.core.errors import ObjectNotFoundError, RedisDownError
 from burstcache.core.keys import key_hash
@@ -17,6 +18,7 @@ from burstcache.core.table import NodeRow, SeenKey
 from burstcache.settings import RedisNode
 from burstcache.web.entry import Entry
 from support.clock import ManualClock
+from support.policies import policy_named
 from support.redis_in_process import NodeRedis, ObjectsInProcess
 
 _NAMES = ("node-1", "node-2")
@@ -54,12 +56,18 @@ class Desk:
         self.stores = {
             name: ObjectsInProcess(RedisNode(name, "", "", 0), redis.client) for name, redis in self.redis.items()
         }
-        self.rows = {name: NodeRow(name, "running", 7, peers=_NAMES) for name in _NAMES}
+        ready_us = self.clock.now_us()
+        self.rows = {name: NodeRow(name, "running", 7, peers=_NAMES, ready_at_us=ready_us) for name in _NAMES}
+        self.policy = policy_named("breakeven").use
         self.seen: dict[str, list[SeenKey]] = {}
         self.s3 = S3(self.clock, {key: key.encode() for key in _KEYS})
         parts: Any = self
         s3: Any = self.s3
-        self.guests = Guests(_NAMES, parts, parts, s3, self.stores.__getitem__, _MAX_OBJECT_BYTES, self.clock)
+        store = self.stores.__getitem__
+        self.guests = Guests(_NAMES, parts, parts, s3, store, _MAX_OBJECT_BYTES, self.clock, self.policy)
+
+    def read(self, node: str) -> StoredUse:
+        return StoredUse()
 
     def read_many(self, names: Iterable[str]) -> list[NodeRow]:
         return [self.rows[name] for name in names]

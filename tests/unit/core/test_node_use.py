@@ -160,11 +160,10 @@ def test_a_full_list_of_light_hits_stands_for_its_rate() -> None:
     rule = hazard_use(worth("0", "r7g.large"))
     hits = [(index * S // 1_000, MICRO // 10) for index in range(MOST_HITS)]  # 1,000 a second: 100 whole ones
 
-    use = learn_hits(rule, rule.first(), hits)
+    use, fewer = learn_hits(rule, rule.first(), hits), learn_hits(rule, rule.first(), hits[:-1])
 
     assert use.last_us == hits[-1][0]
-    assert not rule.boots(learn_hits(rule, rule.first(), hits[:-1]), use.last_us)
-    assert rule.boots(use, use.last_us)
+    assert rule.stop_us(use, -60 * S) > rule.stop_us(fewer, -60 * S) + S
     assert use.belief is not None
     assert use.belief.gaps == 3
 

@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from burstcache.adapters.digest_reader import DigestReader
 from burstcache.adapters.redis_objects import RedisObjects, lease_key, object_key
+from burstcache.adapters.use_table import StoredUse
 from burstcache.control.guests import Guests
 from burstcache.core.digest import Digest, Route, RunningNode, prefix_of
 from burstcache.core.errors import RedisDownError
@@ -27,6 +28,7 @@ from burstcache.web.entry import Entry
 from burstcache.web.request import Request
 from burstcache.web.response import Response
 from support.clock import ManualClock
+from support.policies import policy_named
 from support.redis_in_process import NodeRedis, ObjectsInProcess
 
 _BOUND_S = 2.0
@@ -119,6 +121,16 @@ class Load:
     entry: Entry | None = None
 
 
+class Uses:
+    """Each key was seen a moment ago."""
+
+    def read(self, node: str) -> StoredUse:
+        return StoredUse()
+
+    def newest_seen(self, node: str, *, now_us: int) -> list[SeenKey]:
+        return [SeenKey(hash_, key, 1, now_us) for key, hash_ in _HASHES.items()]
+
+
 class Guesthouse(RuleBasedStateMachine):
     """Two nodes, two readers with memories; reads, writes and their events, boots, stops and losses as they like."""
 
@@ -136,7 +148,9 @@ class Guesthouse(RuleBasedStateMachine):
         self.loads: list[Load] = []
         self.while_redis_answers: list[Callable[[], None]] = []
         parts: Any = self
-        self.guests = Guests(_NAMES, parts, parts, parts.s3, self._store, _MAX_OBJECT_BYTES, self.clock)
+        uses: Any = Uses()
+        policy = policy_named("breakeven").use
+        self.guests = Guests(_NAMES, parts, uses, parts.s3, self._store, _MAX_OBJECT_BYTES, self.clock, policy)
         self.readers = [self._reader() for _ in range(2)]
 
     def _reader(self) -> Reader:
@@ -168,9 +182,6 @@ class Guesthouse(RuleBasedStateMachine):
 
     def read_many(self, names: Iterable[str]) -> list[NodeRow]:
         return [self.rows[name] for name in names]
-
-    def newest_seen(self, node: str, *, now_us: int) -> list[SeenKey]:
-        return [SeenKey(hash_, key, 1, now_us) for key, hash_ in _HASHES.items()]
 
     # writes
 
@@ -324,7 +335,7 @@ class Guesthouse(RuleBasedStateMachine):
     @rule(node=_NODES, written=st.none() | _KEYS)
     def a_node_is_ready(self, node: str, written: str | None) -> None:
         if self.rows[node].phase == "booting":
-            row = self.rows[node] = replace(self.rows[node], phase="running")
+            row = self.rows[node] = replace(self.rows[node], phase="running", ready_at_us=self.clock.now_us())
             if written is not None:
                 self.s3.meanwhile.append(lambda: self.write_and_its_event(written))
             self.guests.load(row)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from burstcache.core.boot_loads import DAILY_WITHIN_US, PER_MILLE, SETTLING_US
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.hazard import LONGEST_IDLE_US
 from burstcache.core.messages.events import REPORT_USE_EVERY_S
@@ -23,7 +24,7 @@ from burstcache.core.node_use import (
     HazardUse,
 )
 from burstcache.core.parameters import US_PER_S
-from burstcache.core.seen import SEEN_AGAIN_US, SEEN_WITHIN_US
+from burstcache.core.seen import SEEN_AGAIN_AT_BOOT_US, SEEN_AGAIN_US, SEEN_WITHIN_US
 from burstcache.core.worth import MICRO
 from burstcache_sim.engine.beliefs import RATES, Floats, Tables, Worths, begin, learn, pays_by, pays_until_us, tables_of
 from burstcache_sim.engine.books import FOREVER_US, MAX_TIME_US, Integers, boot, invoke
@@ -57,16 +58,16 @@ class Uses(NamedTuple):
     is_hazard: bool
     whole: int
     look_ms: int
-    # Break-even's rule.
     boot_requests: int
     boot_within_us: int
+    # Break-even's rule.
     idle_us: int
     least_us: int
     tables: Tables  # hazard's rule
     last_us: Integers
     is_followed: Integers
     part: Integers
-    times_us: Integers  # of break-even: a ring per row
+    times_us: Integers  # a ring per row
     times: Integers  # how many of them count
     arrivals: Integers  # ever: the place in the ring
     gaps: Integers  # of hazard: learned; below 0: the belief has not begun
@@ -80,10 +81,15 @@ class State(NamedTuple):
     nodes: Uses
     keys: Uses
     has_lambda: bool  # whether a cache function can ever pay
+    load_ratio: int  # `core.boot_loads.LoadRule`
+    load_daily_weight: int
     weights: Integers  # of each request, keys in order [millionths]
     hits_us: Integers  # a ring per node
     hits_weight: Integers
     hits: Integers  # noted since the last look
+    left_out_us: (
+        Integers  # of each key: since when the node has run that was loaded without it, though it was seen lately
+    )
     ran_us: Integers  # when each node last ran
     seen_us: Integers  # when each key was last noted as seen
     seen_before: Integers  # keys of a node in the order in which they were seen
@@ -118,10 +124,13 @@ def state_of(row: UseRow, sizes_bytes: Integers, keys: int, nodes: int) -> State
         nodes=_uses(of_nodes, nodes),
         keys=_uses(of_keys, keys if has_lambda else 0),
         has_lambda=has_lambda,
+        load_ratio=rules.load.ratio,
+        load_daily_weight=rules.load.daily_weight,
         weights=weights[places],
         hits_us=np.zeros((nodes, MOST_HITS), np.int64),
         hits_weight=np.zeros((nodes, MOST_HITS), np.int64),
         hits=np.zeros(nodes, np.int64),
+        left_out_us=np.full(keys, _NONE, np.int64),
         ran_us=np.full(nodes, _NONE, np.int64),
         seen_us=np.full(keys, _NONE, np.int64),
         seen_before=np.full(keys, _NONE, np.int64),
@@ -137,14 +146,17 @@ def decide(w: World, p: State, key: int, at_us: int, tier: int) -> int:
     k = w.keys[key]
     node, weight = k.home, p.weights[k.seen - 1]
     state = w.nodes[node].state
-    if tier == REDIS:
+    is_left_out = state == RUNNING and p.left_out_us[key] == w.nodes[node].since_us
+    if tier == REDIS or is_left_out:
         place = p.hits[node] % MOST_HITS
         p.hits_us[node, place], p.hits_weight[node, place] = at_us, weight
         p.hits[node] += 1
+        p.left_out_us[key] = _NONE
+    if tier == REDIS:
         return NOTHING
     seen_us = p.seen_us[key]
-    _tell(w, p, key, at_us)
     if state == RUNNING:
+        _tell(w, p, key, at_us, SEEN_AGAIN_US)
         w.totals[0].fills += 1
         _take_in(w, key)
         put(w, key)
@@ -154,6 +166,7 @@ def decide(w: World, p: State, key: int, at_us: int, tier: int) -> int:
         _observe(p.nodes, node, at_us, weight)
         if state == OFF and _boots(p.nodes, node, at_us):
             action, is_booting = JOIN, True
+    _tell(w, p, key, at_us, SEEN_AGAIN_AT_BOOT_US if is_booting else SEEN_AGAIN_US)
     if p.has_lambda:
         if p.ran_us[node] > p.keys.last_us[key]:
             _interrupt(p.keys, key)  # while the node ran nobody told the key's requests
@@ -179,19 +192,23 @@ def act(w: World, p: State, key: int, at_us: int, action: int) -> None:
 
 @uncounted
 def ready(w: World, p: State, node: int, at_us: int) -> None:
-    """Load the keys seen lately, and end the cache functions of all keys of the node."""
+    """Load the keys seen lately that pay for it, and end the cache functions of all keys of the node."""
     is_limited, room_bytes = w.capacity_bytes != FOREVER_US, w.capacity_bytes // 2
+    run_us = _stop_us(p.nodes, node, at_us) - at_us
     key, oldest, loads = p.seen_last[node], _NONE, 0
-    while key >= 0 and at_us - p.seen_us[key] < SEEN_WITHIN_US and loads < MOST_LOADS:
-        room_bytes -= w.keys[key].size_bytes
-        if is_limited and room_bytes < 0:
-            break
+    while key >= 0 and at_us - p.seen_us[key] < SEEN_WITHIN_US:
+        p.left_out_us[key] = at_us
+        if loads < MOST_LOADS and room_bytes >= 0 and _is_loaded(w, p, key, at_us, run_us):
+            room_bytes -= w.keys[key].size_bytes if is_limited else 0
+            if room_bytes >= 0:
+                p.left_out_us[key] = _NONE
+                loads += 1
         oldest = key
-        loads += 1
         key = p.seen_before[key]
     key = oldest
     while key >= 0:  # the engine puts them in this order
-        _take_in(w, key)
+        if p.left_out_us[key] < 0:
+            _take_in(w, key)
         key = p.seen_after[key]
     w.totals[0].loads += loads
     w.totals[0].seeds += loads
@@ -218,14 +235,26 @@ def look(w: World, p: State, node: int, at_us: int) -> None:
 
 
 @inlined
-def _tell(w: World, p: State, key: int, at_us: int) -> None:
+def _is_loaded(w: World, p: State, key: int, at_us: int, run_us: int) -> bool:
+    """Return `core.boot_loads.LoadRule.loads`."""
+    age_us, weight = at_us - p.seen_us[key], p.weights[w.keys[key].seen - 1]
+    at_most_us = min(run_us, SEEN_WITHIN_US)
+    paid_us = min(at_most_us * p.load_ratio // PER_MILLE, 2 * SEEN_WITHIN_US + SETTLING_US)
+    if age_us <= paid_us * weight // MICRO - at_most_us - SETTLING_US:
+        return True
+    is_daily = weight >= p.load_daily_weight and age_us >= SEEN_WITHIN_US - run_us - DAILY_WITHIN_US
+    return bool(is_daily)
+
+
+@inlined
+def _tell(w: World, p: State, key: int, at_us: int, again_us: int) -> None:
     """Count a request that its reader tells, and note that its key was seen."""
     counts = w.totals[0]
     counts.told += 1
     if p.batch_us[0] < 0 or at_us - p.batch_us[0] >= REPORT_USE_EVERY_S * US_PER_S:
         p.batch_us[0] = at_us
         counts.told_batches += 1
-    if p.seen_us[key] < 0 or at_us - p.seen_us[key] >= SEEN_AGAIN_US:
+    if p.seen_us[key] < 0 or at_us - p.seen_us[key] >= again_us:
         counts.seen_writes += 1
         _note_seen(p, w.keys[key].home, key)
         p.seen_us[key] = at_us
@@ -305,12 +334,11 @@ def _arrive(uses: Uses, row: int, at_us: int) -> None:
             uses.gaps[row] += 1
             gap_us = at_us - uses.last_us[row]
             learn(uses.weights[row], uses.counts[row], uses.gaps[row], uses.tables, gap_us)
-    else:
-        if uses.is_followed[row] == 0:
-            uses.times[row] = 0
-        uses.arrivals[row] += 1
-        uses.times_us[row, uses.arrivals[row] % uses.boot_requests] = at_us
-        uses.times[row] = min(uses.times[row] + 1, uses.boot_requests)
+    if uses.is_followed[row] == 0:
+        uses.times[row] = 0
+    uses.arrivals[row] += 1
+    uses.times_us[row, uses.arrivals[row] % uses.boot_requests] = at_us
+    uses.times[row] = min(uses.times[row] + 1, uses.boot_requests)
     uses.last_us[row], uses.is_followed[row] = at_us, 1
 
 
@@ -322,12 +350,11 @@ def _time_us(uses: Uses, row: int, ago: int) -> int:
 
 @inlined
 def _boots(uses: Uses, row: int, at_us: int) -> bool:
-    if uses.is_hazard:
-        last_us = uses.last_us[row]
-        idle_us = min(max(at_us - last_us, 0), LONGEST_IDLE_US)
-        return last_us >= 0 and pays_by(uses.weights[row], uses.tables.boot, idle_us, 1.0)
     requests = uses.boot_requests
-    return uses.times[row] >= requests and at_us - _time_us(uses, row, requests - 1) < uses.boot_within_us
+    if uses.times[row] < requests or at_us - _time_us(uses, row, requests - 1) >= uses.boot_within_us:
+        return False
+    idle_us = min(max(at_us - uses.last_us[row], 0), LONGEST_IDLE_US)
+    return not uses.is_hazard or pays_by(uses.weights[row], uses.tables.boot, idle_us, 1.0)
 
 
 @inlined
@@ -377,20 +404,20 @@ def _uses(rule: Any, rows: int) -> Uses:
     p = rule.parameters
     nothing = Worths(np.zeros(RATES), np.zeros(RATES))
     no_tables = Tables(np.zeros(RATES), 0.0, 0.0, nothing, nothing, nothing, nothing, 0)
-    times = 1 if is_hazard else p.boot_requests
+    boot = rule.least if is_hazard else p
     return Uses(
         is_hazard=is_hazard,
         whole=rule.whole,
         look_ms=rule.look_us // 1_000,
-        boot_requests=times,
-        boot_within_us=0 if is_hazard else p.boot_within_us,
+        boot_requests=boot.boot_requests,
+        boot_within_us=boot.boot_within_us,
         idle_us=0 if is_hazard else p.redis_idle_us,
         least_us=p.redis_least_us,
         tables=tables_of(p) if is_hazard else no_tables,
         last_us=np.full(rows, _NONE, np.int64),
         is_followed=np.zeros(rows, np.int64),
         part=np.zeros(rows, np.int64),
-        times_us=np.zeros((rows, times), np.int64),
+        times_us=np.zeros((rows, boot.boot_requests), np.int64),
         times=np.zeros(rows, np.int64),
         arrivals=np.zeros(rows, np.int64),
         gaps=np.full(rows, _NONE, np.int64),

@@ -31,7 +31,7 @@ _NEVER_WHOLE = 1 << 62  # a weight that no trace adds up to
 @lru_cache(maxsize=1 << 16)
 def weight_of(worth: Worth, size_bytes: int) -> int:
     """Return what Redis saves for an object of that size, as a share of what it saves above S3 [millionths]."""
-    return worth.weight(worth.below(size_bytes), size_bytes)
+    return worth.weight_of(size_bytes)
 
 
 @dataclass(slots=True)
@@ -45,6 +45,7 @@ class _NodeMemory:
     use: NodeUse
     hits: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=MOST_HITS))  # time [us], weight
     seen: dict[int, Key] = field(default_factory=dict)  # in the order in which they were noted as seen
+    left_out: set[int] = field(default_factory=set)  # keys seen lately that it runs without
     ran_us: int = -1  # when it last ran
 
 
@@ -88,25 +89,23 @@ class _ByUse(WorthPolicy):
 
     def request(self, world: World, key: Key, at_us: int, tier: Tier) -> None:
         """Note a hit of the node; a reader tells any other request, which may be a repeat that boots the node."""
-        node, seen_us = key.node, key.memory.seen_us
-        memory = self._memory_of(node)
+        node, memory = key.node, self._memory_of(key.node)
         weight = weight_of(self.parameters.worth, key.size_bytes)
         if tier == "R":
             memory.hits.append((at_us, weight))
             return
-        is_noted = notes_seen(seen_us, at_us)
-        world.tell(at_us, is_noted=is_noted)
-        if is_noted:
-            key.memory.seen_us = at_us
-            memory.seen.pop(key.index, None)
-            memory.seen[key.index] = key
         if node.since_us is not None:
+            if key.index in memory.left_out:
+                memory.left_out.remove(key.index)
+                memory.hits.append((at_us, weight))
+            self._tell(world, key, at_us)
             world.fill(key)
             return
-        if is_repeat(seen_us, at_us):
+        if is_repeat(key.memory.seen_us, at_us):
             memory.use = self._node_rule.observe(memory.use, at_us, weight)
             if node.is_off and self._node_rule.boots(memory.use, at_us):
                 world.boot(node, at_us)
+        self._tell(world, key, at_us)
         if self.has_relay and self._key_rule.ever_starts:
             self._keep(world, key, at_us)
 
@@ -125,9 +124,12 @@ class _ByUse(WorthPolicy):
             world.set_look(node, look_us)
 
     def ready(self, world: World, node: Node, at_us: int) -> None:
-        """Load the keys seen lately, newest first, and end the cache functions of all keys of the node."""
-        newest = reversed(self._memory_of(node).seen.values())
-        world.load(node, [key for key in newest if is_repeat(key.memory.seen_us, at_us)])
+        """Load the keys seen lately that pay for it, newest first, and end the cache functions of the node's keys."""
+        memory = self._memory_of(node)
+        run_us = self._node_rule.stop_us(memory.use, at_us) - at_us
+        newest = [key for key in reversed(memory.seen.values()) if is_repeat(key.memory.seen_us, at_us)]
+        world.load(node, [key for key in newest if self._is_loaded(key, at_us, run_us)])
+        memory.left_out = {key.index for key in newest if key.index not in node.store}
         for key in world.keys:
             if key.node is node:
                 world.end_lambda(key, at_us)
@@ -138,6 +140,23 @@ class _ByUse(WorthPolicy):
             node.memory = _NodeMemory(self._node_rule.first())
         memory: _NodeMemory = node.memory
         return memory
+
+    def _is_loaded(self, key: Key, at_us: int, run_us: int) -> bool:
+        seen_us = key.memory.seen_us
+        weight = weight_of(self.parameters.worth, key.size_bytes)
+        return is_repeat(seen_us, at_us) and self.parameters.load.loads(
+            age_us=at_us - seen_us, run_us=run_us, weight=weight
+        )
+
+    def _tell(self, world: World, key: Key, at_us: int) -> None:
+        """Tell a request that the node does not serve, and note its key as seen."""
+        is_noted = notes_seen(key.memory.seen_us, at_us, is_booting=key.node.ready_us is not None)
+        world.tell(at_us, is_noted=is_noted)
+        if is_noted:
+            key.memory.seen_us = at_us
+            seen = self._memory_of(key.node).seen
+            seen.pop(key.index, None)
+            seen[key.index] = key
 
     def _keep(self, world: World, key: Key, at_us: int) -> None:
         """Start a cache function if one pays, and let the key's live as long as it does."""
