@@ -76,6 +76,19 @@ def test_a_miss_by_a_reader_that_loads_nothing_takes_no_lease(objects: RedisObje
     assert token_of_a_miss(objects)
 
 
+def test_a_read_of_what_a_boot_left_out_counts_as_a_hit_until_it_is_stored(objects: RedisObjects) -> None:
+    objects.leave_out({HASH: 7, **{f"{number:032}": 1 for number in range(1, 2_000)}})
+
+    token = token_of_a_miss(objects)
+    token_of_a_miss(objects, OTHER)
+
+    assert objects.hits() == [Hit(1, 7)]
+    assert objects.store_guest(HASH, NEW, token)
+    objects.remove_guests([HASH])
+    token_of_a_miss(objects)
+    assert objects.hits() == [Hit(1, 7)]
+
+
 def test_a_guest_is_brought_anew_after_a_day(objects: RedisObjects, client: redis.Redis) -> None:
     objects.store_guest(HASH, NEW, token_of_a_miss(objects))
 

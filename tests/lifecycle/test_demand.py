@@ -12,7 +12,7 @@ from burstcache.core.messages.events import KeyServed, ServedBy
 from burstcache.core.node_use import NodeUse
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.policy import EVENT_LATENESS_US, Request
-from burstcache.core.seen import SEEN_AGAIN_US, SEEN_WITHIN_US
+from burstcache.core.seen import SEEN_AGAIN_AT_BOOT_US, SEEN_AGAIN_US, SEEN_WITHIN_US
 from support.policies import BY_USE, policy_named
 from support.world import MAX_OBJECT_BYTES, NODE, World, after
 
@@ -91,6 +91,18 @@ def test_a_key_is_noted_as_seen_once_an_hour(by_use: World) -> None:
     (seen,) = by_use.uses.seen(NODE, [key_hash("k")]).values()
 
     assert (seen.key, seen.size_bytes, seen.seen_at_us) == ("k", 4, first_us + SEEN_AGAIN_US)
+
+
+def test_while_its_node_boots_a_key_is_noted_once_a_minute(by_use: World) -> None:
+    see(by_use)
+    first_us = by_use.clock.now_us()
+    by_use.control.runs.boot(by_use.node())
+    for at_us in (0, SEEN_AGAIN_AT_BOOT_US, SEEN_AGAIN_AT_BOOT_US + 5):
+        tell(by_use, served(KEYS[0], first_us + at_us))
+
+    (seen,) = by_use.uses.seen(NODE, [key_hash(KEYS[0])]).values()
+
+    assert seen.seen_at_us == first_us + SEEN_AGAIN_AT_BOOT_US
 
 
 def test_a_key_of_the_day_before_is_new(by_use: World) -> None:

@@ -108,7 +108,7 @@ def test_two_nodes_of_leased_keys(make_world: MakeWorld) -> None:
 
 
 def test_two_nodes_of_guests(make_world: MakeWorld) -> None:
-    policy = policy_named("hazard", per_million="300", node_type="r7g.large")
+    policy = policy_named("hazard", per_million="1000", node_type="r7g.large")
     world = make_world(runs_machines=True, has_relay=False, policy=policy, nodes=2)
     assert policy.use is not None
 

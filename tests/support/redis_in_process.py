@@ -30,8 +30,9 @@ class NodeRedis:
         self._server.connected = self.is_up = False
 
     def empty(self) -> None:
-        """Lose everything, as a Redis does whose instance has stopped."""
-        self._server.dbs.clear()
+        """Lose everything, as a Redis does whose instance stops."""
+        if self.is_up:
+            self.client.flushall()
 
 
 class ObjectsInProcess(RedisObjects):

@@ -8,7 +8,7 @@ so the gap that such a run lies in teaches nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Protocol
 

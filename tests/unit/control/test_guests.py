@@ -153,9 +153,9 @@ def test_a_key_is_removed_from_every_node_that_took_it_when_it_booted(desk: Desk
     assert [desk.has(key, node) for node in _NAMES] == [False, False]
 
 
-def _seen(desk: Desk, keys: Iterable[str], *, size_bytes: int = 10) -> None:
-    for age_us, key in enumerate(keys):
-        seen = SeenKey(key_hash(key), key, size_bytes, desk.clock.now_us() - age_us)
+def _seen(desk: Desk, keys: Iterable[str], *, size_bytes: int = 10, age_us: int = 0) -> None:
+    for more_us, key in enumerate(keys):
+        seen = SeenKey(key_hash(key), key, size_bytes, desk.clock.now_us() - age_us - more_us)
         desk.seen.setdefault(home_of(key), []).append(seen)
 
 
@@ -165,6 +165,28 @@ def test_a_boot_brings_the_keys_seen_lately(desk: Desk) -> None:
     desk.guests.load(desk.rows["node-1"])
 
     assert [desk.has(key) for key in _KEYS] == [key in _KEYS[:10] and home_of(key) == "node-1" for key in _KEYS]
+
+
+def test_a_key_whose_chance_does_not_pay_is_left_out_and_its_first_read_counts_as_a_hit(desk: Desk) -> None:
+    old, new = [key for key in _KEYS if home_of(key) == "node-1"][:2]
+    _seen(desk, [new])
+    _seen(desk, [old], age_us=6 * 3600 * 10**6)
+
+    desk.guests.load(desk.rows["node-1"])
+
+    assert (desk.has(new), desk.has(old)) == (True, False)
+    for key in (new, old):
+        desk.stores["node-1"].read_guest(key_hash(key), at_us=5, leases=True)
+    assert len(desk.stores["node-1"].hits()) == 2
+
+
+def test_a_node_that_never_stops_loads_what_may_come_in_a_day(desk: Desk) -> None:
+    old = next(key for key in _KEYS if home_of(key) == "node-1")
+    _seen(desk, [old], age_us=6 * 3600 * 10**6)
+
+    desk.guests.load(desk.rows["node-1"], is_always_on=True)
+
+    assert desk.has(old)
 
 
 def test_a_boot_fills_half_of_the_node_with_what_was_seen_last(desk: Desk) -> None:

@@ -95,6 +95,17 @@ def test_keys_seen_lately_are_loaded_at_the_boot_newest_first_up_to_half_of_the_
     assert result.s3_requests == result.n_s3 + 2
 
 
+def test_a_key_that_is_left_out_at_the_boot_counts_for_the_node_as_a_hit_would() -> None:
+    """`b` is too old to be loaded; its request is the last, and the node goes on for it as for one of `a`."""
+    end_s = BURST[-1][0] + 30
+    bursts = {key: trace_of([(-5 * 3600, "b"), *BURST, (end_s, key)]) for key in "ab"}
+
+    of_loaded, of_left_out = (run_many(trace, NO_RELAY) for trace in bursts.values())
+
+    assert (of_loaded.guests.fills, of_left_out.guests.fills) == (0, 1)
+    assert of_left_out.redis_spans_us == of_loaded.redis_spans_us
+
+
 def test_a_cache_function_bridges_and_ends_when_its_node_is_ready() -> None:
     result = run_many(trace_of(BURST), VALUED)
 
