@@ -126,7 +126,7 @@ class Janitor:
         return unowned
 
     def _unowned_nodes(self, names: Iterable[str], failures: _Failures) -> list[NodeRow]:
-        """Return nodes that have lost their owner; the instances of all others are told that they are looked after."""
+        """Return nodes that have lost their owner; the instances of all others learn that they are looked after."""
         unowned = []
         for name in names:
             with failures.noted(name):
