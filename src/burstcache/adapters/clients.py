@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import boto3
 from botocore.config import Config
+from botocore.exceptions import ReadTimeoutError
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
@@ -47,8 +48,13 @@ _CONFIGS: Mapping[Profile, Config] = {
     "patient": _config(read_timeout_s=10, tries=4, max_pool_connections=16),
 }
 _EXCEPTIONS: Mapping[tuple[Profile, str], Config] = {
-    # The last resort of a read: route, tier, report and two tries of S3 stay below the front door's 29 s.
-    ("read", "s3"): _config(read_timeout_s=3, tries=2),
+    # The last resort of a read is waited for as long as the front door waits: with what a read asks before it and
+    # tells after it, it stays below the proxy's 29 s.
+    ("read", "s3"): _config(read_timeout_s=20, tries=2),
+    # A step that copies an object asks twice within its state's 60 s.
+    ("control", "s3"): _config(read_timeout_s=25, tries=3, max_pool_connections=16),
+    # A cache function that starts has sent no heartbeat yet, and 60 s are allowed.
+    ("patient", "s3"): _config(read_timeout_s=40, tries=4, max_pool_connections=16),
     # Express answers in milliseconds, or S3 does.
     ("read", "express"): _config(read_timeout_s=1, tries=1),
     ("caller", "express"): _config(read_timeout_s=5, tries=1, max_pool_connections=_READERS),
@@ -67,6 +73,14 @@ _EXPRESS_CONFIG = _BUCKET_CONFIG.merge(
 )
 _NO_SESSIONS: Any = {"disable_s3_express_session_auth": True}  # for a stand-in of S3
 _STAND_IN_CONFIG = _EXPRESS_CONFIG.merge(Config(s3=_NO_SESSIONS))
+
+
+def _is_not_for_the_slow(caught_exception: Exception | None = None, **_: object) -> bool | None:
+    """Refuse a retry after a time-out, and leave all others to the SDK.
+
+    S3 that answers late is loaded: a second request would load it more and wait as long.
+    """
+    return False if isinstance(caught_exception, ReadTimeoutError) else None
 
 
 class Clients:
@@ -96,7 +110,10 @@ class Clients:
             config = config.merge(_STAND_IN_CONFIG if endpoint_url else _EXPRESS_CONFIG)
             service = "s3"
         with _MAKING:
-            return self._session.client(service, config=config, endpoint_url=endpoint_url)
+            client = self._session.client(service, config=config, endpoint_url=endpoint_url)
+        if service == "s3":
+            client.meta.events.register_first("needs-retry.s3", _is_not_for_the_slow)
+        return client
 
     @cached_property
     def dynamodb(self) -> DynamoDBClient:

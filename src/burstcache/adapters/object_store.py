@@ -56,6 +56,11 @@ class ObjectAnswer:
         except (BotoCoreError, OSError) as error:
             raise OriginUnavailableError(f"S3's answer broke off: {error}") from error
 
+    def hurry(self, wait_s: float) -> None:
+        """Let the body break off where S3 pauses for longer than this."""
+        if self._stream is not None:
+            self._stream.set_socket_timeout(wait_s)
+
     def discard(self) -> None:
         """Close the connection without reading the body."""
         if self._stream is not None:

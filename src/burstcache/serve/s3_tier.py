@@ -23,7 +23,10 @@ from burstcache.web.request import Request
 from burstcache.web.response import Response, error_response, precondition_failed, range_not_satisfiable, redirect
 
 _PRESIGNED_S = 60  # the client follows at once, and a leaked URL soon expires
-_RETRY_WITHIN_S = 10.0  # a body that breaks off later is not requested again: the front door gives up at 29 s
+# The front door gives up at 29 s. S3 may take 20 s to its first byte (`adapters/clients.py`): a body that breaks off
+# is requested again only early, and one that began late may pause only for as long as there is time.
+_RETRY_WITHIN_S = 4.0
+_BODY_WITHIN_S = 25.0
 _CODES = {403: "AccessDenied", 404: "NoSuchKey", 405: "MethodNotAllowed"}
 _CLIENT_S_OWN = frozenset({403, 404, 405})
 _BAD_KEY_CODES = frozenset({"KeyTooLongError", "InvalidURI", "InvalidArgument"})
@@ -119,6 +122,9 @@ class S3Tier:
         answer = self._ask(request)
         report = self._report(request, answer)
         try:
+            waited_s = self._clock.monotonic_s() - started_s
+            if waited_s > _RETRY_WITHIN_S and self._redirects_larger:
+                answer.hurry(max(_BODY_WITHIN_S - waited_s, 1.0))
             return self._deliver(request, answer)
         except OriginError:
             if self._clock.monotonic_s() - started_s > _RETRY_WITHIN_S:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
+from burstcache.adapters.clients import _EXCEPTIONS, _config
 from support.answers import body_of, error_of
 from support.read_path import Cloud, Environment
 from support.servers import Silence
@@ -23,19 +24,20 @@ def dead_endpoint() -> Iterator[str]:
 
 
 @contextmanager
-def endpoint_that_sends(reply: bytes, *, times: int) -> Iterator[str]:
-    """A server that answers this many connections with these bytes and hangs up."""
+def endpoint_that_sends(*replies: bytes, times: int, before: Callable[[], object] = int) -> Iterator[str]:
+    """A server that answers this many connections with these bytes in turn, the last ones again, and hangs up."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
-            for _ in range(times):
+            for i in range(times):
                 try:
                     connection, _ = server.accept()
                 except OSError:
                     return
                 with connection:
                     connection.recv(65536)
-                    connection.sendall(reply)
+                    before()
+                    connection.sendall(replies[min(i, len(replies) - 1)])
 
         thread = threading.Thread(target=serve)
         thread.start()
@@ -111,13 +113,32 @@ def test_unreachable_s3_is_a_503_that_says_so(cloud: Cloud, environment: Environ
     assert message["body"] == "" if method == "HEAD" else error_of(message) == "OriginUnavailable"
 
 
-def test_silent_s3_is_asked_twice_and_then_a_503(cloud: Cloud, environment: Environment) -> None:
+def test_silent_s3_is_asked_once_and_then_a_503(
+    cloud: Cloud, environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(_EXCEPTIONS, ("read", "s3"), _config(read_timeout_s=1, tries=2))  # type: ignore[index]
     with Silence() as silence:
         environment(AWS_ENDPOINT_URL_S3=f"http://{silence.address}")
 
         assert cloud.get("a")["statusCode"] == 503
 
-        assert silence.connections() == 2
+        assert silence.connections() == 1
+
+
+def test_s3_whose_connection_fails_is_asked_a_second_time(cloud: Cloud, environment: Environment) -> None:
+    reply = b'HTTP/1.1 200 OK\r\nContent-Length: 4\r\nETag: "e"\r\nConnection: close\r\n\r\nbody'
+    with endpoint_that_sends(b"", reply, times=2) as url:
+        environment(AWS_ENDPOINT_URL_S3=url)
+
+        assert body_of(cloud.get("a")) == b"body"
+
+
+def test_s3_that_answers_after_a_while_is_waited_for(cloud: Cloud, environment: Environment) -> None:
+    reply = b'HTTP/1.1 200 OK\r\nContent-Length: 4\r\nETag: "e"\r\nConnection: close\r\n\r\nbody'
+    with endpoint_that_sends(reply, times=1, before=lambda: cloud.clock.sleep(19)) as url:
+        environment(AWS_ENDPOINT_URL_S3=url)
+
+        assert body_of(cloud.get("a")) == b"body"
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,12 @@ import boto3
 import pytest
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.compat import HTTPHeaders
+from botocore.config import Config
+from botocore.exceptions import ReadTimeoutError
 from urllib3 import HTTPResponse
 
-from burstcache.adapters.clients import Clients, Profile
+from burstcache.adapters.clients import _EXCEPTIONS, Clients, Profile, _config
+from support.servers import Silence
 
 _SESSION = b"""<CreateSessionResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Credentials>
 <SessionToken>session-token</SessionToken><SecretAccessKey>secret</SecretAccessKey><AccessKeyId>key</AccessKeyId>
@@ -30,18 +33,32 @@ def tries_and_wait_s(profile: Profile, service: str) -> tuple[int, int]:
 
 def test_a_read_asks_once_and_s3_twice() -> None:
     assert tries_and_wait_s("read", "dynamodb") == (1, 1)
-    assert tries_and_wait_s("read", "s3") == (2, 3)
+    assert tries_and_wait_s("read", "s3") == (2, 20)
 
 
 def test_a_function_is_never_invoked_twice() -> None:
     assert tries_and_wait_s("patient", "lambda") == (1, 100)
 
 
+@pytest.mark.parametrize("profile", ["read", "caller", "control", "patient"])
+def test_s3_that_is_slow_is_not_asked_twice(profile: Profile, monkeypatch: pytest.MonkeyPatch) -> None:
+    quick = _config(read_timeout_s=1, tries=3).merge(Config(read_timeout=0.05))
+    monkeypatch.setitem(_EXCEPTIONS, (profile, "s3"), quick)  # type: ignore[index]
+
+    with Silence() as silence:
+        session = boto3.Session("access-key", "secret-key")
+        s3 = Clients(profile, session=session, endpoint_urls={"": f"http://{silence.address}"}).s3
+        with pytest.raises(ReadTimeoutError):
+            s3.get_object(Bucket="b", Key="k")
+
+        assert silence.connections() == 1
+
+
 def test_who_may_wait_longer_asks_more_often() -> None:
-    for service in ("ssm", "s3"):
-        waits = [tries_and_wait_s(profile, service) for profile in ("read", "control", "patient")]
-        assert waits == sorted(waits)
-        assert len(set(waits)) == 3
+    waits = [tries_and_wait_s(profile, "ssm") for profile in ("read", "control", "patient")]
+
+    assert waits == sorted(waits)
+    assert len(set(waits)) == 3
 
 
 def test_a_client_is_made_once_and_reaches_the_endpoint_of_its_service() -> None:
