@@ -21,7 +21,8 @@ def states(root: Path) -> dict[str, Any]:
 
 
 def _wait_for_s3_s(profile: Profile) -> int:
-    return int(Clients(profile).s3.meta.config.read_timeout)
+    config: Any = Clients(profile).s3.meta.config
+    return int(config.read_timeout)
 
 
 def test_slow_s3_is_waited_for_as_long_as_the_front_door_allows(functions: dict[str, Any]) -> None:

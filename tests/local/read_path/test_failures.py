@@ -116,7 +116,7 @@ def test_unreachable_s3_is_a_503_that_says_so(cloud: Cloud, environment: Environ
 def test_silent_s3_is_asked_once_and_then_a_503(
     cloud: Cloud, environment: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(_EXCEPTIONS, ("read", "s3"), _config(read_timeout_s=1, tries=2))  # type: ignore[index]
+    monkeypatch.setitem(_EXCEPTIONS, ("read", "s3"), _config(read_timeout_s=1, tries=2))
     with Silence() as silence:
         environment(AWS_ENDPOINT_URL_S3=f"http://{silence.address}")
 

@@ -43,7 +43,7 @@ def test_a_function_is_never_invoked_twice() -> None:
 @pytest.mark.parametrize("profile", ["read", "caller", "control", "patient"])
 def test_s3_that_is_slow_is_not_asked_twice(profile: Profile, monkeypatch: pytest.MonkeyPatch) -> None:
     quick = _config(read_timeout_s=1, tries=3).merge(Config(read_timeout=0.05))
-    monkeypatch.setitem(_EXCEPTIONS, (profile, "s3"), quick)  # type: ignore[index]
+    monkeypatch.setitem(_EXCEPTIONS, (profile, "s3"), quick)
 
     with Silence() as silence:
         session = boto3.Session("access-key", "secret-key")
