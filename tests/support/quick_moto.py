@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import copy
 import functools
+import os
 from typing import Any
 
 from botocore.awsrequest import HeadersDict
 from moto import backend_index
-from moto.core import models, responses, serialize
+from moto.core import base_backend, models, responses, serialize
 from moto.core.botocore_stubber import BotocoreStubber
 from moto.dynamodb.parsing import ast_nodes
 from moto.dynamodb.parsing.expressions import UpdateExpressionParser
 from moto.dynamodb.parsing.validators import ActionCountValidator, UpdateExpressionValidator
 from moto.dynamodb.responses import DynamoHandler
 
+# Of the environment, what the addresses of services depend on.
+_NAMES_OF_URLS = ("MOTO_ENABLE_ISO_REGIONS", "MOTO_S3_CUSTOM_ENDPOINTS")
 _OURS = ("dynamodb", "ec2", "events", "ssm")
 
 
@@ -46,6 +49,8 @@ def apply() -> None:
     )
     # A request to DynamoDB as werkzeug has it, whose body is also read as a form.
     BotocoreStubber.process_request = _dynamodb_at_once(BotocoreStubber.process_request)
+    # The addresses of a service, for which that of S3 reads a module anew at each request, twice.
+    base_backend.BaseBackend.urls = property(_remembered_urls(base_backend.BaseBackend.urls.fget))
     # The search for the service of a request, through 230 patterns in the order of their names.
     backend_index.backend_url_patterns.sort(key=lambda pattern: pattern[0] not in _OURS)
     # 1,600 answers to the requests library, which boto3 does not use.
@@ -105,6 +110,18 @@ def _copy_of_node(node: Any, memo: dict[int, Any]) -> Any:
     memo[id(node)] = copied = object.__new__(type(node))
     copied.__dict__.update((name, copy.deepcopy(value, memo)) for name, value in node.__dict__.items())
     return copied
+
+
+def _remembered_urls(find: Any) -> Any:
+    known: dict[tuple[object, ...], Any] = {}
+
+    def urls(self: Any) -> Any:
+        key = (type(self), *map(os.environ.get, _NAMES_OF_URLS))
+        if key not in known:
+            known[key] = find(self)
+        return known[key]
+
+    return urls
 
 
 def _own_type_of_values(serialize_structure: Any) -> Any:
