@@ -90,16 +90,16 @@ def _but_counts(processors: Any) -> Any:
 
 def _traverse(self: Any, node: Any, child_id: int = -1) -> Any:
     """Process the nodes of a tree, children first, as `DepthFirstTraverser` does."""
-    if _is_any_of(type(node), ast_nodes.Node):
-        parent = node.parent
-        for place, child in enumerate(node.children or ()):
-            self.pre_processing_of_child(node, place)
+    parent = node.parent
+    for place, child in enumerate(node.children or ()):
+        self.pre_processing_of_child(node, place)
+        if _is_any_of(type(child), ast_nodes.Node):
             _traverse(self, child, place)
-        if _is_any_of(type(node), self.nodes_to_be_processed()):
-            node = self.process(node)
-            node.parent = parent
-            if parent:
-                parent.children[child_id] = node
+    if _is_any_of(type(node), self.nodes_to_be_processed()):
+        node = self.process(node)
+        node.parent = parent
+        if parent:
+            parent.children[child_id] = node
     return node
 
 
