@@ -160,6 +160,13 @@ class SelfTestSettings(_Settings):
     functions: Annotated[tuple[str, ...], _names, "FUNCTIONS"]  # those that talk to each other first
 
 
+@dataclass(frozen=True)
+class BudgetSettings(_Settings):
+    """The settings of the budget function."""
+
+    table_name: Annotated[str, _text, "TABLE_NAME"]
+
+
 def node_named(name: str, nodes: tuple[RedisNode, ...]) -> RedisNode:
     """Return the node of that name, or raise NodeAbsentError."""
     for node in nodes:

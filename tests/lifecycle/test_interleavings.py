@@ -116,7 +116,7 @@ def test_execution_dies_anywhere_and_the_janitor_returns_the_key(
 def test_janitor_leaves_what_has_an_owner(world: World) -> None:
     world.running("k")
 
-    assert world.clean() == {"keys": [], "nodes": []}
+    assert world.clean() == {"keys": [], "nodes": [], "paused": []}
     assert world.row("k").phase == "redis_running"
 
 

@@ -136,7 +136,7 @@ def test_what_is_cleaned_does_not_depend_on_how_many_keys_were_ever_asked_for(
 
     events = world.clients.dynamodb.meta.events
     events.register("before-call.dynamodb", note)
-    assert world.clean() == {"keys": [], "nodes": []}
+    assert world.clean() == {"keys": [], "nodes": [], "paused": []}
     events.unregister("before-call.dynamodb", note)
 
     assert "Scan" not in asked
@@ -151,9 +151,9 @@ def test_an_instance_that_ec2_does_not_know_keeps_no_key_from_s3(world: World) -
 
     cleaned = world.clean()
 
-    assert cleaned == {"keys": ["k"], "nodes": [NODE]}
+    assert cleaned == {"keys": ["k"], "nodes": [NODE], "paused": []}
     assert (world.row("k").phase, world.node().phase) == ("s3", "stopped")
-    assert world.clean() == {"keys": [], "nodes": []}
+    assert world.clean() == {"keys": [], "nodes": [], "paused": []}
 
 
 @pytest.mark.parametrize("state", ["shutting-down", "terminated"])
@@ -205,7 +205,7 @@ def test_an_instance_that_hangs_in_stopping_is_forced_to_after_a_while_and_not_b
     world.leave("k", is_failed=False)
     assert world.node_step("abandon_node") == {"phase": "stopping"}
     world.executions.stop(world.node_machine, world.node().execution_name, cause="test")
-    for _ in range(2):
+    while world.clock.now_us() < world.node().deadline_at_us:
         assert world.clean()["nodes"] == []
         world.clock.sleep(300)
     assert [stop["Force"] for stop in ec2.stops] == [False]

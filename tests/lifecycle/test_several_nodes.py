@@ -69,7 +69,7 @@ def test_event_of_one_node_does_not_touch_the_other(two: World) -> None:
     assert two.stopped("node-2") == {"phase": "stopped"}
 
     assert two.nodes.read(NODE).phase == "running"
-    assert two.clean() == {"keys": [], "nodes": []}
+    assert two.clean() == {"keys": [], "nodes": [], "paused": []}
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_node_that_never_stops_is_booted_by_the_janitor(always_on: World) -> Non
     assert always_on.node().execution_name in always_on.executions_of(always_on.node_machine)
     always_on.boot()
     assert always_on.ready()["checks"] == 0
-    assert always_on.clean() == {"keys": [], "nodes": []}
+    assert always_on.clean() == {"keys": [], "nodes": [], "paused": []}
 
 
 def test_node_that_never_stops_gives_its_keys_back_and_is_looked_at_in_an_hour(always_on: World) -> None:

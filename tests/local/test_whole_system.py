@@ -165,4 +165,4 @@ def test_everything_is_off_in_the_end(cloud: LocalCloud) -> None:
     until(lambda: not running(cloud))
 
     assert until(lambda: not processes_named("redis-server"))
-    assert cloud.invoke("JanitorFunction", {}) == {"keys": [], "nodes": []}
+    assert cloud.invoke("JanitorFunction", {}) == {"keys": [], "nodes": [], "paused": []}

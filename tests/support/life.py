@@ -69,6 +69,16 @@ class _Executions:
         return True
 
 
+class _NoPause:
+    """A stack that is never paused."""
+
+    def read(self) -> None:
+        return None
+
+
+NO_PAUSE: Any = _NoPause()
+
+
 class LifeStage:
     """A life that has just been announced, and what it is asked; its time begins at 0."""
 
@@ -79,7 +89,13 @@ class LifeStage:
         row = KeyRow(hash_, key, "lambda", 1, node=node, holder="one", trigger=Request(0, "trigger"))
         parts: dict[str, Any] = {"keys": _Row(row), "nodes": self.nodes, "executions": self.executions}
         tools = CacheTools(
-            **parts, objects=_UNUSED, max_object_bytes=4 << 20, policy=thesis(PARAMETERS), clock=self.clock, meter=METER
+            **parts,
+            objects=_UNUSED,
+            pauses=NO_PAUSE,
+            max_object_bytes=4 << 20,
+            policy=thesis(PARAMETERS),
+            clock=self.clock,
+            meter=METER,
         )
         entry = Entry({"etag": '"e"', "content-length": "4"}, b"body")
         self.life = KeyCache(CacheTask(key, hash_, 1, 0, "token", "one"), tools, entry, _FAR_US)

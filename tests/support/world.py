@@ -29,6 +29,7 @@ from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
+from burstcache.adapters.pauses import Pauses
 from burstcache.adapters.relay import RelayRequests
 from burstcache.adapters.secrets import Secrets
 from burstcache.adapters.use_table import UseTable
@@ -211,6 +212,7 @@ class World:
         self.store = self.stores[NODE]
         self.instances = Instances({node.name: node.instance_id for node in nodes}, aws.ec2)
         self.uses, self._bus = UseTable(TABLE, aws.dynamodb), _Bus()
+        self.pauses = Pauses(TABLE, aws.dynamodb, clock)
         self.control = RedisControl(
             node_names=self.node_names,
             always_on=[],
@@ -220,6 +222,7 @@ class World:
             digest=self.digest,
             executions=self.executions,
             instances=self.instances,
+            pauses=self.pauses,
             objects=self.objects,
             relay=self.relay if self.has_relay else RelayRequests(RelayAccess(""), Secrets(aws.secrets), clock),
             store=self.stores.__getitem__,
@@ -233,6 +236,7 @@ class World:
             keys=self.keys,
             nodes=self.nodes,
             hot_keys=HotKeys(self.keys, 3, aws.dynamodb, clock),
+            pauses=self.pauses,
             executions=self.executions,
             machine_arn=self.key_machine,
             node_names=self.node_names,
@@ -247,6 +251,7 @@ class World:
             nodes=self.nodes,
             executions=self.executions,
             instances=self.instances,
+            pauses=self.pauses,
             key_lifecycle_arn=self.key_machine,
             redis_node_arn=self.node_machine,
             node_names=self.node_names,
@@ -268,6 +273,7 @@ class World:
             nodes=self.nodes,
             executions=self.executions,
             objects=self.objects,
+            pauses=self.pauses,
             max_object_bytes=MAX_OBJECT_BYTES,
             policy=self.policy,
             clock=clock,

@@ -53,6 +53,7 @@ SETTINGS: dict[str, Any] = {
     "OriginFunction": settings.OriginSettings,
     "JanitorFunction": settings.JanitorSettings,
     "SelfTestFunction": settings.SelfTestSettings,
+    "BudgetFunction": settings.BudgetSettings,
 }
 VALUES = {
     "REDIS_NODES": "node-1=i-1@10.0.0.1:6379",

@@ -79,6 +79,12 @@ def lambda_key(parser: argparse.ArgumentParser) -> None:
     stack(parser)
 
 
+def pause(parser: argparse.ArgumentParser) -> None:
+    """Add why."""
+    parser.add_argument("--reason", metavar="TEXT", default="by hand", help="what people read of it (%(default)s)")
+    stack(parser)
+
+
 def _key(text: str) -> str:
     if not text:
         raise argparse.ArgumentTypeError("'': expected the name of an object in the origin bucket")

@@ -7,11 +7,13 @@ import json
 import sys
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from botocore.exceptions import ClientError
 
+from burstcache.adapters.clock import SystemClock
+from burstcache.adapters.pauses import Pauses
 from burstcache.core.errors import FunctionFailedError
 from burstcache.core.messages.answers import CacheStopped, Held, NodeStopped, Pong
 from burstcache.core.messages.events import KEY_START_REQUESTED, KeyStartRequested
@@ -36,6 +38,7 @@ _START_OUTCOMES = {
     "already_hot": ("{key} is hot already: see `burstcache routes`", True),
     "lost": ("{key} has just been started by its requests", True),
     "full": ("{key} stays with S3: MaxHotKeys keys are hot already", False),
+    "paused": ("{key} stays with S3: the stack is paused; `burstcache resume` ends that", False),
     "too_large": ("{key} stays with S3: the object is larger than a cache function may hold", False),
 }
 
@@ -66,6 +69,28 @@ def lambda_start(args: argparse.Namespace) -> ExitCode:
 def lambda_stop(args: argparse.Namespace) -> ExitCode:
     """End a key's cache function."""
     return _print(stop_lambda(stack_of(args), args.key), as_json=args.json)
+
+
+def pause(args: argparse.Namespace) -> ExitCode:
+    """Pause the stack."""
+    return _print(begin_pause(stack_of(args), args.reason), as_json=args.json)
+
+
+def resume(args: argparse.Namespace) -> ExitCode:
+    """End the stack's pause."""
+    return _print(end_pause(stack_of(args)), as_json=args.json)
+
+
+def begin_pause(stack: Stack, reason: str) -> Outcome:
+    """Let nothing start until the pause is ended."""
+    answer = asdict(_pauses(stack).begin(reason))
+    return Outcome("paused: nodes stop within five minutes, cache functions within fifteen", answer)
+
+
+def end_pause(stack: Stack) -> Outcome:
+    """Let keys and nodes start again."""
+    was_paused = _pauses(stack).end()
+    return Outcome("resumed" if was_paused else "the stack is not paused", {"was_paused": was_paused})
 
 
 def start_redis(stack: Stack, node: str, for_s: int) -> Outcome:
@@ -121,6 +146,10 @@ def _exists(stack: Stack, key: str) -> bool:
     except ClientError as error:
         return bool(error.response["Error"]["Code"] != "404")  # a HEAD has no body, so no code but the status
     return True
+
+
+def _pauses(stack: Stack) -> Pauses:
+    return Pauses(stack.output("TableName"), stack.clients.dynamodb, SystemClock())
 
 
 def _redis_control(stack: Stack, operation: Hold | Release | Ping | StopCache) -> Any:

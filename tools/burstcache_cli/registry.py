@@ -82,6 +82,8 @@ COMMANDS = (
         f"{_OPERATE}:lambda_start",
     ),
     Command("lambda stop", "end the cache function that holds a key", f"{_OWN}:lambda_key", f"{_OPERATE}:lambda_stop"),
+    Command("pause", "let nothing start any more: S3 serves, and nodes stop", f"{_OWN}:pause", f"{_OPERATE}:pause"),
+    Command("resume", "end a pause, also that of a spent budget", f"{_OWN}:stack", f"{_OPERATE}:resume"),
     Command(
         "sim generate", "write a trace; the same seed gives the same bytes", f"{_SIM}:generate", f"{_WORK}.generate:run"
     ),

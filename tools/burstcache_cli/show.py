@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from burstcache.core.errors import InvalidSettingError
+from burstcache.core.table import Pause
 from burstcache.queries.keys import KeyView, read_keys
 from burstcache.queries.nodes import NodeView, read_nodes
 from burstcache.queries.routes import RouteView, read_routes
@@ -27,9 +28,10 @@ _DOUBTS = {
 
 
 def keys(args: argparse.Namespace) -> ExitCode:
-    """List the keys."""
-    views = read_keys(stack_of(args).system())
-    return _print(views, keys_text(views), as_json=args.json)
+    """List the keys, and say if nothing starts."""
+    system = stack_of(args).system()
+    views, pause = read_keys(system), system.pauses.read()
+    return _print(views, (f"{pause_text(pause)}\n\n" if pause else "") + keys_text(views), as_json=args.json)
 
 
 def routes(args: argparse.Namespace) -> ExitCode:
@@ -39,9 +41,10 @@ def routes(args: argparse.Namespace) -> ExitCode:
 
 
 def redis_status(args: argparse.Namespace) -> ExitCode:
-    """List the Redis nodes."""
-    views = read_nodes(stack_of(args).system())
-    return _print(views, nodes_text(views), as_json=args.json)
+    """List the Redis nodes, and say if nothing starts."""
+    system = stack_of(args).system()
+    views, pause = read_nodes(system), system.pauses.read()
+    return _print(views, (f"{pause_text(pause)}\n\n" if pause else "") + nodes_text(views), as_json=args.json)
 
 
 def watch(args: argparse.Namespace) -> ExitCode:
@@ -59,6 +62,12 @@ def watch(args: argparse.Namespace) -> ExitCode:
     except KeyboardInterrupt:  # the usual end of a watch that has no other
         return ExitCode.INTERRUPTED if args.until else ExitCode.SUCCESS
     return ExitCode.SUCCESS
+
+
+def pause_text(pause: Pause) -> str:
+    """Return why nothing starts, until when, and what ends that."""
+    until = f" until {time_text(pause.until_us)}" if pause.until_us else ""
+    return f"paused since {time_text(pause.since_us)}{until}: {pause.reason}; `burstcache resume` ends that"
 
 
 def keys_text(views: Sequence[KeyView]) -> str:

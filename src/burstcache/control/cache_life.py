@@ -19,6 +19,7 @@ from burstcache.adapters.executions import Executions
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
+from burstcache.adapters.pauses import Pauses
 from burstcache.control.meter import Meter
 from burstcache.core.cache_lives import CacheLife, new_life
 from burstcache.core.errors import BurstcacheError, ObjectNotFoundError, ObjectTooLargeError, ServiceError
@@ -94,6 +95,7 @@ class CacheTools:
     nodes: NodeTable
     executions: Executions
     objects: ObjectStore
+    pauses: Pauses
     max_object_bytes: int
     policy: LivePolicy
     clock: Clock
@@ -236,9 +238,9 @@ class KeyCache:
             self._finish("idle" if not self.life.is_promoted else "stopped")
 
     async def _promote(self) -> None:
-        """Ask for Redis if there is any, unless its node is stopping; then the next GET asks again."""
+        """Ask for Redis if there is any; while its node stops or the stack is paused, the next GET asks again."""
         try:
-            if self.node and (await self._node()).phase_at(self.tools.clock.now_us()) != "stopping":
+            if self.node and await self._may_promote():
                 self.life.promote()  # at once: it may not end while it asks
                 await self._complete_as_promoted()
         except ServiceError:
@@ -246,6 +248,11 @@ class KeyCache:
             logger().warning("promotion failed; the next GET asks again", exc_info=True)
         finally:
             self._is_promoting = False
+
+    async def _may_promote(self) -> bool:
+        if (await self._node()).phase_at(self.tools.clock.now_us()) == "stopping":
+            return False
+        return await asyncio.to_thread(self.tools.pauses.read) is None
 
     async def _complete_as_promoted(self) -> None:
         if not await asyncio.to_thread(self.tools.executions.succeed, self.task.token, LambdaOver(outcome="promoted")):

@@ -82,6 +82,8 @@ class Demand:
         row = self.nodes.read(node_for(key_hash(key), self.lives.node_names))
         if row.phase_at(self.clock.now_us()) != "stopped":
             return "already_hot"
+        if self.lives.pauses.read():
+            return "paused"
         self.boot(row)
         return "booted"
 
@@ -95,7 +97,7 @@ class Demand:
         # While the node runs it is judged by the hits that it notes itself.
         if phase != "running":
             boots = bool(repeats) and self._learn(node, repeats, _report(keys), now_us)
-            if boots and phase == "stopped":
+            if boots and phase == "stopped" and not self.lives.pauses.read():
                 self.boot(row)
                 phase = "booting"
                 logger().info("node boots", extra={"node": node, "repeats": len(repeats)})

@@ -17,6 +17,7 @@ from burstcache.adapters.executions import Executions
 from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
+from burstcache.adapters.pauses import Pauses
 from burstcache.core.digest import RoutedKey, RunningNode
 from burstcache.core.errors import CleaningFailedError
 from burstcache.core.keys import node_execution_name
@@ -32,10 +33,11 @@ _FIRST_BOOT_US = 600 * US_PER_S
 
 
 class Cleaned(TypedDict):
-    """The keys that went back to S3, the nodes that were stopped, or whose stop was followed."""
+    """Keys that went back to S3, nodes that were stopped or whose stop was followed, nodes that a pause has ended."""
 
     keys: list[str]
     nodes: list[str]
+    paused: list[str]
 
 
 @dataclass(slots=True)
@@ -69,6 +71,7 @@ class Janitor:
     nodes: NodeTable
     executions: Executions
     instances: Instances
+    pauses: Pauses
     key_lifecycle_arn: str
     redis_node_arn: str
     node_names: Sequence[str]
@@ -87,7 +90,11 @@ class Janitor:
         nodes = self._unowned_nodes(self.node_names, failures)
         if keys or nodes:
             self.clock.sleep(_LOOK_AGAIN_S)
-        cleaned = Cleaned(keys=self._return_keys(keys, failures), nodes=self._release_nodes(nodes, failures))
+        cleaned = Cleaned(
+            keys=self._return_keys(keys, failures),
+            nodes=self._release_nodes(nodes, failures),
+            paused=self._stop_paused_nodes(failures),
+        )
         with failures.noted("the digest"):
             self._mend_digest()
         failures.end_the_run()
@@ -159,6 +166,19 @@ class Janitor:
                     released.append(row.node)
         return released
 
+    def _stop_paused_nodes(self, failures: _Failures) -> list[str]:
+        """Stop the nodes that run while the stack is paused. One that boots gets ready first: its keys wait for it."""
+        stopped: list[str] = []
+        with failures.noted("the pause"):
+            if self.pauses.read() is None:
+                return stopped
+            for row in self.nodes.read_many(self.node_names):
+                with failures.noted(row.node):
+                    if row.phase == "running":
+                        self.redis_control(Release(op="release", node=row.node))
+                        stopped.append(row.node)
+        return stopped
+
     def _release(self, row: NodeRow) -> None:
         is_over = row.phase in ("stopping", "stopped") or self._has_execution(row)
         if is_over and self.instances.has_stopped(row.node):  # EC2's event was lost, or the node is always on
@@ -181,7 +201,7 @@ class Janitor:
         if row.phase == "stopped":
             if state in ("pending", "running"):
                 return age_us <= _FIRST_BOOT_US
-            return state == "stopping" or row.node not in self.always_on
+            return state == "stopping" or row.node not in self.always_on or self.pauses.read() is not None
         if self.clock.now_us() >= row.deadline_at_us or state in ("stopped", "terminated"):
             return False
         return (row.phase, state) == ("stopping", "stopping") or self._has_execution(row)

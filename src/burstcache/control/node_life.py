@@ -16,6 +16,7 @@ from burstcache.adapters.executions import Executions
 from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
+from burstcache.adapters.pauses import Pauses
 from burstcache.control.meter import Meter
 from burstcache.control.node_judge import NodeJudge
 from burstcache.control.node_runs import BOOT_DEADLINE_S, NodeRuns
@@ -53,6 +54,7 @@ class NodeLife:
     digest: DigestTable
     executions: Executions
     instances: Instances
+    pauses: Pauses
     judge: NodeJudge
     clock: Clock
     meter: Meter
@@ -176,7 +178,7 @@ class NodeLife:
             return NodeStopped(phase="booting", generation=row.generation)
         if row.phase == "running":
             row = self._lose(row)
-        if not self.is_always_on:
+        if not self.is_always_on or self.pauses.read():
             return self._stopped_or_boot(row)
         try:
             self.instances.see_that_it_exists(self.node)

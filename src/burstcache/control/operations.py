@@ -14,6 +14,7 @@ from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
+from burstcache.adapters.pauses import Pauses
 from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.adapters.use_table import UseTable
 from burstcache.control.guests import Guests
@@ -24,9 +25,9 @@ from burstcache.control.node_life import NodeLife
 from burstcache.control.node_looks import UseJudge
 from burstcache.control.node_runs import NodeRuns
 from burstcache.control.tier_copies import TierCopies
-from burstcache.core.errors import RedisDownError, RelayDownError
+from burstcache.core.errors import PausedError, RedisDownError, RelayDownError
 from burstcache.core.keys import key_hash
-from burstcache.core.messages.answers import Answer, CacheStopped, Done, Pong
+from burstcache.core.messages.answers import Answer, CacheStopped, Done, Held, Pong
 from burstcache.core.messages.encoding import encode
 from burstcache.core.messages.operations import Join, Leave, Operation, Seed
 from burstcache.core.messages.relay import Order, Stop, control_subject
@@ -56,6 +57,7 @@ class RedisControl:
     digest: DigestTable
     executions: Executions
     instances: Instances
+    pauses: Pauses
     objects: ObjectStore
     relay: Requests
     store: Callable[[str], RedisObjects]  # by the node's name; raises NodeAbsentError
@@ -104,7 +106,7 @@ class RedisControl:
             case "follow_write":
                 return self.tier_copies.follow_write(operation["key"])
             case "hold":
-                return self.keys_on(operation["node"]).hold(operation["for_s"])
+                return self.hold(operation["node"], operation["for_s"])
             case "release":
                 return self.node(operation["node"]).stop_by_hand()
             case "ping":
@@ -113,6 +115,14 @@ class RedisControl:
                 return self.stop_cache(operation["key"])
             case _:
                 assert_never(operation)
+
+    def hold(self, node: str, for_s: int) -> Held:
+        """Keep a node running for a while without a key; raise PausedError if the stack is paused."""
+        if pause := self.pauses.read():
+            raise PausedError(
+                f"{node} does not boot, the stack is paused: {pause.reason}; `burstcache resume` ends that"
+            )
+        return self.keys_on(node).hold(for_s)
 
     def follow_instance(self, instance_id: str) -> Answer:
         """Follow EC2's event that an instance has stopped; one that is no node's any more changes nothing."""
@@ -129,6 +139,7 @@ class RedisControl:
             digest=self.digest,
             executions=self.executions,
             instances=self.instances,
+            pauses=self.pauses,
             judge=self._judge(name),
             clock=self.clock,
             meter=self.meter,

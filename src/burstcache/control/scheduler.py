@@ -11,6 +11,7 @@ from burstcache.adapters.executions import Executions
 from burstcache.adapters.hot_keys import HotKeys
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
+from burstcache.adapters.pauses import Pauses
 from burstcache.core.keys import key_hash, next_number
 from burstcache.core.messages.events import KeyServed
 from burstcache.core.messages.executions import key_execution_input
@@ -24,7 +25,7 @@ from burstcache.core.table import KeyRow
 _FIRST_DEADLINE_S = 1000
 
 Outcome = Literal[
-    "remembered", "started", "restarted", "taken_over", "lost", "full", "already_hot", "too_large", "booted"
+    "remembered", "started", "restarted", "taken_over", "lost", "full", "paused", "already_hot", "too_large", "booted"
 ]
 
 
@@ -35,6 +36,7 @@ class Scheduler:
     keys: KeyTable
     nodes: NodeTable
     hot_keys: HotKeys
+    pauses: Pauses
     executions: Executions
     machine_arn: str
     node_names: Sequence[str]
@@ -101,7 +103,7 @@ class Scheduler:
         return now_us >= row.not_before_us and row.size_bytes <= self.max_object_bytes
 
     def start(self, row: KeyRow, now_us: int, *, take_over: bool = False) -> Outcome:
-        """Start the life of a key that has a request, if there is room and nobody else has.
+        """Start the life of a key that has a request, if the stack is not paused, there is room and nobody else has.
 
         Args:
             row: As it was read.
@@ -110,6 +112,8 @@ class Scheduler:
         """
         if not (self.node_names or self.has_relay):
             return "remembered"  # there is no faster tier
+        if self.pauses.read():
+            return "paused"
         node = node_for(row.hash, self.node_names) if self.node_names else ""
         entry = self._entry(node, now_us)
         life = replace(

@@ -6,6 +6,7 @@ A name that ends in `TransientError` may be retried, others are final (`docs/und
     ├── InvalidSettingError                   what a person has to put right
     │   ├── AccountTooSmallError
     │   ├── NodeAbsentError
+    │   ├── PausedError
     │   └── PriceMissingError
     ├── RefusedRequestError                   what a client has to put right: a 4xx
     ├── OriginError                           S3 does not give an object
@@ -54,6 +55,10 @@ class AccountTooSmallError(InvalidSettingError):
 
 class NodeAbsentError(InvalidSettingError):
     """The settings name no such Redis node."""
+
+
+class PausedError(InvalidSettingError):
+    """The stack is paused, so nothing starts."""
 
 
 class PriceMissingError(InvalidSettingError):

@@ -6,6 +6,7 @@
     NODE#<name> / USE           what boots and stops a node that takes guests
     NODE#<name> / SEEN#<hash>   a key of such a node that was asked for within the last day
     HOT         / HOT           the keys that have been started
+    PAUSED      / PAUSED        why nothing starts, and until when; absent: the stack is not paused
     DIGEST      / ROUTE#<hash>  a key that a tier serves, or served a moment ago
     DIGEST      / NODE#<name>   a node, as readers see it
     DIGEST      / CHANGES       the keys whose objects changed lately
@@ -119,6 +120,15 @@ class HotColumns(TypedDict, total=False):
     starts: int
 
 
+class PauseColumns(TypedDict, total=False):
+    """What the item of a pause holds, in plain values."""
+
+    reason: str
+    since_us: int
+    until_us: int
+    expires_at: int
+
+
 class DigestColumns(TypedDict, total=False):
     """What the items of the digest hold, in plain values: of a key, of a node, of the log of changes."""
 
@@ -136,6 +146,7 @@ class DigestColumns(TypedDict, total=False):
 
 
 HOT_ITEM = ItemKey(pk="HOT", sk="HOT")
+PAUSED_ITEM = ItemKey(pk="PAUSED", sk="PAUSED")
 # Sorts before nodes and routes, so a Query reads it first: its routes are as new as the changes that it knows.
 CHANGES_ITEM = ItemKey(pk="DIGEST", sk="CHANGES")
 DIGEST_PARTITION = CHANGES_ITEM["pk"]
@@ -326,6 +337,15 @@ class NodeRow:
     def execution_name(self) -> str:
         """The name of the current part of the node's execution."""
         return node_execution_name(self.node, self.generation, self.part)
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A time in which no life and no node starts, and S3 serves."""
+
+    reason: str
+    since_us: int
+    until_us: int = 0  # 0: until a person ends it
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from burstcache.adapters.executions import Executions
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
+from burstcache.adapters.pauses import Pauses
 from burstcache.adapters.relay import RelayListener
 from burstcache.adapters.secrets import Secrets
 from burstcache.control.cache_environment import CacheEnvironment, warm_copies
@@ -37,6 +38,7 @@ def environment() -> CacheEnvironment:
         nodes=NodeTable(settings.table_name, control.dynamodb),
         executions=Executions(control.states),
         objects=ObjectStore(settings.bucket_name, patient.s3),
+        pauses=Pauses(settings.table_name, control.dynamodb, clock),
         max_object_bytes=settings.max_object_bytes,
         policy=settings.policy,
         clock=clock,

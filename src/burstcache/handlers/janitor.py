@@ -13,6 +13,7 @@ from burstcache.adapters.functions import invoke_by_name
 from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
+from burstcache.adapters.pauses import Pauses
 from burstcache.control.janitor import Cleaned, Janitor
 from burstcache.handlers._init import at_init, logs_requests
 from burstcache.handlers._self_test import answers_self_test
@@ -33,6 +34,7 @@ def janitor() -> Janitor:
         nodes=NodeTable(settings.table_name, clients.dynamodb),
         executions=Executions(clients.states),
         instances=Instances(instance_ids(settings.redis_nodes), clients.ec2),
+        pauses=Pauses(settings.table_name, clients.dynamodb, clock),
         key_lifecycle_arn=settings.key_lifecycle_arn,
         redis_node_arn=settings.redis_node_arn,
         node_names=names_of(settings.redis_nodes),

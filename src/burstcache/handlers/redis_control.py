@@ -15,6 +15,7 @@ from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
+from burstcache.adapters.pauses import Pauses
 from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.adapters.relay import RelayRequests
 from burstcache.adapters.secrets import Secrets
@@ -49,6 +50,7 @@ def control() -> RedisControl:
         digest=DigestTable(settings.table_name, clients.dynamodb),
         executions=Executions(clients.states),
         instances=Instances(instance_ids(settings.redis_nodes), clients.ec2),
+        pauses=Pauses(settings.table_name, clients.dynamodb, clock),
         objects=ObjectStore(settings.bucket_name, clients.s3),
         relay=RelayRequests(settings.relay, secrets, clock),
         store=store,

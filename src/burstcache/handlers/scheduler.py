@@ -11,6 +11,7 @@ from burstcache.adapters.executions import Executions
 from burstcache.adapters.hot_keys import HotKeys
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
+from burstcache.adapters.pauses import Pauses
 from burstcache.adapters.use_table import UseTable
 from burstcache.control.demand import Judge, judge
 from burstcache.control.node_runs import NodeRuns
@@ -35,6 +36,7 @@ def scheduler() -> Judge:
         keys=keys,
         nodes=nodes,
         hot_keys=HotKeys(keys, settings.max_hot_keys, clients.dynamodb, clock),
+        pauses=Pauses(settings.table_name, clients.dynamodb, clock),
         executions=executions,
         machine_arn=settings.key_lifecycle_arn,
         node_names=node_names,

@@ -11,6 +11,7 @@ from burstcache.adapters.clock import Clock
 from burstcache.adapters.key_scan import scan_keys
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
+from burstcache.adapters.pauses import Pauses
 from burstcache.core.table import KeyRow
 from burstcache.queries.history import History
 
@@ -50,6 +51,11 @@ class System:
     def nodes(self) -> NodeTable:
         """The rows of nodes."""
         return NodeTable(self.table_name, self.dynamodb)
+
+    @cached_property
+    def pauses(self) -> Pauses:
+        """The pause."""
+        return Pauses(self.table_name, self.dynamodb, self.clock)
 
     def key_rows(self) -> Iterator[KeyRow]:
         """Yield the rows of all keys: a scan of the table."""

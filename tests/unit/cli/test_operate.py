@@ -94,6 +94,7 @@ def test_redis_ping_that_is_not_answered_says_why_and_is_not_well() -> None:
         ("already_hot", "cars.json is hot already: see `burstcache routes`", True),
         ("lost", "cars.json has just been started by its requests", True),
         ("full", "cars.json stays with S3: MaxHotKeys keys are hot already", False),
+        ("paused", "cars.json stays with S3: the stack is paused; `burstcache resume` ends that", False),
         ("too_large", "cars.json stays with S3: the object is larger than a cache function may hold", False),
         ("something_new", "cars.json: something_new", False),
     ],

@@ -17,7 +17,7 @@ from burstcache.core.policies import thesis
 from burstcache.core.policy import Request
 from burstcache.core.table import KeyRow, Lease, NodeRow
 from support.clock import ManualClock
-from support.life import LifeStage
+from support.life import NO_PAUSE, LifeStage
 from support.metrics import METER
 
 _PARAMETERS = parameters_from_text(rate="9", sensitivity="4")
@@ -142,6 +142,7 @@ def _control(nodes: Nodes) -> RedisControl:
         keys=keys,
         executions=_UNUSED,
         instances=_UNUSED,
+        pauses=NO_PAUSE,
         objects=_UNUSED,
         relay=Relay(),
         store=stores.__getitem__,
@@ -162,6 +163,7 @@ def test_scheduler_decides_on_the_node_and_hands_it_to_the_execution() -> None:
         keys=keys,
         nodes=nodes,
         hot_keys=hot_keys,
+        pauses=NO_PAUSE,
         executions=executions,
         machine_arn="",
         node_names=["node-1", "node-2"],
@@ -223,6 +225,7 @@ def test_janitor_spares_a_node_whose_new_run_has_the_number_of_a_run_of_another_
         nodes=nodes,
         executions=executions,
         instances=instances,
+        pauses=NO_PAUSE,
         key_lifecycle_arn="",
         redis_node_arn="",
         node_names=["node-1", "node-2"],
@@ -233,5 +236,5 @@ def test_janitor_spares_a_node_whose_new_run_has_the_number_of_a_run_of_another_
 
     cleaned = janitor.clean()
 
-    assert cleaned == {"keys": [], "nodes": ["node-2"]}
+    assert cleaned == {"keys": [], "nodes": ["node-2"], "paused": []}
     assert [operation["node"] for operation in released if operation["op"] == "release"] == ["node-2"]

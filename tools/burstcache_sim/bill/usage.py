@@ -74,9 +74,9 @@ class _Step:
     reads: int
 
 
-_UNPROMOTED = _Step(transitions=4, control_calls=0, control_ms=0, writes=9, reads=2)
-_PROMOTED = _Step(transitions=7, control_calls=3, control_ms=100 + 300 + 150, writes=19, reads=4)  # join, seed, leave
-_STRAIGHT = _Step(transitions=5, control_calls=3, control_ms=100 + 300 + 150, writes=15, reads=2)  # the node runs
+_UNPROMOTED = _Step(transitions=4, control_calls=0, control_ms=0, writes=9, reads=3)
+_PROMOTED = _Step(transitions=7, control_calls=3, control_ms=100 + 300 + 150, writes=19, reads=6)  # join, seed, leave
+_STRAIGHT = _Step(transitions=5, control_calls=3, control_ms=100 + 300 + 150, writes=15, reads=3)  # the node runs
 # BootNode's call of EC2 takes 1.8 s and StopNode's, by guess, half a second.
 _NODE_RUN = _Step(transitions=3, control_calls=4, control_ms=1_820 + 80 + 520 + 130, writes=7, reads=8)
 _CHECK = _Step(transitions=2, control_calls=1, control_ms=70, writes=1, reads=3)

@@ -1,0 +1,30 @@
+"""Budget function: AWS Budgets says that the month's money is spent, and nothing starts before the next month."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from typing import Any
+
+from burstcache.adapters.clients import Clients
+from burstcache.adapters.clock import SystemClock
+from burstcache.adapters.pauses import Pauses
+from burstcache.core.months import month_end_us
+from burstcache.handlers._init import at_init
+from burstcache.logs import logger
+from burstcache.settings import BudgetSettings
+
+
+@at_init
+def pauses() -> Pauses:
+    """Make what pauses the stack."""
+    settings = BudgetSettings.read(os.environ)
+    return Pauses(settings.table_name, Clients("control").dynamodb, SystemClock())
+
+
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    """Pause the stack until the month is over, for the reason that the message's subject has."""
+    reason = event["Records"][0]["Sns"]["Subject"]
+    pause = asdict(pauses().begin(reason, until_us=month_end_us(pauses().clock.now_us())))
+    logger().warning("paused", extra=pause)
+    return pause
