@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _SETUP = Setup(boot_s=30, stop_s=10)
 SETUPS = (_SETUP,)
 # The load: until when [s], GETs a second. Before and after the burst they are too few for a node.
-_LOAD = ((10.0, 0.25), (75.0, 10.0), (160.0, 0.02), (195.0, 0.25))
+_LOAD = ((10.0, 0.25), (68.0, 10.0), (125.0, 0.018), (145.0, 0.25))
 _KEY, _BODY = "burst.bin", b"burst " * 2000
 _CLIENTS = 8
 _LETTERS = {"s3": "S", "lambda": "L", "redis": "R"}
