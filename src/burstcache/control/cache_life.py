@@ -119,6 +119,7 @@ class KeyCache:
     _sooner: asyncio.Event = field(default_factory=asyncio.Event)  # over, or the deadline has come closer
     _stale: asyncio.Event = field(default_factory=asyncio.Event)
     _is_promoting: bool = False
+    _not_promoted_before_us: int = 0  # the node cools down after a failed boot
     _unreported: list[Request] = field(default_factory=list)
     _work: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -222,7 +223,8 @@ class KeyCache:
             self._sooner.set()
         if len(self.window) > _TRIM_FACTOR * self.life.keeps:
             self.window = set(remember(self.window, (), self.life.keeps))
-        if self.life.wants_promotion() and not self._is_promoting:
+        is_barred = self.tools.clock.now_us() < self._not_promoted_before_us
+        if self.life.wants_promotion() and not self._is_promoting and not is_barred:
             self._is_promoting = True
             self._spawn(self._promote())
 
@@ -238,7 +240,7 @@ class KeyCache:
             self._finish("idle" if not self.life.is_promoted else "stopped")
 
     async def _promote(self) -> None:
-        """Ask for Redis if there is any; while its node stops or the stack is paused, the next GET asks again."""
+        """Ask for Redis if there is any; a later GET asks again while its node may not boot or the stack is paused."""
         try:
             if self.node and await self._may_promote():
                 self.life.promote()  # at once: it may not end while it asks
@@ -250,7 +252,11 @@ class KeyCache:
             self._is_promoting = False
 
     async def _may_promote(self) -> bool:
-        if (await self._node()).phase_at(self.tools.clock.now_us()) == "stopping":
+        node, now_us = await self._node(), self.tools.clock.now_us()
+        if node.is_barred(now_us):
+            self._not_promoted_before_us = node.not_before_us
+            return False
+        if node.phase_at(now_us) == "stopping":
             return False
         return await asyncio.to_thread(self.tools.pauses.read) is None
 

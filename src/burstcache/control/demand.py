@@ -97,7 +97,7 @@ class Demand:
         # While the node runs it is judged by the hits that it notes itself.
         if phase != "running":
             boots = bool(repeats) and self._learn(node, repeats, _report(keys), now_us)
-            if boots and phase == "stopped" and not self.lives.pauses.read():
+            if boots and phase == "stopped" and not row.is_barred(now_us) and not self.lives.pauses.read():
                 self.boot(row)
                 phase = "booting"
                 logger().info("node boots", extra={"node": node, "repeats": len(repeats)})

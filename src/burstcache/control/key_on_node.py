@@ -77,7 +77,7 @@ class KeyOnNode:
         self.store()  # raises NodeAbsentError: a lease on a node that does not exist would stay for ever
         held_until_us = self._in_s(for_s)
         row = self.nodes.join(Lease(self.node, "by-hand", held_until_us=held_until_us))
-        row = self.runs.see_that_it_boots(row) or self.nodes.read(self.node)
+        row = self.runs.see_that_it_boots(row, by_hand=True) or self.nodes.read(self.node)
         return Held(phase=row.phase, held_until_us=held_until_us)
 
     def seed(self, life: Life, generation: int) -> Seeded:

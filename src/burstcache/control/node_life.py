@@ -29,10 +29,10 @@ from burstcache.core.errors import (
 )
 from burstcache.core.messages.answers import Done, NodePlan, NodeReady, NodeStopped, RedisOver
 from burstcache.core.parameters import US_PER_S
-from burstcache.core.policy import CHECK_LATENESS_US, plan_check
-from burstcache.core.table import Lease, NodeRow
+from burstcache.core.policy import CHECK_LATENESS_US, cool_down_us, plan_check
+from burstcache.core.table import Lease, NodeColumns, NodeRow
 
-_STOP_DEADLINE_S = 660  # StopNode with its retries, and what EC2 takes
+_STOP_DEADLINE_S = 590  # StopNode with its retries, and what EC2 takes
 _ATTEMPTS = 10
 
 
@@ -144,10 +144,13 @@ class NodeLife:
         return self._switch_off(row)
 
     def abandon(self, generation: int, *, force: bool = False) -> NodeStopped:
-        """AbandonNode: after a failure, fail the waiting keys, unroute the others, have the instance stop."""
+        """AbandonNode: after a failure, fail the waiting keys, unroute the others, have the instance stop.
+
+        A boot that failed bars the next one for a cool-down.
+        """
         row = self._row(generation)
         if row.phase in ("booting", "running"):
-            row = self._mark_stopping(row) or self._row(generation)
+            row = self._mark_stopping(row, bars=row.phase == "booting") or self._row(generation)
         self.digest.show_node(row)
         self._release_all(NodeFailedError(f"Redis node {self.node} failed in generation {generation}"))
         return self._switch_off(row, force=force)
@@ -209,7 +212,9 @@ class NodeLife:
                 row = self._stop_unless_joined(row)
             else:
                 deadline_us = now_us + CHECK_LATENESS_US
-                marked = self.nodes.change(row, phase="running", ready_at_us=now_us, deadline_at_us=deadline_us)
+                marked = self.nodes.change(
+                    row, phase="running", ready_at_us=now_us, deadline_at_us=deadline_us, failures=0, not_before_us=0
+                )
                 row = marked or self._row(row.generation)  # a repeat of this step was faster
         return row
 
@@ -265,10 +270,13 @@ class NodeLife:
             raise NodeUnusedError(f"nobody uses node {self.node}")
         return self._row(row.generation)
 
-    def _mark_stopping(self, row: NodeRow, *, no_join_since: bool = False) -> NodeRow | None:
+    def _mark_stopping(self, row: NodeRow, *, no_join_since: bool = False, bars: bool = False) -> NodeRow | None:
         now_us = self.clock.now_us()
-        deadline_us = now_us + _STOP_DEADLINE_S * US_PER_S
-        stopping = self.nodes.change(row, no_join_since=no_join_since, phase="stopping", deadline_at_us=deadline_us)
+        changes = NodeColumns(phase="stopping", deadline_at_us=now_us + _STOP_DEADLINE_S * US_PER_S)
+        if bars:
+            changes["failures"] = row.failures + 1
+            changes["not_before_us"] = now_us + cool_down_us(row.failures)
+        stopping = self.nodes.change(row, no_join_since=no_join_since, **changes)
         if stopping is not None:
             self.meter.node_ran(row.metered_at_us, now_us)
         return stopping
@@ -300,11 +308,14 @@ class NodeLife:
     def _stopped_or_boot(self, row: NodeRow, *, boots: bool = False) -> NodeStopped:
         """Mark the node stopped if no lease has come meanwhile, else start its next generation, as always if it boots.
 
-        After a failed boot an always-on node does not: the janitor tries again later.
+        After a failed boot an always-on node does not: the janitor tries again later. Leases that have come while a
+        node cools down are given up.
         """
         for _ in range(_ATTEMPTS):
             if row.phase == "stopped" and not boots:
                 return NodeStopped(phase="stopped")
+            if not boots and self.clock.now_us() < row.not_before_us:
+                self._release_all(NodeFailedError(f"node {self.node} cools down after {row.failures} failed boots"))
             if boots or self._live_leases():
                 if (booting := self.runs.boot(row)) is not None:
                     return NodeStopped(phase="booting", generation=booting.generation)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.executions import Executions
 from burstcache.adapters.node_table import NodeTable
-from burstcache.core.errors import ContendedRowTransientError
+from burstcache.core.errors import ContendedRowTransientError, NodeFailedError
 from burstcache.core.keys import next_number
 from burstcache.core.messages.executions import node_execution_input
 from burstcache.core.parameters import US_PER_S
@@ -31,13 +31,18 @@ class NodeRuns:
     clock: Clock
     peers: Sequence[str] = ()
 
-    def see_that_it_boots(self, row: NodeRow) -> NodeRow | None:
+    def see_that_it_boots(self, row: NodeRow, *, by_hand: bool = False) -> NodeRow | None:
         """Make sure that a node boots; return its row if it already runs.
 
         A stopping node is left alone: once its instance has stopped, it boots again for the leases that wait. Without
         a lease, ask again later.
 
+        Args:
+            row: The node's row.
+            by_hand: A person wants it, whose attempt no cool-down bars.
+
         Raises:
+            NodeFailedError: Its last boot failed, and it cools down.
             ContendedRowTransientError: Others kept changing the row.
         """
         for _ in range(_ATTEMPTS):
@@ -47,6 +52,8 @@ class NodeRuns:
             if phase == "stopping":
                 return None
             if phase == "stopped":
+                if not by_hand and row.is_barred(self.clock.now_us()):
+                    raise NodeFailedError(f"node {row.node} cools down after {row.failures} failed boots")
                 if self.boot(row) is not None:
                     return None
             else:

@@ -115,7 +115,8 @@ class Scheduler:
         if self.pauses.read():
             return "paused"
         node = node_for(row.hash, self.node_names) if self.node_names else ""
-        entry = self._entry(node, now_us)
+        if (entry := self._entry(node, now_us)) is None:
+            return "remembered"
         life = replace(
             row,
             phase=FIRST_PHASE[entry],
@@ -136,10 +137,14 @@ class Scheduler:
         keep, within_us = self.parameters.window_length, self.parameters.lambda_threshold_us
         return self.keys.append(hash_, key, requests, etag=etag, size_bytes=size_bytes, keep=keep, within_us=within_us)
 
-    def _entry(self, node: str, now_us: int) -> Entry:
+    def _entry(self, node: str, now_us: int) -> Entry | None:
+        """Return the way in; None if the node cools down and there is nothing else."""
+        if not node:
+            return "lambda"
+        row = self.nodes.read(node)
         if not self.has_relay:
-            return "redis"
-        return ENTRY_BY_NODE_PHASE[self.nodes.read(node).phase_at(now_us)] if node else "lambda"
+            return None if row.is_barred(now_us) else "redis"
+        return ENTRY_BY_NODE_PHASE[row.phase_at(now_us)]
 
     def _run(self, row: KeyRow) -> bool:
         return self.executions.start(self.machine_arn, row.execution_name, key_execution_input(row))

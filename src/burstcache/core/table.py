@@ -80,6 +80,8 @@ class NodeColumns(TypedDict, total=False):
     metered_at_us: int
     deadline_at_us: int
     attended_at_us: int
+    failures: int
+    not_before_us: int
     peers: list[str]
     boot_token: str
 
@@ -313,6 +315,8 @@ class NodeRow:
     peers: tuple[str, ...] = ()  # the nodes among which keys have their homes in this run; none: it takes no guests
     boot_token: str = ""  # of BootNode: the instance completes it when Redis answers
     attended_at_us: int = 0  # when the janitor found last that the run has an owner: the instance waits for it
+    failures: int = 0  # failed boots in a row
+    not_before_us: int = 0  # no boot before this, but by hand: cool-down after failed ones
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> NodeRow:
@@ -323,6 +327,10 @@ class NodeRow:
     def phase_at(self, now_us: int) -> NodePhase:
         """Return the phase, or `stopped` past its deadline: nothing looks after the node any more."""
         return self.phase if now_us < self.deadline_at_us else "stopped"
+
+    def is_barred(self, now_us: int) -> bool:
+        """Whether the node is off and cools down after a boot that failed: cache functions serve its keys meanwhile."""
+        return self.phase_at(now_us) == "stopped" and now_us < self.not_before_us
 
     def is_home_of(self, hash_: str) -> bool:
         """Whether readers may have brought the key's object here as a guest."""
