@@ -27,7 +27,7 @@ from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.adapters.relay import RelayListener, RelayRequests, Respond
 from burstcache.adapters.secrets import Secrets
 from burstcache.control.trials import Trial
-from burstcache.core.errors import BurstcacheError, OriginError, RelayDownError
+from burstcache.core.errors import AccessDeniedError, BurstcacheError, NodeFailedError, OriginError, RelayDownError
 from burstcache.core.messages.events import RequestsServed
 from burstcache.core.messages.relay import control_subject, get_subject
 from burstcache.core.messages.self_test import SELF_TEST, hash_of_run
@@ -50,8 +50,10 @@ Function = Literal["proxy", "scheduler", "cache", "redis_control", "janitor", "o
 _MEET_WITHIN_S = 15.0
 _ASK_AGAIN_S = 0.2
 _ANSWER_WITHIN_S = 2.0
-_NODES = "its nodes and their passwords belong together: raise CredentialsIssue and deploy"
-_BUCKET = "the bucket must be in the stack's region, and its policy must let the function's role read it"
+_INSTANCES = "raise CredentialsIssue and deploy, which makes new ones"
+_RELAY = "its passwords and those of the functions belong together: raise CredentialsIssue and deploy"
+_NODES = "its password and that of the functions belong together: raise CredentialsIssue and deploy"
+_BUCKET = "the bucket must exist, in the stack's region"
 
 
 def trials_of(function: Function, environ: Mapping[str, str], clients: Clients, clock: Clock, run: str) -> list[Trial]:
@@ -188,7 +190,8 @@ class _Parts:
             answer = store.get(f"{SELF_TEST}/{self.run}")
             answer.discard()
             if answer.code != "NoSuchKey":
-                raise OriginError(f"S3 answers {answer.status} {answer.code} where there is no object")
+                kind = AccessDeniedError if answer.code == "AccessDenied" else OriginError
+                raise kind(f"S3 answers {answer.status} {answer.code} where there is no object")
 
         return Trial(f"bucket {bucket_name}", probes.endpoint_of(self.clients.s3), attempt, _BUCKET)
 
@@ -231,11 +234,12 @@ class _Parts:
 
         def attempt() -> None:
             for node, id_ in ids.items():
-                instances.state(node)
+                if (state := instances.state(node)) in ("shutting-down", "terminated"):
+                    raise NodeFailedError(f"instance {id_} of {node} is {state}")
                 if switches:
                     probes.switch(ec2, id_)
 
-        return Trial("instances", probes.endpoint_of(ec2), attempt)
+        return Trial("instances", probes.endpoint_of(ec2), attempt, _INSTANCES)
 
     def parameter(self, name: str) -> Trial:
         client = self.clients.secrets
@@ -254,7 +258,7 @@ class _Parts:
             finally:
                 relay.close()
 
-        yield Trial("relay", lambda: probes.host_and_port(access.url), attempt)
+        yield Trial("relay", lambda: probes.host_and_port(access.url), attempt, _RELAY)
 
     def _ask(self, relay: RelayRequests, subject: str) -> None:
         give_up_s = self.clock.monotonic_s() + _MEET_WITHIN_S
@@ -290,7 +294,7 @@ class _Parts:
             finally:
                 loop.close()
 
-        yield Trial("relay", lambda: probes.host_and_port(access.url), attempt)
+        yield Trial("relay", lambda: probes.host_and_port(access.url), attempt, _RELAY)
 
     async def _answer(self, relay: RelayListener) -> None:
         """Return when the proxy and Redis control have asked; what they do not get they report themselves."""

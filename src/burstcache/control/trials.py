@@ -8,10 +8,10 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from burstcache.adapters.clock import Clock
-from burstcache.core.errors import PartDownError, RelayDownError, ServiceError, ServiceTransientError
+from burstcache.core.errors import AccessDeniedError, PartDownError, RelayDownError, ServiceError, ServiceTransientError
 from burstcache.core.messages.self_test import SelfTested, Tried
 
-_DENIED = frozenset({"AccessDenied", "AccessDeniedException", "AuthorizationError", "UnauthorizedOperation"})
+_DENIED = frozenset({"403", "AccessDenied", "AccessDeniedException", "AuthorizationError", "UnauthorizedOperation"})
 _LET_OUT = (
     "nothing answers there: the function's security group must let out this port, and the route table of its subnet"
     " must lead there, over IPv6 to AWS's services"
@@ -21,6 +21,8 @@ _GRANT = (
     " policies with template.yaml"
 )
 _REPLACE = "raise CredentialsIssue and deploy"
+# A server that refuses a user says so and hangs up, and which of both is noticed first is chance.
+_ENDED = (BrokenPipeError, ConnectionResetError)
 _MOST_CHARACTERS = 300  # of an error's own text
 
 
@@ -80,13 +82,15 @@ def _remedy(error: Exception) -> str:
     match error:
         case ServiceError(code=code) if code in _DENIED:
             return _GRANT
+        case AccessDeniedError():
+            return f"{_GRANT}; a policy of the bucket may forbid it as well"
         case ServiceTransientError(code=""):
             return _LET_OUT
         case ServiceError(code="ParameterNotFound"):
             return f"the parameter is missing: {_REPLACE}"
         case RelayDownError() if isinstance(cause, ssl.SSLError):
             return f"the relay does not show the certificate that the function expects: {_REPLACE}"
-        case RelayDownError() if isinstance(cause, OSError):
+        case RelayDownError() if isinstance(cause, OSError) and not isinstance(cause, _ENDED):
             return f"{_LET_OUT}, and the relay's task must run: see the events of its service in ECS"
     return ""
 

@@ -56,12 +56,13 @@ def test_a_part_that_hangs_keeps_nobody_waiting(never: threading.Event) -> None:
         (caused_by(ssl.SSLCertVerificationError("self-signed")), "does not show the certificate"),
         (caused_by(ConnectionRefusedError("refused")), "the relay's task must run"),
         (caused_by(TimeoutError()), "the relay's task must run"),
+        (caused_by(ConnectionResetError("reset")), "the passwords belong together"),
         (ZeroDivisionError("a mistake"), "ZeroDivisionError: a mistake"),
     ],
     ids=str,
 )
 def test_a_failure_says_what_to_do(error: Exception, said: str) -> None:
-    assert said in problem_text(error)
+    assert said in problem_text(error, "the passwords belong together")
 
 
 def test_a_part_may_know_better_than_its_error() -> None:

@@ -1,0 +1,218 @@
+"""The self-test finds what is broken and says what to do: with the parts of a local run, through it and around it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import socket
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+import boto3
+import pytest
+
+from burstcache.adapters.clients import Clients, Profile
+from burstcache.adapters.clock import SystemClock
+from burstcache.control import self_test
+from burstcache.control.self_test import Function, trials_of
+from burstcache.control.trials import run
+from burstcache.core.messages.self_test import Tried
+from burstcache_cli import doctor
+from burstcache_cli.stack import Stack
+from burstcache_local.cloud import LocalCloud
+from custom_resources.certificate import issue_certificate
+from support.servers import Silence
+from support.waiting import LIMIT_S, free_port, until
+
+_LOGICAL = {"proxy": "ProxyFunction", "redis_control": "RedisControlFunction", "janitor": "JanitorFunction"}
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have functions wait only a moment for each other."""
+    monkeypatch.setattr(self_test, "_MEET_WITHIN_S", 0.0)
+    monkeypatch.setattr(self_test, "_ANSWER_WITHIN_S", 0.2)
+
+
+@pytest.fixture
+def stack(cloud: LocalCloud) -> Stack:
+    session = boto3.Session("local", "local", region_name=cloud.region)
+    return Stack(cloud.stack_name, session, {"": cloud.endpoint_url, "lambda": cloud.lambda_endpoint_url})
+
+
+class Functions:
+    """The functions of the local run with something wrong in their environment, tested in this process."""
+
+    def __init__(self, cloud: LocalCloud, stack: Stack) -> None:
+        self.cloud, self.stack = cloud, stack
+
+    def failures(
+        self, function: Function, endpoint_urls: Mapping[str, str] | None = None, **changes: str
+    ) -> dict[str, Tried]:
+        """Return what fails, by part."""
+        environ = self.cloud.function_variables(_LOGICAL[function]) | {"AWS_REGION": self.cloud.region, **changes}
+        profile: Profile = "read" if function == "proxy" else "control"
+        clients = Clients(profile, session=self.stack.session, endpoint_urls=endpoint_urls or self.stack.endpoint_urls)
+        trials = trials_of(function, environ, clients, SystemClock(), "run")
+        tested = run(trials, SystemClock(), within_s=LIMIT_S)
+        return {tried["part"]: tried for tried in tested["tried"] if tried["problem"]}
+
+    def relay(self, **changes: str) -> Tried:
+        """Return the one thing that fails of the proxy, which is the relay."""
+        ((part, tried),) = self.failures("proxy", None, **changes).items()
+        assert part == "relay"
+        return tried
+
+
+@pytest.fixture
+def functions(cloud: LocalCloud, stack: Stack) -> Functions:
+    address = urlsplit(cloud.function_variables("ProxyFunction")["RELAY_URL"])
+    until(lambda: listens(str(address.hostname), int(address.port or 0)))
+    return Functions(cloud, stack)
+
+
+def listens(host: str, port: int) -> bool:
+    with socket.socket() as connection:
+        return connection.connect_ex((host, port)) == 0
+
+
+@pytest.fixture
+def another_password(cloud: LocalCloud) -> Iterator[str]:
+    name = "/another/password"
+    cloud.client("ssm").put_parameter(Name=name, Value="another", Type="SecureString")
+    yield name
+    cloud.client("ssm").delete_parameter(Name=name)
+
+
+def test_everything_works_in_a_local_run(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(doctor, "stack_of", lambda _: stack)
+
+    code = doctor.doctor(argparse.Namespace(json=True))
+
+    tried = json.loads(capsys.readouterr().out)["tried"]
+    assert [each for each in tried if each["problem"]] == []
+    assert code == 0
+    names = ("cache", "proxy", "redis-control", "scheduler", "janitor", "origin")
+    assert list(dict.fromkeys(each["function"] for each in tried)) == [f"burstcache-{name}" for name in names]
+    relays = [each["function"] for each in tried if each["part"] == "relay"]
+    assert relays == ["burstcache-cache", "burstcache-proxy", "burstcache-redis-control"]
+
+
+def test_a_self_test_leaves_nothing_behind(cloud: LocalCloud, stack: Stack) -> None:
+    def state() -> list[Any]:
+        table = cloud.client("dynamodb").scan(TableName=cloud.outputs["TableName"])["Items"]
+        objects = cloud.client("s3").list_objects_v2(Bucket=cloud.bucket_name).get("Contents", [])
+        machines = (cloud.outputs[name] for name in ("KeyLifecycleArn", "RedisNodeArn"))
+        lives = [cloud.client("stepfunctions").list_executions(stateMachineArn=arn)["executions"] for arn in machines]
+        reservations = cloud.client("ec2").describe_instances()["Reservations"]
+        return [table, objects, lives, [each["Instances"][0]["State"]["Name"] for each in reservations]]
+
+    before = state()
+    cloud.invoke("SelfTestFunction", {"op": "self_test", "run": "nothing"})
+
+    assert state() == before
+
+
+def test_a_relay_with_another_certificate_is_named_with_its_address(functions: Functions) -> None:
+    other, _ = issue_certificate("127.0.0.1", now=datetime.now(UTC))
+
+    tried = functions.relay(RELAY_CA_PEM=other.ca_pem)
+
+    relay = functions.cloud.function_variables("ProxyFunction")["RELAY_URL"].removeprefix("tls://")
+    assert tried["endpoint"] == relay
+    assert "CERTIFICATE_VERIFY_FAILED" in tried["problem"]
+    assert "does not show the certificate that the function expects: raise CredentialsIssue" in tried["problem"]
+
+
+def test_a_closed_port_of_the_relay_is_named(functions: Functions) -> None:
+    port = free_port()
+
+    tried = functions.relay(RELAY_URL=f"tls://127.0.0.1:{port}")
+
+    assert tried["endpoint"] == f"127.0.0.1:{port}"
+    assert "ConnectionRefusedError" in tried["problem"]
+    assert "the function's security group must let out this port" in tried["problem"]
+    assert "the relay's task must run" in tried["problem"]
+
+
+def test_a_relay_that_is_silent_is_named(functions: Functions) -> None:
+    with Silence() as silence:
+        tried = functions.relay(RELAY_URL=f"tls://{silence.address}")
+
+    assert "TimeoutError" in tried["problem"]
+    assert "the relay's task must run" in tried["problem"]
+
+
+def test_a_password_that_the_relay_refuses_is_named(functions: Functions, another_password: str) -> None:
+    tried = functions.relay(RELAY_PASSWORD_PARAMETER=another_password)
+
+    assert "no connection to the relay" in tried["problem"]
+    assert "its passwords and those of the functions belong together: raise CredentialsIssue" in tried["problem"]
+
+
+@pytest.mark.usefixtures("hasty")
+def test_a_user_that_may_not_ask_is_found(functions: Functions) -> None:
+    """The relay answers such a request with silence."""
+    environ = functions.cloud.function_variables("CacheFunction")
+
+    tried = functions.relay(RELAY_USER="cache", RELAY_PASSWORD_PARAMETER=environ["RELAY_PASSWORD_PARAMETER"])
+
+    assert "no answer to get." in tried["problem"]
+
+
+@pytest.mark.usefixtures("hasty")
+def test_a_relay_on_which_no_cache_function_listens_is_found(functions: Functions) -> None:
+    assert "no cache function" in functions.relay()["problem"]
+
+
+@pytest.mark.usefixtures("hasty")
+def test_a_missing_parameter_is_named(functions: Functions) -> None:
+    failures = functions.failures("proxy", REDIS_PASSWORD_PARAMETER="/no/such", RELAY_URL="")
+
+    assert failures.keys() == {"parameter /no/such"}
+    assert "the parameter is missing: raise CredentialsIssue and deploy" in failures["parameter /no/such"]["problem"]
+
+
+def test_a_service_that_is_out_of_reach_is_named_with_host_and_port(functions: Functions) -> None:
+    port = free_port()
+
+    failures = functions.failures("proxy", {"": f"http://127.0.0.1:{port}"}, RELAY_URL="")
+
+    assert {part.split()[0] for part in failures} == {"table", "bucket", "bus", "parameter"}
+    for tried in failures.values():
+        assert tried["endpoint"] == f"127.0.0.1:{port}"
+    assert "EndpointConnectionError" in failures["table"]["problem"]
+    assert "must let out this port, and the route table" in failures["table"]["problem"]
+
+
+def test_a_bucket_that_does_not_exist_is_told_from_an_object_that_does_not(functions: Functions) -> None:
+    failures = functions.failures("proxy", BUCKET_NAME="no-such-bucket", RELAY_URL="")
+
+    assert failures.keys() == {"bucket no-such-bucket"}
+    assert "S3 answers 404 NoSuchBucket" in failures["bucket no-such-bucket"]["problem"]
+
+
+def test_names_of_what_is_gone_are_found(functions: Functions) -> None:
+    failures = functions.failures(
+        "redis_control",
+        RELAY_URL="",
+        TABLE_NAME="no-such-table",
+        REDIS_NODES="node-1=i-0123456789abcdef0@10.0.0.1:6379",
+        REDIS_NODE_ARN=f"arn:aws:states:{functions.cloud.region}:123456789012:stateMachine:none",
+    )
+
+    assert failures.keys() == {"table", "instances", "machine redis_node"}
+    assert "ResourceNotFoundException" in failures["table"]["problem"]
+    assert "instance i-0123456789abcdef0 of node-1 is terminated" in failures["instances"]["problem"]
+    assert "StateMachineDoesNotExist" in failures["machine redis_node"]["problem"]
+
+
+def test_a_function_that_the_janitor_cannot_invoke_is_found(functions: Functions) -> None:
+    failures = functions.failures("janitor", REDIS_CONTROL_FUNCTION_NAME="nobody")
+
+    assert failures.keys() == {"function nobody"}
+    assert "ResourceNotFoundException" in failures["function nobody"]["problem"]
