@@ -11,8 +11,9 @@ from burstcache.core.messages.events import ServedBy
 from burstcache.core.node_use import NodeUse, decode
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.table import NodeRow
+from support.functions import NODE
 from support.policies import BY_USE, policy_named
-from support.world import NODE, World
+from support.world import World
 
 S = US_PER_S
 KEY = "k"

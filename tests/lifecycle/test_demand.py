@@ -13,8 +13,10 @@ from burstcache.core.node_use import NodeUse
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.policy import EVENT_LATENESS_US, Request
 from burstcache.core.seen import SEEN_AGAIN_AT_BOOT_US, SEEN_AGAIN_US, SEEN_WITHIN_US
+from support.functions import MAX_OBJECT_BYTES, NODE
+from support.interruptions import after
 from support.policies import BY_USE, policy_named
-from support.world import MAX_OBJECT_BYTES, NODE, World, after
+from support.world import World
 
 S = US_PER_S
 KEYS = [f"key {number}" for number in range(12)]

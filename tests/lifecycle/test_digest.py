@@ -14,7 +14,9 @@ from burstcache.core.errors import CleaningFailedError, NodeUnusedError, RedisDo
 from burstcache.core.keys import key_hash
 from burstcache.core.table import KeyColumns
 from support.aws import put_row
-from support.world import NODE, World, after
+from support.functions import NODE
+from support.interruptions import after
+from support.world import World
 
 _HASH = key_hash("k")
 _MEMORY_BYTES = 1 << 20

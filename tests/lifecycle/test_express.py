@@ -23,7 +23,8 @@ from burstcache.web.request import Request
 from burstcache_sim.world.express import Express
 from support.aws import session
 from support.express import URLS, expire, make_copies, sizes_of
-from support.world import MAX_OBJECT_BYTES, World
+from support.functions import MAX_OBJECT_BYTES
+from support.world import World
 
 TODAY = price_sheet("today-us-east-1")
 

@@ -12,7 +12,9 @@ from burstcache.adapters.redis_objects import Hit, object_key
 from burstcache.core.errors import RedisDownError
 from burstcache.core.keys import key_hash
 from burstcache.core.phases import NodePhase
-from support.world import NODE, World, after
+from support.functions import NODE
+from support.interruptions import after
+from support.world import World
 
 
 def run(world: World) -> None:

@@ -16,7 +16,9 @@ from burstcache.core.keys import key_hash
 from burstcache.core.policy import CHECKS_PER_PART, Request
 from burstcache.core.table import KeyColumns, Lease
 from support.faults import failing
-from support.world import MAX_OBJECT_BYTES, NODE, World, after
+from support.functions import MAX_OBJECT_BYTES, NODE
+from support.interruptions import after
+from support.world import World
 
 _S = 1_000_000
 

@@ -14,7 +14,8 @@ from burstcache.core.errors import CleaningFailedError, NodeFailedError, Service
 from burstcache_local.functions import ACCOUNT
 from burstcache_local.moto import ec2_states
 from support.aws import REGION
-from support.world import NODE, World
+from support.functions import NODE
+from support.world import World
 
 _NO_INSTANCE = "i-0123456789abcdef0"
 

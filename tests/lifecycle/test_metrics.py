@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
+from support.functions import NODE
 from support.metrics import METER, STACK, MetricId, Sample, goes_off
-from support.world import NODE, World
+from support.world import World
 
 Told = Callable[[], list[Sample]]
 

@@ -9,8 +9,9 @@ import pytest
 from burstcache.core.keys import key_hash
 from burstcache.core.node_use import FIRST_LOOK_US
 from burstcache.core.parameters import US_PER_S
+from support.functions import NODE
 from support.policies import BY_USE, policy_named
-from support.world import NODE, World
+from support.world import World
 
 S = US_PER_S
 KEYS = [f"key {number}" for number in range(10)]

@@ -14,7 +14,9 @@ from burstcache.core.keys import key_hash
 from burstcache.core.table import KeyColumns
 from burstcache.web.entry import Entry, decode
 from support.aws import put_row
-from support.world import MAX_OBJECT_BYTES, NODE, World, after
+from support.functions import MAX_OBJECT_BYTES, NODE
+from support.interruptions import after
+from support.world import World
 
 
 def _body_in_lambda_tier(world: World, key: str) -> bytes | None:

@@ -12,9 +12,10 @@ import pytest
 from burstcache.core.errors import PausedError
 from burstcache.core.keys import key_hash
 from burstcache.handlers import budget
+from support.functions import NODE
 from support.policies import policy_named
 from support.project import ROOT
-from support.world import NODE, World
+from support.world import World
 
 
 @pytest.fixture

@@ -21,9 +21,10 @@ from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.world.result import RunResult
 from support.aws import session
 from support.express import URLS, make_copies, sizes_of
+from support.functions import MAX_OBJECT_BYTES
 from support.policies import policy_named
 from support.replays import KEYS, REPORT_S, replay, report_at_once, trace_of
-from support.world import MAX_OBJECT_BYTES, World
+from support.world import World
 
 MEANS_S = (1.0, 4.0, 40.0)
 TODAY = price_sheet("today-us-east-1")

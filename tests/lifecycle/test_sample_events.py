@@ -11,8 +11,9 @@ import pytest
 
 from burstcache.core.keys import key_hash
 from support.aws import put_row
+from support.functions import NODE
 from support.project import ROOT
-from support.world import NODE, World
+from support.world import World
 
 _EVENTS = ROOT / "events"
 _HANDLERS = ("scheduler", "cache", "redis_control", "origin", "janitor")

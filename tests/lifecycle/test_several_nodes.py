@@ -12,7 +12,8 @@ from burstcache.core.errors import NodeUnusedError
 from burstcache.core.keys import key_hash
 from burstcache.core.placement import node_for
 from burstcache.core.policy import Request
-from support.world import NODE, World
+from support.functions import NODE
+from support.world import World
 
 _S = 1_000_000
 _NODES = [NODE, "node-2"]

@@ -12,7 +12,8 @@ from burstcache.core.keys import key_hash
 from burstcache_sim.bill.usage import Setup, live_usage
 from burstcache_sim.units import US_PER_H
 from burstcache_sim.world.result import GuestUse, RunResult
-from support.world import NODE, World
+from support.functions import NODE
+from support.world import World
 
 
 def _run(*, invocations: int, straight: int = 0, promotions: int = 0, boots: int = 0) -> RunResult:

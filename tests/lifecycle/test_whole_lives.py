@@ -8,7 +8,8 @@ import pytest
 
 from burstcache.core.keys import key_hash
 from burstcache_local.stepfunctions.execution import Execution
-from support.world import NODE, World
+from support.functions import NODE
+from support.world import World
 
 _S = 1_000_000
 

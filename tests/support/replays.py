@@ -30,8 +30,9 @@ from burstcache_sim.world.scenario import Scenario
 from burstcache_sim.world.timings import Timings
 from burstcache_sim.world.world import Key, Node
 from burstcache_sim.world.world import World as SimulatedWorld
+from support.functions import BOOT_S, STOP_S
 from support.runs import run_many
-from support.world import BOOT_S, STOP_S, World
+from support.world import World
 
 KEYS = ("a", "b", "c")  # as many as may be hot; of two nodes both are the home of one
 REPORT_S = 0.25

@@ -1,0 +1,270 @@
+"""Lambda and EC2 on a virtual clock: the deployed handlers with all they work on, and instances that boot and stop."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import uuid
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from burstcache.adapters.digest_reader import DigestReader, at_once
+from burstcache.adapters.digest_table import DigestTable
+from burstcache.adapters.event_publisher import EventPublisher
+from burstcache.adapters.hot_keys import HotKeys
+from burstcache.adapters.instances import Instances
+from burstcache.adapters.key_table import KeyTable
+from burstcache.adapters.node_table import NodeTable
+from burstcache.adapters.object_store import ObjectStore
+from burstcache.adapters.pauses import Pauses
+from burstcache.adapters.relay import RelayRequests
+from burstcache.adapters.secrets import Secrets
+from burstcache.adapters.use_table import UseTable
+from burstcache.control.cache_environment import CacheEnvironment, warm_copies
+from burstcache.control.cache_life import CacheTools
+from burstcache.control.demand import Judge, judge
+from burstcache.control.janitor import Janitor
+from burstcache.control.node_runs import NodeRuns
+from burstcache.control.operations import RedisControl
+from burstcache.control.origin_changes import OriginChanges
+from burstcache.control.scheduler import Scheduler
+from burstcache.core.digest import Route
+from burstcache.core.messages.events import ObjectRequested, RequestsServed
+from burstcache.core.parameters import US_PER_S, parameters_from_text
+from burstcache.core.policies import LivePolicy, thesis
+from burstcache.handlers import cache, janitor, origin, redis_control, scheduler
+from burstcache.serve.cache_function_tier import LambdaTier
+from burstcache.serve.memory_tier import Memory
+from burstcache.serve.read_meter import ReadMeter
+from burstcache.serve.reader import EXPRESS, Reader
+from burstcache.serve.redis_tier import RedisGuestTier, RedisNodeTier
+from burstcache.serve.s3_tier import S3Tier
+from burstcache.serve.tier import Tier
+from burstcache.settings import RedisNode, RelayAccess
+from support.aws import BUCKET, TABLE, make_instance
+from support.machines import Machines
+from support.memory_relay import MemoryRelay
+from support.metrics import METER
+from support.redis_in_process import NodeRedis, ObjectsInProcess
+
+NODE = "node-1"
+MAX_OBJECT_BYTES = 4 << 20
+BOOT_S, STOP_S = 0.5, 10  # of an instance
+
+
+class _Bus(EventPublisher):
+    """Keeps what the proxy reports until it is delivered."""
+
+    def __init__(self) -> None:
+        self.events: list[ObjectRequested | RequestsServed] = []
+
+    def start(self, event: ObjectRequested | RequestsServed) -> None:
+        self.events.append(event)
+
+    def finish(self, report: object, **_: object) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class Functions(Machines):
+    """One table, one bucket, one node unless more are asked for, and the functions that work on them."""
+
+    def __init__(
+        self,
+        patch: pytest.MonkeyPatch,
+        *,
+        runs_machines: bool = False,
+        has_relay: bool = True,
+        policy: LivePolicy | None = None,
+        nodes: int = 1,
+    ) -> None:
+        self.node_names = [f"node-{number}" for number in range(1, nodes + 1)]
+        super().__init__(runs=runs_machines)
+        self.has_relay, self.relay = has_relay, MemoryRelay(self.clock)
+        self.redis = NodeRedis()
+        self.policy = policy or thesis(parameters_from_text(rate="9", sensitivity="4"))
+        self.parameters = self.policy.parameters
+        self._in_thread = threading.local()
+        self._make_parts()
+        self._runs_machines = runs_machines
+        if runs_machines:
+            for call, then in (("StartInstances", self._instance_boots), ("StopInstances", self._instance_stops)):
+                event = f"after-call.ec2.{call}"
+                self.clients.ec2.meta.events.register(event, functools.partial(self._later, then), f"world {call}")
+        for handler, maker, part in (
+            (scheduler, "scheduler", "judge"),
+            (redis_control, "control", "control"),
+            (origin, "changes", "origin_changes"),
+            (janitor, "janitor", "janitor"),
+        ):
+            patch.setattr(handler, maker, functools.partial(getattr, self, part))
+        patch.setattr(cache, "environment", lambda: self._in_thread.environment)
+
+    def close(self) -> None:
+        """Hear no more of EC2, then let everything end."""
+        if self._runs_machines:
+            for call in ("StartInstances", "StopInstances"):
+                self.clients.ec2.meta.events.unregister(f"after-call.ec2.{call}", unique_id=f"world {call}")
+        super().close()
+
+    def _make_parts(self) -> None:
+        nodes = [RedisNode(name, make_instance(), "127.0.0.1", 6379) for name in self.node_names]
+        aws, clock = self.clients, self.clock
+        self.keys, self.nodes = KeyTable(TABLE, aws.dynamodb, clock), NodeTable(TABLE, aws.dynamodb)
+        self.digest = DigestTable(TABLE, aws.dynamodb)
+        self.objects = ObjectStore(BUCKET, aws.s3)
+        servers = [self.redis, *(NodeRedis() for _ in nodes[1:])]
+        self.memories = {node.name: server for node, server in zip(nodes, servers, strict=True)}
+        self.stores = {node.name: ObjectsInProcess(node, self.memories[node.name].client) for node in nodes}
+        self.store = self.stores[NODE]
+        self.instances = Instances({node.name: node.instance_id for node in nodes}, aws.ec2)
+        self.uses, self._bus = UseTable(TABLE, aws.dynamodb), _Bus()
+        self.pauses = Pauses(TABLE, aws.dynamodb, clock)
+        self.control = RedisControl(
+            node_names=self.node_names,
+            always_on=[],
+            uses=self.uses,
+            nodes=self.nodes,
+            keys=self.keys,
+            digest=self.digest,
+            executions=self.executions,
+            instances=self.instances,
+            pauses=self.pauses,
+            objects=self.objects,
+            relay=self.relay if self.has_relay else RelayRequests(RelayAccess(""), Secrets(aws.secrets), clock),
+            store=self.stores.__getitem__,
+            machine_arn=self.node_machine,
+            max_object_bytes=MAX_OBJECT_BYTES,
+            policy=self.policy,
+            clock=clock,
+            meter=METER,
+        )
+        self.scheduler = Scheduler(
+            keys=self.keys,
+            nodes=self.nodes,
+            hot_keys=HotKeys(self.keys, 3, aws.dynamodb, clock),
+            pauses=self.pauses,
+            executions=self.executions,
+            machine_arn=self.key_machine,
+            node_names=self.node_names,
+            has_relay=self.has_relay,
+            max_object_bytes=MAX_OBJECT_BYTES,
+            parameters=self.parameters,
+            clock=clock,
+        )
+        self.janitor = Janitor(
+            keys=self.keys,
+            digest=self.digest,
+            nodes=self.nodes,
+            executions=self.executions,
+            instances=self.instances,
+            pauses=self.pauses,
+            key_lifecycle_arn=self.key_machine,
+            redis_node_arn=self.node_machine,
+            node_names=self.node_names,
+            always_on=[],
+            redis_control=lambda payload: self.invoke("redis_control", dict(payload)),
+            clock=clock,
+        )
+        self.origin_changes = OriginChanges(
+            keys=self.keys,
+            nodes=self.nodes,
+            node_names=self.node_names,
+            digest=self.digest,
+            redis_control=lambda payload: self.invoke("redis_control", dict(payload)),
+            express=None,
+            clock=clock,
+        )
+        self.cache_tools = CacheTools(
+            keys=self.keys,
+            nodes=self.nodes,
+            executions=self.executions,
+            objects=self.objects,
+            pauses=self.pauses,
+            max_object_bytes=MAX_OBJECT_BYTES,
+            policy=self.policy,
+            clock=clock,
+            meter=METER,
+            reports=self._bus,
+        )
+        self.meter = ReadMeter(clock)
+        self.reader = self.new_reader()
+
+    @property
+    def judge(self) -> Judge:
+        """What the scheduler function decides by."""
+        runs = NodeRuns(self.nodes, self.executions, self.node_machine, self.clock, peers=self.node_names)
+        return judge(self.policy, self.scheduler, self.uses, runs.boot)
+
+    def new_reader(self, *, memory_bytes: int = 0, express: Tier | None = None) -> Reader:
+        """Return a reader, whose work in the background is done at once."""
+        return Reader(
+            DigestReader(self.digest.read, self.clock, start=at_once),
+            S3Tier(self.objects, self._bus, self.clock, max_object_bytes=MAX_OBJECT_BYTES),
+            lambda route: express if express is not None and route == EXPRESS else self._tier(route),
+            self.clock,
+            has_express=express is not None,
+            memory=Memory(memory_bytes, max_object_bytes=MAX_OBJECT_BYTES) if memory_bytes else None,
+            start=at_once,
+            fell_back=self.meter.fell_back,
+        )
+
+    def _tier(self, route: Route) -> Tier:
+        if route.tier == "redis":
+            store = self.stores[route.node]
+            return RedisGuestTier(store, MAX_OBJECT_BYTES) if route.is_guest else RedisNodeTier(store)
+        return LambdaTier(self.relay)  # type: ignore[arg-type]
+
+    # the Lambda service
+
+    def invoke(self, function: str, payload: dict[str, Any], *, request_id: str = "", remaining_s: float = 900) -> Any:
+        """Return what a function's handler returns, or raise what it raises."""
+        end_us = self.clock.now_us() + round(remaining_s * US_PER_S)
+        context = SimpleNamespace(
+            aws_request_id=request_id or str(uuid.uuid4()),
+            get_remaining_time_in_millis=lambda: (end_us - self.clock.now_us()) // 1000,
+        )
+        if function == "cache":
+            return self._hold_object(payload, context)
+        handlers = {"scheduler": scheduler, "redis_control": redis_control, "origin": origin, "janitor": janitor}
+        return handlers[function].handler(payload, context)
+
+    def _hold_object(self, payload: dict[str, Any], context: Any) -> Any:
+        """Run the cache function in an execution environment of its own."""
+        environment = CacheEnvironment(self.cache_tools, self.relay.listener(), warm_copies(64 << 20))
+        self._in_thread.environment = environment
+        try:
+            return cache.handler(payload, context)
+        finally:
+            environment.close()
+
+    # the EC2 service
+
+    def _later(self, then: Callable[[str], None], parsed: dict[str, Any], **_: object) -> None:
+        for change in parsed.get("StartingInstances", parsed.get("StoppingInstances", [])):
+            self._lives.append(self.clock.start(then, self.instances.node_of(change["InstanceId"]) or ""))
+
+    def _instance_boots(self, node: str) -> None:
+        """Announce the node, as the unit on its instance does (`tests/template/test_redis_node.py`)."""
+        self.clock.sleep(BOOT_S)
+        if self.redis.is_up and self.instances.state(node) == "running":
+            self.announce(node)
+
+    def _instance_stops(self, node: str) -> None:
+        self.clock.sleep(STOP_S)
+        self.memories[node].empty()
+        self.stopped(node)
+
+    def announce(self, node: str = NODE) -> None:
+        """Let the instance complete the task of the boot."""
+        self.executions.succeed(self.nodes.read(node).boot_token, {})
+
+    def stopped(self, node: str = NODE) -> Any:
+        """Tell Redis control that the instance has stopped, as EC2's event does."""
+        detail = {"instance-id": self.instances.instance_ids[node], "state": "stopped"}
+        return self.invoke("redis_control", {"source": "aws.ec2", "detail": detail})

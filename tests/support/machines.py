@@ -1,0 +1,156 @@
+"""Step Functions on a virtual clock: our interpreter behind moto's clients."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from burstcache.adapters.executions import Executions, execution_arn
+from burstcache.core.parameters import US_PER_S
+from burstcache_local.stepfunctions.errors import StateError
+from burstcache_local.stepfunctions.http import HttpApi
+from burstcache_local.stepfunctions.integrations import update_item_of
+from burstcache_local.stepfunctions.service import StepFunctions
+from support.aws import REGION, TABLE, answer_by, clients, make_stack
+from support.project import ROOT
+from support.virtual_time import VirtualClock
+
+T = TypeVar("T")
+
+_ROLE = "arn:aws:iam::123456789012:role/any"
+_HOLD = json.dumps(
+    {
+        "QueryLanguage": "JSONata",
+        "StartAt": "Hold",
+        "States": {
+            "Hold": {
+                "Type": "Task",
+                "Resource": "arn:aws:states:::lambda:invoke.waitForTaskToken",
+                "Arguments": {
+                    "FunctionName": "hold",
+                    "Payload": {
+                        "name": "{% $states.context.Execution.Name %}",
+                        "token": "{% $states.context.Task.Token %}",
+                    },
+                },
+                "End": True,
+            }
+        },
+    }
+)
+
+
+class Machines(ABC):
+    """The machines of keys and of nodes, and one whose only task a test completes."""
+
+    def __init__(self, *, runs: bool) -> None:
+        self.clock = VirtualClock(time.time_ns() // 1000)  # instances in moto are started in real time
+        self.clients, self.states_client = clients(), clients().states
+        self.executions = Executions(self.states_client)
+        make_stack()
+        self._tokens: defaultdict[str, Future[str]] = defaultdict(Future)
+        self._lives: list[Future[Any]] = []
+        self._start_step_functions()
+        self._make_machines(runs)
+
+    def close(self) -> None:
+        """Let the lives under way end, then everything else."""
+        for life in self._lives:
+            self.clock.wait_for(life)
+        self.clock.wait_for(asyncio.run_coroutine_threadsafe(self._stop_executions(), self._loop))
+        self.clock.wait_for_all(but=self._loop_thread)  # a step under way would go on in the next test's world
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self.clock.wait_for(self._loop_thread)
+        self._loop.close()
+
+    @abstractmethod
+    def invoke(self, function: str, payload: dict[str, Any]) -> Any:
+        """Return what a function's handler returns, or raise what it raises."""
+
+    async def _stop_executions(self) -> None:
+        self.states.close()
+        await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
+
+    def _start_step_functions(self) -> None:
+        self._loop = self.clock.new_event_loop()
+        self.states = StepFunctions(
+            region=REGION,
+            calls={
+                "lambda:invoke": self._invoke_from_task,
+                "aws-sdk:dynamodb:updateItem": update_item_of(lambda: self.clients.dynamodb),
+            },
+            now_us=self.clock.now_us,
+        )
+        answer_by(self.states_client, HttpApi(self.states, self._loop))
+        self._loop_thread = self.clock.start(self._loop.run_forever)
+
+    def _make_machines(self, runs: bool) -> None:
+        arn = f"arn:aws:states:{REGION}:123456789012:stateMachine"
+        self.key_machine, self.node_machine, self.token_machine = (f"{arn}:{name}" for name in ("key", "node", "token"))
+        substitutions = {
+            "CacheFunctionArn": "cache",
+            "RedisControlFunctionArn": "redis_control",
+            "RedisNodeArn": self.node_machine,
+            "TableName": TABLE,
+        }
+        deployed = {"key": "key_lifecycle", "node": "redis_node"} if runs else {}
+        for name in ("key", "node", "token"):
+            text = _HOLD
+            if name in deployed:
+                text = (ROOT / "statemachines" / f"{deployed[name]}.asl.json").read_text()
+                for placeholder, value in substitutions.items():
+                    text = text.replace(f"${{{placeholder}}}", value)
+            self.states_client.create_state_machine(name=name, definition=text, roleArn=_ROLE)
+
+    async def _invoke_from_task(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        function, payload = arguments["FunctionName"], arguments["Payload"]
+        if function == "hold":
+            self._tokens[payload["name"]].set_result(payload["token"])
+            return {"StatusCode": 200, "Payload": {}}
+        if arguments.get("InvocationType") == "Event":
+            self._lives.append(self.clock.start(self.invoke, function, payload))
+            return {"StatusCode": 202, "Payload": ""}
+        try:
+            return {"StatusCode": 200, "Payload": await asyncio.to_thread(self.invoke, function, payload)}
+        except Exception as error:
+            told = {"errorType": type(error).__name__, "errorMessage": str(error)}
+            raise StateError(type(error).__name__, json.dumps(told)) from error
+
+    def executions_of(self, machine: str, status: Any = "RUNNING") -> list[str]:
+        answer = self.states_client.list_executions(stateMachineArn=machine, statusFilter=status)
+        return [execution["name"] for execution in answer["executions"]]
+
+    def token(self, name: str) -> str:
+        """Return a real token: the one of the execution of that name of a key or node, or of a new execution."""
+        if not any(name in self.executions_of(machine) for machine in (self.key_machine, self.node_machine)):
+            self.executions.start(self.token_machine, name, {})
+        return self.clock.wait_for(self._tokens[name])
+
+    def outcome(self, name: str) -> dict[str, Any]:
+        """Wait for the end of the execution of that name; return its output, or its error."""
+        machine = self.key_machine if self._exists(self.key_machine, name) else self.token_machine
+        described = self.until(lambda: self._ended(machine, name))
+        if described["status"] == "SUCCEEDED":
+            return dict(json.loads(described["output"]))
+        return {"error": described.get("error")}
+
+    def _exists(self, machine: str, name: str) -> bool:
+        return any(name in self.executions_of(machine, status) for status in ("RUNNING", "SUCCEEDED", "FAILED"))
+
+    def _ended(self, machine: str, name: str) -> dict[str, Any]:
+        described = self.states_client.describe_execution(executionArn=execution_arn(machine, name))
+        return dict(described) if described["status"] != "RUNNING" else {}
+
+    def until(self, ask: Callable[[], T], within_s: float = 3600, every_s: float = 0.1) -> T:
+        """Return the first true answer, asking again as the world's time passes."""
+        give_up_us = self.clock.now_us() + round(within_s * US_PER_S)
+        while not (answer := ask()):
+            assert self.clock.now_us() < give_up_us, f"it did not happen within {within_s} s of the world's time"
+            self.clock.sleep(every_s)
+        return answer
