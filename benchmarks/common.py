@@ -47,6 +47,7 @@ class Cloud:
     url: str
     stack: Stack
     process_id: int
+    log_dir: Path
 
     def client(self, service: str) -> Any:
         """Return a boto3 client of a service of this cloud."""
@@ -117,7 +118,7 @@ def _ready(process: subprocess.Popen[str], state_dir: Path) -> Cloud:
             sys.exit(process.returncode)
         time.sleep(0.05)
     stack = find_stack(state_dir=state_dir)
-    return Cloud(stack.output("ApiUrl"), stack, process.pid)
+    return Cloud(stack.output("ApiUrl"), stack, process.pid, state_dir / "logs")
 
 
 class Getter:

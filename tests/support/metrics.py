@@ -12,15 +12,17 @@ from __future__ import annotations
 import functools
 import json
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from samtranslator.yaml_helper import yaml_parse
 
 from burstcache.control.meter import Meter
 from burstcache.core.worth import sheet_of_region, tier_prices
+from burstcache_local.emf import MetricId, Sample, samples
 from support.project import ROOT
+
+__all__ = ["METER", "STACK", "MetricId", "Sample", "goes_off", "metrics_of", "samples"]
 
 STACK = "burstcache"
 METER = Meter(tier_prices(sheet_of_region("us-east-1"), node_type="t4g.micro", cache_memory_mb=256))
@@ -33,42 +35,6 @@ _BREACHES = {
 _STATISTICS: dict[str, Callable[[list[float]], float]] = {"Sum": sum, "Maximum": max, "SampleCount": len}
 
 _NOTHING: Mapping[str, float] = {}
-
-
-@dataclass(frozen=True, slots=True)
-class MetricId:
-    """What CloudWatch knows a metric by."""
-
-    namespace: str
-    name: str
-    dimensions: frozenset[tuple[str, str]]
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """One value of a metric."""
-
-    metric: MetricId
-    unit: str
-    value: float
-    at_ms: int
-
-
-def samples(printed: str) -> list[Sample]:
-    """Return the metrics in what functions have printed; what is no EMF is left out, as CloudWatch does."""
-    lines = (json.loads(line) for line in printed.splitlines() if line.startswith('{"_aws"'))
-    return [sample for line in lines for sample in _samples(line)]
-
-
-def _samples(line: dict[str, Any]) -> Iterator[Sample]:
-    for directive in line["_aws"]["CloudWatchMetrics"]:
-        for names in directive["Dimensions"]:
-            dimensions = frozenset((name, line[name]) for name in names)
-            for metric in directive["Metrics"]:
-                id_ = MetricId(directive["Namespace"], metric["Name"], dimensions)
-                values = line[metric["Name"]]
-                for value in values if isinstance(values, list) else [values]:
-                    yield Sample(id_, metric["Unit"], value, line["_aws"]["Timestamp"])
 
 
 @functools.cache

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
-from burstcache.metrics import FAILED_READS, LATENCY_MS, METRICS, PROMOTIONS, emf_line, put
+from burstcache.control.cache_life import End
+from burstcache.metrics import FAILED_READS, LATENCY_MS, LIVES, METRICS, PROMOTIONS, emf_line, put
 from support.metrics import STACK, MetricId, samples
 
 
@@ -52,3 +53,9 @@ def test_metrics_have_units_that_cloudwatch_knows() -> None:
 
     assert {metric.unit for metric in METRICS} - known == set()
     assert FAILED_READS in METRICS
+
+
+def test_every_end_of_a_life_has_its_metric() -> None:
+    ends = set(get_args(End)) - {"stopped"} | {"promoted"}
+
+    assert set(LIVES.values) == ends | {"left_redis"}
