@@ -33,7 +33,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[Sample]]:
-    """Has functions be those of a stack; returns what they have told in metrics since the last call."""
+    """Has functions be those of a stack; returns the metrics that they have emitted since the last call."""
     printed = io.StringIO()
     monkeypatch.setenv("STACK_NAME", STACK)
     # Not by capturing all output: a log that is made meanwhile would keep writing there.

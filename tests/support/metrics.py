@@ -1,4 +1,4 @@
-"""What functions tell in metrics, and what alarms make of it: EMF lines read as CloudWatch reads them.
+"""The metrics that functions emit, and what alarms make of it: EMF lines read as CloudWatch reads them.
 
 A test that drives handlers takes what they print from the fixture `told`:
 
@@ -72,7 +72,7 @@ def goes_off(alarm: str, told: Iterable[Sample], of_aws: Mapping[str, float] = _
 
     Args:
         alarm: Its logical id.
-        told: What functions tell in a period.
+        told: What functions emit in a period.
         of_aws: What AWS itself counts in a period, by the id in the alarm's expression, or `metric`.
     """
     properties = alarms()[alarm]
