@@ -35,7 +35,7 @@ _ANSWERS: dict[str, Callable[[dict[str, Any]], bool]] = {
     "serve": lambda answer: answer == {"end": "idle"},
     "join": lambda answer: answer == {},
     "seed": lambda answer: answer == {"node": NODE, "generation": _EPOCH},
-    "leave": lambda answer: answer == {},
+    "leave": lambda answer: "last_request" in answer,
     "boot_node": lambda answer: answer == {},
     "ready_node": lambda answer: answer["checks"] == 0,
     "check_node": lambda answer: answer["checks"] == 1,

@@ -16,7 +16,7 @@ from burstcache.core.errors import (
     ServiceTransientError,
     SupersededError,
 )
-from burstcache.core.messages.answers import LambdaOver
+from burstcache.core.messages.answers import CACHE_FUNCTION, LambdaOver
 from burstcache.core.table import KeyRow
 from burstcache.logs import logger
 from burstcache.web.entry import Entry
@@ -60,15 +60,16 @@ class CacheEnvironment:
 
     async def live(self, task: CacheTask, *, remaining_ms: int) -> End:
         """Run a life on the running loop."""
-        end_by_us = self.tools.clock.now_us() + remaining_ms * 1000 - _LEAVE_BEFORE_US
+        began_us = self.tools.clock.now_us()
+        end_by_us = began_us + remaining_ms * 1000 - _LEAVE_BEFORE_US
         try:
             with passing_failures_named():
-                end = await self._serve(task, end_by_us)
+                cache = KeyCache(task, self.tools, await self._get_ready(task), began_us, end_by_us)
+                end = await cache.serve(self.relay)
         except Exception as error:
             return await asyncio.to_thread(self._end_badly, task, error)
-        if end in ("idle", "gone"):
-            over = LambdaOver(outcome="gone" if end == "gone" else "idle")
-            await self._complete(task, over)
+        if end == "idle" or end == "gone":
+            await self._complete(task, cache.over(end))
         elif end == "superseded":
             await asyncio.to_thread(self._leave, task)
         return end
@@ -84,7 +85,8 @@ class CacheEnvironment:
                 await asyncio.sleep(pause_s)
         await asyncio.to_thread(self.tools.executions.succeed, task.token, over)
 
-    async def _serve(self, task: CacheTask, end_by_us: int) -> End:
+    async def _get_ready(self, task: CacheTask) -> Entry:
+        """Return the object once the relay is connected, too."""
         # Both finish before either's failure counts: a half-made connection would outlive the life unnoticed.
         entry, opened = await asyncio.gather(
             asyncio.to_thread(self._load, task.key), self.relay.open(), return_exceptions=True
@@ -93,7 +95,7 @@ class CacheEnvironment:
             raise entry
         if isinstance(opened, BaseException):
             raise opened
-        return await KeyCache(task, self.tools, entry, end_by_us).serve(self.relay)
+        return entry
 
     def _load(self, key: str) -> Entry:
         """Return the object: a warm copy that S3 confirms, or a new one."""
@@ -111,7 +113,15 @@ class CacheEnvironment:
         if row is not None and row.holder not in ("", task.holder) and _is_same_attempt(row, task):
             return "failed"
         if isinstance(error, ObjectNotFoundError):
-            self.tools.executions.succeed(task.token, LambdaOver(outcome="gone"))
+            over = LambdaOver(
+                outcome="gone",
+                served=0,
+                first_request="",
+                last_request="",
+                estimated_usd=0.0,
+                estimate_covers=CACHE_FUNCTION,
+            )
+            self.tools.executions.succeed(task.token, over)
             return "gone"
         self.tools.executions.fail(task.token, error)
         if isinstance(error, BurstcacheError):

@@ -23,8 +23,8 @@ from burstcache.adapters.pauses import Pauses
 from burstcache.control.meter import Meter
 from burstcache.core.cache_lives import CacheLife, new_life
 from burstcache.core.errors import BurstcacheError, ObjectNotFoundError, ObjectTooLargeError, ServiceError
-from burstcache.core.messages.answers import LambdaOver
-from burstcache.core.messages.encoding import encode
+from burstcache.core.messages.answers import CACHE_FUNCTION, LambdaOver
+from burstcache.core.messages.encoding import encode, iso
 from burstcache.core.messages.events import KeyServed, RequestsServed
 from burstcache.core.messages.relay import Ended, Get, Order, ServedElsewhere, control_subject, get_subject
 from burstcache.core.parameters import US_PER_S
@@ -110,10 +110,14 @@ class KeyCache:
     task: CacheTask
     tools: CacheTools
     entry: Entry
-    end_by_us: int  # a little before the invocation's end
+    began_us: int  # when the invocation began
+    end_by_us: int  # a little before its end
     life: CacheLife = field(init=False)
     window: set[Request] = field(default_factory=set)  # what this life knows of: from the row, and what it served
     node: str = ""  # the key's Redis node, from the row
+    _served: int = 0
+    _first_us: int = 0
+    _last_us: int = 0
     _end: End = "idle"
     _over: asyncio.Event = field(default_factory=asyncio.Event)
     _sooner: asyncio.Event = field(default_factory=asyncio.Event)  # over, or the deadline has come closer
@@ -152,6 +156,18 @@ class KeyCache:
                 work.cancel()
         return self._end
 
+    def over(self, outcome: Literal["idle", "promoted", "gone"]) -> LambdaOver:
+        """Return how the life has ended, for the person who reads its execution."""
+        ran_s = (self.tools.clock.now_us() - self.began_us) / US_PER_S
+        return LambdaOver(
+            outcome=outcome,
+            served=self._served,
+            first_request=iso(self._first_us) if self._first_us else "",
+            last_request=iso(self._last_us) if self._last_us else "",
+            estimated_usd=round(ran_s * float(self.tools.meter.prices.lambda_usd_per_s), 9),
+            estimate_covers=CACHE_FUNCTION,
+        )
+
     async def _announce(self) -> bool:
         """Claim the key for this invocation, since Lambda may invoke twice and only one may serve."""
         now_us = self.tools.clock.now_us()
@@ -171,6 +187,7 @@ class KeyCache:
             self._stale.set()
         self.node = row.node
         self.window.update(row.window)
+        self._first_us = self._last_us = row.trigger.at_us
         self.life.begin(row, self.tools.clock.now_us())
         if self.life.is_reported and (await self._node()).phase_at(self.tools.clock.now_us()) == "running":
             self._finish("idle")  # the node takes the key as a guest
@@ -215,6 +232,8 @@ class KeyCache:
     def _count(self, requests: Iterable[Request]) -> None:
         former_deadline_us = self.life.deadline_us
         for request in requests:
+            self._served += 1
+            self._last_us = max(self._last_us, request.at_us)
             self.window.add(request)
             self.life.serve(request)
             if self.life.is_reported:
@@ -261,7 +280,7 @@ class KeyCache:
         return await asyncio.to_thread(self.tools.pauses.read) is None
 
     async def _complete_as_promoted(self) -> None:
-        if not await asyncio.to_thread(self.tools.executions.succeed, self.task.token, LambdaOver(outcome="promoted")):
+        if not await asyncio.to_thread(self.tools.executions.succeed, self.task.token, self.over("promoted")):
             await self._check_title()
 
     async def _beat(self) -> None:

@@ -15,7 +15,8 @@ from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.control.meter import Meter
 from burstcache.control.node_runs import NodeRuns
 from burstcache.core.errors import NodeAbsentError, RedisDownError, RelayDownError, SupersededError
-from burstcache.core.messages.answers import Done, Held, NodeReady, Seeded
+from burstcache.core.messages.answers import Done, Held, Left, NodeReady, Seeded
+from burstcache.core.messages.encoding import iso
 from burstcache.core.messages.relay import Order, Stop, window_of
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.policy import Request, cool_down_us
@@ -98,7 +99,7 @@ class KeyOnNode:
         self.meter.promoted()
         return Seeded(node=self.node, generation=generation)
 
-    def leave(self, life: Life, *, queue_us: Sequence[int], is_failed: bool, failures: int) -> Done:
+    def leave(self, life: Life, *, queue_us: Sequence[int], is_failed: bool, failures: int) -> Left:
         """RedisShutdown: take the route off, forget the entry, drop the lease; S3 serves the key again.
 
         A life that has ended has nothing left to do, so a repeat is harmless.
@@ -113,7 +114,7 @@ class KeyOnNode:
         if row is not None:
             self._return_to_s3(life, queue_us, failures=failures if is_failed else None)
             self.meter.left_redis(is_failed=is_failed)
-        return Done()
+        return _left(row, queue_us)
 
     def _stop_cache(self, life: Life) -> list[Request]:
         try:
@@ -141,3 +142,12 @@ class KeyOnNode:
 
     def _in_s(self, seconds: int) -> int:
         return self.clock.now_us() + seconds * US_PER_S
+
+
+def _left(row: KeyRow | None, queue_us: Sequence[int]) -> Left:
+    left = Left()
+    if row is not None and row.trigger is not None:
+        left["first_request"] = iso(row.trigger.at_us)
+    if queue_us:
+        left["last_request"] = iso(max(queue_us))
+    return left

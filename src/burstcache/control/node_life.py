@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.digest_table import DigestTable
@@ -27,7 +26,8 @@ from burstcache.core.errors import (
     RedisDownError,
     SupersededError,
 )
-from burstcache.core.messages.answers import Done, NodePlan, NodeReady, NodeStopped, RedisOver
+from burstcache.core.messages.answers import NODE_RUN, Done, NodePlan, NodeReady, NodeStopped, RedisOver, RunOver
+from burstcache.core.messages.encoding import iso
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.policy import CHECK_LATENESS_US, cool_down_us, plan_check
 from burstcache.core.table import Lease, NodeColumns, NodeRow
@@ -132,16 +132,25 @@ class NodeLife:
             self.nodes.drop(lease)
         return self._plan(row, verdict.look_at_us, checks=checks + 1)
 
-    def stop(self, generation: int) -> NodeStopped:
+    def stop(self, generation: int) -> RunOver:
         """StopNode: take the node off the digest, then have its instance stop.
 
         Its Redis answers for some seconds more, until every reader knows (`template.yaml`, the unit's ExecStop).
         """
         row = self._row(generation)
-        if row.phase != "stopping":
-            return NodeStopped(phase=row.phase)
-        self.digest.show_node(row)
-        return self._switch_off(row)
+        stopped = NodeStopped(phase=row.phase)
+        if row.phase == "stopping":
+            self.digest.show_node(row)
+            stopped = self._switch_off(row)
+        ran_s = (self.clock.now_us() - row.booted_at_us) // US_PER_S
+        prices = self.meter.prices
+        return RunOver(
+            **stopped,
+            booted_at=iso(row.booted_at_us),
+            ran_s=ran_s,
+            estimated_usd=round(float(ran_s * prices.redis_usd_per_s + prices.run_usd), 9),
+            estimate_covers=NODE_RUN,
+        )
 
     def abandon(self, generation: int, *, force: bool = False) -> NodeStopped:
         """AbandonNode: after a failure, fail the waiting keys, unroute the others, have the instance stop.
@@ -255,7 +264,7 @@ class NodeLife:
                 f"node {self.node}: part {row.part} of {row.generation} goes on in part {planned.part}"
             )
         return NodePlan(
-            wait_until=datetime.fromtimestamp(check.wait_until_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            wait_until=iso(check.wait_until_s * US_PER_S),
             check_at_us=str(check.check_at_us),  # as text: JSONata writes only 15 digits of a number
             checks=checks,
         )

@@ -17,10 +17,26 @@ class NodeReady(TypedDict):
     generation: int
 
 
+CACHE_FUNCTION = "the cache function with its control, at list prices; a node's run has its own cost"
+NODE_RUN = "the instance since its boot and the control of one run, at list prices"
+
+
 class LambdaOver(TypedDict):
-    """To `Lambda`, `RestrictedLambda`: how the cache function's life ended."""
+    """To `Lambda`, `RestrictedLambda`: how the cache function's life ended, and what it was good for."""
 
     outcome: Literal["idle", "promoted", "gone"]
+    served: int  # requests that the cache function answered, or readers' memory in its place
+    first_request: str  # of the life, ISO 8601; empty: there was none
+    last_request: str
+    estimated_usd: float
+    estimate_covers: str
+
+
+class Left(TypedDict):
+    """To `RedisShutdown`: the first and last request of the life as far as they are known, ISO 8601."""
+
+    first_request: NotRequired[str]
+    last_request: NotRequired[str]
 
 
 class RedisOver(TypedDict):
@@ -52,6 +68,15 @@ class NodeStopped(TypedDict):
     generation: NotRequired[int]
 
 
+class RunOver(NodeStopped):
+    """To `StopNode`: what a run took."""
+
+    booted_at: str  # ISO 8601
+    ran_s: int
+    estimated_usd: float
+    estimate_covers: str
+
+
 class Held(TypedDict):
     """The node's phase, and until when it is held [us]."""
 
@@ -80,4 +105,4 @@ class Refreshed(TypedDict):
     refreshed: Tier
 
 
-Answer = Done | Seeded | NodePlan | NodeStopped | Held | Pong | CacheStopped | Refreshed
+Answer = Done | Seeded | Left | NodePlan | NodeStopped | RunOver | Held | Pong | CacheStopped | Refreshed
