@@ -28,6 +28,7 @@ _FUNCTIONS: dict[str, Function] = {
     "RedisControlFunction": "redis_control",
     "JanitorFunction": "janitor",
     "OriginFunction": "origin",
+    "BudgetFunction": "budget",
 }
 # What a self-test needs of a function's permissions: the rest is tried by work alone.
 _TRIED = {
@@ -46,6 +47,7 @@ _TRIED = {
         *("dynamodb:Query", "states:DescribeExecution", "ec2:DescribeInstances"),
     },
     "OriginFunction": {"dynamodb:GetItem"},
+    "BudgetFunction": {"dynamodb:PutItem"},
 }
 Denied = dict[str, str]
 
@@ -79,7 +81,7 @@ class Aws:
 
     def denied(self, function: Function, actions: set[str]) -> Denied:
         """Return the parts that a self-test finds to be forbidden, and what it says."""
-        statement = {"Effect": "Allow", "Action": sorted(actions), "Resource": "*"}
+        statement = {"Effect": "Allow", "Action": ["sts:GetCallerIdentity", *sorted(actions)], "Resource": "*"}
         policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
         self._iam.put_user_policy(UserName="function", PolicyName="own", PolicyDocument=policy)
         relay = {} if function == "cache" else {"RELAY_URL": ""}
@@ -116,7 +118,7 @@ def test_a_permission_that_is_missing_is_found(name: str, action: str, functions
 
 
 def test_every_function_that_works_with_others_is_tested(cloudformation: dict[str, Any]) -> None:
-    resources = deployed(cloudformation, {})
+    resources = deployed(cloudformation, {"MonthlyBudgetUsd": "20"})
 
     listed = resources["SelfTestFunction"]["Properties"]["Environment"]["Variables"]["FUNCTIONS"]["Fn::Join"][1]
 

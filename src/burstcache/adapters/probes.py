@@ -6,10 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from burstcache.adapters.calls import ask
+from burstcache.adapters.calls import ask, write_if
+from burstcache.adapters.items import to_values
 from burstcache.core.errors import ServiceError
+from burstcache.core.table import NEVER, ItemKey
 
 if TYPE_CHECKING:
+    from types_boto3_dynamodb.client import DynamoDBClient
     from types_boto3_ec2.client import EC2Client
     from types_boto3_lambda.client import LambdaClient
     from types_boto3_stepfunctions.client import SFNClient
@@ -37,6 +40,11 @@ def host_and_port(url: str) -> str:
     parts = urlsplit(url)
     port = parts.port or _PORTS.get(parts.scheme)
     return f"{parts.hostname}:{port}" if port else str(parts.hostname)
+
+
+def write(client: DynamoDBClient, table_name: str, item: ItemKey) -> None:
+    """Return if DynamoDB would put an item for this function, or raise ServiceError."""
+    write_if(client.put_item, TableName=table_name, Item=to_values(item), ConditionExpression=NEVER)
 
 
 def switch(client: EC2Client, instance_id: str) -> None:

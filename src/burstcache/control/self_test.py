@@ -31,8 +31,9 @@ from burstcache.core.errors import AccessDeniedError, BurstcacheError, NodeFaile
 from burstcache.core.messages.events import RequestsServed
 from burstcache.core.messages.relay import control_subject, get_subject
 from burstcache.core.messages.self_test import SELF_TEST, hash_of_run
-from burstcache.core.table import Lease, LeaseColumns
+from burstcache.core.table import PAUSED_ITEM, Lease, LeaseColumns
 from burstcache.settings import (
+    BudgetSettings,
     CacheSettings,
     JanitorSettings,
     OriginSettings,
@@ -44,7 +45,7 @@ from burstcache.settings import (
     instance_ids,
 )
 
-Function = Literal["proxy", "scheduler", "cache", "redis_control", "janitor", "origin"]
+Function = Literal["proxy", "scheduler", "cache", "redis_control", "janitor", "origin", "budget"]
 
 # Functions that start cold meet over the relay within this time, which the proxy has even if other parts hang.
 _MEET_WITHIN_S = 15.0
@@ -83,6 +84,8 @@ def trials_of(function: Function, environ: Mapping[str, str], clients: Clients, 
             trials = of_janitor(JanitorSettings.read(environ), *more)
         case "origin":
             trials = of_origin(OriginSettings.read(environ), *more)
+        case "budget":
+            trials = of_budget(BudgetSettings.read(environ), *more)
     return list(trials)
 
 
@@ -149,6 +152,12 @@ def of_origin(settings: OriginSettings, clients: Clients, clock: Clock, run: str
         yield parts.function(settings.redis_control_function_name)
     if settings.express_bucket:
         yield parts.express(settings.express_bucket)
+
+
+def of_budget(settings: BudgetSettings, clients: Clients, clock: Clock, run: str) -> Iterator[Trial]:
+    """Return what the budget function works with."""
+    client = clients.dynamodb
+    yield Trial("table", probes.endpoint_of(client), lambda: probes.write(client, settings.table_name, PAUSED_ITEM))
 
 
 @dataclass(frozen=True, slots=True)

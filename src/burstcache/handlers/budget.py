@@ -11,6 +11,7 @@ from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.pauses import Pauses
 from burstcache.core.months import month_end_us
 from burstcache.handlers._init import at_init
+from burstcache.handlers._self_test import answers_self_test
 from burstcache.logs import logger
 from burstcache.settings import BudgetSettings
 
@@ -22,6 +23,7 @@ def pauses() -> Pauses:
     return Pauses(settings.table_name, Clients("control").dynamodb, SystemClock())
 
 
+@answers_self_test("budget")
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Pause the stack until the month is over, for the reason that the message's subject has."""
     reason = event["Records"][0]["Sns"]["Subject"]
