@@ -72,7 +72,7 @@ def put(*figures: tuple[Metric, float], **dimension: str) -> None:
 
 
 def emf_line(figures: Mapping[Metric, Sequence[float]], dimensions: Mapping[str, str], *, at_ms: int) -> str:
-    """Return a line with several values of each metric, as Powertools would write it in 30 ms more of a cold start.
+    """Return a line with several values of each metric, as Powertools would write it for a longer cold start.
 
     Args:
         figures: Up to 100 metrics with up to 100 values each.
