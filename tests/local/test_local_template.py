@@ -90,6 +90,30 @@ def test_the_vpc_moves_to_bindable_addresses_with_all_that_lies_in_it(small: Pat
     ]
 
 
+def test_a_vpc_whose_block_is_a_parameter_moves_as_well(small: Path) -> None:
+    block = "Parameters:\n  VpcCidr: {Type: String, Default: 10.1.0.0/16}\n"
+    text = small.read_text().replace("{CidrBlock: 10.1.0.0/16}", "{CidrBlock: !Ref VpcCidr}")
+    small.write_text(text.replace("Parameters:\n", block, 1))
+
+    template = load(small, VpcCidr="10.9.0.0/16")
+
+    assert template.body["Parameters"]["VpcCidr"]["Default"] == "127.77.0.0/16"
+    assert template.resources["Subnet"]["Properties"]["CidrBlock"] == "127.77.1.0/24"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("ApiAuth", "iam", "neither signatures"),
+        ("ApiAuth", "jwt", "nor tokens"),
+        ("VpcId", "vpc-01", "makes its network"),
+    ],
+)
+def test_what_the_local_run_does_not_do_is_refused(name: str, value: str, reason: str) -> None:
+    with pytest.raises(TemplateError, match=f"parameter {name}.*{reason}"):
+        load(PROJECT, **{name: value})
+
+
 def test_zones_are_those_of_the_region_and_ipv6_blocks_are_left_out(small: Path) -> None:
     subnet = load(small).resources["Subnet"]["Properties"]
 

@@ -14,17 +14,46 @@ from support.deployed import decided, deployed, kept
 
 _ANSWERS = {
     "FrontDoor": ("http-api", "alb"),
-    "ApiAuth": ("none", "iam"),
+    "ApiAuth": ("public", "iam", "jwt"),
     "OriginBucketName": ("", "my-bucket"),
     "AccessLogs": ("disabled", "enabled"),
     "Tracing": ("Disabled", "Active"),
     "ExpressZone": ("", "euc1-az1"),
     "AlarmEmail": ("", "me@example.com"),
     "Relay": ("nlb", "direct", "none"),
-    "RedisNodeCount": ("0", "1", "8"),
+    "RedisNodeCount": ("0", "1"),
 }
+YOURS = {"VpcId": "vpc-00000001", "SubnetIds": "subnet-0000000a,subnet-0000000b", "RelaySubnetIds": "subnet-0000000c"}
+YOUR_ALB = {"AlbSubnetIds": "subnet-0000000d,subnet-0000000e"}
+YOUR_BALANCER = {
+    "RelayBalancerArn": "arn:aws:elasticloadbalancing:eu-central-1:123456789012:loadbalancer/net/shared/0",
+    "RelayBalancerDnsName": "shared.elb.eu-central-1.amazonaws.com",
+    "RelayBalancerSecurityGroupId": "sg-00000001",
+    "RelayBalancerPort": "4223",
+}
+TWO_ZONES = {"ZoneA": "eu-central-1b", "ZoneB": "eu-central-1c"}
+_NETWORKS = [
+    *({**zones, "RelayAddress": address} for zones in ({}, TWO_ZONES) for address in ("ipv6", "public-ipv4")),
+    {"AWS::Region": "eu-west-1"},
+    *(
+        {**YOURS, **YOUR_ALB, "RelayAddress": address, **balancer}
+        for address in ("ipv6", "public-ipv4", "private-ipv4")
+        for balancer in ({}, YOUR_BALANCER)
+    ),
+]
+_DOORS = ({}, {"FrontDoor": "alb"}, {"FrontDoor": "alb", "AlbScheme": "internet-facing"})
+_TIERS = [
+    *({"Relay": relay, "RedisNodeCount": nodes} for relay, nodes in product(("nlb", "direct", "none"), ("0", "1"))),
+    {"ExpressZone": "euc1-az1"},
+    {"RedisNodeCount": "8"},
+]
 _COMBINATIONS = [
-    dict(zip(_ANSWERS, values, strict=True)) for values in product(*_ANSWERS.values()) if values[:2] != ("alb", "iam")
+    *(
+        dict(zip(_ANSWERS, values, strict=True))
+        for values in product(*_ANSWERS.values())
+        if values[0] == "http-api" or values[1] == "public"
+    ),
+    *({**network, **door, **tiers} for network, door, tiers in product(_NETWORKS, _DOORS, _TIERS)),
 ]
 Translate = Callable[[Mapping[str, str]], dict[str, Any]]
 Walk = Callable[[Any], Iterator[Any]]
@@ -62,7 +91,7 @@ def test_a_combination_refers_to_nothing_that_it_leaves_out(
     assert (named([resources, outputs], walk) | awaited) & absent == set()
     # AWS refuses a statement without a resource, and most other empty lists.
     empty = {name for part in walk(resources) if isinstance(part, dict) for name, value in part.items() if value == []}
-    assert empty <= {"Layers", "ManagedPolicyArns"}
+    assert empty <= {"Layers", "ManagedPolicyArns", "Routes"}
 
 
 def _listed(names: str | list[str]) -> list[str]:
@@ -107,9 +136,98 @@ def test_no_public_address_is_paid_for_without_an_alb(cloudformation: dict[str, 
     resources = deployed(cloudformation, {})
 
     assert "InternetGateway" not in resources
-    assert {
-        part["AssignPublicIp"] for part in walk(resources) if isinstance(part, dict) and "AssignPublicIp" in part
-    } == {"DISABLED"}
+    assert resources["RelayService"]["Properties"]["NetworkConfiguration"]["AwsvpcConfiguration"]["AssignPublicIp"] == (
+        "DISABLED"
+    )
+
+
+@pytest.mark.parametrize("answers", [{"AWS::Region": "eu-west-1"}, {"RelayAddress": "public-ipv4"}], ids=str)
+@pytest.mark.parametrize("relay", ["nlb", "direct"])
+def test_where_ecs_needs_it_the_relay_has_an_address_in_the_internet(
+    cloudformation: dict[str, Any], answers: dict[str, str], relay: str
+) -> None:
+    resources = deployed(cloudformation, {**answers, "Relay": relay})
+
+    service = resources["RelayService"]["Properties"]["NetworkConfiguration"]["AwsvpcConfiguration"]
+    subnet = resources["RelaySubnetA"]["Properties"]
+    assert service["AssignPublicIp"] == "ENABLED"
+    assert "Ipv6Native" not in subnet
+    assert "CidrBlock" in subnet
+    assert resources["RelaySubnetARoutes"]["Properties"]["RouteTableId"] == {"Ref": "PublicRouteTable"}
+    if relay == "nlb":
+        assert resources["RelayTargetGroup"]["Properties"]["IpAddressType"] == "ipv4"
+    else:
+        assert resources["RelayName"]["Properties"]["DnsConfig"]["DnsRecords"] == [{"Type": "A", "TTL": 10}]
+
+
+def zones_used(resources: dict[str, Any]) -> set[str]:
+    """Names of the subnets in which functions, relay and nodes are."""
+    placed = [
+        *(part.get("Properties", {}).get("VpcConfig", {}).get("SubnetIds", []) for part in resources.values()),
+        resources["RelayBalancer"]["Properties"]["Subnets"],
+        resources["RelayService"]["Properties"]["NetworkConfiguration"]["AwsvpcConfiguration"]["Subnets"],
+        [resources["RedisInstance1"]["Properties"]["SubnetId"]],
+    ]
+    return {subnet["Ref"] for subnets in placed for subnet in subnets}
+
+
+def test_functions_relay_and_nodes_are_in_one_zone_unless_another_is_named(cloudformation: dict[str, Any]) -> None:
+    one, two = deployed(cloudformation, {}), deployed(cloudformation, TWO_ZONES)
+
+    zones = {two[name]["Properties"]["AvailabilityZone"]["Ref"] for name in zones_used(two)}
+    assert zones_used(one) == {"PrivateSubnetA", "RelaySubnetA"}
+    assert zones_used(two) == {"PrivateSubnetA", "RelaySubnetA", "PrivateSubnetB", "RelaySubnetB"}
+    assert zones == {"ZoneA", "ZoneB"}
+
+
+def test_in_a_vpc_of_yours_the_stack_makes_no_part_of_a_network(cloudformation: dict[str, Any], walk: Walk) -> None:
+    resources = deployed(cloudformation, {**YOURS, "FrontDoor": "alb", **YOUR_ALB})
+
+    types = {part["Type"] for part in resources.values() if part["Type"].startswith("AWS::EC2::")}
+    assert types == {"AWS::EC2::SecurityGroup", "AWS::EC2::Instance", "AWS::EC2::LaunchTemplate"}
+    vpcs = {part["Properties"]["VpcId"]["Ref"] for part in resources.values() if "VpcId" in part.get("Properties", {})}
+    assert vpcs == {"VpcId"}
+    in_vpc = [
+        part["Properties"]["VpcConfig"] for part in resources.values() if "VpcConfig" in part.get("Properties", {})
+    ]
+    assert {str(config["SubnetIds"]) for config in in_vpc} == {str({"Fn::Split": [",", {"Ref": "SubnetIds"}]})}
+    assert len(in_vpc) >= 3
+
+
+def test_a_balancer_of_yours_gets_a_listener_and_lets_readers_in(cloudformation: dict[str, Any]) -> None:
+    resources = deployed(cloudformation, {**YOURS, **YOUR_BALANCER})
+
+    listener = resources["RelayListener"]["Properties"]
+    assert not {"RelayBalancer", "RelayBalancerSecurityGroup"} & resources.keys()
+    assert (listener["LoadBalancerArn"], listener["Port"]) == (
+        {"Ref": "RelayBalancerArn"},
+        {"Ref": "RelayBalancerPort"},
+    )
+    assert resources["RelayCertificate"]["Properties"]["DnsName"] == {"Ref": "RelayBalancerDnsName"}
+    for name in ("FunctionsReachABalancerOfYours", "ReadersReachABalancerOfYours"):
+        assert resources[name]["Properties"]["GroupId"] == {"Ref": "RelayBalancerSecurityGroupId"}
+
+
+def test_what_needs_the_network_waits_for_it(cloudformation: dict[str, Any]) -> None:
+    resources = deployed(cloudformation, {"FrontDoor": "alb", "AlbScheme": "internet-facing"})
+
+    awaited = {part["Ref"] for part in resources["NetworkIsReady"]["Metadata"]["Routes"]}
+    waiting = {name for name, part in resources.items() if "NetworkIsReady" in _listed(part.get("DependsOn", []))}
+    assert waiting == {"Alb", "RelayService", "RedisLaunchTemplate"}
+    assert awaited >= {"PrivateDefaultIpv6Route", "PrivateSubnetARoutes", "S3Endpoint", "RelaySubnetARoutes"}
+    assert awaited >= {"PublicDefaultIpv4Route", "AlbSubnetARoutes", "AlbSubnetBRoutes"}
+
+
+def test_the_alb_is_in_the_internet_only_if_asked(cloudformation: dict[str, Any]) -> None:
+    internal, public = (
+        deployed(cloudformation, {"FrontDoor": "alb", **scheme}) for scheme in ({}, {"AlbScheme": "internet-facing"})
+    )
+
+    let_in = internal["AlbSecurityGroup"]["Properties"]["SecurityGroupIngress"]
+    assert "InternetGateway" not in internal
+    assert {rule["CidrIp"] for rule in let_in} == {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"}
+    assert "InternetGateway" in public
+    assert public["AlbSubnetARoutes"]["Properties"]["RouteTableId"] == {"Ref": "PublicRouteTable"}
 
 
 NEITHER = {"Relay": "none", "RedisNodeCount": "0"}
@@ -136,18 +254,20 @@ def test_copies_in_express_need_no_network(cloudformation: dict[str, Any]) -> No
 def test_a_load_balancer_in_front_has_a_network_without_tiers(cloudformation: dict[str, Any]) -> None:
     resources = deployed(cloudformation, {**NEITHER, "FrontDoor": "alb"})
 
-    assert {"Vpc", "PublicSubnetA", "PublicSubnetB"} <= resources.keys()
+    assert {"Vpc", "AlbSubnetA", "AlbSubnetB"} <= resources.keys()
     assert "PrivateSubnetA" not in resources
 
 
-@pytest.mark.parametrize(("auth", "expected"), [("none", "NONE"), ("iam", "AWS_IAM")])
-def test_every_route_asks_for_a_signature_or_none_does(translate: Translate, auth: str, expected: str) -> None:
+@pytest.mark.parametrize(("auth", "expected"), [("public", "NONE"), ("iam", "AWS_IAM"), ("jwt", "JWT")])
+def test_every_route_asks_for_the_same(translate: Translate, auth: str, expected: str) -> None:
     body = translate({"ApiAuth": auth})
 
     resources = deployed(body, {"ApiAuth": auth})
 
     routes = [part["Properties"] for part in resources.values() if part["Type"] == "AWS::ApiGatewayV2::Route"]
     assert {route["AuthorizationType"] for route in routes} == {expected}
+    authorizers = [route.get("AuthorizerId") for route in routes]
+    assert authorizers == [{"Ref": "JwtAuthorizer"} if auth == "jwt" else None] * len(routes)
     assert {route["RouteKey"] for route in routes} == {
         "GET /objects/{key+}",
         "HEAD /objects/{key+}",
@@ -196,23 +316,51 @@ def test_objects_fit_through_the_front_door(translate: Translate, front_door: st
     [
         ({"FrontDoor": "alb", "CertificateArn": ""}, "needs CertificateArn"),
         ({"FrontDoor": "alb", "ApiAuth": "iam"}, "http-api only"),
+        ({"OriginBucketName": "mine"}, "read all of OriginBucketName"),
+        ({"OriginBucketName": "mine", "FrontDoor": "alb", "AlbScheme": "internet-facing"}, "AlbScheme internal"),
+        ({"ApiAuth": "jwt", "JwtIssuer": "https://example.com"}, "needs JwtIssuer and JwtAudience"),
         ({"AWS::Region": "il-central-1"}, "no IPv6 endpoint"),
-        ({"AWS::Region": "eu-west-1"}, "use Relay none"),
+        ({**YOURS, "AWS::Region": "eu-west-1"}, "no task over IPv6 alone"),
         ({"ExpressZone": "euc1-az1", "AWS::Region": "eu-central-1"}, "no S3 Express One Zone"),
         ({"RedisNodeCount": "0"}, "RedisNodeCount 1 or more"),
+        ({"ZoneB": "eu-central-1c"}, "ZoneB needs ZoneA"),
+        ({"ZoneA": "eu-central-1c", "ZoneB": "eu-central-1c"}, "another zone"),
+        ({"ZoneA": "eu-central-1c", "FrontDoor": "alb"}, "give ZoneB as well"),
+        ({"VpcId": "vpc-00000001"}, "needs SubnetIds"),
+        ({**YOURS, "RelaySubnetIds": ""}, "needs RelaySubnetIds"),
+        ({**YOURS, "FrontDoor": "alb"}, "needs AlbSubnetIds"),
+        ({**YOURS, "ZoneA": "eu-central-1c"}, "leave ZoneA and ZoneB empty"),
+        ({"SubnetIds": "subnet-0000000a"}, "need VpcId"),
+        (YOUR_BALANCER, "need VpcId"),
+        ({"RelayAddress": "private-ipv4"}, "has no NAT gateway"),
+        ({**YOURS, **YOUR_BALANCER, "RelayBalancerDnsName": ""}, "needs RelayBalancerDnsName"),
+        ({**YOURS, **YOUR_BALANCER, "Relay": "direct"}, "is for Relay nlb"),
+        ({"RelayBalancerPort": "4223"}, "goes with RelayBalancerArn"),
     ],
-    ids=[
-        "alb-without-certificate",
-        "alb-with-iam",
-        "region-without-dual-stack",
-        "relay-without-ipv6",
-        "region-without-express",
-        "cache-functions-alone",
-    ],
+    ids=lambda given: "-".join(given) if isinstance(given, dict) else None,
 )
 def test_a_rule_refuses(template: dict[str, Any], answers: dict[str, str], message: str) -> None:
     with pytest.raises(TemplateError, match=message):
         decided(template, answers).check_rules(template["Rules"])
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        {"OriginBucketName": "mine", "ApiAuth": "iam"},
+        {"OriginBucketName": "mine", "ApiAuth": "jwt", "JwtIssuer": "https://example.com", "JwtAudience": "a,b"},
+        {"OriginBucketName": "mine", "ExistingBucketIsPublic": "yes"},
+        {"OriginBucketName": "mine", "FrontDoor": "alb"},
+        {"AWS::Region": "eu-west-1"},
+        {**YOURS, "AWS::Region": "eu-north-1", "RelayAddress": "private-ipv4"},
+        {**YOURS, **YOUR_BALANCER},
+        {**TWO_ZONES, "FrontDoor": "alb"},
+        {"VpcId": "vpc-00000001", "FrontDoor": "alb", **YOUR_ALB, "Relay": "none", "RedisNodeCount": "0"},
+    ],
+    ids=lambda given: "-".join(given),
+)
+def test_the_rules_accept(template: dict[str, Any], answers: dict[str, str]) -> None:
+    decided(template, answers).check_rules(template["Rules"])
 
 
 def test_a_region_without_dual_stack_does_for_a_stack_without_a_network(template: dict[str, Any]) -> None:

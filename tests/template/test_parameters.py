@@ -25,7 +25,7 @@ def test_every_parameter_has_a_default_that_it_accepts(parameters: dict[str, dic
 
 
 def test_every_number_has_its_unit_in_its_name(parameters: dict[str, dict[str, Any]]) -> None:
-    units = ("PerS", "PerMin", "Requests", "Keys", "Nodes", "Count", "Concurrency", "Mb", "Ms", "Days", "Usd")
+    units = ("PerS", "PerMin", "Requests", "Keys", "Nodes", "Count", "Concurrency", "Mb", "Ms", "Days", "Usd", "Port")
 
     numbers = [name for name, parameter in parameters.items() if parameter["Type"] == "Number"]
 

@@ -53,7 +53,7 @@ def prepare(asked: Mapping[str, Any], account: Account) -> Limits:
         concurrency=account.concurrency(),
         node_vcpus=account.node_vcpus() if needs.nodes else None,
         relay_vcpus=account.relay_vcpus() if needs.relay_vcpus else None,
-        zones_without_node_type=account.zones_without(needs.node_type, asked["Zones"]) if needs.nodes else (),
+        zones_without_node_type=account.zones_without(needs.node_type, asked.get("Zones", [])) if needs.nodes else (),
     )
     if too_low := list(shortfalls(needs, limits)):
         raise AccountTooSmallError(". ".join(too_low))

@@ -93,12 +93,13 @@ class Conditions:
 class Network:
     """Moves the template's VPC to another block, so that its private addresses can be bound on this machine."""
 
-    def __init__(self, resources: Mapping[str, Any], block: str, region: str) -> None:
+    def __init__(self, resources: Mapping[str, Any], values: Mapping[str, Any], block: str, region: str) -> None:
         self._new = ipaddress.IPv4Network(block)
         self._zones = [f"{region}{zone}" for zone in "abc"]
         self._vpcs = {name for name, resource in resources.items() if resource["Type"] == "AWS::EC2::VPC"}
         blocks = (resources[name]["Properties"]["CidrBlock"] for name in self._vpcs)
-        self._old = [ipaddress.IPv4Network(old) for old in blocks if isinstance(old, str)]
+        named = (values[old["Ref"]] if only(old, "Ref") else old for old in blocks)
+        self._old = [ipaddress.IPv4Network(old) for old in named if isinstance(old, str)]
 
     def resolve(self, value: Any) -> Any:
         """Return `value` with zones, computed blocks and literal IPv4 blocks of the VPC replaced."""

@@ -14,6 +14,13 @@ from burstcache_local.template.intrinsics import Conditions
 STAND_IN_AMI = "ami-0123456789abcdef0"  # for a parameter that names an image by a path in the parameter store
 
 
+# What the local run does not do: parameter, the one value that it takes, why.
+_NOT_HERE = (
+    ("ApiAuth", "public", "the local front door checks neither signatures nor tokens"),
+    ("VpcId", "", "the local run makes its network itself"),
+)
+
+
 def parameter_values(declared: Mapping[str, Any], overrides: Mapping[str, str]) -> dict[str, Any]:
     """Return the values of all parameters, or raise TemplateError as CloudFormation would refuse them."""
     for name in overrides.keys() - declared.keys():
@@ -24,6 +31,9 @@ def parameter_values(declared: Mapping[str, Any], overrides: Mapping[str, str]) 
         if value is None:
             raise TemplateError(f"parameter {name} has no default: give it a value")
         values[name] = _parameter_value(name, parameter, str(value))
+    for name, accepted, reason in _NOT_HERE:
+        if values.get(name, accepted) != accepted:
+            raise TemplateError(f"parameter {name}: {values[name]!r} is not for here, since {reason}: use {accepted!r}")
     return values
 
 
@@ -69,7 +79,7 @@ def decide(source: dict[str, Any], values: Mapping[str, Any], region: str) -> di
             if condition is None or conditions.holds(condition):
                 kept[name] = conditions.resolve(part)
         for part in kept.values():
-            _forget(part, source.get(section, {}).keys() - kept.keys())
+            forget(part, source.get(section, {}).keys() - kept.keys())
         source[section] = kept
     source["Globals"] = conditions.resolve(source.get("Globals", {}))
     source.pop("Conditions", None)
@@ -96,7 +106,7 @@ def _check_policy(values: Mapping[str, Any], region: str) -> None:
         raise TemplateError(f"parameters {', '.join(names.values())}: {error}") from None
 
 
-def _forget(resource: dict[str, Any], absent: set[str]) -> None:
+def forget(resource: dict[str, Any], absent: set[str]) -> None:
     """Drop dependencies on resources that are not created."""
     depends_on = resource.pop("DependsOn", [])
     depends_on = [depends_on] if isinstance(depends_on, str) else depends_on

@@ -15,7 +15,7 @@ def resolve(
     _fix_parameters(body, values)
     _drop_ipv6(body["Resources"])
     body = _without_names(body, relay_address)
-    return walk(body, Network(body["Resources"], vpc_block, region).resolve)  # type: ignore[no-any-return]
+    return walk(body, Network(body["Resources"], values, vpc_block, region).resolve)  # type: ignore[no-any-return]
 
 
 def _fix_parameters(body: dict[str, Any], values: Mapping[str, Any]) -> None:
