@@ -41,7 +41,7 @@ _NETWORKS = [
         for balancer in ({}, YOUR_BALANCER)
     ),
 ]
-_DOORS = ({}, {"FrontDoor": "alb"}, {"FrontDoor": "alb", "AlbScheme": "internet-facing"})
+_DOORS: tuple[dict[str, str], ...] = ({}, {"FrontDoor": "alb"}, {"FrontDoor": "alb", "AlbScheme": "internet-facing"})
 _TIERS = [
     *({"Relay": relay, "RedisNodeCount": nodes} for relay, nodes in product(("nlb", "direct", "none"), ("0", "1"))),
     {"ExpressZone": "euc1-az1"},
