@@ -18,10 +18,10 @@ from burstcache.core.parameters import US_PER_S
 from burstcache.core.policies import POLICIES
 from burstcache.core.table import KeyRow
 from support.faults import failing
-from support.functions import BOOT_S
+from support.functions import BOOT_S, NODE
 from support.metrics import Sample, goes_off
 from support.policies import BY_USE, policy_named
-from support.world import NODE, World
+from support.world import World
 
 _TRANSITION_USD = 0.000025
 _JANITOR_S = 300

@@ -157,7 +157,7 @@ class KeyCache:
         return self._end
 
     def over(self, outcome: Literal["idle", "promoted", "gone"]) -> LambdaOver:
-        """Return how the life has ended, for the person who reads its execution."""
+        """Return how the life has ended, as its execution shows it."""
         ran_s = (self.tools.clock.now_us() - self.began_us) / US_PER_S
         return LambdaOver(
             outcome=outcome,
