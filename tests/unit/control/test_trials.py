@@ -1,4 +1,4 @@
-"""Trials: all at once, with a limit, and each failure with what to do."""
+"""Trials: one after the other, with a limit, and each failure with what to do."""
 
 from __future__ import annotations
 
@@ -32,6 +32,15 @@ def test_a_part_that_works_has_no_problem() -> None:
     (tried,) = run([Trial("table", lambda: "dynamodb:443", lambda: None)], SystemClock(), within_s=60)["tried"]
 
     assert tried == Tried(part="table", endpoint="dynamodb:443", duration_ms=tried["duration_ms"], problem="")
+
+
+def test_parts_are_tried_one_after_the_other() -> None:
+    order: list[int] = []
+    trials = [Trial(str(i), lambda: "", lambda i=i: order.append(i)) for i in range(20)]  # type: ignore[misc]
+
+    run(trials, SystemClock(), within_s=60)
+
+    assert order == list(range(20))
 
 
 def test_a_part_that_hangs_keeps_nobody_waiting(never: threading.Event) -> None:
