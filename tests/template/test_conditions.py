@@ -321,6 +321,7 @@ def test_objects_fit_through_the_front_door(translate: Translate, front_door: st
         ({"ApiAuth": "jwt", "JwtIssuer": "https://example.com"}, "needs JwtIssuer and JwtAudience"),
         ({"AWS::Region": "il-central-1"}, "no IPv6 endpoint"),
         ({**YOURS, "AWS::Region": "eu-west-1"}, "no task over IPv6 alone"),
+        ({"MonthlyBudgetUsd": "50", "AWS::Region": "me-south-1"}, "makes no budgets"),
         ({"ExpressZone": "euc1-az1", "AWS::Region": "eu-central-1"}, "no S3 Express One Zone"),
         ({"RedisNodeCount": "0"}, "RedisNodeCount 1 or more"),
         ({"ZoneB": "eu-central-1c"}, "ZoneB needs ZoneA"),
