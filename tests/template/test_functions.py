@@ -104,9 +104,9 @@ def test_every_function_has_a_log_group_with_retention(functions: Resources, res
         group = resources[properties["LoggingConfig"]["LogGroup"]["Ref"]]
 
         assert group["Type"] == "AWS::Logs::LogGroup"
-        assert group["Properties"]["LogGroupName"]["Fn::Sub"] == (
-            "/aws/lambda/" + properties["FunctionName"]["Fn::Sub"]
-        ), name
+        assert "RetentionInDays" in group["Properties"], name
+        # A function that ends after its stack may leave a group, which the next stack's must not meet.
+        assert "LogGroupName" not in group["Properties"], name
 
 
 def test_logs_are_json_and_only_the_proxy_leaves_out_the_lines_of_each_invocation(

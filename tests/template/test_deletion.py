@@ -1,0 +1,53 @@
+"""What becomes of each resource when the stack is deleted, and whose bounds its roles have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from support.deployed import deployed
+
+_HAVE_STATE = {
+    "AWS::DynamoDB::Table",
+    "AWS::EC2::Instance",
+    "AWS::Logs::LogGroup",
+    "AWS::S3::Bucket",
+    "AWS::S3Express::DirectoryBucket",
+    "AWS::SQS::Queue",
+    "AWS::SSM::Parameter",
+    "Custom::Passwords",
+    "Custom::RelayCertificate",
+}
+_BOUNDARY = "arn:aws:iam::123456789012:policy/boundary"
+
+
+def test_all_that_has_state_says_what_becomes_of_it(resources: dict[str, dict[str, Any]]) -> None:
+    silent = [
+        name
+        for name, part in resources.items()
+        if part["Type"] in _HAVE_STATE and not {"DeletionPolicy", "UpdateReplacePolicy"} <= part.keys()
+    ]
+
+    assert silent == []
+
+
+def test_nothing_but_the_origin_outlives_the_stack(resources: dict[str, dict[str, Any]]) -> None:
+    kept = {name for name, part in resources.items() if part.get("DeletionPolicy", "Delete") != "Delete"}
+
+    assert kept == {"OriginBucket"}
+
+
+@pytest.mark.parametrize("given", ["", _BOUNDARY])
+def test_every_role_has_the_boundary_that_is_given(
+    translate: Callable[[Mapping[str, str]], dict[str, Any]], given: str
+) -> None:
+    answers = {"PermissionsBoundaryArn": given, "MonthlyBudgetUsd": "10", "ExpressZone": "euc1-az1"}
+
+    resources = deployed(translate(answers), answers)
+
+    roles = {name: part for name, part in resources.items() if part["Type"] == "AWS::IAM::Role"}
+    bounds = {name: part["Properties"].get("PermissionsBoundary") for name, part in roles.items()}
+    assert len(roles) >= 12
+    assert set(map(str, bounds.values())) == ({"{'Ref': 'PermissionsBoundaryArn'}"} if given else {"None"})
