@@ -211,6 +211,26 @@ def test_names_of_what_is_gone_are_found(functions: Functions) -> None:
     assert "StateMachineDoesNotExist" in failures["machine redis_node"]["problem"]
 
 
+def test_a_node_that_runs_is_asked_and_one_that_refuses_the_password_is_found(
+    cloud: LocalCloud, functions: Functions, another_password: str
+) -> None:
+    cloud.invoke("RedisControlFunction", {"op": "hold", "node": "node-1", "for_s": LIMIT_S})
+    until(lambda: cloud.invoke("RedisControlFunction", {"op": "ping", "node": "node-1"})["pong"])
+    address = cloud.outputs["RedisNodes"].partition("@")[2]
+
+    def problem() -> Tried | None:
+        return functions.failures("proxy", RELAY_URL="", REDIS_PASSWORD_PARAMETER=another_password).get(
+            "nodes that run"
+        )
+
+    tried = until(problem)  # as soon as the digest shows the node
+
+    assert tried["endpoint"] == address
+    assert "node-1 refuses the password" in tried["problem"]
+    assert "its password and that of the functions belong together: raise CredentialsIssue" in tried["problem"]
+    assert functions.failures("proxy", RELAY_URL="") == {}
+
+
 def test_a_function_that_the_janitor_cannot_invoke_is_found(functions: Functions) -> None:
     failures = functions.failures("janitor", REDIS_CONTROL_FUNCTION_NAME="nobody")
 

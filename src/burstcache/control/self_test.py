@@ -27,6 +27,7 @@ from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.adapters.relay import RelayListener, RelayRequests, Respond
 from burstcache.adapters.secrets import Secrets
 from burstcache.control.trials import Trial
+from burstcache.core.digest import RunningNode
 from burstcache.core.errors import AccessDeniedError, BurstcacheError, NodeFailedError, OriginError, RelayDownError
 from burstcache.core.messages.events import RequestsServed
 from burstcache.core.messages.relay import control_subject, get_subject
@@ -281,16 +282,18 @@ class _Parts:
         if not nodes:
             return
         yield self.parameter(password_parameter)
-        for node in nodes:
-            if node.name in self._running(table_name):
-                objects = RedisObjects(node, Secrets(self.clients.secrets), password_parameter)
-                yield Trial(node.name, lambda node=node: f"{node.host}:{node.port}", objects.ping, _NODES)  # type: ignore[misc]
+        asked: list[str] = []
 
-    def _running(self, table_name: str) -> set[str]:
-        with suppress(BurstcacheError):  # which the trial of the table reports
-            shown = read_digest(self.clients.dynamodb, table_name).nodes
-            return {name for name, node in shown.items() if node.is_running}
-        return set()
+        def attempt() -> None:
+            shown: Mapping[str, RunningNode] = {}
+            with suppress(BurstcacheError):  # which the trial of the table reports
+                shown = read_digest(self.clients.dynamodb, table_name).nodes
+            for node in nodes:
+                if node.name in shown and shown[node.name].is_running:
+                    asked.append(f"{node.host}:{node.port}")
+                    RedisObjects(node, Secrets(self.clients.secrets), password_parameter).ping()
+
+        yield Trial("nodes that run", lambda: ", ".join(asked) or "none", attempt, _NODES)
 
     def answers_over_relay(self, access: RelayAccess) -> Iterator[Trial]:
         """Log in to the relay with its certificate, and answer the proxy and Redis control."""
