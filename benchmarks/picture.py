@@ -28,11 +28,12 @@ if TYPE_CHECKING:
 _SETUP = Setup(boot_s=30, stop_s=10)
 SETUPS = (_SETUP,)
 # The load: until when [s], GETs a second. Before and after the burst they are too few for a node.
-_LOAD = ((10.0, 0.25), (68.0, 10.0), (125.0, 0.018), (145.0, 0.25))
+_LOAD = ((10.0, 0.25), (80.0, 10.0))
+_AFTER, _AFTER_EVERY_S = 5, 4.0
 _KEY, _BODY = "burst.bin", b"burst " * 2000
 _CLIENTS = 8
 _LETTERS = {"s3": "S", "lambda": "L", "redis": "R"}
-_NAMES = {"s3": "S3", "lambda": "cache function (Lambda)", "redis": "Redis"}
+_NAMES = {"s3": "S3", "lambda": "cache function", "redis": "Redis"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +220,11 @@ def _gets(cloud: Cloud, began_s: float) -> list[Get]:
         answers = []
         for due_s in _due_s():
             time.sleep(max(0.0, began_s + due_s - time.monotonic()))
+            answers.append(pool.submit(get, time.monotonic() - began_s))
+        while set(cloud.instance_states()) != {"stopped"}:
+            time.sleep(1)
+        for _ in range(_AFTER):
+            time.sleep(_AFTER_EVERY_S)
             answers.append(pool.submit(get, time.monotonic() - began_s))
         return [answer.result() for answer in answers]
 
