@@ -44,7 +44,7 @@ LIVES = Metric("Lives", "Count", "Outcome", ("idle", "promoted", "gone", "left_r
 PROMOTIONS = Metric("Promotions", "Count")  # keys that were put into Redis
 NODE_SECONDS = Metric("NodeSeconds", "Seconds")  # that instances of nodes ran
 COST_USD = Metric("EstimatedCostUsd", "None", "Tier", ("lambda", "redis"))  # of cache functions and nodes, with control
-OVERDUE_NODES = Metric("OverdueNodes", "Count")  # that the janitor found running, or in a run, without an owner
+OVERDUE_NODES = Metric("OverdueNodes", "Count")  # that the janitor found on without an owner
 
 METRICS = (
     LATENCY_MS, READ_BYTES, FAILED_READS, FALLBACKS, LIVES, PROMOTIONS, NODE_SECONDS, COST_USD, OVERDUE_NODES,

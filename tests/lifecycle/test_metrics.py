@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
+from burstcache.core.errors import CleaningFailedError, FunctionFailedError
+from burstcache.core.messages.operations import Operation
 from support.functions import NODE
 from support.metrics import METER, STACK, MetricId, Sample, goes_off
 from support.world import World
@@ -26,6 +29,21 @@ def test_a_node_that_keeps_running_without_an_owner_is_an_alarm(told: Told, worl
     told()
 
     world.clean()
+
+    assert goes_off("OverdueNodesAlarm", told())
+
+
+def test_a_node_that_cannot_be_stopped_is_an_alarm(told: Told, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.running("k")
+    world.executions.stop(world.node_machine, world.node().execution_name, cause="test")
+    told()
+
+    def fails(operation: Operation) -> object:
+        raise FunctionFailedError("redis control")
+
+    monkeypatch.setattr(world, "janitor", replace(world.janitor, redis_control=fails))
+    with pytest.raises(CleaningFailedError, match=NODE):
+        world.clean()
 
     assert goes_off("OverdueNodesAlarm", told())
 

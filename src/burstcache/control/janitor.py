@@ -26,6 +26,7 @@ from burstcache.core.parameters import US_PER_S
 from burstcache.core.phases import KEY_PHASE_RANK
 from burstcache.core.table import KeyRow, NodeRow
 from burstcache.logs import logger
+from burstcache.metrics import OVERDUE_NODES, put
 
 _LOOK_AGAIN_S = 5
 # An instance that runs while its row says `stopped` may be in its first boot: it installs Redis and shuts itself down.
@@ -184,6 +185,7 @@ class Janitor:
         if is_over and self.instances.has_stopped(row.node):  # EC2's event was lost, or the node is always on
             self.redis_control(InstanceStopped(op="instance_stopped", node=row.node))
         else:
+            put((OVERDUE_NODES, 1))  # also if it cannot be stopped
             self.redis_control(Release(op="release", node=row.node))
 
     def _is_owned(self, row: KeyRow) -> bool:

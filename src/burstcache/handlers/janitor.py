@@ -18,7 +18,6 @@ from burstcache.control.janitor import Cleaned, Janitor
 from burstcache.handlers._init import at_init, logs_requests
 from burstcache.handlers._self_test import answers_self_test
 from burstcache.logs import logger
-from burstcache.metrics import OVERDUE_NODES, put
 from burstcache.settings import JanitorSettings, instance_ids, names_of
 
 
@@ -49,8 +48,6 @@ def janitor() -> Janitor:
 def handler(event: dict[str, Any], context: Any) -> Cleaned:
     """Clean up. The event is ignored."""
     cleaned = janitor().clean()
-    if cleaned["nodes"]:
-        put((OVERDUE_NODES, len(cleaned["nodes"])))
     if any(cleaned.values()):
         logger().warning("cleaned up what had lost its owner", extra=dict(cleaned))
     return cleaned
