@@ -114,6 +114,34 @@ def test_each_environment_of_the_proxy_reads_the_digest_once_a_second() -> None:
     assert usage.dynamodb_reads == 4 + 10  # a thousand hits keep one busy for 10 s
 
 
+def test_metrics_are_billed_for_the_time_of_the_requests_however_long_the_stack_stands() -> None:
+    lives = replace(NOTHING, n=100, n_lambda=100, invocations=50)
+
+    day, month = (live_usage(lives, Setup(), period_us=hours * HOUR_US, span_us=3 * HOUR_US) for hours in (24, 730))
+
+    assert (day.metric_h, month.metric_h) == (2 * 3, 2 * 3)
+
+
+def test_a_metric_that_is_emitted_once_is_billed_for_an_hour() -> None:
+    life = replace(NOTHING, n=10, n_lambda=10, invocations=1)
+
+    usage = live_usage(life, Setup(), period_us=24 * HOUR_US)
+
+    assert usage.metric_h == 2 * 1
+
+
+def test_an_idle_stack_has_no_metrics() -> None:
+    assert live_usage(NOTHING, Setup(readers="internet"), period_us=24 * HOUR_US).metric_h == 0
+
+
+def test_the_proxy_has_metrics_for_each_tier_that_answers() -> None:
+    reads = replace(NOTHING, n=3_000, n_s3=1_000, n_lambda=1_000, n_express=1_000, s3_requests=1_000)
+
+    usage = live_usage(reads, Setup(readers="internet"), period_us=HOUR_US)
+
+    assert usage.metric_h == 3 * 2
+
+
 @pytest.mark.parametrize(("keys", "units"), [(1, 1), (25, 1), (26, 2), (100, 4)])
 def test_a_read_of_the_digest_takes_a_unit_per_25_keys_in_tiers(keys: int, units: int) -> None:
     minute = replace(NOTHING, n=6_000, n_lambda=6_000, invocations=keys, lambda_us_exact=keys * 60 * 1_000_000)

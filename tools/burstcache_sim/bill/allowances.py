@@ -39,6 +39,7 @@ ALLOWANCES = (
     Allowance(("lambda-duration:arm", "lambda-duration:x86"), 400_000, "AWS Lambda pricing page, copy of 2026"),
     Allowance(("transition",), 4_000, f"AWS Step Functions pricing page, {UNCHECKED}"),
     Allowance(("logs",), 5, f"Amazon CloudWatch pricing page, {UNCHECKED}"),
+    Allowance(("metric",), 10 * 730, "api-evangelist/cloudwatch, price page of 2026-05"),
     Allowance(("internet-transfer",), 100, "wring.co, AWS data transfer pricing 2026"),
     Allowance(("cloudfront-transfer",), _GB_PER_TB, "bybowu.com on CloudFront's prices, 2025-11"),
     Allowance(("cloudfront-request",), 10_000_000, "bybowu.com on CloudFront's prices, 2025-11"),

@@ -223,6 +223,7 @@ def own_bill(
         period_us=demand.period_us,
         passage=passage,
         busy_s=demand.busy_s,
+        span_us=demand.last_us - demand.first_us,
         objects=demand.objects,
     )
     # What outlasts a log that comes again at once meets its own next run: a node is on at most all the time.

@@ -56,6 +56,7 @@ class Usage:
     transitions: Annotated[Amount, Billed("Step Functions", "transition")] = 0
     nlb_lcu_h: Annotated[Amount, Billed("NLB, capacity units", "nlb-lcu")] = 0
     logs_gb: Annotated[Amount, Billed("logs", "logs")] = 0
+    metric_h: Annotated[Amount, Billed("metrics, in hours that have them", "metric")] = 0
     express_gets: Annotated[Amount, Billed("S3 Express GET, with those that find nothing", "s3-express-get")] = 0
     express_read_gb: Annotated[Amount, Billed("S3 Express retrieval", "s3-express-retrieval")] = 0
     express_puts: Annotated[Amount, Billed("S3 Express PUT", "s3-express-put")] = 0

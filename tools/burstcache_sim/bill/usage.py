@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Literal
 
 from burstcache.core.parameters import US_PER_S
-from burstcache_sim.bill.cost import Usage, add
+from burstcache_sim.bill.cost import Amount, Usage, add
 from burstcache_sim.units import US_PER_H
 from burstcache_sim.world.result import RunResult
 
@@ -34,6 +34,10 @@ _PROXY_MB, _SCHEDULER_MB, _CONTROL_MB, _JANITOR_MB = 512, 256, 512, 256  # templ
 _LONGEST_CACHE_US = (900 - 10) * US_PER_S  # a cache function leaves 10 s before its 15 minutes are over
 _METERED_BYTES = 512 * 1024  # an HTTP API counts a request per this much
 _LOG_BYTES = 500  # per invocation: Lambda's own three lines
+_READ_LOG_BYTES = 310  # of the proxy, which leaves those out: a line of metrics, if each read begins a batch
+# Metrics by what has them: a node its seconds and cost; a life in a cache function its end and cost, and promotion
+# another end; a key in Redis its promotion and its end; a tier that serves the proxy its latency and bytes.
+_NODE_METRICS, _LIFE_METRICS, _PROMOTED_METRICS, _REDIS_METRICS, _TIER_METRICS = 2, 2, 1, 2, 2
 
 # A read of the digest takes a unit per 4 KB, strongly consistent. A route that has left its tier stays as an item until
 # the janitor's next run.
@@ -141,6 +145,7 @@ def live_usage(
     period_us: int,
     passage: Passage | None = None,
     busy_s: int | None = None,
+    span_us: int | None = None,
     objects: int | None = None,
 ) -> Usage:
     """Return everything that the deployed system takes for a run.
@@ -151,6 +156,7 @@ def live_usage(
         period_us: How long the stack stands, for hourly items [us].
         passage: What its clients ask for; None if all answers have the setup's mean size.
         busy_s: Seconds with a request, in which readers read the digest; None for one per request [s].
+        span_us: From the first request to the last; None for the period [us].
         objects: How many keys the digest may name; None for as many as there are lives.
     """
     if passage is None:
@@ -161,7 +167,16 @@ def live_usage(
     requests = _requests(result, setup, busy_s, objects)
     door = door_usage(passage, setup, period_us=period_us)
     above = (_express(result, setup), _writes(result, setup, period_us))
-    parts = (_cache(result, setup), door, requests, _control_plane(result), *above, _standing(setup, period_us))
+    metrics = _metrics(result, setup, period_us if span_us is None else span_us)
+    parts = (
+        _cache(result, setup),
+        door,
+        requests,
+        _control_plane(result),
+        metrics,
+        *above,
+        _standing(setup, period_us),
+    )
     together = replace(add(parts), architecture=setup.architecture, instance_type=setup.instance_type)
     return replace(together, init_gb_s=door.init_gb_s + _init_gb_s(result, setup, passage.wakes))
 
@@ -182,7 +197,7 @@ def door_usage(passage: Passage, setup: Setup, *, period_us: int) -> Usage:
         proxy_gb_s=_gb_s(_PROXY_HIT_MS * passage.hits + _PROXY_S3_MS * (passage.requests - passage.hits), _PROXY_MB),
         init_gb_s=_gb_s(_INIT_PROXY_MS, _PROXY_MB) * passage.wakes,
         function_requests=passage.requests,
-        logs_gb=Fraction(_LOG_BYTES * passage.requests, _BYTES_PER_GB),
+        logs_gb=Fraction(_READ_LOG_BYTES * passage.requests, _BYTES_PER_GB),
         alb_h=hours if is_alb else 0,
         ipv4_h=_ALB_ADDRESSES * hours if is_alb else 0,
     )
@@ -316,6 +331,25 @@ def _control_plane(result: RunResult) -> Usage:
         transitions=sum(step.transitions * count for step, count in counts.items()),
         logs_gb=Fraction(_LOG_BYTES * calls, _BYTES_PER_GB),
     )
+
+
+def _metrics(result: RunResult, setup: Setup, span_us: int) -> Usage:
+    """Return the hours of the metrics that functions emit: at most the run's, and one for each time that it is emitted.
+
+    AWS counts begun hours: a burst that comes alone, in which all is over within minutes, is counted too low.
+    """
+    hours = Fraction(span_us, US_PER_H)
+    lives, promoted = cache_lives(result), promotions(result)
+    emitted: list[tuple[int, Amount]] = [
+        (_NODE_METRICS, Fraction(_node_s(result), 3600) + 2 * result.redis_starts),  # the begun hours of all runs
+        (_LIFE_METRICS, lives),
+        (_PROMOTED_METRICS, min(promoted, lives)),
+        (_REDIS_METRICS, promoted),
+    ]
+    if setup.readers == "internet":
+        tiers = (result.n_s3, result.n_lambda, result.n_redis, result.n_memory, result.n_express)
+        emitted += [(_TIER_METRICS, reads) for reads in tiers]
+    return Usage(metric_h=sum((metrics * min(hours, Fraction(times)) for metrics, times in emitted), Fraction(0)))
 
 
 def _standing(setup: Setup, period_us: int) -> Usage:

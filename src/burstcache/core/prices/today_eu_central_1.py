@@ -40,6 +40,7 @@ SHEET = PriceSheet(
         PriceRow("fargate-memory:x86", "0.00511", "GB-h", _AUGUST),
         PriceRow("ebs-gp3", "0.0952/730", "GB-h", f"{_LIST}, 2026-08-26 (0.0952 per GB-month)"),
         PriceRow("logs", "0.63", "GB", _AUGUST),
+        PriceRow("metric", "0.30/730", "metric-hour", "api-evangelist/cloudwatch, price page of 2026-05, all regions"),
         PriceRow("event", "0.000001", "64 KB", _AUGUST),
         PriceRow("dynamodb-write", "0.0000007625", "write unit", _AUGUST),
         PriceRow("dynamodb-read", "0.0000001525", "read unit", _AUGUST),
