@@ -210,3 +210,11 @@ def test_both_packages_answer_cloudformation_by_the_same_code() -> None:
 )
 def test_time_outs_are_what_the_lifecycle_counts_with(functions: Resources, name: str, timeout_s: int) -> None:
     assert functions[name]["Timeout"] == timeout_s
+
+
+def test_a_stack_may_have_a_name_as_long_as_the_guide_says(functions: Resources, root: Path) -> None:
+    suffixes = [properties["FunctionName"]["Fn::Sub"].partition("}")[2] for properties in functions.values()]
+
+    longest = 64 - max(map(len, suffixes))  # of a function's name
+
+    assert f"A stack name of at most {longest} characters" in (root / "docs/operate/operations.md").read_text()
