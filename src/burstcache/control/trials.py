@@ -16,6 +16,10 @@ _LET_OUT = (
     "nothing answers there: the function's security group must let out this port, and the route table of its subnet"
     " must lead there, over IPv6 to AWS's services"
 )
+_LET_IN = (
+    "nothing answers there: the function's security group must let out this port, that of the relay or its balancer"
+    " must let it in, and the relay's task must run: see the events of its service in ECS"
+)
 _GRANT = (
     "the function's role lacks a permission: compare its policies, the permissions boundary and the organisation's"
     " policies with template.yaml"
@@ -101,7 +105,7 @@ def _remedy(error: Exception) -> str:
         case RelayDownError() if isinstance(cause, ssl.SSLError):
             return f"the relay does not show the certificate that the function expects: {_REPLACE}"
         case RelayDownError() if isinstance(cause, OSError) and not isinstance(cause, _ENDED):
-            return f"{_LET_OUT}, and the relay's task must run: see the events of its service in ECS"
+            return _LET_IN
     return ""
 
 
