@@ -23,11 +23,14 @@ from burstcache.core.messages.events import (
     RequestsServed,
     gathered,
 )
+from burstcache.core.parameters import US_PER_S
 from burstcache.logs import logger
 
 if TYPE_CHECKING:
     from types_boto3_events.client import EventBridgeClient
     from types_boto3_events.type_defs import PutEventsRequestEntryTypeDef
+
+    from burstcache.core.gathering import GatherRule
 
 _MAX_WAITING = 10_000
 _MAX_EVENTS = 10  # of one PutEvents, which takes 256 KB
@@ -38,7 +41,13 @@ class EventBatches:
     """Reports to one bus what S3 and the reader's memory served. Any thread may add to it."""
 
     def __init__(
-        self, bus_name: str, client: EventBridgeClient, clock: Clock, *, every_s: float = REPORT_EVERY_S
+        self,
+        bus_name: str,
+        client: EventBridgeClient,
+        clock: Clock,
+        *,
+        every_s: float = REPORT_EVERY_S,
+        rule: GatherRule | None = None,
     ) -> None:
         """Remember where to send.
 
@@ -46,12 +55,14 @@ class EventBatches:
             bus_name: Name of the bus.
             client: May put events there.
             clock: What a failed bus is left alone by.
-            every_s: How long reports gather before they are sent [s].
+            every_s: How long reports gather before they are sent, or looked at [s].
+            rule: When those are due that are looked at; None: then.
         """
         self._bus_name = bus_name
         self._client = client
         self._breakers = Breakers(clock)
         self._every_s = every_s
+        self._rule = rule
         self._waiting: deque[ObjectRequested | RequestsServed] = deque()
         self._starting = threading.Lock()
         self._has_some = threading.Event()
@@ -90,10 +101,18 @@ class EventBatches:
     def _run(self) -> None:
         while not self._closing.is_set():
             self._has_some.wait()
-            self._closing.wait(self._every_s)
+            waited_s = self._every_s
+            while not self._closing.wait(self._every_s) and not self._are_due(waited_s):
+                waited_s += self._every_s
             self._has_some.clear()
             self._send_waiting()
         self._send_waiting()  # what came while the last batch was on its way
+
+    def _are_due(self, waited_s: float) -> bool:
+        if self._rule is None:
+            return True
+        weight = sum(map(self._rule.weight_of, self._waiting.copy()))
+        return self._rule.is_due(age_us=round(waited_s * US_PER_S), weight=weight)
 
     def _send_waiting(self) -> None:
         events = list(gathered(self._take()))

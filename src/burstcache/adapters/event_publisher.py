@@ -16,16 +16,18 @@ from burstcache.core.errors import ServiceError
 from burstcache.core.messages.events import (
     OBJECT_REQUESTED,
     PROXY,
-    REPORT_USE_EVERY_S,
     REQUESTS_SERVED,
     ObjectRequested,
     RequestsServed,
     gathered,
 )
+from burstcache.core.parameters import US_PER_S
 from burstcache.logs import logger
 
 if TYPE_CHECKING:
     from types_boto3_events.client import EventBridgeClient
+
+    from burstcache.core.gathering import GatherRule
 
 _WAIT_S = 1.0
 _MOST_GATHERED = 1_000  # reports; as many of as many keys are ten events
@@ -89,18 +91,19 @@ class GatheredReports:
     when it is reclaimed is lost, so a key gets hot later, nothing else.
     """
 
-    def __init__(self, publisher: EventPublisher, clock: Clock, *, every_s: float = REPORT_USE_EVERY_S) -> None:
+    def __init__(self, publisher: EventPublisher, clock: Clock, rule: GatherRule) -> None:
         """Have nothing to send yet.
 
         Args:
             publisher: Sends what is due.
             clock: What reports age by.
-            every_s: How long they gather at least [s].
+            rule: When they are due.
         """
         self._publisher = publisher
         self._clock = clock
-        self._every_s = every_s
+        self._rule = rule
         self._waiting: list[ObjectRequested | RequestsServed] = []
+        self._weight = 0  # of what waits
         self._since = instant(clock)  # of the first that waits
         self._lock = threading.Lock()
 
@@ -108,9 +111,11 @@ class GatheredReports:
         """Note a report, and begin to send those that wait if it is time."""
         with self._lock:
             if not self._waiting:
-                self._since = instant(self._clock)
+                self._since, self._weight = instant(self._clock), 0
             self._waiting.append(event)
-            is_due = seconds_since(self._clock, self._since) >= self._every_s
+            self._weight += self._rule.weight_of(event)
+            age_us = int(seconds_since(self._clock, self._since) * US_PER_S)
+            is_due = self._rule.is_due(age_us=age_us, weight=self._weight)
             if not (is_due or len(self._waiting) >= _MOST_GATHERED):
                 return ()
         return self._send_waiting()

@@ -15,13 +15,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar, Unpack, overload
 
 from burstcache.adapters.clock import SystemClock
-from burstcache.adapters.event_batches import EventBatches
 from burstcache.client.configuration import Configuration, configure, local_run
 from burstcache.client.objects import Object, object_in
 from burstcache.client.requests import Requests
 from burstcache.core.errors import BurstcacheError, InvalidSettingError, RefusedRequestError
-from burstcache.core.messages.events import REPORT_EVERY_S, REPORT_USE_EVERY_S
-from burstcache.serve.assembly import make_reader
+from burstcache.serve.assembly import make_batches, make_reader
 from burstcache.serve.reader import IMMUTABLE_S, STRONG_S, Reader
 
 if TYPE_CHECKING:
@@ -322,14 +320,11 @@ class _Parts:
         self._pid = os.getpid()
         self._is_closed = False
         settings, clients, clock = configuration.settings, configuration.make_clients(), SystemClock()
-        every_s = REPORT_USE_EVERY_S if settings.takes_guests else REPORT_EVERY_S
         self.reader = make_reader(
             settings,
             clients,
             clock,
-            publisher=EventBatches(settings.bus_name, clients.events, clock, every_s=every_s)
-            if settings.bus_name
-            else None,
+            publisher=make_batches(settings, clients, clock) if settings.bus_name else None,
             redirects_larger=False,
             memory_bytes=bounds.memory_bytes,
             max_stale_s=bounds.max_stale_s,

@@ -18,13 +18,13 @@ from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.use_table import REPORT_BYTES, UseTable
 from burstcache.control.scheduler import Outcome, Scheduler
 from burstcache.core.errors import ContendedRowTransientError
+from burstcache.core.gathering import AT_LEAST_US
 from burstcache.core.key_use import KeyRule, stored_key_use
 from burstcache.core.keys import key_hash
 from burstcache.core.messages.encoding import encode
-from burstcache.core.messages.events import REPORT_USE_EVERY_S, KeyServed
+from burstcache.core.messages.events import KeyServed
 from burstcache.core.node_use import encode as encode_use
 from burstcache.core.node_use import use_or_first
-from burstcache.core.parameters import US_PER_S
 from burstcache.core.placement import node_for
 from burstcache.core.policies import LivePolicy, UsePolicy
 from burstcache.core.policy import EVENT_LATENESS_US, Request
@@ -34,9 +34,9 @@ from burstcache.core.worth import Worth
 from burstcache.logs import logger
 
 _ATTEMPTS = 8
-# A load that has been over for this long when it is reported boots nothing; in time is what a reader has gathered, and
-# what the bus and the function take.
-_LATENESS_US = REPORT_USE_EVERY_S * US_PER_S + EVENT_LATENESS_US
+# A load that has been over for this long when it is reported boots nothing: as long as a busy reader gathers, and the
+# bus and the function take. A reader of little reports later, and has less to boot a node for.
+_LATENESS_US = AT_LEAST_US + EVENT_LATENESS_US
 
 Repeat = tuple[int, int]  # when it came, and its weight [us, millionths]
 

@@ -59,7 +59,7 @@ class UseRule(Protocol):
         """Whether a use was learned under the same policy: a stack may have changed it."""
 
     def observe(self, use: NodeUse, at_us: int, weight: int) -> NodeUse:
-        """Return the use after a repeat; one that is reported late counts at the newest arrival.
+        """Return the use after a repeat. One that is reported late, when others have overtaken it, takes its place.
 
         Args:
             use: The use before it.
@@ -109,7 +109,7 @@ def learn_hits(rule: UseRule, use: NodeUse, hits: Sequence[tuple[int, int]], *, 
             gap_us = (newest_us - hits[0][0]) * rule.whole // weight
             hits = [(newest_us - ago * gap_us, rule.whole) for ago in reversed(range(LEAST_ARRIVALS))]
     for at_us, weight in hits:
-        use = rule.observe(use, at_us, weight)
+        use = rule.observe(use, max(at_us, use.last_us), weight)
     return use
 
 
@@ -122,11 +122,12 @@ class _ByWorth(ABC):
 
     def observe(self, use: NodeUse, at_us: int, weight: int) -> NodeUse:
         """Add a weight, and for each whole one an arrival."""
-        at_us = max(at_us, use.last_us)
+        if not use.is_followed:
+            at_us = max(at_us, use.last_us)
         part = use.part + weight
         while part >= self.whole:
             part -= self.whole
-            use = self._arrive(use, at_us)
+            use = self._arrive(use, at_us) if at_us >= use.last_us else self._arrive_late(use, at_us)
         return replace(use, part=part)
 
     def next_look_us(self, use: NodeUse, *, since_us: int, at_us: int) -> int | None:
@@ -145,6 +146,10 @@ class _ByWorth(ABC):
     @abstractmethod
     def _arrive(self, use: NodeUse, at_us: int) -> NodeUse:
         """Return the use after an arrival."""
+
+    @abstractmethod
+    def _arrive_late(self, use: NodeUse, at_us: int) -> NodeUse:
+        """Return the use after an arrival before the newest one."""
 
 
 @dataclass(frozen=True)
@@ -172,6 +177,9 @@ class BreakevenUse(_ByWorth):
     def _arrive(self, use: NodeUse, at_us: int) -> NodeUse:
         times_us = _times_us(use, at_us, self.parameters)
         return replace(use, last_us=at_us, is_followed=True, times_us=times_us)
+
+    def _arrive_late(self, use: NodeUse, at_us: int) -> NodeUse:
+        return replace(use, times_us=_times_us(use, at_us, self.parameters))
 
 
 @dataclass(frozen=True)
@@ -210,6 +218,14 @@ class HazardUse(_ByWorth):
             belief = hazard.learn(belief, at_us - use.last_us, self.parameters)
         times_us = _times_us(use, at_us, self.least)
         return replace(use, last_us=at_us, is_followed=True, belief=belief, times_us=times_us)
+
+    def _arrive_late(self, use: NodeUse, at_us: int) -> NodeUse:
+        """Teach the gap since the arrival before it, if that is remembered: what is older has taught its gaps."""
+        before_us = max((time_us for time_us in use.times_us if time_us <= at_us), default=None)
+        belief = _belief(use)
+        if before_us is not None:
+            belief = hazard.learn(belief, at_us - before_us, self.parameters)
+        return replace(use, belief=belief, times_us=_times_us(use, at_us, self.least))
 
 
 def breakeven_use(worth: Worth) -> BreakevenUse:
@@ -266,9 +282,9 @@ def _are_close(use: NodeUse, at_us: int, parameters: BreakevenParameters) -> boo
 
 
 def _times_us(use: NodeUse, at_us: int, parameters: BreakevenParameters) -> tuple[int, ...]:
-    """Return the newest arrivals with one more, as many as a boot looks back on [us]."""
+    """Return the newest arrivals with one more, in order, as many as a boot looks back on [us]."""
     observed = use.times_us if use.is_followed else ()
-    return (*observed, at_us)[-parameters.boot_requests :]
+    return tuple(sorted((*observed, at_us))[-parameters.boot_requests :])
 
 
 def _belief(use: NodeUse) -> Belief:

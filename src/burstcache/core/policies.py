@@ -16,6 +16,7 @@ from burstcache.core.parameters import Parameters
 
 if TYPE_CHECKING:
     from burstcache.core.boot_loads import LoadRule
+    from burstcache.core.gathering import GatherRule
     from burstcache.core.key_use import KeyRule
     from burstcache.core.node_use import UseRule
     from burstcache.core.worth import Worth
@@ -29,6 +30,7 @@ class UsePolicy:
     node: UseRule  # when it boots and stops
     key: KeyRule  # when a cache function serves a key before
     load: LoadRule  # what a boot loads
+    gather: GatherRule  # how long readers gather what they report
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +68,25 @@ def live_policy(name: str, parameters: Parameters, worth: Callable[[], Worth]) -
     return LivePolicy(parameters, make_use and make_use(worth()))
 
 
-def _breakeven(worth: Worth) -> UsePolicy:
+def _use_policy(worth: Worth, node: UseRule, key: KeyRule) -> UsePolicy:
     from burstcache.core.boot_loads import load_rule
+    from burstcache.core.gathering import gather_rule
+
+    return UsePolicy(worth, node, key, load_rule(worth), gather_rule(worth))
+
+
+def _breakeven(worth: Worth) -> UsePolicy:
     from burstcache.core.key_use import breakeven_key
     from burstcache.core.node_use import breakeven_use
 
-    return UsePolicy(worth, breakeven_use(worth), breakeven_key(worth), load_rule(worth))
+    return _use_policy(worth, breakeven_use(worth), breakeven_key(worth))
 
 
 def _hazard(worth: Worth) -> UsePolicy:
-    from burstcache.core.boot_loads import load_rule
     from burstcache.core.key_use import hazard_key
     from burstcache.core.node_use import hazard_use
 
-    return UsePolicy(worth, hazard_use(worth), hazard_key(worth), load_rule(worth))
+    return _use_policy(worth, hazard_use(worth), hazard_key(worth))
 
 
 POLICIES: dict[str, Callable[[Worth], UsePolicy] | None] = {

@@ -5,7 +5,7 @@ Money is exact (fractions), so that everything derived from it is the same in th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
@@ -27,6 +27,9 @@ _MB_PER_GB = 1024
 _RUN_TRANSITIONS = 5
 _LOOK_TRANSITIONS = 2
 _LIFE_TRANSITIONS = 4
+# Of one report: the scheduler's time, and the rows of the node and of its use.
+_REPORT_GB_S = Fraction(20 * 256, 1000 * _MB_PER_GB)
+_REPORT_READS, _REPORT_WRITES = 2, 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,7 @@ class TierPrices:
     life_usd: Fraction = Fraction(0)  # of a key in a cache function: what it costs apart from the function's time
     run_usd: Fraction = Fraction(0)  # of a node: what its boot, first look and stop cost apart from the node itself
     look_usd: Fraction = Fraction(0)  # what each further look at a running node costs
+    report_usd: Fraction = Fraction(0)  # of what no node served, however much: event, scheduler, the node's rows
     has_express: bool = False
     express_get_usd: Fraction = Fraction(0)
     express_usd_per_byte: Fraction = Fraction(0)
@@ -125,22 +129,38 @@ def tier_prices(sheet: PriceSheet, *, node_type: str, cache_memory_mb: int, has_
     Raises:
         PriceMissingError: No sheet has a price for the node type.
     """
-
-    def usd(item: str) -> Fraction:
-        try:
-            return sheet.usd(item)
-        except PriceMissingError:
-            return price_sheet(_OTHER_REGIONS).usd(item)
-
-    transition_usd = usd("transition")
-    return TierPrices(
-        s3_get_usd=usd("s3-get"),
-        redis_usd_per_s=usd(f"ec2:{node_type}") / 3600,
-        lambda_usd_per_s=usd(f"lambda-duration:{sheet.architecture}") * Fraction(cache_memory_mb, _MB_PER_GB),
-        life_usd=_LIFE_TRANSITIONS * transition_usd + usd("lambda-request"),
+    transition_usd = _usd(sheet, "transition")
+    return replace(
+        reading_prices(sheet, has_express=has_express),
+        redis_usd_per_s=_usd(sheet, f"ec2:{node_type}") / 3600,
+        lambda_usd_per_s=_lambda_usd_per_gb_s(sheet) * Fraction(cache_memory_mb, _MB_PER_GB),
+        life_usd=_LIFE_TRANSITIONS * transition_usd + _usd(sheet, "lambda-request"),
         run_usd=_RUN_TRANSITIONS * transition_usd,
         look_usd=_LOOK_TRANSITIONS * transition_usd,
-        has_express=has_express,
-        express_get_usd=usd("s3-express-get") if has_express else Fraction(0),
-        express_usd_per_byte=usd("s3-express-retrieval") / _BYTES_PER_GB if has_express else Fraction(0),
     )
+
+
+def reading_prices(sheet: PriceSheet, *, has_express: bool) -> TierPrices:
+    """Return what a reader weighs, which knows neither nodes nor cache functions: these cost nothing here."""
+    rows_usd = _REPORT_READS * _usd(sheet, "dynamodb-read") + _REPORT_WRITES * _usd(sheet, "dynamodb-write")
+    run_usd = _usd(sheet, "lambda-request") + _REPORT_GB_S * _lambda_usd_per_gb_s(sheet)
+    return TierPrices(
+        s3_get_usd=_usd(sheet, "s3-get"),
+        redis_usd_per_s=Fraction(0),
+        lambda_usd_per_s=Fraction(0),
+        report_usd=_usd(sheet, "event") + run_usd + rows_usd,
+        has_express=has_express,
+        express_get_usd=_usd(sheet, "s3-express-get") if has_express else Fraction(0),
+        express_usd_per_byte=_usd(sheet, "s3-express-retrieval") / _BYTES_PER_GB if has_express else Fraction(0),
+    )
+
+
+def _lambda_usd_per_gb_s(sheet: PriceSheet) -> Fraction:
+    return _usd(sheet, f"lambda-duration:{sheet.architecture}")
+
+
+def _usd(sheet: PriceSheet, item: str) -> Fraction:
+    try:
+        return sheet.usd(item)
+    except PriceMissingError:
+        return price_sheet(_OTHER_REGIONS).usd(item)

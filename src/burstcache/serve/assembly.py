@@ -11,14 +11,17 @@ from burstcache.adapters.event_publisher import EventPublisher, GatheredReports
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.secrets import Secrets
 from burstcache.core.digest import Route
+from burstcache.core.parameters import US_PER_S
 from burstcache.serve.memory_tier import Memory
 from burstcache.serve.reader import EXPRESS, IMMUTABLE_S, MAX_STALE_S, STRONG_S, FellBack, Reader, ignored
 from burstcache.serve.s3_tier import Reports, S3Tier
 from burstcache.serve.tier import Tier
-from burstcache.settings import ReaderSettings, node_named
+from burstcache.settings import ExpressAccess, ReaderSettings, node_named
 
 if TYPE_CHECKING:
     from burstcache.adapters.clients import Clients
+    from burstcache.adapters.event_batches import EventBatches
+    from burstcache.core.gathering import GatherRule
 
 
 def make_reader(
@@ -76,7 +79,7 @@ def make_reader(
     elif publisher is None:
         publisher = EventPublisher(settings.bus_name, clients.events, clock)
         if settings.takes_guests:
-            publisher = GatheredReports(publisher, clock)
+            publisher = GatheredReports(publisher, clock, _gather_rule(settings.express))
     digest = None
     if settings.table_name:
         digest = DigestReader(
@@ -102,6 +105,26 @@ def make_reader(
         max_stale_s=max_stale_s,
         fell_back=fell_back,
     )
+
+
+def make_batches(settings: ReaderSettings, clients: Clients, clock: Clock) -> EventBatches:
+    """Return what reports a reader's reads in a process that goes on."""
+    from burstcache.adapters.event_batches import EventBatches
+    from burstcache.core.gathering import AT_LEAST_US
+
+    bus, events = settings.bus_name, clients.events
+    if not settings.takes_guests:
+        return EventBatches(bus, events, clock)
+    return EventBatches(bus, events, clock, every_s=AT_LEAST_US / US_PER_S, rule=_gather_rule(settings.express))
+
+
+def _gather_rule(access: ExpressAccess) -> GatherRule:
+    # Prices of three regions: only readers of nodes that take guests need them.
+    from burstcache.core.gathering import gather_rule
+    from burstcache.core.worth import Worth, reading_prices, sheet_of_region, wait_usd_from_text
+
+    prices = reading_prices(sheet_of_region(access.region), has_express=bool(access.bucket_name))
+    return gather_rule(Worth(wait_usd_from_text(access.hit_value_usd_per_million), prices))
 
 
 def _express_tier(settings: ReaderSettings, clients: Clients, store: ObjectStore, clock: Clock) -> Tier:

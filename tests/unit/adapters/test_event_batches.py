@@ -6,6 +6,7 @@ import json
 import logging
 import threading
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -13,7 +14,9 @@ import pytest
 from burstcache import logs
 from burstcache.adapters.breaker import OPEN_S
 from burstcache.adapters.event_batches import EventBatches
+from burstcache.core.gathering import GatherRule
 from burstcache.core.messages.events import ObjectRequested
+from burstcache.core.worth import MICRO, TierPrices, Worth
 from support.clock import ManualClock
 from support.waiting import LIMIT_S, until
 
@@ -57,8 +60,30 @@ def plain_log(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("burstcache.adapters.event_batches.logger", lambda: log)
 
 
-def batches_to(bus: Bus, clock: ManualClock | None = None, *, every_s: float = LIMIT_S) -> EventBatches:
-    return EventBatches("bus", bus, clock or ManualClock(), every_s=every_s)  # type: ignore[arg-type]
+def batches_to(
+    bus: Bus, clock: ManualClock | None = None, *, every_s: float = LIMIT_S, rule: GatherRule | None = None
+) -> EventBatches:
+    return EventBatches("bus", bus, clock or ManualClock(), every_s=every_s, rule=rule)  # type: ignore[arg-type]
+
+
+class Enough(GatherRule):
+    """Looks at nothing but the weight."""
+
+    def is_due(self, *, age_us: int, weight: int) -> bool:
+        return weight >= self.enough
+
+
+def test_what_is_worth_too_little_waits_for_more(bus: Bus) -> None:
+    free = Worth(Fraction(1), TierPrices(Fraction(0), Fraction(0), Fraction(0)))
+    batches = batches_to(bus, every_s=0.001, rule=Enough(free, 3 * MICRO))
+
+    batches.start(event(1))
+    batches.start({"keys": [{"key": "a", "requests": ["2:r"], "size_bytes": 4, "etag": '"e"', "left_out": 1}]})
+    until(lambda: bus.arrived.is_set())
+    batches.close()
+
+    assert bus.keys[:2] == ["key 1", "a"]
+    assert len(bus.calls) == 1
 
 
 def test_reports_gather_by_key_in_few_events(bus: Bus) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import threading
+from fractions import Fraction
 from typing import Any
 
 import pytest
 
 from burstcache.adapters.breaker import OPEN_S
 from burstcache.adapters.event_publisher import EventPublisher, GatheredReports
-from burstcache.core.messages.events import REPORT_USE_EVERY_S
+from burstcache.core.gathering import AT_LEAST_US, AT_MOST_US, GatherRule
+from burstcache.core.parameters import US_PER_S
+from burstcache.core.worth import MICRO, TierPrices, Worth
 from support.clock import ManualClock
 from support.waiting import LIMIT_S
 
@@ -63,9 +66,14 @@ def test_a_bus_that_takes_events_gets_each() -> None:
     assert bus.sent == 3
 
 
+AT_LEAST_S, AT_MOST_S = AT_LEAST_US / US_PER_S, AT_MOST_US / US_PER_S
+# Two requests are enough.
+RULE = GatherRule(Worth(Fraction(1), TierPrices(Fraction(0), Fraction(0), Fraction(0))), 2 * MICRO)
+
+
 def gathered_reports(bus: Bus, clock: ManualClock) -> GatheredReports:
     publisher = EventPublisher("bus", bus, clock, wait_s=LIMIT_S)  # type: ignore[arg-type]
-    return GatheredReports(publisher, clock)
+    return GatheredReports(publisher, clock, RULE)
 
 
 def report(reports: GatheredReports, key: str, number: int) -> None:
@@ -78,7 +86,7 @@ def test_reports_that_gather_go_out_by_key_with_the_read_that_comes_after_ten_se
     reports = gathered_reports(bus, clock)
 
     report(reports, "a", 1)
-    clock.now_s += REPORT_USE_EVERY_S - 0.1
+    clock.now_s += AT_LEAST_S - 0.1
     report(reports, "b", 2)
     before = bus.sent
     clock.now_s += 0.1
@@ -91,6 +99,21 @@ def test_reports_that_gather_go_out_by_key_with_the_read_that_comes_after_ten_se
         ("a", ["1:request-1", "3:request-1"]),
         ("b", ["2:request-1"]),
     ]
+
+
+def test_what_is_worth_little_gathers_for_minutes() -> None:
+    bus, clock = Bus({"FailedEntryCount": 0}), ManualClock()
+    reports = gathered_reports(bus, clock)
+
+    report(reports, "a", 1)
+    reports.finish(reports.start({"keys": []}))
+    clock.now_s += AT_MOST_S - 1
+    reports.finish(reports.start({"keys": []}))
+    before = bus.sent
+    clock.now_s += 1
+    reports.finish(reports.start({"keys": []}))
+
+    assert (before, bus.sent) == (0, 1)
 
 
 def test_what_has_gathered_is_sent_at_once_if_it_is_much_and_at_the_end() -> None:
@@ -112,11 +135,11 @@ def test_a_dead_bus_loses_what_has_gathered_and_a_later_read_tries_again() -> No
     reports = gathered_reports(bus, clock)
 
     report(reports, "a", 1)
-    clock.now_s += REPORT_USE_EVERY_S
+    clock.now_s += AT_LEAST_S
     report(reports, "b", 2)
     bus.answer = {"FailedEntryCount": 0}
     report(reports, "c", 3)
-    clock.now_s += OPEN_S + REPORT_USE_EVERY_S
+    clock.now_s += OPEN_S + AT_LEAST_S
     report(reports, "d", 4)
 
     assert [[key["key"] for key in told["keys"]] for told in bus.details] == [["a", "b"], ["c", "d"]]

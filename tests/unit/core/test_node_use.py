@@ -88,10 +88,50 @@ def test_two_halves_of_a_hit_are_one_arrival(rule: UseRule) -> None:
 
 
 @each_rule
-def test_a_hit_that_is_told_late_counts_at_the_newest_arrival(rule: UseRule) -> None:
-    use = steady(rule, 5)
+def test_an_arrival_that_is_told_late_takes_its_place(rule: UseRule) -> None:
+    use = steady(rule, 10)
 
-    assert rule.observe(use, 7, MICRO) == rule.observe(use, use.last_us, MICRO)
+    later = rule.observe(use, use.last_us - 4 * S, rule.whole)
+
+    assert later.last_us == use.last_us
+    assert later.times_us[-2] == use.last_us - 4 * S
+
+
+def test_break_even_boots_on_the_same_requests_in_whatever_order_they_are_told() -> None:
+    rule, random = RULES["break-even"], Random(3)
+    times_us = sorted(random.randrange(300 * S) for _ in range(60))
+    batches = [sorted(random.sample(times_us[at : at + 20], 20)) for at in range(0, 60, 20)]
+
+    def told(order: list[int]) -> NodeUse:
+        use = rule.observe(rule.first(), 0, rule.whole)
+        for at_us in order:
+            use = rule.observe(use, at_us, rule.whole)
+        return use
+
+    by_turns = [at_us for batch in batches for reader in (batch[::2], batch[1::2]) for at_us in reader]
+
+    assert by_turns != times_us
+    assert told(by_turns) == told(times_us)
+
+
+def test_reports_of_several_readers_look_no_busier_than_one_readers() -> None:
+    """Five readers of a load that just does not pay, each with a batch every minute."""
+    rule = RULES["hazard"]
+    assert isinstance(rule, HazardUse)
+    gap_s = 40
+    whole = [index * gap_s * S for index in range(60)]
+    order = [at_us for at in range(0, 60, 30) for reader in range(5) for at_us in whole[at + reader : at + 30 : 5]]
+
+    def told(times_us: list[int]) -> NodeUse:
+        use = rule.first()
+        for at_us in times_us:
+            use = rule.observe(use, at_us, rule.whole)
+        return use
+
+    one, several = told(whole), told(order)
+
+    assert several.last_us == one.last_us
+    assert rule.boots(several, several.last_us) <= rule.boots(one, one.last_us)
 
 
 @each_rule

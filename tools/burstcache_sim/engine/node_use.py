@@ -13,8 +13,8 @@ import numpy as np
 
 from burstcache.core.boot_loads import DAILY_WITHIN_US, PER_MILLE, SETTLING_US
 from burstcache.core.errors import InvalidSettingError
+from burstcache.core.gathering import AT_LEAST_US, AT_MOST_US
 from burstcache.core.hazard import LONGEST_IDLE_US
-from burstcache.core.messages.events import REPORT_USE_EVERY_S
 from burstcache.core.node_use import (
     FIRST_LOOK_US,
     LEAST_ARRIVALS,
@@ -23,7 +23,6 @@ from burstcache.core.node_use import (
     BreakevenUse,
     HazardUse,
 )
-from burstcache.core.parameters import US_PER_S
 from burstcache.core.seen import SEEN_AGAIN_AT_BOOT_US, SEEN_AGAIN_US, SEEN_WITHIN_US
 from burstcache.core.worth import MICRO
 from burstcache_sim.engine.beliefs import RATES, Floats, Tables, Worths, begin, learn, pays_by, pays_until_us, tables_of
@@ -83,6 +82,7 @@ class State(NamedTuple):
     has_lambda: bool  # whether a cache function can ever pay
     load_ratio: int  # `core.boot_loads.LoadRule`
     load_daily_weight: int
+    enough: int  # `core.gathering.GatherRule`
     weights: Integers  # of each request, keys in order [millionths]
     hits_us: Integers  # a ring per node
     hits_weight: Integers
@@ -95,7 +95,7 @@ class State(NamedTuple):
     seen_before: Integers  # keys of a node in the order in which they were seen
     seen_after: Integers
     seen_last: Integers  # of each node
-    batch_us: Integers  # of one element: when the newest batch began
+    batch: Integers  # of two elements: when the newest batch began, and what has gathered in it
 
 
 def check(row: UseRow, requests: int) -> None:
@@ -126,6 +126,7 @@ def state_of(row: UseRow, sizes_bytes: Integers, keys: int, nodes: int) -> State
         has_lambda=has_lambda,
         load_ratio=rules.load.ratio,
         load_daily_weight=rules.load.daily_weight,
+        enough=rules.gather.enough,
         weights=weights[places],
         hits_us=np.zeros((nodes, MOST_HITS), np.int64),
         hits_weight=np.zeros((nodes, MOST_HITS), np.int64),
@@ -136,7 +137,7 @@ def state_of(row: UseRow, sizes_bytes: Integers, keys: int, nodes: int) -> State
         seen_before=np.full(keys, _NONE, np.int64),
         seen_after=np.full(keys, _NONE, np.int64),
         seen_last=np.full(nodes, _NONE, np.int64),
-        batch_us=np.full(1, _NONE, np.int64),
+        batch=np.array([_NONE, 0], np.int64),
     )
 
 
@@ -251,9 +252,11 @@ def _tell(w: World, p: State, key: int, at_us: int, again_us: int) -> None:
     """Count a request that its reader tells, and note that its key was seen."""
     counts = w.totals[0]
     counts.told += 1
-    if p.batch_us[0] < 0 or at_us - p.batch_us[0] >= REPORT_USE_EVERY_S * US_PER_S:
-        p.batch_us[0] = at_us
+    age_us = at_us - p.batch[0]
+    if p.batch[0] < 0 or age_us >= AT_MOST_US or (age_us >= AT_LEAST_US and p.batch[1] >= p.enough):
+        p.batch[0], p.batch[1] = at_us, 0
         counts.told_batches += 1
+    p.batch[1] += p.weights[w.keys[key].seen - 1]
     if p.seen_us[key] < 0 or at_us - p.seen_us[key] >= again_us:
         counts.seen_writes += 1
         _note_seen(p, w.keys[key].home, key)

@@ -151,7 +151,8 @@ class _ByUse(WorthPolicy):
     def _tell(self, world: World, key: Key, at_us: int) -> None:
         """Tell a request that the node does not serve, and note its key as seen."""
         is_noted = notes_seen(key.memory.seen_us, at_us, is_booting=key.node.ready_us is not None)
-        world.tell(at_us, is_noted=is_noted)
+        weight = weight_of(self.parameters.worth, key.size_bytes)
+        world.tell(at_us, weight, self.parameters.gather, is_noted=is_noted)
         if is_noted:
             key.memory.seen_us = at_us
             seen = self._memory_of(key.node).seen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from burstcache.core.messages.events import REPORT_USE_EVERY_S
+from burstcache.core.gathering import GatherRule
 from burstcache.core.parameters import US_PER_S
 from burstcache_sim.world.result import NO_EXPRESS, ExpressUse, GuestUse, RunResult, Tier
 from burstcache_sim.world.timings import Timings
@@ -29,6 +29,7 @@ class Books:
     told_batches: int = 0
     seen_writes: int = 0
     _batch_us: int | None = None  # when the newest batch began
+    _batch_weight: int = 0
     tiers: list[Tier] = field(default_factory=list)
     lambda_spans_us: list[tuple[int, int]] = field(default_factory=list)
     redis_spans_us: list[tuple[int, int]] = field(default_factory=list)
@@ -51,13 +52,14 @@ class Books:
         self.redis_s += -(-billed_us // US_PER_S)
         self.redis_spans_us.append((since_us, stop_us))
 
-    def tell(self, at_us: int, *, is_noted: bool) -> None:
-        """Record a request that its reader tells."""
+    def tell(self, at_us: int, weight: int, rule: GatherRule, *, is_noted: bool) -> None:
+        """Record a request that its reader tells, in a batch that goes out by a rule."""
         self.told += 1
         self.seen_writes += is_noted
-        if self._batch_us is None or at_us - self._batch_us >= REPORT_USE_EVERY_S * US_PER_S:
-            self._batch_us = at_us
+        if self._batch_us is None or rule.is_due(age_us=at_us - self._batch_us, weight=self._batch_weight):
+            self._batch_us, self._batch_weight = at_us, 0
             self.told_batches += 1
+        self._batch_weight += weight
 
     def close(
         self,

@@ -9,6 +9,7 @@ from heapq import heappop, heappush
 from itertools import accumulate
 from typing import Any, Protocol
 
+from burstcache.core.gathering import GatherRule
 from burstcache.core.node_use import MOST_LOADS
 from burstcache_sim.world.books import Books
 from burstcache_sim.world.express import Express
@@ -194,9 +195,9 @@ class World:
         node.ready_us = at_us + self.timings.redis_boot_us
         heappush(self._due, (node.ready_us, _NODE_READY, node.index))
 
-    def tell(self, at_us: int, *, is_noted: bool) -> None:
+    def tell(self, at_us: int, weight: int, rule: GatherRule, *, is_noted: bool) -> None:
         """Count a request that its reader tells, and whether it is noted that its key was seen."""
-        self.books.tell(at_us, is_noted=is_noted)
+        self.books.tell(at_us, weight, rule, is_noted=is_noted)
 
     def fill(self, key: Key) -> None:
         """Put into the key's node, which runs, what a reader has just read below it."""

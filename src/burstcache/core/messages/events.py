@@ -25,9 +25,9 @@ class ObjectRequested(TypedDict):
     etag: str
 
 
-# How long a reader gathers what it reports. By the second a key gets hot; where nodes take guests, a report costs as
-# much as a second or two of a small node, which boots for half a minute.
-REPORT_EVERY_S, REPORT_USE_EVERY_S = 1, 10
+# How long a reader gathers what it reports, where keys have lives of their own; where nodes take guests,
+# `core.gathering` says it.
+REPORT_EVERY_S = 1
 
 ServedBy = Literal["below", "lambda"]
 
