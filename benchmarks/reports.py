@@ -1,8 +1,8 @@
 """What reports of requests cost, and what it costs that they are late: the rule of `core.gathering` on logs.
 
-Reports of one reader and of five that take turns at random, sent as soon as possible and gathered by the rule, decide in
-the readable simulator when they arrive; looks and hits are as ever. Break-even and hazard, a `t4g.nano`, no relay. "Worth"
-is what hits save less node, control, loads and reports.
+Reports of one reader, and of five that take turns at random, are sent every ten seconds or gathered by the rule, and
+decide in the readable simulator when they arrive. Break-even and hazard, a `t4g.nano`, no relay. In a cell: reports
+[USD], what hits save less node, control, loads and reports [USD], the share of memory, boots.
 
     python -m benchmarks.reports [--logs FOLDER] [--hit-values-usd 1e-6,1e-5,1e-4]
 """
@@ -39,6 +39,7 @@ from burstcache_terminal.text import table_text
 
 SHEET = price_sheet("today-us-east-1")
 SETUP = Setup(instance_type="t4g.nano", relay="none")
+SETUP_OF_NODE = replace(SETUP, always_on_nodes=SETUP.nodes)  # nothing is told there
 PRICES = tier_prices(SHEET, node_type=SETUP.instance_type, cache_memory_mb=SETUP.cache_memory_mb)
 READERS = 5
 _LATENESS_US = AT_LEAST_US + EVENT_LATENESS_US
@@ -121,11 +122,22 @@ def logs_in(folder: Path | None) -> Iterator[tuple[str, Trace]]:
 
 def net_usd(result: RunResult, policy: Any, reports: int) -> float:
     """Return what hits save less what grows with the load [USD]."""
-    counted = replace(result, guests=replace(result.guests, told=0, told_batches=0, seen_writes=0))
-    usage = replace(live_usage(counted, SETUP, period_us=0, busy_s=0), dynamodb_reads=0)
+    never_told = replace(result, guests=replace(result.guests, told=0))
+    usage = live_usage(never_told, SETUP_OF_NODE, period_us=0, busy_s=0)
     control_usd = bill(replace(usage, s3_gets=result.guests.loads), SHEET).usd
     hit_usd = float(policy.parameters.worth.hit_usd)
     return result.n_redis * hit_usd - control_usd - reports * float(PRICES.report_usd)
+
+
+def cells(policy: Any, trace: Trace) -> Iterator[str]:
+    """Return what each way of reporting comes out at."""
+    for readers in (1, READERS):
+        for gathers in (False, True):
+            told = Told(policy, readers, gathers)
+            result = simulate(told, Scenario(trace))
+            usd = told.reports * float(PRICES.report_usd)
+            net, share = net_usd(result, policy, told.reports), result.in_memory_pct
+            yield f"{usd:.4f} {net:+.3f} ({share:.1f} %) {result.redis_starts}"
 
 
 def main() -> None:
@@ -140,17 +152,7 @@ def main() -> None:
         for value in args.hit_values_usd.split(","):
             for kind in (Breakeven, Hazard):
                 policy = replace(kind.worth(Fraction(value), PRICES), has_relay=False)
-                row = [name, value, kind.name]
-                for readers in (1, READERS):
-                    for gathers in (False, True):
-                        told = Told(policy, readers, gathers)
-                        result = simulate(told, Scenario(trace))  # type: ignore[arg-type]
-                        usd = told.reports * float(PRICES.report_usd)
-                        row.append(
-                            f"{usd:.4f} {net_usd(result, policy, told.reports):+.3f} ({result.in_memory_pct:.1f} %) {result.redis_starts}"
-                        )
-                rows.append(row)
-                print(row, flush=True)
+                rows.append([name, value, kind.name, *cells(policy, trace)])
     header = ("log", "v", "policy", *(f"{n}, {how}" for n in (1, READERS) for how in ("every 10 s", "gathered")))
     print(table_text(header, rows))
 

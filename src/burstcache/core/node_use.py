@@ -11,6 +11,7 @@ decides as a simulation does. Times are integer microseconds, weights integer mi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -31,6 +32,7 @@ MOST_LOADS = 2_000  # guests that a boot brings: as many as are read in ten seco
 _LEAST_GAP_S = 4
 LEAST_ARRIVALS = 4  # of a full list of hits
 _NEVER_US = -1
+_FOR_LATE_ONES = 16  # more arrivals that are remembered than a boot looks back on: readers report in turns
 _US_PER_MS = 1_000
 
 
@@ -276,15 +278,23 @@ def _look_us(worth: Worth) -> int:
 
 
 def _are_close(use: NodeUse, at_us: int, parameters: BreakevenParameters) -> bool:
-    """Whether enough arrivals for a boot by break-even came within its limit, the last one now."""
-    oldest = parameters.boot_requests
-    return len(use.times_us) >= oldest and at_us - use.times_us[-oldest] < parameters.boot_within_us
+    """Whether as many arrivals as boot by break-even came within its limit; that of `at_us`, or the last, is one."""
+    times_us, requests = use.times_us, parameters.boot_requests
+    place = bisect_right(times_us, at_us) - 1
+    return any(
+        max(at_us, newest_us) - oldest_us < parameters.boot_within_us
+        for newest_us, oldest_us in zip(
+            times_us[max(place, requests - 1) : place + requests],
+            times_us[max(place - requests + 1, 0) : place + 1],
+            strict=False,
+        )
+    )
 
 
 def _times_us(use: NodeUse, at_us: int, parameters: BreakevenParameters) -> tuple[int, ...]:
-    """Return the newest arrivals with one more, in order, as many as a boot looks back on [us]."""
+    """Return the newest arrivals with one more, in order: what a boot looks back on and late ones join [us]."""
     observed = use.times_us if use.is_followed else ()
-    return tuple(sorted((*observed, at_us))[-parameters.boot_requests :])
+    return tuple(sorted((*observed, at_us))[-parameters.boot_requests - _FOR_LATE_ONES :])
 
 
 def _belief(use: NodeUse) -> Belief:
