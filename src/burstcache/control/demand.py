@@ -140,8 +140,9 @@ class Demand:
             newer = [request for request in requests if not row.window or request > row.window[-1]]
             if not newer:
                 return "remembered"
-            use, starts = _learned(rule, row, newer, node, is_booting=is_booting)
             size_bytes = each["size_bytes"] or row.size_bytes
+            weight = self.policy.worth.weight_of(size_bytes)
+            use, starts = _learned(rule, row, newer, weight, node, is_booting=is_booting)
             learned = lives.keys.learn(row, use, newer[-1], etag=each["etag"], size_bytes=size_bytes)
             if learned is not None and row.is_live(now_us):
                 return lives.see_that_it_runs(row, now_us)
@@ -168,13 +169,13 @@ def judge(policy: LivePolicy, lives: Scheduler, uses: UseTable, boot: Callable[[
 
 
 def _learned(
-    rule: KeyRule, row: KeyRow, requests: Sequence[Request], node: NodeRow, *, is_booting: bool
+    rule: KeyRule, row: KeyRow, requests: Sequence[Request], weight: int, node: NodeRow, *, is_booting: bool
 ) -> tuple[bytes, bool]:
     """Return the key's use with newer requests, and whether one of them starts a cache function."""
     use, starts = stored_key_use(rule, row.use, node_ready_us=node.ready_at_us), False
     for request in requests:
-        use = rule.observe(use, request.at_us)
-        starts = starts or rule.starts(use, is_booting=is_booting)
+        use = rule.observe(use, request.at_us, weight)
+        starts = starts or (use.last_us == request.at_us and rule.starts(use, is_booting=is_booting))
     return encode_use(use), starts
 
 

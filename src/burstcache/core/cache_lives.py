@@ -12,6 +12,7 @@ from burstcache.core.parameters import Parameters
 from burstcache.core.policies import LivePolicy
 from burstcache.core.policy import LambdaLife, Request
 from burstcache.core.table import KeyColumns, KeyRow, NodeRow
+from burstcache.core.worth import MICRO, Worth
 
 
 class CacheLife(Protocol):
@@ -113,7 +114,9 @@ class LifeByUse:
     """A life under a policy whose nodes take guests: it ends when the key's use no longer pays for it."""
 
     rule: KeyRule
+    worth: Worth
     deadline_us: int = 0
+    _weight: int = MICRO  # of each request
     _use: KeyUse = field(default_factory=KeyUse)
     _is_bridging: bool = False
     is_promoted = False
@@ -122,13 +125,14 @@ class LifeByUse:
 
     def begin(self, row: KeyRow, now_us: int) -> None:
         """Take over the use; the life lasts at least until now."""
+        self._weight = self.worth.weight_of(row.size_bytes)
         stored = decode(row.use) if row.use else self.rule.first()
         self._use = stored if self.rule.knows(stored) else self.rule.first()
         self.deadline_us = max(now_us, self._lives_until_us())
 
     def serve(self, request: Request) -> None:
         """Learn a request."""
-        self._use = self.rule.observe(self._use, request.at_us)
+        self._use = self.rule.observe(self._use, request.at_us, self._weight)
         self.deadline_us = self._lives_until_us()
 
     def wants_promotion(self) -> bool:
@@ -159,4 +163,4 @@ class LifeByUse:
 
 def new_life(policy_: LivePolicy) -> CacheLife:
     """Return a life that has not begun."""
-    return LeasedLife(policy_.parameters) if policy_.use is None else LifeByUse(policy_.use.key)
+    return LeasedLife(policy_.parameters) if policy_.use is None else LifeByUse(policy_.use.key, policy_.use.worth)

@@ -39,14 +39,21 @@ class KeyRule(Protocol):
     def knows(self, use: KeyUse) -> bool:
         """Whether a use was learned under the same policy."""
 
-    def observe(self, use: KeyUse, at_us: int) -> KeyUse:
-        """Return the use after a request."""
-
-    def starts(self, use: KeyUse, *, is_booting: bool) -> bool:
-        """Whether a cache function starts at the newest request if none serves the key; never at a first one.
+    def observe(self, use: KeyUse, at_us: int, weight: int = MICRO) -> KeyUse:
+        """Return the use after a request.
 
         Args:
-            use: The key's, with that request.
+            use: The key's before it.
+            at_us: When it came [us].
+            weight: What a cache function saves for it, as a share of what it saves above S3 (`Worth.weight_of`): little
+                if a copy in Express would have served it [millionths].
+        """
+
+    def starts(self, use: KeyUse, *, is_booting: bool) -> bool:
+        """Whether a cache function starts at the newest arrival if none serves the key; never at a first one.
+
+        Args:
+            use: The key's, with that arrival.
             is_booting: Whether the key's node boots, so that there is only that time to bridge.
         """
 
@@ -69,9 +76,9 @@ class BreakevenKey:
         """Whether a use is of the same kind."""
         return self.arrivals.knows(use)
 
-    def observe(self, use: KeyUse, at_us: int) -> KeyUse:
-        """Remember a request's time."""
-        return self.arrivals.observe(use, at_us, MICRO)
+    def observe(self, use: KeyUse, at_us: int, weight: int = MICRO) -> KeyUse:
+        """Remember the time at which a whole weight has come together."""
+        return self.arrivals.observe(use, at_us, weight)
 
     def starts(self, use: KeyUse, *, is_booting: bool) -> bool:
         """Whether enough requests came within the limit."""
@@ -102,9 +109,9 @@ class HazardKey:
         """Whether a use is of the same kind."""
         return self.arrivals.knows(use)
 
-    def observe(self, use: KeyUse, at_us: int) -> KeyUse:
-        """Learn the gap that a request ends."""
-        return self.arrivals.observe(use, at_us, MICRO)
+    def observe(self, use: KeyUse, at_us: int, weight: int = MICRO) -> KeyUse:
+        """Learn the gap that a whole weight ends."""
+        return self.arrivals.observe(use, at_us, weight)
 
     def starts(self, use: KeyUse, *, is_booting: bool) -> bool:
         """Whether the expected rate pays for a cache function."""

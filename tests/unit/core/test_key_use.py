@@ -12,7 +12,7 @@ from burstcache.core.key_use import KeyRule, KeyUse, breakeven_key, hazard_key
 from burstcache.core.node_use import interrupted
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import price_sheet
-from burstcache.core.worth import Worth, tier_prices, wait_usd_from_text
+from burstcache.core.worth import MICRO, Worth, tier_prices, wait_usd_from_text
 
 S = US_PER_S
 EAST = price_sheet("today-us-east-1")
@@ -102,3 +102,13 @@ def test_a_gap_in_which_the_node_ran_teaches_nothing(rule: KeyRule) -> None:
 def test_no_use_of_keys_is_kept_where_no_load_pays_for_a_cache_function(make: Callable[[Worth], KeyRule]) -> None:
     assert make(USUAL).ever_starts
     assert not make(worth("0")).ever_starts
+
+
+@each_rule
+def test_requests_that_a_copy_in_express_would_have_served_start_a_cache_function_later(rule: KeyRule) -> None:
+    light, whole = rule.first(), rule.first()
+    for at_s in range(4):
+        light, whole = rule.observe(light, at_s * S, MICRO // 10), rule.observe(whole, at_s * S)
+
+    assert rule.starts(whole, is_booting=False)
+    assert not rule.starts(light, is_booting=False)

@@ -171,8 +171,8 @@ def decide(w: World, p: State, key: int, at_us: int, tier: int) -> int:
     if p.has_lambda:
         if p.ran_us[node] > p.keys.last_us[key]:
             _interrupt(p.keys, key)  # while the node ran nobody told the key's requests
-        _observe(p.keys, key, at_us, MICRO)
-        if k.ready_us >= 0 or _starts(p.keys, key, is_booting):
+        _observe(p.keys, key, at_us, weight)
+        if k.ready_us >= 0 or (p.keys.last_us[key] == at_us and _starts(p.keys, key, is_booting)):
             action += START
     return action
 

@@ -164,8 +164,9 @@ class _ByUse(WorthPolicy):
         rule, use, is_booting = self._key_rule, key.memory.use, key.node.ready_us is not None
         if key.node.memory.ran_us > use.last_us:
             use = interrupted(use)  # while the node ran nobody told the key's requests
-        key.memory.use = use = rule.observe(use, at_us)
-        if not key.has_lambda and rule.starts(use, is_booting=is_booting):
+        weight = weight_of(self.parameters.worth, key.size_bytes)
+        key.memory.use = use = rule.observe(use, at_us, weight)
+        if not key.has_lambda and use.last_us == at_us and rule.starts(use, is_booting=is_booting):
             world.start_lambda(key, at_us)
         if key.lambda_ready_us is not None:
             world.set_deadline(key, max(key.lambda_ready_us, rule.lives_until_us(use, is_booting=is_booting)))
