@@ -134,7 +134,7 @@ def test_express_below_leased_keys(make_world: MakeWorld) -> None:
 
 @pytest.mark.usefixtures("frequent_reports")
 def test_express_below_guests(make_world: MakeWorld) -> None:
-    policy = policy_named("hazard", per_million="300", has_express=True)
+    policy = policy_named("hazard", per_million="3000", node_type="r7g.large", has_express=True)
     world = make_world(runs_machines=True, policy=policy)
     report_at_once(world)
     assert policy.use is not None

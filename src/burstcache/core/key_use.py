@@ -138,7 +138,7 @@ def stored_key_use(rule: KeyRule, data: bytes, *, node_ready_us: int) -> KeyUse:
     use = decode(data) if data else rule.first()
     if not rule.knows(use):
         return rule.first()
-    return interrupted(use) if node_ready_us > use.last_us else use
+    return interrupted(use) if use.is_followed and node_ready_us > use.last_us else use
 
 
 def breakeven_key(worth: Worth) -> BreakevenKey:

@@ -8,8 +8,8 @@ from fractions import Fraction
 
 import pytest
 
-from burstcache.core.key_use import KeyRule, KeyUse, breakeven_key, hazard_key
-from burstcache.core.node_use import interrupted
+from burstcache.core.key_use import KeyRule, KeyUse, breakeven_key, hazard_key, stored_key_use
+from burstcache.core.node_use import encode, interrupted
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import price_sheet
 from burstcache.core.worth import MICRO, Worth, tier_prices, wait_usd_from_text
@@ -112,3 +112,14 @@ def test_requests_that_a_copy_in_express_would_have_served_start_a_cache_functio
 
     assert rule.starts(whole, is_booting=False)
     assert not rule.starts(light, is_booting=False)
+
+
+@each_rule
+def test_light_requests_after_a_run_of_the_node_come_together_again(rule: KeyRule) -> None:
+    data = encode(steady(rule, 1))
+
+    for at_s in range(200, 230):
+        use = rule.observe(stored_key_use(rule, data, node_ready_us=100 * S), at_s * S, MICRO // 10)
+        data = encode(use)
+
+    assert use.last_us == 229 * S

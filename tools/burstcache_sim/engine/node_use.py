@@ -169,7 +169,7 @@ def decide(w: World, p: State, key: int, at_us: int, tier: int) -> int:
             action, is_booting = JOIN, True
     _tell(w, p, key, at_us, SEEN_AGAIN_AT_BOOT_US if is_booting else SEEN_AGAIN_US)
     if p.has_lambda:
-        if p.ran_us[node] > p.keys.last_us[key]:
+        if p.keys.is_followed[key] != 0 and p.ran_us[node] > p.keys.last_us[key]:
             _interrupt(p.keys, key)  # while the node ran nobody told the key's requests
         _observe(p.keys, key, at_us, weight)
         if k.ready_us >= 0 or (p.keys.last_us[key] == at_us and _starts(p.keys, key, is_booting)):

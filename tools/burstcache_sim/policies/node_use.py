@@ -162,7 +162,7 @@ class _ByUse(WorthPolicy):
     def _keep(self, world: World, key: Key, at_us: int) -> None:
         """Start a cache function if one pays, and let the key's live as long as it does."""
         rule, use, is_booting = self._key_rule, key.memory.use, key.node.ready_us is not None
-        if key.node.memory.ran_us > use.last_us:
+        if use.is_followed and key.node.memory.ran_us > use.last_us:
             use = interrupted(use)  # while the node ran nobody told the key's requests
         weight = weight_of(self.parameters.worth, key.size_bytes)
         key.memory.use = use = rule.observe(use, at_us, weight)
