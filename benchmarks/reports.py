@@ -39,7 +39,7 @@ from burstcache_terminal.text import table_text
 
 SHEET = price_sheet("today-us-east-1")
 SETUP = Setup(instance_type="t4g.nano", relay="none")
-SETUP_OF_NODE = replace(SETUP, always_on_nodes=SETUP.nodes)  # nothing is told there
+SETUP_OF_NODE = replace(SETUP, always_on_nodes=SETUP.nodes)  # nothing is reported there
 PRICES = tier_prices(SHEET, node_type=SETUP.instance_type, cache_memory_mb=SETUP.cache_memory_mb)
 READERS = 5
 _LATENESS_US = AT_LEAST_US + EVENT_LATENESS_US
