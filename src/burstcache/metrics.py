@@ -15,6 +15,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,6 +91,7 @@ def emf_line(figures: Mapping[Metric, Sequence[float]], dimensions: Mapping[str,
 
 
 def write(lines: Iterable[str]) -> None:
-    """Print lines, each as one event of the log."""
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
-    sys.stdout.flush()
+    """Print lines, each as one event of the log; if that fails they are lost, and no read or step with them."""
+    with suppress(OSError):
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
+        sys.stdout.flush()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any, get_args
 
 import pytest
@@ -44,6 +45,17 @@ def test_a_line_of_ours_is_one_of_powertools(
     ours = json.loads(emf_line({LATENCY_MS: [2.5]}, {"Stack": STACK, "Tier": "redis"}, at_ms=at_ms))
 
     assert ours == theirs
+
+
+def test_a_line_that_cannot_be_written_fails_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Closed:
+        def write(self, text: str) -> None:
+            raise BrokenPipeError
+
+    monkeypatch.setenv("STACK_NAME", STACK)
+    monkeypatch.setattr("burstcache.metrics.sys", SimpleNamespace(stdout=Closed()))
+
+    put((PROMOTIONS, 1))
 
 
 def test_metrics_have_units_that_cloudwatch_knows() -> None:

@@ -53,7 +53,7 @@ class Proxy:
             self.meter.failed()
         else:
             latency_ms = (self.clock.monotonic_s() - began_s) * 1000
-            self.meter.served(response.headers["x-cache-tier"], latency_ms, len(response.body))
+            self.meter.served(response.headers.get("x-cache-tier", "s3"), latency_ms, len(response.body))
 
     def _respond(self, arrived: Arrival, context: Any) -> Response:
         at_us = self.clock.now_us()
