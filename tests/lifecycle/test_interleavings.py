@@ -180,6 +180,7 @@ def test_attempt_that_comes_after_a_later_one_leaves_at_once(world: World) -> No
     assert world.serve("k", holder="one").join() == "superseded"
 
     assert world.row("k").holder.startswith("two/")
+    assert world.outcome(world.row("k").execution_name) == {"error": "SupersededError"}  # in place of a lost heartbeat
     later.join()
 
 
