@@ -206,5 +206,7 @@ def test_the_projects_template_leaves_one_front_door(front_door: str) -> None:
     certificate = "arn:aws:acm:eu-west-2:123456789012:certificate/a"
     template = load(PROJECT, FrontDoor=front_door, CertificateArn=certificate)
 
-    assert bool(template.of_type("AWS::ApiGatewayV2::Api")) == (front_door == "http-api")
+    (api,) = template.of_type("AWS::ApiGatewayV2::Api").values()
+    (server,) = api["Body"]["servers"]
+    assert server["x-amazon-apigateway-endpoint-configuration"]["disableExecuteApiEndpoint"] == (front_door == "alb")
     assert ("Alb" in template.resources) == (front_door == "alb")

@@ -89,9 +89,9 @@ def test_a_combination_refers_to_nothing_that_it_leaves_out(
     absent = cloudformation["Resources"].keys() - resources.keys()
     awaited = {name for part in resources.values() for name in _listed(part.get("DependsOn", []))}
     assert (named([resources, outputs], walk) | awaited) & absent == set()
-    # AWS refuses a statement without a resource, and most other empty lists.
+    # AWS refuses a statement without a resource, and most other empty lists. Those of OpenAPI are meant.
     empty = {name for part in walk(resources) if isinstance(part, dict) for name, value in part.items() if value == []}
-    assert empty <= {"Layers", "ManagedPolicyArns", "Routes"}
+    assert empty <= {"Layers", "ManagedPolicyArns", "Routes", "security", "AWS_IAM", "tokens"}
 
 
 def _listed(names: str | list[str]) -> list[str]:
@@ -99,17 +99,27 @@ def _listed(names: str | list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("answers", "door", "other"),
-    [({"FrontDoor": "http-api"}, "HttpApi", "Alb"), ({"FrontDoor": "alb"}, "Alb", "HttpApi")],
+    ("answers", "has_alb", "asked"),
+    [({"FrontDoor": "http-api"}, False, []), ({"FrontDoor": "alb"}, True, [{"AWS_IAM": []}])],
     ids=["http-api", "alb"],
 )
-def test_there_is_one_front_door(translate: Translate, answers: dict[str, str], door: str, other: str) -> None:
+def test_there_is_one_front_door(
+    translate: Translate, answers: dict[str, str], has_alb: bool, asked: list[dict[str, Any]]
+) -> None:
     body = translate(answers)
 
     resources = deployed(body, answers)
 
-    assert f"{door}Permission" in resources
-    assert [name for name in resources if name.startswith(other)] == []
+    assert any(name.startswith("Alb") for name in resources) == has_alb
+    api = resources["HttpApi"]["Properties"]["Body"]
+    (server,) = api["servers"]
+    assert server["x-amazon-apigateway-endpoint-configuration"] == {"disableExecuteApiEndpoint": has_alb}
+    assert all(operation["security"] == asked for operation in operations(api).values())
+
+
+def operations(api: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
+    """What an OpenAPI document says of each method of each path."""
+    return {(path, method): what for path, methods in api["paths"].items() for method, what in methods.items()}
 
 
 def of_relay(resources: dict[str, Any]) -> set[str]:
@@ -258,23 +268,51 @@ def test_a_load_balancer_in_front_has_a_network_without_tiers(cloudformation: di
     assert "PrivateSubnetA" not in resources
 
 
-@pytest.mark.parametrize(("auth", "expected"), [("public", "NONE"), ("iam", "AWS_IAM"), ("jwt", "JWT")])
-def test_every_route_asks_for_the_same(translate: Translate, auth: str, expected: str) -> None:
-    body = translate({"ApiAuth": auth})
+@pytest.mark.parametrize(
+    ("auth", "asked", "schemes"),
+    [
+        ("public", [], {}),
+        ("iam", [{"AWS_IAM": []}], {"AWS_IAM": "awsSigv4"}),
+        ("jwt", [{"tokens": []}], {"tokens": {"issuer": "https://example.com", "audience": ["a", "b"]}}),
+    ],
+)
+def test_every_route_asks_for_the_same(
+    translate: Translate, auth: str, asked: list[dict[str, Any]], schemes: dict[str, Any]
+) -> None:
+    answers = {"ApiAuth": auth, "JwtIssuer": "https://example.com", "JwtAudience": "a,b"}
 
-    resources = deployed(body, {"ApiAuth": auth})
+    api = deployed(translate(answers), answers)["HttpApi"]["Properties"]["Body"]
 
-    routes = [part["Properties"] for part in resources.values() if part["Type"] == "AWS::ApiGatewayV2::Route"]
-    assert {route["AuthorizationType"] for route in routes} == {expected}
-    authorizers = [route.get("AuthorizerId") for route in routes]
-    assert authorizers == [{"Ref": "JwtAuthorizer"} if auth == "jwt" else None] * len(routes)
-    assert {route["RouteKey"] for route in routes} == {
-        "GET /objects/{key+}",
-        "HEAD /objects/{key+}",
-        "GET /objects",
-        "HEAD /objects",
-        "$default",
+    assert operations(api).keys() == {
+        ("/objects/{key+}", "get"),
+        ("/objects/{key+}", "head"),
+        ("/objects", "get"),
+        ("/objects", "head"),
+        ("$default", "x-amazon-apigateway-any-method"),
     }
+    assert all(operation["security"] == asked for operation in operations(api).values())
+    assert api["components"]["securitySchemes"].keys() == schemes.keys()
+    for name, scheme in api["components"]["securitySchemes"].items():
+        if name == "AWS_IAM":
+            assert scheme["x-amazon-apigateway-authtype"] == schemes[name]
+        else:
+            configuration = scheme["x-amazon-apigateway-authorizer"]["jwtConfiguration"]
+            assert configuration == {
+                "issuer": {"Ref": "JwtIssuer"},
+                "audience": {"Fn::Split": [",", {"Ref": "JwtAudience"}]},
+            }
+
+
+def test_every_route_leads_to_the_proxy(cloudformation: dict[str, Any]) -> None:
+    resources = deployed(cloudformation, {})
+
+    for route, operation in operations(resources["HttpApi"]["Properties"]["Body"]).items():
+        integration = operation["x-amazon-apigateway-integration"]
+
+        assert integration["payloadFormatVersion"] == "2.0", route
+        assert "functions/${ProxyFunction.Arn}/invocations" in integration["uri"]["Fn::Sub"], route
+    permission = resources["ProxyFunctionAnythingElsePermission"]["Properties"]["SourceArn"]["Fn::Sub"]
+    assert permission[0].endswith(":${__ApiId__}/${__Stage__}/*")  # one for all routes
 
 
 @pytest.mark.parametrize(("given", "is_reserved"), [("0", False), ("50", True)])

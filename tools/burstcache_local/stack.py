@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -70,11 +70,11 @@ class Stack:
                     target_group_arn=self.physical_ids[name],
                     multi_value=attributes.get("lambda.multi_value_headers.enabled") == "true",
                 )
-        integrations = self.template.of_type("AWS::ApiGatewayV2::Integration")
-        routes = []
-        for properties in self.template.of_type("AWS::ApiGatewayV2::Route").values():
-            integration = integrations[_referred(properties["Target"])]
-            routes.append(Route.parse(properties["RouteKey"], self._function_of(integration["IntegrationUri"])))
+        routes = [
+            Route.parse(key, self.physical_ids[function])
+            for properties in self.template.of_type("AWS::ApiGatewayV2::Api").values()
+            for key, function in _routes(properties["Body"]["paths"])
+        ]
         apis = [self.physical_ids[name] for name in self.template.of_type("AWS::ApiGatewayV2::Api")]
         return HttpApi(sorted(routes, key=lambda route: route.rank), apis[0] if apis else "none")
 
@@ -88,6 +88,18 @@ def _referred(value: Any) -> str:
     if name == "Fn::Sub":
         return str(operand).partition("${")[2].partition("}")[0].partition(".")[0]
     return str(operand[0] if isinstance(operand, list) else operand)
+
+
+def _routes(paths: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the key and the function, a logical id, of every route that an OpenAPI document declares."""
+    for path, methods in paths.items():
+        for method, operation in methods.items():
+            uri = operation["x-amazon-apigateway-integration"]["uri"]["Fn::Sub"]
+            function = uri.partition("functions/${")[2].partition(".Arn}")[0]
+            if path == "$default":
+                yield path, function
+            else:
+                yield f"{'ANY' if method.startswith('x-') else method.upper()} {path}", function
 
 
 def function_named(

@@ -30,25 +30,9 @@ Maker = Callable[[str, Properties, Services], Made]
 
 
 def _http_api(name: str, properties: Properties, services: Services) -> Made:
-    api = services.client("apigatewayv2").create_api(Name=name, ProtocolType="HTTP")
+    title = properties["Body"]["info"]["title"]
+    api = services.client("apigatewayv2").create_api(Name=title, ProtocolType="HTTP")
     return Made(api["ApiId"], {"ApiId": api["ApiId"], "ApiEndpoint": services.front_url})
-
-
-def _integration(name: str, properties: Properties, services: Services) -> Made:
-    integration = services.client("apigatewayv2").create_integration(
-        ApiId=properties["ApiId"],
-        IntegrationType=properties["IntegrationType"],
-        IntegrationUri=properties["IntegrationUri"],
-        PayloadFormatVersion=properties["PayloadFormatVersion"],
-    )
-    return Made(integration["IntegrationId"], {"IntegrationId": integration["IntegrationId"]})
-
-
-def _route(name: str, properties: Properties, services: Services) -> Made:
-    route = services.client("apigatewayv2").create_route(
-        ApiId=properties["ApiId"], RouteKey=properties["RouteKey"], Target=properties["Target"]
-    )
-    return Made(route["RouteId"], {"RouteId": route["RouteId"]})
 
 
 def _stage(name: str, properties: Properties, services: Services) -> Made:
@@ -181,9 +165,7 @@ def _placeholder(name: str, properties: Properties, services: Services) -> Made:
 
 # Type → property that names the resource, maker.
 _TYPES: dict[str, tuple[str, Maker]] = {
-    "AWS::ApiGatewayV2::Api": ("Name", _http_api),
-    "AWS::ApiGatewayV2::Integration": ("", _integration),
-    "AWS::ApiGatewayV2::Route": ("", _route),
+    "AWS::ApiGatewayV2::Api": ("", _http_api),
     "AWS::ApiGatewayV2::Stage": ("", _stage),
     "AWS::CloudFormation::CustomResource": ("", _custom_resource),
     "AWS::EC2::EgressOnlyInternetGateway": ("", _egress_gateway),
