@@ -35,9 +35,7 @@ class Metric:
 
 
 _TIERS = ("memory", "redis", "lambda", "express", "s3")
-LATENCY_MS = Metric(
-    "LatencyMs", "Milliseconds", "Tier", _TIERS
-)  # of a read in the proxy; their number is that of reads
+LATENCY_MS = Metric("LatencyMs", "Milliseconds", "Tier", _TIERS)  # of a read in the proxy; as many samples as reads
 READ_BYTES = Metric("ReadBytes", "Bytes", "Tier", _TIERS)
 FAILED_READS = Metric("FailedReads", "Count")  # answered with a 5xx
 FALLBACKS = Metric("Fallbacks", "Count", "Reason", ("redis_down", "relay_down", "silent", "left_alone", "other"))
