@@ -58,7 +58,7 @@ class ObjectAnswer:
 
     def hurry(self, wait_s: float) -> None:
         """Let the body break off where S3 pauses for longer than this."""
-        if self._stream is not None:
+        if self._stream is not None and self.length_bytes:  # behind an empty body the socket is gone
             self._stream.set_socket_timeout(wait_s)
 
     def discard(self) -> None:

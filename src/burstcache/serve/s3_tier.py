@@ -122,24 +122,24 @@ class S3Tier:
         answer = self._ask(request)
         report = self._report(request, answer)
         try:
-            waited_s = self._clock.monotonic_s() - started_s
-            if waited_s > _RETRY_WITHIN_S and self._redirects_larger:
-                answer.hurry(max(_BODY_WITHIN_S - waited_s, 1.0))
-            return self._deliver(request, answer)
+            return self._deliver(request, answer, started_s)
         except OriginError:
             if self._clock.monotonic_s() - started_s > _RETRY_WITHIN_S:
                 raise
-            return self._deliver(request, self._ask(request))
+            return self._deliver(request, self._ask(request), started_s)
         finally:
             if self._publisher is not None:
                 self._publisher.finish(report)
 
-    def _deliver(self, request: Request, answer: ObjectAnswer) -> Response:
+    def _deliver(self, request: Request, answer: ObjectAnswer, started_s: float) -> Response:
         if not answer.is_success:
             return _other(request, answer)
         if self._redirects_larger and answer.length_bytes > self._max_object_bytes:
             answer.discard()
             return redirect(self._store.presign(request.key, valid_s=_PRESIGNED_S))
+        waited_s = self._clock.monotonic_s() - started_s
+        if waited_s > _RETRY_WITHIN_S and self._redirects_larger:  # behind a front door, which gives up
+            answer.hurry(max(_BODY_WITHIN_S - waited_s, 1.0))
         return Response(answer.status, _headers(answer), answer.read())
 
     def _ask(self, request: Request) -> ObjectAnswer:

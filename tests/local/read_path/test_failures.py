@@ -133,12 +133,14 @@ def test_s3_whose_connection_fails_is_asked_a_second_time(cloud: Cloud, environm
         assert body_of(cloud.get("a")) == b"body"
 
 
-def test_s3_that_answers_after_a_while_is_waited_for(cloud: Cloud, environment: Environment) -> None:
-    reply = b'HTTP/1.1 200 OK\r\nContent-Length: 4\r\nETag: "e"\r\nConnection: close\r\n\r\nbody'
+@pytest.mark.parametrize("body", [b"body", b""])
+def test_s3_that_answers_after_a_while_is_waited_for(cloud: Cloud, environment: Environment, body: bytes) -> None:
+    head = f'HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\nETag: "e"\r\nConnection: close\r\n\r\n'
+    reply = head.encode() + body
     with endpoint_that_sends(reply, times=1, before=lambda: cloud.clock.sleep(19)) as url:
         environment(AWS_ENDPOINT_URL_S3=url)
 
-        assert body_of(cloud.get("a")) == b"body"
+        assert body_of(cloud.get("a")) == body
 
 
 @pytest.mark.parametrize(
