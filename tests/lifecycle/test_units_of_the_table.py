@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from burstcache.core.keys import key_hash
+from burstcache.core.parameters import US_PER_S
 from burstcache_sim.bill.usage import Setup, live_usage
 from burstcache_sim.units import US_PER_H
 from burstcache_sim.world.result import GuestUse, RunResult
@@ -151,3 +152,27 @@ def test_a_write_to_the_bucket_takes_what_it_is_billed_for(
     reports = live_usage(run, Setup(), period_us=US_PER_H, busy_s=0)
     assert usage.dynamodb_writes - reports.dynamodb_writes == units.writes
     assert usage.dynamodb_reads - reports.dynamodb_reads == units.reads
+
+
+@pytest.mark.parametrize("nodes", [1, 3])
+def test_a_run_of_the_janitor_takes_what_it_is_billed_for(make_world: Callable[..., World], nodes: int) -> None:
+    world, units = make_world(nodes=nodes), Units()
+    events = world.clients.dynamodb.meta.events
+    events.register("provide-client-params.dynamodb", units.note)
+
+    world.clean()
+
+    events.unregister("provide-client-params.dynamodb", units.note)
+    usage = live_usage(_run(invocations=0), Setup(nodes=nodes), period_us=300 * US_PER_S, busy_s=0)
+    assert (units.reads, units.writes) == (usage.janitor_reads, 0)
+
+
+def test_a_node_that_runs_takes_a_write_of_each_run_of_the_janitor(world: World, units: Units) -> None:
+    _hot(world, "k")
+    _promoted(world, "k")
+    before = units.writes
+
+    assert world.clean()["nodes"] == []
+
+    assert world.node().phase == "running"
+    assert units.writes == before + 1

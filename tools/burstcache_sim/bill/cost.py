@@ -71,6 +71,7 @@ class Usage:
     alb_h: Annotated[Amount, Billed("ALB", "alb", is_fixed=True)] = 0
     ipv4_h: Annotated[Amount, Billed("public IPv4 addresses", "ipv4", is_fixed=True)] = 0
     janitor_gb_s: Annotated[Amount, Billed("janitor, duration", "lambda-duration:{architecture}", is_fixed=True)] = 0
+    janitor_reads: Annotated[Amount, Billed("janitor, DynamoDB reads", "dynamodb-read", is_fixed=True)] = 0
     janitor_requests: Annotated[Amount, Billed("janitor, invocations", "lambda-request", is_fixed=True)] = 0
 
 

@@ -52,6 +52,8 @@ LARGEST_OBJECT_BYTES = {"http-api": 4_194_304, "alb": 716_800}
 _VOLUME_GB, _ALB_ADDRESSES = 3, 2
 _RELAY_VCPU, _RELAY_GB = Fraction(1, 4), Fraction(1, 2)
 _JANITOR_PER_H, _JANITOR_MS = 12, 200
+_JANITOR_READS = 5  # the set of started keys and the digest, twice, and the pause; each node's row is read twice, too
+_ATTENDED_EVERY_S = 300  # the janitor writes it into the row of a node that runs
 
 # What follows a write to the bucket: the rows of the key and of the nodes are read, the change is announced. If the
 # key's home node takes guests, Redis control reads the same rows and removes one; the origin function waits for it.
@@ -212,6 +214,7 @@ def _cache(result: RunResult, setup: Setup) -> Usage:
         cache_requests=invocations,
         node_h=Fraction(_node_s(result), 3600),
         dynamodb_reads=(_node_s(result) // 60 - result.redis_starts) * _ROW_READ,
+        dynamodb_writes=_node_s(result) // _ATTENDED_EVERY_S,
         # Every start of a cache function asks S3, a warm one with its ETag. What a key takes to Redis is compared
         # again; of what a boot loads, a lease says whether it was written meanwhile.
         s3_gets=result.n_s3 + invocations + 2 * promotions(result) + result.guests.loads,
@@ -364,6 +367,7 @@ def _standing(setup: Setup, period_us: int) -> Usage:
         relay_vcpu_h=_RELAY_VCPU * relay_h,
         relay_gb_h=_RELAY_GB * relay_h,
         janitor_gb_s=_gb_s(_JANITOR_MS, _JANITOR_MB) * _JANITOR_PER_H * janitor_h,
+        janitor_reads=(_JANITOR_READS + 2 * setup.nodes) * _JANITOR_PER_H * janitor_h,
         janitor_requests=_JANITOR_PER_H * janitor_h,
     )
 
