@@ -5,26 +5,41 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
-from burstcache_local.front.http_events import Route, match_route
+from burstcache_local.front.http_events import HttpRequest, Route, decoded_path, http_api_event, match_route
 from support.project import ROOT
 
 _SAMPLES = sorted((ROOT / "events/proxy").glob("http_api_*.json"))
+_OF_ONE_REQUEST = ("requestId", "time", "timeEpoch")
+
+
+def route(event: dict[str, str]) -> Route:
+    """The route that an event of the proxy declares."""
+    path, method = event["Path"], event["Method"]
+    return Route.parse(path if path == "$default" else f"{method} {path}", "proxy")
 
 
 @pytest.mark.parametrize("path", _SAMPLES, ids=lambda path: path.stem)
-def test_a_sample_has_the_route_and_the_parameters_that_the_api_sends(
-    resources: dict[str, dict[str, Any]], path: Path
-) -> None:
-    keys = [part["Properties"]["RouteKey"] for part in resources.values() if part["Type"] == "AWS::ApiGatewayV2::Route"]
-    routes = sorted((Route.parse(key, "proxy") for key in keys), key=lambda route: route.rank)
+def test_a_sample_is_what_the_api_sends(functions: dict[str, dict[str, Any]], path: Path) -> None:
+    events = functions["ProxyFunction"]["Events"].values()
+    routes = sorted((route(event["Properties"]) for event in events), key=lambda each: each.rank)
     sample = json.loads(path.read_text())
+    context = sample["requestContext"]
+    request = HttpRequest(
+        method=context["http"]["method"],
+        raw_path=quote(sample["rawPath"]),
+        raw_query=sample["rawQueryString"],
+        headers=tuple(sample["headers"].items()),
+        body=b"",
+        source_ip=context["http"]["sourceIp"],
+    )
 
-    found = match_route(routes, sample["requestContext"]["http"]["method"], sample["rawPath"])
-
+    found = match_route(routes, request.method, decoded_path(request.raw_path))
     assert found is not None
-    route, parameters = found
-    assert (sample["routeKey"], sample.get("pathParameters", {})) == (route.key, parameters)
-    assert sample["requestContext"]["routeKey"] == route.key
+    sent = http_api_event(request, *found, api_id=context["apiId"])
+
+    sent["requestContext"] |= {name: context[name] for name in _OF_ONE_REQUEST}
+    assert sample == sent
