@@ -30,7 +30,7 @@ MEMORY_MB = range(128, 10_241)
 EXPRESS_ZONES = {"us-east-1": "use1-az4"}
 _GUESTS_POLICY = "breakeven"
 _LINE = 77  # characters of the overrides: an indent and a backslash make eighty
-_MAX_HOT_KEYS, _THROTTLE_PER_S, _COLD_START_US = 2, 100, 600_000
+_MAX_HOT_KEYS, _THROTTLE_PER_S, _COLD_START_US = 2, 25, 600_000
 
 
 def check_deployable(setup: Setup) -> None:
