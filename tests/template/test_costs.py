@@ -110,3 +110,10 @@ def test_the_sum_is_rounded_elsewhere(root: Path, rows: dict[str, list[str]], do
 
     assert said is not None
     assert Decimal(said[1]) == round(Decimal(rows["Sum"][_FIRST_COLUMN]))
+
+
+def test_a_write_to_an_object_without_a_copy_wakes_only_a_small_function(resources: dict[str, Any]) -> None:
+    function = resources["OriginFunction"]["Properties"]
+
+    assert function["MemorySize"] == 128
+    assert "VpcConfig" not in function
