@@ -46,7 +46,7 @@ class Stretch:
 
 def stretch_of(world: World, monkeypatch: pytest.MonkeyPatch) -> Stretch:
     """Ask for each key at its rate; all have been seen once before."""
-    monkeypatch.setattr("support.world.BOOT_S", 30)
+    monkeypatch.setattr("support.functions.BOOT_S", 30)
     keys = [f"key {number}" for number in range(_KEYS)]
     for key in keys:
         world.put_object(key)

@@ -128,7 +128,7 @@ def test_a_node_that_dies_boots_again_for_its_load(by_use: World) -> None:
 def test_the_cache_function_of_a_key_ends_when_its_node_is_ready(
     name: str, make_world: Callable[..., World], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("support.world.BOOT_S", 30)
+    monkeypatch.setattr("support.functions.BOOT_S", 30)
     world = make_world(policy=policy_named(name, per_million="1000"), runs_machines=True)
     world.put_object("k")
     tiers = []
