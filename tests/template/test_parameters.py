@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from burstcache.core.parameters import parameters_from_text
+from burstcache.metrics import METRICS
 
 
 @pytest.fixture(scope="module")
@@ -61,9 +62,12 @@ def test_every_parameter_is_explained(parameters: dict[str, dict[str, Any]], roo
     assert missing == []
 
 
-def test_the_operations_guide_names_no_parameter_or_output_that_is_gone(template: dict[str, Any], root: Path) -> None:
+def test_the_operations_guide_names_no_parameter_output_or_metric_that_is_gone(
+    template: dict[str, Any], root: Path
+) -> None:
     guide = (root / "docs/operate/operations.md").read_text()
-    known = {*template["Parameters"], *template["Outputs"], *template["Resources"]}
+    metrics = {metric.name for metric in METRICS}
+    known = {*template["Parameters"], *template["Outputs"], *template["Resources"], *metrics}
 
     named = set(re.findall(r"`([A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+)`", guide))
 
