@@ -84,7 +84,7 @@ def test_delete_while_the_node_boots_reaches_the_cache_function(world: World) ->
 
     assert world.written("k") == {"refreshed": "lambda"}
 
-    assert life.join() == "failed"
+    assert life.join() == "gone"
     assert _body_in_lambda_tier(world, "k") is None
     assert world.node().phase == "booting"
 
