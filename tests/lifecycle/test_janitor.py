@@ -195,7 +195,7 @@ def test_a_node_that_never_stops_and_has_no_instance_is_an_error_at_each_run_and
     ec2.put("terminated")
 
     for _ in range(2):
-        with pytest.raises(CleaningFailedError, match="deploy with a higher CredentialsIssue"):
+        with pytest.raises(CleaningFailedError, match="deploy with a higher RedisNodeIssue"):
             world.clean()
 
     assert world.executions_of(world.node_machine) == []

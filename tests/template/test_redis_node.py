@@ -149,6 +149,17 @@ def test_nobody_else_reads_the_password(machine: Path, service: str) -> None:
     assert ours.stat().st_mode == packaged.stat().st_mode
 
 
+@pytest.mark.parametrize("parameter", ["RedisNodeIssue", "CredentialsIssue"])
+def test_a_higher_issue_replaces_every_instance(resources: dict[str, Any], parameter: str) -> None:
+    instances = [each["Properties"] for each in resources.values() if each["Type"] == "AWS::EC2::Instance"]
+
+    versions = [each["LaunchTemplate"]["Version"] for each in instances]
+
+    # Another text is another version of the launch template, for which CloudFormation replaces an instance.
+    assert f"${{{parameter}}}" in user_data(resources)
+    assert versions == [{"Fn::GetAtt": ["RedisLaunchTemplate", "LatestVersionNumber"]}] * 8
+
+
 def test_user_data_is_shell(resources: dict[str, Any]) -> None:
     checked = subprocess.run(
         ["bash", "-n"], input=user_data(resources), text=True, capture_output=True, timeout=LIMIT_S

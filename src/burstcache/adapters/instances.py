@@ -53,7 +53,7 @@ class Instances:
         if (state := self.state(node)) in ("shutting-down", _GONE):
             raise NodeFailedError(
                 f"instance {self.instance_ids[node]} of {node} is {state} and never starts again:"
-                " deploy with a higher CredentialsIssue, which replaces it"
+                " deploy with a higher RedisNodeIssue, which replaces it"
             )
 
     def start(self, node: str) -> None:
