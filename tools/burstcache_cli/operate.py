@@ -35,6 +35,7 @@ class Outcome:
 # The scheduler's answers to a start by hand: the line, and whether the key is hot now.
 _START_OUTCOMES = {
     "started": ("{key} starts: follow it with `burstcache watch`", True),
+    "booted": ("the node of {key} boots: see `burstcache redis status`", True),
     "already_hot": ("{key} is hot already: see `burstcache routes`", True),
     "lost": ("{key} has just been started by its requests", True),
     "full": ("{key} stays with S3: MaxHotKeys keys are hot already", False),
@@ -114,7 +115,7 @@ def ping_redis(stack: Stack, node: str) -> Outcome:
 
 
 def start_lambda(stack: Stack, key: str) -> Outcome:
-    """Start a key's life, however few its requests."""
+    """Start a key's life, or boot its node if the policy keeps one for all keys, however few its requests."""
     if not _exists(stack, key):
         bucket = stack.output("BucketName")
         answer = {"outcome": "no_object"}

@@ -77,7 +77,7 @@ COMMANDS = (
     Command("redis status", "list the nodes: phase, generation, keys, hold", f"{_OWN}:stack", f"{_SHOW}:redis_status"),
     Command(
         "lambda start",
-        "start a key's life, however few its requests",
+        "start a key's life, or boot its node, however few its requests",
         f"{_OWN}:lambda_key",
         f"{_OPERATE}:lambda_start",
     ),

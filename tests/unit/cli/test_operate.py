@@ -91,6 +91,7 @@ def test_redis_ping_that_is_not_answered_says_why_and_is_not_well() -> None:
     ("outcome", "text", "is_success"),
     [
         ("started", "cars.json starts: follow it with `burstcache watch`", True),
+        ("booted", "the node of cars.json boots: see `burstcache redis status`", True),
         ("already_hot", "cars.json is hot already: see `burstcache routes`", True),
         ("lost", "cars.json has just been started by its requests", True),
         ("full", "cars.json stays with S3: MaxHotKeys keys are hot already", False),
