@@ -26,8 +26,8 @@ def test_every_parameter_has_a_default_that_it_accepts(parameters: dict[str, dic
 
 
 def test_every_number_has_its_unit_in_its_name(parameters: dict[str, dict[str, Any]]) -> None:
-    units = ("PerS", "PerMin", "Requests", "Keys", "Nodes", "Count", "Concurrency", "Mb", "Ms", "Days", "Usd", "Port")
-    units += ("Issue",)  # which counts issues
+    times = ("PerS", "PerMin", "Ms", "Days")
+    units = (*times, "Requests", "Keys", "Nodes", "Count", "Concurrency", "Mb", "Usd", "Port", "Issue")
 
     numbers = [name for name, parameter in parameters.items() if parameter["Type"] == "Number"]
 
