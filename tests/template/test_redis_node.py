@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -91,6 +92,34 @@ def test_redis_answers_until_no_reader_has_an_older_digest(machine: Path, servic
 
     assert seconds  # the packaged command to stop it comes off
     assert float(seconds[1]) > digest_reader.MAX_AGE_S
+
+
+def test_what_runs_on_the_instance_is_heard_on_its_console(
+    machine: Path, service: str, resources: dict[str, Any]
+) -> None:
+    drop_in = (machine / f"etc/systemd/system/{service}.service.d/burstcache.conf").read_text()
+    units = [drop_in, *re.findall(r"<<'UNIT'\n(.*?)\nUNIT\n", user_data(resources), re.DOTALL)]
+
+    services = [unit.partition("[Service]\n")[2].partition("\n[")[0].splitlines() for unit in units]
+
+    assert len(services) == 3
+    for lines in services:
+        assert "StandardOutput=journal+console" in lines
+        assert not any(line.startswith("StandardError") for line in lines)  # errors go where the output goes
+    # What the package configures may be a file.
+    assert 'logfile ""' in (machine / f"etc/{service}/burstcache.conf").read_text().splitlines()
+
+
+def test_people_get_in_by_session_manager(machine: Path, resources: dict[str, Any]) -> None:
+    done = (machine / "systemctl.log").read_text()
+    settings = json.loads((machine / "etc/amazon/ssm/amazon-ssm-agent.json").read_text())
+    statements = resources["RedisInstancePolicy"]["Properties"]["PolicyDocument"]["Statement"]
+    allowed = {action for each in statements for action in each["Action"] if isinstance(each["Action"], list)}
+
+    assert "enable amazon-ssm-agent\nrestart amazon-ssm-agent\n" in done
+    assert settings == {"Agent": {"UseDualStackEndpoint": True}}
+    channels = {f"ssmmessages:{verb}{end}Channel" for verb in ("Create", "Open") for end in ("Control", "Data")}
+    assert channels | {"ssm:UpdateInstanceInformation"} <= allowed
 
 
 def test_the_service_reads_our_configuration_once(machine: Path, service: str) -> None:
