@@ -221,11 +221,31 @@ def test_a_balancer_of_yours_gets_a_listener_and_lets_readers_in(cloudformation:
 def test_what_needs_the_network_waits_for_it(cloudformation: dict[str, Any]) -> None:
     resources = deployed(cloudformation, {"FrontDoor": "alb", "AlbScheme": "internet-facing"})
 
-    awaited = {part["Ref"] for part in resources["NetworkIsReady"]["Metadata"]["Routes"]}
+    awaited = {part["Ref"] for part in resources["NetworkIsReady"]["Properties"]["Value"]["Fn::Join"][1]}
     waiting = {name for name, part in resources.items() if "NetworkIsReady" in _listed(part.get("DependsOn", []))}
     assert waiting == {"Alb", "RelayService", "RedisLaunchTemplate"}
     assert awaited >= {"PrivateDefaultIpv6Route", "PrivateSubnetARoutes", "S3Endpoint", "RelaySubnetARoutes"}
     assert awaited >= {"PublicDefaultIpv4Route", "AlbSubnetARoutes", "AlbSubnetBRoutes"}
+
+
+def test_the_order_of_the_network_is_kept_by_what_can_be_updated(cloudformation: dict[str, Any]) -> None:
+    types = {part["Type"] for part in cloudformation["Resources"].values()}
+
+    assert "AWS::CloudFormation::WaitConditionHandle" not in types  # CloudFormation updates none of them
+    yours = deployed(cloudformation, YOURS)
+    assert yours["NetworkIsReady"]["Properties"]["Value"]["Fn::Join"][1] == [{"Ref": "VpcId"}]
+
+
+def test_a_relay_of_another_kind_gets_subnets_next_to_those_that_it_replaces(cloudformation: dict[str, Any]) -> None:
+    zones = {"ZoneA": "eu-central-1a", "ZoneB": "eu-central-1b"}
+    subnets = [
+        part["Properties"]["Ipv6CidrBlock"]["Fn::Select"][0]
+        for address in ({}, {"RelayAddress": "public-ipv4"})
+        for name, part in deployed(cloudformation, {**zones, **address}).items()
+        if name in ("PrivateSubnetA", "PrivateSubnetB", "RelaySubnetA", "RelaySubnetB")
+    ]
+
+    assert sorted(subnets) == [0, 0, 1, 1, 4, 5, 6, 7]
 
 
 def test_the_alb_is_in_the_internet_only_if_asked(cloudformation: dict[str, Any]) -> None:

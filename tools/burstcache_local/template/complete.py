@@ -9,7 +9,6 @@ from typing import Any
 
 from burstcache_local.errors import TemplateError
 from burstcache_local.moto.custom_resources import LOCAL_ID, LOCAL_TYPE
-from burstcache_local.template.parameters import forget
 from burstcache_local.template.template import LocalTemplate, Schedule
 
 CUSTOM_RESOURCE = "AWS::CloudFormation::CustomResource"
@@ -17,19 +16,9 @@ CUSTOM_RESOURCE = "AWS::CloudFormation::CustomResource"
 
 def complete(body: dict[str, Any], roots: dict[str, Path]) -> LocalTemplate:
     """Return the template as moto gets it, or raise TemplateError for a schedule that cannot be kept."""
-    _drop_handles(body["Resources"])
     _name_custom_resources(body["Resources"])
     _fill_from_launch_templates(body["Resources"])
     return LocalTemplate(body, roots, _take_schedules(body))
-
-
-def _drop_handles(resources: dict[str, Any]) -> None:
-    """Leave out handles, which only put resources in an order: here a network is ready at once."""
-    handles = {name for name, part in resources.items() if part["Type"] == "AWS::CloudFormation::WaitConditionHandle"}
-    for name in handles:
-        del resources[name]
-    for resource in resources.values():
-        forget(resource, handles)
 
 
 def _name_custom_resources(resources: Mapping[str, Any]) -> None:
