@@ -51,6 +51,14 @@ def test_a_key_that_gets_hot_stays_with_s3_and_its_reads_are_answered(world: Wor
     assert world.row("k").phase == "s3"
 
 
+def test_a_message_that_only_tries_the_topic_pauses_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budget, "pauses", lambda: world.pauses)
+    world.put_object("k")
+
+    assert budget.handler({"Records": [{"Sns": {"Subject": None, "Message": "Topic verified"}}]}, None) == {}
+    assert "paused" not in world.get_twice("k")
+
+
 def test_a_pause_is_over_when_the_month_is(world: World, spend: Callable[[], Any]) -> None:
     world.put_object("k")
     until_us = spend()["until_us"]

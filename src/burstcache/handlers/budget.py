@@ -25,8 +25,15 @@ def pauses() -> Pauses:
 
 @answers_self_test("budget")
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Pause the stack until the month is over, for the reason that the message's subject has."""
-    reason = event["Records"][0]["Sns"]["Subject"]
+    """Pause the stack until the month is over, for the reason that the message's subject has.
+
+    A message about anything but the threshold changes nothing: a topic may get one that only tries it.
+    """
+    message = event["Records"][0]["Sns"]
+    reason = message.get("Subject") or "AWS Budgets"
+    if "threshold" not in f"{reason} {message['Message']}".lower():
+        logger().warning("a message that is not about the budget's threshold", extra={"subject": reason})
+        return {}
     pause = asdict(pauses().begin(reason, until_us=month_end_us(pauses().clock.now_us())))
     logger().warning("paused", extra=pause)
     return pause
