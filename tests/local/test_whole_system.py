@@ -7,7 +7,6 @@ import json
 import os
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,6 +18,7 @@ from burstcache.core.keys import key_hash
 from burstcache.core.table import KeyRow
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from support.policies import THESIS
+from support.processes import processes_named
 from support.waiting import LIMIT_S, until
 
 _OVERRIDES = "tick_s=3,lambda_threshold_s=5,redis_utilization_s=3,redis_check_s=1"
@@ -80,20 +80,6 @@ def running(cloud: LocalCloud) -> list[str]:
         for machine in ("KeyLifecycleArn", "RedisNodeArn")
     ]
     return [execution["name"] for page in pages for execution in page["executions"]]
-
-
-def processes_named(name: str) -> list[int]:
-    """Return this process's descendants of that name."""
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            text = stat.read_text()
-            parent = int(text.rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-        if f"({name}" in text and parent == os.getpid():
-            found.append(int(stat.parent.name))
-    return found
 
 
 def test_write_straight_to_s3_is_seen_while_a_cache_function_serves(cloud: LocalCloud) -> None:

@@ -210,3 +210,17 @@ def test_every_permission_to_invoke_names_who_asks(resources: Resources, walk: C
     assert permissions
     for permission in permissions:
         assert "SourceArn" in permission
+
+
+@pytest.mark.parametrize(("tracing", "expected"), [("Disabled", set()), ("Active", {"AWSXrayWriteOnlyAccess"})])
+def test_functions_may_send_traces_only_where_they_are_wanted(
+    translate: Callable[[dict[str, str]], dict[str, Any]], tracing: str, expected: set[str]
+) -> None:
+    translated = translate({"Tracing": tracing})["Resources"]
+    roles = [
+        translated[f"{name}Role"]["Properties"] for name in ("ProxyFunction", "SchedulerFunction", "CacheFunction")
+    ]
+
+    for role in roles:
+        granted = {arn.rpartition("/")[2] for arn in map(str, role["ManagedPolicyArns"])}
+        assert {name for name in granted if "xray" in name.lower()} == expected

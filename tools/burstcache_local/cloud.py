@@ -22,6 +22,7 @@ from burstcache_local.functions import EventInvokeConfig, FunctionSpec
 from burstcache_local.lambdas import lambda_api
 from burstcache_local.lambdas.schedules import run_schedules
 from burstcache_local.lambdas.service import FunctionNotFoundError, LambdaLimits, Lambdas
+from burstcache_local.lambdas.traces import TraceDaemon
 from burstcache_local.loop import LoopThread
 from burstcache_local.machines.network import LoopbackBlock
 from burstcache_local.machines.nodes import NodeAgent, NodeTimes
@@ -148,7 +149,7 @@ class LocalCloud:
         )
         self.run_dir = options.run_dir or self._temporary_dir()
         self.run_dir.mkdir(parents=True, exist_ok=True)
-        self._start_lambda()
+        self._start_lambda(is_traced=template.is_traced)
         server = MotoServer(self._services, options.endpoint_port, before=self._start_step_functions().before)
         self.endpoint_url = server.start()
         self._closers.callback(server.stop)
@@ -169,10 +170,19 @@ class LocalCloud:
         self._closers.callback(folder.cleanup)
         return Path(folder.name)
 
-    def _start_lambda(self) -> None:
+    def _start_lambda(self, *, is_traced: bool) -> None:
+        self._traces = TraceDaemon(self.run_dir) if is_traced else None
+        if self._traces is not None:
+            self._closers.callback(self._traces.close)
         self._loop = LoopThread()
         self._closers.callback(self._loop.stop)
-        self._lambdas = Lambdas(resolve=self._resolve, send=self._send, logs=self.run_dir, limits=self.options.limits)
+        self._lambdas = Lambdas(
+            resolve=self._resolve,
+            send=self._send,
+            logs=self.run_dir,
+            limits=self.options.limits,
+            traces=self._traces,
+        )
         self._closers.callback(lambda: self._loop.run(self._lambdas.close()))
         self._loop.run(self._lambdas.start())
 
@@ -213,19 +223,20 @@ class LocalCloud:
             "AWS_S3_DISABLE_EXPRESS_SESSION_AUTH": "true",  # moto has no sessions
             "AWS_ENDPOINT_URL_LAMBDA": self.lambda_endpoint_url,
             "AWS_USE_DUALSTACK_ENDPOINT": "false",  # botocore refuses it together with an endpoint of one's own
+            **({"AWS_XRAY_DAEMON_ADDRESS": self._traces.address} if self._traces else {}),
             **self.options.environment,
         }
         return await asyncio.get_running_loop().run_in_executor(
             None, function_named, name, roots, variables, self._services
         )
 
-    def _deliver(self, target: Mapping[str, Any], payload: bytes) -> None:
-        asyncio.run_coroutine_threadsafe(self._deliver_event(target, payload), self._loop.loop)
+    def _deliver(self, target: Mapping[str, Any], payload: bytes, trace: str) -> None:
+        asyncio.run_coroutine_threadsafe(self._deliver_event(target, payload, trace), self._loop.loop)
 
-    async def _deliver_event(self, target: Mapping[str, Any], payload: bytes) -> None:
+    async def _deliver_event(self, target: Mapping[str, Any], payload: bytes, trace: str) -> None:
         """Hand an event to a function; if there is no such function it goes to the target's dead-letter queue."""
         try:
-            await self._lambdas.invoke_event(target["Arn"], payload, request_id=str(uuid.uuid4()))
+            await self._lambdas.invoke_event(target["Arn"], payload, request_id=str(uuid.uuid4()), trace=trace)
         except FunctionNotFoundError:
             if queue := target.get("DeadLetterConfig", {}).get("Arn"):
                 await self._send(queue, payload.decode())

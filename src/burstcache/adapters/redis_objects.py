@@ -23,6 +23,7 @@ from burstcache.core.errors import RedisDownError
 from burstcache.core.node_use import MOST_HITS
 from burstcache.core.parameters import QUEUE_LENGTH
 from burstcache.settings import RedisNode
+from burstcache.traces import part
 from burstcache.web.entry import Entry, decode_meta, encode_meta
 
 _TIMEOUT_S = 0.5
@@ -280,9 +281,10 @@ class RedisObjects:
     @contextmanager
     def _connected(self) -> Iterator[redis.Redis]:
         try:
-            if self._client is None:
-                self._client = self._connect()
-            yield self._client
+            with part(f"redis {self._node.name}"):
+                if self._client is None:
+                    self._client = self._connect()
+                yield self._client
         except redis.AuthenticationError as error:
             self._secrets.forget()
             self.close()

@@ -21,7 +21,9 @@ from nats.errors import TimeoutError as NoAnswerError
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.secrets import Secrets
 from burstcache.core.errors import RelayDownError, ServiceError, SilentHolderError
+from burstcache.core.messages.relay import hash_of
 from burstcache.settings import RelayAccess
+from burstcache.traces import HEADER, answering, header, part
 
 Respond = Callable[[bytes], Awaitable[None]]
 Answer = Callable[[bytes, Respond], Awaitable[None]]
@@ -136,7 +138,9 @@ class RelayListener:
         """Answer messages on `subject`; of several listeners of one queue group exactly one gets each message."""
 
         async def on_message(message: Msg) -> None:
-            await answer(message.data, message.respond)
+            caller = (message.headers or {}).get(HEADER, "")
+            with answering(caller, key_hash=hash_of(subject)):
+                await answer(message.data, message.respond)
 
         return await self._connected.subscribe(subject, queue=queue, cb=on_message)
 
@@ -195,7 +199,8 @@ class RelayRequests:
         try:
             if _is_in_event_loop():
                 return self._beside_the_loop.submit(connection.request, subject, payload, timeout_s).result()
-            return connection.request(subject, payload, timeout_s)
+            with part("relay"):
+                return connection.request(subject, payload, timeout_s)
         finally:
             self._idle.append(connection)
             if self._is_closed:
@@ -245,7 +250,8 @@ class _Requests:
     async def _request(self, subject: str, payload: bytes, timeout_s: float) -> bytes | None:
         client = await self._connected()
         try:
-            message = await client.request(subject, payload, timeout=timeout_s)
+            headers = {HEADER: trace} if (trace := header()) else None
+            message = await client.request(subject, payload, timeout=timeout_s, headers=headers)
         except NoRespondersError:
             message = None
         except NoAnswerError as error:

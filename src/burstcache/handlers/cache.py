@@ -23,6 +23,7 @@ from burstcache.handlers._init import at_init, logs_requests
 from burstcache.handlers._self_test import answers_self_test
 from burstcache.logs import logger
 from burstcache.settings import CacheSettings
+from burstcache.traces import annotate, traces_requests
 
 _WARM_SHARE = 4  # a quarter of the function's memory; the interpreter, the libraries and messages take the rest
 
@@ -49,12 +50,14 @@ def environment() -> CacheEnvironment:
     return CacheEnvironment(tools, relay, warm_copies(settings.memory_mb * 1024 * 1024 // _WARM_SHARE))
 
 
+@traces_requests
 @logs_requests
 @answers_self_test("cache")
 def handler(event: dict[str, Any], context: Any) -> dict[str, str]:
     """Serve `event["key"]` until its life is over, and report the end through the task token."""
     holder = f"{context.aws_request_id}/{secrets.token_hex(4)}"  # an event may come twice, under one request id
     task = CacheTask(event["key"], event["key_hash"], event["epoch"], event["attempt"], event["token"], holder)
+    annotate(key_hash=task.hash)
     end = environment().run(task, remaining_ms=context.get_remaining_time_in_millis())
     logger().info("life %s", end, extra={"key": task.key, "key_hash": task.hash, "epoch": task.epoch})
     return {"end": end}

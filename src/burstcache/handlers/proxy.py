@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from burstcache.adapters.clients import Clients
@@ -17,6 +16,7 @@ from burstcache.serve.assembly import make_reader
 from burstcache.serve.read_meter import ReadMeter
 from burstcache.serve.reader import Reader
 from burstcache.settings import ProxySettings
+from burstcache.traces import annotate, mark_failed, traces_requests
 from burstcache.web.front_door import Arrival, answer, arrival
 from burstcache.web.reading import read_request
 from burstcache.web.response import Response, error_response
@@ -44,21 +44,29 @@ class Proxy:
             return answer(event, error_response(refusal.status, code, message, method=method, headers=headers))
         except Exception:
             logger().exception("the proxy failed")
-            self.meter.failed()
+            self._failed()
             message = "the proxy failed; its log has the reason. Try again"
             return answer(event, error_response(503, "ProxyFailed", message, method=method))
 
     def _count(self, response: Response, began_s: float) -> None:
         if response.status >= 500:
-            self.meter.failed()
+            self._failed()
         else:
             latency_ms = (self.clock.monotonic_s() - began_s) * 1000
             self.meter.served(response.headers.get("x-cache-tier", "s3"), latency_ms, len(response.body))
 
+    def _failed(self) -> None:
+        self.meter.failed()
+        mark_failed()
+
     def _respond(self, arrived: Arrival, context: Any) -> Response:
         at_us = self.clock.now_us()
         request_id = arrived.request_id or str(getattr(context, "aws_request_id", ""))
-        return self.reader.read(read_request(arrived, request_id=request_id, at_us=at_us))
+        request = read_request(arrived, request_id=request_id, at_us=at_us)
+        response = self.reader.read(request)
+        tier, is_hit = response.headers.get("x-cache-tier", "s3"), response.headers.get("x-cache") == "hit"
+        annotate(tier=tier, hit=is_hit, key_hash=request.hash)
+        return response
 
 
 def make_proxy(settings: ProxySettings, clients: Clients, clock: Clock) -> Proxy:
@@ -81,31 +89,9 @@ def _proxy() -> Proxy:
     return make_proxy(ProxySettings.read(os.environ), Clients("read"), SystemClock())
 
 
+@traces_requests
 @logs_requests
 @answers_self_test("proxy")
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Answer one request of the front door; always well-formed, never an exception."""
-    if _is_traced():
-        return _traced_handler()(event, context)  # type: ignore[no-any-return]
-    return _handle(event, context)
-
-
-def _handle(event: dict[str, Any], context: Any) -> dict[str, Any]:
     return _proxy().handle(event, context)
-
-
-def _is_traced() -> bool:
-    """Whether X-Ray samples this request; only then is its library worth the import."""
-    is_disabled = os.environ.get("POWERTOOLS_TRACE_DISABLED", "").lower() in ("1", "true", "yes", "on", "t", "y")
-    return not is_disabled and "Sampled=1" in os.environ.get("_X_AMZN_TRACE_ID", "")
-
-
-@cache
-def _traced_handler() -> Any:
-    try:
-        from aws_lambda_powertools import Tracer
-
-        return Tracer().capture_lambda_handler(_handle, capture_response=False)
-    except Exception as error:  # a failing tracer must not fail the request
-        logger().warning("tracing is on but does not start", reason=repr(error))
-        return _handle

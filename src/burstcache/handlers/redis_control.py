@@ -28,6 +28,7 @@ from burstcache.handlers._init import at_init, logs_requests
 from burstcache.handlers._self_test import answers_self_test
 from burstcache.logs import logger
 from burstcache.settings import RedisControlSettings, instance_ids, names_of, node_named
+from burstcache.traces import annotate, traces_requests
 
 
 @at_init
@@ -62,11 +63,13 @@ def control() -> RedisControl:
     )
 
 
+@traces_requests
 @logs_requests
 @answers_self_test("redis_control")
 def handler(event: dict[str, Any], context: Any) -> Answer:
     """Run one operation, or follow an event of an instance in EC2."""
     answer: Answer
+    annotate(**{name: event[name] for name in ("op", "node", "key_hash") if name in event})
     with passing_failures_named():
         if event.get("source") == "aws.ec2":
             answer = control().follow_instance(event["detail"]["instance-id"])

@@ -23,6 +23,7 @@ from burstcache.handlers._init import at_init, logs_requests
 from burstcache.handlers._self_test import answers_self_test
 from burstcache.logs import logger
 from burstcache.settings import SchedulerSettings, names_of
+from burstcache.traces import traces_requests
 
 
 @at_init
@@ -49,6 +50,7 @@ def scheduler() -> Judge:
     return judge(settings.policy, scheduler, UseTable(settings.table_name, clients.dynamodb), runs.boot)
 
 
+@traces_requests
 @logs_requests
 @answers_self_test("scheduler")
 def handler(event: dict[str, Any], context: Any) -> dict[str, str]:

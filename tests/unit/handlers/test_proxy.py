@@ -11,7 +11,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from burstcache.handlers import proxy
 from burstcache.handlers.proxy import Proxy
 from burstcache.serve.read_meter import ReadMeter
 from burstcache.web.request import Request
@@ -187,16 +186,3 @@ def test_mistake_is_a_well_formed_answer_and_an_error_in_the_log(caplog: pytest.
     assert (message["statusCode"], error_of(message)) == (503, "ProxyFailed")
     assert "ZeroDivisionError" in caplog.text
     assert "Traceback" not in message["body"]
-
-
-@pytest.mark.parametrize(
-    ("disabled", "trace", "is_traced"),
-    [("true", "Root=1;Sampled=1", False), ("", "Root=1;Sampled=0", False), ("", "", False), ("", "Sampled=1", True)],
-)
-def test_tracing_starts_only_for_a_sampled_request(
-    monkeypatch: pytest.MonkeyPatch, disabled: str, trace: str, is_traced: bool
-) -> None:
-    monkeypatch.setenv("POWERTOOLS_TRACE_DISABLED", disabled)
-    monkeypatch.setenv("_X_AMZN_TRACE_ID", trace)
-
-    assert proxy._is_traced() is is_traced

@@ -9,6 +9,7 @@ import uuid
 from aiohttp import web
 
 from burstcache_local.lambdas.service import FunctionNotFoundError, Lambdas, ThrottledError
+from burstcache_local.lambdas.traces import HEADER
 from burstcache_local.moto.answers import Answers
 
 _MAX_SYNC_BYTES = 6 * 1024 * 1024
@@ -47,12 +48,12 @@ def runner(lambdas: Lambdas, answers: Answers) -> web.AppRunner:
 
 async def _invoke(lambdas: Lambdas, request: web.Request, kind: str, payload: bytes, request_id: str) -> web.Response:
     name, tenant_id = request.match_info["name"], request.headers.get("X-Amz-Tenant-Id", "")
-    headers = {"x-amzn-RequestId": request_id}
+    headers, trace = {"x-amzn-RequestId": request_id}, request.headers.get(HEADER, "")
     if kind == "DryRun":
         await lambdas.function(name)
         return web.Response(status=204, headers=headers)
     if kind == "Event":
-        await lambdas.invoke_event(name, payload, request_id=request_id, tenant_id=tenant_id)
+        await lambdas.invoke_event(name, payload, request_id=request_id, tenant_id=tenant_id, trace=trace)
         return web.Response(status=202, headers=headers)
     context = request.headers.get("X-Amz-Client-Context", "")
     outcome = await lambdas.invoke(
@@ -61,6 +62,7 @@ async def _invoke(lambdas: Lambdas, request: web.Request, kind: str, payload: by
         request_id=request_id,
         tenant_id=tenant_id,
         client_context=base64.b64decode(context).decode() if context else "",
+        trace=trace,
     )
     headers |= {"X-Amz-Executed-Version": "$LATEST"} | (
         {"X-Amz-Function-Error": outcome.error} if outcome.error else {}

@@ -26,6 +26,10 @@ _ACCEPTED = wire.Response(202, b'{"status":"OK"}')
 _ABSENT = wire.Response(404, b'{"errorType":"NotFound","errorMessage":"no such path in the runtime API"}')
 
 
+def _untraced() -> str:
+    return f"Root=1-{int(time.time()):x}-{uuid.uuid4().hex[:24]};Sampled=0"
+
+
 @dataclass(frozen=True, slots=True)
 class Invocation:
     """The invocation that one `next` hands to the runtime."""
@@ -35,7 +39,7 @@ class Invocation:
     deadline_ms: int  # since the epoch
     tenant_id: str = ""
     client_context: str = ""  # JSON
-    trace_id: str = field(default_factory=lambda: f"Root=1-{int(time.time()):x}-{uuid.uuid4().hex[:24]};Sampled=0")
+    trace_id: str = field(default_factory=_untraced)
 
     def headers(self, function_arn: str) -> dict[str, str]:
         """Return the runtime API's headers of the invocation."""
@@ -88,14 +92,14 @@ class Environment:
         self._process.ended.add_done_callback(self._exited)
 
     async def invoke(
-        self, request_id: str, payload: bytes, *, tenant_id: str = "", client_context: str = ""
+        self, request_id: str, payload: bytes, *, tenant_id: str = "", client_context: str = "", trace: str = ""
     ) -> Outcome:
-        """Run one invocation. An error, a time-out and an exit are outcomes, not exceptions."""
+        """Run one invocation, in a trace if one is given. An error, a time-out and an exit are outcomes."""
         init_ms = await self._await_init()
         if self._lost:
             return self._lost
         deadline_ms = int((time.time() + self._spec.timeout_s) * 1000)
-        self._current = Invocation(request_id, payload, deadline_ms, tenant_id, client_context)
+        self._current = Invocation(request_id, payload, deadline_ms, tenant_id, client_context, trace or _untraced())
         self._answer = asyncio.get_running_loop().create_future()
         self._idle.clear()
         self._log(f"START RequestId: {request_id} Version: $LATEST")

@@ -18,12 +18,14 @@ from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from burstcache_local.errors import LocalCloudError
 from burstcache_local.functions import EventInvokeConfig, FunctionSpec, Outcome
 from burstcache_local.lambdas.forks import Forks
 from burstcache_local.lambdas.runtime import Environment
+from burstcache_local.lambdas.traces import TraceDaemon
 
 _CLOSE_LIMIT_S = 5.0
 _LONGEST_TIMEOUT_S = 900
@@ -82,8 +84,16 @@ class _Pool:
 class Lambdas:
     """All functions of the local cloud. All methods belong to one event loop."""
 
-    def __init__(self, *, resolve: Resolver, send: Destination, logs: Path, limits: LambdaLimits) -> None:
-        self._resolve, self._send, self._logs, self._limits = resolve, send, logs, limits
+    def __init__(
+        self,
+        *,
+        resolve: Resolver,
+        send: Destination,
+        logs: Path,
+        limits: LambdaLimits,
+        traces: TraceDaemon | None = None,
+    ) -> None:
+        self._resolve, self._send, self._logs, self._limits, self._traces = resolve, send, logs, limits, traces
         self._forks = Forks(logs / "zygote.log")
         self._known: dict[str, tuple[FunctionSpec, EventInvokeConfig]] = {}
         self._pools: dict[tuple[str, str], _Pool] = defaultdict(_Pool)
@@ -109,7 +119,14 @@ class Lambdas:
         return self._known[short]
 
     async def invoke(
-        self, name: str, payload: bytes, *, request_id: str = "", tenant_id: str = "", client_context: str = ""
+        self,
+        name: str,
+        payload: bytes,
+        *,
+        request_id: str = "",
+        tenant_id: str = "",
+        client_context: str = "",
+        trace: str = "",
     ) -> Outcome:
         """Run one invocation in the environment that was used last, in a new one, or in the first that becomes free.
 
@@ -124,18 +141,25 @@ class Lambdas:
         self._running += 1
         try:
             environment = await self._acquire(spec, tenant_id)
-            outcome = await environment.invoke(
-                request_id or str(uuid.uuid4()), payload, tenant_id=tenant_id, client_context=client_context
+            run = partial(
+                environment.invoke,
+                request_id or str(uuid.uuid4()),
+                payload,
+                tenant_id=tenant_id,
+                client_context=client_context,
             )
+            outcome = await (run() if self._traces is None else self._traced(self._traces, spec, trace, run))
         finally:
             self._running -= 1
         self._background(self._release(spec, tenant_id, environment, outcome))
         return outcome
 
-    async def invoke_event(self, name: str, payload: bytes, *, request_id: str, tenant_id: str = "") -> None:
+    async def invoke_event(
+        self, name: str, payload: bytes, *, request_id: str, tenant_id: str = "", trace: str = ""
+    ) -> None:
         """Accept an asynchronous invocation, or raise FunctionNotFoundError."""
         spec, config = await self.function(name)
-        self._background(self._deliver(spec, config, payload, request_id, tenant_id))
+        self._background(self._deliver(spec, config, payload, request_id, tenant_id, trace))
 
     async def at_rest(self) -> None:
         """Return when no event is on its way and every environment that has answered waits for its next one."""
@@ -150,6 +174,15 @@ class Lambdas:
             await asyncio.wait(closings, timeout=_CLOSE_LIMIT_S)
         self._forks.stop()  # and with it everything that did not end in time
         await asyncio.gather(*closings, return_exceptions=True)
+
+    @staticmethod
+    async def _traced(
+        traces: TraceDaemon, spec: FunctionSpec, caller: str, run: Callable[..., Awaitable[Outcome]]
+    ) -> Outcome:
+        with traces.invocation(spec.name, caller) as invocation:
+            outcome = await run(trace=invocation.header)
+            invocation.is_failed = bool(outcome.error)
+            return outcome
 
     def _background(self, work: Awaitable[None]) -> None:
         task = asyncio.ensure_future(work)
@@ -220,14 +253,20 @@ class Lambdas:
         self._environments.discard(environment)  # not earlier: the end of the service must find it
 
     async def _deliver(
-        self, spec: FunctionSpec, config: EventInvokeConfig, payload: bytes, request_id: str, tenant_id: str
+        self,
+        spec: FunctionSpec,
+        config: EventInvokeConfig,
+        payload: bytes,
+        request_id: str,
+        tenant_id: str,
+        trace: str,
     ) -> None:
         """Invoke until it succeeds, retries are used up or the event is too old; then report the failure."""
         accepted_s, attempts = time.monotonic(), 0
         throttle_delay_s = self._limits.throttle_delay_s
         while True:
             try:
-                outcome = await self.invoke(spec.name, payload, request_id=request_id, tenant_id=tenant_id)
+                outcome = await self.invoke(spec.name, payload, request_id=request_id, tenant_id=tenant_id, trace=trace)
             except ThrottledError:
                 delay_s, outcome = throttle_delay_s, Outcome(b"null", "Throttled")
                 throttle_delay_s = min(2 * throttle_delay_s, 300.0)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from burstcache_local.lambdas.traces import HEADER
 from burstcache_local.moto.registry import repair
 from burstcache_local.moto.services import of_region
 
@@ -26,7 +27,7 @@ def rules_reach_functions() -> None:
         services = of_region(rule.region_name)
         if services and services.deliver:
             for target in functions:
-                services.deliver(target, _payload(target, event))
+                services.deliver(target, _payload(target, event), _trace_of(event))
         others = copy.copy(rule)
         others.targets = [target for target in rule.targets if target not in functions]
         send(others, copy.deepcopy(event), transform_input)
@@ -80,6 +81,14 @@ def unsigned_requests_may_do_everything() -> None:
         return PermissionResult.PERMITTED if known == PermissionResult.NEUTRAL else known
 
     FakeBucket.get_permission = get_permission
+
+
+def _trace_of(event: Mapping[str, Any]) -> str:
+    """Return the header of the trace that PutEvents came in. Events of AWS's services are in none."""
+    from flask import has_request_context, request
+
+    is_put = has_request_context() and not event["source"].startswith("aws.")
+    return request.headers.get(HEADER, "") if is_put else ""
 
 
 def _payload(target: Mapping[str, Any], event: Mapping[str, Any]) -> bytes:

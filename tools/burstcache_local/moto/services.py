@@ -27,7 +27,7 @@ _CONFIG = Config(
     s3=cast(Any, {"addressing_style": "path", "disable_s3_express_session_auth": True}),  # moto has no sessions
 )
 
-Sink = Callable[[Mapping[str, Any], bytes], None]  # a rule's target and the function's payload
+Sink = Callable[[Mapping[str, Any], bytes, str], None]  # a rule's target, the function's payload, a trace's header
 
 
 class Agent(Protocol):

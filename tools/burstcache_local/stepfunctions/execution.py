@@ -10,6 +10,7 @@ import asyncio
 import json
 import random
 from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -22,6 +23,10 @@ from burstcache_local.stepfunctions.tokens import Tokens
 
 Call = Callable[[dict[str, Any]], Awaitable[Any]]  # a task's arguments in, its result out; raises StateError
 Left = tuple[str | None, Any]  # the next state, if there is one, and its input
+
+TRACE: ContextVar[str] = ContextVar(
+    "trace", default=""
+)  # header of the trace that an execution runs in; empty: of none
 
 _MOST_S = 99_999_999
 _ROLE = f"arn:aws:iam::{ACCOUNT}:role/local"

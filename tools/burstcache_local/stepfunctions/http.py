@@ -21,16 +21,18 @@ class HttpApi:
     def __init__(self, states: StepFunctions, loop: asyncio.AbstractEventLoop) -> None:
         self._states, self._loop = states, loop
 
-    def respond(self, target: str, body: bytes) -> tuple[int, bytes]:
+    def respond(self, target: str, body: bytes, trace: str = "") -> tuple[int, bytes]:
         """Return status and body of the response to one request.
 
         Args:
             target: The header `X-Amz-Target`.
             body: The action's parameters as JSON.
+            trace: The header `X-Amzn-Trace-Id`, which goes before the parameter `traceHeader`.
         """
+        parameters = json.loads(body or b"{}") | ({"traceHeader": trace} if trace else {})
         try:
             answer = asyncio.run_coroutine_threadsafe(
-                self._answer(target.removeprefix(_TARGET), json.loads(body or b"{}")), self._loop
+                self._answer(target.removeprefix(_TARGET), parameters), self._loop
             ).result()
         except ApiError as error:
             return 400, json.dumps({"__type": error.code, "message": str(error)}).encode()
@@ -47,7 +49,7 @@ class HttpApi:
             if not target.startswith(_TARGET):
                 return application(environ, start_response)
             body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
-            status, content = self.respond(target, body)
+            status, content = self.respond(target, body, environ.get("HTTP_X_AMZN_TRACE_ID", ""))
             headers = [("Content-Type", "application/x-amz-json-1.0"), ("Content-Length", str(len(content)))]
             start_response("200 OK" if status == 200 else "400 Bad Request", headers)
             return [content]

@@ -13,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from burstcache_local.functions import Outcome
 from burstcache_local.lambdas.service import FunctionNotFoundError, Lambdas, ThrottledError
 from burstcache_local.stepfunctions.errors import StateError
-from burstcache_local.stepfunctions.execution import Call
+from burstcache_local.stepfunctions.execution import TRACE, Call
 
 
 def invoke_of(lambdas: Lambdas) -> Call:
@@ -24,9 +24,9 @@ def invoke_of(lambdas: Lambdas) -> Call:
         request_id = str(uuid.uuid4())
         try:
             if arguments.get("InvocationType") == "Event":
-                await lambdas.invoke_event(name, payload, request_id=request_id)
+                await lambdas.invoke_event(name, payload, request_id=request_id, trace=TRACE.get())
                 return {"Payload": "", "StatusCode": 202}
-            return result_of(await lambdas.invoke(name, payload, request_id=request_id))
+            return result_of(await lambdas.invoke(name, payload, request_id=request_id, trace=TRACE.get()))
         except FunctionNotFoundError as error:
             raise StateError("Lambda.ResourceNotFoundException", str(error)) from error
         except ThrottledError as error:

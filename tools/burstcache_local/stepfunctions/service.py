@@ -13,7 +13,7 @@ from typing import Any
 from burstcache_local.functions import ACCOUNT
 from burstcache_local.stepfunctions.definition import parse
 from burstcache_local.stepfunctions.errors import ApiError, StateError
-from burstcache_local.stepfunctions.execution import Call, Execution
+from burstcache_local.stepfunctions.execution import TRACE, Call, Execution
 from burstcache_local.stepfunctions.tokens import Tokens
 
 Parameters = Mapping[str, Any]
@@ -132,6 +132,8 @@ class StepFunctions:
                 on_enter=self.on_enter,
             )
             machine.executions[name] = execution
+            if trace := asked.get("traceHeader"):
+                TRACE.set(trace)  # for the task of this call, and those that it starts
             execution.start()
         elif execution.status != "RUNNING" or execution.input != given:
             raise ApiError("ExecutionAlreadyExists", f"Execution Already Exists: '{arn}'")

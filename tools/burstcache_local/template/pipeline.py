@@ -35,6 +35,8 @@ def load_template(
         decided = decide(source, values, region)
         transformed = transform(decided, values, path.parent, region)
         resolved = resolve(transformed.body, values, vpc_block=vpc_block, relay_address=relay_address, region=region)
-        return complete(resolved, transformed.roots)
+        template = complete(resolved, transformed.roots)
+        template.parameters = values
+        return template
     except TemplateError as error:
         raise TemplateError(f"{path}: {error}") from None

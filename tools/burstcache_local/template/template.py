@@ -23,10 +23,18 @@ class LocalTemplate:
     body: dict[str, Any]
     roots: dict[str, Path]  # function's logical id → folder of its code
     schedules: list[Schedule] = field(default_factory=list)
+    parameters: dict[str, Any] = field(default_factory=dict)  # values
 
     @property
     def resources(self) -> dict[str, Any]:
         return self.body["Resources"]  # type: ignore[no-any-return]
+
+    @property
+    def is_traced(self) -> bool:
+        """Whether Lambda sends segments of the functions' invocations to X-Ray."""
+        functions = self.of_type("AWS::Lambda::Function").values()
+        modes = [function.get("TracingConfig", {}).get("Mode") for function in functions]
+        return "Active" in (self.parameters[mode["Ref"]] if isinstance(mode, dict) else mode for mode in modes)
 
     def of_type(self, type_: str) -> dict[str, dict[str, Any]]:
         """Return logical id → properties of all resources of a type."""

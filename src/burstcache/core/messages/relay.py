@@ -57,6 +57,11 @@ def control_subject(hash_: str) -> str:
     return f"control.{hash_}"
 
 
+def hash_of(subject: str) -> str:
+    """Return the key's hash in a subject."""
+    return subject.rpartition(".")[2]
+
+
 def window_of(answer: bytes | None) -> list[Request]:
     """Return the requests in an answer to `Stop`; none if no cache function answered."""
     return [] if answer is None else [Request.decode(text) for text in json.loads(answer)["window"]]

@@ -21,12 +21,12 @@ class _Lambdas:
         self._answer = answer
         self.accepted: list[bytes] = []
 
-    async def invoke(self, name: str, payload: bytes, *, request_id: str) -> Outcome:
+    async def invoke(self, name: str, payload: bytes, *, request_id: str, trace: str) -> Outcome:
         if isinstance(self._answer, Exception):
             raise self._answer
         return self._answer
 
-    async def invoke_event(self, name: str, payload: bytes, *, request_id: str) -> None:
+    async def invoke_event(self, name: str, payload: bytes, *, request_id: str, trace: str) -> None:
         self.accepted.append(payload)
 
 
