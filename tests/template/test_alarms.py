@@ -129,4 +129,8 @@ def test_the_dashboard_finds_the_instances_of_all_nodes(cloudformation: dict[str
         return made["Dashboard"]["Properties"]["DashboardBody"]["Fn::Sub"][1]["Instances"]
 
     assert instances("0") == "none"
-    assert instances("2") == {"Fn::Join": [" OR ", [{"Ref": "RedisInstance1"}, {"Ref": "RedisInstance2"}]]}
+    # Each quoted, or CloudWatch takes the parts of an id for words to look for.
+    assert instances("2") == {"Fn::Join": [r"\" OR \"", [{"Ref": "RedisInstance1"}, {"Ref": "RedisInstance2"}]]}
+    assert (
+        r"(\"${Instances}\")" in cloudformation["Resources"]["Dashboard"]["Properties"]["DashboardBody"]["Fn::Sub"][0]
+    )
