@@ -2,13 +2,17 @@
 VENV := .venv
 BIN := $(VENV)/bin
 UV_VERSION := 0.13.8
+# SAM CLI has an environment of its own: what it pins does not go with ours.
+SAM_VERSION := 1.170.0
+SAM_VENV := .venv-sam
+SAM = SAM_CLI_TELEMETRY=0 PATH="$(CURDIR)/$(SAM_VENV)/bin:$$PATH" sam
 # The first of these that is a Python of 3.11 or newer; looked for only when .venv is made.
 PYTHON = $(shell for python in python3.11 python3 python3.12 python3.13 python3.14 python; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run stop demo picture paper map test test-fast check lint format types clean
+.PHONY: help setup run stop demo picture paper map build validate invoke test test-fast check lint format types clean
 
 # Processes that run tests at a time; `make test WORKERS=0` runs them in one, for a debugger.
 WORKERS ?= auto
@@ -46,6 +50,29 @@ paper: setup ## reproduce the thesis's evaluation; LOG=FILE lets an access log s
 map: setup ## map the loads for which this is the best buy: table and pictures in build/map
 	$(BIN)/burstcache sim map
 
+# uv is what SAM builds packages with: for Lambda's Python and processor, without having either.
+$(SAM_VENV)/.sam-$(SAM_VERSION):
+	@test -n "$(PYTHON)" || { echo "make: no Python of 3.11 or newer was found on the PATH" >&2; exit 1; }
+	$(PYTHON) -m venv --clear $(SAM_VENV)
+	$(SAM_VENV)/bin/python -m pip install -q --disable-pip-version-check uv==$(UV_VERSION)
+	$(SAM_VENV)/bin/uv pip install -q --python $(SAM_VENV)/bin/python aws-sam-cli==$(SAM_VERSION)
+	touch $@
+
+build: $(SAM_VENV)/.sam-$(SAM_VERSION) ## build the functions' packages in .aws-sam, as they are deployed
+	$(SAM) build
+
+validate: $(SAM_VENV)/.sam-$(SAM_VERSION) ## have SAM CLI and its linter check the template
+	$(SAM) validate --lint
+
+# The function is the one whose samples are in the event's folder; what it calls is the local run.
+invoke: FUNCTION = $(shell echo $(notdir $(patsubst %/,%,$(dir $(EVENT)))) | $(PYTHON) -c \
+	'print(input().title().replace("_", "") + "Function")')
+invoke: setup build ## run one function in Docker on EVENT=events/…/….json, against the local run (`make run`)
+	@test -f "$(EVENT)" || { echo "make invoke: EVENT=events/…/….json is missing" >&2; exit 2; }
+	@mkdir -p build
+	$(BIN)/burstcache local env --sam > build/env.json
+	$(SAM) local invoke $(FUNCTION) --event $(EVENT)
+
 test: setup ## run all tests but those against a deployed stack
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --ignore tests/e2e
 
@@ -68,5 +95,5 @@ types: setup ## check the types of everything written in Python
 	$(BIN)/mypy
 
 clean: ## remove .venv, caches and what a local run left
-	rm -rf $(VENV) build .aws-sam .burstcache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache *.egg-info src/*.egg-info tools/*.egg-info
+	rm -rf $(VENV) $(SAM_VENV) build .aws-sam .burstcache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache *.egg-info src/*.egg-info tools/*.egg-info
 	find src cloudformation tools tests benchmarks examples research -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -15,6 +15,7 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
+import boto3
 import pytest
 
 from support.project import PYTHONPATH
@@ -135,6 +136,21 @@ def test_a_program_reads_from_it_in_the_environment_that_it_prints(running: Shel
     )
 
     assert program.stdout.startswith("Hello from the origin."), program.stderr
+
+
+def test_a_function_outside_of_it_gets_the_environment_and_reaches_the_others(running: Shell) -> None:
+    functions = json.loads(running.run("env", "--sam").stdout)
+    janitor = functions["JanitorFunction"]
+    session = boto3.Session("local", "local", region_name=running.state()["region"])
+    invoker = session.client("lambda", endpoint_url=janitor["AWS_ENDPOINT_URL"])
+
+    answer = invoker.invoke(
+        FunctionName=janitor["REDIS_CONTROL_FUNCTION_NAME"], Payload=b'{"op": "ping", "node": "node-1"}'
+    )
+
+    assert functions["ProxyFunction"]["AWS_USE_DUALSTACK_ENDPOINT"] == "false"
+    assert "FunctionError" not in answer
+    assert json.loads(answer["Payload"].read())["pong"] is False
 
 
 def test_a_second_write_to_the_endpoint_replaces_the_first(running: Shell) -> None:

@@ -18,6 +18,7 @@ Resources = dict[str, dict[str, Any]]
 
 # Read by libraries and for metrics, not as settings.
 _OF_LIBRARIES = {
+    "AWS_ENDPOINT_URL",
     "AWS_USE_DUALSTACK_ENDPOINT",
     "POWERTOOLS_LOG_LEVEL",
     "POWERTOOLS_SERVICE_NAME",

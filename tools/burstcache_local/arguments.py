@@ -50,6 +50,7 @@ def status(parser: argparse.ArgumentParser) -> None:
 
 def env(parser: argparse.ArgumentParser) -> None:
     """Add the options of `local env`."""
+    parser.add_argument("--sam", action="store_true", help="those of its functions, for `sam local invoke --env-vars`")
     status(parser)
 
 

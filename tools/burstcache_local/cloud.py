@@ -63,8 +63,8 @@ class LocalCloud:
         self.options = options or LocalOptions()
         self.stack_name = self.options.stack_name
         self.front_url = ""  # what clients talk to
-        self.endpoint_url = ""  # all AWS services …
-        self.lambda_endpoint_url = ""  # … except invocations of functions
+        self.endpoint_url = ""  # all AWS services
+        self.lambda_endpoint_url = ""  # invocations of functions, without the way through the former
         self.outputs: dict[str, str] = {}
         self.physical_ids: dict[str, str] = {}  # by logical id
         self._closers = ExitStack()
@@ -93,6 +93,16 @@ class LocalCloud:
             "BUCKET_NAME": self.bucket_name,
             "BURSTCACHE_READER": self.outputs["ReaderSettings"],
         }
+
+    @property
+    def sam_variables(self) -> dict[str, dict[str, str]]:
+        """The environments of its functions, by logical id, in the form that `sam local invoke --env-vars` takes.
+
+        `Parameters` is for all: a function that this run does not have must not reach AWS either.
+        """
+        shared = {"AWS_ENDPOINT_URL": self.endpoint_url, "AWS_USE_DUALSTACK_ENDPOINT": "false"}
+        functions = {name: self.function_variables(name) for name in self._stack.template.roots}
+        return {"Parameters": shared, **functions}
 
     def client(self, service: str) -> Any:
         """Return a boto3 client of a service of this cloud."""
@@ -150,7 +160,12 @@ class LocalCloud:
         self.run_dir = options.run_dir or self._temporary_dir()
         self.run_dir.mkdir(parents=True, exist_ok=True)
         self._start_lambda(is_traced=template.is_traced)
-        server = MotoServer(self._services, options.endpoint_port, before=self._start_step_functions().before)
+        states = self._start_step_functions()
+        server = MotoServer(
+            self._services,
+            options.endpoint_port,
+            before=lambda moto: states.before(lambda_api.before(moto, lambda: self._services.lambda_url)),
+        )
         self.endpoint_url = server.start()
         self._closers.callback(server.stop)
         self._services.relay_address = block.relay_address

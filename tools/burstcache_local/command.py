@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shlex
 import shutil
@@ -56,11 +57,14 @@ def status(args: argparse.Namespace) -> ExitCode:
 
 
 def env(args: argparse.Namespace) -> ExitCode:
-    """Print the environment of a program that reads from what runs here, as a shell takes it; fail if nothing runs."""
+    """Print the environment of a program that reads from what runs here, or of its functions; fail if nothing runs."""
     running = state_file.read(args.state_dir)
     if running is None:
         print(_NOTHING_RUNS, file=sys.stderr)
         return ExitCode.FAILURE
+    if args.sam:
+        print(json.dumps(running.sam_variables, indent=2))
+        return ExitCode.SUCCESS
     for name, value in running.variables.items():
         print(f"export {name}={shlex.quote(value)}")
     return ExitCode.SUCCESS
@@ -195,6 +199,7 @@ def _description(cloud: LocalCloud) -> RunningCloud:
         log_dir=str(cloud.run_dir),
         outputs=cloud.outputs,
         variables=cloud.variables,
+        sam_variables=cloud.sam_variables,
     )
 
 

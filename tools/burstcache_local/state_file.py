@@ -26,6 +26,7 @@ class RunningCloud:
     log_dir: str
     outputs: dict[str, str]
     variables: dict[str, str]  # of a program that reads from it
+    sam_variables: dict[str, dict[str, str]]  # of its functions, as SAM CLI takes them
 
     @property
     def is_alive(self) -> bool:

@@ -69,6 +69,23 @@ def test_a_client_is_made_once_and_reaches_the_endpoint_of_its_service() -> None
     assert clients.functions.meta.endpoint_url == "http://127.0.0.1:2"
 
 
+@pytest.mark.parametrize(
+    ("url", "is_dual_stack", "reached"),
+    [
+        ("", "true", "https://dynamodb.eu-central-1.api.aws"),  # on AWS, in the network
+        ("", "false", "https://dynamodb.eu-central-1.amazonaws.com"),
+        ("http://127.0.0.1:1", "false", "http://127.0.0.1:1"),
+    ],
+)
+def test_an_empty_endpoint_is_none(monkeypatch: pytest.MonkeyPatch, url: str, is_dual_stack: str, reached: str) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+    monkeypatch.setenv("AWS_USE_DUALSTACK_ENDPOINT", is_dual_stack)
+
+    clients = Clients("read", session=boto3.Session("access-key", "secret-key", region_name="eu-central-1"))
+
+    assert clients.dynamodb.meta.endpoint_url == reached
+
+
 def test_a_directory_bucket_is_reached_in_a_session_over_its_own_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_USE_DUALSTACK_ENDPOINT", "true")  # as for all functions in the network
     session = boto3.Session("access-key", "secret-key", region_name="us-east-1")

@@ -58,6 +58,7 @@ def write_state(directory: Path, *, pid: int, started: str) -> None:
         log_dir="",
         outputs={},
         variables={},
+        sam_variables={},
     )
     state_file.write(running, directory)
 

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import uuid
+from collections.abc import Callable, Iterable
+from http.client import HTTPConnection
+from urllib.parse import urlsplit
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from aiohttp import web
 
@@ -44,6 +49,28 @@ def runner(lambdas: Lambdas, answers: Answers) -> web.AppRunner:
     app.router.add_post("/2015-03-31/functions/{name}/invocations", invoke)
     app.router.add_put("/custom-resources/{id}", answer)
     return web.AppRunner(app, access_log=None, keepalive_timeout=3600, shutdown_timeout=0.5)
+
+
+def before(application: WSGIApplication, url: Callable[[], str]) -> WSGIApplication:
+    """Return an application that passes invocations on to the one at `url` and leaves all others to `application`."""
+
+    def pass_on(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        path = environ["REQUEST_URI"].partition("?")[0]
+        if not (path.startswith("/2015-03-31/functions/") and path.endswith("/invocations")):
+            return application(environ, start_response)
+        asked = {name[5:].replace("_", "-"): value for name, value in environ.items() if name.startswith("HTTP_X_AMZ_")}
+        body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+        with contextlib.closing(HTTPConnection(urlsplit(url()).netloc)) as connection:
+            connection.request("POST", path, body, asked)
+            answer = connection.getresponse()
+            content = answer.read()
+        headers = [
+            (name, value) for name, value in answer.getheaders() if name.lower().startswith(("content-", "x-amz"))
+        ]
+        start_response(f"{answer.status} {answer.reason}", headers)
+        return [content]
+
+    return pass_on
 
 
 async def _invoke(lambdas: Lambdas, request: web.Request, kind: str, payload: bytes, request_id: str) -> web.Response:

@@ -23,7 +23,7 @@ _THREADS = 20
 
 
 class MotoServer:
-    """All AWS services but Lambda's invocations on one port of 127.0.0.1, in threads of this process.
+    """All AWS services on one port of 127.0.0.1, in threads of this process.
 
     Args:
         services: The cloud whose services they are; its clients ask them from the start on.

@@ -1,0 +1,162 @@
+"""What SAM builds works with the local run, as `sam local invoke` runs it: the package, and the template's environment.
+
+A container is the one thing left out. The package runs under AWS's runtime client with Lambda's boto3 and nothing else
+to import, in the environment that SAM CLI itself makes of the built template and of `burstcache local env --sam`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from burstcache_local.cloud import LocalCloud, LocalOptions
+from burstcache_local.functions import FunctionSpec, Outcome
+from burstcache_local.lambdas.forks import Fork, Forks
+from burstcache_local.lambdas.runtime import Environment
+from support import sam_environments
+from support.project import ROOT
+
+_LAST = ("budget", "credentials")  # what the others need is paused, or gone
+_EVENTS = sorted((ROOT / "events").glob("*/*.json"), key=lambda path: (path.parent.name in _LAST, path))
+_OF_LAMBDA = ("awslambdaric", "boto3", "botocore", "dateutil", "jmespath", "runtime_client*.so", "s3transfer")
+_OF_LAMBDA += ("simplejson", "six.py", "snapshot_restore_py.py", "urllib3")
+_COMPILED = ("_cffi_backend*.so", "cffi", "cryptography", "pycparser")  # built for Lambda's processor, not for this one
+_PROGRAM = """
+import sys
+sys.path[:0], sys.argv = sys.argv[2:], ["awslambdaric", sys.argv[1]]
+from awslambdaric.__main__ import main
+main(sys.argv)
+"""
+# Steps of a run or a life that this cloud does not have.
+_SUPERSEDED = ("abandon_node", "boot_node", "check_node", "join", "ready_node", "seed", "stop_node")
+
+
+class _Processes(Forks):
+    """Starts a process per environment, which shares nothing with this one, in place of forks."""
+
+    def __init__(self, *libraries: Path) -> None:
+        self._libraries = libraries
+
+    async def fork(self, handler: str, *, env: Mapping[str, str], root: Path, log: Path) -> Fork:
+        words = [sys.executable, "-I", "-S", "-c", _PROGRAM, handler, *map(str, self._libraries)]
+        with log.open("ab") as output:
+            process = await asyncio.create_subprocess_exec(
+                *words, env=dict(env), cwd=root, stdout=output, stderr=output, start_new_session=True
+            )
+        return Fork(process.pid, asyncio.ensure_future(process.wait()), partial(_kill, process))
+
+
+def _kill(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _linked(folder: Path, *names: str) -> Path:
+    """Return a folder in which these libraries of ours, and no others, can be imported."""
+    folder.mkdir()
+    for name in names:
+        (library,) = Path(pytest.__file__).parents[1].glob(name)
+        (folder / library.name).symlink_to(library)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
+    samples = ROOT / "tools/burstcache_local/samples"
+    options = LocalOptions(
+        origin=samples, parameters={"MonthlyBudgetUsd": "9"}, run_dir=tmp_path_factory.mktemp("logs")
+    )
+    with LocalCloud(options) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def functions(cloud: LocalCloud, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """What SAM CLI makes of the template, once it is built, and of the local run's environments."""
+    subprocess.run(["make", "build"], cwd=ROOT, check=True, capture_output=True)
+    env_vars = tmp_path_factory.mktemp("environments") / "env.json"
+    env_vars.write_text(json.dumps(cloud.sam_variables))
+    words = [".venv-sam/bin/python", sam_environments.__file__, ".aws-sam/build/template.yaml", env_vars, cloud.region]
+    found = json.loads(subprocess.check_output(words, cwd=ROOT))
+    assert isinstance(found, dict)
+    return found
+
+
+@pytest.fixture(scope="module")
+def of_lambda(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return _linked(tmp_path_factory.mktemp("runtime") / "libraries", *_OF_LAMBDA)
+
+
+def invoked(function: dict[str, Any], libraries: Sequence[Path], event: bytes, log: Path) -> Outcome:
+    """Return what a fresh environment of a function makes of an event."""
+    spec = FunctionSpec(
+        name=function["variables"]["AWS_LAMBDA_FUNCTION_NAME"],
+        arn=f"arn:aws:lambda:{function['variables']['AWS_REGION']}:123456789012:function:invoked",
+        handler=function["handler"],
+        timeout_s=function["timeout_s"],
+        memory_mb=function["memory_mb"],
+        root=ROOT / function["code"],
+        variables=function["variables"],
+    )
+
+    async def invoke() -> Outcome:
+        environment = Environment(spec, _Processes(*libraries), log)
+        await environment.start()
+        try:
+            return await environment.invoke(str(uuid.uuid4()), event)
+        finally:
+            await environment.close()
+
+    return asyncio.run(invoke())
+
+
+def _function(path: Path) -> str:
+    return path.parent.name.title().replace("_", "") + "Function"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", _EVENTS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_a_function_answers_its_samples(
+    cloud: LocalCloud, functions: dict[str, dict[str, Any]], of_lambda: Path, tmp_path: Path, path: Path
+) -> None:
+    function, event, log = functions[_function(path)], json.loads(path.read_text()), tmp_path / "log"
+    log.touch()
+    if "ResponseURL" in event:
+        event["ResponseURL"] = f"{cloud.lambda_endpoint_url}/custom-resources/sample"
+    libraries = [ROOT / function["code"], of_lambda]
+    if path.parent.name == "credentials":
+        libraries.insert(0, _linked(tmp_path / "compiled", *_COMPILED))
+
+    outcome = invoked(function, libraries, json.dumps(event).encode(), log)
+
+    answer = json.loads(outcome.body)
+    if path.parent.name == "redis_control" and path.stem in _SUPERSEDED:
+        assert answer["errorType"] == "SupersededError", answer
+    else:
+        assert not outcome.error, (answer, log.read_text())
+    if path.parent.name == "proxy":
+        assert answer["statusCode"] == int(path.stem.rpartition("_")[2])
+
+
+def test_an_environment_is_that_of_the_local_run_wherever_the_template_declares_it(
+    cloud: LocalCloud, functions: dict[str, dict[str, Any]]
+) -> None:
+    of_the_run = cloud.sam_variables
+
+    assert of_the_run.keys() - functions.keys() == {"Parameters"}
+    for name, function in functions.items():
+        variables = function["variables"]
+        assert variables["AWS_ENDPOINT_URL"] == cloud.endpoint_url  # even where the run has no such function
+        declared = {variable: value for variable, value in of_the_run.get(name, {}).items() if variable in variables}
+        assert variables.items() >= declared.items()
