@@ -12,7 +12,7 @@ PYTHON = $(shell for python in python3.11 python3 python3.12 python3.13 python3.
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run stop demo picture paper map build validate invoke test test-fast check lint format types clean
+.PHONY: help setup run stop demo picture paper map build validate deploy invoke test test-fast check lint format types clean
 
 # Processes that run tests at a time; `make test WORKERS=0` runs them in one, for a debugger.
 WORKERS ?= auto
@@ -63,6 +63,11 @@ build: $(SAM_VENV)/.sam-$(SAM_VERSION) ## build the functions' packages in .aws-
 
 validate: $(SAM_VENV)/.sam-$(SAM_VERSION) ## have SAM CLI and its linter check the template
 	$(SAM) validate --lint
+
+CONFIG_ENV ?= default
+deploy: setup build ## ask what matters, write it to samconfig.toml and deploy; CONFIG_ENV=prod for the second environment
+	$(BIN)/burstcache configure --config-env $(CONFIG_ENV)
+	$(SAM) deploy --config-env $(CONFIG_ENV)
 
 # The function is the one whose samples are in the event's folder; what it calls is the local run.
 invoke: FUNCTION = $(shell echo $(notdir $(patsubst %/,%,$(dir $(EVENT)))) | $(PYTHON) -c \

@@ -25,6 +25,23 @@ def test_every_parameter_has_a_default_that_it_accepts(parameters: dict[str, dic
         assert re.fullmatch(parameter.get("AllowedPattern", ".*"), str(default)), name
 
 
+def test_the_console_groups_parameters_as_they_are_asked_for(template: dict[str, Any]) -> None:
+    interface = template["Metadata"]["AWS::CloudFormation::Interface"]
+    groups = [group["Parameters"] for group in interface["ParameterGroups"]]
+
+    assert [name for group in groups for name in group] == list(template["Parameters"])
+    assert len(groups[0]) == 8
+    assert list(interface["ParameterLabels"]) == groups[0]
+
+
+def test_the_page_has_them_in_the_order_in_which_they_are_asked_for(
+    parameters: dict[str, dict[str, Any]], root: Path
+) -> None:
+    rows = re.findall(r"^\| `(\w+)`", (root / "docs/use/parameters.md").read_text().partition("\n## ")[0], re.MULTILINE)
+
+    assert [name for name in parameters if name in rows] == rows
+
+
 def test_every_number_has_its_unit_in_its_name(parameters: dict[str, dict[str, Any]]) -> None:
     times = ("PerS", "PerMin", "Ms", "Days")
     units = (*times, "Requests", "Keys", "Nodes", "Count", "Concurrency", "Mb", "Usd", "Port", "Issue")

@@ -23,6 +23,14 @@ def stack(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `configure`."""
+    add = parser.add_argument
+    add("--template", type=Path, default=Path("template.yaml"), metavar="FILE", help="(default: template.yaml)")
+    add("--file", type=Path, default=Path("samconfig.toml"), metavar="FILE", help="(default: samconfig.toml)")
+    add("--config-env", default="default", metavar="NAME", help="environment in that file (default: default)")
+
+
 def doctor(parser: argparse.ArgumentParser) -> None:
     """Add the options of `doctor`."""
     stack(parser)

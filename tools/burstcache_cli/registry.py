@@ -40,7 +40,7 @@ GROUPS = {
 }
 
 # The extra of the distribution that the commands behind a first word need.
-EXTRAS = {"local": "local", "sim": "sim", "advise": "sim"}
+EXTRAS = {"local": "local", "configure": "local", "sim": "sim", "advise": "sim"}
 
 COMMANDS = (
     Command("local up", "start everything that template.yaml describes; Ctrl-C ends it", f"{_LOCAL}:up", f"{_RUN}:up"),
@@ -52,6 +52,12 @@ COMMANDS = (
         f"{_RUN}:env",
     ),
     Command("local down", "end what runs", f"{_LOCAL}:down", f"{_RUN}:down"),
+    Command(
+        "configure",
+        "ask what matters of a stack, and write it to samconfig.toml",
+        f"{_OWN}:configure",
+        "burstcache_cli.configure:configure",
+    ),
     Command(
         "doctor",
         "test every part of a stack from where it is needed",
