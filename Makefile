@@ -66,7 +66,7 @@ validate: $(SAM_VENV)/.sam-$(SAM_VERSION) ## have SAM CLI and its linter check t
 
 CONFIG_ENV ?= default
 deploy: setup build ## ask what matters, write it to samconfig.toml and deploy; CONFIG_ENV=prod for the second environment
-	$(BIN)/burstcache configure --config-env $(CONFIG_ENV)
+	$(BIN)/burstcache config --config-env $(CONFIG_ENV)
 	$(SAM) deploy --config-env $(CONFIG_ENV)
 
 # The function is the one whose samples are in the event's folder; what it calls is the local run.

@@ -29,8 +29,10 @@ from support.project import ROOT
 
 _LAST = ("budget", "credentials")  # what the others need is paused, or gone
 _EVENTS = sorted((ROOT / "events").glob("*/*.json"), key=lambda path: (path.parent.name in _LAST, path))
-_OF_LAMBDA = ("awslambdaric", "boto3", "botocore", "dateutil", "jmespath", "runtime_client*.so", "s3transfer")
-_OF_LAMBDA += ("simplejson", "six.py", "snapshot_restore_py.py", "urllib3")
+_OF_LAMBDA = (
+    *("awslambdaric", "boto3", "botocore", "dateutil", "jmespath", "runtime_client*.so", "s3transfer"),
+    *("simplejson", "six.py", "snapshot_restore_py.py", "urllib3"),
+)
 _COMPILED = ("_cffi_backend*.so", "cffi", "cryptography", "pycparser")  # built for Lambda's processor, not for this one
 _PROGRAM = """
 import sys
@@ -87,7 +89,13 @@ def functions(cloud: LocalCloud, tmp_path_factory: pytest.TempPathFactory) -> di
     subprocess.run(["make", "build"], cwd=ROOT, check=True, capture_output=True)
     env_vars = tmp_path_factory.mktemp("environments") / "env.json"
     env_vars.write_text(json.dumps(cloud.sam_variables))
-    words = [".venv-sam/bin/python", sam_environments.__file__, ".aws-sam/build/template.yaml", env_vars, cloud.region]
+    words = [
+        ".venv-sam/bin/python",
+        sam_environments.__file__,
+        ".aws-sam/build/template.yaml",
+        str(env_vars),
+        cloud.region,
+    ]
     found = json.loads(subprocess.check_output(words, cwd=ROOT))
     assert isinstance(found, dict)
     return found

@@ -23,8 +23,8 @@ def stack(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `configure`."""
+def config(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `config`."""
     add = parser.add_argument
     add("--template", type=Path, default=Path("template.yaml"), metavar="FILE", help="(default: template.yaml)")
     add("--file", type=Path, default=Path("samconfig.toml"), metavar="FILE", help="(default: samconfig.toml)")

@@ -40,7 +40,7 @@ GROUPS = {
 }
 
 # The extra of the distribution that the commands behind a first word need.
-EXTRAS = {"local": "local", "configure": "local", "sim": "sim", "advise": "sim"}
+EXTRAS = {"local": "local", "config": "local", "sim": "sim", "advise": "sim"}
 
 COMMANDS = (
     Command("local up", "start everything that template.yaml describes; Ctrl-C ends it", f"{_LOCAL}:up", f"{_RUN}:up"),
@@ -52,12 +52,6 @@ COMMANDS = (
         f"{_RUN}:env",
     ),
     Command("local down", "end what runs", f"{_LOCAL}:down", f"{_RUN}:down"),
-    Command(
-        "configure",
-        "ask what matters of a stack, and write it to samconfig.toml",
-        f"{_OWN}:configure",
-        "burstcache_cli.configure:configure",
-    ),
     Command(
         "doctor",
         "test every part of a stack from where it is needed",
@@ -90,6 +84,12 @@ COMMANDS = (
     Command("lambda stop", "end the cache function that holds a key", f"{_OWN}:lambda_key", f"{_OPERATE}:lambda_stop"),
     Command("pause", "let nothing start any more: S3 serves, and nodes stop", f"{_OWN}:pause", f"{_OPERATE}:pause"),
     Command("resume", "end a pause, also that of a spent budget", f"{_OWN}:stack", f"{_OPERATE}:resume"),
+    Command(
+        "config",
+        "ask what matters of a stack, and write it to samconfig.toml",
+        f"{_OWN}:config",
+        "burstcache_cli.config:config",
+    ),
     Command(
         "sim generate", "write a trace; the same seed gives the same bytes", f"{_SIM}:generate", f"{_WORK}.generate:run"
     ),

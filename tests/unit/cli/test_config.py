@@ -1,4 +1,4 @@
-"""`burstcache configure` asks for what matters, and changes one line of samconfig.toml."""
+"""`burstcache config` asks for what matters, and changes one line of samconfig.toml."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from samtranslator.yaml_helper import yaml_parse
 
-from burstcache_cli.configure import answers, overrides, with_overrides
+from burstcache_cli.config import answers, overrides, with_overrides
 from support.project import ROOT
 
 _TEXT = (ROOT / "samconfig.toml").read_text()

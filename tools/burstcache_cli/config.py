@@ -1,4 +1,4 @@
-"""`burstcache configure`: ask for what matters of a stack, and keep the answers where `sam deploy` reads them."""
+"""`burstcache config`: ask for what matters of a stack, and keep the answers where `sam deploy` reads them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NEEDED: Mapping[str, Callable[[Mapping[str, str]], bool]] = {  # by what the qu
 _OVERRIDE = re.compile(r'(\w+)=(?:"([^"]*)"|(\S*))')
 
 
-def configure(args: argparse.Namespace) -> ExitCode:
+def config(args: argparse.Namespace) -> ExitCode:
     """Ask on the terminal and write the file.
 
     Raises:
@@ -30,10 +30,10 @@ def configure(args: argparse.Namespace) -> ExitCode:
     try:
         template, text = yaml_parse(args.template.read_text()), args.file.read_text()
     except OSError as error:
-        raise UsageError(f"burstcache configure: {error.filename}: {error.strerror}") from None
+        raise UsageError(f"burstcache config: {error.filename}: {error.strerror}") from None
     settings = tomllib.loads(text).get(args.config_env, {}).get("deploy", {}).get("parameters")
     if settings is None:
-        raise UsageError(f"burstcache configure: {args.file} has no section [{args.config_env}.deploy.parameters]")
+        raise UsageError(f"burstcache config: {args.file} has no section [{args.config_env}.deploy.parameters]")
     given = overrides(settings.get("parameter_overrides", ""))
     given |= dict(answers(template, given, input))
     args.file.write_text(with_overrides(text, args.config_env, given))
