@@ -236,6 +236,27 @@ def test_the_order_of_the_network_is_kept_by_what_can_be_updated(cloudformation:
     assert yours["NetworkIsReady"]["Properties"]["Value"]["Fn::Join"][1] == [{"Ref": "VpcId"}]
 
 
+@pytest.mark.parametrize(
+    ("group", "before", "after"),
+    [
+        ("RelayTargetGroup", {}, YOUR_BALANCER | YOURS),
+        ("RelayTargetGroup", {}, {"RelayAddress": "public-ipv4"}),
+    ],
+)
+def test_a_target_group_is_replaced_with_its_balancer(
+    cloudformation: dict[str, Any], group: str, before: dict[str, str], after: dict[str, str]
+) -> None:
+    names = [deployed(cloudformation, answers)[group]["Properties"]["Name"] for answers in (before, after)]
+
+    assert names[0] != names[1]
+
+
+def test_the_albs_target_group_has_its_name_of_the_alb(cloudformation: dict[str, Any]) -> None:
+    name = deployed(cloudformation, {"FrontDoor": "alb"})["AlbTargetGroup"]["Properties"]["Name"]
+
+    assert name["Fn::Join"][1][1] == {"Fn::Select": [3, {"Fn::Split": ["/", {"Ref": "Alb"}]}]}
+
+
 def test_a_relay_of_another_kind_gets_subnets_next_to_those_that_it_replaces(cloudformation: dict[str, Any]) -> None:
     zones = {"ZoneA": "eu-central-1a", "ZoneB": "eu-central-1b"}
     subnets = [
