@@ -26,7 +26,9 @@ _T = TypeVar("_T")
 _Handler = Callable[[dict[str, Any], Any], _T]
 
 _NOTHING: AbstractContextManager[Any] = nullcontext()
+_SAMPLED = "Sampled=1"
 _tracer: Any = None  # Powertools' Tracer; None: this process is not traced
+_recording: Any = None  # the same while X-Ray samples the request, which is one in twenty when they are many
 
 
 def traces_requests(handler: _Handler[_T]) -> _Handler[_T]:
@@ -48,6 +50,10 @@ def traces_requests(handler: _Handler[_T]) -> _Handler[_T]:
 
     @wraps(handler)
     def traced(event: dict[str, Any], context: Any) -> _T:
+        global _recording
+        _recording = _tracer if _SAMPLED in os.environ.get("_X_AMZN_TRACE_ID", "") else None
+        if _recording is None:
+            return handler(event, context)
         # A context that has seen this trace would take the invocation for an earlier one of the same trace, such as
         # the step of an execution that this environment ran before.
         provider = _tracer.provider
@@ -59,28 +65,28 @@ def traces_requests(handler: _Handler[_T]) -> _Handler[_T]:
 
 def part(name: str) -> AbstractContextManager[Any]:
     """Return what shows the work done within it as a call of something outside; an error marks it as failed."""
-    return _NOTHING if _tracer is None else _tracer.provider.in_subsegment(name, namespace="remote")
+    return _NOTHING if _recording is None else _recording.provider.in_subsegment(name, namespace="remote")
 
 
 def annotate(**annotations: str | bool) -> None:
     """Say something about the request by which its trace can be found."""
-    if _tracer is not None:
+    if _recording is not None:
         for name, value in annotations.items():
-            _tracer.put_annotation(name, value)
+            _recording.put_annotation(name, value)
 
 
 def mark_failed() -> None:
     """Mark the request as failed where its handler answers instead of raising."""
-    if _tracer is not None and (current := _tracer.provider.current_subsegment()) is not None:
+    if _recording is not None and (current := _recording.provider.current_subsegment()) is not None:
         current.add_fault_flag()
 
 
 def header() -> str:
     """Return the header under which others go on with the trace; empty if this request is in none."""
-    entity = None if _tracer is None else _tracer.provider.get_trace_entity()
-    if entity is None or not entity.sampled:
+    if _recording is None:
         return ""
-    return f"Root={entity.trace_id};Parent={entity.id};Sampled=1"
+    entity = _recording.provider.get_trace_entity()
+    return f"Root={entity.trace_id};Parent={entity.id};{_SAMPLED}" if entity.sampled else ""
 
 
 @contextmanager
@@ -94,10 +100,10 @@ def answering(caller: str, **annotations: str | bool) -> Iterator[None]:
         caller: What `header` gave the caller.
         annotations: As for `annotate`.
     """
-    names = dict(field.partition("=")[::2] for field in caller.split(";"))
-    if _tracer is None or names.get("Sampled") != "1":
+    if _tracer is None or _SAMPLED not in caller:
         yield
         return
+    names = dict(field.partition("=")[::2] for field in caller.split(";"))
     document: dict[str, Any] = {
         "trace_id": names["Root"],
         "parent_id": names["Parent"],
