@@ -1,9 +1,8 @@
-"""How long a cold start takes: the import of each handler, its whole INIT phase, and the first GET of a fresh proxy.
+"""How long the import of each handler takes; `cold_path` has the rest of a cold start.
 
 Each measurement has a Python process of its own, and each round measures everything once, a bare `import boto3`
 included, so that what else runs on the machine weighs on all alike. Printed are medians, and for one run the modules
-whose import costs most by themselves. The first GET is one of an object in S3 (moto, in the same process, whose own
-imports are not counted).
+whose import costs most by themselves.
 
     python -m benchmarks.import_time [--runs 7] [--top 5]
 """
@@ -30,29 +29,6 @@ started_s = time.perf_counter()
 import {module}
 print((time.perf_counter() - started_s) * 1000)
 """
-_FIRST_GET = """
-import time, boto3
-from moto import mock_aws
-with mock_aws():
-    boto3.client("s3").create_bucket(Bucket="bucket")
-    boto3.client("s3").put_object(Bucket="bucket", Key="a", Body=b"x" * 10_000)
-    names = ("pk", "sk")
-    boto3.client("dynamodb").create_table(
-        TableName="table",
-        BillingMode="PAY_PER_REQUEST",
-        KeySchema=[{"AttributeName": n, "KeyType": t} for n, t in zip(names, ("HASH", "RANGE"))],
-        AttributeDefinitions=[{"AttributeName": n, "AttributeType": "S"} for n in names],
-    )
-    boto3.client("events").create_event_bus(Name="bus")
-    boto3.DEFAULT_SESSION = None
-    context = {"http": {"method": "GET"}, "requestId": "1", "stage": "$default"}
-    event = {"version": "2.0", "rawPath": "/objects/a", "headers": {}, "requestContext": context}
-    from burstcache.handlers.proxy import handler
-    for _ in range(2):
-        started_s = time.perf_counter()
-        assert handler(event, None)["statusCode"] == 200
-        print((time.perf_counter() - started_s) * 1000)
-"""
 _ENVIRONMENT = {
     "PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'certificate'}",
     "AWS_ACCESS_KEY_ID": "id",
@@ -60,9 +36,6 @@ _ENVIRONMENT = {
     "AWS_DEFAULT_REGION": "us-east-1",
     **VARIABLES,
 }
-
-
-_IN_LAMBDA = {"LAMBDA_TASK_ROOT": "/var/task"}  # handlers make their parts when they are imported there
 
 
 def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -95,24 +68,18 @@ def main() -> None:
     modules = handler_modules()
     bare_ms: list[float] = []
     imports_ms: dict[str, list[float]] = {module: [] for module in modules}
-    inits_ms: dict[str, list[float]] = {module: [] for module in modules}
-    gets_ms: list[list[float]] = []
     for _ in range(arguments.runs):
         bare_ms.append(import_ms("boto3"))
         for module in modules:
             imports_ms[module].append(import_ms(module))
-            inits_ms[module].append(import_ms(module, **_IN_LAMBDA))
-        gets_ms.append([float(line) for line in run("-c", _FIRST_GET, **_IN_LAMBDA).stdout.split()])
     boto3_ms = statistics.median(bare_ms)
-    print(f"{'':35} import  least  /boto3   INIT")
+    print(f"{'':35} import  least  /boto3")
     print(f"{'boto3':35} {boto3_ms:6.0f} {min(bare_ms):6.0f}")
     for module in modules:
-        middle_ms, init_ms = statistics.median(imports_ms[module]), statistics.median(inits_ms[module])
+        middle_ms = statistics.median(imports_ms[module])
         dearest = ", ".join(f"{name} {own_ms:.0f}" for name, own_ms in dearest_modules(module, arguments.top))
-        figures = f"{middle_ms:6.0f} {min(imports_ms[module]):6.0f} {middle_ms / boto3_ms:7.2f} {init_ms:6.0f} ms"
+        figures = f"{middle_ms:6.0f} {min(imports_ms[module]):6.0f} {middle_ms / boto3_ms:7.2f}"
         print(f"{module:35} {figures}; own share: {dearest}")
-    first_ms, second_ms = (statistics.median(times) for times in zip(*gets_ms, strict=True))
-    print(f"first GET of a fresh proxy {first_ms:.0f} ms, second {second_ms:.0f} ms (moto's answers included)")
 
 
 if __name__ == "__main__":

@@ -95,7 +95,7 @@ class Environment:
         self, request_id: str, payload: bytes, *, tenant_id: str = "", client_context: str = "", trace: str = ""
     ) -> Outcome:
         """Run one invocation, in a trace if one is given. An error, a time-out and an exit are outcomes."""
-        init_ms = await self._await_init()
+        init_ms = await self.ready()
         if self._lost:
             return self._lost
         deadline_ms = int((time.time() + self._spec.timeout_s) * 1000)
@@ -134,7 +134,7 @@ class Environment:
         self._service.close()  # not earlier: the runtime client would log that it has lost its connection
         self._log_file.close()
 
-    async def _await_init(self) -> float:
+    async def ready(self) -> float:
         """Wait until runtime and extensions are ready; return the time of the init phase [ms], 0 if it was over."""
         if self._initialised.is_set():
             return 0.0
