@@ -22,14 +22,25 @@ _SOURCES = ROOT / "src"
 _MODULES = sorted((_SOURCES / "burstcache" / "handlers").glob("[!_]*.py"))
 _HANDLERS = [path.stem for path in _MODULES if "@at_init" in path.read_text()]  # others learn all from their events
 _WHAT_IS_MADE = """
-import json, sys
+import io, json, sys
 import boto3
-made, make = [], boto3.client
+from botocore.awsrequest import AWSResponse
+from botocore.httpsession import URLLib3Session
+from urllib3 import HTTPResponse
+made, make, asked = [], boto3.client, []
 boto3.client = lambda service, **more: made.append(service) or make(service, **more)
+
+def send(_, request):
+    asked.append(request.headers["X-Amz-Target"].decode())
+    return AWSResponse(request.url, 200, {}, HTTPResponse(io.BytesIO(b'{"Items": []}'), preload_content=False))
+
+URLLib3Session.send = send
 from burstcache.handlers import proxy
 imported = sys.modules.keys() & {"aws_lambda_powertools", "nats", "redis"}
-print(json.dumps([sorted(made), sorted(imported)]))
+print(json.dumps([sorted(made), sorted(imported), asked]))
 """
+# Where nothing listens: what a function asks in INIT it may do without.
+_NOWHERE = {"AWS_ENDPOINT_URL": "http://127.0.0.1:9"}
 
 
 def _first_answer(handler: str, variables: dict[str, str], logs: Path) -> dict[str, Any]:
@@ -76,12 +87,15 @@ def test_the_proxy_without_one_of_its_variables_fails_at_its_start_and_names_it(
 
 
 def test_the_proxy_with_its_variables_answers(tmp_path: Path) -> None:
-    assert _first_answer("proxy", VARIABLES, tmp_path)["statusCode"] == 405
+    assert _first_answer("proxy", VARIABLES | _NOWHERE, tmp_path)["statusCode"] == 405
 
 
 @pytest.mark.parametrize(
     ("in_lambda", "made"),
-    [({"LAMBDA_TASK_ROOT": "/var/task"}, [["dynamodb", "events", "s3"], []]), ({}, [[], []])],
+    [
+        ({"LAMBDA_TASK_ROOT": "/var/task"}, [["dynamodb", "events", "s3"], [], ["DynamoDB_20120810.Query"]]),
+        ({}, [[], [], []]),
+    ],
     ids=["in Lambda", "elsewhere"],
 )
 def test_the_proxy_starts_with_what_every_read_needs_and_no_more(in_lambda: dict[str, str], made: list[Any]) -> None:

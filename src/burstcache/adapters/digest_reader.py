@@ -176,6 +176,10 @@ class DigestReader:
             return None
         return self._digest.home(hash_)
 
+    def places(self) -> set[Route]:
+        """Return all tiers that are known to serve; never reads the digest anew."""
+        return set() if self._digest is None else self._digest.places(now_us=self._clock.now_us())
+
     def forget(self, hash_: str) -> None:
         """Leave a route alone that did not lead to the object, until the next digest.
 

@@ -65,6 +65,9 @@ async def connect(access: RelayAccess, secrets: Secrets, *, timeout_s: float, **
             arguments |= {"max_reconnect_attempts": 1, "reconnect_time_wait": 0}
         await asyncio.wait_for(client.connect(access.url, **arguments), timeout_s)
         return client
+    except asyncio.CancelledError:
+        await _hang_up(client)
+        raise
     except Exception as error:
         await _hang_up(client)
         # nats-py raises its base class, and no other error of it, for what the server refuses at the handshake.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from cachetools import LRUCache
@@ -22,6 +23,7 @@ from burstcache.logs import logger
 from burstcache.web.entry import Entry
 
 _PAUSES_S = (1, 2, 4, 8)  # below the heartbeat's 60 s, also if each attempt takes its time
+_AHEAD_S = 3  # of the ten seconds that Lambda gives INIT
 _LEAVE_BEFORE_US = 10_000_000  # of the invocation's end: for the last writes and the drain
 
 
@@ -41,6 +43,11 @@ class CacheEnvironment:
 
     def __post_init__(self) -> None:
         self._loop = self.tools.clock.new_event_loop()
+
+    def connect_ahead(self) -> None:
+        """Be connected to the relay before the first life needs it; a failure is left to that life."""
+        with suppress(Exception):
+            self._loop.run_until_complete(asyncio.wait_for(self.relay.open(), _AHEAD_S))
 
     def run(self, task: CacheTask, *, remaining_ms: int) -> End:
         """Hold the key of `task` until the life is over; report to its token whatever happens."""

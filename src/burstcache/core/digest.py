@@ -89,6 +89,12 @@ class Digest:
                 home, generation = name, node.generation
         return Route("redis", home, is_guest=True) if home else None
 
+    def places(self, *, now_us: int) -> set[Route]:
+        """Return where keys are served from now, apart from S3, and where they may be brought as guests."""
+        served = {route for hash_ in self.routes if (route := self.route(hash_, now_us=now_us)) is not None}
+        takers = (name for name, node in self.nodes.items() if node.is_running and node.peers)
+        return served | {Route("redis", name, is_guest=True) for name in takers}
+
     def changed_since(self, sequence: int) -> Sequence[str] | None:
         """Return the prefixes of the changes after number `sequence`; None if any key may have changed."""
         count = self.sequence - sequence

@@ -14,6 +14,7 @@ from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.pauses import Pauses
+from burstcache.adapters.rehearsal import rehearse
 from burstcache.adapters.relay import RelayListener
 from burstcache.adapters.secrets import Secrets
 from burstcache.control.cache_environment import CacheEnvironment, warm_copies
@@ -47,7 +48,11 @@ def environment() -> CacheEnvironment:
         reports=EventPublisher(settings.bus_name, control.events, clock) if settings.policy.use else None,
     )
     relay = RelayListener(settings.relay, Secrets(patient.secrets))
-    return CacheEnvironment(tools, relay, warm_copies(settings.memory_mb * 1024 * 1024 // _WARM_SHARE))
+    rehearse(patient.s3.get_object, Bucket=settings.bucket_name, Key="key")
+    rehearse(control.dynamodb.update_item, TableName=settings.table_name, Key={})
+    environment = CacheEnvironment(tools, relay, warm_copies(settings.memory_mb * 1024 * 1024 // _WARM_SHARE))
+    environment.connect_ahead()
+    return environment
 
 
 @traces_requests

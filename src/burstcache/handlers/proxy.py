@@ -8,6 +8,7 @@ from typing import Any
 
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import Clock, SystemClock
+from burstcache.adapters.rehearsal import rehearse
 from burstcache.core.errors import RefusedRequestError
 from burstcache.handlers._init import at_init, logs_requests
 from burstcache.handlers._self_test import answers_self_test
@@ -86,7 +87,13 @@ def make_proxy(settings: ProxySettings, clients: Clients, clock: Clock) -> Proxy
 
 @at_init
 def _proxy() -> Proxy:
-    return make_proxy(ProxySettings.read(os.environ), Clients("read"), SystemClock())
+    settings, clients = ProxySettings.read(os.environ), Clients("read")
+    proxy = make_proxy(settings, clients, SystemClock())
+    rehearse(clients.s3.get_object, Bucket=settings.bucket_name, Key="key")
+    if settings.bus_name:
+        rehearse(clients.events.put_events, Entries=[{}])
+    proxy.reader.look_ahead()
+    return proxy
 
 
 @traces_requests

@@ -12,6 +12,7 @@ from burstcache.adapters.hot_keys import HotKeys
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.pauses import Pauses
+from burstcache.adapters.rehearsal import rehearse
 from burstcache.adapters.use_table import UseTable
 from burstcache.control.demand import Judge, judge
 from burstcache.control.node_runs import NodeRuns
@@ -30,6 +31,7 @@ from burstcache.traces import traces_requests
 def scheduler() -> Judge:
     """Make what judges requests."""
     settings, clock, clients = SchedulerSettings.read(os.environ), SystemClock(), Clients("control")
+    rehearse(clients.dynamodb.update_item, TableName=settings.table_name, Key={})
     keys = KeyTable(settings.table_name, clients.dynamodb, clock)
     nodes = NodeTable(settings.table_name, clients.dynamodb)
     executions, node_names = Executions(clients.states), names_of(settings.redis_nodes)

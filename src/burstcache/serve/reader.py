@@ -6,6 +6,7 @@ import math
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -99,6 +100,18 @@ class Reader:
         self._guard = digest if memory is not None and STRONG_S < max_stale_s < IMMUTABLE_S else None
         if self._guard is not None and memory is not None:
             self._guard.follow(memory.follow)
+
+    def look_ahead(self) -> None:
+        """Do before the first request what it would wait for: read the digest, and make the tiers that serve now.
+
+        What fails is left to the requests that need it.
+        """
+        if self._digest is None or self._max_stale_s == STRONG_S:
+            return
+        self._digest.is_within(self._max_stale_s)
+        for route in self._digest.places():
+            with suppress(Exception):
+                self._tier(route)
 
     def read(self, request: Request) -> Response:
         """Return the answer to a GET or HEAD."""

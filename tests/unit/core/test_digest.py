@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from burstcache.core.digest import Digest, Route, RunningNode
+from burstcache.core.digest import Digest, Route, RoutedKey, RunningNode
 from burstcache.core.placement import node_for
 
 DIGEST = Digest(sequence=10, changes=("a", "b", "c"))
@@ -50,3 +50,18 @@ def test_a_node_that_was_added_while_another_ran_takes_its_keys_over() -> None:
     homes = [digest.home(hash_) for hash_ in _HASHES]
 
     assert homes == [Route("redis", node_for(hash_, _BOTH), is_guest=True) for hash_ in _HASHES]
+
+
+def test_places_are_where_keys_are_served_now_and_nodes_that_take_guests() -> None:
+    routes = {
+        "a": RoutedKey(1, 2, "lambda", deadline_at_us=11),
+        "b": RoutedKey(1, 2, "redis", "node-1", 7, deadline_at_us=11),
+        "past its deadline": RoutedKey(1, 2, "express", deadline_at_us=10),
+        "of an older run": RoutedKey(1, 2, "redis", "node-2", 3, deadline_at_us=11),
+        "in S3": RoutedKey(1, 0),
+    }
+    nodes = {"node-1": RunningNode(7, 2, True), "node-2": RunningNode(8, 2, True, _BOTH)}
+
+    places = Digest(routes=routes, nodes=nodes).places(now_us=10)
+
+    assert places == {Route("lambda"), Route("redis", "node-1"), Route("redis", "node-2", is_guest=True)}

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 import pytest
 
 from burstcache.adapters.digest_reader import DigestReader
-from burstcache.core.digest import Digest, prefix_of
+from burstcache.core.digest import Digest, Route, RoutedKey, prefix_of
+from burstcache.core.errors import NodeAbsentError, ServiceError
 from burstcache.core.keys import key_hash
 from burstcache.serve.memory_tier import Memory
 from burstcache.serve.reader import IMMUTABLE_S, STRONG_S, Reader
+from burstcache.serve.tier import Tier
 from burstcache.web.request import Request
 from burstcache.web.response import Response
 from support.clock import ManualClock
@@ -110,3 +112,45 @@ def test_without_a_stack_the_freshness_decides(max_stale_s: float, is_recalled: 
     desk.clock.now_s = 3.0
 
     assert (desk.reader.recall(GET) is not None) is is_recalled
+
+
+def test_a_reader_that_has_looked_ahead_does_not_read_the_digest_for_its_first_request() -> None:
+    desk = Desk()
+
+    desk.reader.look_ahead()
+    assert desk.readings == 1
+    desk.reader.read(GET)
+
+    assert desk.readings == 1
+
+
+def test_a_reader_without_a_stack_has_nothing_to_look_ahead_at() -> None:
+    Desk(has_stack=False).reader.look_ahead()
+
+
+class WithoutDynamoDB(Desk):
+    def read_digest(self) -> Digest:
+        raise ServiceError("DynamoDB does not answer")
+
+
+def test_a_digest_that_cannot_be_read_ahead_fails_no_read() -> None:
+    desk = WithoutDynamoDB()
+
+    desk.reader.look_ahead()
+
+    assert desk.reader.read(GET).body == b"body"
+
+
+def test_looking_ahead_makes_the_tiers_that_serve_and_leaves_one_that_fails_to_its_reads() -> None:
+    desk, made = Desk(), list[Route]()
+
+    def make_tier(route: Route) -> Tier:
+        made.append(route)
+        raise NodeAbsentError("no such node")
+
+    desk.reader._make_tier = make_tier
+    desk.digest = Digest(routes={"hash": RoutedKey(1, 2, "lambda", deadline_at_us=1 << 60)})
+
+    desk.reader.look_ahead()
+
+    assert made == [Route("lambda")]
