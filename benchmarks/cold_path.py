@@ -5,8 +5,8 @@ machine; then a CPU quota is put on the process, as Lambda gives it by memory: 1
 moto behind TLS, the relay is a NATS server with TLS, and both have a certificate that no other process has seen. The
 trust of the process is what the package ships, or botocore's own bundle if it ships none, and that authority.
 
-A GET counts from the invocation to the answer, an announcement from the invocation to the row that shows it. CPU time
-is the process's own and hardly depends on what else runs; wall time does. The quota needs root and a cgroup.
+A GET counts from the invocation to the answer, an announcement from there to the digest that shows it. CPU time is the
+process's own and hardly depends on what else runs; wall time does. The quota needs root and a cgroup.
 
     python -m benchmarks.cold_path [--runs 5] [--memory 256 512 1024] [--source src …]
 
@@ -36,10 +36,8 @@ import botocore
 from benchmarks.common import environment
 from benchmarks.tls import Terminator, authority
 from benchmarks.variables import VARIABLES
-from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.digest_reader import MAX_AGE_S
 from burstcache.adapters.items import to_values
-from burstcache.adapters.key_table import KeyTable
 from burstcache.core.keys import key_hash
 from burstcache.core.policy import Request
 from burstcache.core.table import DigestColumns, KeyColumns, key_item, shown_route_item
@@ -234,22 +232,24 @@ async def _get(env: Environment) -> None:
 
 async def cache(bench: Bench, source: Path, memory_mb: int) -> dict[str, Cost]:
     """Return the costs of a cache function's INIT and of its way to the announcement."""
-    table = bench.services.client("dynamodb")
-    hash_ = key_hash(_KEY)
-    keys = KeyTable(VARIABLES["TABLE_NAME"], table, SystemClock())
+    table, hash_ = bench.services.client("dynamodb"), key_hash(_KEY)
+    shown = {"TableName": VARIABLES["TABLE_NAME"], "Key": to_values(shown_route_item(hash_))}
     table.put_item(TableName=VARIABLES["TABLE_NAME"], Item=_hot_row(hash_))
     task = {"key": _KEY, "key_hash": hash_, "epoch": 1, "attempt": 0, "token": "token"}
 
     async def announced() -> None:
         life = asyncio.ensure_future(env.invoke("1", json.dumps(task).encode()))
         async with asyncio.timeout(_LIMIT_S):
-            while (row := await asyncio.to_thread(keys.read, hash_)) is None or row.tier != "lambda":
+            while "Item" not in await asyncio.to_thread(table.get_item, **shown):
                 assert not life.done(), life.result()
                 await asyncio.sleep(_POLL_S)
         life.cancel()
 
-    async with bench.function("cache", source, memory_mb) as (env, init):
-        return {"INIT": init, "announcement": await bench.cost(announced())}
+    try:
+        async with bench.function("cache", source, memory_mb) as (env, init):
+            return {"INIT": init, "announcement": await bench.cost(announced())}
+    finally:
+        table.delete_item(**shown)
 
 
 async def scheduler(bench: Bench, source: Path, memory_mb: int) -> dict[str, Cost]:

@@ -29,7 +29,7 @@ def at_init(make: Callable[[], _T]) -> _lru_cache_wrapper[_T]:
     """
     made = cache(make)
     if "LAMBDA_TASK_ROOT" in os.environ:
-        if not any(name.startswith("AWS_ENDPOINT_URL") for name in os.environ):
+        if not any(url for name, url in os.environ.items() if name.startswith("AWS_ENDPOINT_URL")):
             os.environ.setdefault("AWS_CA_BUNDLE", str(_AMAZON_ROOTS))
         made()
     return made
