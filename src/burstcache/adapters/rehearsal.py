@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from io import BytesIO
 from typing import Any
 
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.compat import HTTPHeaders
-from urllib3 import HTTPResponse
 
 _EMPTY = b"{}"  # for services that answer in JSON; of S3 it is an object
 _EVENT = "before-send"  # whose handlers may answer a request in the service's place
@@ -38,6 +37,12 @@ def rehearse(call: Callable[..., Any], **arguments: Any) -> bool:
         events.unregister(_EVENT, _answer)
 
 
+class _Body(BytesIO):
+    """A body as botocore takes it."""
+
+    def stream(self) -> Iterator[bytes]:
+        yield self.read()
+
+
 def _answer(request: AWSPreparedRequest, **_: object) -> AWSResponse:
-    raw = HTTPResponse(BytesIO(_EMPTY), preload_content=False)
-    return AWSResponse(request.url, 200, HTTPHeaders(), raw)
+    return AWSResponse(request.url, 200, HTTPHeaders(), _Body(_EMPTY))
