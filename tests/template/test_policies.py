@@ -217,10 +217,19 @@ def test_functions_may_send_traces_only_where_they_are_wanted(
     translate: Callable[[dict[str, str]], dict[str, Any]], tracing: str, expected: set[str]
 ) -> None:
     translated = translate({"Tracing": tracing})["Resources"]
-    roles = [
-        translated[f"{name}Role"]["Properties"] for name in ("ProxyFunction", "SchedulerFunction", "CacheFunction")
-    ]
+    names = ("ProxyFunction", "SchedulerFunction", "CacheFunction", "RedisControlFunction")
 
-    for role in roles:
-        granted = {arn.rpartition("/")[2] for arn in map(str, role["ManagedPolicyArns"])}
-        assert {name for name in granted if "xray" in name.lower()} == expected
+    for name in names:
+        granted = {str(arn).rpartition("/")[2] for arn in translated[f"{name}Role"]["Properties"]["ManagedPolicyArns"]}
+        assert {policy for policy in granted if "xray" in policy.lower()} == expected
+
+
+def test_machines_may_send_traces_only_where_they_are_wanted(resources: Resources) -> None:
+    machines = [each for each in resources.values() if each["Type"] == "AWS::Serverless::StateMachine"]
+    policies = [policy for machine in machines for policy in machine["Properties"]["Policies"]]
+    senders = [policy for policy in policies if "xray:PutTraceSegments" in str(policy)]
+
+    assert len(senders) == len(machines)
+    for sender in senders:
+        condition, _, otherwise = sender["Fn::If"]
+        assert (condition, otherwise) == ("IsTraced", {"Ref": "AWS::NoValue"})
