@@ -47,7 +47,7 @@ class FunctionSpec:
             "AWS_LAMBDA_LOG_STREAM_NAME": "local",
             "AWS_REGION": region,
             "AWS_DEFAULT_REGION": region,
-            "AWS_ACCESS_KEY_ID": "local",
+            "AWS_ACCESS_KEY_ID": self.name,  # so that calls show who makes them
             "AWS_SECRET_ACCESS_KEY": "local",
             **self.variables,
             "AWS_LAMBDA_RUNTIME_API": runtime_api,
