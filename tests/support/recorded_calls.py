@@ -56,7 +56,7 @@ def _operation(service: str, environ: WSGIEnvironment) -> str:
     if environ.get("CONTENT_TYPE", "").startswith("application/x-www-form-urlencoded"):
         body = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))
         environ["wsgi.input"] = io.BytesIO(body)
-        return parse_qs(body.decode())["Action"][0]
+        return str(parse_qs(body.decode())["Action"][0])
     path, method = str(environ["REQUEST_URI"]).partition("?")[0], str(environ["REQUEST_METHOD"])
     for of, methods, pattern, operation in _REST:
         if of == service and re.fullmatch(methods, method) and re.fullmatch(pattern, path):
