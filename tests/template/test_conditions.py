@@ -228,6 +228,16 @@ def test_what_needs_the_network_waits_for_it(cloudformation: dict[str, Any]) -> 
     assert awaited >= {"PublicDefaultIpv4Route", "AlbSubnetARoutes", "AlbSubnetBRoutes"}
 
 
+def test_of_the_gateway_endpoints_only_that_of_s3_has_ipv6(cloudformation: dict[str, Any]) -> None:
+    resources = deployed(cloudformation, {"ExpressZone": "euc1-az1"})
+
+    endpoints = {
+        name: part["Properties"] for name, part in resources.items() if part["Type"] == "AWS::EC2::VPCEndpoint"
+    }
+    assert {name for name, part in endpoints.items() if "IpAddressType" in part} == {"S3Endpoint"}
+    assert endpoints.keys() == {"S3Endpoint", "DynamoDbEndpoint", "ExpressEndpoint"}
+
+
 def test_the_order_of_the_network_is_kept_by_what_can_be_updated(cloudformation: dict[str, Any]) -> None:
     types = {part["Type"] for part in cloudformation["Resources"].values()}
 
