@@ -41,6 +41,7 @@ _NETWORKS = [
         for balancer in ({}, YOUR_BALANCER)
     ),
 ]
+_KEY = {"KmsKeyArn": "arn:aws:kms:eu-central-1:123456789012:key/1"}
 _DOORS: tuple[dict[str, str], ...] = ({}, {"FrontDoor": "alb"}, {"FrontDoor": "alb", "AlbScheme": "internet-facing"})
 _TIERS = [
     *({"Relay": relay, "RedisNodeCount": nodes} for relay, nodes in product(("nlb", "direct", "none"), ("0", "1"))),
@@ -54,6 +55,7 @@ _COMBINATIONS = [
         if values[0] == "http-api" or values[1] == "public"
     ),
     *({**network, **door, **tiers} for network, door, tiers in product(_NETWORKS, _DOORS, _TIERS)),
+    *({**_KEY, **origin, **tiers} for origin, tiers in product(({}, {"OriginBucketName": "theirs"}), _TIERS)),
 ]
 Translate = Callable[[Mapping[str, str]], dict[str, Any]]
 Walk = Callable[[Any], Iterator[Any]]

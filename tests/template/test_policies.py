@@ -51,7 +51,11 @@ _ACTIONS = {
     "start_execution": "states:StartExecution",
     "stop_execution": "states:StopExecution",
 }
-_NOT_A_CALL = {"s3:ListBucket"}  # changes the answer to a GET of a missing key
+_NOT_A_CALL = {
+    "kms:CreateGrant",  # EC2 calls it for the caller of StartInstances
+    "kms:Decrypt",  # S3 calls it for the caller of GetObject
+    "s3:ListBucket",  # changes the answer to a GET of a missing key
+}
 _ONLY_WILDCARD = {
     "ec2:DescribeInstanceTypeOfferings",
     "ec2:DescribeInstances",
