@@ -24,7 +24,7 @@ _CONTROL = ("Step Functions", "Redis control, duration", "DynamoDB writes", "Dyn
 
 
 def main() -> None:
-    """Print a line per log and rival, and the cost of control."""
+    """Print a table per log, each as soon as it is known, and the cost of control."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--logs", type=Path, metavar="FOLDER", help="with the files of NASA and ERDDAP")
     parser.add_argument("--hit-value-usd", default="1e-5", metavar="USD", help="default: 1e-5")
@@ -35,28 +35,29 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         logs = list(logs_of(Path(folder), args.logs))
         for title, more in (("with own memory", ()), ("readers that keep nothing", _WITHOUT_MEMORY)):
-            print(f"\n{title}, a hit worth {args.hit_value_usd} USD:\n{_against(logs, (*options, *more))}")
+            print(f"\n{title}, a hit worth {args.hit_value_usd} USD:")
+            for log in logs:
+                print(_against(log, (*options, *more)), flush=True)
         if args.logs:
             print(f"\ncontrol on NASA's log:\n{_control(logs[0], options)}")
 
 
-def _against(logs: Sequence[Log], options: tuple[str, ...]) -> str:
-    """Return a line per log and rival worth comparing with."""
+def _against(log: Log, options: tuple[str, ...]) -> str:
+    """Return a line per rival worth comparing with."""
     rows = []
-    for log in logs:
-        for one in advice_on(PROJECT, log, options)["against_rivals"]:
-            usd = one["ours_usd_per_month"] + one["lacking_usd_per_month"]
-            rows.append(
-                (
-                    log.name,
-                    one["latency_class"],
-                    f"{one['rival']} ({one['rival_freshness']})",
-                    f"{one['rival_usd_per_month']:,.2f}, {one['rival_in_memory_pct']:.1f} %",
-                    one["ours"],
-                    f"{usd:,.2f}, {one['ours_in_memory_pct']:.1f} %",
-                    "met" if one["excess_usd"] <= 0 else f"{one['excess_usd']:,.2f} too much",
-                )
+    for one in advice_on(PROJECT, log, options)["against_rivals"]:
+        usd = one["ours_usd_per_month"] + one["lacking_usd_per_month"]
+        rows.append(
+            (
+                log.name,
+                one["latency_class"],
+                f"{one['rival']} ({one['rival_freshness']})",
+                f"{one['rival_usd_per_month']:,.2f}, {one['rival_in_memory_pct']:.1f} %",
+                one["ours"],
+                f"{usd:,.2f}, {one['ours_in_memory_pct']:.1f} %",
+                "met" if one["excess_usd"] <= 0 else f"{one['excess_usd']:,.2f} too much",
             )
+        )
     header = ("log", "class", "rival", "USD a month, hits", "Burstcache", "with hits lacking, hits", "aim")
     return table_text(header, rows)
 

@@ -396,10 +396,12 @@ def test_the_template_accepts_every_setup_that_is_weighed(policy: str) -> None:
     tried = [choice for choice in on_pages().further if choice.policy == policy]
 
     for choice in tried:
-        given = setup_parameters(choice.setup, policy, PRICES, usd_per_hit=Fraction("1e-5"), per_s=150)
+        given = setup_parameters(choice.setup, policy, PRICES, usd_per_hit=Fraction("1e-5"), hot_keys=7, per_s=150)
         values = parameter_values(declared, given)
 
-        assert values["Relay"] == "none"
+        assert values["Relay"] == choice.setup.relay
+        if choice.setup.relay != "none":
+            assert values["MaxHotKeys"] == "7"
         assert values["HitValueUsdPerMillion"] == "10"
         assert values["RedisNodeCount"] == str(choice.setup.nodes)
         assert values["ThrottleRatePerS"] == "150"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Annotated, get_origin, get_type_hints
+from typing import Annotated, Any, get_origin, get_type_hints
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.prices import PriceSheet
@@ -179,7 +179,11 @@ def cost_units(bills: Iterable[Bill]) -> int:
 def add(usages: Iterable[Usage]) -> Usage:
     """Return the total usage of several runs of one system."""
     first, *others = usages
-    sums = {name: sum((getattr(usage, name) for usage in others), getattr(first, name)) for name in BILLED}
+    sums: dict[str, Any] = {}
+    for usage in others:
+        for name in BILLED:
+            if amount := getattr(usage, name):  # most are 0
+                sums[name] = sums.get(name, getattr(first, name)) + amount
     return replace(first, **sums)
 
 

@@ -15,7 +15,7 @@ from burstcache_sim.bill.ladder import Asked, past_memory, with_express
 from burstcache_sim.bill.locality import Locality
 from burstcache_sim.bill.market import Market
 from burstcache_sim.bill.nodes import node_capacity_bytes
-from burstcache_sim.bill.usage import Setup
+from burstcache_sim.bill.usage import Setup, cache_lives
 from burstcache_sim.replay import replay_each
 from burstcache_sim.traces.trace import Trace
 from burstcache_sim.world.result import GuestUse, RunResult
@@ -29,14 +29,11 @@ if TYPE_CHECKING:
     from burstcache_sim.world.express import CopyRules
 
 _COUNTS = tuple(field.name for field in fields(RunResult) if field.type == "int")
-_OF_KEYS = (
-    "n_s3",
-    "fills",
-    "loads",
-    "told",
-    "told_batches",
-    "seen_writes",
-)  # a log has as many times more as keys than a sample
+# Of these a log has as many times more as keys than a sample.
+_OF_KEYS = {
+    *("n_s3", "lambda_ms", "lambda_us_exact", "invocations", "cold_starts"),
+    *("fills", "loads", "told", "told_batches", "seen_writes"),
+}
 _GUESTS = tuple(field.name for field in fields(GuestUse))
 
 
@@ -45,7 +42,7 @@ def month_under(market: Market, policy: WorthPolicy, rule: CopyRules | None) -> 
 
     Args:
         market: The log and how often it comes, the prices, the setup.
-        policy: What decides; it takes guests, and there is no relay.
+        policy: What decides; it takes guests.
         rule: When objects are copied to S3 Express; None: never, there is no bucket.
     """
     import numpy as np
@@ -58,9 +55,11 @@ def month_under(market: Market, policy: WorthPolicy, rule: CopyRules | None) -> 
     is_left[indices] = np.frombuffer(both.tiers.encode(), np.uint8) == ord("S")
     left = Asked(is_left[: len(locality.ids)], is_left[len(locality.ids) :])
 
+    def in_proportion(once: int, twice: int) -> Fraction:
+        return once + (repeats - 1) * (twice - once)
+
     def in_month(name: str, once: object, twice: object) -> int:
-        many, more = int(getattr(once, name)), int(getattr(twice, name))
-        amount = many + (repeats - 1) * (more - many)
+        amount = in_proportion(int(getattr(once, name)), int(getattr(twice, name)))
         return round(amount / locality.rate if name in _OF_KEYS else amount)
 
     counts: dict[str, Any] = {name: in_month(name, first, both) for name in _COUNTS}
@@ -72,10 +71,15 @@ def month_under(market: Market, policy: WorthPolicy, rule: CopyRules | None) -> 
     reached = min(requests, round(asked.count(repeats) * repeats / locality.rate))
     reached = reached if market.setup.reader_memory_bytes else requests
     counts["n_s3"] = n_s3 = min(counts["n_s3"], reached)
-    counts["s3_requests"] = n_s3 + guests["loads"]
-    counts |= {"n": requests, "n_redis": reached - n_s3, "n_memory": requests - reached}
-    nothing: dict[str, Any] = {"end_us": 0, "tiers": "", "lambda_spans_us": (), "redis_spans_us": ()}
-    month = replace(first, **(counts | nothing), guests=GuestUse(**guests))
+    served = counts["n_lambda"] + counts["n_redis"]
+    n_lambda = (reached - n_s3) * counts["n_lambda"] // served if served else 0
+    counts |= {"n_lambda": n_lambda, "n_redis": reached - n_s3 - n_lambda, "n_memory": requests - reached}
+    more, most_more = (cache_lives(run) - run.invocations for run in (first, both))
+    counts["invocations"] += round(in_proportion(more, most_more) / locality.rate) - most_more  # the spans add those
+    counts["s3_requests"] = n_s3 + guests["loads"] + counts["cold_starts"]
+    rest: dict[str, Any] = {"n": requests, "end_us": 0, "tiers": "", "redis_spans_us": ()}
+    spans_us = both.lambda_spans_us
+    month = replace(first, **(counts | rest), lambda_spans_us=spans_us, guests=GuestUse(**guests))
     return with_express(month, market, rule, left, Fraction(n_s3) / repeats)
 
 

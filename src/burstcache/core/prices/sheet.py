@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache
 
 from burstcache.core.errors import PriceMissingError
 
 UNCHECKED = "from memory, not checked"  # in a source: unverified; bills that use the figure print a warning
+
+
+@cache  # a search makes thousands of bills from the same prices
+def _exact(usd: str) -> Fraction:
+    dividend, _, divisor = usd.partition("/")
+    return Fraction(dividend) / Fraction(divisor or 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +29,7 @@ class PriceRow:
     @property
     def usd_exact(self) -> Fraction:
         """The price of one unit, without rounding [USD]."""
-        dividend, _, divisor = self.usd.partition("/")
-        return Fraction(dividend) / Fraction(divisor or 1)
+        return _exact(self.usd)
 
 
 @dataclass(frozen=True, slots=True)

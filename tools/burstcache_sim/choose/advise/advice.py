@@ -287,13 +287,13 @@ def _break_even(ours: list[Yield], others: list[Yield], *, is_per_ms: bool) -> B
 
 def _template(weighing: Weighing, ours: Choice) -> dict[str, str]:
     workload = weighing.workload
-    busiest = ceil(busiest_second(workload.trace) / sample_rate(workload.trace))
+    busiest, keys = ceil(busiest_second(workload.trace) / sample_rate(workload.trace)), _hot_keys(workload, ours)
     if ours.tried is None:
         usd_per_hit, prices = weighing.usd_per_hit, workload.prices
-        return setup_parameters(ours.setup, ours.policy, prices, usd_per_hit=usd_per_hit, per_s=busiest)
+        return setup_parameters(ours.setup, ours.policy, prices, usd_per_hit=usd_per_hit, hot_keys=keys, per_s=busiest)
     policy = ours.tried.policy
     assert isinstance(policy, Thesis), "the live system has the thesis's policy"
-    return template_parameters(policy.parameters, ours.setup, hot_keys=_hot_keys(workload, ours), per_s=busiest)
+    return template_parameters(policy.parameters, ours.setup, hot_keys=keys, per_s=busiest)
 
 
 def _hot_keys(workload: Workload, ours: Choice) -> int:

@@ -1,8 +1,9 @@
 """The ways to deploy Burstcache: readers' memory, nodes, S3 Express, in every mixture that could be the best.
 
-That is every size of a reader's memory, with and without S3 Express, without a node and with each type that is not both
-dearer and smaller than another, up to what holds all objects; the node never stops, or a policy judges it by its use.
-Where nothing is decided, a pass or two over the log give the exact answer.
+That is every size of a reader's memory, with and without S3 Express, without a node and with up to eight of each type,
+but for those that are both dearer and smaller than others, up to what holds all objects; the nodes never stop, or a
+policy judges each by its use, and bridges boots by cache functions where that could pay for their relay. Where nothing
+is decided, a pass or two over the log give the exact answer.
 """
 
 from __future__ import annotations
@@ -13,20 +14,22 @@ from fractions import Fraction
 from functools import partial
 
 from burstcache_sim.bill import ladder
+from burstcache_sim.bill.cost import bill
 from burstcache_sim.bill.decided import month_under
 from burstcache_sim.bill.express import rule_of
 from burstcache_sim.bill.nodes import node_capacity_bytes
 from burstcache_sim.bill.spending import weighed
-from burstcache_sim.bill.usage import LARGEST_OBJECT_BYTES, Setup
-from burstcache_sim.choose.advise.samconfig import INSTANCE_TYPES
+from burstcache_sim.bill.usage import LARGEST_OBJECT_BYTES, Setup, idle_usage
+from burstcache_sim.choose.advise.samconfig import INSTANCE_TYPES, MOST_NODES
 from burstcache_sim.choose.advise.systems import System, Weighing, month_system
 from burstcache_sim.choose.tune.front import Tried
 from burstcache_sim.policies.policy import Options, WorthPolicy
-from burstcache_sim.units import HOURS_PER_MONTH
+from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H
 from burstcache_sim.world.express import CopyRules
 from burstcache_sim.world.result import RunResult
 
 _ALWAYS_ON_SHARE = 0.9  # of the month
+_MORE_MEMORY = 1.2  # times what the next smaller nodes have: closer ones serve nearly the same
 _LEAST_JUDGED = 8  # that are replayed under the policies, whether or not they could be the best
 
 
@@ -66,10 +69,11 @@ def copying(weighing: Weighing, usd_per_hit: Fraction) -> list[Choice]:
 
 
 def judged(weighing: Weighing, policies: Sequence[type[WorthPolicy]], still: Sequence[Choice]) -> list[Choice]:
-    """Return the ways to deploy Burstcache with nodes that a policy starts and stops by their use, without a relay.
+    """Return the ways to deploy Burstcache with nodes that a policy starts and stops by their use.
 
     A node that stops has at most the hits of one that never does, and saves at most its price. What cannot be the best
-    even so is left out, but for the most promising ones.
+    even so is left out, but for the most promising ones. Cache functions save at most the waits that are left without
+    them; where these are not worth the relay, it is left out.
 
     Args:
         weighing: By what they are weighed; without a value of a hit nothing boots.
@@ -84,14 +88,28 @@ def judged(weighing: Weighing, policies: Sequence[type[WorthPolicy]], still: Seq
         node = (line.usd for line in choice.system.month.lines if line.item.startswith("ec2:"))
         return choice.system.gain.net_usd(value) + sum(node)
 
+    def bridged_usd(choice: Choice) -> float:
+        run, clock = choice.result, weighing.clock
+        lacking, waits_ms = run.n - clock.hits(run), clock.with_burstcache(run).mean_ms * run.n
+        left_usd = value.usd_per_hit * lacking + value.usd_per_ms * waits_ms
+        return choice.system.gain.net_usd(value) + left_usd - relay_usd
+
+    relay, relay_usd = weighing.workload.setup.relay, _relay_usd(weighing)
     best_usd = max(choice.system.gain.net_usd(value) for choice in still)
     found: list[Choice] = []
+
+    def judge(setup: Setup, kind: type[WorthPolicy]) -> float:
+        found.append(_judged(weighing, setup, kind, rule))
+        return max(best_usd, found[-1].system.gain.net_usd(value))
+
     for choice in sorted((one for one in still if one.setup.nodes), key=most_usd, reverse=True):
         if most_usd(choice) <= best_usd and len(found) >= _LEAST_JUDGED:
             break
+        setup = replace(choice.setup, always_on_nodes=0)
         for kind in policies:
-            found.append(_judged(weighing, replace(choice.setup, always_on_nodes=0), kind, rule))
-            best_usd = max(best_usd, found[-1].system.gain.net_usd(value))
+            best_usd = judge(setup, kind)
+            if relay != "none" and bridged_usd(found[-1]) > best_usd:
+                best_usd = judge(replace(setup, relay=relay), kind)
     return found
 
 
@@ -102,11 +120,18 @@ def _still(weighing: Weighing, setup: Setup, rule: CopyRules | None) -> Choice:
 
 
 def _judged(weighing: Weighing, setup: Setup, kind: type[WorthPolicy], rule: CopyRules | None) -> Choice:
-    options = Options(hit_value_usd=weighing.usd_per_hit, has_relay=False)
+    options = Options(hit_value_usd=weighing.usd_per_hit, has_relay=setup.relay != "none")
     policy = kind.from_options(options, weighed(weighing.workload.prices, setup))
     of_month = partial(month_under, policy=policy, rule=rule if setup.express else None)
     system, run = month_system(weighing, setup, of_month, note=f"{setup_text(setup)}; {kind.title} policy")
     return Choice(setup, run, system, kind.name)
+
+
+def _relay_usd(weighing: Weighing) -> float:
+    """Return what the relay that may be had costs a month without a request [USD]."""
+    setup, month_us = weighing.workload.setup, HOURS_PER_MONTH * US_PER_H
+    with_relay, without = (idle_usage(one, month_us) for one in (setup, replace(setup, relay="none")))
+    return bill(with_relay, weighing.workload.prices).usd - bill(without, weighing.workload.prices).usd
 
 
 def _rule(weighing: Weighing, worth_usd: Fraction) -> CopyRules | None:
@@ -139,15 +164,14 @@ def _setups(weighing: Weighing, *, has_express: bool) -> Iterator[Setup]:
     has_memory = weighing.has_memory and given.readers == "aws"
     sizes_mb = (0, *_enough(weighing.memory_mb, weighing)) if has_memory else (0,)
     for memory_mb in sizes_mb:
-        for type_ in (None, *_types(weighing)):
-            nodes = 0 if type_ is None else 1
+        for type_, nodes in ((bare.instance_type, 0), *_nodes(weighing)):
             for express in (False, True)[: 1 + has_express]:
                 yield replace(
                     bare,
                     reader_memory_bytes=memory_mb * 1024**2,
                     nodes=nodes,
                     always_on_nodes=nodes,
-                    instance_type=type_ or bare.instance_type,
+                    instance_type=type_,
                     express=express,
                 )
 
@@ -159,16 +183,25 @@ def _enough(sizes_mb: Sequence[int], weighing: Weighing) -> list[int]:
     return list(sizes_mb[: len(smaller) + 1])
 
 
-def _types(weighing: Weighing) -> list[str]:
-    """Return the nodes worth trying, the cheapest first, up to the first that holds every object."""
+def _nodes(weighing: Weighing) -> list[tuple[str, int]]:
+    """Return the nodes worth trying and how many, the cheapest first, up to the first that hold every object.
+
+    Of the same price, fewer and larger ones: each node has its own volume and control.
+    """
     prices, stored_bytes = weighing.workload.prices, weighing.locality.stored_bytes
-    priced = [type_ for type_ in INSTANCE_TYPES if type_ in prices.kinds("ec2:")]
-    found: list[str] = []
-    most_bytes = 0
-    for type_ in sorted(priced, key=lambda type_: (prices.usd(f"ec2:{type_}"), type_)):
-        capacity_bytes = node_capacity_bytes(type_) or 0
-        if capacity_bytes > most_bytes:
-            found.append(type_)
+    types = [type_ for type_ in INSTANCE_TYPES if type_ in prices.kinds("ec2:")]
+
+    def usd(nodes: tuple[str, int]) -> Fraction:
+        type_, count = nodes
+        return count * prices.usd(f"ec2:{type_}")
+
+    found: list[tuple[str, int]] = []
+    most_bytes = 0.0
+    every = ((type_, count) for type_ in types for count in range(1, MOST_NODES + 1))
+    for type_, count in sorted(every, key=lambda nodes: (usd(nodes), nodes[1], nodes[0])):
+        capacity_bytes = count * (node_capacity_bytes(type_) or 0)
+        if capacity_bytes > most_bytes and capacity_bytes >= min(_MORE_MEMORY * most_bytes, stored_bytes):
+            found.append((type_, count))
             most_bytes = capacity_bytes
         if most_bytes >= stored_bytes:
             break

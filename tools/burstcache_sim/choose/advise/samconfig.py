@@ -25,6 +25,7 @@ INSTANCE_TYPES = (
     *("t4g.nano", "t4g.micro", "t4g.small", "t4g.medium", "t4g.large"),
     *("m7g.medium", "m7g.large", "r7g.medium", "r7g.large", "r8g.medium", "r8g.large"),
 )
+MOST_NODES = 8
 MEMORY_MB = range(128, 10_241)
 # A zone with S3 Express in each region that a sheet has its prices of.
 EXPRESS_ZONES = {"us-east-1": "use1-az4"}
@@ -72,7 +73,7 @@ def template_parameters(parameters: Parameters, setup: Setup, *, hot_keys: int, 
 
 
 def setup_parameters(
-    setup: Setup, policy: str, prices: PriceSheet, *, usd_per_hit: Fraction, per_s: int
+    setup: Setup, policy: str, prices: PriceSheet, *, usd_per_hit: Fraction, hot_keys: int, per_s: int
 ) -> dict[str, str]:
     """Return the template's parameters for a setup in which nothing is decided, or nodes are judged by their use.
 
@@ -81,6 +82,7 @@ def setup_parameters(
         policy: What judges the nodes; empty if nothing does.
         prices: Of the region, whose first zone with S3 Express is taken.
         usd_per_hit: What a saved wait is worth, which decides what is copied [USD].
+        hot_keys: The largest number of cache functions alive at once, if there is a relay.
         per_s: Requests in the busiest second.
     """
     values = {
@@ -92,6 +94,8 @@ def setup_parameters(
     if setup.nodes:  # guests are taken in under any policy but the thesis's
         values |= {"RedisAlwaysOnNodes": str(setup.always_on_nodes), "RedisInstanceType": setup.instance_type}
         values["Policy"] = policy or _GUESTS_POLICY
+    if setup.relay != "none":
+        values |= {"MaxHotKeys": str(max(_MAX_HOT_KEYS, hot_keys)), "CacheMemoryMb": str(setup.cache_memory_mb)}
     if setup.express:
         values["ExpressZone"] = EXPRESS_ZONES[prices.region]
     return values | _throttle(setup, per_s)

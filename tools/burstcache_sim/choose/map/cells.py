@@ -28,7 +28,7 @@ PER_S = (1.0, 10.0, 100.0)
 VALUES_USD_PER_MILLION = (0.0, 1.0, 10.0, 100.0)
 READERS, MEMORY_MB = 4, 256  # who read, and what each keeps in its own memory, for Burstcache or without it
 _TIMES, _MORE_USD = 1.1, 0.5
-_JUDGE = "hazard"
+_JUDGE = "breakeven"
 _MEMORIES = ("reader-memory", "reader-memory-confirmed")
 
 
@@ -67,7 +67,7 @@ def cells(prices: PriceSheet, loads: Sequence[Load], values: Sequence[float]) ->
         loads: What is asked for.
         values: What a million saved waits are worth [USD].
     """
-    setup = Setup(relay="none", nodes=0, reader_processes=READERS)
+    setup = Setup(relay="direct", nodes=0, reader_processes=READERS)
     for load in loads:
         workload = workload_of(trace_of(load), prices, setup, period_us=DAY_US)
         for usd_per_million in values:
