@@ -23,6 +23,7 @@ from burstcache_sim.bill.nodes import fitting_type, node_capacity_bytes
 from burstcache_sim.bill.usage import Setup
 from burstcache_sim.choose.advise.advice import Advice, advise
 from burstcache_sim.choose.advise.classes import WITHIN_MS
+from burstcache_sim.choose.advise.configurations import judged, standing
 from burstcache_sim.choose.advise.limits import assumptions
 from burstcache_sim.choose.advise.samconfig import (
     INSTANCE_TYPES,
@@ -32,13 +33,14 @@ from burstcache_sim.choose.advise.samconfig import (
     setup_parameters,
     template_parameters,
 )
-from burstcache_sim.choose.advise.systems import choices
+from burstcache_sim.choose.advise.systems import Weighing, choices
 from burstcache_sim.choose.advise.text import advice_text, best_of_each_kind, shown, the_rest
 from burstcache_sim.choose.advise.verdict import change_lines, verdict_lines
 from burstcache_sim.choose.advise.worth import Pays, Span, Value, Yield, pays
 from burstcache_sim.choose.tune.front import Tried
 from burstcache_sim.choose.tune.workload import Workload, workload_of
 from burstcache_sim.latency import TierLatencies
+from burstcache_sim.policies.registry import SIMULATED
 from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.trace import Trace
 from burstcache_sim.world.result import RunResult
@@ -305,6 +307,29 @@ def test_memory_express_and_nodes_are_weighed_in_every_mixture_that_could_be_bes
     judged = [choice for choice in on_pages().further if choice.policy]
     assert {choice.policy for choice in judged} == {"breakeven", "hazard"}
     assert all(choice.setup.decides and choice.setup.nodes for choice in judged)
+
+
+def test_several_nodes_are_weighed_where_they_are_the_cheapest_of_their_size() -> None:
+    found = standing(Weighing(vast(), CLOCK, Value(usd_per_hit=1e-5)))
+
+    nodes = {(one.setup.instance_type, one.setup.nodes) for one in found if one.setup.nodes}
+    usd = {(type_, count): count * PRICES.usd(f"ec2:{type_}") for type_, count in nodes}
+    sizes_bytes = [count * (node_capacity_bytes(type_) or 0) for type_, count in sorted(nodes, key=usd.__getitem__)]
+    assert {("t4g.micro", 3), ("t4g.medium", 1)} <= nodes
+    assert ("t4g.nano", 2) not in nodes  # a larger one costs no more
+    assert sizes_bytes == sorted(set(sizes_bytes))
+    assert sizes_bytes[-2] < vast().demand.stored_bytes <= sizes_bytes[-1]
+
+
+@pytest.mark.parametrize(("usd_per_ms", "is_tried"), [(1e-8, False), (2e-5, True)])
+def test_a_relay_is_weighed_if_the_waits_that_are_left_could_pay_for_it(usd_per_ms: float, is_tried: bool) -> None:
+    relayed = replace(vast(), setup=replace(vast().setup, relay="direct"))
+    weighing = Weighing(relayed, CLOCK, Value(usd_per_ms=usd_per_ms), has_memory=False)
+
+    found = judged(weighing, [SIMULATED["breakeven"]], standing(weighing))
+
+    assert any(choice.setup.relay == "none" for choice in found)
+    assert any(choice.setup.relay == "direct" for choice in found) == is_tried
 
 
 def test_ours_is_the_setup_of_the_most_net_value() -> None:

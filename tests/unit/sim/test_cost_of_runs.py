@@ -219,9 +219,19 @@ def test_batches_of_reports_are_those_of_each_environment_of_the_proxy() -> None
     told = GuestUse(told=4_000, told_batches=6, seen_writes=10)
     run = replace(NOTHING, n=4_000, n_s3=4_000, s3_requests=4_000, guests=told)
 
-    near, far = (live_usage(run, Setup(readers=where), period_us=0, busy_s=60) for where in READERS)
+    near, far = (live_usage(run, Setup(readers=where, relay="none"), period_us=0, busy_s=60) for where in READERS)
 
     assert (near.events_64kb, far.events_64kb) == (6, 6 * (1 + 4_000 * 60 // 60_000))
     assert far.dynamodb_writes == far.events_64kb + 10
     rare = replace(run, guests=replace(told, told=5))
     assert live_usage(rare, Setup(readers="internet"), period_us=0, busy_s=60).events_64kb == 5
+
+
+def test_with_cache_functions_the_use_of_a_key_is_learned_in_its_row_while_its_node_is_off() -> None:
+    guests = GuestUse(fills=100, told=1_000, told_batches=6)
+    run = replace(NOTHING, n=1_000, n_s3=800, n_lambda=200, s3_requests=800, guests=guests)
+
+    without, found = (live_usage(run, Setup(relay=relay), period_us=0, busy_s=60) for relay in ("none", "nlb"))
+
+    assert found.dynamodb_writes - without.dynamodb_writes == 1_000 - 100 - 200
+    assert found.dynamodb_reads - without.dynamodb_reads == 1_000 - 100 - 200

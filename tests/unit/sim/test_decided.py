@@ -16,7 +16,7 @@ from burstcache_sim.bill.locality import locality_of
 from burstcache_sim.bill.market import Market
 from burstcache_sim.bill.nodes import node_capacity_bytes
 from burstcache_sim.bill.spending import weighed
-from burstcache_sim.bill.usage import Setup
+from burstcache_sim.bill.usage import Setup, cache_lives
 from burstcache_sim.policies.node_use import Hazard
 from burstcache_sim.policies.policy import Options
 from burstcache_sim.traces.trace import Sample, Trace
@@ -27,6 +27,11 @@ from burstcache_sim.world.simulate import simulate
 
 TODAY = price_sheet("today-us-east-1")
 NODE = Setup(relay="none", nodes=1, instance_type="t4g.nano")
+RELAYED = replace(NODE, relay="direct")
+COUNTED = (
+    *("n", "n_s3", "n_lambda", "n_redis", "lambda_ms", "cold_starts", "redis_s", "redis_starts", "s3_requests"),
+    *("checks", "guests"),
+)
 DAY_US = 24 * US_PER_H
 
 
@@ -38,25 +43,32 @@ def log(requests: int = 4_000, keys: int = 400) -> Trace:
     return Trace(times_us, ids, np.full(requests, 40_000), tuple(map(str, range(keys))))
 
 
+def decides(setup: Setup, usd_per_hit: str = "1e-4") -> Hazard:
+    options = Options(hit_value_usd=Fraction(usd_per_hit), has_relay=setup.relay != "none")
+    return Hazard.from_options(options, weighed(TODAY, setup))
+
+
 def month(trace: Trace, setup: Setup, *, repeats: int = 30, usd_per_hit: str = "1e-4") -> RunResult:
     demand = demand_of(trace, object_bytes=1, period_us=DAY_US)
     locality = locality_of(trace, object_bytes=1, period_us=DAY_US)
     worth = Fraction(usd_per_hit)
-    policy = Hazard.from_options(Options(hit_value_usd=worth, has_relay=False), weighed(TODAY, setup))
     market = Market(demand=demand, locality=locality, prices=TODAY, setup=setup, repeats=Fraction(repeats))
     rule = rule_of(locality.sizes_bytes, TODAY, float(worth)) if setup.express else None
-    return month_under(market, policy, rule)
+    return month_under(market, decides(setup, usd_per_hit), rule)
 
 
-def test_once_without_memory_is_the_simulators_run() -> None:
-    policy = Hazard.from_options(Options(hit_value_usd=Fraction("1e-4"), has_relay=False), weighed(TODAY, NODE))
+@pytest.mark.parametrize("setup", [NODE, RELAYED, replace(RELAYED, nodes=3)], ids=["node", "relay", "three nodes"])
+def test_once_without_memory_is_the_simulators_run(setup: Setup) -> None:
+    capacity_bytes = node_capacity_bytes(setup.instance_type)
 
-    found = month(log(), NODE, repeats=1)
-    simulated = simulate(policy, Scenario(log(), capacity_bytes=node_capacity_bytes(NODE.instance_type)))
+    found = month(log(), setup, repeats=1)
+    simulated = simulate(decides(setup), Scenario(log(), setup.nodes, capacity_bytes))
 
-    for name in ("n", "n_s3", "n_redis", "redis_s", "redis_starts", "s3_requests", "checks", "guests"):
+    for name in COUNTED:
         assert getattr(found, name) == getattr(simulated, name), name
-    assert found.redis_starts
+    assert cache_lives(found) == cache_lives(simulated)
+    assert found.redis_starts >= setup.nodes
+    assert bool(found.invocations) == (setup.relay != "none")
 
 
 def test_every_request_of_the_month_is_answered_once() -> None:
@@ -65,6 +77,15 @@ def test_every_request_of_the_month_is_answered_once() -> None:
     assert found.n == 4_000 * 30
     assert found.n_memory + found.n_redis + found.n_express + found.n_s3 == found.n
     assert min(found.n_memory, found.n_redis, found.n_express, found.n_s3) > 0
+
+
+def test_cache_functions_bridge_each_days_boot_and_take_nothing_else_from_the_node() -> None:
+    without, relayed = (month(log(), setup) for setup in (NODE, RELAYED))
+
+    assert relayed.n_lambda + relayed.n_redis + relayed.n_s3 == relayed.n == without.n
+    assert relayed.redis_starts == without.redis_starts
+    assert relayed.n_redis == without.n_redis
+    assert relayed.n_s3 < without.n_s3
 
 
 def test_a_node_meets_only_what_the_readers_memory_leaves() -> None:

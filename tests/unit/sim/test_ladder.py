@@ -92,6 +92,18 @@ def test_a_node_that_never_stops_is_what_a_rivals_node_is() -> None:
     assert month(trace, replace(node, nodes=2, always_on_nodes=2)).n_s3 < run.n_s3
 
 
+@pytest.mark.parametrize("readers", [1, 4])
+def test_misses_of_a_node_that_never_stops_are_told_in_batches_and_noted_once_an_hour_and_key(readers: int) -> None:
+    trace = log(requests=20_000, keys=2_000, size_bytes=500_000)
+    node = replace(BARE, nodes=1, always_on_nodes=1, reader_processes=readers)
+
+    run = month(trace, node)
+
+    assert run.n_s3 == run.guests.told == run.guests.fills > 4_000 * HOURS_PER_MONTH
+    assert run.guests.told_batches == readers * 360 * HOURS_PER_MONTH  # one in ten seconds
+    assert 1_000 * HOURS_PER_MONTH < run.guests.seen_writes <= len(trace.keys) * HOURS_PER_MONTH
+
+
 @pytest.mark.parametrize("readers", [1, 3])
 def test_the_readers_memory_is_nearly_a_rivals_whose_entries_take_nothing_but_their_bodies(readers: int) -> None:
     trace = log(size_bytes=400_000)

@@ -7,13 +7,17 @@ the one before has left: both are computed, and the month is their sum.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from math import ceil
 from typing import TYPE_CHECKING
 
 from burstcache.core.errors import InvalidSettingError
+from burstcache.core.gathering import AT_LEAST_US
 from burstcache.core.parameters import US_PER_S
+from burstcache.core.seen import SEEN_AGAIN_US
 from burstcache_sim.bill.express import totals
 from burstcache_sim.bill.locality import Locality, mean
 from burstcache_sim.bill.market import Market
@@ -110,16 +114,52 @@ def month_of(market: Market, rule: CopyRules | None) -> RunResult:
         lambda_us_exact=0,
         redis_us_exact=0,
         end_us=0,
-        guests=_told(n_s3, round(demand.busy_s * setup.reader_processes * repeats))
-        if setup.always_on_nodes
-        else NO_GUESTS,
+        guests=_told(market, left_asked, n_s3) if setup.always_on_nodes else NO_GUESTS,
     )
     return with_express(run, market, rule, left_asked, left)
 
 
-def _told(missed: int, most_batches: int) -> GuestUse:
-    """Return what readers bring to nodes and tell of it, at the ceiling: a key is noted as seen at each miss."""
-    return GuestUse(fills=missed, told=missed, told_batches=min(missed, most_batches), seen_writes=missed)
+def _told(market: Market, left: Asked, missed: int) -> GuestUse:
+    """Return what readers bring in a month to nodes that never stop, and tell of it, at the ceiling.
+
+    A reader's report follows the one before ten seconds later at the soonest, and a key is noted as seen again after an
+    hour: no more of them begin than there are such spans with a miss.
+    """
+
+    locality, repeats = market.locality, market.repeats
+    spans = -(-locality.period_us // AT_LEAST_US)
+    order, hours = _by_key(locality)
+
+    def reports(is_left: NDArray[np.bool_]) -> Fraction:
+        """Return how many spans of a report have a miss; of a sample an estimate."""
+        return min(Fraction(spans), _runs(locality.times_us[is_left] // AT_LEAST_US) / locality.rate)
+
+    def sights(is_left: NDArray[np.bool_]) -> Fraction:
+        """Return how many hours of keys have a miss."""
+        return _runs(hours[is_left[order]]) / locality.rate
+
+    def in_month(count: Callable[[NDArray[np.bool_]], Fraction]) -> int:
+        return min(missed, ceil(mean(count(left.first), count(left.again), repeats) * repeats))
+
+    batches = min(missed, market.setup.reader_processes * in_month(reports))
+    return GuestUse(fills=missed, told=missed, told_batches=batches, seen_writes=in_month(sights))
+
+
+def _runs(ordered: NDArray[np.int64]) -> int:
+    """Return how many different values there are in a row."""
+    import numpy as np
+
+    return int(np.count_nonzero(np.diff(ordered))) + 1 if len(ordered) else 0
+
+
+@lru_cache(maxsize=1)
+def _by_key(locality: Locality) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the requests in the order of their keys and times, and the hour of a key that each lies in."""
+    import numpy as np
+
+    order = np.argsort(locality.ids, kind="stable")
+    hours = locality.times_us // SEEN_AGAIN_US
+    return order, (locality.ids * (int(hours.max()) + 1) + hours)[order]
 
 
 def with_express(

@@ -122,7 +122,7 @@ def locality_of(trace: Trace, *, object_bytes: int, period_us: int) -> Locality:
     return _dense(trace.arrivals_us - trace.arrivals_us[0], ids, sizes_bytes, period_us, sample_rate(trace))
 
 
-def mean(first: int, again: int, repeats: Fraction) -> Fraction:
+def mean(first: Fraction | int, again: Fraction | int, repeats: Fraction) -> Fraction:
     """Return the mean of a count over repetitions of which only the first is different."""
     return first + (again - first) * (1 - 1 / max(Fraction(repeats), Fraction(1)))
 
