@@ -326,9 +326,14 @@ def test_a_relay_is_weighed_if_the_waits_that_are_left_could_pay_for_it(usd_per_
     relayed = replace(vast(), setup=replace(vast().setup, relay="direct"))
     weighing = Weighing(relayed, CLOCK, Value(usd_per_ms=usd_per_ms), has_memory=False)
 
-    found = judged(weighing, [SIMULATED["breakeven"]], standing(weighing))
+    still = standing(weighing)
 
-    assert any(choice.setup.relay == "none" for choice in found)
+    found = judged(weighing, [SIMULATED["breakeven"]], still)
+
+    judged_nodes, weighed_nodes = (
+        {(one.setup.instance_type, one.setup.nodes) for one in some} for some in (found, still)
+    )
+    assert judged_nodes == {nodes for nodes in weighed_nodes if nodes[1]}
     assert any(choice.setup.relay == "direct" for choice in found) == is_tried
 
 

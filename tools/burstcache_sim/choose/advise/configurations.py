@@ -72,7 +72,8 @@ def judged(weighing: Weighing, policies: Sequence[type[WorthPolicy]], still: Seq
     """Return the ways to deploy Burstcache with nodes that a policy starts and stops by their use.
 
     A node that stops has at most the hits of one that never does, and saves at most its price. What cannot be the best
-    even so is left out, but for the most promising ones. Cache functions save at most the waits that are left without
+    even so is left out, but for the most promising ones, and the most promising mixture with each size of nodes: where
+    fewer hits are wanted, a small one may cost least. Cache functions save at most the waits that are left without
     them; where these are not worth the relay, it is left out.
 
     Args:
@@ -97,15 +98,18 @@ def judged(weighing: Weighing, policies: Sequence[type[WorthPolicy]], still: Seq
     relay, relay_usd = weighing.workload.setup.relay, _relay_usd(weighing)
     best_usd = max(choice.system.gain.net_usd(value) for choice in still)
     found: list[Choice] = []
+    sizes: set[tuple[str, int]] = set()
 
     def judge(setup: Setup, kind: type[WorthPolicy]) -> float:
         found.append(_judged(weighing, setup, kind, rule))
         return max(best_usd, found[-1].system.gain.net_usd(value))
 
     for choice in sorted((one for one in still if one.setup.nodes), key=most_usd, reverse=True):
-        if most_usd(choice) <= best_usd and len(found) >= _LEAST_JUDGED:
-            break
         setup = replace(choice.setup, always_on_nodes=0)
+        size = (setup.instance_type, setup.nodes)
+        if most_usd(choice) <= best_usd and len(found) >= _LEAST_JUDGED and size in sizes:
+            continue
+        sizes.add(size)
         for kind in policies:
             best_usd = judge(setup, kind)
             if relay != "none" and bridged_usd(found[-1]) > best_usd:
