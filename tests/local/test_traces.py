@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -145,6 +146,35 @@ def test_an_error_of_s3_is_marked(cloud: LocalCloud) -> None:
     trace = first_with(cloud, [_PROXY, "## handler", "s3"], having=is_refused)
 
     assert [segment["http"]["response"]["status"] for segment in trace if is_refused(segment)] == [404]
+
+
+_FAILS = """
+from burstcache.traces import mark_failed, traces_requests
+
+def handler(event, context):
+    mark_failed()
+    return "answered"
+
+assert traces_requests(handler)({}, None) == "answered"
+"""
+
+
+def test_a_handler_that_answers_with_a_failure_is_marked() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as daemon:
+        daemon.bind(("127.0.0.1", 0))
+        daemon.settimeout(LIMIT_S)
+        environment = {
+            "PYTHONPATH": str(ROOT / "src"),
+            "LAMBDA_TASK_ROOT": str(ROOT / "src"),
+            "POWERTOOLS_TRACE_DISABLED": "false",
+            "AWS_XRAY_DAEMON_ADDRESS": f"127.0.0.1:{daemon.getsockname()[1]}",
+            "_X_AMZN_TRACE_ID": "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1",
+        }
+
+        subprocess.run([sys.executable, "-c", _FAILS], env=environment, check=True)
+        segment = json.loads(daemon.recv(65_536).partition(b"\n")[2])
+
+    assert (segment["name"], segment["parent_id"], segment["fault"]) == ("## handler", "53995c3f42cd8ad8", True)
 
 
 _IMPORTS = """
