@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import botocore.loaders
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from support.metrics import STACK, Sample, samples
 
@@ -21,8 +21,12 @@ botocore.loaders.create_loader = functools.cache(botocore.loaders.create_loader)
 # the time goes into looking through them for garbage.
 gc.set_threshold(200_000, 50, 1_000)
 
-# `make test-fast` searches among a fifth of the examples (`support.searches`).
-settings.register_profile("quick", max_examples=20)
+# No search fails because the machine is busy; `make test-fast` searches among a fifth of the examples
+# (`support.searches`).
+_UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("whole", _UNHURRIED)
+settings.register_profile("quick", _UNHURRIED, max_examples=20)
+settings.load_profile("whole")
 
 
 @pytest.hookimpl(trylast=True)

@@ -11,4 +11,4 @@ _LEAST = 20
 def search(examples: int) -> settings:
     """Return the settings of a search among that many examples, or among fewer where the profile has fewer."""
     share = settings().max_examples / _FULL
-    return settings(deadline=None, max_examples=max(_LEAST, round(examples * share)), print_blob=True)
+    return settings(max_examples=max(_LEAST, round(examples * share)), print_blob=True)
