@@ -72,9 +72,9 @@ def judged(weighing: Weighing, policies: Sequence[type[WorthPolicy]], still: Seq
     """Return the ways to deploy Burstcache with nodes that a policy starts and stops by their use.
 
     A node that stops has at most the hits of one that never does, and saves at most its price. What cannot be the best
-    even so is left out, but for the most promising ones, and the most promising mixture with each size of nodes: where
-    fewer hits are wanted, a small one may cost least. Cache functions save at most the waits that are left without
-    them; where these are not worth the relay, it is left out.
+    even so is left out, but for the most promising ones, and the most promising mixture with each size of nodes, with
+    and without S3 Express: where fewer hits are wanted, a small one may cost least. Cache functions save at most the
+    waits that are left without them; where these are not worth the relay, it is left out.
 
     Args:
         weighing: By what they are weighed; without a value of a hit nothing boots.
@@ -98,7 +98,7 @@ def judged(weighing: Weighing, policies: Sequence[type[WorthPolicy]], still: Seq
     relay, relay_usd = weighing.workload.setup.relay, _relay_usd(weighing)
     best_usd = max(choice.system.gain.net_usd(value) for choice in still)
     found: list[Choice] = []
-    sizes: set[tuple[str, int]] = set()
+    sizes: set[tuple[str, int, bool]] = set()
 
     def judge(setup: Setup, kind: type[WorthPolicy]) -> float:
         found.append(_judged(weighing, setup, kind, rule))
@@ -106,7 +106,7 @@ def judged(weighing: Weighing, policies: Sequence[type[WorthPolicy]], still: Seq
 
     for choice in sorted((one for one in still if one.setup.nodes), key=most_usd, reverse=True):
         setup = replace(choice.setup, always_on_nodes=0)
-        size = (setup.instance_type, setup.nodes)
+        size = (setup.instance_type, setup.nodes, setup.express)
         if most_usd(choice) <= best_usd and len(found) >= _LEAST_JUDGED and size in sizes:
             continue
         sizes.add(size)
