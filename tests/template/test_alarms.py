@@ -93,6 +93,14 @@ def test_reads_that_are_slow_or_refused_are_an_alarm(alarm: str, bad: float, goo
     assert not goes_off(alarm, [], {"metric": good})
 
 
+def test_concurrency_that_is_nearly_used_up_is_an_alarm() -> None:
+    alarm = alarms()["ConcurrencyAlarm"]
+
+    assert metrics_of(alarm) == {"metric": MetricId("AWS/Lambda", "ConcurrentExecutions", frozenset())}
+    assert (alarm["Statistic"], alarm["ComparisonOperator"]) == ("Maximum", "GreaterThanOrEqualToThreshold")
+    assert alarm["Threshold"] == {"Fn::GetAtt": ["Account", "BusyConcurrency"]}
+
+
 def test_the_dashboard_shows_metrics_that_are_published() -> None:
     for widget in widgets():
         assert widget["metrics"]

@@ -230,6 +230,14 @@ def test_what_needs_the_network_waits_for_it(cloudformation: dict[str, Any]) -> 
     assert awaited >= {"PublicDefaultIpv4Route", "AlbSubnetARoutes", "AlbSubnetBRoutes"}
 
 
+@pytest.mark.parametrize("relay", ["nlb", "direct"])
+def test_the_role_of_ecs_is_there_before_its_cluster(cloudformation: dict[str, Any], relay: str) -> None:
+    made = deployed(cloudformation, {"Relay": relay})
+
+    assert made["Account"]["Properties"]["EcsRole"] == "true"
+    assert "Account" in _listed(made["RelayCluster"]["DependsOn"])
+
+
 def test_of_the_gateway_endpoints_only_that_of_s3_has_ipv6(cloudformation: dict[str, Any]) -> None:
     resources = deployed(cloudformation, {"ExpressZone": "euc1-az1"})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from burstcache.core.limits import Limits, Needs, most_hot_keys, shortfalls, vcpus_of
+from burstcache.core.limits import Limits, Needs, busy_concurrency, most_hot_keys, shortfalls, vcpus_of
 
 DEFAULT = Needs(hot_keys=2, node_type="t4g.micro", nodes=1, relay_vcpus=0.25)
 NEW_ACCOUNT = Limits(concurrency=10, node_vcpus=5, relay_vcpus=6)
@@ -21,6 +21,11 @@ def test_a_quarter_of_the_concurrency_is_for_hot_keys(concurrency: int, most: in
     (said,) = shortfalls(Needs(hot_keys=most + 1), Limits(concurrency))
     assert said.startswith(f"MaxHotKeys {most + 1} is too much for the account's {concurrency} concurrent Lambda")
     assert f"use {most} at most" in said
+
+
+@pytest.mark.parametrize(("concurrency", "busy"), [(10, 8), (50, 40), (999, 799), (1000, 800)])
+def test_an_account_is_nearly_out_of_concurrency_at_four_fifths(concurrency: int, busy: int) -> None:
+    assert busy_concurrency(concurrency) == busy
 
 
 def test_what_the_proxy_reserves_is_not_there_for_hot_keys() -> None:

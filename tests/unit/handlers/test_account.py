@@ -113,6 +113,11 @@ def test_an_account_that_is_too_small_gets_a_sentence_for_each_limit(desk: Desk)
     assert said[-1].startswith("EC2 has no t4g.micro in zone eu-west-1b")
 
 
+@pytest.mark.parametrize(("concurrency", "busy"), [(10, "8"), (1000, "800")])
+def test_the_answer_says_from_where_on_concurrency_is_nearly_used_up(desk: Desk, concurrency: int, busy: str) -> None:
+    assert desk.ask("create", concurrency=concurrency)["Data"] == {"BusyConcurrency": busy}
+
+
 def test_concurrency_that_is_reserved_for_the_proxy_must_leave_enough_for_all_others(desk: Desk) -> None:
     answer = desk.ask("create", ProxyConcurrency="5")
 
