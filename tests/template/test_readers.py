@@ -7,10 +7,16 @@ from typing import Any, get_type_hints
 
 import pytest
 
+from burstcache.adapters.event_batches import EventBatches
+from burstcache.adapters.event_publisher import EventPublisher
+from burstcache.adapters.object_store import ObjectAnswer
 from burstcache.client.configuration import OUTPUT, VARIABLE
-from burstcache.core.messages.events import PROXY, REQUESTS_SERVED
+from burstcache.core.messages.events import PROXY, REQUESTS_SERVED, ObjectRequested
 from burstcache.core.table import DIGEST_PARTITION
+from burstcache.serve.s3_tier import S3Tier
 from burstcache.settings import ReaderSettings
+from burstcache.web.request import Request
+from support.clock import ManualClock
 
 Resources = dict[str, dict[str, Any]]
 
@@ -60,6 +66,41 @@ def test_readers_report_reads_and_cannot_start_a_key(
     assert REQUESTS_SERVED in pattern["detail-type"]
 
 
+class Bus:
+    """Takes events and remembers of what kinds they were."""
+
+    def __init__(self) -> None:
+        self.sources: set[str] = set()
+        self.detail_types: set[str] = set()
+
+    def put_events(self, Entries: list[dict[str, Any]]) -> dict[str, Any]:
+        self.sources |= {entry["Source"] for entry in Entries}
+        self.detail_types |= {entry["DetailType"] for entry in Entries}
+        return {"Entries": []}
+
+
+class Store:
+    """Has an object that was not changed."""
+
+    def get(self, *_: Any, **__: Any) -> ObjectAnswer:
+        return ObjectAnswer(304, {"etag": '"e"'})
+
+
+def test_the_schedulers_rule_lists_what_readers_send_and_nothing_else(resources: Resources) -> None:
+    pattern = resources["SchedulerRule"]["Properties"]["EventPattern"]
+    bus, clock = Bus(), ManualClock()
+    publisher, batches = EventPublisher("bus", bus, clock), EventBatches("bus", bus, clock)  # type: ignore[arg-type]
+
+    tier = S3Tier(Store(), publisher, clock, max_object_bytes=1)  # type: ignore[arg-type]
+    tier.read(Request("GET", "k", "0" * 32, {}, None, "request-1", 1))
+    publisher.close()
+    batches.start(ObjectRequested(key="k", at_us=1, request_id="request-1", size_bytes=0, etag=""))
+    batches.close()
+
+    assert sorted(pattern["source"]) == sorted(bus.sources)
+    assert sorted(pattern["detail-type"]) == sorted(bus.detail_types)
+
+
 @pytest.mark.parametrize(("group", "port"), [("RelayBalancerSecurityGroup", 4222), ("RedisSecurityGroup", 6379)])
 def test_relay_and_redis_admit_readers(resources: Resources, group: str, port: int) -> None:
     admitted = [
@@ -71,6 +112,25 @@ def test_relay_and_redis_admit_readers(resources: Resources, group: str, port: i
 
     assert admitted == [port]
     assert (port if port == 6379 else {"Ref": "RelayBalancerPort"}) in ways_out
+
+
+def test_nothing_but_functions_and_readers_reaches_redis(resources: Resources) -> None:
+    of_nodes = resources["RedisLaunchTemplate"]["Properties"]["LaunchTemplateData"]["SecurityGroupIds"]
+    instances = [part["Properties"] for part in resources.values() if part["Type"] == "AWS::EC2::Instance"]
+    rules = [
+        *resources["RedisSecurityGroup"]["Properties"]["SecurityGroupIngress"],
+        *(
+            part["Properties"]
+            for part in resources.values()
+            if part["Type"] == "AWS::EC2::SecurityGroupIngress" and "RedisSecurityGroup" in str(part["Properties"])
+        ),
+    ]
+    sources = [rule.get("SourceSecurityGroupId", rule) for rule in rules]
+
+    assert of_nodes == [{"Ref": "RedisSecurityGroup"}]
+    assert all({"SecurityGroupIds", "NetworkInterfaces"}.isdisjoint(instance) for instance in instances)
+    assert [(rule["IpProtocol"], rule["FromPort"], rule["ToPort"]) for rule in rules] == [("tcp", 6379, 6379)] * 2
+    assert sources == [{"Ref": "FunctionSecurityGroup"}, {"Ref": "ReaderSecurityGroup"}]
 
 
 def settings_of(outputs: dict[str, Any]) -> dict[str, str]:

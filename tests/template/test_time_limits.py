@@ -12,12 +12,17 @@ from burstcache.adapters.clients import Clients, Profile
 
 _CONNECTING_S = 2 * 1  # two tries
 _BEFORE_AND_AFTER_S = 1 + 1 + 1  # the digest, a tier that does not answer, the report
+# How long a service of the instance may take to stop before it is killed (systemd-system.conf, DefaultTimeoutStopSec).
+_INSTANCE_STOPS_S = 90
 
 
 @pytest.fixture
 def states(root: Path) -> dict[str, Any]:
-    text = (root / "statemachines" / "key_lifecycle.asl.json").read_text()
-    return dict(json.loads(text)["States"])
+    return _states(root, "key_lifecycle")
+
+
+def _states(root: Path, machine: str) -> dict[str, Any]:
+    return dict(json.loads((root / "statemachines" / f"{machine}.asl.json").read_text())["States"])
 
 
 def _wait_for_s3_s(profile: Profile) -> int:
@@ -38,3 +43,10 @@ def test_object_can_be_copied_from_a_slow_s3_within_the_time_of_its_state(states
 def test_cache_function_that_waits_for_a_slow_s3_is_not_taken_for_dead(states: dict[str, Any]) -> None:
     for name in ("Lambda", "RestrictedLambda"):
         assert _CONNECTING_S + _wait_for_s3_s("patient") < states[name]["HeartbeatSeconds"]
+
+
+def test_key_that_joins_a_stopping_node_waits_for_its_stop_and_its_boot(states: dict[str, Any], root: Path) -> None:
+    node = _states(root, "redis_node")
+    steps_s = [node[name]["TimeoutSeconds"] for name in ("StopNode", "BootNode", "NodeReady")]
+
+    assert sum(steps_s) + _INSTANCE_STOPS_S < states["RedisBootup"]["TimeoutSeconds"]
