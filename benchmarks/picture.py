@@ -24,6 +24,7 @@ from burstcache_sim.report.drawing import INK, TIER_COLOURS, drawing, ticks_1_2_
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _SETUP = Setup(boot_s=30, stop_s=10)
 SETUPS = (_SETUP,)
@@ -34,6 +35,7 @@ _KEY, _BODY = "burst.bin", b"burst " * 2000
 _CLIENTS = 8
 _LETTERS = {"s3": "S", "lambda": "L", "redis": "R"}
 _NAMES = {"s3": "S3", "lambda": "cache function", "redis": "Redis"}
+_LABEL_SHARE = 0.06  # of the picture's width: what a bar's label takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,15 +112,20 @@ def record(cloud: Cloud) -> Recording:
 def draw(recording: Recording, target: Path) -> None:
     """Write the picture as PNG: latencies above, what was switched on below."""
     with drawing():
-        from matplotlib.figure import Figure
+        figure_of(recording).savefig(target, dpi=150, facecolor="white", metadata={"Software": None})
 
-        figure = Figure(figsize=(9, 4.4), layout="constrained")
-        dots, lanes = figure.subplots(2, 1, sharex=True, height_ratios=(3.2, 1))
-        _draw_gets(dots, recording.gets)
-        _draw_lanes(lanes, recording)
-        lanes.set_xlim(-1, max(get.at_s for get in recording.gets) + 1)
-        lanes.set_xlabel("seconds")
-        figure.savefig(target, dpi=150, facecolor="white", metadata={"Software": None})
+
+def figure_of(recording: Recording) -> Figure:
+    """Return the picture, for use within `drawing()`."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 4.4), layout="constrained")
+    dots, lanes = figure.subplots(2, 1, sharex=True, height_ratios=(3.2, 1))
+    _draw_gets(dots, recording.gets)
+    lanes.set_xlim(-1, max(get.at_s for get in recording.gets) + 1)
+    _draw_lanes(lanes, recording)
+    lanes.set_xlabel("seconds")
+    return figure
 
 
 def _draw_gets(axes: Axes, gets: list[Get]) -> None:
@@ -186,13 +193,22 @@ def _draw_lanes(axes: Axes, recording: Recording) -> None:
                 alpha=alpha,
                 linewidth=0,
             )
-            middle_s = (min(stay.start_s for stay in stays) + max(stay.end_s for stay in stays)) / 2
-            axes.text(middle_s, row, text, ha="center", va="center", color="white" if alpha == 1 else INK)
+            _draw_bar_label(axes, row, text, stays, "white" if alpha == 1 else INK)
     axes.set_yticks(range(len(lanes)), [name for name, _ in lanes])
     axes.set_ylim(len(lanes) - 0.45, -0.55)
     axes.set_title("switched on", loc="left", fontweight="bold")
     axes.tick_params(left=False)
     axes.spines[["left", "right"]].set_visible(False)
+
+
+def _draw_bar_label(axes: Axes, row: int, text: str, stays: list[Stay], colour: str) -> None:
+    """Write a text into a bar, or after one that is too narrow for it, which only the last bar of a lane may be."""
+    start_s, end_s = min(stay.start_s for stay in stays), max(stay.end_s for stay in stays)
+    left_s, right_s = axes.get_xlim()
+    if end_s - start_s >= _LABEL_SHARE * (right_s - left_s):
+        axes.text((start_s + end_s) / 2, row, text, ha="center", va="center", color=colour)
+    else:
+        axes.annotate(text, (end_s, row), xytext=(4, 0), textcoords="offset points", ha="left", va="center", color=INK)
 
 
 def _warm_up(cloud: Cloud) -> None:
