@@ -100,10 +100,10 @@ def answering(caller: str, **annotations: str | bool) -> Iterator[None]:
         caller: What `header` gave the caller.
         annotations: As for `annotate`.
     """
-    if _tracer is None or _SAMPLED not in caller:
+    names = {} if _tracer is None else dict(field.partition("=")[::2] for field in caller.split(";"))
+    if names.get("Sampled") != "1" or not {"Root", "Parent"} <= names.keys():
         yield
         return
-    names = dict(field.partition("=")[::2] for field in caller.split(";"))
     document: dict[str, Any] = {
         "trace_id": names["Root"],
         "parent_id": names["Parent"],

@@ -38,3 +38,13 @@ def test_without_a_trace_nothing_is_said_and_nothing_carried_on() -> None:
         traces.mark_failed()
 
         assert traces.header() == ""
+
+
+@pytest.mark.parametrize("caller", ["", "Sampled=1", "Root=1-0-0;Sampled=1", "Root=1-0-0;Parent=0;Sampled=0"])
+def test_a_header_that_names_no_sampled_trace_hinders_no_answer(monkeypatch: pytest.MonkeyPatch, caller: str) -> None:
+    monkeypatch.setattr(traces, "_tracer", object())  # would fail as soon as something is sent with it
+
+    with traces.answering(caller, key_hash="abc"):
+        answered = True
+
+    assert answered
