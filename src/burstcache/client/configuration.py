@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Mapping
@@ -11,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import boto3
-from botocore.exceptions import BotoCoreError, ClientError
 
+from burstcache.adapters import stack_outputs
 from burstcache.adapters.clients import Clients
+from burstcache.adapters.stack_outputs import stack_output, variables_in
 from burstcache.core.errors import InvalidSettingError
 from burstcache.settings import ExpressAccess, ReaderSettings, RelayAccess
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 VARIABLE = "BURSTCACHE_READER"
 OUTPUT = "ReaderSettings"
-_LOCAL_FILE = "local.json"
 _ACCEPTED = f"accepted: stack_name=…, bucket=…, or the environment variable {VARIABLE} (the stack's output {OUTPUT})"
 
 
@@ -68,12 +67,12 @@ def configure(
         return Configuration(_without_stack(bucket, express), session, urls)
     if stack_name:
         session = session or boto3.Session()
-        text, source = _output(stack_name, session, urls), f"output {OUTPUT} of stack {stack_name}"
+        text, source = stack_output(stack_name, OUTPUT, session, urls), f"output {OUTPUT} of stack {stack_name}"
     elif text := os.environ.get(VARIABLE, ""):
         source = VARIABLE
     else:
         raise InvalidSettingError(f"nothing says what to read; {_ACCEPTED}")
-    variables = _variables(text, source)
+    variables = variables_in(text, source, OUTPUT)
     session = session or boto3.Session(region_name=variables.get("AWS_REGION"))
     return Configuration(ReaderSettings.read(variables), session, urls)
 
@@ -84,12 +83,9 @@ def local_run(folder: Path) -> Configuration:
     Raises:
         InvalidSettingError: Nothing runs there.
     """
-    try:
-        run = json.loads((folder / _LOCAL_FILE).read_text())
-    except (OSError, ValueError) as error:
-        raise InvalidSettingError(f"no local run in {folder}: start one with `burstcache local up`") from error
+    run = stack_outputs.local_run(folder)
     session = boto3.Session(aws_access_key_id="local", aws_secret_access_key="local", region_name=run["region"])
-    settings = ReaderSettings.read(_variables(run["outputs"].get(OUTPUT, ""), f"output {OUTPUT} in {folder}"))
+    settings = ReaderSettings.read(variables_in(run["outputs"].get(OUTPUT, ""), f"output {OUTPUT} in {folder}", OUTPUT))
     return Configuration(settings, session, {"": run["endpoint_url"]})
 
 
@@ -105,27 +101,3 @@ def _without_stack(bucket: str, express: ExpressAccess) -> ReaderSettings:
         express=express,
         takes_guests=False,
     )
-
-
-def _output(stack_name: str, session: Any, endpoint_urls: Mapping[str, str]) -> str:
-    clients = Clients("control", session=session, endpoint_urls=endpoint_urls)
-    try:
-        (stack,) = clients.make("cloudformation").describe_stacks(StackName=stack_name)["Stacks"]
-    except (ClientError, BotoCoreError) as error:
-        raise InvalidSettingError(f"stack_name={stack_name!r}: its outputs cannot be read: {error}") from error
-    outputs: dict[str, str] = {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", [])}
-    if OUTPUT not in outputs:
-        raise InvalidSettingError(
-            f"stack {stack_name!r} has no output {OUTPUT}: is it one of Burstcache, and new enough?"
-        )
-    return outputs[OUTPUT]
-
-
-def _variables(text: str, source: str) -> dict[str, str]:
-    try:
-        variables = json.loads(text)
-    except ValueError:
-        variables = None
-    if not isinstance(variables, dict) or not all(isinstance(value, str) for value in variables.values()):
-        raise InvalidSettingError(f"{source}: {text[:60]!r} is not a JSON object of texts as the output {OUTPUT} is")
-    return variables

@@ -1,0 +1,54 @@
+"""What a stack's outputs and a local run's file tell a program in the caller's process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from burstcache.adapters.clients import Clients
+from burstcache.core.errors import InvalidSettingError
+
+_LOCAL_FILE = "local.json"
+
+
+def stack_output(stack_name: str, output: str, session: Any, endpoint_urls: Mapping[str, str]) -> str:
+    """Return an output of a stack, or raise InvalidSettingError."""
+    clients = Clients("control", session=session, endpoint_urls=endpoint_urls)
+    try:
+        (stack,) = clients.make("cloudformation").describe_stacks(StackName=stack_name)["Stacks"]
+    except (ClientError, BotoCoreError) as error:
+        raise InvalidSettingError(f"stack_name={stack_name!r}: its outputs cannot be read: {error}") from error
+    outputs: dict[str, str] = {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", [])}
+    if output not in outputs:
+        raise InvalidSettingError(
+            f"stack {stack_name!r} has no output {output}: is it one of Burstcache, and new enough?"
+        )
+    return outputs[output]
+
+
+def local_run(folder: Path) -> dict[str, Any]:
+    """Return what `burstcache local up` has written of the run in a directory, described in its `folder`.
+
+    Raises:
+        InvalidSettingError: Nothing runs there.
+    """
+    try:
+        run: dict[str, Any] = json.loads((folder / _LOCAL_FILE).read_text())
+    except (OSError, ValueError) as error:
+        raise InvalidSettingError(f"no local run in {folder}: start one with `burstcache local up`") from error
+    return run
+
+
+def variables_in(text: str, source: str, output: str) -> dict[str, str]:
+    """Return the JSON object of texts that an output has, or raise InvalidSettingError that names the source."""
+    try:
+        variables = json.loads(text)
+    except ValueError:
+        variables = None
+    if not isinstance(variables, dict) or not all(isinstance(value, str) for value in variables.values()):
+        raise InvalidSettingError(f"{source}: {text[:60]!r} is not a JSON object of texts as the output {output} is")
+    return variables
