@@ -239,13 +239,24 @@ def test_route_to_redis_that_is_written_while_the_cache_function_retires_stays(w
     assert world.digest.read().routes[key_hash("k")].tier == "redis"
 
 
-def test_cache_that_cannot_load_its_object_fails_the_life_by_name(world: World) -> None:
-    world.started("k")
+def test_object_that_outgrows_the_tiers_before_its_cache_function_starts_ends_the_life_without_a_failure(
+    world: World,
+) -> None:
+    row = world.started("k")
     world.put_object("k", b"x" * (MAX_OBJECT_BYTES + 1))
 
-    assert world.serve("k").join() == "failed"
+    assert world.serve("k").join() == "gone"
 
-    assert world.outcome(world.row("k").execution_name) == {"error": "ObjectTooLargeError"}
+    assert world.outcome(row.execution_name)["outcome"] == "gone"
+
+
+def test_cache_that_cannot_load_its_object_fails_the_life_by_name(world: World) -> None:
+    row = world.started("k")
+
+    with failing(world.clients.s3, "GetObject", code="AccessDenied", status=403):
+        assert world.serve("k").join() == "failed"
+
+    assert world.outcome(row.execution_name) == {"error": "OriginError"}
 
 
 def test_cache_that_cannot_load_its_object_leaves_no_connection_half_made(world: World) -> None:
@@ -254,7 +265,7 @@ def test_cache_that_cannot_load_its_object_leaves_no_connection_half_made(world:
     world.relay.takes_to_open_s = 3
     start_us = world.clock.now_us()
 
-    assert world.serve("k").join() == "failed"
+    assert world.serve("k").join() == "gone"
 
     assert world.clock.now_us() >= start_us + 3 * _S
     assert world.relay.connections == 0

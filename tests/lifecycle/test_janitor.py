@@ -206,12 +206,12 @@ def test_an_instance_that_hangs_in_stopping_is_forced_to_after_a_while_and_not_b
     world.leave("k", is_failed=False)
     assert world.node_step("abandon_node") == {"phase": "stopping"}
     world.executions.stop(world.node_machine, world.node().execution_name, cause="test")
-    while world.clock.now_us() < world.node().deadline_at_us:
-        assert world.clean()["nodes"] == []
-        world.clock.sleep(300)
+    world.clock.sleep(280)
+    assert world.clean()["nodes"] == []
     assert [stop["Force"] for stop in ec2.stops] == [False]
 
-    assert world.clean()["nodes"] == [NODE]
+    world.clock.sleep(300)
+    assert world.clean()["nodes"] == [NODE]  # within ten minutes
 
     assert [stop["Force"] for stop in ec2.stops] == [False, True]
     ec2.put("stopped")

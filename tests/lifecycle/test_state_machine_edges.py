@@ -162,6 +162,11 @@ _KEY_SCENARIOS = [
     ),
     Scenario(
         "IsNodeRunning RedisBootup SeedRedis RedisShutdownFailed KeyLifecycleFailed",
+        _BOOTED | {"seed": _fails("AccessDeniedError")},
+        {"entry": "redis"},
+    ),
+    Scenario(
+        "IsNodeRunning RedisBootup SeedRedis RedisShutdown",
         _BOOTED | {"seed": _fails("ObjectTooLargeError")},
         {"entry": "redis"},
     ),

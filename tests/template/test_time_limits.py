@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from burstcache.adapters.clients import Clients, Profile
+from burstcache.core import deadlines
+from burstcache.core.parameters import US_PER_S
+from burstcache.core.policy import CHECK_LATENESS_US
 
 _CONNECTING_S = 2 * 1  # two tries
 _BEFORE_AND_AFTER_S = 1 + 1 + 1  # the digest, a tier that does not answer, the report
 # How long a service of the instance may take to stop before it is killed (systemd-system.conf, DefaultTimeoutStopSec).
 _INSTANCE_STOPS_S = 90
+_JANITOR_LOOKS_AGAIN_S = 5
 
 
 @pytest.fixture
@@ -45,8 +51,79 @@ def test_cache_function_that_waits_for_a_slow_s3_is_not_taken_for_dead(states: d
         assert _CONNECTING_S + _wait_for_s3_s("patient") < states[name]["HeartbeatSeconds"]
 
 
-def test_key_that_joins_a_stopping_node_waits_for_its_stop_and_its_boot(states: dict[str, Any], root: Path) -> None:
-    node = _states(root, "redis_node")
-    steps_s = [node[name]["TimeoutSeconds"] for name in ("StopNode", "BootNode", "NodeReady")]
+def _worst_s(state: dict[str, Any], function_s: int, *, waits: bool = False) -> float:
+    """Return how long a state takes at most, each of its repeats included.
 
-    assert sum(steps_s) + _INSTANCE_STOPS_S < states["RedisBootup"]["TimeoutSeconds"]
+    Args:
+        state: The state.
+        function_s: The time limit of the function that it calls.
+        waits: Whether the last attempt waits for a token: those before it have failed in the function.
+    """
+    limit_s: int = state["TimeoutSeconds"]
+    attempt_s, worst_s = min(limit_s, function_s) if waits else limit_s, float(limit_s)
+    for retry in state["Retry"]:
+        for repeat in range(retry["MaxAttempts"]):
+            pause_s = retry["IntervalSeconds"] * retry["BackoffRate"] ** repeat
+            worst_s += attempt_s + min(pause_s, retry.get("MaxDelaySeconds", pause_s))
+    return worst_s
+
+
+@pytest.fixture
+def worst_s(root: Path, functions: dict[str, Any]) -> Callable[[str], float]:
+    """How long a state takes at most, by its name."""
+    all_states, function_s = _states(root, "key_lifecycle") | _states(root, "redis_node"), _control_s(functions)
+
+    def worst(name: str) -> float:
+        state = all_states[name]
+        return _worst_s(state, function_s, waits=state["Resource"].endswith("waitForTaskToken"))
+
+    return worst
+
+
+def _control_s(functions: dict[str, Any]) -> int:
+    return int(functions["RedisControlFunction"]["Timeout"])
+
+
+def _janitor_s(resources: dict[str, Any]) -> int:
+    """Return how long the janitor may take to act on what it could see."""
+    minutes = re.fullmatch(r"rate\((\d+) minutes\)", resources["JanitorRule"]["Properties"]["ScheduleExpression"])
+    assert minutes is not None
+    return 60 * int(minutes[1]) + _JANITOR_LOOKS_AGAIN_S
+
+
+def test_stop_that_hangs_is_forced_within_ten_minutes(resources: dict[str, Any]) -> None:
+    assert deadlines.STOP_HANGS_S > 2 * _INSTANCE_STOPS_S
+    assert deadlines.STOP_HANGS_S + _janitor_s(resources) < 600
+
+
+def test_key_that_joins_a_stopping_node_waits_for_its_stop_and_its_boot(
+    worst_s: Callable[[str], float], functions: dict[str, Any], resources: dict[str, Any], states: dict[str, Any]
+) -> None:
+    hangs_s = _janitor_s(resources) + _control_s(functions) + _INSTANCE_STOPS_S
+
+    node_s = worst_s("StopNode") + hangs_s + worst_s("BootNode") + worst_s("NodeReady")
+    assert node_s < states["RedisBootup"]["TimeoutSeconds"]
+
+
+def test_no_row_of_a_key_is_past_its_deadline_while_its_execution_is_on_its_way(
+    worst_s: Callable[[str], float], states: dict[str, Any], functions: dict[str, Any]
+) -> None:
+    joining_s = _control_s(functions)  # a repeat of it begins the deadline anew
+    limit_s = {name: state.get("TimeoutSeconds", 0) for name, state in states.items()}
+
+    assert limit_s["Lambda"] + worst_s("ReturnToS3") <= deadlines.ANNOUNCED_S
+    assert limit_s["Lambda"] <= deadlines.STARTED_S
+    assert joining_s + limit_s["RedisBootup"] + worst_s("SeedRedis") < deadlines.BOOTUP_S
+    assert limit_s["RedisRunning"] + worst_s("RedisShutdown") + worst_s("ReturnToS3Failed") < deadlines.RUNNING_S
+
+
+def test_no_row_of_a_node_is_past_its_deadline_while_its_execution_is_on_its_way(
+    worst_s: Callable[[str], float], root: Path, functions: dict[str, Any]
+) -> None:
+    boot = _states(root, "redis_node")["BootNode"]
+    before_it_waits_s = _worst_s(boot, _control_s(functions), waits=True) - boot["TimeoutSeconds"]
+
+    assert before_it_waits_s < deadlines.BOOT_S
+    assert _control_s(functions) + boot["TimeoutSeconds"] + worst_s("NodeReady") < deadlines.BOOT_S
+    assert worst_s("StopNode") + _INSTANCE_STOPS_S < deadlines.STOP_S
+    assert max(worst_s("NodeReady"), worst_s("CheckNodeUse")) < CHECK_LATENESS_US / US_PER_S

@@ -13,6 +13,7 @@ from burstcache.control.cache_life import CacheTask, CacheTools, End, KeyCache, 
 from burstcache.core.errors import (
     BurstcacheError,
     ObjectNotFoundError,
+    ObjectTooLargeError,
     ServiceError,
     ServiceTransientError,
     SupersededError,
@@ -115,11 +116,11 @@ class CacheEnvironment:
         return entry
 
     def _end_badly(self, task: CacheTask, error: Exception) -> End:
-        """Fail the task, unless its token is another invocation's, too; without its object the life is just over."""
+        """Fail the task, unless another invocation has its token, too; without its object the life is just over."""
         row = self._row(task)
         if row is not None and row.holder not in ("", task.holder) and _is_same_attempt(row, task):
             return "failed"
-        if isinstance(error, ObjectNotFoundError):
+        if isinstance(error, (ObjectNotFoundError, ObjectTooLargeError)):
             over = LambdaOver(
                 outcome="gone",
                 served=0,

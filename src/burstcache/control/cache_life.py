@@ -22,6 +22,7 @@ from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.pauses import Pauses
 from burstcache.control.meter import Meter
 from burstcache.core.cache_lives import CacheLife, new_life
+from burstcache.core.deadlines import ANNOUNCED_S
 from burstcache.core.errors import BurstcacheError, ObjectNotFoundError, ObjectTooLargeError, ServiceError
 from burstcache.core.messages.answers import CACHE_FUNCTION, LambdaOver
 from burstcache.core.messages.encoding import encode, iso
@@ -38,7 +39,6 @@ from burstcache.web.entry import Entry
 End = Literal["idle", "gone", "stopped", "superseded", "failed"]
 
 _HEARTBEAT_S = 15  # the state allows 60 s
-_LAMBDA_DEADLINE_S = 1000  # the state's time-out (930 s) and time for the steps after it
 _REPORT_S = 5  # each is an event and a run of the scheduler
 _MOST_REPORTED = 8  # the newest requests, by name: the others only count
 _TRIM_FACTOR = 4  # of the window's useful length: what a quarter of an hour's load would remember fills the memory
@@ -176,7 +176,7 @@ class KeyCache:
             holder=self.task.holder,
             attempt=self.task.attempt,
             ready_at_us=now_us,
-            deadline_at_us=now_us + _LAMBDA_DEADLINE_S * US_PER_S,
+            deadline_at_us=now_us + ANNOUNCED_S * US_PER_S,
         )
         row = await asyncio.to_thread(
             self.tools.keys.update, self.task.hash, epoch=self.task.epoch, set_=claim, unless_held=True

@@ -18,6 +18,7 @@ from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.pauses import Pauses
+from burstcache.core.deadlines import STOP_HANGS_S, STOP_S
 from burstcache.core.digest import RoutedKey, RunningNode
 from burstcache.core.errors import CleaningFailedError
 from burstcache.core.keys import node_execution_name
@@ -196,7 +197,7 @@ class Janitor:
     def _is_node_owned(self, row: NodeRow) -> bool:
         """Whether a stopped node is off and may be, and any other is on and has an execution within its deadline.
 
-        A stopping one needs none once its instance stops.
+        A stopping one needs none once its instance stops, for as long as that may take.
         """
         state, started_at_us = self.instances.state_since(row.node)
         age_us = self.clock.now_us() - started_at_us
@@ -206,7 +207,9 @@ class Janitor:
             return state == "stopping" or row.node not in self.always_on or self.pauses.read() is not None
         if self.clock.now_us() >= row.deadline_at_us or state in ("stopped", "terminated"):
             return False
-        return (row.phase, state) == ("stopping", "stopping") or self._has_execution(row)
+        if (row.phase, state) == ("stopping", "stopping"):
+            return self.clock.now_us() < row.deadline_at_us - (STOP_S - STOP_HANGS_S) * US_PER_S
+        return self._has_execution(row)
 
     def _has_execution(self, row: NodeRow) -> bool:
         return any(

@@ -14,6 +14,7 @@ from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.control.meter import Meter
 from burstcache.control.node_runs import NodeRuns
+from burstcache.core.deadlines import BOOTUP_S, RUNNING_S
 from burstcache.core.errors import NodeAbsentError, RedisDownError, RelayDownError, SupersededError
 from burstcache.core.messages.answers import Done, Held, Left, NodeReady, Seeded
 from burstcache.core.messages.encoding import iso
@@ -21,9 +22,6 @@ from burstcache.core.messages.relay import Order, Stop, window_of
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.policy import Request, cool_down_us
 from burstcache.core.table import KeyColumn, KeyColumns, KeyRow, Lease
-
-_BOOTUP_DEADLINE_S = 1150  # RedisBootup, SeedRedis with its retries
-_RUNNING_DEADLINE_S = 30 * 24 * 3600 + 600  # RedisRunning's time-out
 
 AskCache = Callable[[str, Order], bytes | None]  # the key's hash, an order: the answer, None if none holds the key
 
@@ -64,7 +62,7 @@ class KeyOnNode:
 
     def join(self, life: Life, token: str) -> Done:
         """RedisBootup: take a lease on the node and make sure that it boots; its readiness completes the token."""
-        deadline_us = self._in_s(_BOOTUP_DEADLINE_S)
+        deadline_us = self._in_s(BOOTUP_S)
         joined = KeyColumns(phase="redis_bootup", deadline_at_us=deadline_us, joined_at_us=self.clock.now_us())
         self._change(life, joined)
         row = self.nodes.join(Lease(self.node, life.hash, life.key, life.epoch, waiter=token))
@@ -90,7 +88,7 @@ class KeyOnNode:
             SupersededError: The key belongs to a newer life.
         """
         load(self.objects, self.store(), life.hash, life.key, max_bytes=self.max_object_bytes)
-        deadline_us = self._in_s(_RUNNING_DEADLINE_S)
+        deadline_us = self._in_s(RUNNING_S)
         row = self._change(
             life,
             KeyColumns(phase="redis_running", tier="redis", generation=generation, deadline_at_us=deadline_us),

@@ -18,7 +18,8 @@ from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.pauses import Pauses
 from burstcache.control.meter import Meter
 from burstcache.control.node_judge import NodeJudge
-from burstcache.control.node_runs import BOOT_DEADLINE_S, NodeRuns
+from burstcache.control.node_runs import NodeRuns
+from burstcache.core.deadlines import BOOT_S, STOP_S
 from burstcache.core.errors import (
     ContendedRowTransientError,
     NodeFailedError,
@@ -32,7 +33,6 @@ from burstcache.core.parameters import US_PER_S
 from burstcache.core.policy import CHECK_LATENESS_US, cool_down_us, plan_check
 from burstcache.core.table import Lease, NodeColumns, NodeRow
 
-_STOP_DEADLINE_S = 590  # StopNode with its retries, and what EC2 takes
 _ATTEMPTS = 10
 
 
@@ -83,7 +83,7 @@ class NodeLife:
     def _expects(self, row: NodeRow, token: str) -> bool:
         """Write down who completes the boot, until when it may take; False if the row has changed."""
         now_us = self.clock.now_us()
-        deadline_us = now_us + BOOT_DEADLINE_S * US_PER_S
+        deadline_us = now_us + BOOT_S * US_PER_S
         expecting = self.nodes.change(row, boot_token=token, metered_at_us=now_us, deadline_at_us=deadline_us)
         return expecting is not None
 
@@ -281,7 +281,7 @@ class NodeLife:
 
     def _mark_stopping(self, row: NodeRow, *, no_join_since: bool = False, bars: bool = False) -> NodeRow | None:
         now_us = self.clock.now_us()
-        changes = NodeColumns(phase="stopping", deadline_at_us=now_us + _STOP_DEADLINE_S * US_PER_S)
+        changes = NodeColumns(phase="stopping", deadline_at_us=now_us + STOP_S * US_PER_S)
         if bars:
             changes["failures"] = row.failures + 1
             changes["not_before_us"] = now_us + cool_down_us(row.failures)

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.executions import Executions
 from burstcache.adapters.node_table import NodeTable
+from burstcache.core.deadlines import BOOT_S
 from burstcache.core.errors import ContendedRowTransientError, NodeFailedError
 from burstcache.core.keys import next_number
 from burstcache.core.messages.executions import node_execution_input
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.table import NodeRow
 
-BOOT_DEADLINE_S = 660  # BootNode, and NodeReady with its retries
 _ATTEMPTS = 5
 
 
@@ -70,7 +70,7 @@ class NodeRuns:
             phase="booting",
             generation=next_number(seen.generation, now_us=now_us),
             part=1,
-            deadline_at_us=now_us + BOOT_DEADLINE_S * US_PER_S,
+            deadline_at_us=now_us + BOOT_S * US_PER_S,
             peers=list(self.peers),
         )
         if row is not None:

@@ -12,6 +12,7 @@ from burstcache.adapters.hot_keys import HotKeys
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.pauses import Pauses
+from burstcache.core.deadlines import STARTED_S
 from burstcache.core.keys import key_hash, next_number
 from burstcache.core.messages.events import KeyServed
 from burstcache.core.messages.executions import key_execution_input
@@ -20,9 +21,6 @@ from burstcache.core.phases import ENTRY_BY_NODE_PHASE, FIRST_PHASE, Entry
 from burstcache.core.placement import node_for
 from burstcache.core.policy import Request, is_silent, may_start
 from burstcache.core.table import KeyRow
-
-# The Lambda state's time-out (930 s) and time for the steps around it; every later state sets a deadline of its own.
-_FIRST_DEADLINE_S = 1000
 
 Outcome = Literal[
     "remembered", "started", "restarted", "taken_over", "lost", "full", "paused", "already_hot", "too_large", "booted"
@@ -125,7 +123,7 @@ class Scheduler:
             epoch=next_number(row.epoch, now_us=now_us),
             trigger=row.window[-1],
             changed_at_us=now_us,
-            deadline_at_us=now_us + _FIRST_DEADLINE_S * US_PER_S,
+            deadline_at_us=now_us + STARTED_S * US_PER_S,
         )
         admission = self.hot_keys.start(life, former_epoch=row.epoch, now_us=now_us, take_over=take_over)
         if admission != "started":
