@@ -13,6 +13,7 @@ from burstcache_sim.bill.locality import Locality, locality_of
 from burstcache_sim.engine.stack_distance import confirmed_hits, stack_distances
 from burstcache_sim.traces.trace import Trace
 from burstcache_sim.world.lru import LruStore
+from burstcache_sim.world.scenario import homes_of
 
 US_PER_S = 1_000_000
 
@@ -63,6 +64,31 @@ def test_every_memory_size_has_the_misses_of_a_replayed_cache_and_of_its_repetit
         assert again == later
         assert found.misses(memory_bytes, repeats=Fraction(1)) == first, f"seed {seed}, {memory_bytes} bytes"
         assert found.misses(memory_bytes, repeats=Fraction(5)) == Fraction(first + 4 * again, 5)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_several_nodes_have_the_misses_of_caches_with_keys_of_their_own(seed: int) -> None:
+    ids, sizes_bytes = drawn(seed)
+    whole = locality(ids, sizes_bytes)
+    homes = homes_of(tuple(map(str, range(len(sizes_bytes)))), 3)
+
+    expected = [
+        replayed_misses([id_ for id_ in ids if homes[id_] == node], sizes_bytes, 120, turns=2) for node in range(3)
+    ]
+    misses = [whole.misses(120, repeats=Fraction(repeats), nodes=3) * repeats for repeats in (1, 2)]
+
+    assert misses[0] == sum(first for first, _ in expected), f"seed {seed}"
+    assert misses[1] == sum(first + again for first, again in expected), f"seed {seed}"
+
+
+def test_an_object_keeps_its_node_in_a_part_of_the_log() -> None:
+    ids, sizes_bytes = drawn(2)
+    whole = locality(ids, sizes_bytes)
+    is_kept = whole.ids % 3 == 1
+
+    part = whole.part(is_kept)
+
+    assert part.homes(4)[part.ids].tolist() == whole.homes(4)[whole.ids][is_kept].tolist()
 
 
 @pytest.mark.parametrize("seed", range(20))

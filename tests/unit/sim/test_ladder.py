@@ -22,6 +22,7 @@ from burstcache_sim.bill.usage import Setup
 from burstcache_sim.traces.trace import Sample, Trace
 from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H
 from burstcache_sim.world.result import RunResult
+from burstcache_sim.world.scenario import homes_of
 
 TODAY = price_sheet("today-us-east-1")
 KB, MB = 1024, 1024**2
@@ -139,21 +140,23 @@ def test_the_rungs_are_those_of_caches_kept_one_by_one(seed: int) -> None:
     ids = [draw.randrange(keys) for _ in range(requests)]
     sizes = [draw.randrange(20 * KB, 60 * MB) for _ in range(keys)]
     locality = Locality(np.arange(requests), np.array(ids), np.array(sizes), requests)
-    setup = replace(BARE, nodes=1, always_on_nodes=1, reader_memory_bytes=draw.choice((0, 100 * MB, 400 * MB)))
+    count = draw.randrange(1, 4)
+    setup = replace(BARE, nodes=count, always_on_nodes=count, reader_memory_bytes=draw.choice((0, 100 * MB, 400 * MB)))
+    homes = homes_of(tuple(map(str, range(keys))), count)
     entry_bytes = 512 + 8 * 150
 
     above, below = past_memory(locality, setup), past_nodes(locality, setup)
 
     node_bytes = 3 * 1024**3 // 8
     memory: OrderedDict[int, int] = OrderedDict()
-    node: OrderedDict[int, int] = OrderedDict()
+    nodes: list[OrderedDict[int, int]] = [OrderedDict() for _ in range(count)]
     left_by_memory, left_by_node = [], []
     for key in ids * 2:
         size_bytes = sizes[key] + entry_bytes
         most_bytes = setup.reader_memory_bytes
         is_left = not _held(memory, key, size_bytes, most_bytes, min(most_bytes // 8, 4 * MB))
         left_by_memory.append(is_left)
-        left_by_node.append(is_left and not _held(node, key, sizes[key], node_bytes, 4 * MB))
+        left_by_node.append(is_left and not _held(nodes[homes[key]], key, sizes[key], node_bytes, 4 * MB))
     assert _both(above.first, above.again) == left_by_memory
     assert _both(below.first, below.again) == left_by_node
 

@@ -18,6 +18,7 @@ from burstcache_sim.bill.comparison import OURS, Billing, Compared, compare
 from burstcache_sim.bill.competitors import offer_names, offers
 from burstcache_sim.bill.cost import Bill, bill_line
 from burstcache_sim.bill.demand import demand_of
+from burstcache_sim.bill.ladder import month_of
 from burstcache_sim.bill.locality import locality_of
 from burstcache_sim.bill.market import Market, Offer
 from burstcache_sim.bill.usage import Setup
@@ -65,6 +66,42 @@ def test_a_node_that_holds_part_of_the_objects_serves_part_of_the_requests() -> 
     assert shares[0] == pytest.approx(100 * 33 / 1_000, abs=1)
     assert shares[1] == pytest.approx(100 * 536 / 1_000, abs=2)
     assert shares[2] == pytest.approx(95)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["ec2:{}t4g.nano", "ec2-scheduled:{}t4g.nano", "fargate:{}0.5GB", "fargate-spot:{}0.5GB",
+     "elasticache-valkey:{}t4g.micro"],
+)  # fmt: skip
+def test_several_nodes_cost_as_many_times_as_much_and_hold_their_share_of_the_keys(name: str) -> None:
+    trace = random_reads(20_000, 200, 12 * MB, US_PER_H)  # 2.4 GB, of which each holds 0.4
+
+    one, three = (offer(name.format(count), trace, period_us=24 * US_PER_H) for count in ("", "3x"))
+
+    fixed_usd = [found.bill.fixed_usd_exact for found in (one, three)]
+    assert fixed_usd[1] == 3 * fixed_usd[0]
+    assert three.name == name.format("3x")
+    assert three.in_memory_pct == pytest.approx(3 * one.in_memory_pct, rel=0.1)
+
+
+def test_several_of_a_rivals_nodes_are_offered_where_they_are_the_cheapest_of_their_size() -> None:
+    trace = random_reads(4_000, 2_500, 2 * MB, US_PER_H)  # 5 GB, of which three smalls hold nearly all
+
+    names = {found.name for found in offers(Billing(TODAY, Setup()).market(trace))}
+
+    assert {"ec2:3xt4g.small", "ec2-scheduled:3xt4g.small", "fargate-spot:3x2GB"} <= names
+    assert "ec2:2xt4g.nano" not in names  # a larger one costs no more
+    assert not any(name.startswith(("serverless", "s3", "efs")) and "x" in name.partition(":")[2] for name in names)
+
+
+def test_always_on_nodes_have_the_misses_of_as_many_of_ours() -> None:
+    trace = random_reads(20_000, 1_000, 2 * MB, US_PER_H)
+    setup = Setup(relay="none", nodes=3, always_on_nodes=3, instance_type="t4g.nano")
+    market = Billing(TODAY, setup).market(trace)
+
+    ours, theirs = month_of(market, None), offers(market, names=("ec2:3xt4g.nano",))[0]
+
+    assert 100 * (1 - ours.n_s3 / ours.n) == pytest.approx(theirs.in_memory_pct)
 
 
 def test_values_above_what_redis_accepts_are_read_from_s3() -> None:

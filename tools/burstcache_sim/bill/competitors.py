@@ -43,6 +43,16 @@ _KINDS: dict[str, Callable[[Market, str], Offer]] = {
 # Below a reader's own memory; what is sold in another form costs more there, too.
 _BELOW_MEMORY = ("s3-express", "s3-express-all", "ec2", "ec2-scheduled", "fargate-spot", "efs")
 _KINDS |= {f"reader-memory+{kind}": before(_KINDS[kind]) for kind in _BELOW_MEMORY}
+# Several of them may share the keys.
+_SEVERAL: dict[str, Callable[[Market], list[nodes.Nodes]]] = {
+    "ec2": nodes.ec2_worth_trying,
+    "ec2-scheduled": nodes.ec2_worth_trying,
+    "fargate": nodes.fargate_worth_trying("fargate"),
+    "fargate-spot": nodes.fargate_worth_trying("fargate-spot"),
+    "elasticache-redis": nodes.elasticache_worth_trying("redis"),
+    "elasticache-valkey": nodes.elasticache_worth_trying("valkey"),
+}
+_SEVERAL |= {f"reader-memory+{kind}": _SEVERAL[kind] for kind in _BELOW_MEMORY if kind in _SEVERAL}
 _BY_TYPE = {
     "ec2": "ec2:",
     "reader-memory+ec2": "ec2:",
@@ -69,7 +79,8 @@ def offers(market: Market, *, names: tuple[str, ...] = ()) -> list[Offer]:
 
     Args:
         market: What the trace asks for, and prices. This system's node, always on, is one of the offers.
-        names: Names from `offer_names`; if empty, all that the sheet has prices for and that differ.
+        names: Names from `offer_names`, of nodes also with their number (`ec2:3xt4g.nano`); if empty, all that the
+            sheet has prices for and that differ.
 
     Raises:
         InvalidSettingError: There is no offer of that name.
@@ -89,7 +100,7 @@ def offers(market: Market, *, names: tuple[str, ...] = ()) -> list[Offer]:
 
 
 def offer_names(prices: PriceSheet, setup: Setup) -> list[str]:
-    """Return the names of all offers: of instances, one for each type that the sheet has a price for."""
+    """Return the names of all offers: of instances, one for each type that the sheet has a price for, a single one."""
     names: list[str] = []
     for kind in _KINDS:
         if kind == "perfect-automation":
@@ -112,7 +123,10 @@ def _default_size(kind: str) -> str:
 
 
 def _worth_trying(market: Market, names: Iterable[str]) -> list[str]:
-    """Return the names without sizes and types that are larger than one that holds everything already."""
+    """Return the names without sizes that are larger than one that holds everything already, and several nodes' names.
+
+    Several are tried where they are the cheapest of their size.
+    """
     stored_bytes = market.locality.stored_bytes
     kept, holding_all = [], set()
     is_enough = market.own_memory_mb * 1024**2 >= stored_bytes
@@ -127,7 +141,14 @@ def _worth_trying(market: Market, names: Iterable[str]) -> list[str]:
                 continue  # the same as without a maximum
             holding_all.add(kind)
         kept.append(name)
-    return kept
+    several = [] if market.only_cache else [kind for kind in _SEVERAL if any(_kind(name) == kind for name in kept)]
+    return kept + [
+        f"{kind}:{pool.count}x{pool.type_}" for kind in several for pool in _SEVERAL[kind](market) if pool.count > 1
+    ]
+
+
+def _kind(name: str) -> str:
+    return name.partition(":")[0]
 
 
 def _usable_bytes(kind: str, size: str) -> float:

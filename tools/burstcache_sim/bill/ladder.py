@@ -56,9 +56,9 @@ def past_memory(locality: Locality, setup: Setup) -> Asked:
     return _past_memory(locality, memory_bytes, setup.reader_processes, largest_bytes, ENTRY_BYTES)
 
 
-def past_own_memory(market: Market, memory_bytes: int) -> Asked:
+def past_own_memory(locality: Locality, processes: int, memory_bytes: int) -> Asked:
     """Return which requests a memory of the readers' own making leaves: any object, nothing but bodies in it."""
-    return _past_memory(market.locality, memory_bytes, market.setup.reader_processes, memory_bytes, 0)
+    return _past_memory(locality, memory_bytes, processes, memory_bytes, 0)
 
 
 def memory_bytes_of(size: str) -> int:
@@ -76,8 +76,8 @@ def past_nodes(locality: Locality, setup: Setup) -> Asked:
         return asked
     one_bytes = node_capacity_bytes(setup.instance_type) or 0
     largest_bytes = min(LARGEST_OBJECT_BYTES[setup.front_door], one_bytes)
-    distances = _at_nodes(locality, asked, largest_bytes)
-    return distances.left(asked, int(setup.always_on_nodes * one_bytes * locality.rate))
+    distances = _at_nodes(locality, asked, largest_bytes, setup.always_on_nodes)
+    return distances.left(asked, int(one_bytes * locality.rate))
 
 
 def month_of(market: Market, rule: CopyRules | None) -> RunResult:
@@ -223,13 +223,17 @@ def _past_memory(locality: Locality, memory_bytes: int, processes: int, largest_
     return Asked(first, again)
 
 
-@lru_cache(maxsize=2)  # sixteen bytes a request; those who compare setups go through the nodes of one memory in a row
-def _at_nodes(locality: Locality, asked: Asked, largest_bytes: int) -> _Distances:
-    return _distances(locality, asked, locality.sizes_bytes, largest_bytes)
+@lru_cache(
+    maxsize=2
+)  # sixteen bytes a request; who compares setups takes those of one memory and as many nodes in a row
+def _at_nodes(locality: Locality, asked: Asked, largest_bytes: int, nodes: int) -> _Distances:
+    return _distances(locality, asked, locality.sizes_bytes, largest_bytes, nodes)
 
 
-def _distances(locality: Locality, asked: Asked, sizes_bytes: NDArray[np.int64], largest_bytes: int) -> _Distances:
-    """Return the distances of the requests that ask an LRU cache, larger objects passing it by."""
+def _distances(
+    locality: Locality, asked: Asked, sizes_bytes: NDArray[np.int64], largest_bytes: int, nodes: int = 1
+) -> _Distances:
+    """Return the distances of the requests that ask nodes, each an LRU cache that larger objects pass by."""
     import numpy as np
 
     from burstcache_sim.engine.stack_distance import NEVER, stack_distances
@@ -237,5 +241,8 @@ def _distances(locality: Locality, asked: Asked, sizes_bytes: NDArray[np.int64],
     is_small = (sizes_bytes <= largest_bytes)[locality.ids]
     enter = np.concatenate((asked.first & is_small, asked.again & is_small))
     both = np.full(len(enter), NEVER, np.int64)
-    both[enter], _ = stack_distances(np.tile(locality.ids, 2)[enter], sizes_bytes)
+    ids, homes = np.tile(locality.ids, 2), locality.homes(nodes)
+    for node in range(nodes):
+        at_node = enter & (homes[ids] == node)
+        both[at_node], _ = stack_distances(ids[at_node], sizes_bytes)
     return _Distances(both)

@@ -6,11 +6,13 @@ misses cost is therefore a mean over the month.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from burstcache_sim.bill.demand import sample_rate
+from burstcache_sim.world.scenario import homes_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,7 +46,8 @@ class Locality:
     sizes_bytes: NDArray[np.int64]  # by id
     period_us: int  # how often the trace comes: once in this
     rate: Fraction = Fraction(1)  # share of the log's keys that these are; what is returned is of the whole log
-    _curves: dict[int, HitCurve] = field(default_factory=dict, repr=False, compare=False)
+    numbers: NDArray[np.int64] | None = None  # each object's id in the whole log; None: the same
+    _curves: dict[tuple[int, int], HitCurve] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def requests(self) -> Fraction:
@@ -61,22 +64,41 @@ class Locality:
         """The size of all objects together [bytes]."""
         return round(int(self.sizes_bytes.sum()) / self.rate)
 
-    def misses(self, memory_bytes: int, *, repeats: Fraction, largest_bytes: int | None = None) -> Fraction:
+    def misses(
+        self, memory_bytes: int, *, repeats: Fraction, largest_bytes: int | None = None, nodes: int = 1
+    ) -> Fraction:
         """Return the mean misses of a repetition under LRU.
 
         A sample of the keys is simulated with its share of the memory (SHARDS).
 
         Args:
-            memory_bytes: The cache's memory for objects [bytes]. Larger objects pass it by.
+            memory_bytes: The memory for objects, of each node [bytes]. Larger objects pass it by.
             repeats: How often the trace comes while the cache stays warm.
             largest_bytes: The largest object that the cache accepts; None for no limit but its memory [bytes].
+            nodes: How many caches share the objects, each with those whose home it is.
         """
         limit = memory_bytes if largest_bytes is None else min(memory_bytes, largest_bytes)
         fitting = int((self.sizes_bytes <= limit).sum())
-        if fitting not in self._curves:
-            self._curves[fitting] = self._curve(limit)
-        first, again = self._curves[fitting].misses(int(memory_bytes * self.rate))
+        if (fitting, nodes) not in self._curves:
+            self._curves[fitting, nodes] = self._curve(limit, nodes)
+        first, again = self._curves[fitting, nodes].misses(int(memory_bytes * self.rate))
         return mean(first, again, repeats) / self.rate
+
+    def of_nodes(self, nodes: int) -> list[Locality]:
+        """Return what each of several nodes is asked for; a node without a request is left out."""
+        if nodes == 1:
+            return [self]
+        home = self.homes(nodes)[self.ids]
+        return [self.part(home == node) for node in range(nodes) if (home == node).any()]
+
+    def homes(self, nodes: int) -> NDArray[np.int64]:
+        """Return each object's node, by id, from 0: where the simulator places an object of its number."""
+        import numpy as np
+
+        if nodes == 1:
+            return np.zeros(len(self.sizes_bytes), np.int64)
+        numbers = np.arange(len(self.sizes_bytes)) if self.numbers is None else self.numbers
+        return _homes(1 << (int(numbers.max(initial=0))).bit_length(), nodes)[numbers]
 
     def of_readers(self, processes: int) -> list[Locality]:
         """Return what each of several readers asks for, who take turns at random, the same at every call."""
@@ -91,17 +113,20 @@ class Locality:
 
     def part(self, is_kept: NDArray[np.bool_]) -> Locality:
         """Return some of the requests, by a flag each."""
-        return _dense(self.times_us[is_kept], self.ids[is_kept], self.sizes_bytes, self.period_us, self.rate)
+        return _dense(replace(self, times_us=self.times_us[is_kept], ids=self.ids[is_kept], _curves={}))
 
-    def _curve(self, limit_bytes: int) -> HitCurve:
+    def _curve(self, limit_bytes: int, nodes: int) -> HitCurve:
         import numpy as np
 
         from burstcache_sim.engine.stack_distance import stack_distances
 
         is_small = (self.sizes_bytes <= limit_bytes)[self.ids]
         kept = self if is_small.all() else self.part(is_small)
-        distances, again = stack_distances(kept.ids, kept.sizes_bytes)
-        return HitCurve(len(self.ids), np.sort(distances[distances >= 0]), np.sort(again))
+        found = [stack_distances(one.ids, one.sizes_bytes) for one in kept.of_nodes(nodes)]
+        nothing = np.zeros(0, np.int64)
+        within_bytes = np.concatenate([nothing, *(distances[distances >= 0] for distances, _ in found)])
+        again_bytes = np.concatenate([nothing, *(again for _, again in found)])
+        return HitCurve(len(self.ids), np.sort(within_bytes), np.sort(again_bytes))
 
 
 def locality_of(trace: Trace, *, object_bytes: int, period_us: int) -> Locality:
@@ -119,7 +144,8 @@ def locality_of(trace: Trace, *, object_bytes: int, period_us: int) -> Locality:
     if trace.sizes_bytes is not None:
         sizes_bytes[:] = 0
         np.maximum.at(sizes_bytes, ids, trace.sizes_bytes)
-    return _dense(trace.arrivals_us - trace.arrivals_us[0], ids, sizes_bytes, period_us, sample_rate(trace))
+    times_us = trace.arrivals_us - trace.arrivals_us[0]
+    return replace(_dense(Locality(times_us, ids, sizes_bytes, period_us, sample_rate(trace))), numbers=None)
 
 
 def mean(first: Fraction | int, again: Fraction | int, repeats: Fraction) -> Fraction:
@@ -127,17 +153,25 @@ def mean(first: Fraction | int, again: Fraction | int, repeats: Fraction) -> Fra
     return first + (again - first) * (1 - 1 / max(Fraction(repeats), Fraction(1)))
 
 
-def _dense(
-    times_us: NDArray[np.int64],
-    ids: NDArray[np.int64],
-    sizes_bytes: NDArray[np.int64],
-    period_us: int,
-    rate: Fraction,
-) -> Locality:
+def _dense(locality: Locality) -> Locality:
+    """Return the same requests with ids from 0 without gaps; objects keep their numbers."""
     import numpy as np
 
-    seen = np.bincount(ids, minlength=len(sizes_bytes)) > 0
+    seen = np.bincount(locality.ids, minlength=len(locality.sizes_bytes)) > 0
     if seen.all():
-        return Locality(times_us, ids, sizes_bytes, period_us, rate)
+        return locality
     dense = np.cumsum(seen) - 1
-    return Locality(times_us, dense[ids].astype(np.int64), sizes_bytes[seen], period_us, rate)
+    return replace(
+        locality,
+        ids=dense[locality.ids].astype(np.int64),
+        sizes_bytes=locality.sizes_bytes[seen],
+        numbers=np.flatnonzero(seen) if locality.numbers is None else locality.numbers[seen],
+    )
+
+
+@lru_cache(maxsize=16)
+def _homes(count: int, nodes: int) -> NDArray[np.int64]:
+    """Return the nodes of objects of all numbers below a count."""
+    import numpy as np
+
+    return np.array(homes_of(tuple(map(str, range(count))), nodes), np.int64)

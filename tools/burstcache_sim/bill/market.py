@@ -53,9 +53,9 @@ class Market:
         """The period [h]."""
         return Fraction(self.demand.period_us, US_PER_H)
 
-    def lru_misses(self, memory_bytes: int, *, largest_bytes: int | None = None) -> Fraction:
-        """Return the mean misses of a period with this much memory (`Locality.misses`)."""
-        return self.locality.misses(memory_bytes, repeats=self.repeats, largest_bytes=largest_bytes)
+    def lru_misses(self, memory_bytes: int, *, largest_bytes: int | None = None, nodes: int = 1) -> Fraction:
+        """Return the mean misses of a period with this much memory, of each node (`Locality.misses`)."""
+        return self.locality.misses(memory_bytes, repeats=self.repeats, largest_bytes=largest_bytes, nodes=nodes)
 
     def offer(
         self, name: str, *items: Item | BillLine, misses: Amount, note: str = "", reached: Reached = "door"

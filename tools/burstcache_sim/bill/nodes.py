@@ -1,8 +1,13 @@
-"""Nodes with Redis or Valkey: how much they hold, and what they cost always on."""
+"""Nodes with Redis or Valkey: how much they hold, and what they cost always on.
+
+Whoever buys one may buy up to eight that share the keys by their hash, as this system's own do: `3xt4g.nano`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 
 from burstcache.core.errors import InvalidSettingError
@@ -58,10 +63,119 @@ FARGATE_SIZES = {
     "16GB": (Fraction(2), Fraction(16)),
     "30GB": (Fraction(4), Fraction(30)),
 }
+_FARGATE_GIB = {size: float(gb) for size, (_, gb) in FARGATE_SIZES.items()}
 # Serverless bills at least this much memory, whatever is stored.
 _SERVERLESS_LEAST_GB = {"valkey": Fraction(1, 10), "redis": Fraction(1)}
 SERVERLESS_SIZES_GB = (1, 2, 4, 8, 16, 32, 64, 128)  # maxima worth trying
 _BYTES_PER_ECPU = 1024
+_SHARED = "keys shared by hash"
+MOST_NODES = 8  # that share the keys, anybody's: what the template accepts
+_MORE_MEMORY = Fraction(6, 5)  # times what the next smaller nodes have: closer ones serve nearly the same
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """Nodes of one type that share the keys."""
+
+    count: int
+    type_: str
+    each_bytes: int  # for objects
+
+    @property
+    def text(self) -> str:
+        """What they are, in a bill."""
+        return self.type_ if self.count == 1 else f"{self.count} {self.type_}"
+
+    def misses(self, market: Market) -> Fraction:
+        """Return the misses of a period."""
+        return market.lru_misses(self.each_bytes, largest_bytes=LARGEST_VALUE_BYTES, nodes=self.count)
+
+
+def nodes_of(text: str, memory_gib: Mapping[str, float]) -> Nodes:
+    """Return the nodes that a name such as `t4g.nano` or `3xt4g.nano` stands for.
+
+    Args:
+        text: The name.
+        memory_gib: Memory of the types that there are [GiB].
+
+    Raises:
+        InvalidSettingError: The type's memory is not known.
+    """
+    count, type_ = counted(text)
+    if type_ not in memory_gib:
+        raise InvalidSettingError(f"instance type {type_}: its memory is not known, expected {', '.join(memory_gib)}")
+    return Nodes(count, type_, _usable_bytes(memory_gib[type_]))
+
+
+def counted(text: str) -> tuple[int, str]:
+    """Return how many nodes a name stands for, and their type."""
+    several = re.fullmatch(rf"([2-{MOST_NODES}])x(.+)", text)
+    return (int(several[1]), several[2]) if several else (1, text)
+
+
+def ec2_nodes(text: str) -> Nodes:
+    """Return the nodes of EC2 of a name; raises `InvalidSettingError`."""
+    return nodes_of(text, _MEMORY_GIB)
+
+
+def worth_trying(usd_of: Mapping[str, Fraction], each_bytes: Mapping[str, int], stored_bytes: int) -> list[Nodes]:
+    """Return the nodes worth trying and how many, the cheapest first, up to the first that hold every object.
+
+    Of the same price, fewer and larger ones: each has a volume and a life of its own. Several never share the objects
+    quite evenly, so they hold every one only with memory to spare.
+
+    Args:
+        usd_of: Price of a node by type, in any unit of time [USD].
+        each_bytes: What a node of each type holds [bytes].
+        stored_bytes: All objects together [bytes].
+    """
+    every = [Nodes(count, type_, each_bytes[type_]) for type_ in usd_of for count in range(1, MOST_NODES + 1)]
+    found: list[Nodes] = []
+    most_bytes = 0
+    for nodes in sorted(every, key=lambda one: (one.count * usd_of[one.type_], one.count, one.type_)):
+        together_bytes = nodes.count * nodes.each_bytes
+        needed_bytes = stored_bytes if nodes.count == 1 else _MORE_MEMORY * stored_bytes
+        if together_bytes > most_bytes and together_bytes >= min(_MORE_MEMORY * most_bytes, needed_bytes):
+            found.append(nodes)
+            most_bytes = together_bytes
+        if together_bytes >= needed_bytes:
+            break
+    return found
+
+
+def ec2_worth_trying(market: Market) -> list[Nodes]:
+    """Return the nodes of EC2 that a log is worth trying with."""
+    types = [type_ for type_ in market.prices.kinds("ec2:") if type_ in _MEMORY_GIB]
+    return _priced(market, {type_: market.prices.usd(f"ec2:{type_}") for type_ in types}, _MEMORY_GIB)
+
+
+def elasticache_worth_trying(engine: str) -> Callable[[Market], list[Nodes]]:
+    """Return what finds the nodes of ElastiCache that a log is worth trying with."""
+
+    def find(market: Market) -> list[Nodes]:
+        prefix = f"elasticache-{engine}:"
+        types = [type_ for type_ in market.prices.kinds(prefix) if type_ in _CACHE_NODE_GIB]
+        return _priced(market, {type_: market.prices.usd(prefix + type_) for type_ in types}, _CACHE_NODE_GIB)
+
+    return find
+
+
+def fargate_worth_trying(prefix: str) -> Callable[[Market], list[Nodes]]:
+    """Return what finds the tasks of Fargate that a log is worth trying with."""
+
+    def find(market: Market) -> list[Nodes]:
+        if not market.prices.kinds(f"{prefix}-vcpu:"):
+            return []
+        vcpu_usd, gb_usd = (market.prices.usd(f"{prefix}-{what}:arm") for what in ("vcpu", "memory"))
+        usd_of = {size: vcpu * vcpu_usd + gb * gb_usd for size, (vcpu, gb) in FARGATE_SIZES.items()}
+        return _priced(market, usd_of, _FARGATE_GIB)
+
+    return find
+
+
+def _priced(market: Market, usd_of: Mapping[str, Fraction], memory_gib: Mapping[str, float]) -> list[Nodes]:
+    each_bytes = {type_: _usable_bytes(memory_gib[type_]) for type_ in usd_of}
+    return worth_trying(usd_of, each_bytes, market.locality.stored_bytes)
 
 
 def node_capacity_bytes(instance_type: str) -> int | None:
@@ -82,32 +196,29 @@ def fitting_type(prices: PriceSheet, stored_bytes: int) -> str:
     return next(fitting, priced[-1])
 
 
-def node_misses(market: Market, type_: str) -> Fraction:
-    """Return the misses of a period on a node of EC2 with its memory."""
-    return market.lru_misses(_known(type_, _MEMORY_GIB), largest_bytes=LARGEST_VALUE_BYTES)
-
-
-def always_on(market: Market, type_: str) -> Offer:
-    """Return a node of one's own."""
-    seconds = -(-market.demand.period_us // US_PER_S)
-    items = [(f"+ec2:{type_}", Fraction(max(60, seconds), 3600), f"{type_}, always on")]
+def always_on(market: Market, of: str) -> Offer:
+    """Return nodes of one's own."""
+    nodes, seconds = ec2_nodes(of), -(-market.demand.period_us // US_PER_S)
+    node_h = nodes.count * Fraction(max(60, seconds), 3600)
+    items = [(f"+ec2:{nodes.type_}", node_h, f"{nodes.text}, always on")]
     if not market.only_cache:
-        items.append(("+ebs-gp3", VOLUME_GB * market.hours, "volume"))
-    misses = node_misses(market, type_)
-    return market.offer(f"ec2:{type_}", *items, misses=misses, note="self-hosted, always on, LRU in its memory")
+        items.append(("+ebs-gp3", nodes.count * VOLUME_GB * market.hours, "volume"))
+    note = f"self-hosted, always on, LRU in {_memory(nodes)}"
+    return market.offer(f"ec2:{of}", *items, misses=nodes.misses(market), note=note)
 
 
 def elasticache(engine: str) -> Callable[[Market, str], Offer]:
     """Return what offers nodes of ElastiCache with an engine."""
 
-    def offer(market: Market, type_: str) -> Offer:
-        hours = -(-market.demand.period_us // US_PER_H) or 1
-        item = (f"+elasticache-{engine}:{type_}", hours, f"cache.{type_}, {engine}")
+    def offer(market: Market, of: str) -> Offer:
+        count, type_ = counted(of)
         market.prices.row(f"elasticache-{engine}:{type_}")
-        misses = market.lru_misses(_known(type_, _CACHE_NODE_GIB), largest_bytes=LARGEST_VALUE_BYTES)
-        return market.offer(
-            f"elasticache-{engine}:{type_}", item, misses=misses, note="LRU in its memory, billed by the full hour"
-        )
+        nodes = nodes_of(of, _CACHE_NODE_GIB)
+        hours = count * (-(-market.demand.period_us // US_PER_H) or 1)
+        several = "" if count == 1 else f"{count} "
+        item = (f"+elasticache-{engine}:{type_}", hours, f"{several}cache.{type_}, {engine}")
+        note = f"LRU in {_memory(nodes)}, billed by the full hour"
+        return market.offer(f"elasticache-{engine}:{of}", item, misses=nodes.misses(market), note=note)
 
     return offer
 
@@ -138,17 +249,18 @@ def serverless(engine: str) -> Callable[[Market, str], Offer]:
 def fargate(prefix: str, note: str) -> Callable[[Market, str], Offer]:
     """Return what offers Valkey in a task of Fargate, always on."""
 
-    def offer(market: Market, size: str) -> Offer:
+    def offer(market: Market, of: str) -> Offer:
+        count, size = counted(of)
         if size not in FARGATE_SIZES:
-            raise InvalidSettingError(f"competitor {prefix}:{size}: expected a size of {', '.join(FARGATE_SIZES)}")
-        vcpu, gb = FARGATE_SIZES[size]
-        misses = market.lru_misses(_usable_bytes(float(gb)), largest_bytes=LARGEST_VALUE_BYTES)
+            raise InvalidSettingError(f"competitor {prefix}:{of}: expected a size of {', '.join(FARGATE_SIZES)}")
+        nodes, (vcpu, gb) = nodes_of(of, _FARGATE_GIB), FARGATE_SIZES[size]
+        what = "task" if count == 1 else f"{count} tasks"
         return market.offer(
-            f"{prefix}:{size}",
-            (f"+{prefix}-vcpu:arm", vcpu * market.hours, "task, processor"),
-            (f"+{prefix}-memory:arm", gb * market.hours, "task, memory"),
-            misses=misses,
-            note=note,
+            f"{prefix}:{of}",
+            (f"+{prefix}-vcpu:arm", count * vcpu * market.hours, f"{what}, processor"),
+            (f"+{prefix}-memory:arm", count * gb * market.hours, f"{what}, memory"),
+            misses=nodes.misses(market),
+            note=note if count == 1 else f"{note}; {_SHARED}",
         )
 
     return offer
@@ -158,10 +270,8 @@ def _usable_bytes(gib: float) -> int:
     return int(gib * MEMORY_SHARE * GIB)
 
 
-def _known(type_: str, memory_gib: dict[str, float]) -> int:
-    if type_ not in memory_gib:
-        raise InvalidSettingError(f"instance type {type_}: its memory is not known, expected {', '.join(memory_gib)}")
-    return _usable_bytes(memory_gib[type_])
+def _memory(nodes: Nodes) -> str:
+    return "its memory" if nodes.count == 1 else f"their memory, {_SHARED}"
 
 
 def _gigabytes(size: str) -> int:

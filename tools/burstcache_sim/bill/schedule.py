@@ -6,7 +6,7 @@ days. How many of them is chosen there, too: the most net value of a hit, or the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from burstcache.core.parameters import US_PER_S
 from burstcache_sim.bill.locality import Locality
 from burstcache_sim.bill.market import VOLUME_GB, Market, Offer
-from burstcache_sim.bill.nodes import LARGEST_VALUE_BYTES, node_capacity_bytes
+from burstcache_sim.bill.nodes import LARGEST_VALUE_BYTES, Nodes, ec2_nodes
 from burstcache_sim.units import US_PER_H
 
 if TYPE_CHECKING:
@@ -35,23 +35,25 @@ class _Tried:
     on_us: int
     locality: Locality | None  # of the requests in these hours, an object of another run being another one
 
-    def hits(self, memory_bytes: int, requests_each: Fraction) -> Fraction:
+    def hits(self, nodes: Nodes, requests_each: Fraction) -> Fraction:
         """Return the hits if each request stands for as many, which in a sample is not what each key stands for."""
         if self.locality is None:
             return Fraction(0)
-        misses = self.locality.misses(memory_bytes, repeats=Fraction(1), largest_bytes=LARGEST_VALUE_BYTES)
+        misses = self.locality.misses(
+            nodes.each_bytes, repeats=Fraction(1), largest_bytes=LARGEST_VALUE_BYTES, nodes=nodes.count
+        )
         return max(Fraction(0), len(self.locality.ids) * requests_each - misses)
 
 
-def scheduled(market: Market, type_: str) -> Offer:
-    """Return a node of EC2 on a schedule, with the best hours for its price."""
-    memory_bytes = node_capacity_bytes(type_) or 0
-    usd_per_us = float(market.prices.usd(f"ec2:{type_}")) / US_PER_H
+def scheduled(market: Market, of: str) -> Offer:
+    """Return nodes of EC2 on a schedule, with the best hours for their price."""
+    nodes = ec2_nodes(of)
+    usd_per_us = float(nodes.count * market.prices.usd(f"ec2:{nodes.type_}")) / US_PER_H
     value_usd = float(market.usd_per_hit)
     requests_each = Fraction(market.demand.requests, len(market.locality.ids))
 
     def badness(tried: _Tried) -> float:
-        hits, usd = float(tried.hits(memory_bytes, requests_each)), usd_per_us * tried.on_us
+        hits, usd = float(tried.hits(nodes, requests_each)), usd_per_us * tried.on_us
         if value_usd:
             return usd - value_usd * hits
         return usd / hits if hits else _GREATEST_USD
@@ -62,10 +64,10 @@ def scheduled(market: Market, type_: str) -> Offer:
     share = Fraction(chosen.on_us, market.locality.period_us)
     many = f"{len(best.hours)} {'hour' if len(best.hours) == 1 else 'hours'}"
     return market.offer(
-        f"ec2-scheduled:{type_}",
-        (f"+ec2:{type_}", share * market.hours, f"{type_}, {many} of the day"),
-        ("+ebs-gp3", VOLUME_GB * market.hours, "volume"),
-        misses=market.demand.requests - chosen.hits(memory_bytes, requests_each),
+        f"ec2-scheduled:{of}",
+        (f"+ec2:{nodes.type_}", nodes.count * share * market.hours, f"{nodes.text}, {many} of the day"),
+        ("+ebs-gp3", nodes.count * VOLUME_GB * market.hours, "volume"),
+        misses=market.demand.requests - chosen.hits(nodes, requests_each),
         note=f"on a schedule, {many} of {_hours_of(market.locality)}, empty at every start",
     )
 
@@ -83,7 +85,7 @@ def _first_part(locality: Locality) -> Locality:
         return locality
     period_us = days * _HOURS_PER_DAY * US_PER_H
     kept = locality.part(locality.times_us < period_us)
-    return Locality(kept.times_us, kept.ids, kept.sizes_bytes, period_us, kept.rate)
+    return replace(kept, period_us=period_us)
 
 
 @lru_cache(maxsize=4)
@@ -112,9 +114,16 @@ def _tried(locality: Locality, hours: tuple[int, ...]) -> _Tried:
     run = np.cumsum(~is_on)[at_hour]
     apart = locality.ids + run * len(locality.sizes_bytes)
     seen, ids = np.unique(apart[kept], return_inverse=True)
-    sizes_bytes = locality.sizes_bytes[seen % len(locality.sizes_bytes)]
-    times_us, ids = locality.times_us[kept], ids.astype(np.int64)
-    return _Tried(hours, on_us, Locality(times_us, ids, sizes_bytes, locality.period_us, locality.rate))
+    objects = seen % len(locality.sizes_bytes)
+    met = replace(
+        locality,
+        times_us=locality.times_us[kept],
+        ids=ids.astype(np.int64),
+        sizes_bytes=locality.sizes_bytes[objects],
+        numbers=objects if locality.numbers is None else locality.numbers[objects],
+        _curves={},
+    )
+    return _Tried(hours, on_us, met)
 
 
 def _hour_of(times_us: NDArray[np.int64], hours: int) -> NDArray[np.int64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from burstcache.core.errors import InvalidSettingError
@@ -52,9 +53,13 @@ class Scenario:
 
     def homes(self) -> list[int]:
         """Return each key's node, numbered from 0, by rendezvous hashing of its name."""
-        keys = ("key",) if self.trace.key_ids is None else self.trace.keys
-        if self.nodes == 1:
-            return [0] * len(keys)
-        names = [f"node-{number}" for number in range(1, self.nodes + 1)]
-        numbers = {name: number for number, name in enumerate(names)}
-        return [numbers[node_for(key_hash(key), names)] for key in keys]
+        return homes_of(("key",) if self.trace.key_ids is None else self.trace.keys, self.nodes)
+
+
+def homes_of(keys: Sequence[str], nodes: int) -> list[int]:
+    """Return the node of each key, numbered from 0, by rendezvous hashing of its name."""
+    if nodes == 1:
+        return [0] * len(keys)
+    names = [f"node-{number}" for number in range(1, nodes + 1)]
+    numbers = {name: number for number, name in enumerate(names)}
+    return [numbers[node_for(key_hash(key), names)] for key in keys]

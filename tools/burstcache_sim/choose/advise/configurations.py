@@ -17,10 +17,10 @@ from burstcache_sim.bill import ladder
 from burstcache_sim.bill.cost import bill
 from burstcache_sim.bill.decided import month_under
 from burstcache_sim.bill.express import rule_of
-from burstcache_sim.bill.nodes import node_capacity_bytes
+from burstcache_sim.bill.nodes import node_capacity_bytes, worth_trying
 from burstcache_sim.bill.spending import weighed
 from burstcache_sim.bill.usage import LARGEST_OBJECT_BYTES, Setup, idle_usage
-from burstcache_sim.choose.advise.samconfig import INSTANCE_TYPES, MOST_NODES
+from burstcache_sim.choose.advise.samconfig import INSTANCE_TYPES
 from burstcache_sim.choose.advise.systems import System, Weighing, month_system
 from burstcache_sim.choose.tune.front import Tried
 from burstcache_sim.policies.policy import Options, WorthPolicy
@@ -29,7 +29,6 @@ from burstcache_sim.world.express import CopyRules
 from burstcache_sim.world.result import RunResult
 
 _ALWAYS_ON_SHARE = 0.9  # of the month
-_MORE_MEMORY = 1.2  # times what the next smaller nodes have: closer ones serve nearly the same
 _LEAST_JUDGED = 8  # that are replayed under the policies, whether or not they could be the best
 
 
@@ -188,25 +187,10 @@ def _enough(sizes_mb: Sequence[int], weighing: Weighing) -> list[int]:
 
 
 def _nodes(weighing: Weighing) -> list[tuple[str, int]]:
-    """Return the nodes worth trying and how many, the cheapest first, up to the first that hold every object.
-
-    Of the same price, fewer and larger ones: each node has its own volume and control.
-    """
-    prices, stored_bytes = weighing.workload.prices, weighing.locality.stored_bytes
+    """Return the nodes worth trying and how many, as many of each type in a row."""
+    prices = weighing.workload.prices
     types = [type_ for type_ in INSTANCE_TYPES if type_ in prices.kinds("ec2:")]
-
-    def usd(nodes: tuple[str, int]) -> Fraction:
-        type_, count = nodes
-        return count * prices.usd(f"ec2:{type_}")
-
-    found: list[tuple[str, int]] = []
-    most_bytes = 0.0
-    every = ((type_, count) for type_ in types for count in range(1, MOST_NODES + 1))
-    for type_, count in sorted(every, key=lambda nodes: (usd(nodes), nodes[1], nodes[0])):
-        capacity_bytes = count * (node_capacity_bytes(type_) or 0)
-        if capacity_bytes > most_bytes and capacity_bytes >= min(_MORE_MEMORY * most_bytes, stored_bytes):
-            found.append((type_, count))
-            most_bytes = capacity_bytes
-        if most_bytes >= stored_bytes:
-            break
-    return found
+    usd_of = {type_: prices.usd(f"ec2:{type_}") for type_ in types}
+    each_bytes = {type_: node_capacity_bytes(type_) or 0 for type_ in types}
+    found = worth_trying(usd_of, each_bytes, weighing.locality.stored_bytes)
+    return [(nodes.type_, nodes.count) for nodes in sorted(found, key=lambda nodes: nodes.count)]

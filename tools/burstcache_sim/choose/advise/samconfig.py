@@ -25,7 +25,6 @@ INSTANCE_TYPES = (
     *("t4g.nano", "t4g.micro", "t4g.small", "t4g.medium", "t4g.large"),
     *("m7g.medium", "m7g.large", "r7g.medium", "r7g.large", "r8g.medium", "r8g.large"),
 )
-MOST_NODES = 8
 MEMORY_MB = range(128, 10_241)
 # A zone with S3 Express in each region that a sheet has its prices of.
 EXPRESS_ZONES = {"us-east-1": "use1-az4"}

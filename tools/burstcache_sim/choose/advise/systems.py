@@ -15,6 +15,7 @@ from burstcache_sim.bill.competitors import offer_names
 from burstcache_sim.bill.demand import Demand
 from burstcache_sim.bill.locality import Locality, locality_of
 from burstcache_sim.bill.market import BYTES_PER_GB, Market
+from burstcache_sim.bill.nodes import counted
 from burstcache_sim.bill.usage import Setup
 from burstcache_sim.choose.advise.worth import Value, Yield
 from burstcache_sim.choose.tune.workload import Workload
@@ -217,7 +218,8 @@ def check_without(names: Sequence[str], workload: Workload) -> None:
     known = [name for name in offer_names(workload.prices, workload.setup) if name != "s3-only"]
     accepted = {*known, *(name.partition(":")[0] for name in known)}
     for name in names:
-        if name not in accepted:
+        kind, colon, of = name.partition(":")
+        if f"{kind}{colon}{counted(of)[1]}" not in accepted:
             expected = f"one of {', '.join(known)}, or what stands before its colon"
             raise InvalidSettingError(f"--without {name}: expected {expected}")
 
