@@ -223,9 +223,7 @@ def _past_memory(locality: Locality, memory_bytes: int, processes: int, largest_
     return Asked(first, again)
 
 
-@lru_cache(
-    maxsize=2
-)  # sixteen bytes a request; who compares setups takes those of one memory and as many nodes in a row
+@lru_cache(maxsize=2)  # sixteen bytes a request; setups with as many nodes below one memory come in a row
 def _at_nodes(locality: Locality, asked: Asked, largest_bytes: int, nodes: int) -> _Distances:
     return _distances(locality, asked, locality.sizes_bytes, largest_bytes, nodes)
 

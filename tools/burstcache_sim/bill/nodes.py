@@ -1,6 +1,6 @@
 """Nodes with Redis or Valkey: how much they hold, and what they cost always on.
 
-Whoever buys one may buy up to eight that share the keys by their hash, as this system's own do: `3xt4g.nano`.
+Up to eight may share the keys by their hash, as this system's own do: `3xt4g.nano` are three.
 """
 
 from __future__ import annotations
