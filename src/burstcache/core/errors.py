@@ -5,6 +5,7 @@ A name that ends in `TransientError` may be retried, others are final (`docs/und
     BurstcacheError
     ├── InvalidSettingError                   what a person has to put right
     │   ├── AccountTooSmallError
+    │   ├── NoCanonicalFormError
     │   ├── NodeAbsentError
     │   ├── PausedError
     │   └── PriceMissingError
@@ -25,6 +26,8 @@ A name that ends in `TransientError` may be retried, others are final (`docs/und
     │   ├── RedisDownError
     │   ├── RelayDownError
     │   │   └── SilentHolderError
+    │   ├── ResultStoreDownError
+    │   ├── ResultStoreRefusalError
     │   └── ServiceError
     │       └── ServiceTransientError         also a TransientError
     ├── IllegalPhaseError                     a defect: the tables of `phases` do not allow a write
@@ -51,6 +54,10 @@ class InvalidSettingError(BurstcacheError):
 
 class AccountTooSmallError(InvalidSettingError):
     """The stack's parameters ask for more than the account may have."""
+
+
+class NoCanonicalFormError(InvalidSettingError):
+    """What decides a function's result is of a type that cannot be part of a key."""
 
 
 class NodeAbsentError(InvalidSettingError):
@@ -152,6 +159,14 @@ class RelayDownError(PartDownError):
 
 class SilentHolderError(RelayDownError):
     """A cache function holds the key, but does not answer: other keys need not do without the relay."""
+
+
+class ResultStoreDownError(PartDownError):
+    """A place that keeps results does not answer, or not in time: it is left alone until it does."""
+
+
+class ResultStoreRefusalError(PartDownError):
+    """A place that keeps results answered at once that it does not take or give this: it is full, or a right lacks."""
 
 
 class ServiceError(PartDownError):

@@ -1,0 +1,109 @@
+"""Where results are kept: one URL, or several in the order in which they are asked."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from functools import cache as memoized
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from burstcache.adapters.clock import Clock, SystemClock
+from burstcache.core.errors import InvalidSettingError
+from burstcache.results.cache import Cache
+from burstcache.results.guard import Guard
+from burstcache.results.layers import Layers, SharedLayer
+from burstcache.results.memory import EVICTIONS, LRU, MAX_BYTES, Memory
+from burstcache.results.stores.store import Store
+
+VARIABLE = "BURSTCACHE_RESULTS"
+TIMEOUT_MS = 100
+_FACTORS = {"": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30}
+_SIZE = re.compile(r"(\d+)(kb|mb|gb|)")
+_ACCEPTED = "accepted: memory://, unix:///PATH, redis://HOST, rediss://HOST, s3://BUCKET/PREFIX, burstcache://STACK"
+
+
+def open_cache(
+    backend: str | Sequence[str] | None = None, *, timeout_ms: int | None = None, clock: Clock | None = None
+) -> Cache:
+    """Return a new cache; one that functions share by their `backend` argument.
+
+    Args:
+        backend: URLs in the order in which they are asked, separated by spaces or commas or as a list; None for those
+            of the environment variable BURSTCACHE_RESULTS, and without it for `memory://`.
+        timeout_ms: How long one place may take to answer, unless its URL says so; None for 100, or 1,000 of S3 [ms].
+        clock: What results age by; None for the machine's.
+
+    Raises:
+        InvalidSettingError: A URL is not one that is accepted.
+    """
+    urls = backend_urls(backend)
+    clock = clock or SystemClock()
+    memories = [url for url in urls if url.startswith("memory:")]
+    if memories not in ([], urls[:1]):
+        raise InvalidSettingError(f"backend {' '.join(urls)!r}: memory:// can stand once, as the first")
+    memory = _memory(memories[0]) if memories else None
+    stores = [_store(url, timeout_ms) for url in urls[len(memories) :]]
+    shared = [SharedLayer(store, Guard(store.name, store.ping, clock)) for store in stores]
+    return Cache(Layers(memory, shared), clock)
+
+
+@memoized
+def shared_cache(urls: tuple[str, ...], timeout_ms: int | None) -> Cache:
+    """Return the cache of this process for these URLs, so that all functions share memory and connections."""
+    return open_cache(urls, timeout_ms=timeout_ms)
+
+
+def backend_urls(backend: str | Sequence[str] | None) -> list[str]:
+    """Return URLs in the order in which they are asked."""
+    if backend is None:
+        backend = os.environ.get(VARIABLE, "")
+    texts = [backend] if isinstance(backend, str) else backend
+    return [url for text in texts for url in re.split(r"[\s,]+", text) if url] or ["memory://"]
+
+
+def _memory(url: str) -> Memory:
+    options = _options(url, {"max_bytes", "eviction"})
+    eviction = options.get("eviction", LRU)
+    if eviction not in EVICTIONS:
+        raise InvalidSettingError(f"backend {url!r}: eviction={eviction!r}; accepted: {', '.join(EVICTIONS)}")
+    return Memory(_bytes(options.get("max_bytes", str(MAX_BYTES)), url), eviction=eviction)
+
+
+def _store(url: str, timeout_ms: int | None) -> Store:
+    scheme = urlsplit(url).scheme
+    if scheme in ("redis", "rediss", "unix"):
+        from burstcache.results.stores.redis_store import RedisStore
+
+        url, of_url_ms = _take_timeout(url)
+        timeout_s = (of_url_ms or timeout_ms or TIMEOUT_MS) / 1000
+        return RedisStore(url, timeout_s=timeout_s, name="unix" if scheme == "unix" else "redis")
+    raise InvalidSettingError(f"backend {url!r}; {_ACCEPTED}")
+
+
+def _take_timeout(url: str) -> tuple[str, int | None]:
+    """Return a URL without its time-out, and that [ms]."""
+    parts = urlsplit(url)
+    options = parse_qsl(parts.query, keep_blank_values=True)
+    timeouts = [value for name, value in options if name == "timeout_ms"]
+    if not timeouts:
+        return url, None
+    if not timeouts[0].isdigit() or not int(timeouts[0]):
+        raise InvalidSettingError(f"backend {url!r}: timeout_ms={timeouts[0]!r}; accepted: a whole number above 0")
+    query = urlencode([(name, value) for name, value in options if name != "timeout_ms"])
+    return urlunsplit(parts._replace(query=query)), int(timeouts[0])
+
+
+def _options(url: str, accepted: set[str]) -> dict[str, str]:
+    parts = urlsplit(url)
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    if unknown := sorted(set(options) - accepted):
+        raise InvalidSettingError(f"backend {url!r}: {unknown[0]!r}; accepted: {', '.join(sorted(accepted))}")
+    return options
+
+
+def _bytes(text: str, url: str) -> int:
+    found = _SIZE.fullmatch(text.lower())
+    if not found or not int(found[1]):
+        raise InvalidSettingError(f"backend {url!r}: max_bytes={text!r}; accepted: 1048576, 512kb, 64mb, 1gb, above 0")
+    return int(found[1]) * _FACTORS[found[2]]

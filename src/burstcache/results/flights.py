@@ -1,0 +1,31 @@
+"""One computation per key at a time within a process: a later caller follows the first one."""
+
+from __future__ import annotations
+
+import os
+import threading
+from concurrent.futures import Future
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Flights(Generic[T]):
+    """Computations under way, by key. The child of a fork knows nothing of its parent's."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._flights: dict[tuple[int, str], Future[T | None]] = {}
+
+    def join(self, key: str) -> tuple[Future[T | None], bool]:
+        """Return the computation of a key, and whether it is the caller's to do."""
+        with self._lock:
+            mine: Future[T | None] = Future()
+            flight = self._flights.setdefault((os.getpid(), key), mine)
+            return flight, flight is mine
+
+    def land(self, key: str, outcome: T | None) -> None:
+        """End the caller's computation; None: it was interrupted, and a follower has to begin anew."""
+        with self._lock:
+            flight = self._flights.pop((os.getpid(), key))
+        flight.set_result(outcome)

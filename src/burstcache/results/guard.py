@@ -1,0 +1,70 @@
+"""A guard leaves a place that failed alone until it answers again, so that an outage costs a caller one time-out, once.
+
+`adapters.breaker` lets the next caller after a pause find out; here that is a thread's business.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+
+from burstcache.adapters.clock import Clock
+from burstcache.adapters.digest_reader import Start, in_thread
+from burstcache.core.errors import PartDownError
+from burstcache.logs import logger
+
+PROBE_EVERY_S = 1.0
+
+
+class Guard:
+    """Whether a place may be asked. Threads share it, and the child of a fork goes on with its own probes."""
+
+    def __init__(self, name: str, ping: Callable[[], None], clock: Clock, *, start: Start = in_thread) -> None:
+        """Begin with a place that may be asked.
+
+        Args:
+            name: What a warning calls the place.
+            ping: Returns if the place answers; raises PartDownError.
+            clock: What the pause between probes goes by.
+            start: Runs a probe while the caller goes on.
+        """
+        self._name = name
+        self._ping = ping
+        self._clock = clock
+        self._start = start
+        self._is_down = False
+        self._probe_at_s = 0.0
+        self._prober = 0  # the process whose probe is under way
+        self._lock = threading.Lock()
+
+    def allows(self) -> bool:
+        """Whether the place may be asked now; has it probed in the background if it may not."""
+        if not self._is_down:
+            return True
+        with self._lock:
+            is_due = self._clock.monotonic_s() >= self._probe_at_s and self._prober != os.getpid()
+            if is_due:
+                self._prober = os.getpid()
+        if is_due:
+            self._start(self._probe)
+        return not self._is_down
+
+    def failed(self, error: Exception) -> None:
+        """Note that the place did not answer."""
+        logger().warning("results: a place is left alone until it answers", reason=f"{self._name}: {error}")
+        with self._lock:
+            self._is_down = True
+            self._probe_at_s = self._clock.monotonic_s() + PROBE_EVERY_S
+
+    def _probe(self) -> None:
+        try:
+            self._ping()
+        except PartDownError:
+            pass
+        else:
+            self._is_down = False
+        finally:
+            with self._lock:
+                self._prober = 0
+                self._probe_at_s = self._clock.monotonic_s() + PROBE_EVERY_S

@@ -1,0 +1,220 @@
+"""Keys of results: what decides a result, in a canonical form, hashed by SHA-256.
+
+The canonical form is JSON in UTF-8 with sorted names and without spaces. What JSON lacks has a form of its own, which
+no JSON value can have: a name that begins with `$` in a dictionary gets a second one.
+
+    bytes, bytearray, memoryview    {"$bytes": "…"}, in hexadecimal digits
+    Decimal, UUID                   {"$decimal": "1.10"}, {"$uuid": "…"}
+    datetime, date, time            {"$datetime": "…"}, {"$date": "…"}, {"$time": "…"}, as isoformat writes them
+    set, frozenset                  {"$set": […]}, sorted by the forms of its elements
+    names that are no text          {"$items": [[name, value], …]}, sorted by their forms
+    a dataclass                     {"$dataclass": "module.Class", "fields": {…}}
+    NaN and the infinities          {"$float": "nan"}
+
+A tuple is a list, a member of an Enum its value; 1, 1.0 and true differ. A text or bytes alone may be large: they are
+hashed as they are, behind a letter that no other form begins with.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import hashlib
+import inspect
+import json
+import marshal
+import math
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from enum import Enum
+from functools import cache
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from burstcache.core.errors import InvalidSettingError, NoCanonicalFormError
+
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
+_NOT_IN_NAMES = re.compile(r"[^0-9A-Za-z_.]+")
+_ACCEPTED = (
+    "accepted: None, bool, int, float, str, bytes, Decimal, UUID, datetime, date, time, Enum, list, tuple, set, dict"
+    " and dataclasses of these; name what decides the result by arguments=[…] or key=…"
+)
+_NOTHING = object()
+
+Choose = Callable[[tuple[Any, ...]], Any]
+
+
+def canonical(value: object) -> bytes:
+    """Return the canonical form of a value.
+
+    Raises:
+        NoCanonicalFormError: The value, or a part of it, is of another type.
+    """
+    if type(value) is str:
+        return b"t" + _to_bytes(value)
+    if type(value) is bytes:
+        return b"b" + value
+    return _to_bytes(_encode(_plain(value)))
+
+
+def _to_bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")  # half a surrogate pair is a text, too
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it."""
+    if value is None or value is True or value is False:
+        return value
+    if isinstance(value, Enum):
+        return _plain(value.value)
+    if isinstance(value, (str, int)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"$float": repr(value)}
+    if isinstance(value, Mapping):
+        return _plain_mapping(value)
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    if isinstance(value, (set, frozenset)):
+        return {"$set": sorted((_plain(each) for each in value), key=_encode)}
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return {"$bytes": bytes(value).hex()}
+    if isinstance(value, (Decimal, UUID)):
+        return {f"${type(value).__name__.lower()}": str(value)}
+    if isinstance(value, (datetime.date, datetime.time)):  # a datetime is a date
+        return {f"${type(value).__name__.lower()}": value.isoformat()}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {"$dataclass": f"{type(value).__module__}.{type(value).__qualname__}", "fields": fields}
+    kind = f"{type(value).__module__}.{type(value).__qualname__}"
+    raise NoCanonicalFormError(f"{repr(value)[:60]} of type {kind} has no canonical form; {_ACCEPTED}")
+
+
+def _plain_mapping(value: Mapping[Any, Any]) -> Any:
+    if all(isinstance(name, str) for name in value):
+        return {f"${name}" if name[:1] == "$" else name: _plain(each) for name, each in value.items()}
+    return {"$items": sorted(([_plain(name), _plain(each)] for name, each in value.items()), key=_encode)}
+
+
+class KeyMaker:
+    """Makes the keys of one function's results from the arguments of its calls."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        key: str | None = None,
+        arguments: Sequence[str] | None = None,
+        version: str | None = None,
+        codec: str = "json",
+    ) -> None:
+        """Read what decides a result.
+
+        Args:
+            function: The function as it is defined: a method has `self`.
+            key: A JMESPath expression into the first argument (of a method: behind `self`); excludes `arguments`.
+            arguments: Names of arguments, `name.attribute` for an attribute of one; None for all, `self` included.
+            version: Part of every key; None for the Lambda function's name and version and a hash of the source file.
+            codec: Part of every key: one cannot read what another wrote.
+
+        Raises:
+            InvalidSettingError: There is no such argument, the expression is malformed, or both are given.
+        """
+        if key is not None and arguments is not None:
+            raise InvalidSettingError(f"key={key!r} and arguments={list(arguments)!r} exclude each other")
+        self.name = function_name(function)
+        self._signature = inspect.signature(function)
+        parameters = self._signature.parameters
+        is_plain = all(each.kind is each.POSITIONAL_OR_KEYWORD for each in parameters.values())
+        self._length = len(parameters) if is_plain else -1
+        if key is not None:
+            self._choose = _by_expression(key, list(parameters), self.name)
+        else:
+            self._choose = _by_names(arguments, list(parameters), self.name)
+        chosen = ["*"] if arguments is None else list(arguments)
+        code = code_version(function) if version is None else [version]
+        about = [self.name, code, codec, key if key is not None else chosen]
+        self._start = hashlib.sha256(_to_bytes(_encode(about)))
+        self._prefix = f"result:{_NOT_IN_NAMES.sub('-', self.name)}:"
+
+    def make(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
+        """Return the key of a call, or None if the expression finds nothing in its event.
+
+        Raises:
+            NoCanonicalFormError: What decides the result has a part without a canonical form.
+            TypeError: The function does not take these arguments.
+        """
+        if kwargs or len(args) != self._length:
+            bound = self._signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            args = tuple(bound.arguments.values())
+        if (chosen := self._choose(args)) is _NOTHING:
+            return None
+        digest = self._start.copy()
+        digest.update(canonical(chosen))
+        return self._prefix + digest.hexdigest()
+
+
+def _by_names(names: Sequence[str] | None, parameters: list[str], function: str) -> Choose:
+    """Return what takes arguments out of a call: the only one as it is, several as a list."""
+    if names is None:
+        return (lambda args: args[0]) if len(parameters) == 1 else list
+    if isinstance(names, str) or not names:
+        raise InvalidSettingError(f"arguments={names!r}; accepted: a list of names of arguments of {function}")
+    parts: list[Choose] = []
+    for name in names:
+        argument, _, path = name.partition(".")
+        if argument not in parameters:
+            raise InvalidSettingError(f"arguments: {function} has no argument {argument!r}; it has {parameters}")
+        parts.append(_part(parameters.index(argument), path))
+    if len(parts) == 1:
+        return parts[0]
+    return lambda args: [part(args) for part in parts]
+
+
+def _part(position: int, path: str) -> Choose:
+    if not path:
+        return lambda args: args[position]
+    attribute = attrgetter(path)
+    return lambda args: attribute(args[position])
+
+
+def _by_expression(expression: str, parameters: list[str], function: str) -> Choose:
+    """Return what searches the first argument that is not `self`; null is no key, or all events without it were one."""
+    from burstcache.results.expressions import compile_expression
+
+    position = int(parameters[:1] in (["self"], ["cls"]))
+    if len(parameters) <= position:
+        raise InvalidSettingError(f"key={expression!r}: {function} has no argument to look into")
+    search = compile_expression(expression)
+
+    def choose(args: tuple[Any, ...]) -> Any:
+        found = search(args[position])
+        return _NOTHING if found is None else found
+
+    return choose
+
+
+def function_name(function: Callable[..., Any]) -> str:
+    """Return `module.name` of a function, by which its results are known."""
+    return f"{function.__module__}.{function.__qualname__}"
+
+
+def code_version(function: Callable[..., Any]) -> list[str]:
+    """Return what changes with a function's code: the Lambda function, its version, and a hash of the source file."""
+    code = inspect.unwrap(function).__code__
+    lambda_function = [os.environ.get(name, "") for name in ("AWS_LAMBDA_FUNCTION_NAME", "AWS_LAMBDA_FUNCTION_VERSION")]
+    return [*lambda_function, _file_hash(code.co_filename) or hashlib.sha256(marshal.dumps(code)).hexdigest()]
+
+
+@cache
+def _file_hash(path: str) -> str:
+    """Return the SHA-256 of a source file; empty if there is none, as for what was typed in."""
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError:
+        return ""

@@ -1,0 +1,124 @@
+"""Places in the order in which they are asked: a result found in one is put into those above it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from burstcache.core.errors import InvalidSettingError, ResultStoreDownError, ResultStoreRefusalError
+from burstcache.logs import logger
+from burstcache.results.compression import Compression
+from burstcache.results.entries import Entry, pack, unpack
+from burstcache.results.guard import Guard
+from burstcache.results.memory import Memory
+from burstcache.results.stores.store import LeasingStore, Store
+
+T = TypeVar("T")
+
+
+class Packing(NamedTuple):
+    """How large results may be [bytes], and how they are compressed from which size on [bytes]."""
+
+    max_bytes: int
+    compression: Compression | None = None
+    compress_above_bytes: int = 0
+
+
+class SharedLayer:
+    """A store behind its guard: a failure is a miss, and never raised."""
+
+    def __init__(self, store: Store, guard: Guard) -> None:
+        self.name = store.name
+        self.store = store
+        self._guard = guard
+
+    def get(self, key: str, now_ms: int, packing: Packing) -> Entry | None:
+        """Return an entry that is still kept."""
+        data = self.ask(self.store.get, key)
+        return None if data is None else self.read(key, data, now_ms, packing)
+
+    def read(self, key: str, data: bytes, now_ms: int, packing: Packing) -> Entry | None:
+        """Return the entry that some bytes are, if it is still kept."""
+        try:
+            entry = unpack(data, most_bytes=packing.max_bytes)
+        except (ValueError, InvalidSettingError) as error:
+            logger().warning("results: an entry cannot be read, so it is computed anew", key=key, reason=str(error))
+            return None
+        return entry if now_ms < entry.kept_until_ms else None
+
+    def put(self, key: str, entry: Entry, now_ms: int, packing: Packing) -> bool:
+        """Keep an entry, and return whether the store does."""
+        is_large = len(entry.payload) > packing.compress_above_bytes
+        data = pack(entry, packing.compression if is_large else None)
+        return self.ask(self._put, key, data, max(1, entry.kept_until_ms - now_ms)) or False
+
+    def forget(self, key: str) -> None:
+        """Remove an entry."""
+        self.ask(self.store.forget, key)
+
+    def ask(self, operation: Callable[..., T], *arguments: Any, **named: Any) -> T | None:
+        """Return an operation's answer, or None if the store is down or refuses."""
+        if not self._guard.allows():
+            return None
+        try:
+            return operation(*arguments, **named)
+        except ResultStoreDownError as error:
+            self._guard.failed(error)
+        except ResultStoreRefusalError as error:
+            logger().warning("results: a place refuses", reason=f"{self.name}: {error}")
+        return None
+
+    def close(self) -> None:
+        """Close the store's connections."""
+        self.store.close()
+
+    def _put(self, key: str, data: bytes, kept_ms: int) -> bool:
+        self.store.put(key, data, kept_ms=kept_ms)
+        return True
+
+
+class Layers:
+    """Memory first, if there is one, and then stores in the order in which they are asked."""
+
+    def __init__(self, memory: Memory | None, shared: Sequence[SharedLayer]) -> None:
+        self.memory = memory
+        self.shared = tuple(shared)
+        # Where environments agree on who computes.
+        self.leasing = next((layer for layer in shared if isinstance(layer.store, LeasingStore)), None)
+
+    def get_shared(self, key: str, now_ms: int, packing: Packing) -> tuple[Entry, SharedLayer] | None:
+        """Return an entry and the first layer that has it."""
+        for layer in self.shared:
+            if (entry := layer.get(key, now_ms, packing)) is not None:
+                return entry, layer
+        return None
+
+    def lift(self, key: str, entry: Entry, found_in: SharedLayer, now_ms: int, packing: Packing) -> None:
+        """Put an entry into the layers above the one that had it."""
+        if self.memory is not None:
+            self.memory.put(key, entry)
+        for layer in self.shared:
+            if layer is found_in:
+                return
+            layer.put(key, entry, now_ms, packing)
+
+    def put(self, key: str, entry: Entry, now_ms: int, packing: Packing) -> bool:
+        """Keep an entry in all layers; return whether those find it who wait for a lease."""
+        if self.memory is not None:
+            self.memory.put(key, entry)
+        are_kept = {layer.name: layer.put(key, entry, now_ms, packing) for layer in self.shared}
+        return self.leasing is not None and are_kept[self.leasing.name]
+
+    def forget(self, key: str) -> None:
+        """Remove an entry from all layers; memories of other processes keep theirs for its time."""
+        if self.memory is not None:
+            self.memory.forget(key)
+        for layer in self.shared:
+            layer.forget(key)
+
+    def close(self) -> None:
+        """Forget what is in memory, and close the connections."""
+        if self.memory is not None:
+            self.memory.close()
+        for layer in self.shared:
+            layer.close()

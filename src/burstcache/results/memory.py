@@ -1,0 +1,56 @@
+"""Results in this process, within a bound of bytes."""
+
+from __future__ import annotations
+
+import threading
+
+from cachetools import Cache, LFUCache, LRUCache
+
+from burstcache.results.entries import Entry
+
+LRU, LFU = "lru", "lfu"
+EVICTIONS = (LRU, LFU)
+MAX_BYTES = 64 << 20
+_ENTRY_BYTES = 600  # what Python takes for an entry, its key and its places, apart from the payload
+
+
+class Memory:
+    """Entries of bounded size; what was used least recently, or least often, leaves first. Threads share it."""
+
+    name = "memory"
+
+    def __init__(self, max_bytes: int = MAX_BYTES, *, eviction: str = LRU) -> None:
+        """Hold nothing.
+
+        Args:
+            max_bytes: What all entries take at most [bytes], above 0.
+            eviction: Which entry leaves first: `lru` the one unused for longest, `lfu` the one used least often.
+        """
+        kind = LFUCache if eviction == LFU else LRUCache
+        self._kept: Cache[str, Entry] = kind(max_bytes, getsizeof=_size_bytes)
+        self._lock = threading.Lock()
+
+    def get(self, key: str) -> Entry | None:
+        """Return an entry, however old."""
+        with self._lock:
+            return self._kept.get(key)
+
+    def put(self, key: str, entry: Entry) -> None:
+        """Keep an entry, unless it is larger than all the memory."""
+        if _size_bytes(entry) <= self._kept.maxsize:
+            with self._lock:
+                self._kept[key] = entry
+
+    def forget(self, key: str) -> None:
+        """Remove an entry."""
+        with self._lock:
+            self._kept.pop(key, None)
+
+    def close(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._kept.clear()
+
+
+def _size_bytes(entry: Entry) -> int:
+    return len(entry.payload) + _ENTRY_BYTES

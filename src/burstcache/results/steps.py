@@ -1,0 +1,96 @@
+"""What a computation under single flight waits for, apart from how it waits: in a thread, or in a task.
+
+A flow is a generator that yields steps and is sent their answers; an error of a step is raised in it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Generator
+from concurrent.futures import Executor, Future
+from typing import Any, NamedTuple, TypeVar
+
+T = TypeVar("T")
+
+
+class Ask(NamedTuple):
+    """Call what may block for a store's time-out."""
+
+    call: Callable[[], Any]
+
+
+class Pause(NamedTuple):
+    """Wait for so long [s]."""
+
+    duration_s: float
+
+
+class Follow(NamedTuple):
+    """Wait for what another computation of this process comes to."""
+
+    flight: Future[Any]
+
+
+class Compute(NamedTuple):
+    """Call the function."""
+
+
+Step = Ask | Pause | Follow | Compute
+Flow = Generator[Step, Any, T]
+
+
+def run(flow: Flow[T], compute: Callable[[], Any]) -> T:
+    """Take the steps of a flow in this thread, and return what it returns."""
+
+    def take(step: Step) -> Any:
+        match step:
+            case Ask(call):
+                return call()
+            case Pause(duration_s):
+                return time.sleep(duration_s)
+            case Follow(flight):
+                return flight.result()
+            case Compute():
+                return compute()
+
+    try:
+        step = next(flow)
+        while True:
+            try:
+                answer = take(step)
+            except BaseException as error:
+                step = flow.throw(error)
+            else:
+                step = flow.send(answer)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+
+
+async def run_async(flow: Flow[T], compute: Callable[[], Awaitable[Any]], threads: Executor) -> T:
+    """Take the steps of a flow in this task, those that block in a thread, and return what it returns."""
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+
+    async def take(step: Step) -> Any:
+        match step:
+            case Ask(call):
+                return await loop.run_in_executor(threads, call)
+            case Pause(duration_s):
+                return await asyncio.sleep(duration_s)
+            case Follow(flight):
+                return await asyncio.shield(asyncio.wrap_future(flight))  # a cancelled follower cancels no leader
+            case Compute():
+                return await compute()
+
+    try:
+        step = next(flow)
+        while True:
+            try:
+                answer = await take(step)
+            except BaseException as error:
+                step = flow.throw(error)
+            else:
+                step = flow.send(answer)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]

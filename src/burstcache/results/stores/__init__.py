@@ -1,0 +1,1 @@
+"""Places that keep results for several processes: bytes by key, one module per kind of place."""

@@ -1,0 +1,118 @@
+"""Results in a Redis or Valkey, on this machine or over the network, and who computes one that is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from burstcache.core.errors import InvalidSettingError, ResultStoreDownError, ResultStoreRefusalError
+
+_OPEN = b"-"  # a lease whose holder had no result to keep; tokens are longer
+# KEYS: lease. ARGV: token, milliseconds; of _RETURN: for how long it is open.
+_RENEW = """
+if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("PEXPIRE", KEYS[1], ARGV[2]) end
+return 0
+"""
+_RETURN = """
+if redis.call("GET", KEYS[1]) ~= ARGV[1] then return 0 end
+if ARGV[2] == "0" then return redis.call("DEL", KEYS[1]) end
+redis.call("SET", KEYS[1], "-", "PX", ARGV[2])
+return 1
+"""
+
+
+def lease_key(key: str) -> str:
+    """Return where the token of the process is that computes a result."""
+    return f"{key}:lease"
+
+
+class RedisStore:
+    """Bytes in one Redis. Connections are made when they are needed, as many as there are threads that ask."""
+
+    def __init__(self, url: str, *, timeout_s: float, name: str = "redis") -> None:
+        """Remember how to connect.
+
+        Args:
+            url: As redis-py takes it: `redis://`, `rediss://` or `unix://`.
+            timeout_s: How long to wait for an answer [s].
+            name: The kind of place.
+
+        Raises:
+            InvalidSettingError: redis-py does not take the URL.
+        """
+        self.name = name
+        try:
+            self._client = redis.Redis.from_url(
+                url,
+                socket_timeout=timeout_s,
+                socket_connect_timeout=timeout_s,
+                # A connection that was lost while the environment was frozen shows itself in its first use.
+                retry=Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,)),
+                protocol=2,
+                driver_info=None,  # two round trips less per connection
+            )
+        except (ValueError, TypeError) as error:
+            raise InvalidSettingError(f"backend {url!r}: {error}") from error
+
+    def get(self, key: str) -> bytes | None:
+        """Return what is kept under a key."""
+        with _errors():
+            return self._client.get(key)  # type: ignore[return-value]
+
+    def put(self, key: str, data: bytes, *, kept_ms: int) -> None:
+        """Keep bytes for so long [ms]."""
+        with _errors():
+            self._client.set(key, data, px=kept_ms)
+
+    def forget(self, key: str) -> None:
+        """Remove what is kept under a key."""
+        with _errors():
+            self._client.delete(key)
+
+    def ping(self) -> None:
+        """Return if Redis answers."""
+        with _errors():
+            self._client.ping()
+
+    def close(self) -> None:
+        """Close the connections; a later call opens new ones."""
+        self._client.close()
+
+    def take_lease(self, key: str, token: str, *, lease_ms: int) -> tuple[bool, bool, bytes | None]:
+        """Take the lease of a key, if nobody has it, and read what is kept, in one round trip.
+
+        A holder stores its result before it returns the lease: what is read after a lease was taken is the newest.
+        """
+        with _errors():
+            commands = self._client.pipeline(transaction=False)
+            commands.set(lease_key(key), token, nx=True, px=lease_ms)
+            commands.mget(key, lease_key(key))
+            is_taken, (data, holder) = commands.execute()
+        return bool(is_taken), holder == _OPEN, data
+
+    def renew_lease(self, key: str, token: str, *, lease_ms: int) -> None:
+        """Hold a lease for longer, if it is still the caller's."""
+        self._eval(_RENEW, lease_key(key), token, lease_ms)
+
+    def return_lease(self, key: str, token: str, *, open_ms: int) -> None:
+        """Give a lease back, if it is still the caller's; with `open_ms` above 0 it is open for so long [ms]."""
+        self._eval(_RETURN, lease_key(key), token, open_ms)
+
+    def _eval(self, script: str, *key_and_arguments: Any) -> None:
+        with _errors():
+            self._client.eval(script, 1, *key_and_arguments)
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    try:
+        yield
+    except redis.ResponseError as error:
+        raise ResultStoreRefusalError(f"Redis refuses: {error}") from error
+    except (redis.RedisError, OSError) as error:
+        raise ResultStoreDownError(f"Redis does not answer: {error!r}") from error

@@ -1,0 +1,286 @@
+"""What a cached function does, with memory alone."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from burstcache.core.errors import InvalidSettingError, NoCanonicalFormError
+from burstcache.results import Cache, cached, open_cache
+from support.clock import ManualClock
+from support.waiting import until
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(1_000_000.0)
+
+
+@pytest.fixture
+def cache(clock: ManualClock) -> Cache:
+    return open_cache("memory://", clock=clock)
+
+
+class Calls:
+    """What a function was called with."""
+
+    def __init__(self) -> None:
+        self.calls: list[Any] = []
+
+    def __call__(self, argument: Any) -> Any:
+        self.calls.append(argument)
+        return argument
+
+
+@pytest.fixture
+def calls() -> Calls:
+    return Calls()
+
+
+def test_a_second_call_with_the_same_arguments_is_not_computed(cache: Cache, calls: Calls) -> None:
+    @cached(backend=cache)
+    def double(number: int, *, by: int = 2) -> int:
+        calls(number)
+        return number * by
+
+    assert [double(4), double(4), double(number=4), double(4, by=2)] == [8] * 4
+    assert calls.calls == [4]
+    assert double(4, by=3) == 12
+
+
+def test_a_result_is_computed_anew_after_its_time(cache: Cache, clock: ManualClock, calls: Calls) -> None:
+    echo = cached(backend=cache, ttl_s=10)(lambda text: calls(text))
+    echo("a")
+
+    clock.sleep(9.9)
+    echo("a")
+    assert calls.calls == ["a"]
+
+    clock.sleep(0.1)
+    echo("a")
+    assert calls.calls == ["a", "a"]
+
+
+def test_a_stale_result_is_served_while_it_is_computed_anew(cache: Cache, clock: ManualClock) -> None:
+    numbers = iter(range(10))
+    count = cached(backend=cache, ttl_s=10, stale_s=60)(lambda: next(numbers))
+    count()
+    clock.sleep(10)
+
+    assert count() == 0
+    assert until(lambda: count() == 1)
+    assert count.results.stats()["computed"] == 1
+
+
+def test_what_a_caller_changes_in_a_result_no_other_caller_sees(cache: Cache) -> None:
+    @cached(backend=cache)
+    def numbers() -> list[int]:
+        return [1, 2]
+
+    numbers().append(3)
+    numbers().append(4)
+
+    assert numbers() == [1, 2]
+
+
+@pytest.mark.parametrize("negative_ttl_s", [0, 10])
+def test_none_is_kept_only_for_the_time_of_negative_results(cache: Cache, calls: Calls, negative_ttl_s: int) -> None:
+    @cached(backend=cache, negative_ttl_s=negative_ttl_s)
+    def find(name: str) -> None:
+        calls(name)
+
+    find("a")
+    find("a")
+
+    assert len(calls.calls) == (1 if negative_ttl_s else 2)
+
+
+def test_an_exception_is_kept_if_its_class_is_named(cache: Cache, clock: ManualClock, calls: Calls) -> None:
+    @cached(backend=cache, exceptions={LookupError: 5})
+    def find(name: str) -> str:
+        raise calls(KeyError if name == "absent" else ValueError)(name)
+
+    for name, kind in [("absent", KeyError), ("absent", KeyError), ("bad", ValueError), ("bad", ValueError)]:
+        with pytest.raises(kind, match=name):
+            find(name)
+    assert calls.calls == [KeyError, ValueError, ValueError]
+
+    clock.sleep(5)
+    with pytest.raises(KeyError):
+        find("absent")
+    assert calls.calls.count(KeyError) == 2
+
+
+def test_a_result_that_json_would_change_is_returned_and_not_kept(cache: Cache, calls: Calls) -> None:
+    pair = cached(backend=cache)(lambda number: (calls(number), 1))
+
+    assert [pair(1), pair(1)] == [(1, 1), (1, 1)]
+    assert calls.calls == [1, 1]
+    assert pair.results.stats()["not_kept"] == 2
+
+
+def test_a_result_above_the_limit_is_returned_and_not_kept(cache: Cache) -> None:
+    fill = cached(backend=cache, codec="bytes", max_bytes=10)(lambda size: bytes(size))
+
+    assert [len(fill(size)) for size in (10, 10, 11, 11)] == [10, 10, 11, 11]
+    assert fill.results.stats() == {"computed": 3, "memory": 1, "not_kept": 2}
+
+
+def test_an_event_without_what_the_key_names_is_not_cached(cache: Cache, calls: Calls) -> None:
+    @cached(backend=cache, key="image.name")
+    def handler(event: dict[str, Any], context: object) -> Any:
+        return calls(event.get("other", 0))
+
+    assert [handler({"other": 1}, None), handler({"other": 2}, None)] == [1, 2]
+    assert [handler({"image": {"name": "a"}, "other": each}, object()) for each in (3, 4)] == [3, 3]
+    assert handler.results.stats() == {"bypassed": 2, "computed": 1, "memory": 1}
+
+
+class Shop:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @cached(arguments=["self.name", "item"])
+    def price(self, item: str) -> str:
+        return f"{item} at {self.name}"
+
+    @cached()
+    def address(self) -> str:
+        return self.name
+
+
+def test_a_methods_self_is_an_argument_whose_attributes_can_be_named() -> None:
+    assert [Shop(name).price("tea") for name in ("a", "b", "a")] == ["tea at a", "tea at b", "tea at a"]
+    assert Shop.price.results.stats() == {"computed": 2, "memory": 1}
+
+
+def test_a_method_that_does_not_say_what_of_self_decides_is_an_error() -> None:
+    with pytest.raises(NoCanonicalFormError, match=r"type .*\.Shop has no canonical form.*arguments=\["):
+        Shop("a").address()
+
+
+def test_threads_that_miss_the_same_key_wait_for_one_computation(cache: Cache) -> None:
+    may_end, began = threading.Event(), threading.Event()
+
+    @cached(backend=cache)
+    def slow(name: str) -> list[str]:
+        began.set()
+        may_end.wait()
+        return [name]
+
+    with ThreadPoolExecutor(8) as threads:
+        first = threads.submit(slow, "a")
+        began.wait()
+        others = [threads.submit(slow, "a") for _ in range(7)]
+        may_end.set()
+        answers = [each.result() for each in (first, *others)]
+
+    assert answers == [["a"]] * 8
+    assert len({id(each) for each in answers}) == 8
+    assert slow.results.stats()["computed"] == 1
+
+
+def test_tasks_that_miss_the_same_key_wait_for_one_computation(cache: Cache, calls: Calls) -> None:
+    @cached(backend=cache)
+    async def slow(name: str) -> Any:
+        await asyncio.sleep(0)
+        return calls(name)
+
+    async def ask() -> list[Any]:
+        return await asyncio.gather(*(slow("a") for _ in range(20)))
+
+    assert asyncio.run(ask()) == ["a"] * 20
+    assert calls.calls == ["a"]
+
+
+def test_a_cancelled_computation_is_taken_over_by_who_waited_for_it(cache: Cache) -> None:
+    async def ask() -> list[Any]:
+        began, may_end = asyncio.Event(), asyncio.Event()
+        computed = []
+
+        @cached(backend=cache)
+        async def slow() -> int:
+            began.set()
+            computed.append(1)
+            await may_end.wait()
+            return len(computed)
+
+        first = asyncio.create_task(slow())
+        await began.wait()
+        second = asyncio.create_task(slow())
+        await asyncio.sleep(0)
+        first.cancel()
+        may_end.set()
+        return list(await asyncio.gather(first, second, return_exceptions=True))
+
+    first, second = asyncio.run(ask())
+
+    assert isinstance(first, asyncio.CancelledError)
+    assert second == 2
+
+
+def test_an_error_that_is_not_kept_reaches_all_who_waited(cache: Cache, calls: Calls) -> None:
+    @cached(backend=cache)
+    async def fail() -> None:
+        await asyncio.sleep(0)
+        calls(1)
+        raise ValueError("no")
+
+    async def ask() -> list[Any]:
+        return list(await asyncio.gather(*(fail() for _ in range(3)), return_exceptions=True))
+
+    assert [str(each) for each in asyncio.run(ask())] == ["no"] * 3
+    assert calls.calls == [1]
+
+
+def test_forget_removes_the_result_of_one_call(cache: Cache, calls: Calls) -> None:
+    echo = cached(backend=cache)(lambda text: calls(text))
+    echo("a"), echo("b")
+
+    echo.results.forget("a")
+    echo("a"), echo("b")
+
+    assert calls.calls == ["a", "b", "a"]
+
+
+def test_pickle_is_refused_where_others_can_write() -> None:
+    with pytest.raises(InvalidSettingError, match="codec='pickle' runs what others stored"):
+        cached(codec="pickle", backend="redis://localhost")(lambda: 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"ttl_s": 0}, "ttl_s=0; accepted"),
+        ({"stale_s": -1}, "stale_s=-1; accepted"),
+        ({"max_bytes": 0}, "max_bytes=0; accepted"),
+        ({"codec": "xml"}, "codec='xml'; accepted: json, bytes, pickle"),
+        ({"compress_above_bytes": 1, "compression": "lzw"}, "compression='lzw'; accepted: zlib, zstd"),
+        ({"exceptions": {int: 1}}, "exceptions: .*int.*accepted"),
+        ({"key": "a..b"}, "key='a..b' is not JMESPath"),
+        ({"arguments": ["other"]}, "has no argument 'other'; it has \\['event'\\]"),
+        ({"key": "a", "arguments": ["event"]}, "exclude each other"),
+        ({"backend": "memcached://host"}, "accepted: memory://"),
+        ({"backend": "redis://h memory://"}, "memory:// can stand once, as the first"),
+        ({"backend": "memory://?max_bytes=lots"}, "max_bytes='lots'; accepted"),
+        ({"backend": "memory://?eviction=fifo"}, "eviction='fifo'; accepted: lru, lfu"),
+        ({"backend": "redis://h?timeout_ms=0"}, "timeout_ms='0'; accepted"),
+    ],
+)
+def test_an_option_that_is_not_accepted_is_named_with_what_is(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidSettingError, match=message):
+        cached(**options)(lambda event: event)
+
+
+def test_a_wrapped_function_keeps_its_name_and_kind(cache: Cache) -> None:
+    @cached(backend=cache)
+    async def named() -> None:
+        """Say something."""
+
+    is_coroutine: Callable[[Any], bool] = asyncio.iscoroutinefunction
+    assert (named.__name__, named.__doc__, is_coroutine(named)) == ("named", "Say something.", True)  # type: ignore[attr-defined]
