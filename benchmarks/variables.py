@@ -14,6 +14,8 @@ VARIABLES = {
     "RELAY_CA_PEM": "",
     "REDIS_PASSWORD_PARAMETER": "",
     "REDIS_NODES": "",
+    "STATE_NODES": "",
+    "GRACE_S": "60",
     "MAX_OBJECT_BYTES": "4194304",
     "MEMORY_MB": "0",
     "MAX_STALE_MS": "2000",

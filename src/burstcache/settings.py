@@ -123,6 +123,7 @@ class RedisControlSettings(_Settings):
     relay: Annotated[RelayAccess, _relay]
     redis_password_parameter: Annotated[str, _given, "REDIS_PASSWORD_PARAMETER"]
     redis_nodes: Annotated[tuple[RedisNode, ...], _nodes]
+    state_nodes: Annotated[tuple[RedisNode, ...], _state_nodes]
     always_on_nodes: Annotated[int, _whole, "REDIS_ALWAYS_ON_NODES"]
     max_object_bytes: Annotated[int, _whole, "MAX_OBJECT_BYTES"]
     policy: Annotated[LivePolicy, policy_in]
@@ -149,8 +150,28 @@ class JanitorSettings(_Settings):
     key_lifecycle_arn: Annotated[str, _text, "KEY_LIFECYCLE_ARN"]
     redis_node_arn: Annotated[str, _text, "REDIS_NODE_ARN"]
     redis_nodes: Annotated[tuple[RedisNode, ...], _nodes]
+    state_nodes: Annotated[tuple[RedisNode, ...], _state_nodes]
     always_on_nodes: Annotated[int, _whole, "REDIS_ALWAYS_ON_NODES"]
     redis_control_function_name: Annotated[str, _text, "REDIS_CONTROL_FUNCTION_NAME"]
+
+
+@dataclass(frozen=True)
+class StateSettings(_Settings):
+    """The settings of the state function."""
+
+    table_name: Annotated[str, _text, "TABLE_NAME"]
+    redis_node_arn: Annotated[str, _text, "REDIS_NODE_ARN"]
+    state_nodes: Annotated[tuple[RedisNode, ...], _state_nodes]
+    grace_s: Annotated[int, _whole, "GRACE_S"]
+
+
+@dataclass(frozen=True)
+class HolderSettings(_Settings):
+    """The settings of a program that holds databases."""
+
+    function_name: Annotated[str, _text, "STATE_FUNCTION_NAME"]
+    state_nodes: Annotated[tuple[RedisNode, ...], _state_nodes]
+    password_parameter: Annotated[str, _given, "STATE_PASSWORD_PARAMETER"]
 
 
 @dataclass(frozen=True)
@@ -185,7 +206,7 @@ def instance_ids(nodes: tuple[RedisNode, ...]) -> dict[str, str]:
     return {node.name: node.instance_id for node in nodes}
 
 
-def parse_nodes(text: str) -> tuple[RedisNode, ...]:
+def parse_nodes(text: str, variable: str = "REDIS_NODES") -> tuple[RedisNode, ...]:
     """Return the nodes in `node-1=i-0abc@10.0.0.5:6379,…` (an empty text: none)."""
     nodes = []
     for item in filter(None, (part.strip() for part in text.split(","))):
@@ -193,7 +214,7 @@ def parse_nodes(text: str) -> tuple[RedisNode, ...]:
         instance_id, at, address = rest.partition("@")
         host, colon, port = address.rpartition(":")
         if not (equals and at and colon and port.isdigit()):
-            raise InvalidSettingError(f"REDIS_NODES: {item!r} is not of the form name=instance-id@host:port")
+            raise InvalidSettingError(f"{variable}: {item!r} is not of the form name=instance-id@host:port")
         nodes.append(RedisNode(name, instance_id, host, int(port)))
     return tuple(nodes)
 
@@ -239,6 +260,10 @@ def _express(environ: Mapping[str, str]) -> ExpressAccess:
 
 def _nodes(environ: Mapping[str, str]) -> tuple[RedisNode, ...]:
     return parse_nodes(_given(environ, "REDIS_NODES"))
+
+
+def _state_nodes(environ: Mapping[str, str]) -> tuple[RedisNode, ...]:
+    return parse_nodes(_given(environ, "STATE_NODES"), "STATE_NODES")
 
 
 def _names(environ: Mapping[str, str], name: str) -> tuple[str, ...]:

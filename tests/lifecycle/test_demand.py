@@ -98,7 +98,7 @@ def test_a_key_is_noted_as_seen_once_an_hour(by_use: World) -> None:
 def test_while_its_node_boots_a_key_is_noted_once_a_minute(by_use: World) -> None:
     see(by_use)
     first_us = by_use.clock.now_us()
-    by_use.control.runs.boot(by_use.node())
+    by_use.control.runs(NODE).boot(by_use.node())
     for at_us in (0, SEEN_AGAIN_AT_BOOT_US, SEEN_AGAIN_AT_BOOT_US + 5):
         tell(by_use, served(KEYS[0], first_us + at_us))
 

@@ -127,6 +127,7 @@ class Functions(Machines):
         self.pauses = Pauses(TABLE, aws.dynamodb, clock)
         self.control = RedisControl(
             node_names=self.node_names,
+            state_names=[],
             always_on=[],
             uses=self.uses,
             nodes=self.nodes,

@@ -55,9 +55,11 @@ SETTINGS: dict[str, Any] = {
     "JanitorFunction": settings.JanitorSettings,
     "SelfTestFunction": settings.SelfTestSettings,
     "BudgetFunction": settings.BudgetSettings,
+    "StateFunction": settings.StateSettings,
 }
 VALUES = {
     "REDIS_NODES": "node-1=i-1@10.0.0.1:6379",
+    "STATE_NODES": "state-orders=i-2@10.0.0.2:6379",
     "TAKES_GUESTS": "true",
     "POLICY": "hazard",
     "HIT_VALUE_USD_PER_MILLION": "10",

@@ -128,7 +128,9 @@ def test_nothing_but_functions_and_readers_reaches_redis(resources: Resources) -
     sources = [rule.get("SourceSecurityGroupId", rule) for rule in rules]
 
     assert of_nodes == [{"Ref": "RedisSecurityGroup"}]
-    assert all({"SecurityGroupIds", "NetworkInterfaces"}.isdisjoint(instance) for instance in instances)
+    groups = [instance["SecurityGroupIds"] for instance in instances if "SecurityGroupIds" in instance]
+    assert groups == [[{"Ref": "StateSecurityGroup"}]] * 4  # databases of state, which no reader reaches
+    assert all("NetworkInterfaces" not in instance for instance in instances)
     assert [(rule["IpProtocol"], rule["FromPort"], rule["ToPort"]) for rule in rules] == [("tcp", 6379, 6379)] * 2
     assert sources == [{"Ref": "FunctionSecurityGroup"}, {"Ref": "ReaderSecurityGroup"}]
 

@@ -24,7 +24,8 @@ _PASSWORD = "correctHorseBatteryStaple"
 _STAND_INS = {
     "dnf": 'test "$1" = clean || test "$*" = "install -y python3-boto3 amazon-ssm-agent $AVAILABLE"',
     "env": f"echo {_PASSWORD}",
-    "curl": 'case "$*" in *local-ipv4) echo 127.0.0.2 ;; *burstcache-node) echo node-3 ;; *) echo token ;; esac',
+    "curl": 'case "$*" in *local-ipv4) echo 127.0.0.2 ;; *burstcache-node) echo node-3 ;; *burstcache-state) exit 22 ;;'
+    " *) echo token ;; esac",
     "systemctl": 'echo "$@" >> "$MACHINE/systemctl.log"',
     "dd": 'test "$2" = "of=$MACHINE/var/set-up-swap" && touch "$MACHINE/var/set-up-swap"',
     "mkswap": 'test -e "$1"',
@@ -186,7 +187,7 @@ def test_a_higher_issue_replaces_every_instance(resources: dict[str, Any], param
 
     # Another text is another version of the launch template, for which CloudFormation replaces an instance.
     assert f"${{{parameter}}}" in user_data(resources)
-    assert versions == [{"Fn::GetAtt": ["RedisLaunchTemplate", "LatestVersionNumber"]}] * 8
+    assert versions == [{"Fn::GetAtt": ["RedisLaunchTemplate", "LatestVersionNumber"]}] * 12
 
 
 def test_user_data_is_shell(resources: dict[str, Any]) -> None:

@@ -29,6 +29,7 @@ _FUNCTIONS: dict[str, Function] = {
     "JanitorFunction": "janitor",
     "OriginFunction": "origin",
     "BudgetFunction": "budget",
+    "StateFunction": "state",
 }
 # What a self-test needs of a function's permissions: the rest is tried by work alone.
 _TRIED = {
@@ -48,6 +49,9 @@ _TRIED = {
     },
     "OriginFunction": {"dynamodb:GetItem"},
     "BudgetFunction": {"dynamodb:PutItem"},
+    "StateFunction": {
+        *("dynamodb:GetItem", "dynamodb:UpdateItem", "states:SendTaskFailure", "states:StartExecution"),
+    },
 }
 Denied = dict[str, str]
 
@@ -68,6 +72,7 @@ class Aws:
             "REDIS_NODE_ARN": machine,
             "REDIS_ALWAYS_ON_NODES": "0",
             "REDIS_NODES": f"node-1={make_instance()}@127.0.0.1:9",
+            "STATE_NODES": f"state-orders={make_instance()}@127.0.0.1:9",
             "REDIS_PASSWORD_PARAMETER": "/redis",
             "RELAY_PASSWORD_PARAMETER": "/redis",
             "REDIS_INSTANCE_TYPE": "t4g.micro",
@@ -118,7 +123,7 @@ def test_a_permission_that_is_missing_is_found(name: str, action: str, functions
 
 
 def test_every_function_that_works_with_others_is_tested(cloudformation: dict[str, Any]) -> None:
-    resources = deployed(cloudformation, {"MonthlyBudgetUsd": "20"})
+    resources = deployed(cloudformation, {"MonthlyBudgetUsd": "20", "StateDatabases": "orders"})
 
     listed = resources["SelfTestFunction"]["Properties"]["Environment"]["Variables"]["FUNCTIONS"]["Fn::Join"][1]
 

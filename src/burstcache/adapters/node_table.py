@@ -128,6 +128,18 @@ class NodeTable:
         )
         return answer is not None
 
+    def extend(self, lease: Lease, *, held_until_us: int, now_us: int) -> bool:
+        """Write until when a holder's lease holds; False if it is gone or has run out."""
+        answer = write_if(
+            self.client.update_item,
+            TableName=self.table_name,
+            Key=to_values(lease_item(lease.node, lease.hash)),
+            UpdateExpression=table.SET_HELD,
+            ConditionExpression=table.IS_HELD,
+            ExpressionAttributeValues=to_values({":until": held_until_us, ":now": now_us}),
+        )
+        return answer is not None
+
     def drop(self, lease: Lease) -> bool:
         """Delete a lease if it is still of the same life; False if it is gone or of a newer one."""
         answer = write_if(

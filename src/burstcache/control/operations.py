@@ -24,6 +24,7 @@ from burstcache.control.node_judge import AlwaysOn, LeaseJudge, NodeJudge
 from burstcache.control.node_life import NodeLife
 from burstcache.control.node_looks import UseJudge
 from burstcache.control.node_runs import NodeRuns
+from burstcache.control.state_leases import HolderJudge
 from burstcache.control.tier_copies import TierCopies
 from burstcache.core.errors import PausedError, RedisDownError, RelayDownError
 from burstcache.core.keys import key_hash
@@ -50,6 +51,7 @@ class RedisControl:
     """What one environment of the Redis control function works with."""
 
     node_names: Sequence[str]
+    state_names: Sequence[str]  # of the nodes of databases, which no key has its home on
     always_on: Sequence[str]  # those of the nodes that never stop
     nodes: NodeTable
     keys: KeyTable
@@ -133,7 +135,7 @@ class RedisControl:
         """Return the life of a node."""
         return NodeLife(
             node=name,
-            runs=self.runs,
+            runs=self.runs(name),
             nodes=self.nodes,
             keys=self.keys,
             digest=self.digest,
@@ -148,6 +150,8 @@ class RedisControl:
         )
 
     def _judge(self, node: str) -> NodeJudge:
+        if node in self.state_names:
+            return HolderJudge(self.policy.parameters.redis_check_us, self.clock)
         store = partial(self.store, node)
         judge: NodeJudge
         if self.policy.use is None:
@@ -171,17 +175,16 @@ class RedisControl:
                 except RelayDownError as error:  # it ends when its key no longer pays for it
                     logger().warning("a cache function goes on next to its node", reason=str(error), key_hash=hash_)
 
-    @property
-    def runs(self) -> NodeRuns:
-        """The part that starts the runs of nodes."""
-        peers = self.node_names if self.policy.takes_guests else ()
+    def runs(self, node: str) -> NodeRuns:
+        """Return the part that starts the runs of a node."""
+        peers = self.node_names if self.policy.takes_guests and node in self.node_names else ()
         return NodeRuns(self.nodes, self.executions, self.machine_arn, self.clock, peers)
 
     def keys_on(self, node: str) -> KeyOnNode:
         """Return the steps of the keys of a node."""
         return KeyOnNode(
             node=node,
-            runs=self.runs,
+            runs=self.runs(node),
             nodes=self.nodes,
             keys=self.keys,
             executions=self.executions,

@@ -7,7 +7,7 @@ Functions to complete a task that does not exist, EC2 for a dry run, and the eve
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
@@ -43,10 +43,12 @@ from burstcache.settings import (
     RedisNode,
     RelayAccess,
     SchedulerSettings,
+    StateSettings,
     instance_ids,
+    names_of,
 )
 
-Function = Literal["proxy", "scheduler", "cache", "redis_control", "janitor", "origin", "budget"]
+Function = Literal["proxy", "scheduler", "cache", "redis_control", "janitor", "origin", "budget", "state"]
 
 # Functions that start cold meet over the relay within this time, which the proxy has even if other parts hang.
 _MEET_WITHIN_S = 15.0
@@ -87,6 +89,8 @@ def trials_of(function: Function, environ: Mapping[str, str], clients: Clients, 
             trials = of_origin(OriginSettings.read(environ), *more)
         case "budget":
             trials = of_budget(BudgetSettings.read(environ), *more)
+        case "state":
+            trials = of_state(StateSettings.read(environ), *more)
     return list(trials)
 
 
@@ -130,7 +134,7 @@ def of_redis_control(settings: RedisControlSettings, clients: Clients, clock: Cl
     yield parts.tokens()
     if settings.redis_nodes:
         yield parts.machine("redis_node", settings.redis_node_arn)
-        yield parts.instances(settings.redis_nodes, switches=True)
+        yield parts.instances(settings.redis_nodes + settings.state_nodes, switches=True)
     yield from parts.asked_over_relay(settings.relay, control_subject(hash_of_run(run)))
     yield from parts.redis(settings.redis_nodes, settings.redis_password_parameter, settings.table_name)
 
@@ -142,7 +146,7 @@ def of_janitor(settings: JanitorSettings, clients: Clients, clock: Clock, run: s
     yield parts.lives(settings.key_lifecycle_arn)
     yield parts.function(settings.redis_control_function_name)
     if settings.redis_nodes:
-        yield parts.instances(settings.redis_nodes, switches=False)
+        yield parts.instances(settings.redis_nodes + settings.state_nodes, switches=False)
 
 
 def of_origin(settings: OriginSettings, clients: Clients, clock: Clock, run: str) -> Iterator[Trial]:
@@ -159,6 +163,14 @@ def of_budget(settings: BudgetSettings, clients: Clients, clock: Clock, run: str
     """Return what the budget function works with."""
     client = clients.dynamodb
     yield Trial("table", probes.endpoint_of(client), lambda: probes.write(client, settings.table_name, PAUSED_ITEM))
+
+
+def of_state(settings: StateSettings, clients: Clients, clock: Clock, run: str) -> Iterator[Trial]:
+    """Return what the state function works with."""
+    parts = _Parts(clients, clock, run)
+    yield parts.leases(settings.table_name, names_of(settings.state_nodes))
+    yield parts.tokens()
+    yield parts.machine("redis_node", settings.redis_node_arn)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +204,17 @@ class _Parts:
             nodes.change_lease(Lease(node=SELF_TEST, hash=self._hash, epoch=1), LeaseColumns(held_until_us=0))
 
         return Trial("table", probes.endpoint_of(client), attempt)
+
+    def leases(self, table_name: str, node_names: Sequence[str]) -> Trial:
+        """Read the rows of databases, and write to a lease that nobody has."""
+        nodes = NodeTable(table_name, self.clients.dynamodb)
+
+        def attempt() -> None:
+            for node in node_names:
+                nodes.read(node)
+                nodes.extend(Lease(node, self._hash), held_until_us=0, now_us=0)
+
+        return Trial("table", probes.endpoint_of(self.clients.dynamodb), attempt)
 
     def origin(self, bucket_name: str) -> Trial:
         store = ObjectStore(bucket_name, self.clients.s3)

@@ -21,6 +21,7 @@ A name that ends in `TransientError` may be retried, others are final (`docs/und
     │   └── RangeNotSatisfiableError
     ├── PartDownError                         a part of the stack does not do its work
     │   ├── CleaningFailedError
+    │   ├── DatabaseAsleepError
     │   ├── FunctionFailedError
     │   ├── NodeFailedError
     │   ├── RedisDownError
@@ -31,6 +32,7 @@ A name that ends in `TransientError` may be retried, others are final (`docs/und
     │   └── ServiceError
     │       └── ServiceTransientError         also a TransientError
     ├── IllegalPhaseError                     a defect: the tables of `phases` do not allow a write
+    ├── LeaseLostError                        a holder of a database no longer holds it
     ├── SupersededError                       another life has taken over: leave
     ├── NodeUnusedError                       nobody needs a node any more: stop it
     └── TransientError                        asking again helps
@@ -141,6 +143,10 @@ class CleaningFailedError(PartDownError):
     """The janitor could not clean everything; its message names what it could not, and why."""
 
 
+class DatabaseAsleepError(PartDownError):
+    """A database of state did not wake up within the time that its caller waits."""
+
+
 class FunctionFailedError(PartDownError):
     """A Lambda function that was invoked ended with an error."""
 
@@ -184,6 +190,10 @@ class ServiceError(PartDownError):
 
 class IllegalPhaseError(BurstcacheError):
     """A step would write a phase that may not follow the present one."""
+
+
+class LeaseLostError(BurstcacheError):
+    """The lease on a database of state has run out or was taken back: what comes now may find it asleep or changed."""
 
 
 class SupersededError(BurstcacheError):

@@ -2,7 +2,8 @@
 
     KEY#<hash>  / ROUTE         one key: where it is served from, its life, its newest requests
     NODE#<name> / NODE          one Redis node
-    NODE#<name> / LEASE#<hash>  a key's claim on a node; a person's hold is a lease without a key
+    NODE#<name> / LEASE#<hash>  a key's claim on a node; a person's hold is a lease without a key, and so is a holder's
+                                of a database of state (`NODE#state-<database>`)
     NODE#<name> / USE           what boots and stops a node that takes guests
     NODE#<name> / SEEN#<hash>   a key of such a node that was asked for within the last day
     HOT         / HOT           the keys that have been started
@@ -173,6 +174,7 @@ IS_COLD = "(attribute_not_exists(phase) OR phase = :s3 OR deadline_at_us < :now)
 IS_NEW_NODE = "attribute_not_exists(generation)"
 IS_NODE_AS_SEEN = "phase = :seen_phase AND generation = :seen_generation AND #part = :seen_part"
 HAS_NO_NEW_JOIN, HAS_NO_JOIN = "joins = :seen_joins", "attribute_not_exists(joins)"
+IS_HELD = "held_until_us > :now"  # what has run out may be dropped at any time, so it is never extended
 HAS_ROOM = "attribute_not_exists(live) OR contains(live, :hash) OR size(live) < :most"
 HAS_NO_NEW_START = "starts = :seen"
 IS_USE_AS_SEEN = "version = :seen"
@@ -204,6 +206,7 @@ APPEND_CHANGE = (
     " #changes = list_append(if_not_exists(#changes, :none), :added)"
 )
 CUT_CHANGES = "REMOVE {}"
+SET_HELD = "SET held_until_us = :until"
 SET_COLUMNS = "SET {}"
 # What a first row takes from the life before.
 REMOVED_AT_START: tuple[KeyColumn, ...] = (

@@ -27,16 +27,17 @@ def janitor() -> Janitor:
     settings, clock, clients = JanitorSettings.read(os.environ), SystemClock(), Clients("control")
     # A call of Redis control may start cold and ask EC2; one that outlasts this run goes on without us.
     redis_control = invoke_by_name(Clients("patient").functions, settings.redis_control_function_name)
+    nodes = settings.redis_nodes + settings.state_nodes
     return Janitor(
         keys=KeyTable(settings.table_name, clients.dynamodb, clock),
         digest=DigestTable(settings.table_name, clients.dynamodb),
         nodes=NodeTable(settings.table_name, clients.dynamodb),
         executions=Executions(clients.states),
-        instances=Instances(instance_ids(settings.redis_nodes), clients.ec2),
+        instances=Instances(instance_ids(nodes), clients.ec2),
         pauses=Pauses(settings.table_name, clients.dynamodb, clock),
         key_lifecycle_arn=settings.key_lifecycle_arn,
         redis_node_arn=settings.redis_node_arn,
-        node_names=names_of(settings.redis_nodes),
+        node_names=names_of(nodes),
         always_on=names_of(settings.redis_nodes[: settings.always_on_nodes]),
         redis_control=redis_control,
         clock=clock,

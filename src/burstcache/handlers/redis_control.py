@@ -44,13 +44,14 @@ def control() -> RedisControl:
 
     return RedisControl(
         node_names=names_of(settings.redis_nodes),
+        state_names=names_of(settings.state_nodes),
         always_on=names_of(settings.redis_nodes[: settings.always_on_nodes]),
         nodes=NodeTable(settings.table_name, clients.dynamodb),
         keys=KeyTable(settings.table_name, clients.dynamodb, clock),
         uses=UseTable(settings.table_name, clients.dynamodb),
         digest=DigestTable(settings.table_name, clients.dynamodb),
         executions=Executions(clients.states),
-        instances=Instances(instance_ids(settings.redis_nodes), clients.ec2),
+        instances=Instances(instance_ids(settings.redis_nodes + settings.state_nodes), clients.ec2),
         pauses=Pauses(settings.table_name, clients.dynamodb, clock),
         objects=ObjectStore(settings.bucket_name, clients.s3),
         relay=RelayRequests(settings.relay, secrets, clock),

@@ -137,6 +137,7 @@ def _control(nodes: Nodes) -> RedisControl:
         always_on=[],
         digest=_DIGEST,
         node_names=["node-1", "node-2"],
+        state_names=[],
         nodes=any_nodes,
         uses=_UNUSED,
         keys=keys,

@@ -104,7 +104,7 @@ class NodeAgent:
             "AWS_ENDPOINT_URL": self._services.cloud_url,
             "AWS_USE_DUALSTACK_ENDPOINT": "false",  # botocore refuses it together with an endpoint of one's own
             "REDIS_HOST": instance.private_ip,
-            "NODE": next(tag["value"] for tag in instance.get_tags() if tag["key"] == "burstcache-node"),
+            "NODE": _tag(instance, "burstcache-node"),
         }
         while process := self._launch(instance, "announce", [sys.executable, str(path)], variables):
             if process.wait() == 0 and instance.state == "running":
@@ -148,6 +148,11 @@ def redis_binary() -> Path:
     return binary
 
 
+def _tag(instance: Any, key: str) -> str:
+    """Return the value of an instance's tag; empty if it has none."""
+    return next((str(tag["value"]) for tag in instance.get_tags() if tag["key"] == key), "")
+
+
 def _user_data(instance: Any) -> str:
     try:
         return base64.b64decode(instance.user_data or "", validate=True).decode()
@@ -164,9 +169,12 @@ def _heredoc(instance: Any, mark: str) -> str:
 def _redis_arguments(instance: Any, services: Services) -> list[str]:
     """Return the server's options; a password only if the user data reads one, the newest below a path."""
     arguments = ["--bind", instance.private_ip, "--port", str(REDIS_PORT), "--save", "", "--appendonly", "no"]
-    arguments += ["--maxmemory", f"{_memory_mb(instance.instance_type)}mb", "--maxmemory-policy", "allkeys-lru"]
-    if path := re.search(r'path = "(\S+)"\n.*get_parameters_by_path', _user_data(instance)):
-        parameters = services.client("ssm").get_parameters_by_path(Path=path[1], WithDecryption=True)["Parameters"]
+    is_state = _tag(instance, "burstcache-state") != ""
+    arguments += ["--maxmemory", f"{_memory_mb(instance.instance_type)}mb"]
+    arguments += ["--maxmemory-policy", "noeviction" if is_state else "allkeys-lru"]
+    if path := re.search(r'path = "(\S+)" \+ os.environ\["KIND"\]\n.*get_parameters_by_path', _user_data(instance)):
+        folder = path[1] + ("state" if is_state else "redis")
+        parameters = services.client("ssm").get_parameters_by_path(Path=folder, WithDecryption=True)["Parameters"]
         newest = max(parameters, key=lambda parameter: parameter["LastModifiedDate"])
         arguments += ["--requirepass", newest["Value"]]
     return arguments

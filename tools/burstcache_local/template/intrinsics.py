@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -87,7 +88,18 @@ class Conditions:
         if only(operand, "Fn::FindInMap"):
             table, first, second = operand["Fn::FindInMap"]
             return str(self._mappings[table][self._value(first)][self._value(second)])
+        if only(operand, "Fn::Select"):
+            index, choices = operand["Fn::Select"]
+            return self._list(choices)[int(index)]
+        if only(operand, "Fn::Sub") and isinstance(operand["Fn::Sub"], str):
+            return re.sub(r"\$\{([\w:]+)\}", lambda name: str(self._values[name[1]]), operand["Fn::Sub"])
         return str(operand).lower() if isinstance(operand, bool) else str(operand)
+
+    def _list(self, operand: Any) -> list[str]:
+        if only(operand, "Fn::Split"):
+            separator, text = operand["Fn::Split"]
+            return self._value(text).split(separator)
+        return [self._value(each) for each in operand]
 
 
 class Network:

@@ -1,0 +1,35 @@
+"""Databases of state: their names, and those of the nodes that they live on."""
+
+from __future__ import annotations
+
+import re
+
+from burstcache.core.errors import InvalidSettingError
+
+_NODE_PREFIX = "state-"
+MAX_HOLD_S = 24 * 3600  # a holder that needs it for longer keeps extending its lease
+_HOLDER = re.compile(r"[0-9A-Za-z_:./+=@-]{1,256}")  # an ARN of an execution is one
+
+
+def node_of_database(database: str) -> str:
+    """Return the name of the node that a database has for itself."""
+    return f"{_NODE_PREFIX}{database}"
+
+
+def database_of_node(node: str) -> str:
+    """Return the name of the database that a node is for."""
+    return node.removeprefix(_NODE_PREFIX)
+
+
+def check_holder(holder: str) -> str:
+    """Return the name of a holder, or raise InvalidSettingError."""
+    if not _HOLDER.fullmatch(holder):
+        raise InvalidSettingError(f"holder {holder!r}: expected 1 to 256 letters, digits or any of _ : . / + = @ -")
+    return holder
+
+
+def check_hold_s(for_s: int) -> int:
+    """Return for how long a lease is asked [s], or raise InvalidSettingError."""
+    if not (isinstance(for_s, int) and 0 < for_s <= MAX_HOLD_S):
+        raise InvalidSettingError(f"for_s {for_s!r}: expected whole seconds from 1 to {MAX_HOLD_S}")
+    return for_s

@@ -1,0 +1,197 @@
+"""Databases of state as their holders use them: a plain client of redis-py, awake for as long as it is held."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import redis
+import redis.asyncio
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from burstcache.adapters.secrets import Secrets
+from burstcache.adapters.state_function import StateFunction
+from burstcache.core.databases import database_of_node, node_of_database
+from burstcache.core.errors import NodeAbsentError
+from burstcache.settings import RedisNode, names_of, node_named
+from burstcache.state.configuration import Configuration, configure
+from burstcache.state.lease import HeldLease, new_holder
+
+WAIT_S = 120.0
+_CONNECT_S = 2.0
+
+
+@contextmanager
+def state(
+    database: str,
+    *,
+    stack: str = "",
+    wait_s: float = WAIT_S,
+    local: str | os.PathLike[str] = "",
+    session: Any = None,
+    endpoint_urls: Mapping[str, str] | None = None,
+    **options: Any,
+) -> Iterator[redis.Redis]:
+    """Hold a database: it wakes up, stays awake while this is held, and falls asleep after the last holder.
+
+    Args:
+        database: One of the names in the stack's parameter StateDatabases.
+        stack: The stack that has it; empty: the environment says it (variable BURSTCACHE_STATE).
+        wait_s: How long to wait until it is awake [s].
+        local: Instead of a stack the folder of a local run, such as `.burstcache`.
+        session: A boto3 session; None for a new one from the environment.
+        endpoint_urls: By service, or by the empty text for all; without an entry AWS's own.
+        **options: More arguments of `redis.Redis`, such as `decode_responses=True`.
+
+    Yields:
+        A client of redis-py. Once the lease is lost, its commands raise LeaseLostError.
+
+    Raises:
+        InvalidSettingError: The stack has no such database, or nothing says which stack is meant.
+        DatabaseAsleepError: It did not wake up within `wait_s`.
+        NodeFailedError: It could not be woken up.
+        LeaseLostError: At the end: the lease was lost meanwhile.
+    """
+    configuration = configure(stack=stack, local=local, session=session, endpoint_urls=endpoint_urls)
+    access = _Access.of(database, configuration)
+    lease = HeldLease(access.function(configuration))
+    lease.acquire(wait_s=wait_s, answers=access.answers)
+    try:
+        with access.client(lease.check, options) as client:
+            yield client
+        lease.check()
+    finally:
+        lease.release()
+
+
+@asynccontextmanager
+async def async_state(
+    database: str,
+    *,
+    stack: str = "",
+    wait_s: float = WAIT_S,
+    local: str | os.PathLike[str] = "",
+    session: Any = None,
+    endpoint_urls: Mapping[str, str] | None = None,
+    **options: Any,
+) -> AsyncIterator[redis.asyncio.Redis]:
+    """Hold a database as `state` does, with a client of redis.asyncio."""
+    configuration = await asyncio.to_thread(
+        configure, stack=stack, local=local, session=session, endpoint_urls=endpoint_urls
+    )
+    access = await asyncio.to_thread(_Access.of, database, configuration)
+    lease = HeldLease(access.function(configuration))
+    try:
+        await asyncio.to_thread(lease.acquire, wait_s=wait_s, answers=access.answers)
+    except asyncio.CancelledError:
+        lease.give_up()  # the thread goes on, and gives back what it gets
+        raise
+    try:
+        async with access.async_client(lease.check, options) as client:
+            yield client
+        lease.check()
+    finally:
+        await asyncio.to_thread(lease.release)
+
+
+def connect(
+    database: str,
+    *,
+    stack: str = "",
+    local: str | os.PathLike[str] = "",
+    session: Any = None,
+    endpoint_urls: Mapping[str, str] | None = None,
+    **options: Any,
+) -> redis.Redis:
+    """Return a client of a database that another holder keeps awake, such as the workflow that runs this function.
+
+    Arguments and errors are those of `state`; nothing is held, and nothing is waited for.
+    """
+    configuration = configure(stack=stack, local=local, session=session, endpoint_urls=endpoint_urls)
+    return _Access.of(database, configuration).client(_nothing, options)
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    """How to connect to a database."""
+
+    database: str
+    node: RedisNode
+    password: str | None
+
+    @classmethod
+    def of(cls, database: str, configuration: Configuration) -> _Access:
+        """Return the access to a database, or raise NodeAbsentError."""
+        settings = configuration.settings
+        try:
+            node = node_named(node_of_database(database), settings.state_nodes)
+        except NodeAbsentError:
+            known = ", ".join(map(database_of_node, names_of(settings.state_nodes))) or "none"
+            raise NodeAbsentError(
+                f"no database {database!r}; the stack's parameter StateDatabases has: {known}"
+            ) from None
+        secrets = Secrets(configuration.clients.secrets)
+        return cls(database, node, secrets.read(settings.password_parameter) if settings.password_parameter else None)
+
+    def function(self, configuration: Configuration) -> StateFunction:
+        return StateFunction(
+            configuration.clients.functions, configuration.settings.function_name, self.database, new_holder()
+        )
+
+    def client(self, check: Callable[[], None], options: Mapping[str, Any]) -> redis.Redis:
+        return redis.Redis.from_pool(_HeldPool(check, **self._arguments(options)))
+
+    def async_client(self, check: Callable[[], None], options: Mapping[str, Any]) -> redis.asyncio.Redis:
+        return redis.asyncio.Redis.from_pool(_AsyncHeldPool(check, **self._arguments(options)))
+
+    def answers(self) -> bool:
+        """Whether its Redis answers and has read what it keeps."""
+        with self.client(_nothing, {"socket_timeout": _CONNECT_S, "retry": Retry(NoBackoff(), 0)}) as client:
+            try:
+                return bool(client.ping())
+            except (redis.ConnectionError, redis.TimeoutError):  # BusyLoadingError is one of the former
+                return False
+
+    def _arguments(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            "host": self.node.host,
+            "port": self.node.port,
+            "password": self.password,
+            "socket_connect_timeout": _CONNECT_S,
+            "driver_info": None,  # two round trips less per connection
+            "protocol": 2,
+            **options,
+        }
+
+
+class _HeldPool(redis.ConnectionPool):
+    """Connections for as long as the database is held."""
+
+    def __init__(self, check: Callable[[], None], **arguments: Any) -> None:
+        self._check = check
+        super().__init__(**arguments)
+
+    def get_connection(self, *args: Any, **arguments: Any) -> Any:
+        self._check()
+        return super().get_connection(*args, **arguments)
+
+
+class _AsyncHeldPool(redis.asyncio.ConnectionPool):
+    """Connections of redis.asyncio for as long as the database is held."""
+
+    def __init__(self, check: Callable[[], None], **arguments: Any) -> None:
+        self._check = check
+        super().__init__(**arguments)
+
+    async def get_connection(self, *args: Any, **arguments: Any) -> Any:
+        self._check()
+        return await super().get_connection(*args, **arguments)  # type: ignore[no-untyped-call]
+
+
+def _nothing() -> None:
+    """Check nothing."""

@@ -1,0 +1,103 @@
+"""A lease on a database: taken, waited for, extended by a thread, given back."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Callable
+
+from burstcache.adapters.state_function import StateFunction
+from burstcache.core.errors import BurstcacheError, DatabaseAsleepError, LeaseLostError
+from burstcache.core.messages.state import DatabaseHeld
+from burstcache.logs import logger
+
+LEASE_S = 60
+_BEAT_S = 15.0  # three calls may fail before the lease runs out
+_ASK_AGAIN_S = 0.2  # while the database wakes up
+
+
+def new_holder() -> str:
+    """Return a name that no other holder has."""
+    return f"client-{uuid.uuid4().hex}"
+
+
+class HeldLease:
+    """A lease that a thread extends for as long as it is held."""
+
+    def __init__(self, function: StateFunction) -> None:
+        """Remember whose lease it is; `acquire` takes it."""
+        self._function = function
+        self._released = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._held_until_s = 0.0
+        self._lost: LeaseLostError | None = None
+
+    def check(self) -> None:
+        """Raise LeaseLostError once the lease is lost: before each connection and command."""
+        if self._lost is None and time.monotonic() > self._held_until_s:
+            # The thread was not scheduled, as in a Lambda environment that was frozen.
+            self._lost = LeaseLostError(
+                f"database {self._function.database!r} was not held for a while: this process stood still for longer"
+                f" than its lease of {LEASE_S} s"
+            )
+        if self._lost is not None:
+            raise self._lost
+
+    def acquire(self, *, wait_s: float, answers: Callable[[], bool]) -> None:
+        """Take the lease and return when the database is awake.
+
+        Args:
+            wait_s: How long to wait for it [s].
+            answers: Whether its Redis answers; asked once its node runs.
+
+        Raises:
+            DatabaseAsleepError: It does not wake up within that time; the lease is given back.
+            NodeFailedError: It cannot be woken up.
+        """
+        give_up_s = time.monotonic() + wait_s
+        try:
+            held = self._timed(self._function.acquire)
+            while not (held["phase"] == "running" and answers()):
+                if time.monotonic() > give_up_s or self._released.wait(_ASK_AGAIN_S):
+                    raise DatabaseAsleepError(
+                        f"database {self._function.database!r} is {held['phase']} after {wait_s:g} s; a boot takes half"
+                        " a minute on AWS: wait for longer (wait_s), or see why its node does not answer"
+                    )
+                held = self._timed(self._function.keep)
+        except BaseException:
+            self.release()
+            raise
+        self._thread = threading.Thread(target=self._keep, name=f"lease {self._function.database}", daemon=True)
+        self._thread.start()
+
+    def give_up(self) -> None:
+        """Have `acquire`, which another thread runs, stop waiting."""
+        self._released.set()
+
+    def release(self) -> None:
+        """Give the lease back; if that fails, it runs out by itself."""
+        self._released.set()
+        if self._thread is not None:
+            self._thread.join()
+        try:
+            self._function.release()
+        except BurstcacheError as error:
+            logger().warning("a lease is left to run out: %s", error)
+
+    def _timed(self, call: Callable[[int], DatabaseHeld]) -> DatabaseHeld:
+        """Take or extend the lease; it holds from before the call."""
+        asked_s = time.monotonic()
+        held = call(LEASE_S)
+        self._held_until_s = asked_s + LEASE_S
+        return held
+
+    def _keep(self) -> None:
+        while not self._released.wait(_BEAT_S):
+            try:
+                self._timed(self._function.keep)
+            except LeaseLostError as error:
+                self._lost = error
+                return
+            except BurstcacheError as error:  # the next beat tries again; `check` knows when the lease has run out
+                logger().warning("a lease could not be extended: %s", error)
