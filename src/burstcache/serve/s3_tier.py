@@ -128,7 +128,7 @@ class S3Tier:
                 raise
             return self._deliver(request, self._ask(request), started_s)
         finally:
-            if self._publisher is not None:
+            if self._publisher is not None and report is not None:
                 self._publisher.finish(report)
 
     def _deliver(self, request: Request, answer: ObjectAnswer, started_s: float) -> Response:
@@ -167,6 +167,7 @@ class S3Tier:
         return whole
 
     def _report(self, request: Request, answer: ObjectAnswer) -> Any:
+        """Begin to report an answer, and return what to finish; None if it is none to report."""
         if not (answer.is_success or answer.status == 304):
             return None
         size_bytes = 0 if answer.status == 304 else answer.object_size_bytes

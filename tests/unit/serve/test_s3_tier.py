@@ -54,7 +54,8 @@ class Publisher:
         return object()
 
     def finish(self, report: object) -> None:
-        self.awaited += report is not None
+        assert report is not None, "this is no report that was begun"
+        self.awaited += 1
 
 
 def object_of(data: bytes | None, length_bytes: int = 4) -> ObjectAnswer:
@@ -97,3 +98,18 @@ def test_object_that_is_too_large_is_hung_up_on_and_not_reported() -> None:
 def test_broken_stream_is_an_origin_error() -> None:
     with pytest.raises(OriginError, match="broke off: reset"):
         object_of(None).read()
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        (ObjectAnswer(404, {}, _stream=Stream(b"")), 404),
+        (ObjectAnswer(200, {"content-length": "11", "etag": '"e"'}, _stream=Stream(b"x" * 11)), 307),
+    ],
+    ids=["missing", "too large"],
+)
+def test_what_is_not_reported_is_answered_all_the_same(answer: ObjectAnswer, status: int) -> None:
+    response, publisher = read(answer)
+
+    assert response.status == status
+    assert publisher.begun == publisher.awaited == 0
