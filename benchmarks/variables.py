@@ -21,6 +21,7 @@ VARIABLES = {
     "MAX_STALE_MS": "2000",
     "MAX_HOT_KEYS": "5",
     "HAS_RELAY": "true",
+    "CACHE_FUNCTION_NAME": "cache",
     "KEY_LIFECYCLE_ARN": "key-lifecycle",
     "REDIS_NODE_ARN": "redis-node",
     "REDIS_CONTROL_FUNCTION_NAME": "redis-control",

@@ -93,6 +93,7 @@ class SchedulerSettings(_Settings):
     redis_nodes: Annotated[tuple[RedisNode, ...], _nodes]
     max_hot_keys: Annotated[int, _whole, "MAX_HOT_KEYS"]
     has_relay: Annotated[bool, _is, "HAS_RELAY"]
+    cache_function_name: Annotated[str, _given, "CACHE_FUNCTION_NAME"]  # empty: there is none
     max_object_bytes: Annotated[int, _whole, "MAX_OBJECT_BYTES"]
     policy: Annotated[LivePolicy, policy_in]
 

@@ -294,7 +294,7 @@ def test_zombie_cache_leaves_when_its_heartbeat_is_refused(world: World) -> None
     for _ in range(world.parameters.redis_threshold):  # it lives past its first heartbeat and does not ask for Redis
         assert world.get("k") is not None
     _stop_execution_of(world, "k")
-    world.keys.update(row.hash, epoch=row.epoch, set_=KeyColumns(phase="s3"))
+    world.keys.update(row.hash, epoch=row.epoch, set_=KeyColumns(phase="s3"), remove=["tier"])
 
     assert zombie.join() == "superseded"
     assert world.get("k") is None

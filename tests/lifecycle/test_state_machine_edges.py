@@ -32,6 +32,7 @@ _KEY_INPUT = {
 }
 _NODE_INPUT = {"generation": 7, "node": "node-1", "part": 1}
 _LONG_AGO = "2020-01-01T00:00:00Z"
+_SERVES_ALONE_S = 900 - 10 - 60  # an invocation of the cache function, before it has the next one started
 
 Answer = Callable[["Stage", dict[str, Any]], Any]
 
@@ -261,6 +262,15 @@ class Stage(MachineStage):
         events = self.events(arn)
         return [event["stateEnteredEventDetails"]["name"] for event in events if "stateEnteredEventDetails" in event]
 
+    def all_events(self, arn: str) -> list[dict[str, Any]]:
+        """Return the events of an execution, however many."""
+        page = self.states.answer("GetExecutionHistory", {"executionArn": arn})
+        events = list(page["events"])
+        while token := page.get("nextToken"):
+            page = self.states.answer("GetExecutionHistory", {"executionArn": arn, "nextToken": token})
+            events += page["events"]
+        return events
+
     def _create(self, machine: str, substitutions: Mapping[str, str]) -> str:
         arn = f"arn:aws:states:{REGION}:123456789012:stateMachine:{machine}"
         known = {
@@ -473,6 +483,23 @@ def test_key_that_was_hot_for_thirty_days_returns_to_s3_without_a_failure(stage:
 
     assert ended["status"] == "SUCCEEDED"
     assert stage.clock.monotonic_s() == pytest.approx(30 * 24 * 3600, abs=1)
+
+
+@pytest.mark.parametrize(("entry", "state"), [("lambda", "Lambda"), ("restricted", "RestrictedLambda")])
+def test_key_that_one_invocation_after_another_served_for_a_month_returns_to_s3_without_a_failure(
+    stage: Stage, entry: str, state: str
+) -> None:
+    stage.functions.answers = {"cache": _fails_task("InvocationEndsTransientError")}
+    put_row("KEY#h", "ROUTE", {"epoch": 7, "phase": "lambda"})
+
+    ended = stage.walk("key_lifecycle", _KEY_INPUT | {"entry": entry})
+
+    events = stage.all_events(ended["executionArn"])
+    entered = [event["stateEnteredEventDetails"]["name"] for event in events if "stateEnteredEventDetails" in event]
+    assert entered == ["IsNodeRunning", state, "IsPromoted", "ReturnToS3"]
+    assert json.loads(ended["output"])["ended"] == "it was hot for 30 days, and may begin anew"
+    assert 28 < stage.functions.calls.count("cache") * _SERVES_ALONE_S / (24 * 3600) < 30
+    assert len(events) < 25_000  # what Step Functions keeps of an execution
 
 
 def test_the_scenarios_take_every_edge() -> None:

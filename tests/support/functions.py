@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import threading
 import uuid
@@ -33,6 +34,7 @@ from burstcache.control.origin_changes import OriginChanges
 from burstcache.control.scheduler import Scheduler
 from burstcache.core.digest import Route
 from burstcache.core.messages.events import ObjectRequested, RequestsServed
+from burstcache.core.messages.operations import Serve
 from burstcache.core.parameters import US_PER_S, parameters_from_text
 from burstcache.core.policies import LivePolicy, thesis
 from burstcache.handlers import cache, janitor, origin, redis_control, scheduler
@@ -90,6 +92,7 @@ class Functions(Machines):
         self.policy = policy or thesis(parameters_from_text(rate="9", sensitivity="4"))
         self.parameters = self.policy.parameters
         self._in_thread = threading.local()
+        self._environments: list[CacheEnvironment] = []
         self._make_parts()
         self._runs_machines = runs_machines
         if runs_machines:
@@ -151,6 +154,7 @@ class Functions(Machines):
             hot_keys=HotKeys(self.keys, 3, aws.dynamodb, clock),
             pauses=self.pauses,
             executions=self.executions,
+            start_cache=self._start_cache,
             machine_arn=self.key_machine,
             node_names=self.node_names,
             has_relay=self.has_relay,
@@ -235,13 +239,30 @@ class Functions(Machines):
         handlers = {"scheduler": scheduler, "redis_control": redis_control, "origin": origin, "janitor": janitor}
         return handlers[function].handler(payload, context)
 
+    def _start_cache(self, payload: Serve) -> None:
+        self._lives.append(self.clock.start(self.invoke, "cache", {**payload}))
+
+    def running_caches(self) -> list[CacheEnvironment]:
+        """Return the processes that hold objects, or try to."""
+        return [*self._environments]
+
+    def kill_cache(self) -> None:
+        """Let every process of the cache function die, which tells nobody."""
+        for environment in self._environments:
+            environment._loop.call_soon_threadsafe(_cancel_all)
+        self.clock.sleep(0.001)
+
     def _hold_object(self, payload: dict[str, Any], context: Any) -> Any:
         """Run the cache function in an execution environment of its own."""
         environment = CacheEnvironment(self.cache_tools, self.relay.listener(), warm_copies(64 << 20))
         self._in_thread.environment = environment
+        self._environments.append(environment)
         try:
             return cache.handler(payload, context)
+        except asyncio.CancelledError:
+            return {"end": "killed"}
         finally:
+            self._environments.remove(environment)
             environment.close()
 
     # the EC2 service
@@ -269,3 +290,9 @@ class Functions(Machines):
         """Tell Redis control that the instance has stopped, as EC2's event does."""
         detail = {"instance-id": self.instances.instance_ids[node], "state": "stopped"}
         return self.invoke("redis_control", {"source": "aws.ec2", "detail": detail})
+
+
+def _cancel_all() -> None:
+    """Cancel what runs on the running loop."""
+    for task in asyncio.all_tasks():
+        task.cancel()

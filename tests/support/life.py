@@ -86,7 +86,7 @@ class LifeStage:
         self.clock = VirtualClock()
         self.nodes, self.executions = _Nodes(), _Executions(self.clock, refuses=refuses)
         hash_ = key_hash(key)
-        row = KeyRow(hash_, key, "lambda", 1, node=node, holder="one", trigger=Request(0, "trigger"))
+        row = KeyRow(hash_, key, "lambda", 1, tier="lambda", node=node, holder="one", trigger=Request(0, "trigger"))
         parts: dict[str, Any] = {"keys": _Row(row), "nodes": self.nodes, "executions": self.executions}
         tools = CacheTools(
             **parts,

@@ -68,6 +68,7 @@ VALUES = {
     "POLICY_SENSITIVITY": "4",
     "POLICY_OVERRIDES": "",
     "HAS_RELAY": "true",
+    "CACHE_FUNCTION_NAME": "cache",
 }
 
 

@@ -20,7 +20,10 @@ _CLOSED_TOKEN = frozenset({"TaskTimedOut", "TaskDoesNotExist", "InvalidToken"})
 
 @dataclass(frozen=True, slots=True)
 class Executions:
-    """Starts executions, completes their tokens. Every method raises ServiceError if Step Functions fails."""
+    """Starts executions, completes their tokens. Every method raises ServiceError if Step Functions fails.
+
+    An empty token counts as closed: no task waits.
+    """
 
     client: SFNClient
 
@@ -57,21 +60,26 @@ class Executions:
 
     def succeed(self, token: str, output: Mapping[str, object]) -> bool:
         """Complete a task; False if its token is closed."""
-        return _unless(_CLOSED_TOKEN, self.client.send_task_success, taskToken=token, output=json.dumps(output))
+        return _unless_closed(token, self.client.send_task_success, output=json.dumps(output))
 
     def fail(self, token: str, error: Exception) -> bool:
         """Fail a task with the class name and the text of an exception; False if its token is closed."""
         name, cause = type(error).__name__, str(error)[:1000]
-        return _unless(_CLOSED_TOKEN, self.client.send_task_failure, taskToken=token, error=name, cause=cause)
+        return _unless_closed(token, self.client.send_task_failure, error=name, cause=cause)
 
     def heartbeat(self, token: str) -> bool:
         """Report progress; False if the token is closed."""
-        return _unless(_CLOSED_TOKEN, self.client.send_task_heartbeat, taskToken=token)
+        return _unless_closed(token, self.client.send_task_heartbeat)
 
 
 def execution_arn(machine_arn: str, name: str) -> str:
     """Return the ARN of an execution: the machine's with another kind and the name behind it."""
     return f"{machine_arn.replace(':stateMachine:', ':execution:')}:{name}"
+
+
+def _unless_closed(token: str, call: Callable[..., object], **arguments: str) -> bool:
+    """Whether a call about a task succeeded; False if its token is closed, or empty."""
+    return bool(token) and _unless(_CLOSED_TOKEN, call, taskToken=token, **arguments)
 
 
 def _unless(

@@ -25,3 +25,18 @@ def invoke_by_name(client: LambdaClient, function_name: str) -> Callable[[Mappin
         return returned
 
     return invoke
+
+
+def start_by_name(client: Callable[[], LambdaClient], function_name: str) -> Callable[[Mapping[str, object]], object]:
+    """Return a caller of a function that does not wait for its answer.
+
+    Args:
+        client: Makes the client, at the first call.
+        function_name: The function's name or ARN.
+    """
+
+    def start(payload: Mapping[str, object]) -> object:
+        payload_bytes = json.dumps(payload).encode()
+        return ask(client().invoke, FunctionName=function_name, InvocationType="Event", Payload=payload_bytes)
+
+    return start

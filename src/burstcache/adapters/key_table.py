@@ -146,6 +146,7 @@ class KeyTable:
         append_window: Iterable[Request] = (),
         unless_held: bool = False,
         while_tier: Tier = "",
+        while_held_by: str = "",
     ) -> KeyRow | None:
         """Change the row of a life if it is still that life, in a phase that may come before the new one.
 
@@ -160,6 +161,7 @@ class KeyTable:
             unless_held: Also require that no other cache invocation of this attempt or a later one has announced
                 itself: the announce is the claim, and sets `holder` and `attempt`.
             while_tier: Also require that this tier serves the key; empty: any, or none.
+            while_held_by: Also require that this cache invocation holds the key; empty: any, or none.
 
         Returns:
             The row after the write; None if the condition did not hold.
@@ -185,6 +187,9 @@ class KeyTable:
         if while_tier:
             conditions.append(table.IS_SERVED_BY)
             names["#tier"], values[":served_by"] = "tier", while_tier
+        if while_held_by:
+            conditions.append(table.IS_HELD_BY)
+            names["#holder"], values[":held_by"] = "holder", while_held_by
         answer = write_if(
             self.client.update_item,
             TableName=self.table_name,
@@ -201,6 +206,32 @@ class KeyTable:
         if "tier" in columns or "tier" in remove or (row.tier and "deadline_at_us" in columns):
             self._show(row)
         return row
+
+    def replace_holder(self, seen: KeyRow) -> bool:
+        """Leave a key that waits for its node to the next attempt of its cache function.
+
+        Returns:
+            False if its holder has been replaced since the row was seen, or is no longer asked for.
+        """
+        answer = write_if(
+            self.client.update_item,
+            TableName=self.table_name,
+            Key=to_values(key_item(seen.hash)),
+            UpdateExpression=table.REPLACE_HOLDER,
+            ConditionExpression=table.IS_HELD_IN_BOOTUP,
+            ExpressionAttributeNames={"#attempt": "attempt", "#tier": "tier"},
+            ExpressionAttributeValues=to_values(
+                {
+                    ":epoch": seen.epoch,
+                    ":bootup": "redis_bootup",
+                    ":lambda": "lambda",
+                    ":attempt": seen.attempt,
+                    ":next": seen.attempt + 1,
+                    ":now": self.clock.now_us(),
+                }
+            ),
+        )
+        return answer is not None
 
     def _show(self, row: KeyRow) -> None:
         """Show in the digest where a key is served from. Readers can do without, so a failure is none of the life."""

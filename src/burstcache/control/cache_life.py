@@ -23,7 +23,13 @@ from burstcache.adapters.pauses import Pauses
 from burstcache.control.meter import Meter
 from burstcache.core.cache_lives import CacheLife, new_life
 from burstcache.core.deadlines import ANNOUNCED_S
-from burstcache.core.errors import BurstcacheError, ObjectNotFoundError, ObjectTooLargeError, ServiceError
+from burstcache.core.errors import (
+    BurstcacheError,
+    InvocationEndsTransientError,
+    ObjectNotFoundError,
+    ObjectTooLargeError,
+    ServiceError,
+)
 from burstcache.core.messages.answers import CACHE_FUNCTION, LambdaOver
 from burstcache.core.messages.encoding import encode, iso
 from burstcache.core.messages.events import KeyServed, RequestsServed
@@ -39,6 +45,8 @@ from burstcache.web.entry import Entry
 End = Literal["idle", "gone", "stopped", "superseded", "failed"]
 
 _HEARTBEAT_S = 15  # the state allows 60 s
+_HAND_OVER_US = 60 * US_PER_S  # before the invocation ends: two starts of the next one, should the first fail
+_HAND_OVER_POLL_S = 1
 _REPORT_S = 5  # each is an event and a run of the scheduler
 _MOST_REPORTED = 8  # the newest requests, by name: the others only count
 _TRIM_FACTOR = 4  # of the window's useful length: what a quarter of an hour's load would remember fills the memory
@@ -82,8 +90,8 @@ class CacheTask:
     key: str
     hash: str
     epoch: int
-    attempt: int  # how often the state has been retried: a later attempt takes the key over
-    token: str
+    attempt: int  # how often it was started before: a later attempt takes the key over
+    token: str  # of the state; empty: that is over, and Redis is awaited
     holder: str  # this invocation
 
 
@@ -123,6 +131,7 @@ class KeyCache:
     _sooner: asyncio.Event = field(default_factory=asyncio.Event)  # over, or the deadline has come closer
     _stale: asyncio.Event = field(default_factory=asyncio.Event)
     _is_promoting: bool = False
+    _is_handed_over: bool = False  # to the next invocation, which may not serve yet
     _not_promoted_before_us: int = 0  # the node cools down after a failed boot
     _unreported: list[Request] = field(default_factory=list)
     _work: set[asyncio.Task[None]] = field(default_factory=set)
@@ -140,6 +149,7 @@ class KeyCache:
             if not await self._announce():
                 return "superseded"
             self._spawn(self._beat())
+            self._spawn(self._hand_over())
             self._spawn(self._follow_writes())
             if self.life.is_reported:
                 self._spawn(self._report_now_and_then())
@@ -179,7 +189,12 @@ class KeyCache:
             deadline_at_us=now_us + ANNOUNCED_S * US_PER_S,
         )
         row = await asyncio.to_thread(
-            self.tools.keys.update, self.task.hash, epoch=self.task.epoch, set_=claim, unless_held=True
+            self.tools.keys.update,
+            self.task.hash,
+            epoch=self.task.epoch,
+            set_=claim,
+            unless_held=True,
+            while_tier="" if self.task.token else "lambda",  # Redis may have taken over meanwhile
         )
         if row is None or row.trigger is None:
             return False
@@ -188,7 +203,11 @@ class KeyCache:
         self.node = row.node
         self.window.update(row.window)
         self._first_us = self._last_us = row.trigger.at_us
+        if self.task.attempt:
+            self._served, self.began_us = row.served, min(self.began_us, row.changed_at_us)
         self.life.begin(row, self.tools.clock.now_us())
+        if not self.task.token:
+            self.life.promote()
         if self.life.is_reported and (await self._node()).phase_at(self.tools.clock.now_us()) == "running":
             self._finish("idle")  # the node takes the key as a guest
         return True
@@ -242,7 +261,7 @@ class KeyCache:
             self._sooner.set()
         if len(self.window) > _TRIM_FACTOR * self.life.keeps:
             self.window = set(remember(self.window, (), self.life.keeps))
-        is_barred = self.tools.clock.now_us() < self._not_promoted_before_us
+        is_barred = self._is_handed_over or self.tools.clock.now_us() < self._not_promoted_before_us
         if self.life.wants_promotion() and not self._is_promoting and not is_barred:
             self._is_promoting = True
             self._spawn(self._promote())
@@ -286,21 +305,51 @@ class KeyCache:
     async def _beat(self) -> None:
         while True:
             await asyncio.sleep(_HEARTBEAT_S)
-            if self.life.is_promoted:
-                continue  # the task is complete, or about to be: a promotion that fails is taken back
             try:
-                if not await asyncio.to_thread(self.tools.executions.heartbeat, self.task.token):
+                # Of a promoted life the task is complete, or about to be: a promotion that fails is taken back.
+                if self.life.is_promoted or not await asyncio.to_thread(
+                    self.tools.executions.heartbeat, self.task.token
+                ):
                     await self._check_title()
             except ServiceError:
                 logger().warning("heartbeat failed; the next one may not", exc_info=True)
 
     async def _check_title(self) -> None:
-        """Leave, unless the row still names this life, because the task was closed by somebody else."""
+        """Leave unless the row still leads here. If it does and the task is over, Redis is awaited, or the next one."""
         row = await asyncio.to_thread(self.tools.keys.read, self.task.hash)
-        if row is None or row.epoch != self.task.epoch or row.holder != self.task.holder or row.phase == "s3":
+        if row is None or row.epoch != self.task.epoch or row.holder != self.task.holder or row.tier != "lambda":
             self._finish("superseded")
-        elif not self.life.is_promoted:
+        elif not (self.life.is_promoted or self._is_handed_over):
             self.life.promote()
+
+    async def _hand_over(self) -> None:
+        """Before the invocation ends, have the next one start if the life goes on; serve until that one does."""
+        await asyncio.sleep((self.end_by_us - _HAND_OVER_US - self.tools.clock.now_us()) / US_PER_S)
+        while not self._over.is_set():
+            try:
+                if self._is_handed_over:
+                    await self._check_title()
+                elif self.life.deadline_us > self.end_by_us and not (self.life.is_promoted or self._is_promoting):
+                    await self._start_next()
+            except ServiceError:
+                logger().warning("the key cannot be handed over yet", exc_info=True)
+            await asyncio.sleep(_HAND_OVER_POLL_S)
+
+    async def _start_next(self) -> None:
+        """Leave what the life knows in the row, and have the state start its function again."""
+        if await asyncio.to_thread(self.tools.pauses.read) is not None:
+            return
+        window = [request.encode() for request in self._newest()]
+        left = self.life.columns() | KeyColumns(window=window, served=self._served)
+        leave = partial(self.tools.keys.update, epoch=self.task.epoch, set_=left, while_held_by=self.task.holder)
+        error = InvocationEndsTransientError(f"the invocation ends, and {self.task.key!r} is still asked for")
+        self._is_handed_over = True  # nothing is promoted from here on
+        try:
+            if await asyncio.to_thread(leave, self.task.hash) is not None:
+                await asyncio.to_thread(self.tools.executions.fail, self.task.token, error)
+        except ServiceError:
+            self._is_handed_over = False
+            raise
 
     async def _report_now_and_then(self) -> None:
         while True:
@@ -359,6 +408,7 @@ class KeyCache:
             epoch=self.task.epoch,
             set_=self.life.columns(),
             append_window=unknown,
+            while_held_by=self.task.holder,
         )
         if row.tier != "lambda" or leave(remove=["tier"], while_tier="lambda") is None:
             leave()

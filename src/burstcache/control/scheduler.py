@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -16,14 +16,29 @@ from burstcache.core.deadlines import STARTED_S
 from burstcache.core.keys import key_hash, next_number
 from burstcache.core.messages.events import KeyServed
 from burstcache.core.messages.executions import key_execution_input
+from burstcache.core.messages.operations import Serve
 from burstcache.core.parameters import US_PER_S, Parameters
 from burstcache.core.phases import ENTRY_BY_NODE_PHASE, FIRST_PHASE, Entry
 from burstcache.core.placement import node_for
-from burstcache.core.policy import Request, is_silent, may_start
+from burstcache.core.policy import Request, is_silent, may_start, starts
 from burstcache.core.table import KeyRow
 
+# What S3 serves later than this after a cache function announced itself should have been served by it: all readers know
+# of a route by then.
+_ROUTE_IS_KNOWN_US = 5 * US_PER_S
+
 Outcome = Literal[
-    "remembered", "started", "restarted", "taken_over", "lost", "full", "paused", "already_hot", "too_large", "booted"
+    "remembered",
+    "started",
+    "restarted",
+    "taken_over",
+    "replaced",
+    "lost",
+    "full",
+    "paused",
+    "already_hot",
+    "too_large",
+    "booted",
 ]
 
 
@@ -36,6 +51,7 @@ class Scheduler:
     hot_keys: HotKeys
     pauses: Pauses
     executions: Executions
+    start_cache: Callable[[Serve], object]  # invokes a cache function and does not wait for it
     machine_arn: str
     node_names: Sequence[str]
     has_relay: bool  # without one there are no cache functions: a life begins with the boot of its node
@@ -90,11 +106,32 @@ class Scheduler:
 
     def see_that_it_runs(self, row: KeyRow, now_us: int) -> Outcome:
         """Start a life's execution again if nothing has been heard of it."""
-        if row.is_announced or not is_silent(started_at_us=row.changed_at_us, now_us=now_us):
+        if row.is_announced:
+            return self._see_that_it_is_held(row, now_us)
+        if not is_silent(started_at_us=row.changed_at_us, now_us=now_us):
             return "remembered"
         if self._run(row):
             return "restarted"
         return self.start(row, now_us, take_over=True)
+
+    def _see_that_it_is_held(self, row: KeyRow, now_us: int) -> Outcome:
+        """Replace the cache function of a key that waits for its node, if S3 serves it often enough to start a key.
+
+        Nothing else hears of its death: the task that its heartbeats were for is complete. One that lives nevertheless,
+        and was not reached for a while, finds out and leaves.
+        """
+        if row.phase != "redis_bootup" or row.tier != "lambda":
+            return "remembered"
+        missed = [request for request in row.window if request.at_us > row.ready_at_us + _ROUTE_IS_KNOWN_US]
+        if not starts(missed, now_us=now_us, changed_at_us=row.ready_at_us, parameters=self.parameters):
+            return "remembered"
+        if self.pauses.read():
+            return "paused"
+        if not self.keys.replace_holder(row):
+            return "lost"
+        attempt = row.attempt + 1
+        self.start_cache(Serve(key=row.key, key_hash=row.hash, epoch=row.epoch, attempt=attempt, token=""))
+        return "replaced"
 
     def may_take(self, row: KeyRow, now_us: int) -> bool:
         """Whether a key that S3 serves may have a life: its cool-down is over and a faster tier takes the object."""

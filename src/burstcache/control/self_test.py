@@ -112,6 +112,8 @@ def of_scheduler(settings: SchedulerSettings, clients: Clients, clock: Clock, ru
     parts = _Parts(clients, clock, run)
     yield parts.table(settings.table_name)
     yield parts.machine("key_lifecycle", settings.key_lifecycle_arn)
+    if settings.cache_function_name:
+        yield parts.function(settings.cache_function_name)
     if settings.redis_nodes:
         yield parts.machine("redis_node", settings.redis_node_arn)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from burstcache.core import policy
@@ -80,9 +80,10 @@ class LeasedLife:
         return self.parameters.window_length
 
     def begin(self, row: KeyRow, now_us: int) -> None:
-        """Count what came since the trigger."""
+        """Count what came since the trigger; an invocation before this one may have prolonged the life."""
         assert row.trigger is not None, "every life has a trigger"
-        self.life = policy.lambda_ready(now_us, policy.count_since(row.trigger, row.window), self.parameters)
+        life = policy.lambda_ready(now_us, policy.count_since(row.trigger, row.window), self.parameters)
+        self.life = replace(life, deadline_us=max(life.deadline_us, row.lives_until_us))
 
     def serve(self, request: Request) -> None:
         """Count a request, which extends the life unless it is promoted."""
@@ -105,8 +106,8 @@ class LeasedLife:
         return False
 
     def columns(self) -> KeyColumns:
-        """Return nothing: the requests are all that the policy knows."""
-        return KeyColumns()
+        """Return until when requests have prolonged the life; they themselves are all else that the policy knows."""
+        return KeyColumns(lives_until_us=self.life.deadline_us)
 
 
 @dataclass(slots=True)

@@ -37,7 +37,8 @@ A name that ends in `TransientError` may be retried, others are final (`docs/und
     ├── NodeUnusedError                       nobody needs a node any more: stop it
     └── TransientError                        asking again helps
         ├── ContendedRowTransientError
-        └── InstancePendingTransientError
+        ├── InstancePendingTransientError
+        └── InvocationEndsTransientError
 """
 
 from __future__ import annotations
@@ -217,6 +218,13 @@ class ContendedRowTransientError(TransientError):
 
 class InstancePendingTransientError(TransientError):
     """EC2 refuses to stop an instance that is still starting."""
+
+
+class InvocationEndsTransientError(TransientError):
+    """A cache function's invocation ends before the life of its key: the next one takes the key over.
+
+    A retry, which is one transition, in place of a new life after a gap.
+    """
 
 
 class ServiceTransientError(ServiceError, TransientError):

@@ -50,6 +50,8 @@ class KeyColumns(TypedDict, total=False):
     holder: str
     attempt: int
     ready_at_us: int
+    lives_until_us: int
+    served: int
     joined_at_us: int
     window: list[str]
     trigger: str
@@ -66,7 +68,17 @@ class KeyColumns(TypedDict, total=False):
 
 
 KeyColumn = Literal[
-    "tier", "holder", "attempt", "node", "generation", "joined_at_us", "deadline_at_us", "failures", "not_before_us"
+    "tier",
+    "holder",
+    "attempt",
+    "lives_until_us",
+    "served",
+    "node",
+    "generation",
+    "joined_at_us",
+    "deadline_at_us",
+    "failures",
+    "not_before_us",
 ]  # those that a write may remove
 
 
@@ -168,6 +180,9 @@ IS_LIVE = "phase <> :s3"
 # Of the invocations of a life the newest attempt holds the key, and of one attempt the first that announces itself.
 IS_UNHELD = "(attribute_not_exists(holder) OR #holder = :holder OR #attempt < :attempt)"
 IS_SERVED_BY = "#tier = :served_by"
+IS_HELD_BY = "#holder = :held_by"
+IS_HELD_IN_BOOTUP = "epoch = :epoch AND phase = :bootup AND #tier = :lambda AND #attempt = :attempt"
+REPLACE_HOLDER = "SET #attempt = :next, ready_at_us = :now REMOVE holder"
 HAD_NO_LIFE = "(attribute_not_exists(epoch) OR epoch = :former)"
 IS_FORMER_LIFE = "epoch = :former"
 IS_COLD = "(attribute_not_exists(phase) OR phase = :s3 OR deadline_at_us < :now)"
@@ -210,7 +225,7 @@ SET_HELD = "SET held_until_us = :until"
 SET_COLUMNS = "SET {}"
 # What a first row takes from the life before.
 REMOVED_AT_START: tuple[KeyColumn, ...] = (
-    "tier", "holder", "attempt", "generation", "joined_at_us", "not_before_us",
+    "tier", "holder", "attempt", "lives_until_us", "served", "generation", "joined_at_us", "not_before_us",
 )  # fmt: skip
 
 
@@ -264,6 +279,8 @@ class KeyRow:
     holder: str = ""  # the cache invocation that announced itself …
     attempt: int = 0  # … how often its state had been retried …
     ready_at_us: int = 0  # … and when
+    lives_until_us: int = 0  # what it left to the next invocation: when the life ends if no request comes …
+    served: int = 0  # … and how many requests the life has served
     joined_at_us: int = 0  # when the life took its lease, 0: not yet
     window: tuple[Request, ...] = ()  # newest requests, oldest first
     trigger: Request | None = None  # the request that started the current life

@@ -8,6 +8,7 @@ from typing import Any
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.executions import Executions
+from burstcache.adapters.functions import start_by_name
 from burstcache.adapters.hot_keys import HotKeys
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
@@ -41,6 +42,7 @@ def scheduler() -> Judge:
         hot_keys=HotKeys(keys, settings.max_hot_keys, clients.dynamodb, clock),
         pauses=Pauses(settings.table_name, clients.dynamodb, clock),
         executions=executions,
+        start_cache=start_by_name(lambda: clients.functions, settings.cache_function_name),
         machine_arn=settings.key_lifecycle_arn,
         node_names=node_names,
         has_relay=settings.has_relay,

@@ -166,6 +166,7 @@ def test_scheduler_decides_on_the_node_and_hands_it_to_the_execution() -> None:
         hot_keys=hot_keys,
         pauses=NO_PAUSE,
         executions=executions,
+        start_cache=list,
         machine_arn="",
         node_names=["node-1", "node-2"],
         has_relay=True,

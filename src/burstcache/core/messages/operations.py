@@ -8,13 +8,13 @@ from typing import Literal, TypedDict
 
 
 class Serve(TypedDict):
-    """`Lambda`, `RestrictedLambda`: hold the object until the life is over."""
+    """`Lambda`, `RestrictedLambda`, the scheduler: hold the object until the life is over."""
 
     key: str
     key_hash: str
     epoch: int
-    attempt: int  # how often the state has been retried before
-    token: str
+    attempt: int  # how often the state has been retried, or its cache function replaced, before
+    token: str  # empty: the state is over, and this one serves until Redis does
 
 
 class Join(TypedDict):
