@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,9 +12,8 @@ import boto3
 import botocore.session
 import pytest
 from botocore import UNSIGNED
-from botocore.awsrequest import AWSResponse
-from botocore.compat import HTTPHeaders
 from botocore.config import Config
+from botocore.handlers import disable_signing
 from moto import mock_aws
 from moto.backends import get_backend
 from moto.core.utils import utcnow
@@ -27,11 +25,11 @@ from burstcache_local.functions import ACCOUNT
 from burstcache_local.moto import registry as moto_repairs
 from burstcache_local.stepfunctions.http import HttpApi
 from support import quick_moto
+from support.answers_at_once import answer_at_once
 from support.project import ROOT
 
 REGION: Final = "eu-central-1"
 TABLE, BUCKET, BUS = "table", "origin", "bus"
-_SEND = "before-send.sfn.*"
 _ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "id",
     "AWS_SECRET_ACCESS_KEY": "secret",
@@ -74,7 +72,10 @@ def clients() -> Clients:
     """Return the clients that all worlds share. moto asks for neither signatures nor the caller's program."""
     session = botocore.session.Session()
     session.set_default_client_config(Config(signature_version=UNSIGNED, user_agent="test"))
-    return Clients("control", session=boto3.Session(botocore_session=session))
+    made = Clients("control", session=boto3.Session(botocore_session=session))
+    answer_at_once(made.dynamodb, quick_moto.dynamodb)
+    made.s3.meta.events.register_first("choose-signer.s3", disable_signing)
+    return made
 
 
 def make_stack() -> None:
@@ -133,16 +134,8 @@ def put_row(pk: str, sk: str, columns: Mapping[str, Any]) -> None:
 def answer_by(client: Any, api: HttpApi) -> None:
     """Let a boto3 client of Step Functions be answered in this process from now on."""
 
-    def answer(request: Any, **_: object) -> AWSResponse:
-        status, body = api.respond(request.headers["X-Amz-Target"].decode(), request.body)
-        return AWSResponse(request.url, status, HTTPHeaders(), _Raw(body))
+    def respond(request: Mapping[str, Any]) -> tuple[int, Mapping[str, str], bytes]:
+        status, body = api.respond(request["headers"]["X-Amz-Target"], request["body"])
+        return status, {}, body
 
-    client.meta.events.unregister(_SEND, unique_id=_SEND)
-    client.meta.events.register_first(_SEND, answer, unique_id=_SEND)
-
-
-class _Raw(io.BytesIO):
-    """A body as urllib3 hands it over."""
-
-    def stream(self, **_: object) -> Iterator[bytes]:
-        yield self.read()
+    answer_at_once(client, respond)

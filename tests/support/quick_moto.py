@@ -5,19 +5,23 @@ Each change names what it saves. They depend on moto's internals, as the local r
 
 from __future__ import annotations
 
-import copy
 import functools
 import os
+import string
+from collections import deque
+from collections.abc import Mapping
 from typing import Any
 
-from botocore.awsrequest import HeadersDict
 from moto import backend_index
 from moto.core import base_backend, models, responses, serialize
-from moto.core.botocore_stubber import BotocoreStubber
+from moto.core.models import botocore_stubber
+from moto.dynamodb.comparisons import ConditionExpressionParser
 from moto.dynamodb.parsing import ast_nodes
 from moto.dynamodb.parsing.expressions import UpdateExpressionParser
+from moto.dynamodb.parsing.reserved_keywords import ReservedKeywords
 from moto.dynamodb.parsing.validators import ActionCountValidator, UpdateExpressionValidator
 from moto.dynamodb.responses import DynamoHandler
+from moto.moto_api._internal.moto_random import MotoRandom
 
 # Of the environment, what the addresses of services depend on.
 _NAMES_OF_URLS = ("MOTO_ENABLE_ISO_REGIONS", "MOTO_S3_CUSTOM_ENDPOINTS")
@@ -36,19 +40,21 @@ def apply() -> None:
     # The syntax of an update, which its validation copies before changing it; how often it has each clause, too.
     UpdateExpressionParser.make = functools.cache(_counted(UpdateExpressionParser.make))
     UpdateExpressionValidator.get_ast_processors = _but_counts(UpdateExpressionValidator.get_ast_processors)
-    # The types that a pass over that syntax deals with, asked for at each node.
-    ast_nodes.DepthFirstTraverser.nodes_to_be_processed = _once_each(
-        ast_nodes.DepthFirstTraverser.nodes_to_be_processed
+    # The words and reserved names of a condition, searched for with patterns and in a list; and all that a second time.
+    ConditionExpressionParser._lex_condition_expression = _remembered_words(
+        ConditionExpressionParser._lex_condition_expression
     )
-    # A look at each node by the abstract classes that it might be of, and a copy of the tree as pickle would make it.
+    ReservedKeywords.get_reserved_keywords = functools.cache(_as_set(ReservedKeywords.get_reserved_keywords))
+    ConditionExpressionParser.parse = _parsed_once(ConditionExpressionParser.parse)
+    # A choice for each letter of the random names that every answer has.
+    MotoRandom.get_random_string = _random_string
+    # The types that a pass over an update deals with, asked for at each node; a copy of the tree as pickle makes it.
     ast_nodes.DepthFirstTraverser.traverse_node_recursively = _traverse
     ast_nodes.Node.__deepcopy__ = _copy_of_node
     # The ten types that a value of DynamoDB may have, looked for under three names each: it names its own.
     serialize.JSONSerializer._serialize_type_structure = _own_type_of_values(
         serialize.JSONSerializer._serialize_type_structure
     )
-    # A request to DynamoDB as werkzeug has it, whose body is also read as a form.
-    BotocoreStubber.process_request = _dynamodb_at_once(BotocoreStubber.process_request)
     # The addresses of a service, for which that of S3 reads a module anew at each request, twice.
     base_backend.BaseBackend.urls = property(_remembered_urls(base_backend.BaseBackend.urls.fget))
     # The search for the service of a request, through 230 patterns in the order of their names.
@@ -69,17 +75,6 @@ def _remembered_keys(find: Any) -> Any:
     return keys
 
 
-def _once_each(find: Any) -> Any:
-    """Return a method that finds its answer once in an object's life."""
-
-    def found(self: Any) -> Any:
-        if "_found" not in self.__dict__:
-            self._found = find(self)
-        return self._found
-
-    return found
-
-
 def _counted(make: Any) -> Any:
     return lambda expression: ActionCountValidator().traverse(make(expression))
 
@@ -95,21 +90,78 @@ def _traverse(self: Any, node: Any, child_id: int = -1) -> Any:
         self.pre_processing_of_child(node, place)
         if _is_any_of(type(child), ast_nodes.Node):
             _traverse(self, child, place)
-    if _is_any_of(type(node), self.nodes_to_be_processed()):
-        node = self.process(node)
+    step = _step(self, type(node))
+    if step is not None:
+        node = step(node)
         node.parent = parent
         if parent:
             parent.children[child_id] = node
     return node
 
 
+def _step(self: Any, kind: type) -> Any:
+    """Return how a pass over an update deals with nodes of a class; None: not at all."""
+    if "_map" not in self.__dict__:
+        self._map = self._processing_map()
+    key = type(self), kind
+    if key not in _CLASSES:
+        _CLASSES[key] = next((each for each in self._map if issubclass(kind, each)), None)
+    return self._map.get(_CLASSES[key])
+
+
+# Of a pass and a node: the class as which the one deals with the other.
+_CLASSES: dict[tuple[type, type], type | None] = {}
 _is_any_of: Any = functools.cache(issubclass)
 
 
-def _copy_of_node(node: Any, memo: dict[int, Any]) -> Any:
-    memo[id(node)] = copied = object.__new__(type(node))
-    copied.__dict__.update((name, copy.deepcopy(value, memo)) for name, value in node.__dict__.items())
+def _copy_of_node(node: Any, memo: object, parent: Any = None) -> Any:
+    copied = object.__new__(type(node))
+    copied.__dict__.update(node.__dict__, parent=parent)
+    if node.children is not None:
+        copied.children = [
+            _copy_of_node(child, memo, copied) if _is_any_of(type(child), ast_nodes.Node) else child
+            for child in node.children
+        ]
     return copied
+
+
+def _remembered_words(lex: Any) -> Any:
+    known: dict[str, tuple[Any, ...]] = {}
+
+    def words(self: Any) -> Any:
+        text = self.condition_expression
+        if text not in known:
+            known[text] = tuple(lex(self))
+        return deque(known[text])
+
+    return words
+
+
+def _as_set(find: Any) -> Any:
+    return lambda: frozenset(find())
+
+
+def _parsed_once(parse: Any) -> Any:
+    """Return a method that parses a condition once: an update looks at its own twice."""
+    last: tuple[Any, ...] = (None, None, None, None)
+
+    def parsed(self: Any) -> Any:
+        nonlocal last
+        asked = self.condition_expression, self.expression_attribute_names, self.expression_attribute_values
+        known, condition, names, values = last
+        if known != asked:
+            condition = parse(self)
+            last = asked, condition, self.expr_attr_names_found, self.expr_attr_values_found
+        else:
+            self.expr_attr_names_found, self.expr_attr_values_found = names, values
+        return condition
+
+    return parsed
+
+
+def _random_string(self: Any, length: int = 20, include_digits: bool = True, lower_case: bool = False) -> str:
+    letters = "".join(self.choices(string.ascii_letters + include_digits * string.digits, k=length))
+    return letters.lower() if lower_case else letters
 
 
 def _remembered_urls(find: Any) -> Any:
@@ -137,32 +189,25 @@ def _own_type_of_values(serialize_structure: Any) -> Any:
     return structure
 
 
+def dynamodb(request: Mapping[str, Any]) -> tuple[int, Mapping[str, str], bytes]:
+    """Let moto's DynamoDB answer a request of boto3's: not through werkzeug, which also reads the body as a form."""
+    assert botocore_stubber.enabled, "there is no AWS outside of `mocked_aws`"
+    handler = DynamoHandler()
+    handler.setup_class(_DynamoRequest(request), use_raw_body=True)
+    status, headers, body = handler.call_action()
+    return status, headers, body.encode()
+
+
 class _DynamoRequest:
     """What `DynamoHandler` looks at in a request."""
 
     content_encoding, from_wsgi_server = None, False
     method, path, raw_path = "POST", "/", "/"
 
-    def __init__(self, request: Any) -> None:
-        self.raw_url, self.data = request.url, request.body
-        self.headers = HeadersDict({name: _text(value) for name, value in request.headers.items()})
-        self.headers["Host"] = request.url.split("/")[2]
+    def __init__(self, request: Mapping[str, Any]) -> None:
+        self.raw_url, self.data = request["url"], request["body"]
+        self.headers = {**request["headers"], "host": self.raw_url.split("/")[2]}
         self.content_type = self.headers["Content-Type"]
         self.form: dict[str, str] = {}
         self.files: dict[str, Any] = {}
         self.values: dict[str, str] = {}
-
-
-def _text(value: str | bytes) -> str:
-    return value.decode() if isinstance(value, bytes) else value
-
-
-def _dynamodb_at_once(process: Any) -> Any:
-    def process_request(self: Any, request: Any) -> Any:
-        if not request.url.startswith("https://dynamodb."):
-            return process(self, request)
-        handler = DynamoHandler()
-        handler.setup_class(_DynamoRequest(request), use_raw_body=True)
-        return handler.call_action()
-
-    return process_request
