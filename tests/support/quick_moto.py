@@ -22,6 +22,7 @@ from moto.dynamodb.parsing.reserved_keywords import ReservedKeywords
 from moto.dynamodb.parsing.validators import ActionCountValidator, UpdateExpressionValidator
 from moto.dynamodb.responses import DynamoHandler
 from moto.moto_api._internal.moto_random import MotoRandom
+from moto.s3.responses import S3Response
 
 # Of the environment, what the addresses of services depend on.
 _NAMES_OF_URLS = ("MOTO_ENABLE_ISO_REGIONS", "MOTO_S3_CUSTOM_ENDPOINTS")
@@ -57,6 +58,8 @@ def apply() -> None:
     )
     # The addresses of a service, for which that of S3 reads a module anew at each request, twice.
     base_backend.BaseBackend.urls = property(_remembered_urls(base_backend.BaseBackend.urls.fget))
+    # Whether a host names the bucket, a matter of fifteen patterns that is asked six times a request.
+    S3Response.subdomain_based_buckets = staticmethod(_remembered_hosts(S3Response.subdomain_based_buckets))
     # The search for the service of a request, through 230 patterns in the order of their names.
     backend_index.backend_url_patterns.sort(key=lambda pattern: pattern[0] not in _OURS)
     # 1,600 answers to the requests library, which boto3 does not use.
@@ -174,6 +177,21 @@ def _remembered_urls(find: Any) -> Any:
         return known[key]
 
     return urls
+
+
+def _remembered_hosts(ask: Any) -> Any:
+    known: dict[tuple[object, ...], bool] = {}
+
+    def names_the_bucket(request: Any) -> bool:
+        host = request.headers.get("host")
+        if not host:
+            return bool(ask(request))
+        key = (host, *map(os.environ.get, _NAMES_OF_URLS))
+        if key not in known:
+            known[key] = ask(request)
+        return known[key]
+
+    return names_the_bucket
 
 
 def _own_type_of_values(serialize_structure: Any) -> Any:

@@ -61,6 +61,10 @@ class Worth:
     wait_usd: Fraction  # what one saved wait for S3 is worth
     prices: TierPrices
 
+    def __hash__(self) -> int:
+        """Return a hash of integers: that of a fraction, of which prices are made, takes longer than most decisions."""
+        return hash((self.wait_usd.numerator, self.wait_usd.denominator, self.prices.redis_usd_per_s.numerator))
+
     def saved_usd(self, tier: Rung, below: Below = "s3", size_bytes: int = 0) -> Fraction:
         """Return what a hit in a tier saves, its running costs apart; below 0 if it loses [USD].
 
