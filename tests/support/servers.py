@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +46,38 @@ class Silence:
                 self._socket.accept()[0].close()
                 taken += 1
         return taken
+
+
+class Trickle:
+    """A port that answers a byte at a time, for as long as it is asked to be there."""
+
+    def __enter__(self) -> Trickle:
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        self._socket.close()
+
+    @property
+    def port(self) -> int:
+        """The port of 127.0.0.1."""
+        return int(self._socket.getsockname()[1])
+
+    def _serve(self) -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = self._socket.accept()
+                with connection, suppress(OSError):
+                    connection.recv(1 << 16)
+                    connection.sendall(b"$1000000\r\n")  # what Redis says before a value of that size
+                    while not self._is_over.wait(0.01):
+                        connection.sendall(b"x")
 
 
 @dataclass

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -15,6 +14,7 @@ from burstcache.results.flights import Flights
 from burstcache.results.layers import Layers, Packing, SharedLayer
 from burstcache.results.leases import Lease, Renewals
 from burstcache.results.steps import Ask, Compute, Flow, Follow, Pause
+from burstcache.results.threads import Threads
 
 WAIT_S = 60.0
 COMPUTED, FOLLOWED = "computed", "followed"
@@ -85,7 +85,7 @@ class Cache:
         self._wait_s = wait_s
         self._flights: Flights[Outcome] = Flights()
         self._renewals = Renewals()
-        self._pools: dict[int, ThreadPoolExecutor] = {}
+        self._threads = Threads(_THREADS)
         self._in_background = 0
 
     def now_ms(self) -> int:
@@ -130,11 +130,9 @@ class Cache:
             self.threads.submit(call).add_done_callback(self._one_less)
 
     @property
-    def threads(self) -> ThreadPoolExecutor:
-        """Threads of this process: the child of a fork has none of its parent's."""
-        if (process := os.getpid()) not in self._pools:
-            self._pools = {process: ThreadPoolExecutor(_THREADS, thread_name_prefix="burstcache-results")}
-        return self._pools[process]
+    def threads(self) -> Executor:
+        """Threads for what would block the tasks of an event loop, and for the background."""
+        return self._threads.pool()
 
     def _one_less(self, _: object) -> None:
         self._in_background -= 1

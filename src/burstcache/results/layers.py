@@ -30,6 +30,7 @@ class SharedLayer:
     def __init__(self, store: Store, guard: Guard) -> None:
         self.name = store.name
         self.store = store
+        self.failures = 0  # operations that the store did not do
         self._guard = guard
 
     def get(self, key: str, now_ms: int, packing: Packing) -> Entry | None:
@@ -63,8 +64,10 @@ class SharedLayer:
         try:
             return operation(*arguments, **named)
         except ResultStoreDownError as error:
+            self.failures += 1
             self._guard.failed(error)
         except ResultStoreRefusalError as error:
+            self.failures += 1
             logger().warning("results: a place refuses", reason=f"{self.name}: {error}")
         return None
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from burstcache.core.errors import InvalidSettingError, ResultStoreDownError, ResultStoreRefusalError
+from burstcache.results.stores.deadline import Deadline, TimedConnection, TimedSSLConnection, TimedUnixConnection
 
+_CONNECTIONS = {"rediss": TimedSSLConnection, "unix": TimedUnixConnection}
 _OPEN = b"-"  # a lease whose holder had no result to keep; tokens are longer
 # KEYS: lease. ARGV: token, milliseconds; of _RETURN: for how long it is open.
 _RENEW = """
@@ -46,37 +49,40 @@ class RedisStore:
             InvalidSettingError: redis-py does not take the URL.
         """
         self.name = name
+        self._timeout_s = timeout_s
+        self._deadline = Deadline()
         try:
-            self._client = redis.Redis.from_url(
+            pool = redis.ConnectionPool.from_url(
                 url,
-                socket_timeout=timeout_s,
-                socket_connect_timeout=timeout_s,
+                connection_class=_CONNECTIONS.get(urlsplit(url).scheme, TimedConnection),
+                deadline=self._deadline,
                 # A connection that was lost while the environment was frozen shows itself in its first use.
                 retry=Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,)),
                 protocol=2,
                 driver_info=None,  # two round trips less per connection
             )
         except (ValueError, TypeError) as error:
-            raise InvalidSettingError(f"backend {url!r}: {error}") from error
+            raise InvalidSettingError(f"backend: redis-py does not take the URL: {error}") from error
+        self._client = redis.Redis(connection_pool=pool)
 
     def get(self, key: str) -> bytes | None:
         """Return what is kept under a key."""
-        with _errors():
+        with self._asked():
             return self._client.get(key)  # type: ignore[return-value]
 
     def put(self, key: str, data: bytes, *, kept_ms: int) -> None:
         """Keep bytes for so long [ms]."""
-        with _errors():
+        with self._asked():
             self._client.set(key, data, px=kept_ms)
 
     def forget(self, key: str) -> None:
         """Remove what is kept under a key."""
-        with _errors():
+        with self._asked():
             self._client.delete(key)
 
     def ping(self) -> None:
         """Return if Redis answers."""
-        with _errors():
+        with self._asked():
             self._client.ping()
 
     def close(self) -> None:
@@ -88,7 +94,7 @@ class RedisStore:
 
         A holder stores its result before it returns the lease: what is read after a lease was taken is the newest.
         """
-        with _errors():
+        with self._asked():
             commands = self._client.pipeline(transaction=False)
             commands.set(lease_key(key), token, nx=True, px=lease_ms)
             commands.mget(key, lease_key(key))
@@ -104,15 +110,15 @@ class RedisStore:
         self._eval(_RETURN, lease_key(key), token, open_ms)
 
     def _eval(self, script: str, *key_and_arguments: Any) -> None:
-        with _errors():
+        with self._asked():
             self._client.eval(script, 1, *key_and_arguments)
 
-
-@contextmanager
-def _errors() -> Iterator[None]:
-    try:
-        yield
-    except redis.ResponseError as error:
-        raise ResultStoreRefusalError(f"Redis refuses: {error}") from error
-    except (redis.RedisError, OSError) as error:
-        raise ResultStoreDownError(f"Redis does not answer: {error!r}") from error
+    @contextmanager
+    def _asked(self) -> Iterator[None]:
+        try:
+            with self._deadline.within(self._timeout_s):
+                yield
+        except redis.ResponseError as error:
+            raise ResultStoreRefusalError(f"Redis refuses: {error}") from error
+        except (redis.RedisError, OSError) as error:
+            raise ResultStoreDownError(f"Redis does not answer: {error!r}") from error

@@ -1,0 +1,217 @@
+"""What every shared place of results owes: bytes come back, failures have two names and take no longer than allowed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import boto3
+import pytest
+import redis
+from moto import mock_aws
+
+from burstcache.core.errors import ResultStoreDownError, ResultStoreRefusalError
+from burstcache.results.leases import LEASE_MS
+from burstcache.results.stores.redis_store import RedisStore
+from burstcache.results.stores.s3_store import S3Store
+from burstcache.results.stores.store import Store
+from support.faults import failing
+from support.servers import RedisServer, Silence, Trickle
+from support.waiting import LIMIT_S, free_port, until
+
+if TYPE_CHECKING:
+    from types_boto3_s3.client import S3Client
+
+KEY, OTHER = "result:module.function:0123", "result:module.function:4567"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[RedisServer]:
+    server = RedisServer(free_port())
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def in_redis(server: RedisServer) -> Iterator[RedisStore]:
+    store = RedisStore(f"redis://127.0.0.1:{server.port}", timeout_s=LIMIT_S)
+    with redis.Redis(port=server.port) as client:
+        client.flushall()
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def s3() -> Iterator[S3Client]:
+    with mock_aws():
+        client = boto3.client("s3", "us-east-1")
+        client.create_bucket(Bucket="results")
+        yield client
+
+
+@pytest.fixture
+def in_s3(s3: S3Client) -> S3Store:
+    return S3Store(s3, "results", "kept/here/", timeout_s=LIMIT_S)
+
+
+@pytest.fixture(params=["in_redis", "in_s3"])
+def store(request: pytest.FixtureRequest) -> Store:
+    found: Store = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.mark.parametrize("size_bytes", [0, 1, 1 << 20])
+def test_what_was_put_comes_back_whole(store: Store, size_bytes: int) -> None:
+    data = bytes(range(256)) * (size_bytes // 256) + b"\r\n" * (size_bytes % 256)
+
+    store.put(KEY, data, kept_ms=60_000)
+
+    assert store.get(KEY) == data
+    assert store.get(OTHER) is None
+
+
+def test_a_later_put_replaces_the_former(store: Store) -> None:
+    store.put(KEY, b"old", kept_ms=60_000)
+    store.put(KEY, b"new", kept_ms=60_000)
+
+    assert store.get(KEY) == b"new"
+
+
+def test_what_was_forgotten_is_not_there(store: Store) -> None:
+    store.put(KEY, b"data", kept_ms=60_000)
+
+    store.forget(KEY)
+    store.forget(OTHER)
+
+    assert store.get(KEY) is None
+
+
+def test_a_store_answers_a_ping_and_can_be_used_after_a_close(store: Store) -> None:
+    store.ping()
+    store.close()
+    store.put(KEY, b"data", kept_ms=60_000)
+
+    assert store.get(KEY) == b"data"
+
+
+def test_redis_forgets_an_entry_when_its_time_is_over(in_redis: RedisStore) -> None:
+    in_redis.put(KEY, b"data", kept_ms=5)
+
+    assert until(lambda: in_redis.get(KEY) is None)
+
+
+def test_one_caller_at_a_time_has_the_lease(in_redis: RedisStore) -> None:
+    assert in_redis.take_lease(KEY, "first-token", lease_ms=LEASE_MS) == (True, False, None)
+    assert in_redis.take_lease(KEY, "second-token", lease_ms=LEASE_MS) == (False, False, None)
+
+    in_redis.put(KEY, b"data", kept_ms=60_000)
+    in_redis.return_lease(KEY, "first-token", open_ms=0)
+
+    assert in_redis.take_lease(KEY, "second-token", lease_ms=LEASE_MS) == (True, False, b"data")
+
+
+def test_a_lease_without_a_result_is_open_for_a_while(in_redis: RedisStore) -> None:
+    in_redis.take_lease(KEY, "first-token", lease_ms=LEASE_MS)
+    in_redis.return_lease(KEY, "first-token", open_ms=50)
+
+    assert in_redis.take_lease(KEY, "second-token", lease_ms=LEASE_MS) == (False, True, None)
+    assert until(lambda: in_redis.take_lease(KEY, "second-token", lease_ms=LEASE_MS)[0])
+
+
+def test_a_lease_ends_unless_it_is_renewed_and_only_its_holder_renews_it(
+    in_redis: RedisStore, server: RedisServer
+) -> None:
+    def left_ms(token: str, renewed_ms: int) -> int:
+        in_redis.renew_lease(KEY, token, lease_ms=renewed_ms)
+        with redis.Redis(port=server.port) as client:
+            return int(client.pttl(f"{KEY}:lease"))
+
+    in_redis.take_lease(KEY, "first-token", lease_ms=LEASE_MS)
+
+    assert 0 < left_ms("second-token", 100 * LEASE_MS) <= LEASE_MS
+    assert left_ms("first-token", 100 * LEASE_MS) > LEASE_MS
+    in_redis.return_lease(KEY, "second-token", open_ms=0)
+    assert not in_redis.take_lease(KEY, "second-token", lease_ms=LEASE_MS)[0]
+
+
+def test_a_full_redis_refuses_to_store_and_goes_on_answering(in_redis: RedisStore, server: RedisServer) -> None:
+    in_redis.put(OTHER, b"data", kept_ms=60_000)
+    with redis.Redis(port=server.port) as client:
+        client.config_set("maxmemory", 1)
+        try:
+            with pytest.raises(ResultStoreRefusalError, match="maxmemory"):
+                in_redis.put(KEY, b"data", kept_ms=60_000)
+            assert in_redis.get(OTHER) == b"data"
+        finally:
+            client.config_set("maxmemory", 0)
+
+
+def test_a_refusal_of_s3_is_no_outage(in_s3: S3Store, s3: S3Client) -> None:
+    with failing(s3, "GetObject", code="AccessDenied", status=403), pytest.raises(ResultStoreRefusalError):
+        in_s3.get(KEY)
+    with failing(s3, "HeadBucket", code="403", status=403):
+        in_s3.ping()
+
+
+def test_nobody_listens() -> None:
+    store = RedisStore(f"redis://127.0.0.1:{free_port()}", timeout_s=LIMIT_S)
+
+    with pytest.raises(ResultStoreDownError, match="does not answer"):
+        store.get(KEY)
+
+
+TIMEOUT_S = 0.2
+ENOUGH_S = 5.0  # a busy machine wakes a thread late; without the deadline it would be LIMIT_S, or for ever
+
+
+def took_s(call: Callable[[], object]) -> float:
+    begun_s = time.monotonic()
+    with pytest.raises(ResultStoreDownError):
+        call()
+    return time.monotonic() - begun_s
+
+
+def test_a_silent_redis_is_waited_for_once() -> None:
+    with Silence() as silence:
+        store = RedisStore(f"redis://{silence.address}", timeout_s=TIMEOUT_S)
+
+        assert TIMEOUT_S * 0.9 < took_s(lambda: store.get(KEY)) < ENOUGH_S
+        assert silence.connections() == 1
+
+
+def test_a_redis_that_answers_a_byte_at_a_time_is_waited_for_no_longer() -> None:
+    with Trickle() as trickle:
+        store = RedisStore(f"redis://127.0.0.1:{trickle.port}", timeout_s=TIMEOUT_S)
+
+        assert TIMEOUT_S * 0.9 < took_s(lambda: store.get(KEY)) < ENOUGH_S
+
+
+def test_a_redis_that_reads_nothing_is_waited_for_no_longer() -> None:
+    with Silence() as silence:
+        store = RedisStore(f"redis://{silence.address}", timeout_s=TIMEOUT_S)
+
+        assert TIMEOUT_S * 0.9 < took_s(lambda: store.put(KEY, bytes(32 << 20), kept_ms=1000)) < ENOUGH_S
+
+
+def test_a_silent_s3_is_waited_for_once() -> None:
+    with Silence() as silence:
+        client = boto3.client(
+            "s3",
+            "us-east-1",
+            endpoint_url=f"http://{silence.address}",
+            aws_access_key_id="i",
+            aws_secret_access_key="s",
+        )
+        store = S3Store(client, "results", "", timeout_s=TIMEOUT_S)
+
+        assert TIMEOUT_S * 0.9 < took_s(lambda: store.get(KEY)) < ENOUGH_S
+
+
+def test_a_connection_that_was_lost_is_made_anew_at_once(in_redis: RedisStore, server: RedisServer) -> None:
+    in_redis.put(KEY, b"data", kept_ms=60_000)
+    with redis.Redis(port=server.port) as client:
+        client.client_kill_filter(_type="normal", skipme=True)
+
+    assert in_redis.get(KEY) == b"data"

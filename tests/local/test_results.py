@@ -1,0 +1,135 @@
+"""Results over many processes, and with a Redis that is killed, frozen and started again while they ask it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from burstcache.results import cached, open_cache
+from support.project import ROOT
+from support.servers import RedisServer
+from support.waiting import LIMIT_S, free_port, until
+
+ENVIRONMENTS = 100
+TIMEOUT_MS = 100
+THREADS = 4
+
+
+@pytest.fixture
+def server() -> Iterator[RedisServer]:
+    server = RedisServer(free_port())
+    server.start()
+    yield server
+    server.kill()
+
+
+def herd(server: RedisServer, folder: Path, *options: str) -> dict[str, Any]:
+    url = f"redis://127.0.0.1:{server.port}"
+    command = [sys.executable, "-m", "support.herd", url, str(ENVIRONMENTS), str(folder), *options]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")])}
+    answer: dict[str, Any] = json.loads(
+        subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True, timeout=LIMIT_S).stdout
+    )
+    return answer
+
+
+def test_a_hundred_environments_that_miss_one_key_compute_once(server: RedisServer, tmp_path: Path) -> None:
+    found = herd(server, tmp_path)
+
+    assert found["computations"] == 1
+    assert [answer for answer, _ in found["answers"]] == ["the result of one"] * ENVIRONMENTS
+
+
+def test_another_environment_computes_when_the_first_is_killed_half_way(server: RedisServer, tmp_path: Path) -> None:
+    found = herd(server, tmp_path, "kill")
+
+    assert found["computations"] == 2
+    assert [answer for answer, _ in found["answers"]] == ["the result of one"] * (ENVIRONMENTS - 1)
+
+
+class Load:
+    """Threads that call a cached function without a pause, on keys that are mostly kept."""
+
+    def __init__(self, port: int) -> None:
+        self.cache = open_cache(f"redis://127.0.0.1:{port}", timeout_ms=TIMEOUT_MS)
+        self.calls = 0
+        self._is_over = threading.Event()
+        self._double = cached(backend=self.cache)(lambda number: 2 * number)
+
+    def __enter__(self) -> Load:
+        self._threads = ThreadPoolExecutor(THREADS)
+        self._running = [self._threads.submit(self._run) for _ in range(THREADS)]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._threads.shutdown()
+        for each in self._running:
+            each.result()
+
+    def served(self) -> int:
+        """Return how many calls Redis has answered."""
+        return self._double.results.stats().get("redis", 0)
+
+    def go_on(self, more: int = 200) -> None:
+        """Wait until so many more calls have ended."""
+        target = self.calls + more
+        until(lambda: self.calls >= target)
+
+    def _run(self) -> None:
+        number = 0
+        while not self._is_over.is_set():
+            number = (number + 1) % 50
+            assert self._double(number) == 2 * number
+            self.calls += 1
+
+
+def test_no_call_fails_and_each_waits_once_when_redis_freezes_dies_and_returns(server: RedisServer) -> None:
+    assert server.process is not None
+    with Load(server.port) as load:
+        until(lambda: load.served() > 100)
+        (layer,) = load.cache.layers.shared
+
+        server.process.send_signal(signal.SIGSTOP)
+        until(lambda: layer.failures)
+        load.go_on()
+        frozen = layer.failures
+        load.go_on()
+        assert layer.failures == frozen <= THREADS
+
+        server.process.send_signal(signal.SIGCONT)
+        served = load.served()
+        until(lambda: load.served() > served + 100)
+
+        server.kill()
+        load.go_on()
+        server.start()
+        served = load.served()
+        until(lambda: load.served() > served + 100)
+
+
+def test_a_frozen_redis_costs_a_call_one_time_out(server: RedisServer) -> None:
+    assert server.process is not None
+    computing = cached(backend=f"redis://127.0.0.1:{server.port}", timeout_ms=TIMEOUT_MS)(lambda number: number)
+    computing(0)
+    server.process.send_signal(signal.SIGSTOP)
+
+    begun_s = time.monotonic()
+    first = computing(1)
+    took_s = time.monotonic() - begun_s
+    server.process.send_signal(signal.SIGCONT)
+
+    assert first == 1
+    assert took_s >= TIMEOUT_MS / 1000
+    assert [layer.failures for layer in computing.results.cache.layers.shared] == [1]
