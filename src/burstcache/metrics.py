@@ -49,6 +49,13 @@ METRICS = (
     LATENCY_MS, READ_BYTES, FAILED_READS, FALLBACKS, LIVES, PROMOTIONS, NODE_SECONDS, COST_USD, OVERDUE_NODES,
 )  # fmt: skip
 
+# Of programs that cache results of their functions (`burstcache.results`), which belong to no stack.
+APPLICATION = "Application"
+RESULT_CALLS = Metric(
+    "ResultCalls", "Count", "Source",
+    ("memory", "unix", "redis", "stack", "s3", "stale", "computed", "followed", "bypassed", "not_kept"),
+)  # fmt: skip
+
 MOST_VALUES = 100  # of one metric in a line
 
 

@@ -83,7 +83,7 @@ class Load:
         return self._double.results.stats().get("redis", 0)
 
     def go_on(self, more: int = 200) -> None:
-        """Wait until so many more calls have ended."""
+        """Wait until this many more calls have ended."""
         target = self.calls + more
         until(lambda: self.calls >= target)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from types_boto3_ssm.client import SSMClient
     from types_boto3_stepfunctions.client import SFNClient
 
-Profile = Literal["read", "caller", "control", "patient"]
+Profile = Literal["read", "caller", "results", "control", "patient"]
 
 _MAKING = threading.Lock()
 _READERS = 80  # connections per service that are kept: of a client's 64 threads, and of what runs behind them
@@ -42,6 +42,8 @@ _CONFIGS: Mapping[Profile, Config] = {
     "read": _config(read_timeout_s=1, tries=1),
     # A read in the caller's process: the same, by many threads.
     "caller": _config(read_timeout_s=1, tries=1, max_pool_connections=_READERS),
+    # Results of functions, which have a time-out of their own around each call.
+    "results": _config(read_timeout_s=5, tries=1, max_pool_connections=_READERS),
     # The steps of the state machines; the machines repeat them.
     "control": _config(read_timeout_s=5, tries=3, max_pool_connections=16),
     # A life that starts: nobody waits for it, and one slow answer must not cool its key down.

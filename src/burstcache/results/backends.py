@@ -18,6 +18,7 @@ from burstcache.results.stores.store import Store
 
 VARIABLE = "BURSTCACHE_RESULTS"
 TIMEOUT_MS = 100
+S3_TIMEOUT_MS = 1000
 _FACTORS = {"": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30}
 _SIZE = re.compile(r"(\d+)(kb|mb|gb|)")
 _ACCEPTED = "accepted: memory://, unix:///PATH, redis://HOST, rediss://HOST, s3://BUCKET/PREFIX, burstcache://STACK"
@@ -41,7 +42,7 @@ def open_cache(
     clock = clock or SystemClock()
     memories = [url for url in urls if url.startswith("memory:")]
     if memories not in ([], urls[:1]):
-        raise InvalidSettingError(f"backend {' '.join(urls)!r}: memory:// can stand once, as the first")
+        raise InvalidSettingError(f"backend {_shown(' '.join(urls))}: memory:// can stand once, as the first")
     memory = _memory(memories[0]) if memories else None
     stores = [_store(url, timeout_ms) for url in urls[len(memories) :]]
     shared = [SharedLayer(store, Guard(store.name, store.ping, clock)) for store in stores]
@@ -63,11 +64,12 @@ def backend_urls(backend: str | Sequence[str] | None) -> list[str]:
 
 
 def _memory(url: str) -> Memory:
-    options = _options(url, {"max_bytes", "eviction"})
+    options = _options(url, {"max_bytes", "eviction", "ttl_s"})
     eviction = options.get("eviction", LRU)
     if eviction not in EVICTIONS:
         raise InvalidSettingError(f"backend {url!r}: eviction={eviction!r}; accepted: {', '.join(EVICTIONS)}")
-    return Memory(_bytes(options.get("max_bytes", str(MAX_BYTES)), url), eviction=eviction)
+    ttl_ms = _whole("ttl_s", options["ttl_s"], url) * 1000 if "ttl_s" in options else None
+    return Memory(_bytes(options.get("max_bytes", str(MAX_BYTES)), url), eviction=eviction, ttl_ms=ttl_ms)
 
 
 def _store(url: str, timeout_ms: int | None) -> Store:
@@ -78,7 +80,21 @@ def _store(url: str, timeout_ms: int | None) -> Store:
         url, of_url_ms = _take_timeout(url)
         timeout_s = (of_url_ms or timeout_ms or TIMEOUT_MS) / 1000
         return RedisStore(url, timeout_s=timeout_s, name="unix" if scheme == "unix" else "redis")
-    raise InvalidSettingError(f"backend {url!r}; {_ACCEPTED}")
+    if scheme == "s3":
+        return _s3_store(url, timeout_ms)
+    raise InvalidSettingError(f"backend {_shown(url)}; {_ACCEPTED}")
+
+
+def _s3_store(url: str, timeout_ms: int | None) -> Store:
+    from burstcache.adapters.clients import Clients
+    from burstcache.results.stores.s3_store import S3Store
+
+    url, of_url_ms = _take_timeout(url)
+    parts = urlsplit(url)
+    if not parts.netloc or parts.query:
+        raise InvalidSettingError(f"backend {url!r}; accepted: s3://BUCKET/PREFIX?timeout_ms=1000")
+    timeout_s = (of_url_ms or timeout_ms or S3_TIMEOUT_MS) / 1000
+    return S3Store(Clients("results").s3, parts.netloc, parts.path, timeout_s=timeout_s)
 
 
 def _take_timeout(url: str) -> tuple[str, int | None]:
@@ -88,10 +104,19 @@ def _take_timeout(url: str) -> tuple[str, int | None]:
     timeouts = [value for name, value in options if name == "timeout_ms"]
     if not timeouts:
         return url, None
-    if not timeouts[0].isdigit() or not int(timeouts[0]):
-        raise InvalidSettingError(f"backend {url!r}: timeout_ms={timeouts[0]!r}; accepted: a whole number above 0")
     query = urlencode([(name, value) for name, value in options if name != "timeout_ms"])
-    return urlunsplit(parts._replace(query=query)), int(timeouts[0])
+    return urlunsplit(parts._replace(query=query)), _whole("timeout_ms", timeouts[0], url)
+
+
+def _whole(name: str, text: str, url: str) -> int:
+    if not text.isdigit() or not int(text):
+        raise InvalidSettingError(f"backend {_shown(url)}: {name}={text!r}; accepted: a whole number above 0")
+    return int(text)
+
+
+def _shown(url: str) -> str:
+    """Return a URL without the password that it may have."""
+    return repr(re.sub(r"(?<=//)[^/@]*@", "…@", re.sub(r"password=[^&]*", "password=…", url)))
 
 
 def _options(url: str, accepted: set[str]) -> dict[str, str]:

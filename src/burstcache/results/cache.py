@@ -13,6 +13,7 @@ from burstcache.results.entries import Entry
 from burstcache.results.flights import Flights
 from burstcache.results.layers import Layers, Packing, SharedLayer
 from burstcache.results.leases import Lease, Renewals
+from burstcache.results.meter import ResultMeter
 from burstcache.results.steps import Ask, Compute, Flow, Follow, Pause
 from burstcache.results.threads import Threads
 
@@ -39,7 +40,7 @@ class Found(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a computation came to: what the function returned or raised, and the entry of that if it is kept.
+    """How a computation ended: what the function returned or raised, and the entry of that if it is kept.
 
     `source` is the layer that had it, `computed` or `followed`; `is_shared`: whether those find it who wait for the
     lease.
@@ -81,6 +82,7 @@ class Cache:
             wait_s: How long to wait at most for what another environment computes, before computing it, too [s].
         """
         self.layers = layers
+        self.meter = ResultMeter.from_environment(clock)
         self._clock = clock
         self._wait_s = wait_s
         self._flights: Flights[Outcome] = Flights()

@@ -59,6 +59,7 @@ class FunctionResults:
         above_bytes = options.compress_above_bytes
         compression = None if above_bytes is None else compression_named(options.compression)
         self.packing = Packing(options.max_bytes, compression, above_bytes or 0)
+        self._meter = cache.meter
         self._counts: Counter[str] = Counter()
         self._lock = threading.Lock()
 
@@ -80,6 +81,8 @@ class FunctionResults:
         """Count a call."""
         with self._lock:
             self._counts[name] += 1
+        if self._meter is not None:
+            self._meter.count(name)
 
     def recall(self, key: str) -> Found | None:
         """Return what memory has, fresh or stale."""
@@ -93,12 +96,12 @@ class FunctionResults:
         return self.cache.now_ms() >= entry.fresh_until_ms
 
     def answer(self, found: Found) -> Any:
-        """Count what a layer had, and return or raise it."""
+        """Count a layer's answer, and return or raise it."""
         self.count("stale" if self.is_stale(found.entry) else found.layer)
         return _result(found.opened)
 
     def conclude(self, outcome: Outcome) -> Any:
-        """Count what a computation came to, and return or raise it."""
+        """Count how a computation ended, and return or raise its result."""
         self.count(outcome.source)
         return _result(outcome.opened)
 

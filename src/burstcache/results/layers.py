@@ -99,7 +99,7 @@ class Layers:
     def lift(self, key: str, entry: Entry, found_in: SharedLayer, now_ms: int, packing: Packing) -> None:
         """Put an entry into the layers above the one that had it."""
         if self.memory is not None:
-            self.memory.put(key, entry)
+            self.memory.put(key, entry, now_ms)
         for layer in self.shared:
             if layer is found_in:
                 return
@@ -108,7 +108,7 @@ class Layers:
     def put(self, key: str, entry: Entry, now_ms: int, packing: Packing) -> bool:
         """Keep an entry in all layers; return whether those find it who wait for a lease."""
         if self.memory is not None:
-            self.memory.put(key, entry)
+            self.memory.put(key, entry, now_ms)
         are_kept = {layer.name: layer.put(key, entry, now_ms, packing) for layer in self.shared}
         return self.leasing is not None and are_kept[self.leasing.name]
 

@@ -19,15 +19,17 @@ class Memory:
 
     name = "memory"
 
-    def __init__(self, max_bytes: int = MAX_BYTES, *, eviction: str = LRU) -> None:
+    def __init__(self, max_bytes: int = MAX_BYTES, *, eviction: str = LRU, ttl_ms: int | None = None) -> None:
         """Hold nothing.
 
         Args:
             max_bytes: What all entries take at most [bytes], above 0.
             eviction: Which entry leaves first: `lru` the one unused for longest, `lfu` the one used least often.
+            ttl_ms: For how long an entry is kept at most, whatever its own times are [ms]; None: for these.
         """
         kind = LFUCache if eviction == LFU else LRUCache
         self._kept: Cache[str, Entry] = kind(max_bytes, getsizeof=_size_bytes)
+        self._ttl_ms = ttl_ms
         self._lock = threading.Lock()
 
     def get(self, key: str) -> Entry | None:
@@ -35,8 +37,13 @@ class Memory:
         with self._lock:
             return self._kept.get(key)
 
-    def put(self, key: str, entry: Entry) -> None:
+    def put(self, key: str, entry: Entry, now_ms: int) -> None:
         """Keep an entry, unless it is larger than all the memory."""
+        if self._ttl_ms is not None:
+            end_ms = now_ms + self._ttl_ms
+            entry = entry._replace(
+                fresh_until_ms=min(entry.fresh_until_ms, end_ms), kept_until_ms=min(entry.kept_until_ms, end_ms)
+            )
         if _size_bytes(entry) <= self._kept.maxsize:
             with self._lock:
                 self._kept[key] = entry

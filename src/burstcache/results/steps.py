@@ -26,7 +26,7 @@ class Pause(NamedTuple):
 
 
 class Follow(NamedTuple):
-    """Wait for what another computation of this process comes to."""
+    """Wait for the end of another computation of this process."""
 
     flight: Future[Any]
 
