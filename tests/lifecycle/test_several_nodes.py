@@ -135,5 +135,5 @@ def test_nothing_gets_hot_without_nodes_and_relay(world: World) -> None:
     world.scheduler = replace(world.scheduler, node_names=[], has_relay=False)
     world.put_object("k")
 
-    assert world.get_twice("k") == ["remembered", "remembered"]
+    assert world.get_twice("k") == ["remembered", "no_tier"]
     assert world.row("k").window[-1] > Request(0, "")

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from burstcache.core.parameters import US_PER_S
+from burstcache.core.table import NodeColumns
 from support.world import World
 
 
@@ -42,6 +44,16 @@ def test_a_life_without_a_relay_ends_as_every_other(world: World) -> None:
     assert entered[:2] == ["IsNodeRunning", "RedisBootup"]
     assert not {"Lambda", "RestrictedLambda"} & set(entered)
     assert (row.failures, world.nodes.leases(world.node().node)) == (0, [])
+
+
+def test_a_key_whose_node_cools_down_stays_with_s3_also_by_hand(world: World) -> None:
+    barred = NodeColumns(generation=1, failures=1, not_before_us=world.clock.now_us() + 60 * US_PER_S)
+    assert world.nodes.change(world.node(), **barred) is not None
+
+    assert world.get_twice("k")[-1] == "cools_down"
+    assert world.scheduler.start_by_hand("k") == "cools_down"
+
+    assert world.executions_of(world.key_machine) == []
 
 
 def test_a_write_reaches_the_copy_in_redis(world: World) -> None:

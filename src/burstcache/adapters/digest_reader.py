@@ -225,7 +225,7 @@ class DigestReader:
             self._refresh(is_forced=is_forced)
         except Exception as error:  # whatever it is, S3 has the objects
             self._breakers.fail(_DIGEST)
-            if not self._is_lost:
+            if not self._is_lost and threading.main_thread().is_alive():  # else the process ends, and nobody is served
                 logger().warning("digest not read, S3 serves", reason=repr(error))
             self._is_lost = True
 

@@ -36,6 +36,8 @@ Outcome = Literal[
     "lost",
     "full",
     "paused",
+    "cools_down",
+    "no_tier",
     "already_hot",
     "too_large",
     "booted",
@@ -146,12 +148,12 @@ class Scheduler:
             take_over: The former life is known to be dead although its deadline has not passed.
         """
         if not (self.node_names or self.has_relay):
-            return "remembered"  # there is no faster tier
+            return "no_tier"
         if self.pauses.read():
             return "paused"
         node = node_for(row.hash, self.node_names) if self.node_names else ""
         if (entry := self._entry(node, now_us)) is None:
-            return "remembered"
+            return "cools_down"
         life = replace(
             row,
             phase=FIRST_PHASE[entry],

@@ -139,6 +139,19 @@ def test_a_dead_digest_is_logged_once(desk: Desk, monkeypatch: pytest.MonkeyPatc
     assert [call.args[0] for call in log.warning.call_args_list] == ["digest not read, S3 serves"]
 
 
+def test_a_digest_that_cannot_be_read_while_the_process_ends_is_not_logged(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = Mock()
+    monkeypatch.setattr(digest_reader, "logger", lambda: log)
+    monkeypatch.setattr(digest_reader.threading, "main_thread", lambda: threading.Thread())  # has not begun, or is over
+    desk.table.is_dead = True
+
+    assert desk.route_at(0) is None
+
+    assert log.warning.call_count == 0
+
+
 @pytest.mark.parametrize(("gets_per_s", "readings_per_million"), [(1, 1_000_000), (100, 10_000), (1000, 1000)])
 def test_readings_per_million_gets_of_a_hundred_keys(desk: Desk, gets_per_s: int, readings_per_million: int) -> None:
     """A read per key and second would be 1,000,000 at each of these rates, or 100,000 for keys in a tier at 1,000/s."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import json
-from typing import Any
+from typing import Any, get_args
 
 import boto3
 import pytest
 from botocore.response import StreamingBody
 from botocore.stub import ANY, Stubber
 
+from burstcache.control.scheduler import Outcome
 from burstcache.core.errors import FunctionFailedError
 from burstcache_cli import operate
 
@@ -96,6 +97,12 @@ def test_redis_ping_that_is_not_answered_says_why_and_is_not_well() -> None:
         ("lost", "cars.json has just been started by its requests", True),
         ("full", "cars.json stays with S3: MaxHotKeys keys are hot already", False),
         ("paused", "cars.json stays with S3: the stack is paused; `burstcache resume` ends that", False),
+        (
+            "cools_down",
+            "cars.json stays with S3: its node cools down after a failed boot: see `burstcache redis status`",
+            False,
+        ),
+        ("no_tier", "cars.json stays with S3: the stack has neither a node nor a relay", False),
         ("too_large", "cars.json stays with S3: the object is larger than a cache function may hold", False),
         ("something_new", "cars.json: something_new", False),
     ],
@@ -106,6 +113,12 @@ def test_lambda_start_says_what_the_scheduler_did(outcome: str, text: str, is_su
     started = operate.start_lambda(stack, "cars.json")
 
     assert (started.text, started.is_success) == (text, is_success)
+
+
+def test_lambda_start_has_a_line_for_all_that_the_scheduler_may_answer() -> None:
+    by_requests = {"remembered", "restarted", "taken_over", "replaced"}
+
+    assert set(operate._START_OUTCOMES) == set(get_args(Outcome)) - by_requests
 
 
 def test_lambda_start_of_an_object_that_does_not_exist_starts_nothing_and_fails() -> None:
