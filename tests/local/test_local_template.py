@@ -210,3 +210,20 @@ def test_the_projects_template_leaves_one_front_door(front_door: str) -> None:
     (server,) = api["Body"]["servers"]
     assert server["x-amazon-apigateway-endpoint-configuration"]["disableExecuteApiEndpoint"] == (front_door == "alb")
     assert ("Alb" in template.resources) == (front_door == "alb")
+
+
+def test_a_layer_of_the_templates_own_is_left_out_since_functions_find_its_libraries_here(folder: Path) -> None:
+    layer = """
+  Libraries:
+    Type: AWS::Serverless::LayerVersion
+    Properties: {ContentUri: src}
+"""
+    path = folder / "template.yaml"
+    given = SMALL.replace("CodeUri: src}", "CodeUri: src, Layers: [!Ref Libraries, 'arn:aws:lambda:::layer:x:1']}")
+    (folder / "machine.json").write_text("{}")
+    path.write_text(given + layer)
+
+    template = load(path)
+
+    assert "AWS::Serverless::LayerVersion" not in {resource["Type"] for resource in template.resources.values()}
+    assert template.of_type("AWS::Lambda::Function")["Function"]["Layers"] == ["arn:aws:lambda:::layer:x:1"]

@@ -105,7 +105,7 @@ def _send(cloud: LocalCloud, path: Path) -> None:
 
 def _granted(cloud: LocalCloud, function: str) -> set[str]:
     """Return the IAM actions that a function's role allows with the parameters of the run."""
-    role = cloud._stack.template.resources[f"{function}Role"]["Properties"]
+    role = cloud._stacks[0].template.resources[f"{function}Role"]["Properties"]
     documents = [policy["PolicyDocument"] for policy in role.get("Policies", [])]
     actions = [statement["Action"] for document in documents for statement in document["Statement"]]
     return {action for each in actions for action in ([each] if isinstance(each, str) else each)}

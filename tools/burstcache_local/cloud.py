@@ -35,6 +35,8 @@ from burstcache_local.stepfunctions.http import HttpApi
 from burstcache_local.stepfunctions.integrations import invoke_of, update_item_of
 from burstcache_local.stepfunctions.service import StepFunctions
 from burstcache_local.template.pipeline import load_template
+from burstcache_local.template.read import read
+from burstcache_local.template.template import LocalTemplate
 
 _PROJECT = Path(__file__).parents[2]
 
@@ -67,6 +69,7 @@ class LocalCloud:
         self.lambda_endpoint_url = ""  # invocations of functions, without the way through the former
         self.outputs: dict[str, str] = {}
         self.physical_ids: dict[str, str] = {}  # by logical id
+        self._stacks: list[Stack] = []  # the first one is the system's
         self._closers = ExitStack()
 
     def __enter__(self) -> LocalCloud:
@@ -101,7 +104,7 @@ class LocalCloud:
         `Parameters` is for all: a function that this run does not have must not reach AWS either.
         """
         shared = {"AWS_ENDPOINT_URL": self.endpoint_url, "AWS_USE_DUALSTACK_ENDPOINT": "false"}
-        functions = {name: self.function_variables(name) for name in self._stack.template.roots}
+        functions = {name: self.function_variables(name) for name in self._stacks[0].template.roots}
         return {"Parameters": shared, **functions}
 
     def client(self, service: str) -> Any:
@@ -119,6 +122,21 @@ class LocalCloud:
         if outcome.error:
             raise LocalCloudError(f"{logical_id} failed: {outcome.body.decode()}")
         return json.loads(outcome.body)
+
+    def deploy(self, template: Path, stack_name: str, parameters: Mapping[str, str] | None = None) -> Stack:
+        """Create another stack next to the system's: an application that uses it. Nothing serves its HTTP API here.
+
+        Args:
+            template: Its SAM template.
+            stack_name: Its name.
+            parameters: Values of its parameters. Those that are called as the system's outputs have their values.
+
+        Raises:
+            TemplateError: It cannot be used.
+        """
+        declared = read(template).get("Parameters", {})
+        values = {name: value for name, value in self.outputs.items() if name in declared}
+        return self._create(stack_name, self._load(template, {**values, **(parameters or {})}), template)
 
     def function_variables(self, logical_id: str) -> dict[str, str]:
         """Return the environment variables of a function of the template."""
@@ -145,18 +163,12 @@ class LocalCloud:
         options = self.options
         ports.check_free(options.front_port, options.endpoint_port)
         files = origin_files(options.origin) if options.origin else []
-        block = LoopbackBlock()
+        block = self._block = LoopbackBlock()
         self._closers.callback(block.release)
         self._services = Services()
         self._closers.callback(self._services.close)
         self.region = self._services.region
-        template = load_template(
-            options.template,
-            options.parameters,
-            vpc_block=block.cidr,
-            relay_address=block.relay_address,
-            region=self.region,
-        )
+        template = self._load(options.template, options.parameters)
         self.run_dir = options.run_dir or self._temporary_dir()
         self.run_dir.mkdir(parents=True, exist_ok=True)
         self._start_lambda(is_traced=template.is_traced)
@@ -169,13 +181,12 @@ class LocalCloud:
         self.endpoint_url = server.start()
         self._closers.callback(server.stop)
         self._services.relay_address = block.relay_address
-        self._stack = Stack(options.stack_name, template, self._services)
         self._start_servers()
         nodes = NodeAgent(self._services, NodeTimes(options.boot_s, options.stop_s), self.run_dir)
         nodes.start()
         self._closers.callback(nodes.stop)
         tasks = TaskAgent(self._services, self.run_dir, {"RELAY_HOST": block.relay_address})
-        self._create_stack()
+        self._create_stack(template)
         tasks.start()
         self._closers.callback(tasks.stop)
         upload(files, self.bucket_name, self._services.client("s3"))
@@ -220,18 +231,35 @@ class LocalCloud:
         self._services.deliver = self._deliver
         self._closers.callback(setattr, self._services, "deliver", None)
 
-    def _create_stack(self) -> None:
+    def _load(self, template: Path, parameters: Mapping[str, str]) -> LocalTemplate:
+        return load_template(
+            template,
+            parameters,
+            vpc_block=self._block.cidr,
+            relay_address=self._block.relay_address,
+            region=self.region,
+        )
+
+    def _create_stack(self, template: LocalTemplate) -> None:
+        stack = self._create(self.options.stack_name, template, self.options.template)
+        self.outputs, self.physical_ids = stack.outputs, stack.physical_ids
+        self._front.door = stack.door()
+
+    def _create(self, name: str, template: LocalTemplate, path: Path) -> Stack:
+        stack = Stack(name, template, self._services)
+        self._stacks.append(stack)  # from here on its functions can be called, which custom resources need
         try:
-            self._stack.create()
+            stack.create()
         except TemplateError as error:
-            raise TemplateError(f"{self.options.template}: {error}") from None
-        self.outputs, self.physical_ids = self._stack.outputs, self._stack.physical_ids
-        self._front.door = self._stack.door()
-        schedules = run_schedules(self._stack.template.schedules, self.outputs, self._lambdas, self.region)
+            raise TemplateError(f"{path}: {error}") from None
+        schedules = run_schedules(template.schedules, stack.outputs, self._lambdas, self.region)
         asyncio.run_coroutine_threadsafe(schedules, self._loop.loop)
+        return stack
 
     async def _resolve(self, name: str) -> tuple[FunctionSpec, EventInvokeConfig]:
-        template = self._stack.template
+        # A function that no finished stack has is one of the stack that is being created.
+        stacks = [stack for stack in self._stacks if name in stack.physical_ids.values()] or self._stacks[-1:]
+        template = stacks[0].template
         roots = {template.resources[id_]["Properties"]["Handler"]: root for id_, root in template.roots.items()}
         variables = {
             "AWS_ENDPOINT_URL": self.endpoint_url,

@@ -40,6 +40,7 @@ def transform(source: dict[str, Any], values: Mapping[str, Any], folder: Path, r
         TemplateError: A file is missing, or SAM refuses the template.
     """
     roots = _take_code(source, folder)
+    _drop_layers(source)
     definitions = _take_definitions(source, folder)
     body = _transform(source, values, region)
     _put_back(body["Resources"], definitions, roots)
@@ -59,6 +60,17 @@ def _take_code(source: dict[str, Any], folder: Path) -> dict[str, Path]:
                 raise TemplateError(f"{name}: its CodeUri {properties.get('CodeUri', default)!r} is not a folder")
             properties["CodeUri"] = {"Bucket": "local", "Key": name}
     return roots
+
+
+def _drop_layers(source: dict[str, Any]) -> None:
+    """Leave out layers that the template makes: functions find here what is in this Python's environment."""
+    resources = source["Resources"]
+    layers = [name for name, resource in resources.items() if resource["Type"] == "AWS::Serverless::LayerVersion"]
+    made = [{"Ref": resources.pop(name) and name} for name in layers]
+    shared = source.get("Globals", {}).get("Function", {})
+    for properties in (shared, *(resource.get("Properties", {}) for resource in resources.values())):
+        if "Layers" in properties:
+            properties["Layers"] = [layer for layer in properties["Layers"] if layer not in made]
 
 
 def _take_definitions(source: dict[str, Any], folder: Path) -> dict[str, str]:
