@@ -90,7 +90,7 @@ lint: setup ## check format, rules, imports and the template, changing nothing
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
-	$(BIN)/cfn-lint --regions eu-central-1 us-east-1 -- template.yaml
+	$(BIN)/cfn-lint --regions eu-central-1 us-east-1 -- template.yaml examples/*/template.yaml
 
 format: setup ## format the code and mend what the linter can mend
 	$(BIN)/ruff format .

@@ -1,0 +1,79 @@
+"""Thumbnails of pictures that are uploaded to S3 or sent over HTTP: each picture is made small once.
+
+Where the results are kept is not said here: `BURSTCACHE_RESULTS` says it (docs/use/results.md has its values).
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+from functools import cache
+from typing import Any
+
+import boto3
+from PIL import Image, UnidentifiedImageError
+
+from burstcache.results import cached
+
+THUMBNAIL_PX = 128  # of the longer side
+TTL_S = 86_400
+VERSION = "1"  # of what is made of a picture, shared by all functions; another one forgets what was made
+
+
+def shrink(picture: bytes) -> bytes:
+    """Return the thumbnail of a picture, as JPEG.
+
+    Raises:
+        UnidentifiedImageError: It is not a picture, or of a kind that Pillow does not read.
+    """
+    with Image.open(io.BytesIO(picture)) as image:
+        image.thumbnail((THUMBNAIL_PX, THUMBNAIL_PX))
+        thumbnail = io.BytesIO()
+        image.convert("RGB").save(thumbnail, "JPEG", comment=b"")  # the picture's own comments do not come along
+    return thumbnail.getvalue()
+
+
+@cached(key="image", codec="bytes", ttl_s=TTL_S, version=VERSION)
+def thumbnail_of_request(request: dict[str, str]) -> bytes:
+    """Return the thumbnail of the picture that `image` holds, in base64."""
+    return shrink(base64.b64decode(request["image"], validate=True))
+
+
+@cached(arguments=["key", "etag"], codec="bytes", ttl_s=TTL_S, version=VERSION)
+def thumbnail_of_object(key: str, etag: str) -> bytes:
+    """Return the thumbnail of one version of an object."""
+    return shrink(_s3().get_object(Bucket=os.environ["PICTURES_BUCKET"], Key=key, IfMatch=etag)["Body"].read())
+
+
+@cache
+def _s3() -> Any:
+    return boto3.client("s3")
+
+
+def uploaded(event: dict[str, Any], context: object) -> dict[str, int]:
+    """Make the thumbnail of an upload before it is asked for: Lambda's handler of S3's event "Object Created"."""
+    upload = event["detail"]["object"]
+    return {"thumbnail_bytes": len(thumbnail_of_object(upload["key"], f'"{upload["etag"]}"'))}
+
+
+def requested(event: dict[str, Any], context: object) -> dict[str, Any]:
+    """Answer `GET /thumbnails/KEY` of an upload, and `POST /thumbnails` with a picture: Lambda's handler of HTTP."""
+    try:
+        if event["requestContext"]["http"]["method"] == "POST":
+            thumbnail = thumbnail_of_request({"image": event.get("body", "")})
+        else:
+            key = event["pathParameters"]["key"]
+            etag = _s3().head_object(Bucket=os.environ["PICTURES_BUCKET"], Key=key)["ETag"]
+            thumbnail = thumbnail_of_object(key, etag)
+    except (UnidentifiedImageError, ValueError):
+        return {"statusCode": 415, "body": "expected a picture: JPEG, PNG, GIF or WebP"}
+    except _s3().exceptions.ClientError as error:
+        return {"statusCode": error.response["ResponseMetadata"]["HTTPStatusCode"], "body": "no such picture"}
+    headers = {"Content-Type": "image/jpeg"}
+    return {
+        "statusCode": 200,
+        "headers": headers,
+        "body": base64.b64encode(thumbnail).decode(),
+        "isBase64Encoded": True,
+    }
