@@ -68,7 +68,7 @@ def test_what_is_no_picture_is_refused(body: str) -> None:
 
 
 class Application:
-    """Answers when it is told to, and remembers how many requests it had at once."""
+    """Answers once it may, and remembers how many requests it had at once."""
 
     def __init__(self) -> None:
         self.goes_on = asyncio.Event()
