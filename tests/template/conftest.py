@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import functools
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -114,12 +115,18 @@ def code() -> Callable[[str], list[ast.Module]]:
             path = next(filter(Path.is_file, paths), None)
             if name in found or path is None:
                 continue
-            found[name] = ast.parse(path.read_text())
-            for node in ast.walk(found[name]):
-                if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
-                    ("burstcache", "custom_resources")
-                ):
-                    waiting |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
+            found[name], imported = _parsed(path)
+            waiting |= imported
         return list(found.values())
 
     return modules
+
+
+@functools.cache
+def _parsed(path: Path) -> tuple[ast.Module, set[str]]:
+    """Return a module, and the names of ours that it imports: of modules, or of what is in them."""
+    module, names = ast.parse(path.read_text()), set()
+    for node in ast.walk(module):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(("burstcache", "custom_resources")):
+            names |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return module, names

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -93,14 +94,19 @@ def granted(properties: dict[str, Any]) -> set[str]:
 
 def called(trees: list[ast.Module]) -> set[str]:
     """IAM actions of the calls in these modules; a method's name may also be given as a text."""
-    words: set[str] = set()
-    for tree in trees:
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Attribute):
-                words.add(node.attr)
-            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-                words.add(node.value)
-    return {_ACTIONS[word] for word in words & _ACTIONS.keys()}
+    return {_ACTIONS[word] for tree in trees for word in words(tree) & _ACTIONS.keys()}
+
+
+@cache
+def words(tree: ast.Module) -> set[str]:
+    """Return the names of attributes and the texts in a module."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            found.add(node.attr)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.add(node.value)
+    return found
 
 
 def test_a_wildcard_resource_says_why(text: str) -> None:

@@ -6,6 +6,7 @@ import ast
 import re
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 from typing import Any
@@ -16,15 +17,15 @@ from packaging.requirements import Requirement
 _OF_THE_RUNTIME = {"boto3", "botocore"}  # compiled there; ours would weigh 17 MB and be compiled at every cold start
 
 
-def imported(trees: list[ast.Module]) -> set[str]:
-    """Return the top-level names of the libraries that these modules import when they run."""
+@cache
+def imported(tree: ast.Module) -> set[str]:
+    """Return the top-level names of the libraries that a module imports when it runs."""
     names = set()
-    for tree in trees:
-        for node in _executed(tree):
-            if isinstance(node, ast.Import):
-                names |= {alias.name.partition(".")[0] for alias in node.names}
-            elif isinstance(node, ast.ImportFrom):
-                names.add(str(node.module).partition(".")[0])
+    for node in _executed(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names.add(str(node.module).partition(".")[0])
     return names - sys.stdlib_module_names - {"burstcache", "custom_resources"}
 
 
@@ -48,9 +49,10 @@ def test_functions_bring_what_they_import_and_nothing_else(
     lines = (root / folder / "requirements.txt").read_text().split()
     brought = {normalized(re.split(r"\[|==", line)[0]) for line in lines}
     ours = [properties for properties in functions.values() if properties.get("CodeUri", "src/") == f"{folder}/"]
-    names = set().union(*(imported(code(properties["Handler"])) for properties in ours))
+    names = {name for properties in ours for tree in code(properties["Handler"]) for name in imported(tree)}
 
-    needed = {normalized(packages_distributions()[name][0]) for name in names - _OF_THE_RUNTIME}
+    packages = packages_distributions()
+    needed = {normalized(packages[name][0]) for name in names - _OF_THE_RUNTIME}
 
     assert brought == needed
 
