@@ -36,7 +36,7 @@ def server() -> Iterator[RedisServer]:
 
 @pytest.fixture
 def in_redis(server: RedisServer) -> Iterator[RedisStore]:
-    store = RedisStore(f"redis://127.0.0.1:{server.port}", timeout_s=LIMIT_S)
+    store = RedisStore.at(f"redis://127.0.0.1:{server.port}", timeout_s=LIMIT_S)
     with redis.Redis(port=server.port) as client:
         client.flushall()
     yield store
@@ -156,7 +156,7 @@ def test_a_refusal_of_s3_is_no_outage(in_s3: S3Store, s3: S3Client) -> None:
 
 
 def test_nobody_listens() -> None:
-    store = RedisStore(f"redis://127.0.0.1:{free_port()}", timeout_s=LIMIT_S)
+    store = RedisStore.at(f"redis://127.0.0.1:{free_port()}", timeout_s=LIMIT_S)
 
     with pytest.raises(ResultStoreDownError, match="does not answer"):
         store.get(KEY)
@@ -175,7 +175,7 @@ def took_s(call: Callable[[], object]) -> float:
 
 def test_a_silent_redis_is_waited_for_once() -> None:
     with Silence() as silence:
-        store = RedisStore(f"redis://{silence.address}", timeout_s=TIMEOUT_S)
+        store = RedisStore.at(f"redis://{silence.address}", timeout_s=TIMEOUT_S)
 
         assert TIMEOUT_S * 0.9 < took_s(lambda: store.get(KEY)) < ENOUGH_S
         assert silence.connections() == 1
@@ -183,14 +183,14 @@ def test_a_silent_redis_is_waited_for_once() -> None:
 
 def test_a_redis_that_answers_a_byte_at_a_time_is_waited_for_no_longer() -> None:
     with Trickle() as trickle:
-        store = RedisStore(f"redis://127.0.0.1:{trickle.port}", timeout_s=TIMEOUT_S)
+        store = RedisStore.at(f"redis://127.0.0.1:{trickle.port}", timeout_s=TIMEOUT_S)
 
         assert TIMEOUT_S * 0.9 < took_s(lambda: store.get(KEY)) < ENOUGH_S
 
 
 def test_a_redis_that_reads_nothing_is_waited_for_no_longer() -> None:
     with Silence() as silence:
-        store = RedisStore(f"redis://{silence.address}", timeout_s=TIMEOUT_S)
+        store = RedisStore.at(f"redis://{silence.address}", timeout_s=TIMEOUT_S)
 
         assert TIMEOUT_S * 0.9 < took_s(lambda: store.put(KEY, bytes(32 << 20), kept_ms=1000)) < ENOUGH_S
 

@@ -78,8 +78,7 @@ def _store(url: str, timeout_ms: int | None) -> Store:
         from burstcache.results.stores.redis_store import RedisStore
 
         url, of_url_ms = _take_timeout(url)
-        timeout_s = (of_url_ms or timeout_ms or TIMEOUT_MS) / 1000
-        return RedisStore(url, timeout_s=timeout_s, name="unix" if scheme == "unix" else "redis")
+        return RedisStore.at(url, timeout_s=(of_url_ms or timeout_ms or TIMEOUT_MS) / 1000)
     if scheme == "s3":
         return _s3_store(url, timeout_ms)
     raise InvalidSettingError(f"backend {_shown(url)}; {_ACCEPTED}")

@@ -10,9 +10,9 @@ import threading
 from collections.abc import Callable
 
 from burstcache.adapters.clock import Clock
-from burstcache.adapters.digest_reader import Start, in_thread
 from burstcache.core.errors import PartDownError
 from burstcache.logs import logger
+from burstcache.results.threads import in_thread
 
 PROBE_EVERY_S = 1.0
 
@@ -20,7 +20,7 @@ PROBE_EVERY_S = 1.0
 class Guard:
     """Whether a place may be asked. Threads share it, and the child of a fork goes on with its own probes."""
 
-    def __init__(self, name: str, ping: Callable[[], None], clock: Clock, *, start: Start = in_thread) -> None:
+    def __init__(self, name: str, ping: Callable[[], None], clock: Clock, *, start: Callable[[Callable[[], None]], object] = in_thread) -> None:
         """Begin with a place that may be asked.
 
         Args:

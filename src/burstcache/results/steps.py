@@ -20,7 +20,7 @@ class Ask(NamedTuple):
 
 
 class Pause(NamedTuple):
-    """Wait for so long [s]."""
+    """Wait for this long [s]."""
 
     duration_s: float
 

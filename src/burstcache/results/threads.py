@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 
@@ -20,3 +22,8 @@ class Threads:
             pool = ThreadPoolExecutor(self._count, thread_name_prefix="burstcache-results")
             self._pools = {os.getpid(): pool}
         return pool
+
+
+def in_thread(work: Callable[[], None]) -> None:
+    """Do work while the caller goes on."""
+    threading.Thread(target=work, name="burstcache-results", daemon=True).start()

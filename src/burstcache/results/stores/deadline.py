@@ -23,7 +23,7 @@ class Deadline(threading.local):
 
     @contextmanager
     def within(self, timeout_s: float) -> Iterator[None]:
-        """Give what is done in a `with` so long [s]."""
+        """Give what is done in a `with` this long [s]."""
         self.at_s = time.monotonic() + timeout_s
         try:
             yield

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,11 +15,18 @@ from burstcache.core.errors import InvalidSettingError, ResultStoreDownError, Re
 from burstcache.results.stores.deadline import Deadline, TimedConnection, TimedSSLConnection, TimedUnixConnection
 
 _CONNECTIONS = {"rediss": TimedSSLConnection, "unix": TimedUnixConnection}
+OPTIONS: dict[str, Any] = {
+    # A connection that was lost while the environment was frozen shows itself in its first use.
+    "retry": Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,)),
+    "protocol": 2,
+    "driver_info": None,  # two round trips less per connection
+}
 _OPEN = b"-"  # a lease whose holder had no result to keep; tokens are longer
 # KEYS: lease. ARGV: token, milliseconds; of _RETURN: for how long it is open.
 _RENEW = """
-if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("PEXPIRE", KEYS[1], ARGV[2]) end
-return 0
+if redis.call("GET", KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call("SET", KEYS[1], ARGV[1], "PX", ARGV[2])
+return 1
 """
 _RETURN = """
 if redis.call("GET", KEYS[1]) ~= ARGV[1] then return 0 end
@@ -37,33 +44,36 @@ def lease_key(key: str) -> str:
 class RedisStore:
     """Bytes in one Redis. Connections are made when they are needed, as many as there are threads that ask."""
 
-    def __init__(self, url: str, *, timeout_s: float, name: str = "redis") -> None:
+    def __init__(self, make_pool: Callable[[Deadline], redis.ConnectionPool], *, timeout_s: float, name: str) -> None:
         """Remember how to connect.
 
         Args:
-            url: As redis-py takes it: `redis://`, `rediss://` or `unix://`.
+            make_pool: Makes the connections, of a kind that keeps to the deadline that it is given.
             timeout_s: How long to wait for an answer [s].
             name: The kind of place.
-
-        Raises:
-            InvalidSettingError: redis-py does not take the URL.
         """
         self.name = name
         self._timeout_s = timeout_s
         self._deadline = Deadline()
-        try:
-            pool = redis.ConnectionPool.from_url(
-                url,
-                connection_class=_CONNECTIONS.get(urlsplit(url).scheme, TimedConnection),
-                deadline=self._deadline,
-                # A connection that was lost while the environment was frozen shows itself in its first use.
-                retry=Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,)),
-                protocol=2,
-                driver_info=None,  # two round trips less per connection
-            )
-        except (ValueError, TypeError) as error:
-            raise InvalidSettingError(f"backend: redis-py does not take the URL: {error}") from error
-        self._client = redis.Redis(connection_pool=pool)
+        self._client = redis.Redis(connection_pool=make_pool(self._deadline))
+
+    @classmethod
+    def at(cls, url: str, *, timeout_s: float) -> RedisStore:
+        """Return the store at a URL that redis-py takes: `redis://`, `rediss://` or `unix://`.
+
+        Raises:
+            InvalidSettingError: redis-py does not take it.
+        """
+        scheme = urlsplit(url).scheme
+        kind = _CONNECTIONS.get(scheme, TimedConnection)
+
+        def make_pool(deadline: Deadline) -> redis.ConnectionPool:
+            try:
+                return redis.ConnectionPool.from_url(url, connection_class=kind, deadline=deadline, **OPTIONS)
+            except (ValueError, TypeError) as error:
+                raise InvalidSettingError(f"backend: redis-py does not take the URL: {error}") from error
+
+        return cls(make_pool, timeout_s=timeout_s, name="unix" if scheme == "unix" else "redis")
 
     def get(self, key: str) -> bytes | None:
         """Return what is kept under a key."""
@@ -71,7 +81,7 @@ class RedisStore:
             return self._client.get(key)  # type: ignore[return-value]
 
     def put(self, key: str, data: bytes, *, kept_ms: int) -> None:
-        """Keep bytes for so long [ms]."""
+        """Keep bytes for this long [ms]."""
         with self._asked():
             self._client.set(key, data, px=kept_ms)
 
@@ -97,8 +107,9 @@ class RedisStore:
         with self._asked():
             commands = self._client.pipeline(transaction=False)
             commands.set(lease_key(key), token, nx=True, px=lease_ms)
-            commands.mget(key, lease_key(key))
-            is_taken, (data, holder) = commands.execute()
+            commands.get(lease_key(key))
+            commands.get(key)
+            is_taken, holder, data = commands.execute()
         return bool(is_taken), holder == _OPEN, data
 
     def renew_lease(self, key: str, token: str, *, lease_ms: int) -> None:
@@ -106,7 +117,7 @@ class RedisStore:
         self._eval(_RENEW, lease_key(key), token, lease_ms)
 
     def return_lease(self, key: str, token: str, *, open_ms: int) -> None:
-        """Give a lease back, if it is still the caller's; with `open_ms` above 0 it is open for so long [ms]."""
+        """Give a lease back, if it is still the caller's; with `open_ms` above 0 it is open for this long [ms]."""
         self._eval(_RETURN, lease_key(key), token, open_ms)
 
     def _eval(self, script: str, *key_and_arguments: Any) -> None:

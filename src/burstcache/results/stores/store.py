@@ -19,7 +19,7 @@ class Store(Protocol):
         ...
 
     def put(self, key: str, data: bytes, *, kept_ms: int) -> None:
-        """Keep bytes for so long, above 0 [ms]."""
+        """Keep bytes for this long, above 0 [ms]."""
         ...
 
     def forget(self, key: str) -> None:
@@ -53,5 +53,5 @@ class LeasingStore(Store, Protocol):
         ...
 
     def return_lease(self, key: str, token: str, *, open_ms: int) -> None:
-        """Give a lease back, if it is still the caller's; with `open_ms` above 0 it is open for so long [ms]."""
+        """Give a lease back, if it is still the caller's; with `open_ms` above 0 it is open for this long [ms]."""
         ...
