@@ -28,7 +28,7 @@ from burstcache.core.keys import key_hash
 from burstcache.serve.reader import Reader
 from burstcache.serve.redis_tier import RedisGuestTier, RedisNodeTier
 from burstcache.serve.s3_tier import S3Tier
-from burstcache.settings import RedisNode
+from burstcache.settings import RedisAccess, RedisNode
 from burstcache.web.entry import encode_meta
 from burstcache.web.request import Request
 from burstcache_local.moto.server import moto_server
@@ -51,7 +51,7 @@ class Sides:
 
     def _reader(self, digest: Digest) -> Reader:
         origin = S3Tier(ObjectStore(_BUCKET, self.s3), None, self.clock, max_object_bytes=_MAX_OBJECT_BYTES)
-        objects = RedisObjects(self.node, _NO_SECRETS, "")
+        objects = RedisObjects(self.node, _NO_SECRETS, RedisAccess())
         return Reader(
             DigestReader(lambda: digest, self.clock),
             origin,

@@ -142,7 +142,7 @@ def reader_of(tier: Tier, redis_port: int, nats_port: int) -> Reader:
     from burstcache.serve.reader import Reader
     from burstcache.serve.redis_tier import RedisNodeTier
     from burstcache.serve.s3_tier import S3Tier
-    from burstcache.settings import RedisNode, RelayAccess
+    from burstcache.settings import RedisAccess, RedisNode, RelayAccess
 
     clients, clock = Clients("read"), SystemClock()
     secrets = Secrets(clients.secrets)
@@ -156,7 +156,7 @@ def reader_of(tier: Tier, redis_port: int, nats_port: int) -> Reader:
         DigestReader(lambda: digest, clock),
         S3Tier(store, publisher, clock, max_object_bytes=4 << 20),
         lambda route: (
-            RedisNodeTier(RedisObjects(node, secrets, ""))
+            RedisNodeTier(RedisObjects(node, secrets, RedisAccess()))
             if route.tier == "redis"
             else LambdaTier(RelayRequests(access, secrets, clock))
         ),

@@ -1,4 +1,4 @@
-"""The relay's TLS certificate: issued once for the relay's name and kept in a SecureString parameter.
+"""TLS certificates of the relay and of Redis: issued once for a server's name and kept in a SecureString parameter.
 
 The authority's key is thrown away after it has signed the certificate, so that nobody can ever sign a second one.
 """
@@ -16,17 +16,17 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-# A relay whose certificate expires takes every fast tier with it, and nothing demands a short life of this one.
+# A server whose certificate expires takes its tier with it, and nothing demands a short life of this one.
 _VALIDITY = timedelta(days=3650)
 _CLOCK_SKEW = timedelta(days=1)
 # A common name holds 64 characters, which a balancer's name exceeds; clients look at the alternative name only.
-_AUTHORITY_NAME = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "burstcache relay authority")])
-_RELAY_NAME = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "burstcache relay")])
+_AUTHORITY_NAME = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "burstcache authority")])
+_SERVER_NAME = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "burstcache")])
 
 
 @dataclass(frozen=True, slots=True)
-class RelayCertificate:
-    """The relay's certificate, and the authority that vouches for it."""
+class ServerCertificate:
+    """A server's certificate, and the authority that vouches for it and for nothing else."""
 
     certificate: x509.Certificate
     authority: x509.Certificate
@@ -42,24 +42,24 @@ class RelayCertificate:
         return _pem(self.authority)
 
     def is_for(self, dns_name: str) -> bool:
-        """Return True if clients that call this name (or IP address) believe the relay."""
+        """Return True if clients that call this name (or IP address) believe the server."""
         names = self.certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         return _alternative_name(dns_name) in names
 
 
-def issue_certificate(dns_name: str, *, now: datetime) -> tuple[RelayCertificate, str]:
+def issue_certificate(dns_name: str, *, now: datetime) -> tuple[ServerCertificate, str]:
     """Return a new certificate, valid for ten years, and the text that is kept of it.
 
     Args:
-        dns_name: Name (or IP address) by which clients call the relay.
+        dns_name: Name (or IP address) by which clients know the server.
         now: Start of its life; aware.
 
     Returns:
-        The certificate, and PEM of its private key, itself and the authority, in this order: the one file that a NATS
-        server takes for its key and its chain.
+        The certificate, and PEM of its private key, itself and the authority, in this order: the one file that NATS
+        and Redis take for key and chain.
     """
     authority_key = ec.generate_private_key(ec.SECP256R1())
-    relay_key = ec.generate_private_key(ec.SECP256R1())
+    server_key = ec.generate_private_key(ec.SECP256R1())
     authority_id = x509.SubjectKeyIdentifier.from_public_key(authority_key.public_key())
     authority = (
         _builder(_AUTHORITY_NAME, authority_key, now)
@@ -68,7 +68,7 @@ def issue_certificate(dns_name: str, *, now: datetime) -> tuple[RelayCertificate
         .sign(authority_key, hashes.SHA256())
     )
     certificate = (
-        _builder(_RELAY_NAME, relay_key, now)
+        _builder(_SERVER_NAME, server_key, now)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(digital_signature=True), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
@@ -76,17 +76,17 @@ def issue_certificate(dns_name: str, *, now: datetime) -> tuple[RelayCertificate
         .add_extension(x509.SubjectAlternativeName([_alternative_name(dns_name)]), critical=False)
         .sign(authority_key, hashes.SHA256())
     )
-    key_pem = relay_key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
-    return RelayCertificate(certificate, authority), key_pem + _pem(certificate) + _pem(authority)
+    key_pem = server_key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+    return ServerCertificate(certificate, authority), key_pem + _pem(certificate) + _pem(authority)
 
 
-def keep_certificate(parameters: Any, name: str, dns_name: str) -> RelayCertificate:
+def keep_certificate(parameters: Any, name: str, dns_name: str) -> ServerCertificate:
     """Return the certificate in the parameter if it is for this name, else a new one that replaces it.
 
     Args:
         parameters: A boto3 client of Systems Manager.
         name: The parameter; it may be absent.
-        dns_name: Name (or IP address) by which clients call the relay.
+        dns_name: Name (or IP address) by which clients know the server.
 
     Raises:
         botocore.exceptions.ClientError: The parameter cannot be read or written.
@@ -99,13 +99,13 @@ def keep_certificate(parameters: Any, name: str, dns_name: str) -> RelayCertific
     return issued
 
 
-def _read(parameters: Any, name: str) -> RelayCertificate | None:
+def _read(parameters: Any, name: str) -> ServerCertificate | None:
     try:
         pem = parameters.get_parameter(Name=name, WithDecryption=True)["Parameter"]["Value"]
     except parameters.exceptions.ParameterNotFound:
         return None
     try:
-        return RelayCertificate(*x509.load_pem_x509_certificates(pem.encode()))
+        return ServerCertificate(*x509.load_pem_x509_certificates(pem.encode()))
     except (TypeError, ValueError):  # not ours: replaced
         return None
 

@@ -61,4 +61,5 @@ def _parameter_store() -> Any:
 _KEEP: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, str]]] = {
     "Custom::Passwords": _keep_passwords,
     "Custom::RelayCertificate": _keep_certificate,
+    "Custom::RedisCertificate": _keep_certificate,
 }

@@ -39,6 +39,15 @@ class RelayAccess:
 
 
 @dataclass(frozen=True)
+class RedisAccess:
+    """As which user to connect to Redis on a node, and whom to believe."""
+
+    user: str = ""  # empty: Redis's default user
+    password_parameter: str = ""  # its name; empty: Redis asks for none
+    ca_pem: str = ""  # the authority that signed the nodes' certificate; empty: without TLS
+
+
+@dataclass(frozen=True)
 class ExpressAccess:
     """The directory bucket with copies of objects, and what its copies are weighed by."""
 
@@ -68,7 +77,7 @@ class ReaderSettings(_Settings):
     bucket_name: Annotated[str, _text, "BUCKET_NAME"]
     bus_name: Annotated[str, _given, "BUS_NAME"]  # empty: no key gets hot
     relay: Annotated[RelayAccess, _relay]
-    redis_password_parameter: Annotated[str, _given, "REDIS_PASSWORD_PARAMETER"]
+    redis: Annotated[RedisAccess, _redis]
     redis_nodes: Annotated[tuple[RedisNode, ...], _nodes]
     max_object_bytes: Annotated[int, _whole, "MAX_OBJECT_BYTES"]
     express: Annotated[ExpressAccess, _express]
@@ -122,7 +131,7 @@ class RedisControlSettings(_Settings):
     bucket_name: Annotated[str, _text, "BUCKET_NAME"]
     redis_node_arn: Annotated[str, _text, "REDIS_NODE_ARN"]
     relay: Annotated[RelayAccess, _relay]
-    redis_password_parameter: Annotated[str, _given, "REDIS_PASSWORD_PARAMETER"]
+    redis: Annotated[RedisAccess, _redis]
     redis_nodes: Annotated[tuple[RedisNode, ...], _nodes]
     state_nodes: Annotated[tuple[RedisNode, ...], _state_nodes]
     always_on_nodes: Annotated[int, _whole, "REDIS_ALWAYS_ON_NODES"]
@@ -172,7 +181,7 @@ class HolderSettings(_Settings):
 
     function_name: Annotated[str, _text, "STATE_FUNCTION_NAME"]
     state_nodes: Annotated[tuple[RedisNode, ...], _state_nodes]
-    password_parameter: Annotated[str, _given, "STATE_PASSWORD_PARAMETER"]
+    redis: Annotated[RedisAccess, _state]
 
 
 @dataclass(frozen=True)
@@ -249,6 +258,18 @@ def _relay(environ: Mapping[str, str]) -> RelayAccess:
         password_parameter=_given(environ, "RELAY_PASSWORD_PARAMETER"),
         ca_pem=_given(environ, "RELAY_CA_PEM"),
     )
+
+
+def _redis(environ: Mapping[str, str], service: str = "REDIS") -> RedisAccess:
+    return RedisAccess(
+        user=_given(environ, f"{service}_USER"),
+        password_parameter=_given(environ, f"{service}_PASSWORD_PARAMETER"),
+        ca_pem=_given(environ, f"{service}_CA_PEM"),
+    )
+
+
+def _state(environ: Mapping[str, str]) -> RedisAccess:
+    return _redis(environ, "STATE")
 
 
 def _express(environ: Mapping[str, str]) -> ExpressAccess:

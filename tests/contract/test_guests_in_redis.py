@@ -11,7 +11,7 @@ import redis
 from burstcache.adapters.redis_objects import GUEST_S, LEASE_S, Hit, RedisObjects, lease_key, object_key
 from burstcache.core.errors import RedisDownError
 from burstcache.core.node_use import MOST_HITS
-from burstcache.settings import RedisNode
+from burstcache.settings import RedisAccess, RedisNode
 from burstcache.web.entry import Entry
 from support.redis_in_process import NO_SECRETS, ObjectsInProcess
 from support.servers import RedisServer
@@ -44,7 +44,7 @@ def objects(client: redis.Redis, port: int) -> RedisObjects:
     node = RedisNode("node-1", "i-1", "127.0.0.1", port)
     if isinstance(client, fakeredis.FakeRedis):
         return ObjectsInProcess(node, client)
-    return RedisObjects(node, NO_SECRETS, "", timeout_s=LIMIT_S)
+    return RedisObjects(node, NO_SECRETS, RedisAccess(), timeout_s=LIMIT_S)
 
 
 def token_of_a_miss(objects: RedisObjects, hash_: str = HASH) -> str:
@@ -174,7 +174,7 @@ def test_a_server_that_has_forgotten_the_scripts_is_taught_them_anew(
 def test_a_node_knows_what_its_entries_may_take(port: int) -> None:
     with redis.Redis(port=port) as client:
         client.config_set("maxmemory", "100mb")
-    objects = RedisObjects(RedisNode("node-1", "i-1", "127.0.0.1", port), NO_SECRETS, "", timeout_s=LIMIT_S)
+    objects = RedisObjects(RedisNode("node-1", "i-1", "127.0.0.1", port), NO_SECRETS, RedisAccess(), timeout_s=LIMIT_S)
 
     assert objects.memory_bytes() == 100 << 20
 

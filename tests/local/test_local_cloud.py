@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
+import re
+import signal
 import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,12 +15,15 @@ from urllib.parse import urlsplit
 import pytest
 import redis
 
+from burstcache.adapters.redis_connection import connect
+from burstcache.adapters.secrets import Secrets
+from burstcache.settings import RedisAccess
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from burstcache_local.errors import LocalCloudError
 from support.policies import THESIS
 from support.waiting import LIMIT_S, until
 
-Node = Callable[[str | None], redis.Redis]
+Node = Callable[[str], redis.Redis]
 
 
 def ask(cloud: LocalCloud, method: str, path: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
@@ -82,15 +88,17 @@ def burst(cloud: LocalCloud) -> list[str]:
 
 @pytest.fixture
 def node(cloud: LocalCloud, burst: list[str]) -> Node:
-    """Connects with a password to the node that the burst has started."""
+    """Connects as a function does to the node that the burst has started."""
     address = cloud.outputs["RedisNodes"].partition("@")[2].partition(":")[0]
-    return lambda password: redis.Redis(address, password=password)
 
+    def connect_as(function: str) -> redis.Redis:
+        variables = cloud.function_variables(function)
+        access = RedisAccess(
+            variables["REDIS_USER"], variables["REDIS_PASSWORD_PARAMETER"], ca_pem=variables["REDIS_CA_PEM"]
+        )
+        return connect(address, 6379, access, Secrets(cloud.client("ssm")))
 
-@pytest.fixture
-def password(cloud: LocalCloud) -> str:
-    kept = cloud.client("ssm").get_parameter(Name=cloud.physical_ids["RedisPassword"], WithDecryption=True)
-    return str(kept["Parameter"]["Value"])
+    return connect_as
 
 
 def test_a_burst_goes_from_s3_to_the_cache_function_to_redis(cloud: LocalCloud, burst: list[str]) -> None:
@@ -110,12 +118,17 @@ def test_a_life_can_be_read_from_its_executions_history(cloud: LocalCloud, burst
     assert sorted(event["timestamp"] for event in events) == [event["timestamp"] for event in events]
 
 
-def test_a_node_listens_with_its_password_and_evicts(node: Node, password: str) -> None:
-    with pytest.raises(redis.AuthenticationError), node(None) as stranger:
-        stranger.ping()
-    with node(password) as client:
+def test_a_node_evicts(node: Node) -> None:
+    with node("RedisControlFunction") as client:
         assert client.config_get("maxmemory*")["maxmemory-policy"] == "allkeys-lru"
         assert int(client.config_get("maxmemory")["maxmemory"]) == 768 * 1024 * 1024
+
+
+def test_readers_of_a_node_read_and_no_more(node: Node) -> None:
+    with node("ProxyFunction") as client:
+        assert client.hget("object:none", "meta") is None
+        with pytest.raises(redis.exceptions.NoPermissionError):
+            client.flushall()
 
 
 def test_the_relay_greets_with_tls_required(cloud: LocalCloud) -> None:
@@ -195,16 +208,18 @@ def instances_of(cloud: LocalCloud) -> set[str]:
     return {instance["InstanceId"] for each in reservations for instance in each["Instances"]}
 
 
-def test_a_redis_server_that_dies_is_started_again_as_its_service_does(node: Node, password: str) -> None:
-    def run_id() -> str:
-        with node(password) as client:
+def test_a_redis_server_that_dies_is_started_again_as_its_service_does(cloud: LocalCloud, node: Node) -> None:
+    def has_it() -> bool | None:
+        with node("ProxyFunction") as client:
             try:
-                return str(client.info("server")["run_id"])
+                return client.get("object:here") is not None
             except redis.ConnectionError:
-                return ""
+                return None
 
-    before = run_id()
-    with node(password) as client, pytest.raises(redis.ConnectionError):
-        client.execute_command("DEBUG", "SEGFAULT")
+    with node("ProxyFunction") as client:
+        client.set("object:here", "until Redis dies")
+    instance_id, _, _ = cloud.outputs["RedisNodes"].partition("=")[2].partition("@")
+    log = (cloud.run_dir / f"{instance_id}.log").read_text()
+    os.kill(int(re.findall(r"^(\d+):M .*Ready to accept connections", log, re.MULTILINE)[-1]), signal.SIGKILL)
 
-    until(lambda: run_id() not in ("", before))
+    until(lambda: has_it() is False)

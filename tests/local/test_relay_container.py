@@ -23,7 +23,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from samtranslator.yaml_helper import yaml_parse
 
-from custom_resources.certificate import RelayCertificate, issue_certificate
+from custom_resources.certificate import ServerCertificate, issue_certificate
 from support.project import ROOT
 from support.waiting import LIMIT_S, free_ports, until
 
@@ -40,7 +40,7 @@ _FORBIDDEN = "forbidden.to.all"
 @dataclass(frozen=True)
 class Relay:
     port: int
-    certificate: RelayCertificate
+    certificate: ServerCertificate
     folder: Path
 
     @asynccontextmanager

@@ -15,6 +15,7 @@ import pytest
 
 from burstcache.adapters.clients import Clients, Profile
 from burstcache.adapters.clock import SystemClock
+from burstcache.adapters.redis_connection import SERVER_NAME
 from burstcache.control import self_test
 from burstcache.control.self_test import Function, trials_of
 from burstcache.control.trials import run
@@ -124,8 +125,8 @@ def test_a_relay_with_another_certificate_is_named_with_its_address(functions: F
 
     relay = functions.cloud.function_variables("ProxyFunction")["RELAY_URL"].removeprefix("tls://")
     assert tried["endpoint"] == relay
-    assert "CERTIFICATE_VERIFY_FAILED" in tried["problem"]
-    assert "does not show the certificate that the function expects: raise CredentialsIssue" in tried["problem"]
+    assert "shows a certificate that is not of the authority that is expected; " in tried["problem"]
+    assert "its certificate and the functions belong together: raise CredentialsIssue and deploy" in tried["problem"]
 
 
 def test_a_closed_port_of_the_relay_is_named(functions: Functions) -> None:
@@ -150,7 +151,7 @@ def test_a_relay_that_is_silent_is_named(functions: Functions) -> None:
 def test_a_password_that_the_relay_refuses_is_named(functions: Functions, another_password: str) -> None:
     tried = functions.relay(RELAY_PASSWORD_PARAMETER=another_password)
 
-    assert "no connection to the relay" in tried["problem"]
+    assert "it refuses the password of user proxy: " in tried["problem"]
     assert "its passwords and those of the functions belong together: raise CredentialsIssue" in tried["problem"]
 
 
@@ -211,7 +212,7 @@ def test_names_of_what_is_gone_are_found(functions: Functions) -> None:
     assert "StateMachineDoesNotExist" in failures["machine redis_node"]["problem"]
 
 
-def test_a_node_that_runs_is_asked_and_one_that_refuses_the_password_is_found(
+def test_a_node_that_runs_is_asked_and_a_wrong_password_and_a_wrong_certificate_are_found(
     cloud: LocalCloud, functions: Functions, another_password: str
 ) -> None:
     cloud.invoke("RedisControlFunction", {"op": "hold", "node": "node-1", "for_s": LIMIT_S})
@@ -226,8 +227,12 @@ def test_a_node_that_runs_is_asked_and_one_that_refuses_the_password_is_found(
     tried = until(problem)  # as soon as the digest shows the node
 
     assert tried["endpoint"] == address
-    assert "node-1 refuses the password" in tried["problem"]
+    assert "node-1 refuses the password of user reader: " in tried["problem"]
     assert "its password and that of the functions belong together: raise CredentialsIssue" in tried["problem"]
+    other, _ = issue_certificate(SERVER_NAME, now=datetime.now(UTC))
+    untrusted = functions.failures("proxy", RELAY_URL="", REDIS_CA_PEM=other.ca_pem)["nodes that run"]
+    assert "shows a certificate that is not of the authority that is expected; " in untrusted["problem"]
+    assert "its certificate and the functions belong together: raise CredentialsIssue" in untrusted["problem"]
     assert functions.failures("proxy", RELAY_URL="") == {}
 
 

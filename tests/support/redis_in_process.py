@@ -8,7 +8,7 @@ import fakeredis
 import redis
 
 from burstcache.adapters.redis_objects import RedisObjects
-from burstcache.settings import RedisNode
+from burstcache.settings import RedisAccess, RedisNode
 
 NO_SECRETS: Any = None  # a Redis without a password asks for none
 
@@ -39,7 +39,7 @@ class ObjectsInProcess(RedisObjects):
     """The adapter, connected to a Redis in this process."""
 
     def __init__(self, node: RedisNode, client: redis.Redis) -> None:
-        super().__init__(node, NO_SECRETS, "")
+        super().__init__(node, NO_SECRETS, RedisAccess())
         self._in_process = client
         self.max_bytes = 0
 

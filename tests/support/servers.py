@@ -9,9 +9,13 @@ import tempfile
 import threading
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
-from support.waiting import wait_for_port
+from burstcache.adapters.redis_connection import SERVER_NAME
+from burstcache_local.machines.tls_front import TlsFront
+from custom_resources.certificate import issue_certificate
+from support.waiting import free_port, wait_for_port
 
 _SCRIPTS = Path(sys.executable).parent
 
@@ -97,6 +101,32 @@ class RedisServer:
             self.process.kill()
             self.process.wait()
             self.process = None
+
+
+class TlsRedis:
+    """A real Redis behind TLS, as a node of the local run is one, that a test may kill."""
+
+    def __init__(
+        self, port: int, *, host: str = "127.0.0.1", name: str = SERVER_NAME, issued_at: datetime | None = None
+    ) -> None:
+        """Issue its certificate, for a name; by default now."""
+        self.port = port
+        issued, pem = issue_certificate(name, now=issued_at or datetime.now(UTC))
+        self.ca_pem = issued.ca_pem
+        self._server = RedisServer(free_port(), host=host)
+        with tempfile.NamedTemporaryFile("w", suffix=".pem") as certificate:
+            certificate.write(pem)
+            certificate.flush()
+            self._front = TlsFront((host, port), (host, self._server.port), certificate.name)
+
+    def start(self) -> None:
+        self._server.start()
+        self._front.__enter__()
+
+    def kill(self) -> None:
+        if self._server.process is not None:
+            self._front.__exit__(None, None, None)
+            self._server.kill()
 
 
 def serve_nats(port: int) -> subprocess.Popen[bytes]:

@@ -30,7 +30,7 @@ from burstcache.serve.reader import Reader
 from burstcache.serve.redis_tier import RedisGuestTier, RedisNodeTier
 from burstcache.serve.s3_tier import S3Tier
 from burstcache.serve.tier import Tier
-from burstcache.settings import RedisNode, RelayAccess
+from burstcache.settings import RedisAccess, RedisNode, RelayAccess
 from burstcache.web.entry import Entry, encode
 from burstcache.web.front_door import Arrival
 from burstcache.web.reading import read_request
@@ -150,7 +150,7 @@ class RedisStage(Stage):
         self._server = RedisServer(free_port())
         self._server.start()
         node = RedisNode("node-1", "i-1", "127.0.0.1", self._server.port)
-        self._objects = RedisObjects(node, self.secrets, "", timeout_s=LIMIT_S)
+        self._objects = RedisObjects(node, self.secrets, RedisAccess(), timeout_s=LIMIT_S)
 
     def tier(self) -> Tier:
         return RedisNodeTier(self._objects)

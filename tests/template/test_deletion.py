@@ -18,6 +18,7 @@ _HAVE_STATE = {
     "AWS::SQS::Queue",
     "AWS::SSM::Parameter",
     "Custom::Passwords",
+    "Custom::RedisCertificate",
     "Custom::RelayCertificate",
 }
 _BOUNDARY = "arn:aws:iam::123456789012:policy/boundary"

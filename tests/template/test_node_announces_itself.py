@@ -19,7 +19,7 @@ from burstcache_local.moto.server import MotoServer
 from burstcache_local.moto.services import Services
 from burstcache_local.stepfunctions.http import HttpApi
 from burstcache_local.stepfunctions.service import StepFunctions
-from support.servers import RedisServer
+from support.servers import TlsRedis
 from support.waiting import LIMIT_S, until
 
 pytestmark = pytest.mark.slow
@@ -36,7 +36,7 @@ class Instance:
     def __init__(self, program: str, folder: Path, closers: ExitStack) -> None:
         self._path, self._closers = folder / "announce.py", closers
         self._path.write_text(program)
-        self.redis = RedisServer(6379, host=_HOST)
+        self.redis = TlsRedis(6379, host=_HOST)
         closers.callback(self.redis.kill)
         loop = LoopThread()
         closers.callback(loop.stop)

@@ -169,7 +169,8 @@ def test_passwords_are_read_by_their_users_only(functions: Resources) -> None:
         "relay/${CredentialsIssue}/proxy": {"ProxyFunction"},
         "relay/${CredentialsIssue}/cache": {"CacheFunction"},
         "relay/${CredentialsIssue}/control": {"RedisControlFunction"},
-        "redis/${CredentialsIssue}": {"ProxyFunction", "RedisControlFunction"},
+        "redis/${CredentialsIssue}/reader": {"ProxyFunction"},
+        "redis/${CredentialsIssue}/control": {"RedisControlFunction"},
         "*": {"CredentialsFunction"},
     }
 
@@ -187,12 +188,26 @@ def test_a_function_reads_the_relays_password_of_its_user(
 
 
 @pytest.mark.parametrize("name", ["ProxyFunction", "RedisControlFunction"])
-def test_the_password_of_redis_that_functions_read_is_made(
+def test_a_function_reads_the_password_of_its_user_of_redis(
     functions: Resources, resources: Resources, name: str
 ) -> None:
-    parameter = functions[name]["Environment"]["Variables"]["REDIS_PASSWORD_PARAMETER"]
+    variables = functions[name]["Environment"]["Variables"]
 
-    assert resources["RedisPassword"]["Properties"]["Names"] == [parameter]
+    parameter = variables["REDIS_PASSWORD_PARAMETER"]
+
+    assert parameter in resources["RedisPasswords"]["Properties"]["Names"]
+    assert parameter["Fn::Sub"].endswith(f"/{variables['REDIS_USER']}")
+
+
+def test_a_node_may_read_its_secrets_and_no_other(resources: Resources) -> None:
+    kept = ("RedisPasswords", "RedisCertificate", "StatePassword")
+    made = [name for each in kept for name in resources[each]["Properties"]["Names"]]
+    policy = resources["RedisInstancePolicy"]["Properties"]["PolicyDocument"]
+
+    (allowed,) = [each for each in policy["Statement"] if "ssm:GetParameter" in actions(each)]
+
+    folders = {each["Fn::Sub"].partition(":parameter")[2] for each in allowed["Resource"]}
+    assert {name["Fn::Sub"].rpartition("/")[0] + "/*" for name in made} == folders
 
 
 def test_the_relay_gets_the_passwords_and_the_certificate_that_are_made(resources: Resources) -> None:

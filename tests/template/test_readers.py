@@ -149,6 +149,7 @@ def test_the_settings_to_paste_are_those_that_a_reader_reads(template: dict[str,
         for variable in hint.__metadata__[1:]
     }
     names |= {"RELAY_URL", "RELAY_USER", "RELAY_PASSWORD_PARAMETER", "RELAY_CA_PEM", "REDIS_NODES", "AWS_REGION"}
+    names |= {"REDIS_USER", "REDIS_PASSWORD_PARAMETER", "REDIS_CA_PEM"}
     names |= {"EXPRESS_BUCKET", "HIT_VALUE_USD_PER_MILLION", "TAKES_GUESTS"}
 
     assert settings_of(template["Outputs"]).keys() == names
@@ -163,9 +164,10 @@ def test_the_settings_to_paste_are_the_proxys(template: dict[str, Any], function
         assert {"Fn::Sub": settings[name]} == proxy[name]
     assert {"Ref": settings["TABLE_NAME"][2:-1]} == proxy["TABLE_NAME"]
     assert parts["Bus"] == proxy["BUS_NAME"]
-    assert settings["RELAY_USER"] == proxy["RELAY_USER"]
+    assert (settings["RELAY_USER"], settings["REDIS_USER"]) == (proxy["RELAY_USER"], proxy["REDIS_USER"])
     assert parts["RelayUrl"] == proxy["RELAY_URL"]
     assert parts["RedisNodeNames"] == proxy["REDIS_NODES"]
+    assert proxy["REDIS_CA_PEM"]["Fn::If"][:2] == ["HasNode1", {"Fn::GetAtt": ["RedisCertificate", "CaPem"]}]
     assert parts["Bucket"] == proxy["BUCKET_NAME"]
     assert parts["MaxObjectBytes"] == proxy["MAX_OBJECT_BYTES"]
     assert parts["Express"] == proxy["EXPRESS_BUCKET"]
@@ -173,10 +175,11 @@ def test_the_settings_to_paste_are_the_proxys(template: dict[str, Any], function
     assert {"Ref": settings["HIT_VALUE_USD_PER_MILLION"][2:-1]} == proxy["HIT_VALUE_USD_PER_MILLION"]
 
 
-def test_the_certificate_in_the_settings_is_on_one_line(template: dict[str, Any]) -> None:
+@pytest.mark.parametrize("name", ["RelayCaPem", "RedisCaPem"])
+def test_a_certificate_in_the_settings_is_on_one_line(template: dict[str, Any], name: str) -> None:
     _, parts = template["Outputs"][OUTPUT]["Value"]["Fn::Sub"]
-    _, with_relay, without = parts["RelayCaPem"]["Fn::If"]
-    delimiter, lines = with_relay["Fn::Join"]
+    _, given, without = parts[name]["Fn::If"]
+    delimiter, lines = given["Fn::Join"]
 
     assert json.loads(f'"{delimiter}"') == lines["Fn::Split"][0] == "\n"
     assert without == ""

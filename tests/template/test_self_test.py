@@ -73,7 +73,9 @@ class Aws:
             "REDIS_ALWAYS_ON_NODES": "0",
             "REDIS_NODES": f"node-1={make_instance()}@127.0.0.1:9",
             "STATE_NODES": f"state-orders={make_instance()}@127.0.0.1:9",
+            "REDIS_USER": "reader",
             "REDIS_PASSWORD_PARAMETER": "/redis",
+            "REDIS_CA_PEM": "",
             "RELAY_PASSWORD_PARAMETER": "/redis",
             "REDIS_INSTANCE_TYPE": "t4g.micro",
             "CACHE_MEMORY_MB": "256",
@@ -164,3 +166,4 @@ def test_a_test_is_run_again_when_code_or_what_it_depends_on_changes(cloudformat
     assert version["Type"] == "AWS::Lambda::Version"
     assert {"Fn::GetAtt": ["RedisNodeList", "Value"]} in test["After"]
     assert {"Fn::GetAtt": ["RelayCertificate", "Serial"]} in test["After"]
+    assert {"Fn::GetAtt": ["RedisCertificate", "Serial"]} in test["After"]

@@ -18,11 +18,12 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from burstcache.adapters.redis_connection import connect
 from burstcache.adapters.secrets import Secrets
 from burstcache.core.errors import RedisDownError
 from burstcache.core.node_use import MOST_HITS
 from burstcache.core.parameters import QUEUE_LENGTH
-from burstcache.settings import RedisNode
+from burstcache.settings import RedisAccess, RedisNode
 from burstcache.traces import part
 from burstcache.web.entry import Entry, decode_meta, encode_meta
 
@@ -100,19 +101,19 @@ class RedisObjects:
     """One node's Redis. Every method raises RedisDownError if it does not answer or refuses the password."""
 
     def __init__(
-        self, node: RedisNode, secrets: Secrets, password_parameter: str, *, timeout_s: float = _TIMEOUT_S
+        self, node: RedisNode, secrets: Secrets, access: RedisAccess, *, timeout_s: float = _TIMEOUT_S
     ) -> None:
         """Remember how to connect; the connection is made at first use.
 
         Args:
             node: Where Redis listens.
             secrets: Gives the password.
-            password_parameter: Name of the secret; empty: Redis asks for none.
+            access: As which user to connect, and whom to believe.
             timeout_s: How long to wait for a connection, and for each answer [s].
         """
         self._node = node
         self._secrets = secrets
-        self._password_parameter = password_parameter
+        self._access = access
         self._timeout_s = timeout_s
         self._client: redis.Redis | None = None
 
@@ -288,7 +289,8 @@ class RedisObjects:
         except redis.AuthenticationError as error:
             self._secrets.forget()
             self.close()
-            raise RedisDownError(f"{self._node.name} refuses the password: {error}") from error
+            user = self._access.user or "default"
+            raise RedisDownError(f"{self._node.name} refuses the password of user {user}: {error}") from error
         except (redis.RedisError, OSError) as error:
             raise RedisDownError(f"{self._node.name} at {self._node.host}: {error!r}") from error
 
@@ -298,10 +300,11 @@ class RedisObjects:
         One retry at once: a connection that was lost while the environment was frozen shows itself in its first use. A
         node that is silent is not asked twice.
         """
-        return redis.Redis(
-            host=self._node.host,
-            port=self._node.port,
-            password=self._secrets.read(self._password_parameter) if self._password_parameter else None,
+        return connect(
+            self._node.host,
+            self._node.port,
+            self._access,
+            self._secrets,
             socket_timeout=self._timeout_s,
             socket_connect_timeout=self._timeout_s,
             health_check_interval=_CHECK_AFTER_IDLE_S,

@@ -18,6 +18,7 @@ from nats.errors import AuthorizationError, NoRespondersError
 from nats.errors import Error as NatsError
 from nats.errors import TimeoutError as NoAnswerError
 
+from burstcache.adapters.certificates import refusal, trusting
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.secrets import Secrets
 from burstcache.core.errors import RelayDownError, ServiceError, SilentHolderError
@@ -57,6 +58,8 @@ async def connect(access: RelayAccess, secrets: Secrets, *, timeout_s: float, **
 
     async def hear(error: Exception) -> None:  # without it nats-py prints a stack trace for each
         heard.append(error)
+        if _is_refusal(error):  # also of a connection that was lost and is tried again with what it had
+            secrets.forget()
 
     try:
         arguments = await _connect_arguments(access, secrets) | {"error_cb": hear} | options
@@ -70,11 +73,18 @@ async def connect(access: RelayAccess, secrets: Secrets, *, timeout_s: float, **
         raise
     except Exception as error:
         await _hang_up(client)
-        # nats-py raises its base class, and no other error of it, for what the server refuses at the handshake.
-        if isinstance(error, AuthorizationError) or type(error) is NatsError:
-            secrets.forget()
         cause = heard[0] if heard else error  # nats-py goes on after the first, until the time is over
-        raise RelayDownError(f"no connection to the relay {access.url}: {cause!r}") from cause
+        if _is_refusal(cause):
+            secrets.forget()
+            reason = f"it refuses the password of user {access.user}: {cause}"
+        else:
+            reason = f"it {refusal(cause)}" if isinstance(cause, ssl.SSLCertVerificationError) else repr(cause)
+        raise RelayDownError(f"no connection to the relay {access.url}: {reason}") from cause
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether the relay refuses a user: at the handshake nats-py raises its base class, and no other error of it."""
+    return isinstance(error, AuthorizationError) or type(error) is NatsError
 
 
 async def _connect_arguments(access: RelayAccess, secrets: Secrets) -> dict[str, Any]:
@@ -88,7 +98,7 @@ async def _connect_arguments(access: RelayAccess, secrets: Secrets) -> dict[str,
     if access.user:  # the relay lets a user hear the answers to its own requests only
         arguments["inbox_prefix"] = f"_INBOX.{access.user}"
     if access.url.startswith("tls://"):
-        arguments["tls"] = ssl.create_default_context(cadata=access.ca_pem or None)
+        arguments["tls"] = trusting(access.ca_pem)
     return arguments
 
 

@@ -15,7 +15,7 @@ from burstcache.adapters import stack_outputs
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.stack_outputs import stack_output, variables_in
 from burstcache.core.errors import InvalidSettingError
-from burstcache.settings import ExpressAccess, ReaderSettings, RelayAccess
+from burstcache.settings import ExpressAccess, ReaderSettings, RedisAccess, RelayAccess
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
@@ -95,7 +95,7 @@ def _without_stack(bucket: str, express: ExpressAccess) -> ReaderSettings:
         bucket_name=bucket,
         bus_name="",
         relay=RelayAccess(""),
-        redis_password_parameter="",
+        redis=RedisAccess(),
         redis_nodes=(),
         max_object_bytes=sys.maxsize,  # no tier has to hold them, and memory has a bound of its own
         express=express,

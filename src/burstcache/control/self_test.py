@@ -39,6 +39,7 @@ from burstcache.settings import (
     JanitorSettings,
     OriginSettings,
     ProxySettings,
+    RedisAccess,
     RedisControlSettings,
     RedisNode,
     RelayAccess,
@@ -104,7 +105,7 @@ def of_proxy(settings: ProxySettings, clients: Clients, clock: Clock, run: str) 
     if settings.express.bucket_name:
         yield parts.express(settings.express.bucket_name)
     yield from parts.asked_over_relay(settings.relay, get_subject(hash_of_run(run)))
-    yield from parts.redis(settings.redis_nodes, settings.redis_password_parameter, settings.table_name)
+    yield from parts.redis(settings.redis_nodes, settings.redis, settings.table_name)
 
 
 def of_scheduler(settings: SchedulerSettings, clients: Clients, clock: Clock, run: str) -> Iterator[Trial]:
@@ -138,7 +139,7 @@ def of_redis_control(settings: RedisControlSettings, clients: Clients, clock: Cl
         yield parts.machine("redis_node", settings.redis_node_arn)
         yield parts.instances(settings.redis_nodes + settings.state_nodes, switches=True)
     yield from parts.asked_over_relay(settings.relay, control_subject(hash_of_run(run)))
-    yield from parts.redis(settings.redis_nodes, settings.redis_password_parameter, settings.table_name)
+    yield from parts.redis(settings.redis_nodes, settings.redis, settings.table_name)
 
 
 def of_janitor(settings: JanitorSettings, clients: Clients, clock: Clock, run: str) -> Iterator[Trial]:
@@ -302,11 +303,11 @@ class _Parts:
                 raise RelayDownError(f"the relay hears this function, but in {_MEET_WITHIN_S:g} s no cache function")
             self.clock.sleep(_ASK_AGAIN_S)
 
-    def redis(self, nodes: tuple[RedisNode, ...], password_parameter: str, table_name: str) -> Iterator[Trial]:
+    def redis(self, nodes: tuple[RedisNode, ...], access: RedisAccess, table_name: str) -> Iterator[Trial]:
         """Read the password, and ask the nodes that run; at rest none does."""
         if not nodes:
             return
-        yield self.parameter(password_parameter)
+        yield self.parameter(access.password_parameter)
         asked: list[str] = []
 
         def attempt() -> None:
@@ -316,7 +317,7 @@ class _Parts:
             for node in nodes:
                 if node.name in shown and shown[node.name].is_running:
                     asked.append(f"{node.host}:{node.port}")
-                    RedisObjects(node, Secrets(self.clients.secrets), password_parameter).ping()
+                    RedisObjects(node, Secrets(self.clients.secrets), access).ping()
 
         yield Trial("nodes that run", lambda: ", ".join(asked) or "none", attempt, _NODES)
 

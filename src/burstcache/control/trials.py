@@ -8,7 +8,14 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from burstcache.adapters.clock import Clock
-from burstcache.core.errors import AccessDeniedError, PartDownError, RelayDownError, ServiceError, ServiceTransientError
+from burstcache.core.errors import (
+    AccessDeniedError,
+    PartDownError,
+    RedisDownError,
+    RelayDownError,
+    ServiceError,
+    ServiceTransientError,
+)
 from burstcache.core.messages.self_test import SelfTested, Tried
 
 _DENIED = frozenset({"403", "AccessDenied", "AccessDeniedException", "AuthorizationError", "UnauthorizedOperation"})
@@ -102,8 +109,8 @@ def _remedy(error: Exception) -> str:
             return _LET_OUT
         case ServiceError(code="ParameterNotFound"):
             return f"the parameter is missing: {_REPLACE}"
-        case RelayDownError() if isinstance(cause, ssl.SSLError):
-            return f"the relay does not show the certificate that the function expects: {_REPLACE}"
+        case RelayDownError() | RedisDownError() if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"its certificate and the functions belong together: {_REPLACE}"
         case RelayDownError() if isinstance(cause, OSError) and not isinstance(cause, _ENDED):
             return _LET_IN
     return ""

@@ -40,7 +40,7 @@ def control() -> RedisControl:
 
     @cache
     def store(node: str) -> RedisObjects:
-        return RedisObjects(node_named(node, settings.redis_nodes), secrets, settings.redis_password_parameter)
+        return RedisObjects(node_named(node, settings.redis_nodes), secrets, settings.redis)
 
     return RedisControl(
         node_names=names_of(settings.redis_nodes),

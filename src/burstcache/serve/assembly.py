@@ -65,7 +65,7 @@ def make_reader(
             from burstcache.serve.redis_tier import RedisGuestTier, RedisNodeTier
 
             node = node_named(route.node, settings.redis_nodes)
-            objects = RedisObjects(node, secrets(), settings.redis_password_parameter)
+            objects = RedisObjects(node, secrets(), settings.redis)
             return RedisGuestTier(objects, settings.max_object_bytes) if route.is_guest else RedisNodeTier(objects)
         if express is not None and route == EXPRESS:
             return express

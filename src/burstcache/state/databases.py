@@ -14,11 +14,12 @@ import redis.asyncio
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from burstcache.adapters.redis_connection import arguments_of
 from burstcache.adapters.secrets import Secrets
 from burstcache.adapters.state_function import StateFunction
 from burstcache.core.databases import database_of_node, node_of_database
 from burstcache.core.errors import NodeAbsentError
-from burstcache.settings import RedisNode, names_of, node_named
+from burstcache.settings import RedisAccess, RedisNode, names_of, node_named
 from burstcache.state.configuration import Configuration, configure
 from burstcache.state.lease import HeldLease, new_holder
 
@@ -122,7 +123,8 @@ class _Access:
 
     database: str
     node: RedisNode
-    password: str | None
+    access: RedisAccess
+    secrets: Secrets
 
     @classmethod
     def of(cls, database: str, configuration: Configuration) -> _Access:
@@ -135,8 +137,7 @@ class _Access:
             raise NodeAbsentError(
                 f"no database {database!r}; the stack's parameter StateDatabases has: {known}"
             ) from None
-        secrets = Secrets(configuration.clients.secrets)
-        return cls(database, node, secrets.read(settings.password_parameter) if settings.password_parameter else None)
+        return cls(database, node, settings.redis, Secrets(configuration.clients.secrets))
 
     def function(self, configuration: Configuration) -> StateFunction:
         return StateFunction(
@@ -144,10 +145,10 @@ class _Access:
         )
 
     def client(self, check: Callable[[], None], options: Mapping[str, Any]) -> redis.Redis:
-        return redis.Redis.from_pool(_HeldPool(check, **self._arguments(options)))
+        return redis.Redis.from_pool(_HeldPool(check, **self._arguments(options, is_async=False)))
 
     def async_client(self, check: Callable[[], None], options: Mapping[str, Any]) -> redis.asyncio.Redis:
-        return redis.asyncio.Redis.from_pool(_AsyncHeldPool(check, **self._arguments(options)))
+        return redis.asyncio.Redis.from_pool(_AsyncHeldPool(check, **self._arguments(options, is_async=True)))
 
     def answers(self) -> bool:
         """Whether its Redis answers and has read what it keeps."""
@@ -157,14 +158,14 @@ class _Access:
             except (redis.ConnectionError, redis.TimeoutError):  # BusyLoadingError is one of the former
                 return False
 
-    def _arguments(self, options: Mapping[str, Any]) -> dict[str, Any]:
+    def _arguments(self, options: Mapping[str, Any], *, is_async: bool) -> dict[str, Any]:
         return {
             "host": self.node.host,
             "port": self.node.port,
-            "password": self.password,
             "socket_connect_timeout": _CONNECT_S,
             "driver_info": None,  # two round trips less per connection
             "protocol": 2,
+            **arguments_of(self.access, self.secrets, is_async=is_async),
             **options,
         }
 

@@ -62,7 +62,7 @@ def test_a_part_that_hangs_keeps_nobody_waiting(never: threading.Event) -> None:
         (ServiceTransientError("ConnectTimeoutError: events"), "must let out this port"),
         (ServiceTransientError("slow down", code="ThrottlingException"), "slow down"),
         (ServiceError("no such parameter", code="ParameterNotFound"), "raise CredentialsIssue and deploy"),
-        (caused_by(ssl.SSLCertVerificationError("self-signed")), "does not show the certificate"),
+        (caused_by(ssl.SSLCertVerificationError("self-signed")), "its certificate and the functions belong together"),
         (caused_by(ConnectionRefusedError("refused")), "the relay's task must run"),
         (caused_by(TimeoutError()), "the relay's task must run"),
         (caused_by(ConnectionResetError("reset")), "the passwords belong together"),

@@ -13,19 +13,19 @@ import pytest
 from cryptography import x509
 from moto import mock_aws
 
-from custom_resources.certificate import RelayCertificate, issue_certificate, keep_certificate
+from custom_resources.certificate import ServerCertificate, issue_certificate, keep_certificate
 
 _NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 # As long as names of balancers get; a common name has no room for it.
 _NLB = "burstcache-p-RelayB-ABCDEFGHIJKL-0123456789abcdef.elb.ap-southeast-2.amazonaws.com"
 
 
-def issued(name: str = _NLB) -> RelayCertificate:
+def issued(name: str = _NLB) -> ServerCertificate:
     certificate, _ = issue_certificate(name, now=_NOW)
     return certificate
 
 
-def handshake(pem: str, *, trusted: RelayCertificate, called: str, tmp_path: Path) -> None:
+def handshake(pem: str, *, trusted: ServerCertificate, called: str, tmp_path: Path) -> None:
     """A TLS handshake in memory; raises what the client raises."""
     (tmp_path / "bundle.pem").write_text(pem)
     serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

