@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,12 @@ import boto3
 import pytest
 import redis
 
+from burstcache.adapters.redis_connection import connect as redis_at
 from burstcache.core.errors import InvalidSettingError, NodeAbsentError
+from burstcache.settings import RedisAccess
 from burstcache.state import DatabaseAsleepError, async_state, connect, state
 from burstcache_local.cloud import LocalCloud, LocalOptions
+from support.redis_in_process import NO_SECRETS
 from support.waiting import LIMIT_S, until
 
 pytestmark = pytest.mark.slow
@@ -89,6 +93,9 @@ def test_holder_without_a_stack_learns_what_is_accepted(monkeypatch: pytest.Monk
 
 def test_stranger_is_refused(cloud: LocalCloud, where: dict[str, Any]) -> None:
     address = cloud.outputs["StateNodes"].partition("@")[2].partition(":")[0]
+    access = RedisAccess(ca_pem=json.loads(cloud.outputs["StateSettings"])["STATE_CA_PEM"])
 
-    with state("orders", **where), redis.Redis(address) as stranger, pytest.raises(redis.AuthenticationError):
+    stranger = redis_at(address, 6379, access, NO_SECRETS)
+
+    with state("orders", **where), stranger, pytest.raises(redis.AuthenticationError):
         stranger.ping()

@@ -57,15 +57,8 @@ def set_up(resources: dict[str, Any], machine: Path, service: str, *, kind: str 
     Raises:
         subprocess.CalledProcessError: It has failed.
     """
-    for folder in (
-        "bin",
-        "secrets/redis",
-        "secrets/state",
-        f"etc/{service}",
-        "etc/systemd/system",
-        "etc/amazon/ssm",
-        "var/lib",
-    ):
+    folders = ("bin", "secrets/redis", "secrets/state", f"etc/{service}", "etc/systemd/system", "etc/amazon/ssm")
+    for folder in (*folders, "var/lib"):
         (machine / folder).mkdir(parents=True)
     (machine / f"etc/{service}/{service}.conf").write_text("port 6379\n")
     (machine / f"etc/{service}/{service}.conf").chmod(0o640)

@@ -121,11 +121,11 @@ class TlsRedis:
 
     def start(self) -> None:
         self._server.start()
-        self._front.__enter__()
+        self._front.open()
 
     def kill(self) -> None:
         if self._server.process is not None:
-            self._front.__exit__(None, None, None)
+            self._front.close()
             self._server.kill()
 
 

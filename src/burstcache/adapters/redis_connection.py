@@ -81,13 +81,13 @@ class AsyncTlsConnection(redis.asyncio.Connection):
     def __init__(self, *, tls: ssl.SSLContext, **options: Any) -> None:
         """Remember how to connect; the other options are those of the library."""
         self._tls = tls
-        super().__init__(**options)  # type: ignore[no-untyped-call]
+        super().__init__(**options)
 
     def _connection_arguments(self) -> Mapping[str, Any]:
         return {**super()._connection_arguments(), "ssl": self._tls, "server_hostname": SERVER_NAME}
 
     async def _connect(self) -> None:
         try:
-            await super()._connect()
+            await super()._connect()  # type: ignore[no-untyped-call]
         except ssl.SSLCertVerificationError as error:
             raise RedisDownError(f"Redis at {self.host} {refusal(error)}") from error

@@ -17,7 +17,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,6 +50,7 @@ class NodeAgent:
     def __init__(self, services: Services, times: NodeTimes, logs: Path) -> None:
         self._services, self._times, self._logs, self._binary = services, times, logs, redis_binary()
         self._processes: dict[tuple[str, str], subprocess.Popen[bytes]] = {}  # by instance and program
+        self._fronts: dict[str, TlsFront] = {}  # by instance
         self._lock, self._closing = threading.Lock(), threading.Event()
 
     def start(self) -> None:
@@ -64,6 +64,8 @@ class NodeAgent:
         with self._lock:
             for process in self._processes.values():
                 processes.stop(process, grace_s=_STOP_GRACE_S)
+            for front in self._fronts.values():
+                front.close()
 
     def created(self, instance: Any) -> None:
         """Handle a launch. An instance that shuts down at its first boot is stopped at once."""
@@ -94,17 +96,23 @@ class NodeAgent:
         command = [str(self._binary), *_redis_arguments(instance, self._services, port)]
         while process := self._launch(instance, "redis-server", command, {}):
             _await_listener(instance.private_ip, port, process)
-            with self._front(instance.private_ip, certificate):
-                if instance.state == "pending":
-                    set_state(instance, "running")
-                process.wait()
+            if certificate:
+                self._open_front(instance, certificate)
+            if instance.state == "pending":
+                set_state(instance, "running")
+            process.wait()
             self._closing.wait(_RESTART_S)
 
-    @staticmethod
-    def _front(address: str, certificate: str) -> AbstractContextManager[object]:
-        if not certificate:
-            return nullcontext()
-        return TlsFront((address, REDIS_PORT), (address, _INNER_PORT), certificate)
+    def _open_front(self, instance: Any, certificate: str) -> None:
+        """Speak TLS in front of the server, which may end and come again, until the instance is to stop."""
+        with self._lock:
+            if instance.id not in self._fronts and self._may_run(instance):
+                address = instance.private_ip
+                front = self._fronts[instance.id] = TlsFront((address, REDIS_PORT), (address, _INNER_PORT), certificate)
+                front.open()
+
+    def _may_run(self, instance: Any) -> bool:
+        return not self._closing.is_set() and instance.state in ("pending", "running")
 
     def _certificate(self, instance: Any) -> str:
         """Return the path of the node's certificate; empty if its user data reads none."""
@@ -138,7 +146,7 @@ class NodeAgent:
     ) -> subprocess.Popen[bytes] | None:
         """Start a program, unless the instance is to stop."""
         with self._lock:
-            if self._closing.is_set() or instance.state not in ("pending", "running"):
+            if not self._may_run(instance):
                 return None
             process = processes.start(command, env=variables, log=self._logs / f"{instance.id}.log")
             self._processes[instance.id, program] = process
@@ -159,6 +167,8 @@ class NodeAgent:
         with self._lock:
             if process := self._processes.pop((instance.id, program), None):
                 processes.stop(process, grace_s=_STOP_GRACE_S)
+            if program == "redis-server" and (front := self._fronts.pop(instance.id, None)):
+                front.close()
 
 
 def redis_binary() -> Path:

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from types import TracebackType
 from typing import cast
 
 from burstcache_local.loop import LoopThread
 
 
 class TlsFront:
-    """Listens with a certificate and passes on what it hears, while it is entered."""
+    """Listens with a certificate and passes on what it hears, from `open` to `close`."""
 
     def __init__(self, address: tuple[str, int], server: tuple[str, int], certificate: str) -> None:
         """Remember what to do.
@@ -29,12 +28,13 @@ class TlsFront:
         self._tls.load_cert_chain(certificate)
         self._open: set[asyncio.Transport] = set()
 
-    def __enter__(self) -> TlsFront:
+    def open(self) -> None:
+        """Listen."""
         self._loop = LoopThread()
         self._listener = self._loop.run(self._listen())
-        return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def close(self) -> None:
+        """Hang up, and listen no longer."""
         self._loop.run(self._hang_up())
         self._loop.stop()
 
