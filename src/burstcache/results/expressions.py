@@ -20,18 +20,18 @@ _PATH = re.compile(r"[A-Za-z_][0-9A-Za-z_]*(\.[A-Za-z_][0-9A-Za-z_]*)*")
 class _Functions(functions.Functions):  # type: ignore[misc]
     """What JMESPath has, and `json(text)` and `base64(text)`; what cannot be read is null."""
 
-    @functions.signature({"types": ["string", "null"]})  # type: ignore[untyped-decorator]
-    def _func_json(self, text: str | None) -> Any:
+    @functions.signature({"types": []})  # type: ignore[untyped-decorator]
+    def _func_json(self, text: Any) -> Any:
         try:
-            return None if text is None else json.loads(text)
-        except ValueError:
+            return json.loads(text)
+        except (TypeError, ValueError):
             return None
 
-    @functions.signature({"types": ["string", "null"]})  # type: ignore[untyped-decorator]
-    def _func_base64(self, text: str | None) -> str | None:
+    @functions.signature({"types": []})  # type: ignore[untyped-decorator]
+    def _func_base64(self, text: Any) -> str | None:
         try:
-            return None if text is None else base64.b64decode(text, validate=True).decode()
-        except ValueError:
+            return base64.b64decode(text, validate=True).decode()
+        except (TypeError, ValueError):
             return None
 
 
@@ -50,7 +50,14 @@ def compile_expression(expression: str) -> Callable[[Any], Any]:
         raise InvalidSettingError(f"key={expression!r} is not JMESPath: {error}") from error
     if _PATH.fullmatch(expression):
         return _path(expression.split("."))
-    return lambda event: compiled.search(event, _OPTIONS)
+
+    def search(event: Any) -> Any:
+        try:
+            return compiled.search(event, _OPTIONS)
+        except JMESPathError:  # a function that does not take what it met: the event is of another kind
+            return None
+
+    return search
 
 
 def _path(names: list[str]) -> Callable[[Any], Any]:

@@ -20,7 +20,14 @@ PROBE_EVERY_S = 1.0
 class Guard:
     """Whether a place may be asked. Threads share it, and the child of a fork goes on with its own probes."""
 
-    def __init__(self, name: str, ping: Callable[[], None], clock: Clock, *, start: Callable[[Callable[[], None]], object] = in_thread) -> None:
+    def __init__(
+        self,
+        name: str,
+        ping: Callable[[], None],
+        clock: Clock,
+        *,
+        start: Callable[[Callable[[], None]], object] = in_thread,
+    ) -> None:
         """Begin with a place that may be asked.
 
         Args:

@@ -1,0 +1,215 @@
+"""What decides a result: canonical forms, and which of a call's arguments are in them."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import uuid
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from burstcache.core.errors import InvalidSettingError, NoCanonicalFormError
+from burstcache.results.expressions import compile_expression
+from burstcache.results.keys import KeyMaker, canonical, code_version
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+@dataclass(frozen=True)
+class Size:
+    width: int
+    unit: str
+
+
+@pytest.mark.parametrize(
+    ("value", "form"),
+    [
+        ("a⏎", b"ta\xe2\x8f\x8e"),
+        (b"\x00a", b"b\x00a"),
+        ({"b": 1, "a": [None, True, 1.5]}, b'{"a":[null,true,1.5],"b":1}'),
+        ((1, "é"), '[1,"é"]'.encode()),
+        ([b"\x0f"], b'[{"$bytes":"0f"}]'),
+        ({"$bytes": "0f"}, b'{"$$bytes":"0f"}'),
+        ({2: "b", 1: "a"}, b'{"$items":[[1,"a"],[2,"b"]]}'),
+        ({3, 1}, b'{"$set":[1,3]}'),
+        ([math.inf, math.nan], b'[{"$float":"inf"},{"$float":"nan"}]'),
+        (Decimal("1.10"), b'{"$decimal":"1.10"}'),
+        (uuid.UUID(int=1), b'{"$uuid":"00000000-0000-0000-0000-000000000001"}'),
+        (datetime.date(2026, 1, 2), b'{"$date":"2026-01-02"}'),
+        (datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC), b'{"$datetime":"2026-01-02T00:00:00+00:00"}'),
+        ([Colour.RED], b'["red"]'),
+        (Size(2, "px"), f'{{"$dataclass":"{__name__}.Size","fields":{{"unit":"px","width":2}}}}'.encode()),
+    ],
+)
+def test_a_value_has_one_canonical_form(value: Any, form: bytes) -> None:
+    assert canonical(value) == form
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+def _typed(value: Any) -> Any:
+    """Return a value that equals another only if the types within are the same, which 1 and True are not."""
+    if isinstance(value, dict):
+        return {name: _typed(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_typed(each) for each in value]
+    return (type(value), repr(value))
+
+
+@given(_JSON | st.binary(), _JSON | st.binary())
+def test_two_values_have_the_same_form_only_if_they_are_the_same(one: Any, other: Any) -> None:
+    assert (canonical(one) == canonical(other)) == (_typed(one) == _typed(other))
+
+
+@given(st.dictionaries(st.text(), st.integers()))
+def test_the_order_of_names_does_not_matter(names: dict[str, int]) -> None:
+    assert canonical(dict(reversed(names.items()))) == canonical(names)
+
+
+def test_what_has_no_form_is_named_with_what_is_accepted() -> None:
+    with pytest.raises(
+        NoCanonicalFormError, match=r"<object.*> of type builtins\.object has no canonical form; accepted"
+    ):
+        canonical({"deep": [object()]})
+
+
+def shape(name: str, width: int = 10, *, colour: str = "red") -> None: ...
+
+
+def variadic(*names: str, **options: int) -> None: ...
+
+
+def key(maker: KeyMaker, *args: Any, **kwargs: Any) -> str | None:
+    return maker.make(args, kwargs)
+
+
+def test_calls_with_the_same_arguments_have_the_same_key_however_they_are_written() -> None:
+    maker = KeyMaker(shape)
+
+    assert key(maker, "a") == key(maker, name="a", width=10) == key(maker, "a", 10, colour="red")
+    assert len({key(maker, "a"), key(maker, "b"), key(maker, "a", 11), key(maker, "a", colour="blue")}) == 4
+
+
+def test_only_chosen_arguments_decide() -> None:
+    maker = KeyMaker(shape, arguments=["name", "colour"])
+
+    assert key(maker, "a", 1) == key(maker, "a", 2)
+    assert key(maker, "a") != key(maker, "a", colour="blue")
+
+
+def test_any_number_of_arguments_decides() -> None:
+    maker = KeyMaker(variadic)
+
+    keys = {key(maker, "a"), key(maker, "a", "b"), key(maker, "b", "a"), key(maker, a=1), key(maker, a=2)}
+    assert len(keys) == 5
+
+
+def test_a_key_names_its_function() -> None:
+    made = key(KeyMaker(shape), "a")
+
+    assert made is not None
+    assert made.startswith(f"result:{__name__}.shape:")
+    assert len(made.rpartition(":")[2]) == 64
+
+
+def test_function_version_codec_and_choice_are_part_of_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    def other(name: str, width: int = 10, *, colour: str = "red") -> None: ...
+
+    makers = [
+        KeyMaker(shape),
+        KeyMaker(other),
+        KeyMaker(shape, codec="bytes"),
+        KeyMaker(shape, version="1"),
+        KeyMaker(shape, version="2"),
+        KeyMaker(shape, arguments=["name", "width"]),
+        KeyMaker(shape, arguments=["width", "name"]),
+    ]
+    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_VERSION", "7")
+    makers.append(KeyMaker(shape))
+
+    assert len({key(maker, "a") for maker in makers}) == len(makers)
+
+
+def test_a_version_of_ones_own_outlives_a_new_lambda_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = key(KeyMaker(shape, version="1"), "a")
+    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_VERSION", "7")
+
+    assert key(KeyMaker(shape, version="1"), "a") == before
+
+
+def test_another_source_file_is_another_version(tmp_path: Path) -> None:
+    def version_of(name: str, text: str) -> list[str]:
+        path = tmp_path / name
+        path.write_text(text)
+        names: dict[str, Any] = {}
+        exec(compile(text, str(path), "exec"), names)
+        return code_version(names["f"])
+
+    text = "def f(): return helper()\ndef helper(): return 1\n"
+    assert version_of("one.py", text) == version_of("two.py", text)
+    assert version_of("three.py", text.replace("1", "2")) != version_of("one.py", text)
+
+
+def test_code_without_a_file_has_a_version_too() -> None:
+    names: dict[str, Any] = {}
+    exec("def f(): return 1\ndef g(): return 2", names)
+
+    assert code_version(names["f"]) != code_version(names["g"])
+
+
+EVENT = {"image": {"name": "a", "sizes": [1, 2]}, "body": '{"name": "b"}', "packed": "eyJuYW1lIjogImMifQ=="}
+
+
+@pytest.mark.parametrize(
+    ("expression", "found"),
+    [
+        ("image.name", "a"),
+        ("image.sizes[1]", 2),
+        ("[image.name, body]", ["a", '{"name": "b"}']),
+        ("json(body).name", "b"),
+        ("json(base64(packed)).name", "c"),
+        ("json(image.name).name", None),
+        ("base64(image.name)", None),
+        ("image.name.first", None),
+        ("other", None),
+        ("json(other)", None),
+        ("json(image)", None),
+        ("base64(image)", None),
+        ("length(other)", None),
+    ],
+)
+def test_an_expression_looks_into_an_event(expression: str, found: Any) -> None:
+    assert compile_expression(expression)(EVENT) == found
+
+
+def test_a_plain_path_finds_what_jmespath_finds() -> None:
+    for event in (EVENT, None, [1], "text", {"image": ["name"]}):
+        assert compile_expression("image.name")(event) == compile_expression("image.name | @")(event)
+
+
+def test_an_event_that_has_the_property_is_known_by_it_alone() -> None:
+    def handler(event: dict[str, Any], context: object) -> None: ...
+
+    maker = KeyMaker(handler, key="image.name")
+
+    assert key(maker, EVENT, object()) == key(maker, {**EVENT, "id": 1}, None)
+    assert key(maker, {"image": {}}, None) is None
+    assert key(maker, {"image": {"name": False}}, None) is not None
+
+
+def test_a_key_needs_an_argument_to_look_into() -> None:
+    with pytest.raises(InvalidSettingError, match="no argument to look into"):
+        KeyMaker(lambda: None, key="name")

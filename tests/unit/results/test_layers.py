@@ -1,0 +1,239 @@
+"""Results in several places: who is asked, who is filled, and what a place that fails costs."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from burstcache.core.errors import ResultStoreDownError
+from burstcache.results import Cache, cached
+from burstcache.results.entries import Entry, pack
+from burstcache.results.guard import PROBE_EVERY_S, Guard
+from burstcache.results.layers import Layers, SharedLayer
+from burstcache.results.memory import Memory
+from support.clock import ManualClock
+from support.result_stores import HeldStore
+from support.waiting import until
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(1_000_000.0)
+
+
+@pytest.fixture
+def near() -> HeldStore:
+    return HeldStore("redis")
+
+
+@pytest.fixture
+def far() -> HeldStore:
+    return HeldStore("s3")
+
+
+def guarded(store: HeldStore, clock: ManualClock) -> SharedLayer:
+    return SharedLayer(store, Guard(store.name, store.ping, clock, start=lambda probe: probe()))
+
+
+def cache_of(clock: ManualClock, *stores: HeldStore, memory: Memory | None = None, wait_s: float = 0) -> Cache:
+    return Cache(Layers(memory, [guarded(store, clock) for store in stores]), clock, wait_s=wait_s)
+
+
+class Square:
+    """A cached function that counts its computations."""
+
+    def __init__(self, cache: Cache, **options: Any) -> None:
+        self.computed = 0
+
+        @cached(backend=cache, version="1", **options)
+        def square(number: int) -> int:
+            self.computed += 1
+            return number * number
+
+        self.call = square
+
+
+def test_a_result_goes_into_all_places(clock: ManualClock, near: HeldStore, far: HeldStore) -> None:
+    function = Square(cache_of(clock, near, far))
+
+    assert function.call(3) == 9
+    assert near.kept == far.kept != {}
+    assert near.leases == {}
+
+
+def test_a_result_found_below_is_put_into_the_places_above(clock: ManualClock, near: HeldStore, far: HeldStore) -> None:
+    memory = Memory()
+    function = Square(cache_of(clock, near, far, memory=memory))
+    function.call(3)
+    near.kept.clear()
+    memory.close()
+
+    assert [function.call(3), function.call(3)] == [9, 9]
+    assert near.kept == far.kept
+    assert function.call.results.stats() == {"computed": 1, "s3": 1, "memory": 1}
+
+
+def test_another_process_finds_what_this_one_computed(clock: ManualClock, near: HeldStore) -> None:
+    first, second = Square(cache_of(clock, near)), Square(cache_of(clock, near))
+
+    assert (first.call(3), second.call(3)) == (9, 9)
+    assert (first.computed, second.computed) == (1, 0)
+
+
+def test_forget_reaches_every_place(clock: ManualClock, near: HeldStore, far: HeldStore) -> None:
+    function = Square(cache_of(clock, near, far, memory=Memory()))
+    function.call(3)
+
+    function.call.results.forget(3)
+
+    assert near.kept == far.kept == {}
+    function.call(3)
+    assert function.computed == 2
+
+
+def test_a_place_that_is_down_is_asked_once_and_probed_in_the_background(clock: ManualClock, near: HeldStore) -> None:
+    function = Square(cache_of(clock, near))
+    near.is_down = True
+
+    assert [function.call(3) for _ in range(5)] == [9] * 5
+    assert near.asked == ["get"]
+    clock.sleep(PROBE_EVERY_S)
+    function.call(3)
+    assert near.asked == ["get", "ping"]
+
+    near.is_down = False
+    clock.sleep(PROBE_EVERY_S)
+    function.call(3)
+    assert near.kept
+    assert function.computed == 7
+    assert function.call(3) == 9
+    assert function.computed == 7
+
+
+def test_a_place_that_fails_while_the_function_runs_costs_no_more(clock: ManualClock, near: HeldStore) -> None:
+    @cached(backend=cache_of(clock, near))
+    def work() -> int:
+        near.is_down = True
+        return 1
+
+    assert work() == 1
+    assert near.asked == ["get", "take_lease", "put"]
+
+
+def test_a_full_place_hands_its_lease_on_open(clock: ManualClock, near: HeldStore) -> None:
+    near.is_full = True
+    function = Square(cache_of(clock, near))
+
+    assert [function.call(3), function.call(3)] == [9, 9]
+    assert set(near.leases.values()) == {"-"}
+
+
+def test_a_caller_waits_for_another_environment_no_longer_than_it_may(clock: ManualClock, near: HeldStore) -> None:
+    function = Square(cache_of(clock, near))
+    key = str(function.call.results.key(3))
+    near.leases[key] = "another's token"
+
+    assert function.call(3) == 9
+    assert near.leases == {key: "another's token"}
+
+
+def test_a_stale_result_is_renewed_by_one_environment_alone(clock: ManualClock, near: HeldStore) -> None:
+    function = Square(cache_of(clock, near), ttl_s=10, stale_s=100)
+    key = str(function.call.results.key(3))
+    function.call(3)
+    clock.sleep(11)
+    near.leases[key] = "another's token"
+    near.asked.clear()
+
+    assert function.call(3) == 9
+    assert until(lambda: near.asked == ["get", "take_lease"])
+
+    near.leases.clear()
+    function.call(3)
+    assert until(lambda: function.computed == 2 and not near.leases)
+    assert function.call.results.stats()["stale"] == 2
+
+
+def stored(near: HeldStore, key: str, **changes: Any) -> None:
+    entry = Entry("value", "json", b"1", 2_000_000_000, 2_000_000_000)._replace(**changes)
+    near.kept[key] = pack(entry, None)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"payload": b"no JSON"},
+        {"codec": "pickle"},
+        {"kind": "error", "payload": b'["os.system", ["true"]]'},
+        {"kept_until_ms": 5},
+        {"payload": b"1" * (2 << 20)},
+    ],
+)
+def test_an_entry_that_cannot_be_trusted_is_computed_anew(
+    clock: ManualClock, near: HeldStore, changes: dict[str, Any]
+) -> None:
+    function = Square(cache_of(clock, near))
+    key = str(function.call.results.key(3))
+    stored(near, key, **changes)
+
+    assert [function.call(3), function.call(3)] == [9, 9]
+    assert function.computed == 1
+
+
+def test_bytes_that_are_no_entry_are_computed_anew(clock: ManualClock, near: HeldStore) -> None:
+    function = Square(cache_of(clock, near))
+    for data in (b"", b"\n", b"burstcache-result/2 value json plain 1 5 5\n1", bytes(500)):
+        near.kept[str(function.call.results.key(3))] = data
+        assert function.call(3) == 9
+
+
+def test_tasks_ask_shared_places_too(clock: ManualClock, near: HeldStore) -> None:
+    @cached(backend=cache_of(clock, near), version="1")
+    async def of(number: int) -> int:
+        return number * number
+
+    async def ask() -> list[int]:
+        return [await of(3), await of(3), *await asyncio.gather(*(of(4) for _ in range(5)))]
+
+    assert asyncio.run(ask()) == [9, 9, *[16] * 5]
+    assert of.results.stats()["computed"] == 2
+
+
+def test_memory_keeps_within_its_bytes_and_its_time(clock: ManualClock) -> None:
+    memory = Memory(10_000, ttl_ms=2_000)
+    entries = {str(number): Entry("value", "bytes", bytes(2_000), 9_000, 9_000) for number in range(5)}
+    for key, entry in entries.items():
+        memory.put(key, entry, now_ms=1_000)
+
+    assert [key for key in entries if memory.get(key)] == ["2", "3", "4"]
+    assert memory.get("4") == entries["4"]._replace(fresh_until_ms=3_000, kept_until_ms=3_000)
+    memory.put("large", Entry("value", "bytes", bytes(10_000), 9_000, 9_000), now_ms=1_000)
+    assert memory.get("large") is None
+    assert memory.get("4")
+
+
+def test_memory_lets_the_least_often_used_leave_first() -> None:
+    memory = Memory(6_000, eviction="lfu")
+    entry = Entry("value", "bytes", bytes(2_000), 9_000, 9_000)
+    memory.put("often", entry, now_ms=0)
+    for _ in range(3):
+        memory.get("often")
+    for key in ("one", "two"):
+        memory.put(key, entry, now_ms=0)
+
+    assert memory.get("often")
+    assert memory.get("one") is None
+
+
+def test_a_probe_that_fails_is_repeated_after_a_pause(clock: ManualClock, near: HeldStore) -> None:
+    near.is_down = True
+    guard = Guard("redis", near.ping, clock, start=lambda probe: probe())
+    guard.failed(ResultStoreDownError("no"))
+
+    for _ in range(3):
+        clock.sleep(PROBE_EVERY_S)
+        assert not guard.allows()
+        assert not guard.allows()
+    assert near.asked == ["ping"] * 3

@@ -1,0 +1,77 @@
+"""Hits as metrics: gathered, and printed alongside a later call."""
+
+from __future__ import annotations
+
+import pytest
+
+from burstcache.metrics import RESULT_CALLS
+from burstcache.results import cached, open_cache
+from burstcache.results.backends import backend_urls
+from burstcache.results.meter import VARIABLE
+from support.clock import ManualClock
+from support.metrics import MetricId, samples
+
+
+def counts(text: str) -> dict[MetricId, float]:
+    return {sample.metric: sample.value for sample in samples(text)}
+
+
+def of(source: str) -> MetricId:
+    return MetricId("Burstcache", "ResultCalls", frozenset({("Application", "shop"), ("Source", source)}))
+
+
+def test_calls_are_printed_every_ten_seconds_by_what_answered_them(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(VARIABLE, "shop")
+    clock = ManualClock(1_000_000.0)
+    echo = cached(backend=open_cache("memory://", clock=clock))(lambda text: text)
+
+    for text in ("a", "a", "b"):
+        echo(text)
+    assert capsys.readouterr().out == ""
+    clock.sleep(10)
+    echo("a")
+
+    assert counts(capsys.readouterr().out) == {of("memory"): 2, of("computed"): 2}
+
+
+def test_nothing_is_printed_unless_the_environment_asks_for_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    clock = ManualClock(1_000_000.0)
+    echo = cached(backend=open_cache("memory://", clock=clock))(lambda text: text)
+
+    echo("a")
+    clock.sleep(10)
+    echo("a")
+
+    assert capsys.readouterr().out == ""
+
+
+def test_every_source_is_a_value_of_the_metric() -> None:
+    assert {"memory", "unix", "redis", "stack", "s3"} < set(RESULT_CALLS.values)
+
+
+@pytest.mark.parametrize(
+    ("text", "urls"),
+    [
+        ("", ["memory://"]),
+        ("redis://h", ["redis://h"]),
+        ("memory://, redis://h  s3://b/p", ["memory://", "redis://h", "s3://b/p"]),
+    ],
+)
+def test_urls_come_from_the_environment_in_their_order(
+    monkeypatch: pytest.MonkeyPatch, text: str, urls: list[str]
+) -> None:
+    monkeypatch.setenv("BURSTCACHE_RESULTS", text)
+
+    assert backend_urls(None) == urls
+
+
+def test_an_error_shows_no_password() -> None:
+    with pytest.raises(Exception, match="…@host") as error:
+        open_cache("redis://user:secret@host?timeout_ms=x")
+
+    assert "secret" not in str(error.value)
