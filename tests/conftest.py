@@ -44,7 +44,14 @@ settings.load_profile("whole")
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """Leave what is imported by now out of every later look for garbage, the five at the end included."""
+    """Leave what is imported by now out of every later look for garbage."""
+    gc.freeze()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish() -> None:
+    """Look for garbage once where pytest would look five times, through all that the tests leave."""
+    gc.collect()
     gc.freeze()
 
 

@@ -23,10 +23,15 @@ def check(template: Any) -> None:
     """Parse every expression in a field, or raise ValueError that names the first one that is malformed."""
     for text in _texts(template):
         if is_expression(text):
-            try:
-                Jsonata(_body(text))
-            except JException as error:
-                raise ValueError(f"the JSONata expression {text!r} cannot be parsed: {error}") from error
+            _check_expression(text)
+
+
+@lru_cache(maxsize=1024)
+def _check_expression(text: str) -> None:
+    try:
+        Jsonata(_body(text))
+    except JException as error:
+        raise ValueError(f"the JSONata expression {text!r} cannot be parsed: {error}") from error
 
 
 def is_expression(value: Any) -> bool:
