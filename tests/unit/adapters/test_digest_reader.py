@@ -144,7 +144,7 @@ def test_a_digest_that_cannot_be_read_while_the_process_ends_is_not_logged(
 ) -> None:
     log = Mock()
     monkeypatch.setattr(digest_reader, "logger", lambda: log)
-    monkeypatch.setattr(digest_reader.threading, "main_thread", lambda: threading.Thread())  # has not begun, or is over
+    monkeypatch.setattr(threading, "main_thread", threading.Thread)  # one that is over, or has not begun
     desk.table.is_dead = True
 
     assert desk.route_at(0) is None
