@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
 from burstcache.adapters.executions import execution_arn
 from burstcache.core.errors import SupersededError
 from burstcache.core.keys import key_execution_name, next_number
-from burstcache.core.parameters import US_PER_S
-from burstcache.core.policies import POLICIES
+from burstcache.core.parameters import US_PER_S, parameters_from_text
+from burstcache.core.policies import POLICIES, thesis
 from burstcache.core.table import KeyRow
 from support.faults import failing
 from support.functions import BOOT_S, NODE
-from support.metrics import Sample, goes_off
+from support.metrics import METER, Sample, goes_off
 from support.policies import BY_USE, policy_named
 from support.world import World
 
@@ -279,6 +279,34 @@ def test_account_without_concurrency_costs_a_minute_and_reads_go_on(
     assert world.row("k").not_before_us - world.row("k").changed_at_us == _COOL_DOWN_S * US_PER_S
     assert bill(world, told).transitions == 4
     assert goes_off("KeyLifecycleAlarm", (), {"metric": 1, "failed": 1, "timed_out": 0})
+
+
+def test_key_that_is_hot_for_a_month_costs_its_node_and_fails_nowhere(
+    make_world: Callable[..., World], told: Told
+) -> None:
+    a_day_us = 86_400 * US_PER_S
+    usual = parameters_from_text(rate="9", sensitivity="4")
+    parameters = replace(usual, redis_utilization_us=7 * a_day_us, redis_check_us=a_day_us)
+    world = make_world(runs_machines=True, policy=thesis(parameters))
+    row = hot(world)
+    lasting(world)
+    world.until(lambda: world.row("k").tier == "redis", within_s=60)
+    for _ in range(30):
+        world.clock.sleep(86_000)
+        assert world.read("k") == "redis"
+
+    world.until(lambda: world.row("k").phase == "s3", within_s=86_400, every_s=600)
+
+    described = ended(world, world.key_machine, row.execution_name)
+    assert json.loads(described["output"])["outcome"] == "hot_for_30_days"
+    assert world.row("k").not_before_us == 0
+    world.until(lambda: world.node().phase == "stopped", within_s=2 * 86_400, every_s=600)
+    for machine in (world.key_machine, world.node_machine):
+        assert world.executions_of(machine, "FAILED") == []
+    taken = bill(world, told)
+    assert taken.node_s / 86_400 == pytest.approx(30, abs=2)
+    assert taken.usd == pytest.approx(taken.node_s * float(METER.prices.redis_usd_per_s), rel=0.01)
+    assert taken.transitions <= 7 + 5 + 2 * 30
 
 
 def test_clock_that_is_behind_the_last_life_never_repeats_a_name() -> None:

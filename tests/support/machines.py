@@ -93,20 +93,26 @@ class Machines(ABC):
     def _make_machines(self, runs: bool) -> None:
         arn = f"arn:aws:states:{REGION}:123456789012:stateMachine"
         self.key_machine, self.node_machine, self.token_machine = (f"{arn}:{name}" for name in ("key", "node", "token"))
+        deployed = {"key": "key_lifecycle", "node": "redis_node"} if runs else {}
+        for name in ("key", "node", "token"):
+            self.make_machine(name, self.definition(deployed[name]) if name in deployed else _HOLD)
+
+    def make_machine(self, name: str, definition: str) -> None:
+        """Create a state machine."""
+        self.states_client.create_state_machine(name=name, definition=definition, roleArn=_ROLE)
+
+    def definition(self, machine: str) -> str:
+        """Return a machine of the project as it is deployed here."""
+        text = (ROOT / "statemachines" / f"{machine}.asl.json").read_text()
         substitutions = {
             "CacheFunctionArn": "cache",
             "RedisControlFunctionArn": "redis_control",
             "RedisNodeArn": self.node_machine,
             "TableName": TABLE,
         }
-        deployed = {"key": "key_lifecycle", "node": "redis_node"} if runs else {}
-        for name in ("key", "node", "token"):
-            text = _HOLD
-            if name in deployed:
-                text = (ROOT / "statemachines" / f"{deployed[name]}.asl.json").read_text()
-                for placeholder, value in substitutions.items():
-                    text = text.replace(f"${{{placeholder}}}", value)
-            self.states_client.create_state_machine(name=name, definition=text, roleArn=_ROLE)
+        for placeholder, value in substitutions.items():
+            text = text.replace(f"${{{placeholder}}}", value)
+        return text
 
     async def _invoke_from_task(self, arguments: dict[str, Any]) -> dict[str, Any]:
         function, payload = arguments["FunctionName"], arguments["Payload"]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import json
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from samtranslator.yaml_helper import yaml_parse
@@ -22,7 +22,7 @@ from burstcache.core.worth import sheet_of_region, tier_prices
 from burstcache_local.emf import MetricId, Sample, samples
 from support.project import ROOT
 
-__all__ = ["METER", "STACK", "MetricId", "Sample", "goes_off", "metrics_of", "samples"]
+__all__ = ["METER", "STACK", "MetricId", "Sample", "goes_off", "metrics_of", "samples", "went_off"]
 
 STACK = "burstcache"
 METER = Meter(tier_prices(sheet_of_region("us-east-1"), node_type="t4g.micro", cache_memory_mb=256))
@@ -32,7 +32,12 @@ _BREACHES = {
     "GreaterThanOrEqualToThreshold": operator.ge,
     "LessThanThreshold": operator.lt,
 }
-_STATISTICS: dict[str, Callable[[list[float]], float]] = {"Sum": sum, "Maximum": max, "SampleCount": len}
+_STATISTICS: dict[str, Callable[[list[float]], float]] = {
+    "Sum": sum,
+    "Maximum": max,
+    "SampleCount": len,
+    "p90": lambda values: sorted(values)[int(0.9 * (len(values) - 1))],
+}
 
 _NOTHING: Mapping[str, float] = {}
 
@@ -77,10 +82,42 @@ def goes_off(alarm: str, told: Iterable[Sample], of_aws: Mapping[str, float] = _
     """
     properties = alarms()[alarm]
     values = {id_: _value(metric, properties, id_, told) for id_, metric in metrics_of(properties).items()}
-    values.update(of_aws)
+    return _breaches(properties, {**values, **of_aws})
+
+
+def period_s(alarm: str) -> int:
+    """Return how long the periods are that an alarm looks at [s]."""
+    properties = alarms()[alarm]
+    stats = [metric["MetricStat"] for metric in properties.get("Metrics", ()) if "MetricStat" in metric]
+    (seconds,) = {int(stat["Period"]) for stat in stats} or {int(properties["Period"])}
+    return seconds
+
+
+def went_off(alarm: str, periods: Sequence[Sequence[Sample]], *, thresholds: Mapping[str, float] = _NOTHING) -> bool:
+    """Whether an alarm went off.
+
+    Args:
+        alarm: Its logical id.
+        periods: What CloudWatch got in each of its periods, from functions and from AWS, the oldest first.
+        thresholds: Of alarms whose threshold another resource gives, by logical id.
+    """
+    properties = dict(alarms()[alarm])
+    properties["Threshold"] = thresholds.get(alarm, properties["Threshold"])
+    looks_back = properties["EvaluationPeriods"]
+    needed = properties.get("DatapointsToAlarm", looks_back)
+    watched = metrics_of(properties)
+    breaches = [
+        _breaches(properties, {id_: _value(metric, properties, id_, told) for id_, metric in watched.items()})
+        for told in periods
+    ]
+    return any(sum(breaches[at : at + looks_back]) >= needed for at in range(len(breaches) - looks_back + 1))
+
+
+def _breaches(properties: dict[str, Any], values: dict[str, float | None]) -> bool:
+    """Whether the values of one period, by the id in the alarm's expression, are beyond its threshold."""
     expressions = [metric["Expression"] for metric in properties.get("Metrics", ()) if "Expression" in metric]
     # The template's own sums of FILL(id, 0).
-    value = eval(expressions[0], {"FILL": _fill}, values) if expressions else values["metric"]
+    value = eval(expressions[0], {"FILL": _fill}, dict(values)) if expressions else values["metric"]
     if value is None:
         return bool(properties["TreatMissingData"] == "breaching")
     return bool(_BREACHES[properties["ComparisonOperator"]](value, properties["Threshold"]))
@@ -89,7 +126,11 @@ def goes_off(alarm: str, told: Iterable[Sample], of_aws: Mapping[str, float] = _
 def _value(metric: MetricId, alarm: dict[str, Any], id_: str, told: Iterable[Sample]) -> float | None:
     stats = [each["MetricStat"]["Stat"] for each in alarm.get("Metrics", ()) if each["Id"] == id_]
     values = [sample.value for sample in told if sample.metric == metric]
-    return _STATISTICS[stats[0] if stats else alarm["Statistic"]](values) if values else None
+    return (
+        _STATISTICS[stats[0] if stats else alarm.get("Statistic") or alarm["ExtendedStatistic"]](values)
+        if values
+        else None
+    )
 
 
 def _fill(value: float | None, instead: float) -> float:
