@@ -1,4 +1,4 @@
-"""Microseconds per hit of a cached function, beside what others take for the same and a bare dictionary or Redis GET.
+"""Microseconds per hit of a cached function, next to what others take for it, a bare dictionary and a bare Redis GET.
 
 A function takes a short text and returns 18,617 bytes, the smallest image of Rosa's tables; every hit is the same key.
 The contenders take turns in short batches, so that what else runs on the machine weighs on all alike; the quickest

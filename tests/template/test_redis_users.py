@@ -12,6 +12,7 @@ from redis.exceptions import NoPermissionError
 
 from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.core.errors import RedisDownError
+from burstcache.results.stores.redis_store import RedisStore
 from burstcache.settings import RedisAccess, RedisNode
 from burstcache.web.entry import Entry
 from support.node_machine import PASSWORDS, serving, set_up
@@ -102,6 +103,18 @@ def test_a_user_may_do_its_work(connect: Callable[[str], RedisObjects], user: st
 
     _WORK[user][work](node)
     node.ping()  # nothing has come late
+
+
+def test_a_reader_keeps_results_of_functions(port: int) -> None:
+    store = RedisStore.at(f"redis://reader:{PASSWORDS['reader']}@127.0.0.1:{port}", timeout_s=LIMIT_S)
+
+    assert store.take_lease("result:f:1", "token", lease_ms=60_000) == (True, False, None)
+    store.renew_lease("result:f:1", "token", lease_ms=60_000)
+    store.put("result:f:1", b"data", kept_ms=60_000)
+    store.return_lease("result:f:1", "token", open_ms=0)
+    assert store.get("result:f:1") == b"data"
+    store.forget("result:f:1")
+    store.ping()
 
 
 def test_everything_that_is_done_to_a_node_is_the_work_of_one_of_them() -> None:

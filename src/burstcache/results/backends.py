@@ -81,7 +81,19 @@ def _store(url: str, timeout_ms: int | None) -> Store:
         return RedisStore.at(url, timeout_s=(of_url_ms or timeout_ms or TIMEOUT_MS) / 1000)
     if scheme == "s3":
         return _s3_store(url, timeout_ms)
+    if scheme == "burstcache":
+        return _stack_store(url, timeout_ms)
     raise InvalidSettingError(f"backend {_shown(url)}; {_ACCEPTED}")
+
+
+def _stack_store(url: str, timeout_ms: int | None) -> Store:
+    from burstcache.results.stores.stack_store import stack_store
+
+    url, of_url_ms = _take_timeout(url)
+    parts = urlsplit(url)
+    if parts.path.strip("/") or parts.query:
+        raise InvalidSettingError(f"backend {url!r}; accepted: burstcache://STACK?timeout_ms=100")
+    return stack_store(parts.netloc, timeout_s=(of_url_ms or timeout_ms or TIMEOUT_MS) / 1000)
 
 
 def _s3_store(url: str, timeout_ms: int | None) -> Store:

@@ -71,7 +71,7 @@ class _TimedSocket:
             self._socket.settimeout(self._deadline.remaining_s())
 
 
-class _Timed:
+class Timed:
     """A connection within a deadline: the argument `deadline` of the pool."""
 
     def __init__(self, *, deadline: Deadline, **arguments: Any) -> None:
@@ -85,13 +85,13 @@ class _Timed:
         return sock
 
 
-class TimedConnection(_Timed, Connection):
+class TimedConnection(Timed, Connection):
     """By TCP."""
 
 
-class TimedSSLConnection(_Timed, SSLConnection):
+class TimedSSLConnection(Timed, SSLConnection):
     """By TCP and TLS."""
 
 
-class TimedUnixConnection(_Timed, UnixDomainSocketConnection):
+class TimedUnixConnection(Timed, UnixDomainSocketConnection):
     """By a socket of this machine."""

@@ -11,7 +11,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from burstcache.core.errors import InvalidSettingError, ResultStoreDownError, ResultStoreRefusalError
+from burstcache.core.errors import InvalidSettingError, RedisDownError, ResultStoreDownError, ResultStoreRefusalError
 from burstcache.results.stores.deadline import Deadline, TimedConnection, TimedSSLConnection, TimedUnixConnection
 
 _CONNECTIONS = {"rediss": TimedSSLConnection, "unix": TimedUnixConnection}
@@ -131,5 +131,5 @@ class RedisStore:
                 yield
         except redis.ResponseError as error:
             raise ResultStoreRefusalError(f"Redis refuses: {error}") from error
-        except (redis.RedisError, OSError) as error:
+        except (redis.RedisError, RedisDownError, OSError) as error:
             raise ResultStoreDownError(f"Redis does not answer: {error!r}") from error

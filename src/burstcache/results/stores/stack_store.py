@@ -1,0 +1,159 @@
+"""Results on the nodes of a stack while they run: a key's place is the node that would take an object of that name.
+
+No result starts a node or keeps one awake. While none runs, nothing is kept here, and nobody waits for a lease.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import TypeVar
+
+import redis
+
+from burstcache.adapters.clock import SystemClock
+from burstcache.adapters.digest_reader import MAX_AGE_S, DigestReader, read_digest
+from burstcache.adapters.redis_connection import TlsConnection, arguments_of
+from burstcache.adapters.secrets import Secrets
+from burstcache.client.configuration import configure
+from burstcache.core.errors import PartDownError, ResultStoreDownError
+from burstcache.core.keys import key_hash
+from burstcache.results.stores.deadline import Deadline, Timed, TimedConnection
+from burstcache.results.stores.redis_store import OPTIONS, RedisStore
+from burstcache.results.stores.store import LeasingStore
+from burstcache.results.threads import Threads
+from burstcache.settings import ReaderSettings, node_named
+
+T = TypeVar("T")
+
+_OPEN: tuple[bool, bool, bytes | None] = (False, True, None)
+_THREADS = 8  # that read the digest or a password; a node itself is asked by the caller
+
+
+class TimedTlsConnection(Timed, TlsConnection):
+    """By TCP and TLS, to a server with the stack's certificate."""
+
+
+class StackStore:
+    """Bytes on the nodes of one stack."""
+
+    name = "stack"
+
+    def __init__(
+        self,
+        digest: DigestReader,
+        make_node: Callable[[str], LeasingStore],
+        *,
+        timeout_s: float,
+        forget_secrets: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Ask the nodes that the digest shows.
+
+        Args:
+            digest: Which nodes run.
+            make_node: Returns the store of a node by the node's name; raises PartDownError.
+            timeout_s: How long to wait for the digest or a password [s]; a node has its own time-out.
+            forget_secrets: Is called when a node did not answer: its password may have been replaced.
+        """
+        self._digest = digest
+        self._make_node = make_node
+        self._forget_secrets = forget_secrets
+        self._timeout_s = timeout_s
+        self._nodes: dict[str, LeasingStore] = {}
+        self._threads = Threads(_THREADS)
+
+    def get(self, key: str) -> bytes | None:
+        """Return what is kept under a key."""
+        return self._ask(key, lambda node: node.get(key), None)
+
+    def put(self, key: str, data: bytes, *, kept_ms: int) -> None:
+        """Keep bytes for this long [ms], unless no node runs."""
+        self._ask(key, lambda node: node.put(key, data, kept_ms=kept_ms), None)
+
+    def forget(self, key: str) -> None:
+        """Remove what is kept under a key."""
+        self._ask(key, lambda node: node.forget(key), None)
+
+    def ping(self) -> None:
+        """Return if the digest can be read and all nodes that run answer."""
+        self._know_digest()
+        for route in self._digest.places():
+            if route.is_guest:
+                self._on(route.node, lambda node: node.ping())
+
+    def close(self) -> None:
+        """Close the connections; a later call opens new ones."""
+        for node in self._nodes.values():
+            node.close()
+
+    def take_lease(self, key: str, token: str, *, lease_ms: int) -> tuple[bool, bool, bytes | None]:
+        """Take the lease of a key, if nobody has it, and read what is kept; without a node it is open."""
+        return self._ask(key, lambda node: node.take_lease(key, token, lease_ms=lease_ms), _OPEN)
+
+    def renew_lease(self, key: str, token: str, *, lease_ms: int) -> None:
+        """Hold a lease for longer, if it is still the caller's."""
+        self._ask(key, lambda node: node.renew_lease(key, token, lease_ms=lease_ms), None)
+
+    def return_lease(self, key: str, token: str, *, open_ms: int) -> None:
+        """Give a lease back, if it is still the caller's; with `open_ms` above 0 it is open for this long [ms]."""
+        self._ask(key, lambda node: node.return_lease(key, token, open_ms=open_ms), None)
+
+    def _ask(self, key: str, operation: Callable[[LeasingStore], T], without_node: T) -> T:
+        """Return what a key's node answers, or the given answer if none runs."""
+        self._know_digest()
+        home = self._digest.home(key_hash(key))
+        return without_node if home is None else self._on(home.node, operation)
+
+    def _know_digest(self) -> None:
+        if not self._digest.is_known_within(MAX_AGE_S) and not self._in_time(
+            partial(self._digest.is_within, MAX_AGE_S)
+        ):
+            raise ResultStoreDownError("the stack's digest cannot be read")
+
+    def _on(self, name: str, operation: Callable[[LeasingStore], T]) -> T:
+        if (node := self._nodes.get(name)) is None:
+            node = self._nodes.setdefault(name, self._in_time(partial(self._make_node, name)))
+        try:
+            return operation(node)
+        except ResultStoreDownError:
+            with suppress(KeyError):  # another thread may have done so
+                self._nodes.pop(name).close()
+            self._forget_secrets()
+            raise
+
+    def _in_time(self, call: Callable[[], T]) -> T:
+        """Return the answer of what asks AWS, whose libraries know no deadline."""
+        try:
+            return self._threads.pool().submit(call).result(self._timeout_s)
+        except PartDownError as error:
+            raise ResultStoreDownError(str(error)) from error
+        except concurrent.futures.TimeoutError as error:
+            raise ResultStoreDownError(f"AWS does not answer within {self._timeout_s} s") from error
+
+
+def stack_store(stack_name: str, *, timeout_s: float) -> StackStore:
+    """Return the store of a stack, or without a name of the one that the variable BURSTCACHE_READER describes.
+
+    Raises:
+        InvalidSettingError: There is no such stack, or the variable is missing or malformed.
+    """
+    configuration = configure(stack_name=stack_name, bucket="", session=None, endpoint_urls=None)
+    settings, clients = configuration.settings, configuration.make_clients()
+    digest = DigestReader(partial(read_digest, clients.dynamodb, settings.table_name), SystemClock())
+    digest.is_within(MAX_AGE_S)  # connects while the program starts
+    secrets = Secrets(clients.secrets)
+    make_node = partial(_node_store, settings=settings, secrets=secrets, timeout_s=timeout_s)
+    return StackStore(digest, make_node, timeout_s=timeout_s, forget_secrets=secrets.forget)
+
+
+def _node_store(name: str, *, settings: ReaderSettings, secrets: Secrets, timeout_s: float) -> RedisStore:
+    node = node_named(name, settings.redis_nodes)
+    access = arguments_of(settings.redis, secrets)
+    access["connection_class"] = TimedTlsConnection if settings.redis.ca_pem else TimedConnection
+
+    def make_pool(deadline: Deadline) -> redis.ConnectionPool:
+        return redis.ConnectionPool(host=node.host, port=node.port, deadline=deadline, **access, **OPTIONS)
+
+    return RedisStore(make_pool, timeout_s=timeout_s, name=StackStore.name)
