@@ -45,7 +45,7 @@ _CORES = sorted(os.sched_getaffinity(0))
 _SERVICE_CORES, _CLIENT_CORES = _CORES[:1], _CORES[1:] or _CORES
 _REQUESTS = (500, 750, 1500)  # of each client, as Rosa's
 _CLIENTS = (1, 5)
-_BIN_S = 0.25
+_BIN_S = 0.5
 _SHARES = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0)  # of the rate that saturates
 _RATE_FOR_S = 2.0
 _SETTLED_S = 0.5  # of each rate's time, which is not counted
@@ -312,16 +312,17 @@ def _draw_over_time(axes: Axes, runs: list[Run], title: str, names: list[str] | 
     for run, colour, name in zip(runs, LINE_COLOURS, names or [run.name for run in runs], strict=False):
         bins = run.hits_per_s()
         axes.plot([_BIN_S * (number + 0.5) for number in range(len(bins))], bins, color=colour, label=name)
-    axes.set(xlabel="seconds", ylabel="hits per second", xlim=(0, None), ylim=(0, None))
+    top_per_s = 1.35 * max(max(run.hits_per_s()) for run in runs)  # above the lines is room for the legend
+    axes.set(xlabel="seconds", ylabel="hits per second", xlim=(0, None), ylim=(0, top_per_s))
     axes.set_title(title, loc="left", fontweight="bold")
-    axes.legend(ncols=2, fontsize=7.5)
+    axes.legend(ncols=3, fontsize=7.5, loc="upper right")
 
 
 def _draw_rates(axes: Axes, measured: Measured) -> None:
-    offered_per_s = [run.offered_per_s for run in measured.offered]
+    asked_per_s = [run.asked_per_s for run in measured.offered]
     hits, refused = ([run.rate_per_s(status) for run in measured.offered] for status in (200, 503))
-    axes.plot(offered_per_s, hits, "o-", color=LINE_COLOURS[0], label="answered with a thumbnail")
-    axes.plot(offered_per_s, refused, "o-", color=LINE_COLOURS[1], label="refused (503)")
+    axes.plot(asked_per_s, hits, "o-", color=LINE_COLOURS[0], label="answered with a thumbnail")
+    axes.plot(asked_per_s, refused, "o-", color=LINE_COLOURS[1], label="refused (503)")
     axes.axhline(0.9 * max(hits), color=INK, linewidth=0.8, linestyle=":", label="90 % of the peak")
     axes.axvline(2 * measured.saturated_per_s, color=INK, linewidth=0.8, linestyle="--", label="twice what saturates")
     axes.set(xlabel="requests per second, on time", ylabel="per second", xlim=(0, None), ylim=(0, None))
@@ -335,10 +336,10 @@ def _draw_latencies(axes: Axes, measured: Measured) -> None:
         for share, line in ((0.5, "o-"), (0.95, "o:")):
             latencies_ms = [run.latency_ms(status, share) for run in runs]
             label = f"{name}, {'median' if share == 0.5 else '95 %'}"
-            axes.plot([run.offered_per_s for run in runs], latencies_ms, line, color=colour, label=label)
+            axes.plot([run.asked_per_s for run in runs], latencies_ms, line, color=colour, label=label)
     ticks_1_2_5(axes)
     axes.set(xlabel="requests per second, on time", ylabel="latency [ms]", xlim=(0, None))
-    axes.set_title("What it costs to wait and to be refused", loc="left", fontweight="bold")
+    axes.set_title("What an answer and a refusal take", loc="left", fontweight="bold")
     axes.legend(fontsize=7.5)
 
 

@@ -1,0 +1,123 @@
+"""From sleep to the first command: what a function waits for that finds its database off, and one that finds it on.
+
+    python -m benchmarks.state_reaction docs/images/state-reaction.png
+
+In a local run whose instances boot in a stated time; on AWS an instance takes about half a minute. What is measured is
+what comes on top of it: the lease, the workflow that boots the node, Redis, the first command.
+
+Source:
+    Kumar 2022, section 6.1: his container starts in about 2 s.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.common import environment
+from benchmarks.state_operations import DATABASE, PARAMETERS, access_of
+from burstcache.state import state
+from burstcache_local.cloud import LocalCloud, LocalOptions
+from burstcache_sim.report.drawing import INK, LINE_COLOURS, drawing
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_CYCLES = 10
+_BOOTS_S = (0.0, 2.0)
+_LOOK_EVERY_S = 0.05
+_KUMAR_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reactions:
+    """How long the first command took after it was asked for [s]."""
+
+    boot_s: float
+    asleep_s: list[float]
+    awake_s: list[float]  # another holds the database
+
+    def line(self) -> str:
+        """Return the printed row."""
+        parts = (
+            f"{statistics.mean(values):>6.2f} ± {statistics.stdev(values):<5.2f} {statistics.median(values):>6.2f}"
+            for values in (self.asleep_s, [each - self.boot_s for each in self.asleep_s], self.awake_s)
+        )
+        return f"{self.boot_s:>6.1f}  {'   '.join(parts)}"
+
+
+def measure(boot_s: float, cycles: int) -> Reactions:
+    """Return the reactions of a database whose instance boots in that time [s]."""
+    with LocalCloud(LocalOptions(boot_s=boot_s, stop_s=0.2, parameters=PARAMETERS)) as cloud:
+        access, asleep_s, awake_s = access_of(cloud), [], []
+        with state(DATABASE, **access):
+            pass  # the functions' environments are new
+        for _ in range(cycles):
+            wait_until_asleep(cloud)
+            began_s = time.perf_counter()
+            with state(DATABASE, **access) as redis:
+                redis.ping()
+                asleep_s.append(time.perf_counter() - began_s)
+                began_s = time.perf_counter()
+                with state(DATABASE, **access) as other:
+                    other.ping()
+                    awake_s.append(time.perf_counter() - began_s)
+    return Reactions(boot_s, asleep_s, awake_s)
+
+
+def wait_until_asleep(cloud: LocalCloud) -> None:
+    """Return when the database is off."""
+    question: dict[str, Any] = {"op": "release", "database": DATABASE, "holder": "nobody"}
+    while cloud.invoke("StateFunction", question)["phase"] != "stopped":
+        time.sleep(_LOOK_EVERY_S)
+
+
+def figure_of(all_reactions: list[Reactions]) -> Figure:
+    """Return the picture, for use within `drawing()`."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 3.2), layout="constrained")
+    axes = figure.subplots()
+    axes.axhline(_KUMAR_S, color=INK, linewidth=0.8, linestyle="--", label="Kumar's container starts")
+    for number, reactions in enumerate(all_reactions):
+        first = number == 0  # whose marks stand in the legend
+        boots = "the instance boots" if first else "_"  # which is no label
+        axes.hlines(reactions.boot_s, number - 0.3, number + 0.3, INK, ":", linewidth=0.8, label=boots)
+        for values, shift, colour, name in (
+            (reactions.asleep_s, -0.1, LINE_COLOURS[0], "asleep"),
+            (reactions.awake_s, 0.1, LINE_COLOURS[1], "awake"),
+        ):
+            places = [number + shift] * len(values)
+            axes.plot(places, values, "o", color=colour, alpha=0.5, markeredgewidth=0, label=name if first else "_")
+    axes.set_xticks(range(len(all_reactions)), [f"boots in {each.boot_s:g} s" for each in all_reactions])
+    axes.set(ylabel="to the first command [s]", ylim=(0, None), xlim=(-0.5, len(all_reactions) - 0.5))
+    axes.spines["right"].set_visible(False)
+    axes.legend(fontsize=7.5, loc="upper left")
+    return figure
+
+
+def main() -> int:
+    """Measure, print and draw; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("image", type=Path, nargs="?", help="PNG to draw")
+    parser.add_argument("--cycles", type=int, default=_CYCLES, help="at least 2 (default: 10)")
+    arguments = parser.parse_args()
+    print(environment())
+    print("\ns: mean ± deviation, median\n  boot  asleep                   asleep, without boot     awake")
+    all_reactions = []
+    for boot_s in _BOOTS_S:
+        all_reactions.append(measure(boot_s, arguments.cycles))
+        print(all_reactions[-1].line(), flush=True)
+    if arguments.image:
+        with drawing():
+            figure_of(all_reactions).savefig(arguments.image, dpi=150, facecolor="white", metadata={"Software": None})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
