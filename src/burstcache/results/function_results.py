@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -16,6 +15,7 @@ from burstcache.results.entries import ERROR, NONE, VALUE, Entry
 from burstcache.results.errors import CachedErrors
 from burstcache.results.keys import KeyMaker
 from burstcache.results.layers import Packing
+from burstcache.results.threads import new_lock
 
 TTL_S = 300.0
 MAX_BYTES = 1 << 20
@@ -61,7 +61,7 @@ class FunctionResults:
         self.packing = Packing(options.max_bytes, compression, above_bytes or 0)
         self._meter = cache.meter
         self._counts: Counter[str] = Counter()
-        self._lock = threading.Lock()
+        self._lock = new_lock(self)
 
     def key(self, *args: Any, **kwargs: Any) -> str | None:
         """Return the key of a call's result, or None if such a call is not cached: its event lacks what `key` names."""
@@ -144,6 +144,10 @@ class FunctionResults:
             "results: an entry cannot be read, so it is computed anew", reason=f"{self._keys.name}: {reason}"
         )
         return None
+
+    def after_fork(self) -> None:
+        """Make a new lock."""
+        self._lock = new_lock(self)
 
     def _entry(self, kind: str, payload: bytes, now_ms: int, ttl_ms: int) -> Entry | None:
         if not ttl_ms:

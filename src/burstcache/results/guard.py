@@ -5,14 +5,12 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable
 
 from burstcache.adapters.clock import Clock
 from burstcache.core.errors import PartDownError
 from burstcache.logs import logger
-from burstcache.results.threads import in_thread
+from burstcache.results.threads import in_thread, new_lock
 
 PROBE_EVERY_S = 1.0
 
@@ -42,17 +40,16 @@ class Guard:
         self._start = start
         self._is_down = False
         self._probe_at_s = 0.0
-        self._prober = 0  # the process whose probe is under way
-        self._lock = threading.Lock()
+        self._is_probed = False
+        self._lock = new_lock(self)
 
     def allows(self) -> bool:
         """Whether the place may be asked now; has it probed in the background if it may not."""
         if not self._is_down:
             return True
         with self._lock:
-            is_due = self._clock.monotonic_s() >= self._probe_at_s and self._prober != os.getpid()
-            if is_due:
-                self._prober = os.getpid()
+            is_due = self._clock.monotonic_s() >= self._probe_at_s and not self._is_probed
+            self._is_probed |= is_due
         if is_due:
             self._start(self._probe)
         return not self._is_down
@@ -64,6 +61,10 @@ class Guard:
             self._is_down = True
             self._probe_at_s = self._clock.monotonic_s() + PROBE_EVERY_S
 
+    def after_fork(self) -> None:
+        """Make a new lock, and probe anew."""
+        self._lock, self._is_probed = new_lock(self), False
+
     def _probe(self) -> None:
         try:
             self._ping()
@@ -73,5 +74,5 @@ class Guard:
             self._is_down = False
         finally:
             with self._lock:
-                self._prober = 0
+                self._is_probed = False
                 self._probe_at_s = self._clock.monotonic_s() + PROBE_EVERY_S

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from burstcache.results.layers import SharedLayer
+from burstcache.results.threads import new_lock
 
 LEASE_MS = 3000
 OPEN_MS = 1000  # when nothing was kept, those who wait compute at once, without waiting for each other
@@ -18,17 +19,17 @@ class Renewals:
     """Renews leases every second, in a thread that sleeps while there are none."""
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
+        self._changed = threading.Condition(new_lock(self))
         self._renewals: dict[object, Callable[[], object]] = {}
-        self._process = 0  # whose thread runs: the child of a fork has none
+        self._has_thread = False
 
     def begin(self, renew: Callable[[], object]) -> object:
         """Call `renew` every second from now on, and return what ends that."""
         handle = object()
         with self._changed:
             self._renewals[handle] = renew
-            if self._process != os.getpid():
-                self._process = os.getpid()
+            if not self._has_thread:
+                self._has_thread = True
                 threading.Thread(target=self._run, name="burstcache-leases", daemon=True).start()
             self._changed.notify()
         return handle
@@ -37,6 +38,12 @@ class Renewals:
         """Renew that lease no more."""
         with self._changed:
             self._renewals.pop(handle, None)
+
+    def after_fork(self) -> None:
+        """Renew nothing of the parent's."""
+        self._changed = threading.Condition(new_lock(self))
+        self._renewals = {}
+        self._has_thread = False
 
     def _run(self) -> None:
         while True:

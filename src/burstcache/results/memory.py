@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import threading
+from functools import partial
 
 from cachetools import Cache, LFUCache, LRUCache
 
 from burstcache.results.entries import Entry
+from burstcache.results.threads import new_lock
 
 LRU, LFU = "lru", "lfu"
 EVICTIONS = (LRU, LFU)
@@ -27,10 +28,11 @@ class Memory:
             eviction: Which entry leaves first: `lru` the one unused for longest, `lfu` the one used least often.
             ttl_ms: For how long an entry is kept at most, whatever its own times are [ms]; None: for these.
         """
-        kind = LFUCache if eviction == LFU else LRUCache
-        self._kept: Cache[str, Entry] = kind(max_bytes, getsizeof=_size_bytes)
+        kind: type[Cache[str, Entry]] = LFUCache if eviction == LFU else LRUCache
+        self._make = partial(kind, max_bytes, getsizeof=_size_bytes)
+        self._kept = self._make()
         self._ttl_ms = ttl_ms
-        self._lock = threading.Lock()
+        self._lock = new_lock(self)
 
     def get(self, key: str) -> Entry | None:
         """Return an entry, however old."""
@@ -57,6 +59,12 @@ class Memory:
         """Forget everything."""
         with self._lock:
             self._kept.clear()
+
+    def after_fork(self) -> None:
+        """Forget everything if another thread was changing it."""
+        if self._lock.locked():
+            self._kept = self._make()
+        self._lock = new_lock(self)
 
 
 def _size_bytes(entry: Entry) -> int:

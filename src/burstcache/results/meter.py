@@ -8,11 +8,11 @@ lost when it is reclaimed.
 from __future__ import annotations
 
 import os
-import threading
 from collections import Counter
 
 from burstcache.adapters.clock import Clock
 from burstcache.metrics import APPLICATION, RESULT_CALLS, emf_line, write
+from burstcache.results.threads import new_lock
 
 VARIABLE = "BURSTCACHE_RESULTS_METRICS"
 _EVERY_S = 10.0
@@ -30,7 +30,7 @@ class ResultMeter:
         """
         self._application = application
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = new_lock(self)
         self._counts: Counter[str] = Counter()
         self._since_s = 0.0
 
@@ -56,3 +56,7 @@ class ResultMeter:
             emf_line({RESULT_CALLS: [count]}, {**dimensions, RESULT_CALLS.dimension: source}, at_ms=at_ms)
             for source, count in counts.items()
         )
+
+    def after_fork(self) -> None:
+        """Make a new lock."""
+        self._lock = new_lock(self)

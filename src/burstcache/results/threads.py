@@ -1,4 +1,7 @@
-"""Threads of this process: the child of a fork has none of its parent's and makes its own."""
+"""Threads and locks of this process: the child of a fork has none of its parent's threads, and makes its own.
+
+A lock that another thread held at the fork would never be released in the child.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
+from weakref import WeakSet
 
 
 class Threads:
@@ -22,6 +27,32 @@ class Threads:
             pool = ThreadPoolExecutor(self._count, thread_name_prefix="burstcache-results")
             self._pools = {os.getpid(): pool}
         return pool
+
+
+class Forkable(Protocol):
+    """What has a lock."""
+
+    def after_fork(self) -> None:
+        """Make a new lock, in a process that has one thread."""
+        ...
+
+
+_FORKABLE: WeakSet[Forkable] = WeakSet()
+
+
+def new_lock(owner: Forkable) -> threading.Lock:
+    """Return a lock of an object, whose `after_fork` the child of a fork calls."""
+    _FORKABLE.add(owner)
+    return threading.Lock()
+
+
+def after_fork() -> None:
+    """Have every object make a new lock."""
+    for owner in list(_FORKABLE):
+        owner.after_fork()
+
+
+os.register_at_fork(after_in_child=after_fork)
 
 
 def in_thread(work: Callable[[], None]) -> None:

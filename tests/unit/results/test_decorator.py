@@ -12,6 +12,7 @@ import pytest
 
 from burstcache.core.errors import InvalidSettingError, NoCanonicalFormError
 from burstcache.results import Cache, cached, open_cache
+from burstcache.results.threads import after_fork
 from support.clock import ManualClock
 from support.waiting import until
 
@@ -284,3 +285,29 @@ def test_a_wrapped_function_keeps_its_name_and_kind(cache: Cache) -> None:
 
     is_coroutine: Callable[[Any], bool] = asyncio.iscoroutinefunction
     assert (named.__name__, named.__doc__, is_coroutine(named)) == ("named", "Say something.", True)  # type: ignore[attr-defined]
+
+
+def test_the_child_of_a_fork_waits_for_no_thread_of_its_parent(cache: Cache, calls: Calls) -> None:
+    """What the fork copies of a lock that another thread holds, and of a computation under way, never ends there."""
+    began, may_end = threading.Event(), threading.Event()
+
+    @cached(backend=cache)
+    def work(name: str) -> str:
+        calls(name)
+        if len(calls.calls) == 1:
+            began.set()
+            may_end.wait()
+        return name
+
+    memory = cache.layers.memory
+    assert memory is not None
+    with ThreadPoolExecutor(1) as thread:
+        first = thread.submit(work, "a")
+        began.wait()
+        with memory._lock:
+            after_fork()
+            assert work("a") == "a"
+        may_end.set()
+        assert first.result() == "a"
+
+    assert calls.calls == ["a", "a"]
