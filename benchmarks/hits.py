@@ -5,8 +5,7 @@ redis-py, from the node's own Redis. The sides take turns, so that a noisy machi
 
     python -m benchmarks.hits [--project DIR] [--gets 200] [--sizes 100 10000 1000000] [--clients 1 8 64]
 
-`--project` measures another clone of the project by its own .venv. All clones have the command `local up` and its state
-file, and they need nothing else.
+`--project` measures another clone of the project by its own .venv, one whose nodes speak TLS as well.
 """
 
 from __future__ import annotations
@@ -33,6 +32,10 @@ import boto3
 import redis
 
 from benchmarks.common import PROJECT, Setup
+from burstcache.adapters.redis_connection import connect
+from burstcache.adapters.redis_objects import object_key
+from burstcache.adapters.secrets import Secrets
+from burstcache.settings import ReaderSettings
 
 _ROUNDS = 4  # in which the sides take turns
 _HOT_LIMIT_S = 60.0
@@ -55,7 +58,7 @@ class Cloud:
     bucket_name: str
     region: str
     stack_name: str
-    redis_address: str
+    outputs: dict[str, str]
 
     def client(self, service: str) -> Any:
         """Return a boto3 client of a service of this cloud."""
@@ -63,13 +66,10 @@ class Cloud:
         return session.client(service, endpoint_url=self.endpoint_url)
 
     def redis(self) -> redis.Redis:
-        """Return a client of the node."""
-        found = self.client("cloudformation").describe_stack_resource(
-            StackName=self.stack_name, LogicalResourceId="RedisPassword"
-        )
-        name = found["StackResourceDetail"]["PhysicalResourceId"]
-        kept = self.client("ssm").get_parameter(Name=name, WithDecryption=True)
-        return redis.Redis(self.redis_address, password=kept["Parameter"]["Value"])
+        """Return a client of the node, as a reader has one."""
+        settings = ReaderSettings.read(json.loads(self.outputs["ReaderSettings"]))
+        (node,) = settings.redis_nodes
+        return connect(node.host, node.port, settings.redis, Secrets(self.client("ssm")))
 
 
 @contextlib.contextmanager
@@ -98,7 +98,7 @@ def _await_cloud(process: subprocess.Popen[bytes], state_file: Path) -> Cloud:
         bucket_name=state["bucket_name"],
         region=state["region"],
         stack_name=state["stack_name"],
-        redis_address=state["outputs"]["RedisNodes"].partition("@")[2].partition(":")[0],
+        outputs=state["outputs"],
     )
 
 
@@ -250,7 +250,7 @@ def measure(cloud: Cloud, tier: str, *, sizes_bytes: Sequence[int], clients: Seq
         front_url = f"{cloud.front_url}/objects/{key}"
         heat(front_url, tier)
         if node:
-            node.set(f"bare:{key}", body)
+            node.set(object_key(f"bare:{key}"), body)
         for count in clients:
             sides = {side: Row(side, size_bytes, count) for side in (tier, "S3", *(["redis-py"] * bool(node)))}
             share = max(gets // _ROUNDS, 2 * count)
@@ -262,7 +262,7 @@ def measure(cloud: Cloud, tier: str, *, sizes_bytes: Sequence[int], clients: Seq
                     ),
                 }
                 if node:
-                    taken["redis-py"] = get_from_redis(node, f"bare:{key}", gets=share, clients=count)
+                    taken["redis-py"] = get_from_redis(node, object_key(f"bare:{key}"), gets=share, clients=count)
                 for side, sample in taken.items():
                     sides[side].sample.add(sample)
             rows += sides.values()

@@ -16,17 +16,18 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 _CHUNK_BYTES = 1 << 16
+_LOOPBACK = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
 
 
-def authority(folder: Path) -> str:
-    """Write server.pem and server.key for 127.0.0.1 into a folder; return the PEM of the authority that signed them."""
+def authority(folder: Path, server: x509.GeneralName = _LOOPBACK) -> str:
+    """Write server.pem and server.key for a server into a folder; return the PEM of the authority that signed them."""
     authority_key, server_key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     authority_name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "benchmark's authority")])
     is_authority = x509.BasicConstraints(ca=True, path_length=0)
-    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    names = x509.SubjectAlternativeName([server])
     authority_pem = _certificate(authority_name, authority_name, authority_key, authority_key, is_authority)
-    server_name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
-    (folder / "server.pem").write_bytes(_certificate(server_name, authority_name, server_key, authority_key, address))
+    server_name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "benchmark's server")])
+    (folder / "server.pem").write_bytes(_certificate(server_name, authority_name, server_key, authority_key, names))
     (folder / "server.key").write_bytes(
         server_key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
