@@ -14,7 +14,7 @@ from typing import Any
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
-from nats.errors import AuthorizationError, NoRespondersError
+from nats.errors import AuthorizationError, NoRespondersError, UnexpectedEOF
 from nats.errors import Error as NatsError
 from nats.errors import TimeoutError as NoAnswerError
 
@@ -38,6 +38,9 @@ _CHECK_TIMEOUT_S = 0.3
 _NEVER_S = float("-inf")
 # Selecting, feeding the stream, waking its reader: after these the loop has read what came while it was at rest.
 _LOOP_TURNS_TO_NOTICE_CLOSE = 3
+_HEARD = 8  # errors of one attempt to connect that are looked at
+# A relay that refuses a user says so and hangs up, and the first is lost when the second overtakes it.
+_ENDED = (BrokenPipeError, ConnectionResetError, UnexpectedEOF)
 _GRACE_S = 0.05  # what is still on its way when a subscription ends; by measurement this loses nothing
 
 
@@ -54,11 +57,11 @@ async def connect(access: RelayAccess, secrets: Secrets, *, timeout_s: float, **
     Raises:
         RelayDownError: No relay, no password, or a password that the relay refuses.
     """
-    client, heard = Client(), deque[Exception](maxlen=1)
+    client, heard = Client(), deque[Exception](maxlen=_HEARD)
 
     async def hear(error: Exception) -> None:  # without it nats-py prints a stack trace for each
         heard.append(error)
-        if _is_refusal(error):  # also of a connection that was lost and is tried again with what it had
+        if _is_refusal(error) or isinstance(error, _ENDED):  # also later, when a lost connection is tried again
             secrets.forget()
 
     try:
@@ -73,18 +76,24 @@ async def connect(access: RelayAccess, secrets: Secrets, *, timeout_s: float, **
         raise
     except Exception as error:
         await _hang_up(client)
-        cause = heard[0] if heard else error  # nats-py goes on after the first, until the time is over
-        if _is_refusal(cause):
+        # nats-py goes on after the first, until the time is over.
+        cause = next(filter(_is_refusal, (*heard, error)), heard[-1] if heard else error)
+        if _is_refusal(cause) or isinstance(cause, _ENDED):
             secrets.forget()
-            reason = f"it refuses the password of user {access.user}: {cause}"
-        else:
-            reason = f"it {refusal(cause)}" if isinstance(cause, ssl.SSLCertVerificationError) else repr(cause)
-        raise RelayDownError(f"no connection to the relay {access.url}: {reason}") from cause
+        raise RelayDownError(f"no connection to the relay {access.url}: {_reason(cause, access.user)}") from cause
 
 
 def _is_refusal(error: Exception) -> bool:
     """Whether the relay refuses a user: at the handshake nats-py raises its base class, and no other error of it."""
     return isinstance(error, AuthorizationError) or type(error) is NatsError
+
+
+def _reason(cause: Exception, user: str) -> str:
+    if _is_refusal(cause):
+        return f"it refuses the password of user {user}: {cause}"
+    if isinstance(cause, _ENDED):
+        return f"it hangs up while user {user} logs in, as it does after a wrong password: {cause!r}"
+    return f"it {refusal(cause)}" if isinstance(cause, ssl.SSLCertVerificationError) else repr(cause)
 
 
 async def _connect_arguments(access: RelayAccess, secrets: Secrets) -> dict[str, Any]:
