@@ -12,7 +12,7 @@ PYTHON = $(shell for python in python3.11 python3 python3.12 python3.13 python3.
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run stop demo picture paper map build validate deploy invoke test test-fast check lint format types clean
+.PHONY: help setup run stop demo picture paper map build layer validate deploy invoke test test-fast check lint format types clean
 
 # Processes that run tests at a time; `make test WORKERS=0` runs them in one, for a debugger.
 WORKERS ?= auto
@@ -60,6 +60,14 @@ $(SAM_VENV)/.sam-$(SAM_VERSION):
 
 build: $(SAM_VENV)/.sam-$(SAM_VERSION) ## build the functions' packages in .aws-sam, as they are deployed
 	$(SAM) build
+
+# For programs that are deployed without the stack, such as the examples.
+layer: setup ## build the library as a layer for Lambda functions: build/layer
+	rm -rf build/layer
+	$(BIN)/uv pip install -q --target build/layer/python --python-version 3.14 --python-platform aarch64-manylinux2014 \
+	  --only-binary :all: -r src/requirements.txt
+	cp -R src/burstcache build/layer/python
+	find build/layer -name __pycache__ -type d -prune -exec rm -rf {} +
 
 validate: $(SAM_VENV)/.sam-$(SAM_VERSION) ## have SAM CLI and its linter check the template
 	$(SAM) validate --lint
