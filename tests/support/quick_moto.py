@@ -5,28 +5,36 @@ Each change names what it saves. They depend on moto's internals, as the local r
 
 from __future__ import annotations
 
+import base64
 import functools
+import json
 import os
 import string
 from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
+from botocore import parsers
 from moto import backend_index
-from moto.core import base_backend, models, responses, serialize
+from moto.core import base_backend, models, parse, responses, serialize
 from moto.core.models import botocore_stubber
 from moto.dynamodb.comparisons import ConditionExpressionParser
 from moto.dynamodb.parsing import ast_nodes
 from moto.dynamodb.parsing.expressions import UpdateExpressionParser
 from moto.dynamodb.parsing.reserved_keywords import ReservedKeywords
 from moto.dynamodb.parsing.validators import ActionCountValidator, UpdateExpressionValidator
-from moto.dynamodb.responses import DynamoHandler
+from moto.dynamodb.responses import DynamoHandler, DynamoResult
 from moto.moto_api._internal.moto_random import MotoRandom
 from moto.s3.responses import S3Response
+
+from burstcache_local.functions import ACCOUNT
 
 # Of the environment, what the addresses of services depend on.
 _NAMES_OF_URLS = ("MOTO_ENABLE_ISO_REGIONS", "MOTO_S3_CUSTOM_ENDPOINTS")
 _OURS = ("dynamodb", "ec2", "events", "ssm")
+_OF_ITEMS = frozenset(
+    {"BatchGetItem", "BatchWriteItem", "DeleteItem", "GetItem", "PutItem", "Query", "TransactWriteItems", "UpdateItem"}
+)
 
 
 @functools.cache
@@ -56,6 +64,11 @@ def apply() -> None:
     serialize.JSONSerializer._serialize_type_structure = _own_type_of_values(
         serialize.JSONSerializer._serialize_type_structure
     )
+    # The same with values in requests, and in answers as boto3 parses them; answers with items are JSON as they are.
+    parse.BaseJSONParser._parse_structure = _own_type_of_parsed(parse.BaseJSONParser._parse_structure)
+    answers: Any = parsers.BaseJSONParser
+    answers._handle_structure = _own_type_of_parsed(answers._handle_structure)
+    DynamoHandler.serialized = _items_as_they_are(DynamoHandler.serialized)
     # The addresses of a service, for which that of S3 reads a module anew at each request, twice.
     base_backend.BaseBackend.urls = property(_remembered_urls(base_backend.BaseBackend.urls.fget))
     # Whether a host names the bucket, a matter of fifteen patterns that is asked six times a request.
@@ -119,7 +132,7 @@ _is_any_of: Any = functools.cache(issubclass)
 
 def _copy_of_node(node: Any, memo: object, parent: Any = None) -> Any:
     copied = object.__new__(type(node))
-    copied.__dict__.update(node.__dict__, parent=parent)
+    copied.__dict__ = {**node.__dict__, "parent": parent}
     if node.children is not None:
         copied.children = [
             _copy_of_node(child, memo, copied) if _is_any_of(type(child), ast_nodes.Node) else child
@@ -207,25 +220,43 @@ def _own_type_of_values(serialize_structure: Any) -> Any:
     return structure
 
 
+def _own_type_of_parsed(parse_structure: Any) -> Any:
+    def structure(self: Any, shape: Any, value: Any) -> Any:
+        if shape.name != "AttributeValue" or not value:
+            return parse_structure(self, shape, value)
+        return {name: self._parse_shape(shape.members[name], content) for name, content in value.items()}
+
+    return structure
+
+
+def _items_as_they_are(serialized: Any) -> Any:
+    def answer(self: Any, action_result: Any) -> Any:
+        if type(action_result) is not DynamoResult or self._get_action() not in _OF_ITEMS:
+            return serialized(self, action_result)
+        return 200, self.response_headers, json.dumps(action_result.result, default=_base64)
+
+    return answer
+
+
+def _base64(value: bytes) -> str:
+    return base64.b64encode(value).decode()
+
+
 def dynamodb(request: Mapping[str, Any]) -> tuple[int, Mapping[str, str], bytes]:
     """Let moto's DynamoDB answer a request of boto3's: not through werkzeug, which also reads the body as a form."""
     assert botocore_stubber.enabled, "there is no AWS outside of `mocked_aws`"
     handler = DynamoHandler()
-    handler.setup_class(_DynamoRequest(request), use_raw_body=True)
+    handler.headers, handler.querystring, handler.uri_match, handler.response_headers = request["headers"], {}, {}, {}
+    handler.region, handler.current_account = request["url"].split(".")[1], ACCOUNT
+    handler.parse_parameters(_Json(request["headers"], request["body"]))
     status, headers, body = handler.call_action()
     return status, headers, body.encode()
 
 
-class _DynamoRequest:
-    """What `DynamoHandler` looks at in a request."""
+class _Json:
+    """What `DynamoHandler` parses of a request."""
 
-    content_encoding, from_wsgi_server = None, False
-    method, path, raw_path = "POST", "/", "/"
+    method, path, values = "POST", "/", None
 
-    def __init__(self, request: Mapping[str, Any]) -> None:
-        self.raw_url, self.data = request["url"], request["body"]
-        self.headers = {**request["headers"], "host": self.raw_url.split("/")[2]}
-        self.content_type = self.headers["Content-Type"]
-        self.form: dict[str, str] = {}
-        self.files: dict[str, Any] = {}
-        self.values: dict[str, str] = {}
+    def __init__(self, headers: Mapping[str, str], body: bytes) -> None:
+        self.headers, self.data, self.content_type = headers, body, headers["Content-Type"]
