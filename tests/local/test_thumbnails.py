@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 import subprocess
 import sys
@@ -11,21 +12,26 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
 
 import thumbnails
 from burstcache_local.cloud import LocalCloud, LocalOptions
+from burstcache_local.stack import Stack
 from examples.thumbnails.pictures import SIZES_PX, picture
 from support.project import PYTHONPATH, ROOT
 from support.servers import serve
 from support.waiting import free_port, until, wait_for_port
 
+pytestmark = pytest.mark.slow
+
 EXAMPLE = ROOT / "examples" / "thumbnails"
 PICTURE = picture(min(SIZES_PX))
 THUMBNAIL = thumbnails.shrink(PICTURE)
 PLACES = ["memory", "unix", "redis", "memory and redis"]
+BUCKET = "thumbnails"
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +105,40 @@ def test_a_thumbnail_is_made_at_the_upload_and_found_by_the_function_that_answer
 
     assert answer == (200, THUMBNAIL)
     assert written(server) == made
+
+
+def test_what_is_kept_in_s3_is_found_by_the_next_environment(tmp_path: Path) -> None:
+    parameters = {"Results": f"memory:// s3://{BUCKET}/results", "ResultsBucketName": BUCKET}
+    with LocalCloud(LocalOptions(template=EXAMPLE / "template.yaml", parameters=parameters, run_dir=tmp_path)) as cloud:
+        s3 = cloud.client("s3")
+        s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": cloud.region})
+        s3.put_object(Bucket=cloud.bucket_name, Key="cat.jpg", Body=PICTURE)
+        kept = until(lambda: s3.list_objects_v2(Bucket=BUCKET, Prefix="results/").get("Contents"))
+
+        answer = get(f"{cloud.outputs['SendAPicture'].rpartition(' ')[2]}/cat.jpg")
+
+        assert answer == (200, THUMBNAIL)
+        assert s3.list_objects_v2(Bucket=BUCKET)["Contents"] == kept
+
+
+def test_the_service_works_next_to_a_stack_from_whose_outputs_it_learns_all_it_needs(tmp_path: Path) -> None:
+    with LocalCloud(LocalOptions(parameters={"Relay": "none"}, run_dir=tmp_path)) as cloud:
+        application = cloud.deploy(EXAMPLE / "template.yaml", "thumbnails", {"Results": "memory:// burstcache://"})
+        body = base64.b64encode(PICTURE).decode()
+        event = {"requestContext": {"http": {"method": "POST"}}, "body": body, "isBase64Encoded": True}
+
+        answers = [invoke(cloud, application, "ThumbnailFunction", event) for _ in range(2)]
+
+    assert application.template.parameters["ReaderSettings"] == cloud.outputs["ReaderSettings"]
+    assert [base64.b64decode(answer["body"]) for answer in answers] == [THUMBNAIL] * 2
+
+
+def invoke(cloud: LocalCloud, application: Stack, logical_id: str, event: object) -> Any:
+    """Return what a function of an application returns."""
+    name = application.physical_ids[logical_id]
+    answer = cloud.client("lambda").invoke(FunctionName=name, Payload=json.dumps(event))
+    assert "FunctionError" not in answer, answer["Payload"].read()
+    return json.loads(answer["Payload"].read())
 
 
 def test_functions_framework_serves_the_same_thumbnails(results: str) -> None:
