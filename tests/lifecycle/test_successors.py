@@ -14,6 +14,7 @@ from burstcache.core.parameters import US_PER_S
 from burstcache.core.table import KeyRow, NodeColumns
 from support import functions
 from support.faults import failing
+from support.metrics import METER, Sample
 from support.world import World
 
 _SLOW_BOOT_S = 90
@@ -169,7 +170,9 @@ def test_key_that_is_still_asked_for_when_an_invocation_ends_is_served_without_a
     assert len(world.executions_of(world.key_machine, "SUCCEEDED")) == 1
 
 
-def test_invocation_leaves_as_soon_as_the_next_one_serves(world: World) -> None:
+def test_invocation_leaves_as_soon_as_the_next_one_serves_and_counts_its_cost_and_no_life(
+    world: World, told: Callable[[], list[Sample]]
+) -> None:
     held_without_promotion(world)
     tiers(world, 826, every_s=4)
     assert len(world.running_caches()) == 1
@@ -179,6 +182,9 @@ def test_invocation_leaves_as_soon_as_the_next_one_serves(world: World) -> None:
 
     assert len(world.running_caches()) == 1
     assert world.row("k").tier == "lambda"
+    (cost,) = told()
+    assert cost.metric.name == "EstimatedCostUsd"
+    assert cost.value == pytest.approx(832 * float(METER.prices.lambda_usd_per_s), rel=0.01)
 
 
 def test_next_invocation_goes_on_with_what_requests_have_prolonged_the_life_to(world: World) -> None:

@@ -42,7 +42,7 @@ from burstcache.logs import logger
 from burstcache.web import entry as wire
 from burstcache.web.entry import Entry
 
-End = Literal["idle", "gone", "stopped", "superseded", "failed"]
+End = Literal["idle", "gone", "stopped", "handed_over", "superseded", "failed"]
 
 _HEARTBEAT_S = 15  # the state allows 60 s
 _HAND_OVER_US = 60 * US_PER_S  # before the invocation ends: two starts of the next one, should the first fail
@@ -318,7 +318,7 @@ class KeyCache:
         """Leave unless the row still leads here. If it does and the task is over, Redis is awaited, or the next one."""
         row = await asyncio.to_thread(self.tools.keys.read, self.task.hash)
         if row is None or row.epoch != self.task.epoch or row.holder != self.task.holder or row.tier != "lambda":
-            self._finish("superseded")
+            self._finish("handed_over" if self._is_handed_over else "superseded")
         elif not (self.life.is_promoted or self._is_handed_over):
             self.life.promote()
 

@@ -35,8 +35,9 @@ class Meter:
             put((COST_USD, ran_s * float(self.prices.redis_usd_per_s)), Tier="redis")
 
     def cache_ran(self, end: str, ran_us: int) -> None:
-        """Count one life of the cache function by its end."""
-        put((LIVES, 1), Outcome={"stopped": "promoted"}.get(end, end))
+        """Count one run of the cache function, and its life by the end, which a run that was handed over is not."""
+        if end != "handed_over":
+            put((LIVES, 1), Outcome={"stopped": "promoted"}.get(end, end))
         put((COST_USD, ran_us / US_PER_S * float(self.prices.lambda_usd_per_s)), Tier="lambda")
 
     def promoted(self) -> None:
