@@ -20,8 +20,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -136,23 +136,24 @@ def asynchronous(port: int) -> Async:
     }
 
 
-@contextmanager
-def running_redis() -> Iterator[tuple[str, int]]:
-    """Run a Redis, and yield its socket and its port."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = str(Path(folder) / "redis.sock")
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = int(free.getsockname()[1])
-        server = str(Path(sys.executable).parent / "redis-server")
-        options = ["--bind", "127.0.0.1", "--port", str(port), "--unixsocket", path, "--save", ""]
-        process = subprocess.Popen([server, *options], stdout=subprocess.DEVNULL)
-        try:
-            while not Path(path).exists():
-                time.sleep(0.01)
-            yield path, port
-        finally:
-            process.kill()
-            process.wait()
+def free_port() -> int:
+    """Return a port of 127.0.0.1 on which nothing listens."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return int(free.getsockname()[1])
+
+
+def serve_redis(port: int, *options: str) -> subprocess.Popen[bytes]:
+    """Start a Redis that keeps nothing on disk, and return it when it answers."""
+    server = str(Path(sys.executable).parent / "redis-server")
+    command = [server, "--bind", "127.0.0.1", "--port", str(port), "--save", "", *options]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    with redis.Redis(port=port) as client:
+        while process.poll() is None:
+            with suppress(redis.ConnectionError):
+                client.ping()
+                break
+            time.sleep(0.01)
+    return process
 
 
 def measure(contenders: Sync, batches: int) -> dict[str, list[float]]:
@@ -202,11 +203,15 @@ def main() -> None:
     print(environment())
     gc.disable()
     show("In process", measure(in_process(), 5 * batches), "a bare dict")
-    with running_redis() as (path, port):
+    with tempfile.TemporaryDirectory() as folder:
+        path, port = f"{folder}/redis.sock", free_port()
+        process = serve_redis(port, "--unixsocket", path)
         took_us = measure(in_redis(path, port), batches)
         show("Same machine, by its socket", took_us, "a bare GET of redis-py, socket")
         show("The same, above a GET by TCP", took_us, "a bare GET of redis-py, TCP")
         show("Awaited", asyncio.run(measure_async(port, batches)), "a bare GET of redis.asyncio, TCP")
+        process.kill()
+        process.wait()
 
 
 if __name__ == "__main__":

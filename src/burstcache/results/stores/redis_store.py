@@ -132,4 +132,4 @@ class RedisStore:
         except redis.ResponseError as error:
             raise ResultStoreRefusalError(f"Redis refuses: {error}") from error
         except (redis.RedisError, RedisDownError, OSError) as error:
-            raise ResultStoreDownError(f"Redis does not answer: {error!r}") from error
+            raise ResultStoreDownError(f"Redis does not answer: {type(error).__name__}: {error}") from error
