@@ -17,6 +17,7 @@ VARIABLES = {
     "REDIS_CA_PEM": "",
     "REDIS_NODES": "",
     "STATE_NODES": "",
+    "STATE_PERSISTENCE": "rdb",
     "GRACE_S": "60",
     "MAX_OBJECT_BYTES": "4194304",
     "MEMORY_MB": "0",

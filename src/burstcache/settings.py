@@ -134,6 +134,7 @@ class RedisControlSettings(_Settings):
     redis: Annotated[RedisAccess, _redis]
     redis_nodes: Annotated[tuple[RedisNode, ...], _nodes]
     state_nodes: Annotated[tuple[RedisNode, ...], _state_nodes]
+    state_persistence: Annotated[str, _text, "STATE_PERSISTENCE"]
     always_on_nodes: Annotated[int, _whole, "REDIS_ALWAYS_ON_NODES"]
     max_object_bytes: Annotated[int, _whole, "MAX_OBJECT_BYTES"]
     policy: Annotated[LivePolicy, policy_in]

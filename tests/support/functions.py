@@ -131,6 +131,7 @@ class Functions(Machines):
         self.control = RedisControl(
             node_names=self.node_names,
             state_names=[],
+            saves_state=False,
             always_on=[],
             uses=self.uses,
             nodes=self.nodes,

@@ -60,6 +60,7 @@ SETTINGS: dict[str, Any] = {
 VALUES = {
     "REDIS_NODES": "node-1=i-1@10.0.0.1:6379",
     "STATE_NODES": "state-orders=i-2@10.0.0.2:6379",
+    "STATE_PERSISTENCE": "rdb",
     "TAKES_GUESTS": "true",
     "POLICY": "hazard",
     "HIT_VALUE_USD_PER_MILLION": "10",

@@ -6,7 +6,8 @@ EC2's event that it has stopped ends the stop.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from burstcache.adapters.clock import Clock
@@ -19,10 +20,11 @@ from burstcache.adapters.pauses import Pauses
 from burstcache.control.meter import Meter
 from burstcache.control.node_judge import NodeJudge
 from burstcache.control.node_runs import NodeRuns
-from burstcache.core.deadlines import BOOT_S, STOP_S
+from burstcache.core.deadlines import BOOT_S, SAVE_S, STOP_S
 from burstcache.core.errors import (
     ContendedRowTransientError,
     NodeFailedError,
+    NodeUnsavedError,
     NodeUnusedError,
     RedisDownError,
     SupersededError,
@@ -60,6 +62,7 @@ class NodeLife:
     meter: Meter
     load: Callable[[NodeRow], None] = nothing_to_load
     is_always_on: bool = False  # boots again whenever it has stopped
+    is_saved: bool = False  # holds a database that is saved before it stops
 
     def boot(self, generation: int, part: int, token: str, *, execution: str) -> Done:
         """BootNode: hand the task's token to the instance and start it.
@@ -95,7 +98,12 @@ class NodeLife:
 
         Raises:
             NodeUnusedError: Nobody waits for the node any more.
+            NodeUnsavedError: The same, and it holds a database.
         """
+        with self._saved_before_it_stops():
+            return self._ready(generation, part)
+
+    def _ready(self, generation: int, part: int) -> NodePlan:
         row = self._mark_running(self._row(generation, part))
         self._see_that_it_runs(row)
         self.load(row)
@@ -117,8 +125,13 @@ class NodeLife:
 
         Raises:
             NodeUnusedError: Nobody uses the node any more; it is marked as stopping.
+            NodeUnsavedError: The same, and it holds a database.
             SupersededError: The run goes on in its next part, since this one's history is full.
         """
+        with self._saved_before_it_stops():
+            return self._check(generation, part, check_at_us=check_at_us, checks=checks)
+
+    def _check(self, generation: int, part: int, *, check_at_us: int, checks: int) -> NodePlan:
         row = self._row(generation, part)
         self._see_that_it_runs(row)
         leases = self._live_leases()
@@ -132,6 +145,29 @@ class NodeLife:
             self.nodes.drop(lease)
         return self._plan(row, verdict.look_at_us, checks=checks + 1)
 
+    @contextmanager
+    def _saved_before_it_stops(self) -> Iterator[None]:
+        try:
+            yield
+        except NodeUnusedError as error:
+            if self.is_saved:
+                raise NodeUnsavedError(str(error)) from error
+            raise
+
+    def save(self, generation: int, token: str) -> Done:
+        """SaveNode: hand the task's token to the instance, which saves its database.
+
+        Raises:
+            SupersededError: The run is over.
+        """
+        row = self._row(generation)
+        deadline_us = self.clock.now_us() + (SAVE_S + STOP_S) * US_PER_S
+        if row.phase != "stopping":
+            raise SupersededError(f"node {self.node} is {row.phase}: it was stopped by hand")
+        if self.nodes.change(row, save_token=token, deadline_at_us=deadline_us) is None:
+            raise ContendedRowTransientError(f"node {self.node} changed while it was to be saved")
+        return Done()
+
     def stop(self, generation: int) -> RunOver:
         """StopNode: take the node off the digest, then have its instance stop.
 
@@ -140,6 +176,9 @@ class NodeLife:
         row = self._row(generation)
         stopped = NodeStopped(phase=row.phase)
         if row.phase == "stopping":
+            if self.is_saved:  # saving it took its own time
+                deadline_us = self.clock.now_us() + STOP_S * US_PER_S
+                row = self.nodes.change(row, deadline_at_us=deadline_us) or self._row(generation)
             self.digest.show_node(row)
             stopped = self._switch_off(row)
         ran_s = (self.clock.now_us() - row.booted_at_us) // US_PER_S

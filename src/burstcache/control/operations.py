@@ -52,6 +52,7 @@ class RedisControl:
 
     node_names: Sequence[str]
     state_names: Sequence[str]  # of the nodes of databases, which no key has its home on
+    saves_state: bool  # databases are saved before they stop
     always_on: Sequence[str]  # those of the nodes that never stop
     nodes: NodeTable
     keys: KeyTable
@@ -99,6 +100,8 @@ class RedisControl:
                     check_at_us=int(operation["check_at_us"]),
                     checks=operation["checks"],
                 )
+            case "save_node":
+                return self.node(operation["node"]).save(operation["generation"], operation["token"])
             case "stop_node":
                 return self.node(operation["node"]).stop(operation["generation"])
             case "abandon_node":
@@ -147,6 +150,7 @@ class RedisControl:
             meter=self.meter,
             load=self._fill,
             is_always_on=name in self.always_on,
+            is_saved=self.saves_state and name in self.state_names,
         )
 
     def _judge(self, node: str) -> NodeJudge:

@@ -15,6 +15,7 @@ RUNNING_S = 30 * 24 * 3600 + 600  # RedisRunning, RedisShutdown
 # A node's.
 BOOT_S = 960  # BootNode, NodeReady
 STOP_S = 840  # StopNode, and what EC2 takes
+SAVE_S = 780  # SaveNode, before it
 # An instance that still stops then hangs. EC2 takes a minute, at most the 90 s after which systemd kills a service; the
 # janitor comes every five minutes, so a stop is forced within ten.
 STOP_HANGS_S = 285

@@ -34,6 +34,7 @@ A name that ends in `TransientError` may be retried, others are final (`docs/und
     ├── IllegalPhaseError                     a defect: the tables of `phases` do not allow a write
     ├── LeaseLostError                        a holder of a database no longer holds it
     ├── SupersededError                       another life has taken over: leave
+    ├── NodeUnsavedError                      the same, and it holds a database: save it before
     ├── NodeUnusedError                       nobody needs a node any more: stop it
     └── TransientError                        asking again helps
         ├── ContendedRowTransientError
@@ -206,6 +207,10 @@ class NodeUnusedError(BurstcacheError):
 
     The one regular outcome that is an error: a Catch costs nothing, a Choice after every check a third of its price.
     """
+
+
+class NodeUnsavedError(BurstcacheError):
+    """Nobody holds a database any more: its execution has it saved, and goes on to stop its node."""
 
 
 class TransientError(BurstcacheError):

@@ -80,6 +80,7 @@ NODE_PHASE_OF_STATE: Mapping[str, NodePhase] = {
     "NodeReady": "running",
     "RedisNodeRunning": "running",
     "CheckNodeUse": "running",
+    "SaveNode": "stopping",
     "StopNode": "stopping",
     "AbandonNode": "stopping",
 }

@@ -97,6 +97,7 @@ class NodeColumns(TypedDict, total=False):
     not_before_us: int
     peers: list[str]
     boot_token: str
+    save_token: str
 
 
 class LeaseColumns(TypedDict, total=False):
@@ -335,6 +336,7 @@ class NodeRow:
     deadline_at_us: int = 0
     peers: tuple[str, ...] = ()  # the nodes among which keys have their homes in this run; none: it takes no guests
     boot_token: str = ""  # of BootNode: the instance completes it when Redis answers
+    save_token: str = ""  # of SaveNode: the instance completes it when S3 has its database
     attended_at_us: int = 0  # when the janitor found last that the run has an owner: the instance waits for it
     failures: int = 0  # failed boots in a row
     not_before_us: int = 0  # no boot before this, but by hand: cool-down after failed ones

@@ -45,6 +45,7 @@ def control() -> RedisControl:
     return RedisControl(
         node_names=names_of(settings.redis_nodes),
         state_names=names_of(settings.state_nodes),
+        saves_state=settings.state_persistence == "rdb",
         always_on=names_of(settings.redis_nodes[: settings.always_on_nodes]),
         nodes=NodeTable(settings.table_name, clients.dynamodb),
         keys=KeyTable(settings.table_name, clients.dynamodb, clock),

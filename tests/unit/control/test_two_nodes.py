@@ -138,6 +138,7 @@ def _control(nodes: Nodes) -> RedisControl:
         digest=_DIGEST,
         node_names=["node-1", "node-2"],
         state_names=[],
+        saves_state=False,
         nodes=any_nodes,
         uses=_UNUSED,
         keys=keys,

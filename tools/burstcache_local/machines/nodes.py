@@ -10,6 +10,7 @@ import base64
 import binascii
 import hashlib
 import importlib.util
+import os
 import re
 import socket
 import subprocess
@@ -24,6 +25,7 @@ from typing import Any
 from burstcache_local.errors import LocalCloudError
 from burstcache_local.machines import processes
 from burstcache_local.machines.tls_front import TlsFront
+from burstcache_local.machines.volume import StateVolume
 from burstcache_local.moto.ec2_states import set_state, tell
 from burstcache_local.moto.services import Services
 
@@ -34,6 +36,7 @@ _READY_LIMIT_S = 10.0
 _STOP_GRACE_S = 5.0
 _RESTART_S = 1.0  # RestartSec of the services that the template's user data sets up
 _DRAIN_S = 3.0  # the ExecStop of the server's service
+_SAVE_LIMIT_S = 80.0  # the ExecStop of a database's
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,7 @@ class NodeAgent:
         self._services, self._times, self._logs, self._binary = services, times, logs, redis_binary()
         self._processes: dict[tuple[str, str], subprocess.Popen[bytes]] = {}  # by instance and program
         self._fronts: dict[str, TlsFront] = {}  # by instance
+        self._volumes: dict[str, StateVolume] = {}  # by instance
         self._lock, self._closing = threading.Lock(), threading.Event()
 
     def start(self) -> None:
@@ -66,6 +70,8 @@ class NodeAgent:
                 processes.stop(process, grace_s=_STOP_GRACE_S)
             for front in self._fronts.values():
                 front.close()
+        for volume in self._volumes.values():
+            volume.close()
 
     def created(self, instance: Any) -> None:
         """Handle a launch. An instance that shuts down at its first boot is stopped at once."""
@@ -88,12 +94,20 @@ class NodeAgent:
         """Boot, and restart the server whenever it ends, as its service does on AWS."""
         if self._closing.wait(self._times.boot_s):
             return
+        volume = self._volume(instance)  # before any other thread needs it
         if program := _heredoc(instance, "ANNOUNCE"):
             announcing = threading.Thread(target=self._announce, args=(instance, program), daemon=True)
             announcing.start()
         certificate = self._certificate(instance)
         port = _INNER_PORT if certificate else REDIS_PORT
         command = [str(self._binary), *_redis_arguments(instance, self._services, port)]
+        if volume:
+            command += volume.server_options()
+            volume.boot(_secret(instance, self._services, "state", "keeper"))
+            if volume.is_saved:
+                volume.install(_secret(instance, self._services, "state", "program"))
+            while volume.is_saved and self._run(instance, volume, "restore") not in (0, None):
+                self._closing.wait(_RESTART_S)
         while process := self._launch(instance, "redis-server", command, {}):
             _await_listener(instance.private_ip, port, process)
             if certificate:
@@ -101,6 +115,8 @@ class NodeAgent:
             if instance.state == "pending":
                 set_state(instance, "running")
             process.wait()
+            if self._processes.get((instance.id, "redis-server")) is not process:
+                return  # the instance was stopped, and may have been started again by now
             self._closing.wait(_RESTART_S)
 
     def _open_front(self, instance: Any, certificate: str) -> None:
@@ -127,6 +143,14 @@ class NodeAgent:
         """Run the program that announces the node; its success switches the instance off, as its unit says on AWS."""
         path = self._logs / f"{instance.id}-announce.py"
         path.write_text(program)
+        variables = self._variables(instance)
+        while process := self._launch(instance, "announce", [sys.executable, str(path)], variables):
+            if process.wait() == 0 and instance.state == "running":
+                instance.stop()
+            self._closing.wait(_RESTART_S)
+
+    def _variables(self, instance: Any) -> dict[str, str]:
+        """Return the environment of what runs on an instance."""
         variables = dict(line.partition("=")[::2] for line in _heredoc(instance, "ENVIRONMENT").splitlines())
         variables |= {
             "AWS_ACCESS_KEY_ID": "local",
@@ -134,12 +158,24 @@ class NodeAgent:
             "AWS_ENDPOINT_URL": self._services.cloud_url,
             "AWS_USE_DUALSTACK_ENDPOINT": "false",  # botocore refuses it together with an endpoint of one's own
             "REDIS_HOST": instance.private_ip,
-            "NODE": _tag(instance, "burstcache-node"),
+            "NODE": _tags(instance)["burstcache-node"],
+            "PATH": os.environ.get("PATH", ""),
         }
-        while process := self._launch(instance, "announce", [sys.executable, str(path)], variables):
-            if process.wait() == 0 and instance.state == "running":
-                instance.stop()
-            self._closing.wait(_RESTART_S)
+        volume = self._volume(instance)
+        return variables | (volume.variables() if volume else {})
+
+    def _volume(self, instance: Any) -> StateVolume | None:
+        """Return the volume of an instance that has a database of state."""
+        if "burstcache-state" not in (tags := _tags(instance)):
+            return None
+        if instance.id not in self._volumes:
+            self._volumes[instance.id] = StateVolume(instance.id, tags, self._logs)
+        return self._volumes[instance.id]
+
+    def _run(self, instance: Any, volume: StateVolume, *words: str) -> int | None:
+        """Run the program that restores and saves a database; None if the instance is to stop."""
+        process = self._launch(instance, f"state {words[0]}", volume.command(*words), self._variables(instance))
+        return process.wait() if process else None
 
     def _launch(
         self, instance: Any, program: str, command: list[str], variables: Mapping[str, str]
@@ -156,12 +192,26 @@ class NodeAgent:
         """Let the server answer for some seconds more, then end it."""
         self._end(instance, "announce")
         if (instance.id, "redis-server") in self._processes:
-            self._closing.wait(_DRAIN_S)
+            volume = self._volume(instance)
+            if volume is None:
+                self._closing.wait(_DRAIN_S)
+            elif volume.is_saved:
+                self._save_last(instance, volume)
         self._end(instance, "redis-server")
         self._closing.wait(self._times.stop_s)
         set_state(instance, final)
         if not self._closing.is_set():
             tell(instance)
+
+    def _save_last(self, instance: Any, volume: StateVolume) -> None:
+        """Have the database saved before its server ends, again and again for as long as systemd would."""
+        give_up_s = time.monotonic() + _SAVE_LIMIT_S
+        log, variables = self._logs / f"{instance.id}.log", self._variables(instance)
+        while not self._closing.is_set() and time.monotonic() < give_up_s:
+            process = processes.start(volume.command("save", "last"), env=variables, log=log)
+            if process.wait() == 0:
+                return
+            self._closing.wait(_RESTART_S)
 
     def _end(self, instance: Any, program: str) -> None:
         with self._lock:
@@ -180,9 +230,9 @@ def redis_binary() -> Path:
     return binary
 
 
-def _tag(instance: Any, key: str) -> str:
-    """Return the value of an instance's tag; empty if it has none."""
-    return next((str(tag["value"]) for tag in instance.get_tags() if tag["key"] == key), "")
+def _tags(instance: Any) -> dict[str, str]:
+    """Return the tags of an instance."""
+    return {str(tag["key"]): str(tag["value"]) for tag in instance.get_tags()}
 
 
 def _user_data(instance: Any) -> str:
@@ -209,7 +259,7 @@ def _secret(instance: Any, services: Services, *names: str) -> str:
 
 def _redis_arguments(instance: Any, services: Services, port: int) -> list[str]:
     """Return the server's options, with the users that the user data names."""
-    kind, eviction = ("state", "noeviction") if _tag(instance, "burstcache-state") else ("redis", "allkeys-lru")
+    kind, eviction = ("state", "noeviction") if "burstcache-state" in _tags(instance) else ("redis", "allkeys-lru")
     arguments = ["--bind", instance.private_ip, "--port", str(port), "--save", "", "--appendonly", "no"]
     arguments += ["--maxmemory", f"{_memory_mb(instance.instance_type)}mb", "--maxmemory-policy", eviction]
     if named := re.search(rf"^users_of_{kind}\(\) .*?^}}$", _user_data(instance), re.MULTILINE | re.DOTALL):

@@ -86,6 +86,15 @@ class CheckNode(TypedDict):
     checks: int
 
 
+class SaveNode(TypedDict):
+    """`SaveNode`: the instance completes the token when S3 has its database."""
+
+    op: Literal["save_node"]
+    node: str
+    generation: int
+    token: str
+
+
 class StopNode(TypedDict):
     """`StopNode`."""
 
@@ -162,6 +171,7 @@ Operation = (
     | BootNode
     | ReadyNode
     | CheckNode
+    | SaveNode
     | StopNode
     | AbandonNode
     | InstanceStopped
