@@ -103,7 +103,7 @@ class NodeAgent:
         command = [str(self._binary), *_redis_arguments(instance, self._services, port)]
         if volume:
             command += volume.server_options()
-            volume.boot(_secret(instance, self._services, "state", "keeper"))
+            volume.boot()
             if volume.is_saved:
                 volume.install(_secret(instance, self._services, "state", "program"))
             while volume.is_saved and self._run(instance, volume, "restore") not in (0, None):
@@ -169,7 +169,9 @@ class NodeAgent:
         if "burstcache-state" not in (tags := _tags(instance)):
             return None
         if instance.id not in self._volumes:
-            self._volumes[instance.id] = StateVolume(instance.id, tags, self._logs)
+            self._volumes[instance.id] = StateVolume(
+                instance.id, tags, _secret(instance, self._services, "state", "keeper"), self._logs
+            )
         return self._volumes[instance.id]
 
     def _run(self, instance: Any, volume: StateVolume, *words: str) -> int | None:

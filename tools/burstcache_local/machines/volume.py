@@ -11,12 +11,12 @@ from pathlib import Path
 class StateVolume:
     """One instance's: as its user data sets it up on AWS (`template.yaml`)."""
 
-    def __init__(self, instance_id: str, tags: Mapping[str, str], folder: Path) -> None:
+    def __init__(self, instance_id: str, tags: Mapping[str, str], keeper_password: str, folder: Path) -> None:
         self._tags = tags
         self._folder = folder / f"{instance_id}-volume"
         self._folder.mkdir(exist_ok=True)
         self._socket = Path(tempfile.gettempdir()) / f"{instance_id}.sock"  # a short path, as sockets must have
-        self._keeper_password, self._mark = "", self._folder / "restored"
+        self._keeper_password, self._mark = keeper_password, self._folder / "restored"
         self._program = self._folder / "burstcache-state"
 
     @property
@@ -24,10 +24,9 @@ class StateVolume:
         """Whether snapshots go to S3."""
         return self._tags["burstcache-state"] == "rdb"
 
-    def boot(self, keeper_password: str) -> None:
-        """Begin a boot."""
+    def boot(self) -> None:
+        """Begin a boot: what was restored in the one before is restored again."""
         self._mark.unlink(missing_ok=True)
-        self._keeper_password = keeper_password
 
     def install(self, program: str) -> None:
         """Put the program that restores and saves onto the volume."""
