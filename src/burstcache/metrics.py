@@ -44,9 +44,13 @@ PROMOTIONS = Metric("Promotions", "Count")  # keys that were put into Redis
 NODE_SECONDS = Metric("NodeSeconds", "Seconds")  # that instances of nodes ran
 COST_USD = Metric("EstimatedCostUsd", "None", "Tier", ("lambda", "redis"))  # of cache functions and nodes, with control
 OVERDUE_NODES = Metric("OverdueNodes", "Count")  # that the janitor found on without an owner
+# Of databases of state: their instances send these two themselves, by a call (`template.yaml`, StateProgram).
+STATE_SAVES = Metric("StateSaves", "Count")  # snapshots that S3 has got
+STATE_SAVE_FAILURES = Metric("StateSaveFailures", "Count")  # attempts to save or to restore that failed
 
 METRICS = (
     LATENCY_MS, READ_BYTES, FAILED_READS, FALLBACKS, LIVES, PROMOTIONS, NODE_SECONDS, COST_USD, OVERDUE_NODES,
+    STATE_SAVES, STATE_SAVE_FAILURES,
 )  # fmt: skip
 
 # Of programs that cache results of their functions (`burstcache.results`), which belong to no stack.

@@ -34,10 +34,10 @@ def test_all_that_has_state_says_what_becomes_of_it(resources: dict[str, dict[st
     assert silent == []
 
 
-def test_nothing_but_the_origin_outlives_the_stack(resources: dict[str, dict[str, Any]]) -> None:
+def test_nothing_but_the_origin_and_snapshots_of_state_outlives_the_stack(resources: dict[str, dict[str, Any]]) -> None:
     kept = {name for name, part in resources.items() if part.get("DeletionPolicy", "Delete") != "Delete"}
 
-    assert kept == {"OriginBucket"}
+    assert kept == {"OriginBucket", "StateBucket"}
 
 
 @pytest.mark.parametrize("given", ["", _BOUNDARY])

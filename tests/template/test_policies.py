@@ -200,14 +200,18 @@ def test_a_function_reads_the_password_of_its_user_of_redis(
 
 
 def test_a_node_may_read_its_secrets_and_no_other(resources: Resources) -> None:
-    kept = ("RedisPasswords", "RedisCertificate", "StatePassword")
-    made = [name for each in kept for name in resources[each]["Properties"]["Names"]]
-    policy = resources["RedisInstancePolicy"]["Properties"]["PolicyDocument"]
+    cache, certificate, state = (
+        [name["Fn::Sub"] for name in resources[each]["Properties"]["Names"]]
+        for each in ("RedisPasswords", "RedisCertificate", "StatePassword")
+    )
 
-    (allowed,) = [each for each in policy["Statement"] if "ssm:GetParameter" in actions(each)]
+    def folders(policy: str) -> set[str]:
+        statements = resources[policy]["Properties"]["PolicyDocument"]["Statement"]
+        (allowed,) = [each for each in statements if each.get("Action") == "ssm:GetParameter"]
+        return {each["Fn::Sub"].partition(":parameter")[2] for each in allowed["Resource"]}
 
-    folders = {each["Fn::Sub"].partition(":parameter")[2] for each in allowed["Resource"]}
-    assert {name["Fn::Sub"].rpartition("/")[0] + "/*" for name in made} == folders
+    assert folders("RedisInstancePolicy") == {name.rpartition("/")[0] + "/*" for name in [*cache, *certificate]}
+    assert folders("StateInstancePolicy") == {*certificate, *(name.rpartition("/")[0] + "/*" for name in state)}
 
 
 def test_the_relay_gets_the_passwords_and_the_certificate_that_are_made(resources: Resources) -> None:
