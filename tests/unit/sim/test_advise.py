@@ -100,6 +100,16 @@ def usual() -> Advice:
     return advice(small(), Value(usd_per_hit=1e-4))
 
 
+@cache
+def unvalued() -> Advice:
+    return advice(small())
+
+
+@cache
+def valued() -> Advice:
+    return advice(large(), Value(usd_per_hit=5e-4))
+
+
 def advice(workload: Workload, value: Value | None = None, **options: Any) -> Advice:
     given: dict[str, Any] = {"candidates": 80, "only": "thesis"} | options
     return advise(workload, value or Value(), CLOCK, **given)
@@ -169,7 +179,7 @@ def test_without_a_value_money_decides_for_s3_and_the_value_from_which_it_pays_i
 
 
 def test_a_hit_worth_the_break_even_value_is_worth_the_bill() -> None:
-    value_usd = advice(small()).per_hit.over_s3_usd
+    value_usd = unvalued().per_hit.over_s3_usd
     assert value_usd is not None
 
     above, below = (advice(small(), Value(usd_per_hit=value_usd * factor)) for factor in (1.01, 0.99))
@@ -194,7 +204,7 @@ def test_a_higher_value_buys_more_hits_and_each_has_the_most_net_value_that_was_
 
 
 def test_what_is_worth_nearly_as_much_and_is_plainer_is_recommended() -> None:
-    found = advice(large(), Value(usd_per_hit=5e-4))
+    found = valued()
 
     most = found.tuned.closest
     ours = tuned_for(found)
@@ -214,7 +224,7 @@ def test_plain_parameters_never_cost_more_than_a_hundredth_of_the_bill() -> None
 
 
 def test_what_parameters_give_on_requests_they_were_not_tuned_on_is_told() -> None:
-    found = advice(large(), Value(usd_per_hit=5e-4))
+    found = valued()
 
     before, hindsight, usual = found.lasting
     assert (before.tuned_on, hindsight.tuned_on) == ("the first half", "the second half itself")
@@ -263,7 +273,7 @@ def test_a_proxied_miss_is_slower_than_s3_and_that_counts() -> None:
 
 
 def test_the_bill_is_the_one_of_the_comparison() -> None:
-    found = advice(small())
+    found = unvalued()
 
     lines = found.ours.system.bill.lines
     assert {"NLB of the relay", "Step Functions", "INIT of all functions"} <= {line.text for line in lines}
@@ -408,7 +418,7 @@ def test_a_standing_setup_is_described_with_what_its_readers_need() -> None:
 
 
 def test_the_template_accepts_what_is_recommended() -> None:
-    found = advice(small())
+    found = unvalued()
     template = ROOT / "template.yaml"
     declared = yaml.load(template.read_text(), Loader=yaml.BaseLoader)["Parameters"]
 
@@ -445,7 +455,7 @@ def test_the_template_accepts_every_setup_that_is_weighed(policy: str) -> None:
 
 
 def test_the_lines_for_samconfig_are_toml_with_pairs_as_sam_reads_them() -> None:
-    found = advice(small())
+    found = unvalued()
 
     text = "[default.deploy" + advice_text(found, is_long=True).split("[default.deploy")[1].split("\n\n")[0]
 
@@ -503,7 +513,7 @@ def test_what_the_template_cannot_deploy_is_refused(setup: Setup) -> None:
 
 
 def test_verdict_table_and_what_would_change_it_come_first_and_the_rest_if_asked_for() -> None:
-    found = advice(large(), Value(usd_per_hit=5e-4))
+    found = valued()
 
     short, full = advice_text(found), advice_text(found, is_long=True)
 
