@@ -12,16 +12,11 @@ from burstcache.adapters.redis_objects import object_key
 from burstcache.core.errors import RedisDownError, RelayDownError
 from burstcache.core.keys import key_hash
 from burstcache.core.table import KeyColumns
-from burstcache.web.entry import Entry, decode
+from burstcache.web.entry import Entry
 from support.aws import put_row
 from support.functions import MAX_OBJECT_BYTES, NODE
 from support.interruptions import after
 from support.world import World
-
-
-def _body_in_lambda_tier(world: World, key: str) -> bytes | None:
-    answer = world.get(key)
-    return None if answer is None else decode(answer).body
 
 
 def _body_in_redis(world: World, key: str) -> bytes | None:
@@ -85,7 +80,7 @@ def test_delete_while_the_node_boots_reaches_the_cache_function(world: World) ->
     assert world.written("k") == {"refreshed": "lambda"}
 
     assert life.join() == "gone"
-    assert _body_in_lambda_tier(world, "k") is None
+    assert world.body_in_lambda_tier("k") is None
     assert world.node().phase == "booting"
 
 
@@ -100,7 +95,7 @@ def test_write_between_load_and_announce_is_seen(world: World) -> None:
     life = world.serve("k")
 
     world.until(lambda: world.row("k").tier == "lambda")
-    world.until(lambda: _body_in_lambda_tier(world, "k") == b"new", within_s=1)
+    world.until(lambda: world.body_in_lambda_tier("k") == b"new", within_s=1)
     assert life.join() == "idle"
 
 

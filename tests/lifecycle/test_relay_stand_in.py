@@ -20,7 +20,7 @@ from burstcache.settings import RelayAccess
 from support.memory_relay import MemoryRelay
 from support.servers import serve_nats
 from support.virtual_time import VirtualClock
-from support.waiting import free_port
+from support.waiting import LIMIT_S, free_port
 
 Respond = Callable[[bytes], Awaitable[None]]
 
@@ -43,12 +43,12 @@ class Side:
     def ask(self, payload: bytes = b"", timeout_s: float = 60) -> bytes | None:
         return self.requests.request("get.h", payload, timeout_s=timeout_s)
 
-    def listening(self, answer: Callable[[bytes, Respond], Awaitable[None]]) -> tuple[Relay, Any]:
+    def listening(self, answer: Callable[[bytes, Respond], Awaitable[None]], *, queue: str = "h") -> tuple[Relay, Any]:
         listener = self.new_listener()
 
         async def listen() -> Any:
             await listener.open()
-            subscription = await listener.listen("get.h", queue="h", answer=answer)
+            subscription = await listener.listen("get.h", queue=queue, answer=answer)
             await listener.flush()
             return subscription
 
@@ -128,6 +128,28 @@ def test_old_and_new_cache_overlap_and_exactly_one_answers(side: Side) -> None:
         side.ask()
 
     assert len(served) == 20
+    for listener in listeners:
+        side.do(listener.close())
+
+
+def test_listeners_without_a_queue_group_all_hear_and_one_answer_counts(side: Side) -> None:
+    heard: list[int] = []
+    all_heard = threading.Event()
+
+    def hear_as(number: int) -> Callable[[bytes, Respond], Awaitable[None]]:
+        async def hear(message: bytes, respond: Respond) -> None:
+            heard.append(number)
+            if len(heard) == 40:
+                all_heard.set()
+            await respond(b"heard")
+
+        return hear
+
+    listeners = [side.listening(hear_as(number), queue="")[0] for number in range(2)]
+
+    assert [side.ask() for _ in range(20)] == [b"heard"] * 20
+    assert all_heard.wait(LIMIT_S)
+    assert sorted(heard) == [0] * 20 + [1] * 20
     for listener in listeners:
         side.do(listener.close())
 

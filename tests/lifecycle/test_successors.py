@@ -9,11 +9,13 @@ from dataclasses import replace
 import pytest
 
 from burstcache.adapters.executions import execution_arn
+from burstcache.control import cache_life
 from burstcache.core.messages.operations import Serve
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.table import KeyRow, NodeColumns
 from support import functions
 from support.faults import failing
+from support.interruptions import after
 from support.metrics import METER, Sample
 from support.world import World
 
@@ -185,6 +187,34 @@ def test_invocation_leaves_as_soon_as_the_next_one_serves_and_counts_its_cost_an
     (cost,) = told()
     assert cost.metric.name == "EstimatedCostUsd"
     assert cost.value == pytest.approx(832 * float(METER.prices.lambda_usd_per_s), rel=0.01)
+
+
+def test_write_while_the_next_invocation_loads_the_object_is_seen_by_it(world: World) -> None:
+    held_without_promotion(world)
+    tiers(world, 820, every_s=4)
+
+    def overtake() -> None:
+        world.put_object("k", b"new")
+        world.written("k")
+
+    world.cache_tools = replace(world.cache_tools, objects=after(world.objects, "fetch", overtake))
+    tiers(world, 60, every_s=1)
+
+    assert world.row("k").attempt == 1
+    assert world.body_in_lambda_tier("k") == b"new"
+
+
+def test_write_while_two_invocations_overlap_reaches_both(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache_life, "_HAND_OVER_POLL_S", 20)  # so long do they overlap here
+    held_without_promotion(world)
+    tiers(world, 832, every_s=4)
+    assert world.row("k").attempt == 1
+    assert len(world.running_caches()) == 2
+    world.put_object("k", b"new")
+    world.written("k")
+    world.clock.sleep(0.001)
+
+    assert {world.body_in_lambda_tier("k") for _ in range(4)} == {b"new"}  # in turn
 
 
 def test_next_invocation_goes_on_with_what_requests_have_prolonged_the_life_to(world: World) -> None:

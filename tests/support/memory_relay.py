@@ -26,6 +26,7 @@ class Subscription:
     """One listener on a subject; it answers one message after the other."""
 
     subject: str
+    queue: str
     answer: Answer
     loop: asyncio.AbstractEventLoop
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -59,7 +60,7 @@ class MemoryRelay:
         self._lock = threading.Lock()
 
     def request(self, subject: str, payload: bytes, *, timeout_s: float) -> bytes | None:
-        """Return the answer of one listener on `subject`; None: there is none.
+        """Return the first answer of those listeners on `subject` that get the message; None: there are none.
 
         Raises:
             SilentHolderError: The listener did not answer in time.
@@ -71,8 +72,13 @@ class MemoryRelay:
             listeners = self._subscriptions[subject]
             if not listeners:
                 return None
-            one = listeners[next(self._turns) % len(listeners)]
-            one.loop.call_soon_threadsafe(one.deliver, payload, answered)
+            turn = next(self._turns)
+            groups: dict[object, list[Subscription]] = defaultdict(list)
+            for listener in listeners:
+                groups[listener.queue or listener].append(listener)
+            for group in groups.values():
+                one = group[turn % len(group)]
+                one.loop.call_soon_threadsafe(one.deliver, payload, answered)
         try:
             return self._clock.wait_for(answered, timeout_s)
         except TimeoutError:
@@ -125,8 +131,8 @@ class MemoryListener:
             self._relay.remove(subscription)
 
     async def listen(self, subject: str, *, queue: str, answer: Answer) -> Subscription:
-        """Answer what comes on a subject; every listener on it is of one queue group."""
-        subscription = Subscription(subject, answer, asyncio.get_running_loop())
+        """Answer what comes on a subject; of a queue group one gets it, and every listener without one."""
+        subscription = Subscription(subject, queue, answer, asyncio.get_running_loop())
         self._subscriptions.append(subscription)
         self._relay.add(subscription)
         return subscription

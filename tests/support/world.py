@@ -16,6 +16,7 @@ from burstcache.core.keys import key_hash
 from burstcache.core.messages.events import OBJECT_REQUESTED, REQUESTS_SERVED, RequestsServed
 from burstcache.core.table import KeyRow, LeaseColumns, NodeRow
 from burstcache.handlers.proxy import Proxy
+from burstcache.web.entry import decode
 from support.aws import BUCKET
 from support.functions import NODE, Functions
 from support.virtual_time import VirtualClock
@@ -87,6 +88,11 @@ class World(Functions):
         at_us = self.clock.now_us()
         request = {"at_us": at_us, "request_id": f"g{at_us}", "method": "GET"}
         return self.relay.request(f"get.{key_hash(key)}", json.dumps(request).encode(), timeout_s=2)
+
+    def body_in_lambda_tier(self, key: str) -> bytes | None:
+        """Return what the process that holds the key answers with; None: nobody does."""
+        answer = self.get(key)
+        return None if answer is None else decode(answer).body
 
     # steps of lives
 

@@ -157,7 +157,11 @@ class RelayListener:
             await client.close()
 
     async def listen(self, subject: str, *, queue: str, answer: Answer) -> Subscription:
-        """Answer messages on `subject`; of several listeners of one queue group exactly one gets each message."""
+        """Answer messages on `subject`.
+
+        Of several listeners of one queue group exactly one gets each message. Without one (an empty text) all of them
+        do, and the first answer counts.
+        """
 
         async def on_message(message: Msg) -> None:
             caller = (message.headers or {}).get(HEADER, "")

@@ -64,7 +64,7 @@ class Relay(Protocol):
         """Leave the relay."""
 
     async def listen(self, subject: str, *, queue: str, answer: Callable[[bytes, Respond], Awaitable[None]]) -> Any:
-        """Answer messages; of several listeners of one queue group exactly one gets each message."""
+        """Answer messages; of the listeners of one queue group exactly one gets each message, without one all do."""
 
     async def flush(self) -> None:
         """Return when the relay has processed what was sent."""
@@ -143,7 +143,7 @@ class KeyCache:
         """Subscribe, announce, serve until the end, drain; return how it ended."""
         hash_ = self.task.hash  # its queue group, too: of an old and a new cache exactly one answers
         gets = await relay.listen(get_subject(hash_), queue=hash_, answer=self._on_get)
-        orders = await relay.listen(control_subject(hash_), queue=hash_, answer=self._on_control)
+        orders = await relay.listen(control_subject(hash_), queue="", answer=self._on_control)  # both have a copy
         try:
             await relay.flush()
             if not await self._announce():
@@ -198,7 +198,8 @@ class KeyCache:
         )
         if row is None or row.trigger is None:
             return False
-        if row.written_in == self.task.epoch:  # after the object was loaded, perhaps
+        # Of a write since the object was loaded the row knows, or only the cache function before this one has heard.
+        if row.written_in == self.task.epoch or self.task.attempt:
             self._stale.set()
         self.node = row.node
         self.window.update(row.window)
