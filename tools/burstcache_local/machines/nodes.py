@@ -115,9 +115,8 @@ class NodeAgent:
             if instance.state == "pending":
                 set_state(instance, "running")
             process.wait()
-            if self._processes.get((instance.id, "redis-server")) is not process:
-                return  # the instance was stopped, and may have been started again by now
-            self._closing.wait(_RESTART_S)
+            if not self._comes_again(instance, "redis-server", process):
+                return
 
     def _open_front(self, instance: Any, certificate: str) -> None:
         """Speak TLS in front of the server, which may end and come again, until the instance is to stop."""
@@ -147,7 +146,13 @@ class NodeAgent:
         while process := self._launch(instance, "announce", [sys.executable, str(path)], variables):
             if process.wait() == 0 and instance.state == "running":
                 instance.stop()
-            self._closing.wait(_RESTART_S)
+            if not self._comes_again(instance, "announce", process):
+                return
+
+    def _comes_again(self, instance: Any, program: str, process: subprocess.Popen[bytes]) -> bool:
+        """Wait until a program may be restarted; False if its instance was stopped, and may have booted anew by now."""
+        self._closing.wait(_RESTART_S)
+        return self._processes.get((instance.id, program)) is process
 
     def _variables(self, instance: Any) -> dict[str, str]:
         """Return the environment of what runs on an instance."""

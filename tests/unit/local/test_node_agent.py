@@ -1,0 +1,59 @@
+"""The servers of an instance of the local run: one at a time, however fast the instance stops and boots."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from burstcache_local.machines import nodes
+from burstcache_local.machines.nodes import NodeAgent, NodeTimes
+from support.processes import processes_named
+from support.waiting import until
+
+pytestmark = pytest.mark.slow  # it starts Redis servers
+
+
+class Instance(SimpleNamespace):
+    """What the agent looks at in an instance of moto's."""
+
+    def __init__(self) -> None:
+        super().__init__(id="i-1", private_ip="127.9.8.7", user_data="", instance_type="t4g.small")
+        self._state = SimpleNamespace(name="stopped", code=80)
+
+    @property
+    def state(self) -> str:
+        return str(self._state.name)
+
+    def get_tags(self) -> list[dict[str, str]]:
+        return []
+
+
+@pytest.fixture
+def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NodeAgent]:
+    monkeypatch.setattr(nodes, "_DRAIN_S", 0)
+    monkeypatch.setattr(nodes, "tell", lambda instance: None)
+    services: Any = SimpleNamespace(cloud_url="http://127.0.0.1:1")
+    agent = NodeAgent(services, NodeTimes(boot_s=0, stop_s=0), tmp_path)
+    yield agent
+    agent.stop()
+
+
+def test_a_server_of_the_boot_before_does_not_come_again(agent: NodeAgent) -> None:
+    instance = Instance()
+    for _ in range(2):
+        agent.enter(instance, "pending")
+        until(lambda: instance.state == "running")
+        agent.enter(instance, "stopping")
+        until(lambda: instance.state == "stopped")
+    agent.enter(instance, "pending")
+
+    until(lambda: [thread.name for thread in threading.enumerate()].count("pending i-1") == 1)
+
+    agent.enter(instance, "stopping")
+    until(lambda: instance.state == "stopped")
+    assert not processes_named("redis-server")
