@@ -19,6 +19,7 @@ import contextlib
 import itertools
 import json
 import os
+import socket
 import statistics
 import subprocess
 import sys
@@ -29,7 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.common import PROJECT, environment
-from benchmarks.read_path import free_port, wait_for_port
+from benchmarks.read_path import free_port
 from benchmarks.results_places import redis_beside
 from burstcache_sim.report.drawing import INK, LINE_COLOURS, drawing, ticks_1_2_5
 from examples.thumbnails.pictures import SIZES_PX, numbered, picture
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _SERVER = PROJECT / "examples" / "thumbnails" / "server.py"
-_END_LIMIT_S = 30.0
 # One core for the service, so that it has as much of the machine however much the clients need.
 _CORES = sorted(os.sched_getaffinity(0))
 _SERVICE_CORES, _CLIENT_CORES = _CORES[:1], _CORES[1:] or _CORES
@@ -226,11 +226,20 @@ def serving(results: str) -> Iterator[Service]:
     )
     os.sched_setaffinity(process.pid, _SERVICE_CORES)
     try:
-        wait_for_port(port)
+        while not listens(port):
+            if process.poll() is not None:
+                sys.exit("the service has ended")
+            time.sleep(0.05)
         yield Service(port, process.pid)
     finally:
         process.terminate()
-        process.wait(_END_LIMIT_S)
+        process.wait()
+
+
+def listens(port: int) -> bool:
+    """Whether a port of this machine takes connections."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def measure(size_bytes: int, places: dict[str, str]) -> Measured:
