@@ -60,6 +60,25 @@ def test_a_workflow_wakes_the_database_up_times_a_function_on_it_and_lets_it_sle
     until(lambda: phase(cloud) == "stopped")
 
 
+def test_what_one_function_writes_another_one_reads_after_the_database_has_slept(
+    cloud: LocalCloud, application: Stack
+) -> None:
+    student = {"studentID": "1", "name": "Ada"}
+    until(lambda: phase(cloud) == "stopped")
+    before = boots(cloud)
+
+    read = run(cloud, application.outputs["KeepAStudentArn"], database=DATABASE, student=student)
+
+    assert read == student
+    assert boots(cloud) == before + 2
+
+
+def boots(cloud: LocalCloud) -> int:
+    """Return how many runs the stack's nodes had, each of which has booted one."""
+    states = cloud.client("stepfunctions")
+    return len(states.list_executions(stateMachineArn=cloud.outputs["RedisNodeArn"])["executions"])
+
+
 def test_a_workflow_without_its_database_says_which_there_are(cloud: LocalCloud, application: Stack) -> None:
     with pytest.raises(AssertionError, match="NodeAbsentError: .*no database 'kuma'; StateDatabases has: kumar"):
         run(cloud, application.outputs["TimeStringsArn"], database="kuma")
