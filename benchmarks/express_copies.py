@@ -75,10 +75,6 @@ class Origin:
         size_bytes = self.sizes_bytes[request.key]
         return Response(200, {"etag": '"e"', "content-length": str(size_bytes)}, self._bytes[:size_bytes])
 
-    def fetch_if_newer(self, key: str, etag: str, *, max_bytes: int) -> Entry | None:
-        self.gets += 1
-        return None  # objects never change
-
     def confirm(self, request: Request, etag: str) -> Entry | None:
         raise AssertionError("objects never change")
 
@@ -95,6 +91,16 @@ class Origin:
         """Nothing is open."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Put:
+    """A copy with its size, when it was put, and when S3 deletes it."""
+
+    found: Found
+    size_bytes: int
+    put_us: int
+    end_us: int
+
+
 @dataclass
 class Bucket:
     """A directory bucket, and what it is billed for."""
@@ -104,40 +110,40 @@ class Bucket:
     asked: int = 0
     read_bytes: int = 0
     puts: int = 0
-    renewed: int = 0
     put_bytes: int = 0
     expired: int = 0
     byte_us: int = 0
-    _found: dict[str, tuple[Found, int]] = field(default_factory=dict)  # with the instant at which S3 deletes it
+    _found: dict[str, _Put] = field(default_factory=dict)
 
     def read(self, hash_: str, *, only_meta: bool = False) -> Found | None:
         self.asked += 1
-        found, end_us = self._found.get(hash_, (None, 0))
-        if found is not None and end_us <= self.clock.at_us:
-            self._remove(hash_, end_us)
+        put = self._found.get(hash_)
+        if put is None:
+            return None
+        if put.end_us <= self.clock.at_us:
+            self._remove(hash_, put.end_us)
             self.expired += 1
             return None
-        self.read_bytes += len(found.data or b"") if found is not None else 0
-        return found
+        self.read_bytes += put.size_bytes
+        return put.found
 
     def put(self, hash_: str, data: bytes, *, replaces: str) -> bool:
-        if hash_ in self._found:
-            assert self._found[hash_][0].etag == replaces
-            self._remove(hash_, self.clock.at_us)
-            self.renewed += 1
+        assert not replaces
+        assert hash_ not in self._found, "nobody else puts copies"
         self.puts += 1
         self.put_bytes += len(data)
         at_us = self.clock.at_us
-        self._found[hash_] = (Found(str(self.puts), data, at_us), expires_us(at_us, self._days(len(data))))
+        end_us = expires_us(at_us, self._days(len(data)))
+        self._found[hash_] = _Put(Found(str(self.puts), data), len(data), at_us, end_us)
         return True
 
     def close(self, until_us: int) -> None:
-        for hash_, (_, end_us) in list(self._found.items()):
-            self._remove(hash_, min(end_us, until_us))
+        for hash_, put in list(self._found.items()):
+            self._remove(hash_, min(put.end_us, until_us))
 
     def _remove(self, hash_: str, at_us: int) -> None:
-        found, _ = self._found.pop(hash_)
-        self.byte_us += len(found.data or b"") * max(at_us - found.put_us, 3600 * 1_000_000)
+        put = self._found.pop(hash_)
+        self.byte_us += put.size_bytes * max(at_us - put.put_us, 3600 * 1_000_000)
 
     def _days(self, size_bytes: int) -> int:
         for each in lifecycle_rules(self.rule):
@@ -212,7 +218,7 @@ def live(log: Log, rule: ExpressRule) -> tuple[Origin, Bucket]:
     names = [str(key) for key in range(len(log.sizes_bytes))]
     hashes = [key_hash(name) for name in names]
     origin, bucket = Origin(dict(zip(names, log.sizes_bytes, strict=True))), Bucket(clock, rule)
-    tier = ExpressTier(bucket, origin, rule, clock, max_object_bytes=1 << 26)  # type: ignore[arg-type]
+    tier = ExpressTier(bucket, rule, clock, max_object_bytes=1 << 26)  # type: ignore[arg-type]
     reader = Reader(None, origin, lambda _: tier, clock, has_express=True, max_stale_s=IMMUTABLE_S)  # type: ignore[arg-type]
     for at_us, key in zip(log.times_us, log.keys, strict=True):
         clock.at_us = at_us
@@ -255,7 +261,7 @@ def compare(log: Log, usd_per_million: float) -> None:
             origin.gets, bucket.asked, bucket.read_bytes, bucket.puts, bucket.put_bytes, bucket.byte_us / _GB / 3.6e9
         ),
         "rule alone": bill(
-            len(log.keys) - served + use.renewals,
+            len(log.keys) - served,
             use.asks,
             use.read_bytes,
             use.copies,
@@ -264,13 +270,10 @@ def compare(log: Log, usd_per_million: float) -> None:
         ),
     }
     best_usd = clairvoyant_usd(log, rule, s3_usd)
-    first = bucket.puts - bucket.renewed
     print(f"\n{log.name}, a million hits worth {usd_per_million:g} USD:")
     print(f"  {len(log.keys):,} GETs of {len(log.sizes_bytes):,} objects")
-    print(
-        f"  live: {first:,} copies made, {bucket.renewed:,} put anew, {bucket.expired:,} deleted and asked for again,"
-    )
-    reads = len(log.keys) - origin.gets + bucket.renewed
+    print(f"  live: {bucket.puts:,} copies made, {bucket.expired:,} deleted and asked for again,")
+    reads = len(log.keys) - origin.gets
     print(f"  {reads:,} reads from copies; the rule alone: {use.copies:,} puts, {served:,} reads")
     print("  [USD]      " + "".join(f"{item.removeprefix('s3-'):>18}" for item in _ITEMS) + f"{'sum':>12}{'best':>8}")
     asks_usd = float(PRICES.usd("s3-express-get")) * len(log.keys)

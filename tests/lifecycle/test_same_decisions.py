@@ -153,7 +153,7 @@ def read_through_express(world: World, rule: ExpressRule) -> Clients:
     clients = Clients("control", session=session(), endpoint_urls=URLS)
     express = make_copies(clients)
     express.bury(key_hash(KEYS[0]))
-    tier = ExpressTier(express, world.objects, rule, world.clock, max_object_bytes=MAX_OBJECT_BYTES)
+    tier = ExpressTier(express, rule, world.clock, max_object_bytes=MAX_OBJECT_BYTES)
     world.reader = world.new_reader(express=tier)
     return clients
 

@@ -196,7 +196,7 @@ class ExpressStage(Stage):
 
     def tier(self) -> Tier:
         rule = express_rule(price_sheet("today-us-east-1"), hit_value_usd=0)
-        return ExpressTier(self._copies, self.store, rule, self.clock, max_object_bytes=MAX_OBJECT_BYTES)
+        return ExpressTier(self._copies, rule, self.clock, max_object_bytes=MAX_OBJECT_BYTES)
 
     def take(self, hash_: str, entry: Entry) -> None:
         found = self._copies.read(hash_)

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
 
 TOMBSTONE_BYTES = 16  # an entry takes more, so S3's lifecycle rules can tell them apart by size
-_US_PER_S = 1_000_000
 _HEAD_RANGE = "bytes=0-16383"  # S3 takes 8 KB of headers when an object is written
 _CHANGED = frozenset({"PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey"})
 
@@ -35,7 +34,6 @@ class Found:
 
     etag: str  # of the copy itself, not of the object
     data: bytes | None
-    put_us: int = 0  # by S3's clock, to the second
 
 
 class ExpressCopies:
@@ -62,7 +60,7 @@ class ExpressCopies:
             data = body.read()
         except (BotoCoreError, OSError) as error:
             raise ServiceTransientError(f"the copy of S3 Express broke off: {error}") from error
-        return Found(answer["ETag"], data, round(answer["LastModified"].timestamp()) * _US_PER_S)
+        return Found(answer["ETag"], data)
 
     def put(self, hash_: str, data: bytes, *, replaces: str) -> bool:
         """Put an encoded entry where there is what was seen: its ETag, or empty for nothing. False if it is not."""

@@ -18,7 +18,7 @@ def expire_copies(
     session: Any = None,
     endpoint_urls: Mapping[str, str] | None = None,
 ) -> None:
-    """Have S3 delete copies from a directory bucket when they have not been put anew: once, for all who read it.
+    """Have S3 delete copies from a directory bucket some days after they were put: once, for all who read it.
 
     It replaces the bucket's lifecycle rules. The bucket's policy must let S3's lifecycle service create sessions.
 

@@ -1,8 +1,7 @@
-"""S3 Express as a rung: when a copy of an object pays, how long it is kept, and when it is put anew.
+"""S3 Express as a rung: when a copy of an object pays, and how long it is kept.
 
 A reader decides by its own counts. Nothing else keeps books of copies, since that would cost more than most of them: S3
-itself deletes a copy some days after it was put, by its size, and a reader that still uses it puts it again before,
-when S3 has confirmed it.
+itself deletes a copy some days after it was put, by its size, and a reader that still uses it buys it again then.
 
 Source:
     Ski rental between S3's price of a read and that of a copy. `docs/understand/decisions.md`, "Copies in S3 Express",
@@ -28,7 +27,6 @@ LEAST_US = 3600 * US_PER_S  # what a copy is billed for at least
 MOST_DAYS = 128
 
 _KEEP_SHARE = 2 / 3  # of what a copy cost and saves, spent as rent while nobody reads it
-_RENEW_SHARE = 0.75  # of its days, after which a copy that is in use is put anew
 _US_PER_H = 3600 * US_PER_S
 _BYTES_PER_GB = 1024**3
 
@@ -78,10 +76,6 @@ class ExpressRule:
     def largest_kept(self, days: int) -> int:
         """Return the largest size of which S3 keeps a copy for that number of days or more; -1: there is none."""
         return bisect_right(range(1 << 50), -days, key=lambda size_bytes: -self.keep_days(size_bytes)) - 1
-
-    def renew_after_us(self, size_bytes: int) -> int:
-        """Return from which age a copy that is in use is put anew [us]."""
-        return int(_RENEW_SHARE * self.keep_days(size_bytes) * US_PER_DAY)
 
 
 def express_rule(prices: PriceSheet, *, hit_value_usd: float) -> ExpressRule:
@@ -149,11 +143,18 @@ class CopyCounts(Generic[Key]):
         self._reads = reads
 
     def read_s3(self, key: Key, size_bytes: int) -> bool:
-        """Count a read that S3 served; return whether the object should be copied now."""
+        """Count a read that S3 served; return whether the object should be copied now.
+
+        A copy that is gone is bought again at once if its reads had paid for it, else as the first time.
+        """
         copy_at = self.rule.copy_at(size_bytes)
         if not copy_at:
             return False
-        count = self._count(key, is_copy=False)
+        was_copy, count = self._reads.get(key, (False, 0))
+        if was_copy:
+            count = copy_at - 1 if count >= copy_at else 0
+        count += 1
+        self._reads[key] = (False, count)
         copy_usd = self.rule.copy_usd(size_bytes)
         if count == copy_at:
             self.balance.spend(copy_usd)
@@ -161,22 +162,12 @@ class CopyCounts(Generic[Key]):
             self.balance.save(self.rule.saved_usd(size_bytes))
         return count >= copy_at + self.balance.is_overdrawn(copy_usd)
 
-    def read_copy(self, key: Key, size_bytes: int, *, age_us: int) -> bool:
-        """Count a read that a copy of some age served; return whether it should be put anew.
-
-        It is bought as the first time: when its reads have paid for it.
-        """
-        count = self._count(key, is_copy=True)
+    def read_copy(self, key: Key, size_bytes: int) -> None:
+        """Count a read that a copy served."""
+        was_copy, count = self._reads.get(key, (True, 0))
+        self._reads[key] = (True, count + 1 if was_copy else 1)
         self.balance.save(self.rule.saved_usd(size_bytes))
-        is_paid = 0 < self.rule.copy_at(size_bytes) <= count
-        return is_paid and age_us > self.rule.renew_after_us(size_bytes)
 
     def note_put(self, key: Key) -> None:
         """Note that a copy has been put: its reads count from here."""
         self._reads[key] = (True, 0)
-
-    def _count(self, key: Key, *, is_copy: bool) -> int:
-        was_copy, count = self._reads.get(key, (is_copy, 0))
-        count = count + 1 if was_copy == is_copy else 1
-        self._reads[key] = (is_copy, count)
-        return count

@@ -139,4 +139,4 @@ def _express_tier(settings: ReaderSettings, clients: Clients, store: ObjectStore
         sheet_of_region(express.region), hit_value_usd=float(wait_usd_from_text(express.hit_value_usd_per_million))
     )
     copies = ExpressCopies(express.bucket_name, clients.express)
-    return ExpressTier(copies, store, rule, clock, max_object_bytes=settings.max_object_bytes)
+    return ExpressTier(copies, rule, clock, max_object_bytes=settings.max_object_bytes)

@@ -10,10 +10,7 @@ from cachetools import LRUCache
 
 from burstcache.adapters.clock import Clock, Instant, instant, seconds_since
 from burstcache.adapters.express_copies import ExpressCopies
-from burstcache.adapters.object_store import ObjectStore
-from burstcache.core.errors import ObjectNotFoundError, ObjectTooLargeError, OriginError, ServiceError
 from burstcache.core.express import CopyCounts, ExpressRule
-from burstcache.logs import logger
 from burstcache.serve.tally import Served
 from burstcache.serve.tier import Fill
 from burstcache.web.entry import Entry, decode, encode
@@ -29,20 +26,16 @@ _PUT_WITHIN_S = 60.0
 class ExpressTier:
     """One directory bucket, asked by GETs and HEADs. Threads may share it."""
 
-    def __init__(
-        self, copies: ExpressCopies, store: ObjectStore, rule: ExpressRule, clock: Clock, *, max_object_bytes: int
-    ) -> None:
+    def __init__(self, copies: ExpressCopies, rule: ExpressRule, clock: Clock, *, max_object_bytes: int) -> None:
         """Know no key yet.
 
         Args:
             copies: The bucket.
-            store: The objects themselves: they confirm what is put anew.
             rule: When a copy pays.
-            clock: What copies age by.
+            clock: Tells how long ago the bucket was asked.
             max_object_bytes: The largest object that is copied, if it pays [bytes].
         """
         self._copies = copies
-        self._store = store
         self._counts: CopyCounts[str] = CopyCounts(rule, LRUCache(_MOST_KEYS))
         self._clock = clock
         self._max_object_bytes = min(max_object_bytes, rule.most_bytes, _MOST_BYTES)
@@ -65,10 +58,7 @@ class ExpressTier:
         if is_head:
             return entry.without_body()
         with self._lock:
-            age_us = self._clock.now_us() - found.put_us
-            is_due = self._counts.read_copy(request.hash, entry.size_bytes, age_us=age_us)
-        if is_due and len(entry.body) == entry.size_bytes:
-            return self._renewed(request, entry, found.etag)
+            self._counts.read_copy(request.hash, entry.size_bytes)
         return entry
 
     def count(self, batch: Sequence[Served]) -> None:
@@ -80,36 +70,7 @@ class ExpressTier:
     def _fill(self, hash_: str, asked: Instant, replaces: str, entry: Entry) -> None:
         with self._lock:
             pays = self._counts.read_s3(hash_, entry.size_bytes)
-        if pays and seconds_since(self._clock, asked) <= _PUT_WITHIN_S:
-            self._put(hash_, encode(entry), replaces)
-
-    def _renewed(self, request: Request, entry: Entry, replaces: str) -> Entry | None:
-        """Return the object as S3 has it now and put that in the copy's place; None if it is gone, or too large.
-
-        The event of a write may have been lost for good, so a copy that is not confirmed ends with its days.
-        """
-        with self._lock:
-            self._counts.note_put(request.hash)  # whatever comes of it, the next try is bought anew
-        try:
-            newer = self._store.fetch_if_newer(request.key, entry.etag, max_bytes=self._max_object_bytes)
-        except (ObjectNotFoundError, ObjectTooLargeError):
-            self._copies.bury(request.hash)
-            return None
-        except OriginError as error:
-            logger().warning(
-                "copy not confirmed", reason=str(error), tier="express", key=request.key, key_hash=request.hash
-            )
-            return entry
-        current = entry if newer is None else newer
-        try:
-            self._put(request.hash, encode(current), replaces)
-        except ServiceError as error:  # the reader has its answer
-            logger().warning(
-                "copy not put anew", reason=repr(error), tier="express", key=request.key, key_hash=request.hash
-            )
-        return current
-
-    def _put(self, hash_: str, data: bytes, replaces: str) -> None:
-        if self._copies.put(hash_, data, replaces=replaces):
+        is_in_time = seconds_since(self._clock, asked) <= _PUT_WITHIN_S
+        if pays and is_in_time and self._copies.put(hash_, encode(entry), replaces=replaces):
             with self._lock:
                 self._counts.note_put(hash_)

@@ -1,4 +1,4 @@
-"""When a copy in S3 Express pays, how long it is kept, and when it is put anew."""
+"""When a copy in S3 Express pays, and how long it is kept."""
 
 from __future__ import annotations
 
@@ -46,7 +46,6 @@ def test_a_copy_is_kept_while_its_rent_is_two_thirds_of_what_it_cost_and_saves()
 
     assert 2 < days < 4 < 2**2.5
     assert rule.keep_days(100_000) == 4
-    assert rule.renew_after_us(100_000) == 3 * US_PER_DAY
 
 
 @pytest.mark.parametrize(("size_bytes", "days"), [(0, 128), (1_000, 128), (4_000, 64), (500_000, 1), (5_000_000, 1)])
@@ -84,18 +83,28 @@ def test_reads_before_a_copy_was_lost_do_not_count() -> None:
     for _ in range(4):
         reader.read_s3("a", 4_000)
     reader.note_put("a")
-    reader.read_copy("a", 4_000, age_us=0)
+    for _ in range(3):
+        reader.read_copy("a", 4_000)
 
     assert [reader.read_s3("a", 4_000) for _ in range(4)] == [False, False, False, True]
 
 
-def test_a_copy_is_put_anew_when_it_is_old_and_its_reads_have_paid_for_it() -> None:
-    reader, old_us = counts(), 49 * US_PER_DAY
+def test_a_copy_whose_reads_had_paid_for_it_is_bought_again_at_once() -> None:
+    reader = counts()
+    for _ in range(4):
+        reader.read_copy("a", 4_000)
 
-    assert [reader.read_copy("a", 4_000, age_us=old_us) for _ in range(4)] == [False, False, False, True]
-    reader.note_put("a")
-    assert not reader.read_copy("a", 4_000, age_us=old_us)
-    assert not any(reader.read_copy("b", 4_000, age_us=48 * US_PER_DAY) for _ in range(9))
+    assert reader.read_s3("a", 4_000)
+
+
+def test_what_is_bought_again_is_one_purchase_of_the_balance() -> None:
+    reader = counts()
+    for _ in range(4):
+        reader.read_copy("a", 4_000)
+
+    reader.read_s3("a", 4_000)
+
+    assert reader.balance.spent_usd == reader.rule.copy_usd(4_000)
 
 
 def test_keys_that_never_return_are_no_longer_copied_at_their_first_read() -> None:
@@ -114,7 +123,7 @@ def test_keys_that_return_are_copied_at_their_first_read_again() -> None:
         reader.read_s3(f"new-{at}", 100_000)
 
     for _ in range(200):
-        reader.read_copy("back", 100_000, age_us=0)
+        reader.read_copy("back", 100_000)
 
     assert reader.read_s3("new", 100_000)
 

@@ -30,39 +30,26 @@ class Bucket:
 
     def __init__(self, clock: ManualClock) -> None:
         self._clock = clock
-        self._found: dict[str, Found] = {}
+        self._found: dict[str, tuple[Found, int]] = {}  # with the instant at which it was put [us]
         self._etags = map(str, count())  # none is given twice
 
     def read(self, hash_: str, *, only_meta: bool = False) -> Found | None:
-        return self._found.get(hash_)
+        found, _ = self._found.get(hash_, (None, 0))
+        return found
 
     def put(self, hash_: str, data: bytes, *, replaces: str) -> bool:
-        found = self._found.get(hash_)
+        found = self.read(hash_)
         if (found.etag if found is not None else "") != replaces:
             return False
-        self._found[hash_] = Found(next(self._etags), data, self._clock.now_us())
+        self._found[hash_] = Found(next(self._etags), data), self._clock.now_us()
         return True
 
     def bury(self, hash_: str) -> None:
-        self._found[hash_] = Found(next(self._etags), None, self._clock.now_us())
+        self._found[hash_] = Found(next(self._etags), None), self._clock.now_us()
 
     def expire(self) -> None:
         day_ago_us = self._clock.now_us() - US_PER_DAY
-        self._found = {hash_: found for hash_, found in self._found.items() if found.put_us > day_ago_us}
-
-
-class Store:
-    """S3 as `ObjectStore` shows it; steps may happen while it answers."""
-
-    def __init__(self, machine: Copies) -> None:
-        self._machine = machine
-        self.meanwhile: list[str] = []
-
-    def fetch_if_newer(self, key: str, etag: str, *, max_bytes: int) -> Entry | None:
-        entry = self._machine.entry()
-        steps, self.meanwhile = self.meanwhile, []
-        self._machine.happens(steps, other=0)
-        return entry if entry.etag != etag else None
+        self._found = {hash_: (found, put_us) for hash_, (found, put_us) in self._found.items() if put_us > day_ago_us}
 
 
 class Copies(RuleBasedStateMachine):
@@ -74,13 +61,12 @@ class Copies(RuleBasedStateMachine):
         self.bucket = Bucket(self.clock)
         self.version = self.announced = 0  # S3 has this one; readers may have heard of this one
         self.events: list[int] = []  # of versions; they come late, twice and out of order
-        self.store = Store(self)
         self.tiers = [self._tier() for _ in range(3)]
         self.asked: list[Fill] = []  # reads that are about to ask S3
         self.read: list[tuple[Fill, Entry]] = []  # reads that have S3's answer, which they may put
 
     def _tier(self) -> ExpressTier:
-        return ExpressTier(self.bucket, self.store, _RULE, self.clock, max_object_bytes=1 << 20)  # type: ignore[arg-type]
+        return ExpressTier(self.bucket, _RULE, self.clock, max_object_bytes=1 << 20)  # type: ignore[arg-type]
 
     def entry(self) -> Entry:
         body = str(self.version).encode()
@@ -130,14 +116,6 @@ class Copies(RuleBasedStateMachine):
                     self.reads_slowly(other, [], other)
                 case "expiry":
                     self.s3_expires_what_is_a_day_old()
-
-    @rule(meanwhile=_MEANWHILE, other=_READERS)
-    def finds_an_old_copy(self, meanwhile: list[str], other: int) -> None:
-        self.clock.now_s += 100 * _DAY_S
-        self.store.meanwhile = meanwhile
-        self.asks_express(1)
-        self.store.meanwhile = []
-        self.asks_express(other)
 
     @rule(which=st.integers(0, 9))
     def event_is_lost(self, which: int) -> None:

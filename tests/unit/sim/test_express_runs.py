@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.express import LEAST_US, ExpressRule, expires_us, express_rule
 from burstcache.core.prices import price_sheet
-from burstcache_sim.engine.copies import COPIED_BYTES, COPIES, RENEWALS, SERVED, SERVED_BYTES, keep_copies
+from burstcache_sim.engine.copies import COPIED_BYTES, COPIES, SERVED, SERVED_BYTES, keep_copies
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.trace import Trace
@@ -114,8 +114,8 @@ def test_without_memory_it_is_the_rival_that_bills_compare_with(
     rules, asked = copy_rules(rule, sizes_bytes), np.ones((2, len(requests)), np.bool_)
     books = keep_copies(trace.arrivals_us, trace.key_ids, sizes_bytes, rules, period_us, LEAST_US, 1, asked)[0]
     use = found.express
-    assert [found.n_express, use.copies, use.read_bytes, use.copied_bytes, use.renewals] == [
-        int(books[column]) for column in (SERVED, COPIES, SERVED_BYTES, COPIED_BYTES, RENEWALS)
+    assert [found.n_express, use.copies, use.read_bytes, use.copied_bytes] == [
+        int(books[column]) for column in (SERVED, COPIES, SERVED_BYTES, COPIED_BYTES)
     ]
 
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 from math import ceil
 from typing import TYPE_CHECKING
 
-from burstcache.core.express import LEAST_US, US_PER_DAY, express_rule
+from burstcache.core.express import LEAST_US, express_rule
 from burstcache.core.prices import PriceSheet
 from burstcache_sim.bill.locality import Locality
 from burstcache_sim.bill.market import BYTES_PER_GB, Market, Offer
@@ -30,7 +30,7 @@ _MOST_PASSES = 64
 def by_price(market: Market, _: str) -> Offer:
     """Return Express with copies at the k-th read."""
     rule = rule_of(market.locality.sizes_bytes, market.prices, float(market.usd_per_hit))
-    return _offer(market, "s3-express", rule, "one zone; copied when its price says so, deleted unless in use")
+    return _offer(market, "s3-express", rule, "one zone; copied when its price says so, deleted days later")
 
 
 def at_first(market: Market, _: str) -> Offer:
@@ -45,7 +45,7 @@ def everything(locality: Locality) -> CopyRules:
 
     count = len(locality.sizes_bytes)
     kept, free = np.full(count, _FOR_EVER_DAYS, np.int64), np.zeros(count)
-    return CopyRules(np.ones(count, np.int64), kept, kept * US_PER_DAY, free, free)
+    return CopyRules(np.ones(count, np.int64), kept, free, free)
 
 
 def _offer(market: Market, name: str, rule: CopyRules, note: str) -> Offer:
@@ -59,7 +59,6 @@ def _offer(market: Market, name: str, rule: CopyRules, note: str) -> Offer:
         ("s3-express-get", market.demand.requests, "S3 Express GET, with those that find nothing"),
         ("s3-express-retrieval", served_bytes / BYTES_PER_GB, "S3 Express retrieval"),
         ("s3-express-put", use.copies, "S3 Express PUT"),
-        ("s3-get", use.renewals, "S3 GET that confirms a copy"),
         ("s3-express-upload", use.copied_bytes / BYTES_PER_GB, "S3 Express upload"),
         ("s3-express-storage", use.held_byte_us / (BYTES_PER_GB * US_PER_H), "S3 Express storage"),
         misses=misses,
@@ -93,7 +92,6 @@ class CopiesUse:
     served_bytes: Fraction
     copied_bytes: Fraction
     held_byte_us: Fraction
-    renewals: Fraction  # of the copies: in their own place, after a GET of S3
 
 
 def totals(

@@ -187,7 +187,6 @@ def with_express(
         copied_bytes=round(use.copied_bytes * repeats),
         read_bytes=round(use.served_bytes * repeats * (served / use.served if use.served else 1)),
         byte_s=round(use.held_byte_us * repeats / US_PER_S),
-        renewals=round(use.renewals * repeats),
     )
     n_s3, s3_requests = month.n_s3 - n_express, month.s3_requests - n_express
     return replace(month, n_s3=n_s3, s3_requests=s3_requests, n_express=n_express, express=express)

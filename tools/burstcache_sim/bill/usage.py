@@ -291,7 +291,6 @@ def _express(result: RunResult, setup: Setup) -> Usage:
         express_gets=use.asks,
         express_read_gb=Fraction(use.read_bytes, _BYTES_PER_GB),
         express_puts=use.copies,
-        s3_gets=use.renewals,
         express_copied_gb=Fraction(use.copied_bytes, _BYTES_PER_GB),
         express_gb_h=Fraction(use.byte_s, 3600 * _BYTES_PER_GB),
     )

@@ -15,7 +15,7 @@ from burstcache_sim.engine.compiled import compiled
 from burstcache_sim.world.express import CopyRules
 
 # Columns of the books, a row per pass.
-SERVED, COPIES, SERVED_BYTES, COPIED_BYTES, HELD_BYTE_US, RENEWALS = range(6)
+SERVED, COPIES, SERVED_BYTES, COPIED_BYTES, HELD_BYTE_US = range(5)
 
 Numbers = NDArray[Any]
 
@@ -44,13 +44,12 @@ def keep_copies(
         asked: Whether each request asks for a copy at all: a row for the first pass, one for the others.
 
     Returns:
-        A row per pass: reads from copies, copies put, bytes read from them, bytes put, byte-microseconds held, and how
-        many of the copies were put in their own place.
+        A row per pass: reads from copies, copies put, bytes read from them, bytes put, byte-microseconds held.
     """
     keys = len(sizes_bytes)
     is_held, reads = np.zeros(keys, np.bool_), np.zeros(keys, np.int64)
     put_us, end_us, billed_us = np.zeros(keys, np.int64), np.zeros(keys, np.int64), np.zeros(keys, np.int64)
-    books = np.zeros((passes, 6), np.float64)  # byte-microseconds alone pass 2**53: no matter
+    books = np.zeros((passes, 5), np.float64)  # byte-microseconds alone pass 2**53: no matter
     spent_usd = balance_usd = 0.0
     for turn in range(passes):
         row, is_asked = books[turn], asked[min(turn, 1)]
@@ -64,14 +63,13 @@ def keep_copies(
                 row[HELD_BYTE_US] += size_bytes * (until_us - billed_us[key])
                 billed_us[key] = until_us
                 if at_us >= end_us[key]:
-                    is_held[key], reads[key] = False, 0
+                    is_held[key], is_paid = False, reads[key] >= rules.copy_at[key]
+                    reads[key] = rules.copy_at[key] - 1 if is_paid else 0
             reads[key] += 1
-            puts = False
             if is_held[key]:
                 row[SERVED] += 1
                 row[SERVED_BYTES] += size_bytes
                 balance_usd += rules.saved_usd[key]
-                puts = reads[key] >= rules.copy_at[key] and at_us - put_us[key] > rules.renew_after_us[key]
             elif rules.copy_at[key]:
                 if reads[key] == rules.copy_at[key]:
                     spent_usd = spent_usd * KEPT_SHARE + rules.copy_usd[key]
@@ -79,13 +77,11 @@ def keep_copies(
                 elif reads[key] > rules.copy_at[key]:
                     balance_usd += rules.saved_usd[key]
                 is_overdrawn = spent_usd > balance_usd + CREDIT_COPIES * rules.copy_usd[key]
-                puts = reads[key] >= rules.copy_at[key] + is_overdrawn
-            if puts:
-                row[RENEWALS] += is_held[key]
-                is_held[key], reads[key], put_us[key], billed_us[key] = True, 0, at_us, at_us
-                end_us[key] = -(-(at_us + rules.keep_days[key] * US_PER_DAY) // US_PER_DAY) * US_PER_DAY
-                row[COPIES] += 1
-                row[COPIED_BYTES] += size_bytes
+                if reads[key] >= rules.copy_at[key] + is_overdrawn:
+                    is_held[key], reads[key], put_us[key], billed_us[key] = True, 0, at_us, at_us
+                    end_us[key] = -(-(at_us + rules.keep_days[key] * US_PER_DAY) // US_PER_DAY) * US_PER_DAY
+                    row[COPIES] += 1
+                    row[COPIED_BYTES] += size_bytes
     row, over_us = books[passes - 1], passes * period_us
     for key in range(keys):  # still held when it is over
         if is_held[key]:

@@ -17,6 +17,7 @@ from burstcache_sim.world.result import ExpressUse
 
 Keys = NDArray[np.int32]
 Letters = NDArray[np.uint8]
+_NONE, _GONE = -1, -2  # a key without a copy, and one whose newest reads were of a copy that is no more
 
 
 def serve(
@@ -40,11 +41,11 @@ def serve(
 @compiled
 def _serve(
     tiers: Letters, t: Integers, key_ids: Keys, sizes_bytes: Integers, rules: CopyRules, keys: int, horizon_us: int
-) -> tuple[int, int, int, int, int, int]:
-    made = np.full(keys, -1, np.int64)  # the request that made the key's copy, whose size it has; below 0: none
+) -> tuple[int, int, int, int, int]:
+    made = np.full(keys, _NONE, np.int64)  # the request that made the key's copy, whose size it has
     put_us, reads = np.zeros(keys, np.int64), np.zeros(keys, np.int64)
     spent_usd = balance_usd = 0.0
-    asks = puts = put_bytes = read_bytes = byte_s = renewals = 0
+    asks = puts = put_bytes = read_bytes = byte_s = 0
     for i in range(len(t)):
         if tiers[i] != S3:
             continue
@@ -58,19 +59,14 @@ def _serve(
                 read_bytes += sizes_bytes[copy]
                 reads[key] += 1
                 balance_usd += rules.saved_usd[copy]
-                is_old = at_us - put_us[key] > rules.renew_after_us[copy]
-                if is_old and 0 < rules.copy_at[copy] <= reads[key]:
-                    byte_s += sizes_bytes[copy] * _billed_s(put_us[key], at_us)
-                    put_us[key], reads[key] = at_us, 0
-                    puts += 1
-                    put_bytes += sizes_bytes[copy]
-                    renewals += 1
                 continue
             byte_s += sizes_bytes[copy] * _billed_s(put_us[key], end_us)
-            made[key], reads[key] = -1, 0
+            made[key] = _GONE
         copy_at = rules.copy_at[i]
         if not copy_at:
             continue
+        if made[key] == _GONE:
+            made[key], reads[key] = _NONE, copy_at - 1 if reads[key] >= copy_at else 0
         reads[key] += 1
         if reads[key] == copy_at:
             spent_usd = spent_usd * KEPT_SHARE + rules.copy_usd[i]
@@ -86,7 +82,7 @@ def _serve(
         if made[key] >= 0:
             end_us = min(_expires_us(put_us[key], rules.keep_days[made[key]]), horizon_us)
             byte_s += sizes_bytes[made[key]] * _billed_s(put_us[key], end_us)
-    return asks, puts, put_bytes, read_bytes, byte_s, renewals
+    return asks, puts, put_bytes, read_bytes, byte_s
 
 
 @compiled

@@ -19,7 +19,6 @@ class CopyRules(NamedTuple):
 
     copy_at: NDArray[np.int64]
     keep_days: NDArray[np.int64]
-    renew_after_us: NDArray[np.int64]
     copy_usd: NDArray[np.float64]
     saved_usd: NDArray[np.float64]
 
@@ -36,7 +35,6 @@ def copy_rules(rule: ExpressRule, sizes_bytes: NDArray[np.int64]) -> CopyRules:
     return CopyRules(
         copy_at=of_each([rule.copy_at(size) for size in sizes.tolist()], np.int64),
         keep_days=of_each([rule.keep_days(size) for size in sizes.tolist()], np.int64),
-        renew_after_us=of_each([rule.renew_after_us(size) for size in sizes.tolist()], np.int64),
         copy_usd=of_each([rule.copy_usd(size) for size in sizes.tolist()], np.float64),
         saved_usd=of_each([rule.saved_usd(size) for size in sizes.tolist()], np.float64),
     )
@@ -61,7 +59,6 @@ class Express:
     _put_bytes: int = 0
     _read_bytes: int = 0
     _byte_s: int = 0
-    _renewals: int = 0
 
     def __post_init__(self) -> None:
         self._counts = CopyCounts(self.rule, {})
@@ -72,10 +69,7 @@ class Express:
         copy = self._copies.get(key)
         if copy is not None and at_us < copy.expires_us:
             self._read_bytes += copy.size_bytes
-            if self._counts.read_copy(key, copy.size_bytes, age_us=at_us - copy.put_us):
-                self._remove(key, at_us)
-                self._put(key, at_us, copy.size_bytes)
-                self._renewals += 1
+            self._counts.read_copy(key, copy.size_bytes)
             return True
         if copy is not None:
             self._remove(key, None)
@@ -87,7 +81,7 @@ class Express:
         """Return what all this takes; copies that are still there wait for their end, or up to the horizon."""
         for key in list(self._copies):
             self._remove(key, until_us)
-        return ExpressUse(self._asks, self._puts, self._put_bytes, self._read_bytes, self._byte_s, self._renewals)
+        return ExpressUse(self._asks, self._puts, self._put_bytes, self._read_bytes, self._byte_s)
 
     def _put(self, key: int, at_us: int, size_bytes: int) -> None:
         self._copies[key] = _Copy(size_bytes, at_us, expires_us(at_us, self.rule.keep_days(size_bytes)))

@@ -18,7 +18,6 @@ class ExpressUse:
     copied_bytes: int = 0
     read_bytes: int = 0
     byte_s: int = 0  # bytes by the seconds that they are billed for, each copy for at least an hour
-    renewals: int = 0  # of the PUTs: those in a copy's own place, for which S3 was asked whether it is current
 
 
 NO_EXPRESS = ExpressUse()
