@@ -41,8 +41,14 @@ def at_once(work: Callable[[], None]) -> None:
     work()
 
 
-def read_digest(client: DynamoDBClient, table_name: str) -> Digest:
-    """Return the digest as it is now: one Query, strongly consistent, a read unit per 4 KB of all items.
+def read_digest(client: DynamoDBClient, table_name: str, *, is_consistent: bool = True) -> Digest:
+    """Return the digest: one Query, a read unit per 4 KB of all items, or half of one if it need not be the newest.
+
+    Args:
+        client: DynamoDB's.
+        table_name: The stack's table.
+        is_consistent: Whether all that was written before counts (a strongly consistent read). What memory may serve is
+            promised by it; who is asked need not be.
 
     Raises:
         ServiceError: DynamoDB does not answer.
@@ -50,7 +56,7 @@ def read_digest(client: DynamoDBClient, table_name: str) -> Digest:
     sequence, changes = 0, []
     routes: dict[str, RoutedKey] = {}
     nodes: dict[str, RunningNode] = {}
-    for item in _items(client, table_name):
+    for item in _items(client, table_name, is_consistent):
         name = item["sk"]["S"]
         if name == CHANGES_ITEM["sk"]:
             columns = _plain(item)
@@ -78,12 +84,12 @@ def routed_key(item: dict[str, Any]) -> RoutedKey:
     )
 
 
-def _items(client: DynamoDBClient, table_name: str) -> list[dict[str, Any]]:
+def _items(client: DynamoDBClient, table_name: str, is_consistent: bool) -> list[dict[str, Any]]:
     query: Any = {
         "TableName": table_name,
         "KeyConditionExpression": ALL_OF_DIGEST,
         "ExpressionAttributeValues": {":pk": {"S": DIGEST_PARTITION}},
-        "ConsistentRead": True,
+        "ConsistentRead": is_consistent,
     }
     items: list[Any] = []
     while True:

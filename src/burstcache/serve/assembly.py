@@ -82,8 +82,9 @@ def make_reader(
             publisher = GatheredReports(publisher, clock, _gather_rule(settings.express))
     digest = None
     if settings.table_name:
+        vouches = bool(memory_bytes) and STRONG_S < max_stale_s < IMMUTABLE_S  # for what memory serves
         digest = DigestReader(
-            partial(read_digest, clients.dynamodb, settings.table_name),
+            partial(read_digest, clients.dynamodb, settings.table_name, is_consistent=vouches),
             clock,
             max_age_s=MAX_AGE_S if max_stale_s == STRONG_S else min(MAX_AGE_S, max_stale_s),
             start=in_thread if reads_ahead else at_once,

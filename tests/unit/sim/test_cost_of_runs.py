@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
@@ -99,11 +100,20 @@ def test_only_what_s3_served_becomes_an_event_and_a_write_of_the_scheduler() -> 
 def test_readers_in_the_vpc_read_the_digest_once_a_second_and_pay_for_no_door() -> None:
     hits = replace(NOTHING, n=10, n_lambda=10)
     usage, twice, many = (
-        live_usage(hits, Setup(reader_processes=count), period_us=HOUR_US, busy_s=3) for count in (1, 2, 20)
+        live_usage(hits, Setup(reader_processes=count, reader_memory_bytes=1), period_us=HOUR_US, busy_s=3)
+        for count in (1, 2, 20)
     )
 
     assert (usage.dynamodb_reads, twice.dynamodb_reads, many.dynamodb_reads) == (3, 6, 10)
     assert (usage.proxy_gb_s, usage.init_gb_s, usage.alb_h, usage.internet_gb) == (0, 0, 0, 0)
+
+
+def test_a_digest_that_vouches_for_no_memory_takes_half_a_unit() -> None:
+    hits = replace(NOTHING, n=10, n_redis=10)
+
+    usage = live_usage(hits, Setup(), period_us=HOUR_US, busy_s=3)
+
+    assert usage.dynamodb_reads == Fraction(3, 2)
 
 
 def test_each_environment_of_the_proxy_reads_the_digest_once_a_second() -> None:
@@ -111,7 +121,7 @@ def test_each_environment_of_the_proxy_reads_the_digest_once_a_second() -> None:
 
     usage = live_usage(hits, Setup(readers="internet"), period_us=HOUR_US, busy_s=4)
 
-    assert usage.dynamodb_reads == 4 + 10  # a thousand hits keep one busy for 10 s
+    assert usage.dynamodb_reads == Fraction(4 + 10, 2)  # a thousand hits keep one busy for 10 s
 
 
 def test_metrics_are_billed_for_the_time_of_the_requests_however_long_the_stack_stands() -> None:
@@ -148,7 +158,7 @@ def test_a_read_of_the_digest_takes_a_unit_per_25_keys_in_tiers(keys: int, units
 
     usage = live_usage(replace(minute, cold_starts=keys, s3_requests=keys), Setup(), period_us=HOUR_US, busy_s=60)
 
-    assert usage.dynamodb_reads == 3 * keys + 60 * units
+    assert usage.dynamodb_reads == 3 * keys + Fraction(60 * units, 2)
 
 
 def test_what_the_api_metered_is_billed_instead_of_the_mean_size() -> None:
@@ -201,7 +211,7 @@ def test_a_hit_costs_what_the_documents_say() -> None:
 
     assert items["HTTP API"] == pytest.approx(1.0)
     assert items["proxy, duration"] == pytest.approx(0.067, abs=0.001)
-    assert items["DynamoDB reads"] == pytest.approx(0.125)  # none had another within its second
+    assert items["DynamoDB reads"] == pytest.approx(0.0625)  # none had another within its second
 
 
 @pytest.mark.parametrize(("node_s", "removals"), [(0, 0), (3_600, 30), (7_200, 60)])

@@ -40,10 +40,11 @@ _READ_LOG_BYTES = 310  # of the proxy, which leaves those out: a line of metrics
 # another end; a key in Redis its promotion and its end; a tier that serves the proxy its latency and bytes.
 _NODE_METRICS, _LIFE_METRICS, _PROMOTED_METRICS, _REDIS_METRICS, _TIER_METRICS = 2, 2, 1, 2, 2
 
-# A read of the digest takes a unit per 4 KB, strongly consistent. A route that has left its tier stays as an item until
-# the janitor's next run.
+# A read of the digest takes a unit per 4 KB, and half of one where it vouches for no memory. A route that has left its
+# tier stays as an item until the janitor's next run.
 _ROUTES_PER_UNIT = 25
-_ROW_READ = Fraction(1, 2)  # units, eventually consistent: from its second minute on an instance reads its row
+_EVENTUALLY = Fraction(1, 2)  # of a unit, for a read that need not show the newest write
+_ROW_READ = _EVENTUALLY  # units: from its second minute on an instance reads its row
 _ROUTE_STAYS_S = 300
 
 # Larger objects are answered with a redirect to S3 and never cached: MAX_OBJECT_BYTES in template.yaml.
@@ -225,11 +226,12 @@ def _cache(result: RunResult, setup: Setup) -> Usage:
     )
 
 
-def _digest_reads(result: RunResult, setup: Setup, busy_s: int, objects: int | None) -> int:
+def _digest_reads(result: RunResult, setup: Setup, busy_s: int, objects: int | None) -> Fraction:
     """Return the read units of the digest: a Query a second and reader, and no more than requests."""
     queries = _readers(result, setup, busy_s) * busy_s
     units = -(-_shown_routes(result, busy_s, objects) // _ROUTES_PER_UNIT)
-    return max(1, units) * min(result.n, -(-queries // 1))
+    each = 1 if setup.reader_memory_bytes else _EVENTUALLY
+    return Fraction(each * max(1, units) * min(result.n, -(-queries // 1)))
 
 
 def _readers(result: RunResult, setup: Setup, busy_s: int) -> Fraction:

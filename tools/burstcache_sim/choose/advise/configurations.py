@@ -70,10 +70,11 @@ def copying(weighing: Weighing, usd_per_hit: Fraction) -> list[Choice]:
 def judged(weighing: Weighing, policies: Sequence[type[WorthPolicy]], still: Sequence[Choice]) -> list[Choice]:
     """Return the ways to deploy Burstcache with nodes that a policy starts and stops by their use.
 
-    A node that stops has at most the hits of one that never does, and saves at most its price. What cannot be the best
-    even so is left out, but for the most promising ones, and the most promising mixture with each size of nodes, with
-    and without S3 Express: where fewer hits are wanted, a small one may cost least. Cache functions save at most the
-    waits that are left without them; where these are not worth the relay, it is left out.
+    A node that stops has at most the hits of one that never does, and saves at most what that one takes apart from
+    S3 and what stands by the hour: its price, metrics, reports. What cannot be the best even so is left out, but
+    for the most promising ones, and the most promising mixture with each size of nodes, with and without S3
+    Express: where fewer hits are wanted, a small one may cost least. Cache functions save at most the waits that
+    are left without them; where these are not worth the relay, it is left out.
 
     Args:
         weighing: By what they are weighed; without a value of a hit nothing boots.
@@ -85,8 +86,9 @@ def judged(weighing: Weighing, policies: Sequence[type[WorthPolicy]], still: Seq
     value, rule = weighing.value, _rule(weighing, weighing.usd_per_hit)
 
     def most_usd(choice: Choice) -> float:
-        node = (line.usd for line in choice.system.month.lines if line.item.startswith("ec2:"))
-        return choice.system.gain.net_usd(value) + sum(node)
+        lines = choice.system.month.lines
+        saved = (line.usd for line in lines if not (line.is_fixed or line.item.startswith("s3")))
+        return choice.system.gain.net_usd(value) + sum(saved)
 
     def bridged_usd(choice: Choice) -> float:
         run, clock = choice.result, weighing.clock

@@ -1,0 +1,46 @@
+"""A reader of a stack made of its parts: what it asks of the digest follows from what it keeps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from burstcache.core.keys import key_hash
+from burstcache.serve.assembly import make_reader
+from burstcache.serve.reader import IMMUTABLE_S
+from burstcache.settings import ExpressAccess, ReaderSettings, RelayAccess
+from burstcache.web.request import Request
+from support.aws import BUCKET, TABLE, clients, make_stack, mocked_aws
+from support.clock import ManualClock
+
+_SETTINGS = ReaderSettings(
+    table_name=TABLE,
+    bucket_name=BUCKET,
+    bus_name="",
+    relay=RelayAccess(""),
+    redis_password_parameter="",
+    redis_nodes=(),
+    max_object_bytes=100,
+    express=ExpressAccess(),
+    takes_guests=False,
+)
+
+
+@pytest.mark.parametrize(
+    ("memory_bytes", "max_stale_s", "is_consistent"), [(0, 2.0, False), (1_000, 2.0, True), (1_000, IMMUTABLE_S, False)]
+)
+def test_the_digest_is_read_strongly_where_it_vouches_for_what_memory_serves(
+    memory_bytes: int, max_stale_s: float, is_consistent: bool
+) -> None:
+    asked: list[dict[str, Any]] = []
+    with mocked_aws():
+        make_stack()
+        made = clients()
+        made.dynamodb.meta.events.register(
+            "provide-client-params.dynamodb.Query", lambda params, **_: asked.append(params)
+        )
+        reader = make_reader(_SETTINGS, made, ManualClock(), memory_bytes=memory_bytes, max_stale_s=max_stale_s)
+        reader.read(Request("GET", "a", key_hash("a"), {}, None, "", 0))
+
+    assert [query["ConsistentRead"] for query in asked] == [is_consistent]
