@@ -9,7 +9,7 @@ import pytest
 from burstcache.core.keys import key_hash
 from burstcache.serve.assembly import make_reader
 from burstcache.serve.reader import IMMUTABLE_S
-from burstcache.settings import ExpressAccess, ReaderSettings, RelayAccess
+from burstcache.settings import ExpressAccess, ReaderSettings, RedisAccess, RelayAccess
 from burstcache.web.request import Request
 from support.aws import BUCKET, TABLE, clients, make_stack, mocked_aws
 from support.clock import ManualClock
@@ -19,7 +19,7 @@ _SETTINGS = ReaderSettings(
     bucket_name=BUCKET,
     bus_name="",
     relay=RelayAccess(""),
-    redis_password_parameter="",
+    redis=RedisAccess(),
     redis_nodes=(),
     max_object_bytes=100,
     express=ExpressAccess(),
