@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from concurrent.futures import Executor
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -21,6 +22,7 @@ WAIT_S = 60.0
 COMPUTED, FOLLOWED = "computed", "followed"
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.002, 0.05
 _THREADS = 32  # stores that tasks ask, and functions that are computed anew, at a time
+_UNCHANGEABLE = {type(None), bool, int, float, str, bytes}
 _MOST_IN_BACKGROUND = 64  # more are left to later calls
 
 
@@ -112,24 +114,28 @@ class Cache:
         while True:
             flight, is_mine = self._flights.join(key)
             if is_mine:
-                outcome = yield from self._lead(key, rules, waits=True)
-            elif (outcome := (yield Follow(flight))) is not None and outcome.entry is not None:
-                # An opened entry is the caller's own to change.
-                outcome = outcome._replace(opened=rules.open(outcome.entry), source=FOLLOWED)
-            if outcome is not None:
-                return outcome
+                return (yield from self._lead(key, rules))
+            if (outcome := (yield Follow(flight))) is not None:
+                if (followed := _followed(outcome, rules)) is not None:
+                    return followed
+                return (yield from self._compute(key, rules))
 
     def revalidate(self, key: str, rules: Rules) -> Flow[None]:
         """Return the flow of a computation for which nobody waits: it leaves the key to another that is under way."""
         _, is_mine = self._flights.join(key)
         if is_mine:
-            yield from self._lead(key, rules, waits=False)
+            yield from self._lead(key, rules)
+
+    def is_computing(self, key: str) -> bool:
+        """Whether this process computes a key, or waits for another that does."""
+        return self._flights.has(key)
 
     def submit(self, call: Callable[[], object]) -> None:
-        """Do something in a thread, unless too much is waiting for one."""
+        """Do something in a thread, unless too much is waiting for one or the process ends."""
         if self._in_background < _MOST_IN_BACKGROUND:
-            self._in_background += 1
-            self.threads.submit(call).add_done_callback(self._one_less)
+            with suppress(RuntimeError):
+                self.threads.submit(call).add_done_callback(self._one_less)
+                self._in_background += 1
 
     @property
     def threads(self) -> Executor:
@@ -139,25 +145,25 @@ class Cache:
     def _one_less(self, _: object) -> None:
         self._in_background -= 1
 
-    def _lead(self, key: str, rules: Rules, *, waits: bool) -> Flow[Outcome | None]:
+    def _lead(self, key: str, rules: Rules) -> Flow[Outcome]:
         outcome = None
         try:
-            outcome = yield from self._find_or_compute(key, rules, waits)
+            outcome = yield from self._find_or_compute(key, rules)
         finally:
             self._flights.land(key, outcome)
         return outcome
 
-    def _find_or_compute(self, key: str, rules: Rules, waits: bool) -> Flow[Outcome | None]:
+    def _find_or_compute(self, key: str, rules: Rules) -> Flow[Outcome]:
         if (outcome := self._recall(key, rules)) is not None:
             return outcome
         if (layer := self.layers.leasing) is None:
             return (yield from self._compute(key, rules))
         lease = Lease(layer, key)
-        if (outcome := (yield from self._await_lease(lease, rules, waits))) is not None:
+        if (outcome := (yield from self._await_lease(lease, rules))) is not None:
             yield Ask(lease.give_back)
             return outcome
         if not lease.is_mine:
-            return (yield from self._compute(key, rules)) if waits else None
+            return (yield from self._compute(key, rules))
         renewal = self._renewals.begin(lease.renew)
         try:
             outcome = yield from self._compute(key, rules)
@@ -177,7 +183,7 @@ class Cache:
         opened = rules.open(entry)
         return None if opened is None else Outcome(opened, entry, memory.name)
 
-    def _await_lease(self, lease: Lease, rules: Rules, waits: bool) -> Flow[Outcome | None]:
+    def _await_lease(self, lease: Lease, rules: Rules) -> Flow[Outcome | None]:
         """Return what another environment has computed, or None when the caller has to, with the lease or without."""
         end_s, pause_s = self._clock.monotonic_s() + self._wait_s, _FIRST_PAUSE_S
         while True:
@@ -185,7 +191,7 @@ class Cache:
             if data is not None and (found := self._read(lease.layer, lease.key, data, rules)) is not None:
                 yield Ask(partial(self.layers.lift, lease.key, found.entry, lease.layer, self.now_ms(), rules.packing))
                 return Outcome(found.opened, found.entry, found.layer)
-            if lease.is_mine or lease.is_open or not waits or self._clock.monotonic_s() >= end_s:
+            if lease.is_mine or lease.is_open or self._clock.monotonic_s() >= end_s:
                 return None
             yield Pause(pause_s * random.uniform(0.5, 1))
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
@@ -211,3 +217,12 @@ class Cache:
         put = partial(self.layers.put, key, entry, self.now_ms(), rules.packing)
         is_shared = (yield Ask(put)) if self.layers.shared else put()
         return Outcome(opened, entry, is_shared=is_shared)
+
+
+def _followed(outcome: Outcome, rules: Rules) -> Outcome | None:
+    """Return an outcome as a follower may have it, or None: what a caller may change is not another's, too."""
+    if outcome.entry is not None:
+        opened = rules.open(outcome.entry)
+        return None if opened is None else outcome._replace(opened=opened, source=FOLLOWED)
+    is_unchangeable = outcome.opened.error is not None or type(outcome.opened.value) in _UNCHANGEABLE
+    return outcome._replace(source=FOLLOWED) if is_unchangeable else None

@@ -94,9 +94,10 @@ def cached(
     )  # fmt: skip
 
     def decorate(function: Callable[P, R]) -> CachedFunction[P, R]:
-        if not inspect.isfunction(function):
+        is_generator = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
+        if not inspect.isfunction(function) or is_generator:
             raise InvalidSettingError(
-                f"{function!r}: accepted is a function, beneath @classmethod, @staticmethod, @property"
+                f"{function!r}: accepted is a function, beneath @classmethod, @staticmethod, @property; no generator"
             )
         cache = backend if isinstance(backend, Cache) else shared_cache(tuple(backend_urls(backend)), timeout_ms)
         results = FunctionResults(function, cache, options)
@@ -121,7 +122,7 @@ def _wrap(function: Callable[..., Any], results: FunctionResults) -> Callable[..
             found = cache.look(key, results)
         if found is None:
             return results.conclude(run(cache.compute(key, results), partial(function, *args, **kwargs)))
-        if results.is_stale(found.entry):
+        if results.is_stale(found.entry) and not cache.is_computing(key):
             compute = partial(contextvars.copy_context().run, function, *args, **kwargs)
             cache.submit(lambda: run(cache.revalidate(key, results), compute))
         return results.answer(found)
@@ -146,7 +147,7 @@ def _wrap_async(function: Callable[..., Any], results: FunctionResults) -> Calla
             found = await asyncio.get_running_loop().run_in_executor(cache.threads, cache.look, key, results)
         if found is None:
             return results.conclude(await run_async(cache.compute(key, results), compute, cache.threads))
-        if results.is_stale(found.entry):
+        if results.is_stale(found.entry) and not cache.is_computing(key):
             task = asyncio.create_task(run_async(cache.revalidate(key, results), compute, cache.threads))
             revalidations.add(task)
             task.add_done_callback(revalidations.discard)

@@ -54,7 +54,7 @@ def compile_expression(expression: str) -> Callable[[Any], Any]:
     def search(event: Any) -> Any:
         try:
             return compiled.search(event, _OPTIONS)
-        except JMESPathError:  # a function that does not take what it met: the event is of another kind
+        except Exception:  # a function does not take what it met: the event is of another kind
             return None
 
     return search

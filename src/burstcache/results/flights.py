@@ -24,6 +24,10 @@ class Flights(Generic[T]):
             flight = self._flights.setdefault(key, mine)
             return flight, flight is mine
 
+    def has(self, key: str) -> bool:
+        """Whether a computation of a key is under way."""
+        return key in self._flights
+
     def land(self, key: str, outcome: T | None) -> None:
         """End the caller's computation; None: it was interrupted, and a follower has to begin anew."""
         with self._lock:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from burstcache.adapters.clock import Clock
-from burstcache.core.errors import PartDownError
 from burstcache.logs import logger
 from burstcache.results.threads import in_thread, new_lock
 
@@ -30,7 +29,7 @@ class Guard:
 
         Args:
             name: What a warning calls the place.
-            ping: Returns if the place answers; raises PartDownError.
+            ping: Returns if the place answers; raises any error.
             clock: What the pause between probes goes by.
             start: Runs a probe while the caller goes on.
         """
@@ -68,7 +67,7 @@ class Guard:
     def _probe(self) -> None:
         try:
             self._ping()
-        except PartDownError:
+        except Exception:  # whatever it is, it is no answer
             pass
         else:
             self._is_down = False

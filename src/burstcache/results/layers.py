@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from burstcache.core.errors import InvalidSettingError, ResultStoreDownError, ResultStoreRefusalError
+from burstcache.core.errors import ResultStoreRefusalError
 from burstcache.logs import logger
 from burstcache.results.compression import Compression
 from burstcache.results.entries import Entry, pack, unpack
@@ -42,7 +42,7 @@ class SharedLayer:
         """Return the entry that some bytes are, if it is still kept."""
         try:
             entry = unpack(data, most_bytes=packing.max_bytes)
-        except (ValueError, InvalidSettingError) as error:
+        except Exception as error:  # whatever somebody has put there
             logger().warning("results: an entry cannot be read, so it is computed anew", key=key, reason=str(error))
             return None
         return entry if now_ms < entry.kept_until_ms else None
@@ -63,12 +63,11 @@ class SharedLayer:
             return None
         try:
             return operation(*arguments, **named)
-        except ResultStoreDownError as error:
-            self.failures += 1
-            self._guard.failed(error)
         except ResultStoreRefusalError as error:
-            self.failures += 1
             logger().warning("results: a place refuses", reason=f"{self.name}: {error}")
+        except Exception as error:  # whatever it is, the function can be called
+            self._guard.failed(error)
+        self.failures += 1
         return None
 
     def close(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -184,6 +184,33 @@ def test_threads_that_miss_the_same_key_wait_for_one_computation(cache: Cache) -
     assert answers == [["a"]] * 8
     assert len({id(each) for each in answers}) == 8
     assert slow.results.stats()["computed"] == 1
+
+
+def test_callers_that_waited_for_what_is_not_kept_get_results_of_their_own(cache: Cache) -> None:
+    may_end, began = threading.Event(), threading.Event()
+
+    @cached(backend=cache)
+    def slow() -> tuple[list[int], int]:
+        began.set()
+        may_end.wait()
+        return [1], 2
+
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(slow)
+        began.wait()
+        second = threads.submit(slow)
+        may_end.set()
+
+    assert first.result() == second.result()
+    assert first.result()[0] is not second.result()[0]
+
+
+def test_a_generator_is_refused_as_it_can_be_read_once() -> None:
+    def numbers() -> Iterator[int]:
+        yield 1
+
+    with pytest.raises(InvalidSettingError, match="no generator"):
+        cached()(numbers)
 
 
 def test_tasks_that_miss_the_same_key_wait_for_one_computation(cache: Cache, calls: Calls) -> None:

@@ -6,6 +6,8 @@ import asyncio
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from burstcache.core.errors import ResultStoreDownError
 from burstcache.results import Cache, cached
@@ -140,20 +142,32 @@ def test_a_caller_waits_for_another_environment_no_longer_than_it_may(clock: Man
 
 
 def test_a_stale_result_is_renewed_by_one_environment_alone(clock: ManualClock, near: HeldStore) -> None:
-    function = Square(cache_of(clock, near), ttl_s=10, stale_s=100)
+    memory = Memory()
+    cache = cache_of(clock, near, memory=memory, wait_s=60)
+    function = Square(cache, ttl_s=10, stale_s=100)
     key = str(function.call.results.key(3))
     function.call(3)
     clock.sleep(11)
     near.leases[key] = "another's token"
-    near.asked.clear()
+
+    assert [function.call(3) for _ in range(5)] == [9] * 5
+    assert until(lambda: near.asked.count("take_lease") > 3)
+    stored(near, key, payload=b"99")
+    near.leases.clear()
+
+    assert until(lambda: function.call(3) == 99)
+    assert function.computed == 1
+    assert until(lambda: not cache.is_computing(key))
+
+
+def test_a_stale_result_is_computed_by_one_thread(clock: ManualClock, near: HeldStore) -> None:
+    function = Square(cache_of(clock, near), ttl_s=10, stale_s=100)
+    function.call(3)
+    clock.sleep(11)
 
     assert function.call(3) == 9
-    assert until(lambda: near.asked == ["get", "take_lease"])
-
-    near.leases.clear()
-    function.call(3)
     assert until(lambda: function.computed == 2 and not near.leases)
-    assert function.call.results.stats()["stale"] == 2
+    assert function.call.results.stats()["stale"] == 1
 
 
 def stored(near: HeldStore, key: str, **changes: Any) -> None:
@@ -187,6 +201,26 @@ def test_bytes_that_are_no_entry_are_computed_anew(clock: ManualClock, near: Hel
     for data in (b"", b"\n", b"burstcache-result/2 value json plain 1 5 5\n1", bytes(500)):
         near.kept[str(function.call.results.key(3))] = data
         assert function.call(3) == 9
+
+
+@given(st.binary(), st.sampled_from([b"", b"value json plain ", b"value json zlib ", b"value json zstd "]))
+def test_whatever_is_under_a_key_breaks_no_call(data: bytes, start: bytes) -> None:
+    near = HeldStore()
+    function = Square(cache_of(ManualClock(1_000_000.0), near))
+    size = str(len(data)).encode()
+    stored_bytes = b"burstcache-result/1 " + start + size + b" 2000000000 2000000000\n" + data if start else data
+    near.kept[str(function.call.results.key(3))] = stored_bytes
+
+    assert function.call(3) == 9 or start == b"value json plain "  # which may be JSON
+
+
+def test_a_defect_of_a_place_breaks_no_call(
+    clock: ManualClock, near: HeldStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    function = Square(cache_of(clock, near))
+    monkeypatch.setattr(near, "get", lambda key: 1 / 0)
+
+    assert [function.call(3), function.call(3)] == [9, 9]
 
 
 def test_tasks_ask_shared_places_too(clock: ManualClock, near: HeldStore) -> None:
