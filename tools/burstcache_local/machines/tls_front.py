@@ -63,16 +63,20 @@ class _End(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._open.discard(self.transport)
-        self.other.transport.close()
+        if hasattr(self.other, "transport"):
+            self.other.transport.close()
 
     def data_received(self, data: bytes) -> None:
-        self.other.transport.write(data)
+        if not self.other.transport.is_closing():
+            self.other.transport.write(data)
 
     def pause_writing(self) -> None:
-        self.other.transport.pause_reading()
+        if not self.other.transport.is_closing():
+            self.other.transport.pause_reading()
 
     def resume_writing(self) -> None:
-        self.other.transport.resume_reading()
+        if not self.other.transport.is_closing():
+            self.other.transport.resume_reading()
 
 
 class _ClientEnd(_End):
@@ -91,8 +95,7 @@ class _ClientEnd(_End):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._joining.cancel()
-        if hasattr(self.other, "transport"):
-            super().connection_lost(error)
+        super().connection_lost(error)
 
     async def _join(self) -> None:
         try:
