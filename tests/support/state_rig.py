@@ -1,0 +1,225 @@
+"""One database of state without its cloud: the program of its instance, a real Redis, real files, moto's S3 and table.
+
+The program can be killed at any line that it reaches, as an instance can be.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import boto3
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from burstcache_local.machines.nodes import redis_binary
+from burstcache_local.template import read
+from support.project import ROOT
+from support.waiting import LIMIT_S, free_port, until, wait_for_port
+
+BUCKET, TABLE, NODE, PASSWORD = "snapshots", "rows", "state-orders", "secret"
+_KEYS = [f"key-{number}" for number in range(20)]
+
+# Runs the program again and again in forks, so that boto3 is imported once; counts its lines, and dies at one of them.
+_RUNNER = """
+import json, os, signal, sys
+import boto3
+for service in ("s3", "dynamodb", "cloudwatch"):
+    boto3.client(service)
+program = compile(open(sys.argv[1]).read(), "burstcache-state", "exec")
+
+def run(order):
+    os.environ.update(order["variables"])
+    sys.stdout = sys.stderr
+    sys.argv = ["burstcache-state", *order["words"]]
+    lines = 0
+    def trace(frame, event, argument):
+        nonlocal lines
+        if frame.f_code.co_filename != "burstcache-state":
+            return None
+        if event == "line":
+            lines += 1
+            if lines == order["dies_at"]:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return trace
+    sys.settrace(trace)
+    try:
+        exec(program, {"__name__": "__main__"})
+    except BaseException as error:
+        print(repr(error), file=sys.stderr, flush=True)
+        os._exit(1)
+    sys.settrace(None)
+    os.write(pipe, str(lines).encode())
+    os._exit(0)
+
+for line in sys.stdin:
+    reader, pipe = os.pipe()
+    if (child := os.fork()) == 0:
+        run(json.loads(line))
+    os.close(pipe)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    lines = int(os.read(reader, 20) or b"0")
+    os.close(reader)
+    print(json.dumps([status, lines]), flush=True)
+"""
+
+
+def program_text() -> str:
+    """Return the program that the template puts on an instance."""
+    value = read.read(ROOT / "template.yaml")["Resources"]["StateProgram"]["Properties"]["Value"]
+    return str(value)
+
+
+class StateRig:
+    """An instance that boots, works, saves and stops."""
+
+    def __init__(self, closers: ExitStack, *, persistence: str = "rdb") -> None:
+        folder = tempfile.TemporaryDirectory(prefix="state-")  # a short path, as sockets must have
+        closers.callback(folder.cleanup)
+        self.root, self.persistence, self.run = Path(folder.name), persistence, 1_000
+        self.volume, self.port = self.root / "volume", free_port()
+        self.volume.mkdir()
+        port = free_port()
+        moto = subprocess.Popen(
+            [sys.executable, "-m", "moto.server", "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        closers.callback(moto.wait, LIMIT_S)
+        closers.callback(moto.terminate)
+        self.endpoint_url = f"http://127.0.0.1:{port}"
+        wait_for_port(port, moto)
+        self.s3, self.dynamodb, self.cloudwatch = map(self._client, ("s3", "dynamodb", "cloudwatch"))
+        self.s3.create_bucket(Bucket=BUCKET)
+        keys = [{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}]
+        types = [{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")]
+        self.dynamodb.create_table(
+            TableName=TABLE, KeySchema=keys, AttributeDefinitions=types, BillingMode="PAY_PER_REQUEST"
+        )
+        self.log = closers.enter_context((self.root / "log").open("w+"))
+        self._runner = self._start_runner()
+        closers.callback(self._runner.wait, LIMIT_S)
+        closers.callback(self._runner.communicate)
+        self.server: subprocess.Popen[bytes] | None = None
+        closers.callback(self.kill)
+
+    def _client(self, service: str) -> Any:
+        keys = {"aws_access_key_id": "id", "aws_secret_access_key": "secret", "region_name": "us-east-1"}
+        return boto3.client(service, endpoint_url=self.endpoint_url, **keys)  # type: ignore[call-overload]
+
+    def _start_runner(self) -> subprocess.Popen[str]:
+        program = self.root / "program.py"
+        program.write_text(program_text())
+        variables = {
+            "AWS_ACCESS_KEY_ID": "id",
+            "AWS_SECRET_ACCESS_KEY": "secret",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_ENDPOINT_URL": self.endpoint_url,
+            "AWS_MAX_ATTEMPTS": "1",
+            "NODE": NODE,
+            "TABLE": TABLE,
+            "STACK": "stack",
+            "STATE_BUCKET": BUCKET,
+            "STATE_DIR": str(self.volume),
+            "STATE_SOCKET": str(self.root / "redis.sock"),
+            "STATE_MARK": str(self.root / "restored"),
+            "KEEPER_PASSWORD": PASSWORD,
+        }
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self.log, "text": True}
+        return subprocess.Popen([sys.executable, "-c", _RUNNER, str(program)], env=variables, **pipes)  # type: ignore[call-overload, no-any-return]
+
+    def call(self, *words: str, dies_at: int = 0, **variables: str) -> tuple[int, int]:
+        """Run the program.
+
+        Args:
+            words: Its arguments.
+            dies_at: At which of the lines that it reaches it is killed, from 1 on; 0: at none.
+            variables: What differs from its environment.
+
+        Returns:
+            Its exit status, below 0 if it was killed; how many lines it has reached, 0 if it did not succeed.
+        """
+        assert self._runner.stdin is not None
+        assert self._runner.stdout is not None
+        order = {"words": words, "dies_at": dies_at, "variables": variables}
+        self._runner.stdin.write(json.dumps(order) + "\n")
+        self._runner.stdin.flush()
+        status, lines = json.loads(self._runner.stdout.readline())
+        return status, lines
+
+    def begin_boot(self) -> None:
+        """Begin a boot of the next run."""
+        self.run += 1
+        (self.root / "restored").unlink(missing_ok=True)
+        item = {"pk": {"S": f"NODE#{NODE}"}, "sk": {"S": "NODE"}, "generation": {"N": str(self.run)}}
+        self.dynamodb.put_item(TableName=TABLE, Item=item)
+
+    def start_redis(self) -> None:
+        """Start the server on what the volume has."""
+        users = ["--user", "default", "off", "--user", "holder", "on", f">{PASSWORD}", "~*", "&*", "+@all", "-@admin"]
+        users += ["--user", "keeper", "on", f">{PASSWORD}", "+save", "+bgsave", "+info", "+acl|setuser", "+client|kill"]
+        kept = ["--dir", str(self.volume), "--save", "", "--appendonly", "yes" if self.persistence == "aof" else "no"]
+        socket = ["--unixsocket", str(self.root / "redis.sock"), "--bind", "127.0.0.1", "--port", str(self.port)]
+        self.server = subprocess.Popen(
+            [redis_binary(), *socket, *kept, *users], stdout=self.log, stderr=self.log, cwd=self.root
+        )
+        wait_for_port(self.port, self.server)
+
+    def holder(self) -> redis.Redis:
+        """Return a client of a holder."""
+        return redis.Redis(port=self.port, username="holder", password=PASSWORD, retry=Retry(NoBackoff(), 0))
+
+    def write(self, version: int) -> None:
+        """Give every key this version; it is acknowledged when this returns."""
+        with self.holder() as client, client.pipeline() as transaction:
+            for key in _KEYS:
+                transaction.set(key, version)
+            transaction.execute()
+
+    def read(self) -> set[int]:
+        """Return which versions the keys have: more than one would be a mixture; 0 stands for a key that is missing."""
+        with self.holder() as client:
+            until(lambda: client.info("persistence")["loading"] == 0)
+            found: Any = client.mget(_KEYS)
+        return {int(each or 0) for each in found}
+
+    def boots(self) -> set[int]:
+        """Boot, and return the versions that the database has."""
+        self.begin_boot()
+        status, _ = self.call("restore")
+        assert status == 0
+        self.start_redis()
+        return self.read()
+
+    def stops(self) -> None:
+        """Save, and stop the server as an instance that ends does."""
+        status, _ = self.call("save", "last")
+        assert status == 0
+        self.end_redis()
+
+    def end_redis(self) -> None:
+        """End the server in order."""
+        assert self.server is not None
+        self.server.terminate()
+        self.server.wait(LIMIT_S)
+
+    def kill(self) -> None:
+        """Kill the server, as the instance's power ends."""
+        if self.server is not None:
+            self.server.kill()
+            self.server.wait(LIMIT_S)
+
+    def lose_volume(self) -> None:
+        """Replace the instance: the volume goes with it."""
+        for path in self.volume.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    def snapshots(self) -> list[str]:
+        """Return the keys of the snapshots in S3, oldest first."""
+        listed = self.s3.list_objects_v2(Bucket=BUCKET)
+        return sorted(each["Key"] for each in listed.get("Contents", ()))
