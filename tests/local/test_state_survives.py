@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import random
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
 import redis
 
-from support.state_rig import BUCKET, NODE, StateRig
+from support.state_rig import Program, StateRig
 
 pytestmark = pytest.mark.slow
 
@@ -20,10 +19,16 @@ _CYCLES = int(os.environ.get("BURSTCACHE_STATE_CYCLES", "12"))
 _SEED = 1
 
 
-@pytest.fixture
-def make_rig() -> Iterator[Callable[..., StateRig]]:
+@pytest.fixture(scope="module")
+def program() -> Iterator[Program]:
     with ExitStack() as closers:
-        yield lambda **options: StateRig(closers, **options)
+        yield Program(closers)
+
+
+@pytest.fixture
+def make_rig(program: Program) -> Iterator[Callable[..., StateRig]]:
+    with ExitStack() as closers:
+        yield lambda **options: StateRig(program, closers, **options)
 
 
 @pytest.fixture
@@ -92,11 +97,13 @@ def test_nothing_starts_empty_while_s3_does_not_answer(rig: StateRig) -> None:
 def test_two_instances_that_save_under_one_name_are_not_mixed(rig: StateRig) -> None:
     rig.boots()
     rig.write(2)
-    rival = f"{NODE}/{rig.run:015d}-000001.rdb"
-    rig.s3.put_object(Bucket=BUCKET, Key=rival, Body=b"of another instance", Metadata={"sha256": "x", "size": "19"})
+    rival = f"{rig.node}/{rig.run:015d}-000001.rdb"
+    rig.program.s3.put_object(
+        Bucket=rig.bucket, Key=rival, Body=b"of another instance", Metadata={"sha256": "x", "size": "19"}
+    )
     rig.stops()
 
-    assert rig.s3.get_object(Bucket=BUCKET, Key=rival)["Body"].read() == b"of another instance"
+    assert rig.program.s3.get_object(Bucket=rig.bucket, Key=rival)["Body"].read() == b"of another instance"
     assert rig.snapshots()[-1].endswith("-000002.rdb")
     rig.lose_volume()
     assert rig.boots() == {2}
@@ -108,21 +115,23 @@ def test_the_newest_whole_snapshot_wins(rig: StateRig, damage: str) -> None:
     rig.write(2)
     rig.stops()
     newest = rig.snapshots()[-1]
-    object_ = rig.s3.get_object(Bucket=BUCKET, Key=newest)
+    object_ = rig.program.s3.get_object(Bucket=rig.bucket, Key=newest)
     body, meta = object_["Body"].read(), object_["Metadata"]
     damaged = {"torn": body[:-9], "wrong checksum": body[:-20] + b"x" * 20, "no checksum": body}[damage]
-    rig.s3.put_object(Bucket=BUCKET, Key=newest, Body=damaged, Metadata={} if damage == "no checksum" else meta)
+    rig.program.s3.put_object(
+        Bucket=rig.bucket, Key=newest, Body=damaged, Metadata={} if damage == "no checksum" else meta
+    )
 
     assert rig.boots() == {1}
 
 
 def test_nothing_starts_if_no_snapshot_is_whole(rig: StateRig) -> None:
-    rig.s3.put_object(Bucket=BUCKET, Key=rig.snapshots()[-1], Body=b"damaged")
+    rig.program.s3.put_object(Bucket=rig.bucket, Key=rig.snapshots()[-1], Body=b"damaged")
     rig.begin_boot()
 
     assert rig.call("restore")[0] == 1
-    rig.log.seek(0)
-    assert "none of 1 snapshots is whole" in rig.log.read()
+    rig.program.log.seek(0)
+    assert "none of 1 snapshots is whole" in rig.program.log.read()
 
 
 def test_three_snapshots_are_kept(rig: StateRig) -> None:
@@ -146,7 +155,7 @@ def test_what_has_not_changed_is_not_saved_again(rig: StateRig) -> None:
 def test_saves_and_failures_are_counted(rig: StateRig) -> None:
     assert rig.call("save", "last")[0] == 1  # no Redis runs
 
-    listed = rig.cloudwatch.list_metrics(Namespace="Burstcache")["Metrics"]
+    listed = rig.program.cloudwatch.list_metrics(Namespace="Burstcache")["Metrics"]
 
     assert {metric["MetricName"] for metric in listed} == {"StateSaves", "StateSaveFailures"}
     assert all(metric["Dimensions"] == [{"Name": "Stack", "Value": "stack"}] for metric in listed)
@@ -196,7 +205,6 @@ def test_a_log_of_writes_survives_a_killed_server(make_rig: Callable[..., StateR
     rig.start_redis()
     for version in range(1, 6):
         rig.write(version)
-        time.sleep(1.1)  # what is older than a second is on the volume: appendfsync everysec
         rig.kill()
         rig.start_redis()
 

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from burstcache_local.template import read
 from support.project import ROOT
 from support.waiting import LIMIT_S, free_port, until, wait_for_port
 
-BUCKET, TABLE, NODE, PASSWORD = "snapshots", "rows", "state-orders", "secret"
+TABLE, PASSWORD = "rows", "secret"
 _KEYS = [f"key-{number}" for number in range(20)]
 
 # Runs the program again and again in forks, so that boto3 is imported once; counts its lines, and dies at one of them.
@@ -77,25 +78,19 @@ def program_text() -> str:
     return str(value)
 
 
-class StateRig:
-    """An instance that boots, works, saves and stops."""
+class Program:
+    """The instance's program in forks of one process, and the AWS that it works with."""
 
-    def __init__(self, closers: ExitStack, *, persistence: str = "rdb") -> None:
-        folder = tempfile.TemporaryDirectory(prefix="state-")  # a short path, as sockets must have
-        closers.callback(folder.cleanup)
-        self.root, self.persistence, self.run = Path(folder.name), persistence, 1_000
-        self.volume, self.port = self.root / "volume", free_port()
-        self.volume.mkdir()
+    def __init__(self, closers: ExitStack) -> None:
+        self.root = Path(closers.enter_context(tempfile.TemporaryDirectory(prefix="state-")))
         port = free_port()
-        moto = subprocess.Popen(
-            [sys.executable, "-m", "moto.server", "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        command = [sys.executable, "-m", "moto.server", "-p", str(port)]
+        moto = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         closers.callback(moto.wait, LIMIT_S)
         closers.callback(moto.terminate)
         self.endpoint_url = f"http://127.0.0.1:{port}"
         wait_for_port(port, moto)
         self.s3, self.dynamodb, self.cloudwatch = map(self._client, ("s3", "dynamodb", "cloudwatch"))
-        self.s3.create_bucket(Bucket=BUCKET)
         keys = [{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}]
         types = [{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")]
         self.dynamodb.create_table(
@@ -105,12 +100,10 @@ class StateRig:
         self._runner = self._start_runner()
         closers.callback(self._runner.wait, LIMIT_S)
         closers.callback(self._runner.communicate)
-        self.server: subprocess.Popen[bytes] | None = None
-        closers.callback(self.kill)
 
     def _client(self, service: str) -> Any:
         keys = {"aws_access_key_id": "id", "aws_secret_access_key": "secret", "region_name": "us-east-1"}
-        return boto3.client(service, endpoint_url=self.endpoint_url, **keys)  # type: ignore[call-overload]
+        return boto3.client(service, endpoint_url=self.endpoint_url, **keys)
 
     def _start_runner(self) -> subprocess.Popen[str]:
         program = self.root / "program.py"
@@ -121,43 +114,64 @@ class StateRig:
             "AWS_DEFAULT_REGION": "us-east-1",
             "AWS_ENDPOINT_URL": self.endpoint_url,
             "AWS_MAX_ATTEMPTS": "1",
-            "NODE": NODE,
-            "TABLE": TABLE,
-            "STACK": "stack",
-            "STATE_BUCKET": BUCKET,
-            "STATE_DIR": str(self.volume),
-            "STATE_SOCKET": str(self.root / "redis.sock"),
-            "STATE_MARK": str(self.root / "restored"),
-            "KEEPER_PASSWORD": PASSWORD,
         }
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self.log, "text": True}
-        return subprocess.Popen([sys.executable, "-c", _RUNNER, str(program)], env=variables, **pipes)  # type: ignore[call-overload, no-any-return]
+        command = [sys.executable, "-c", _RUNNER, str(program)]
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, env=variables, stdin=pipe, stdout=pipe, stderr=self.log, text=True)
 
-    def call(self, *words: str, dies_at: int = 0, **variables: str) -> tuple[int, int]:
+    def call(self, words: Sequence[str], variables: Mapping[str, str], *, dies_at: int) -> tuple[int, int]:
         """Run the program.
 
         Args:
             words: Its arguments.
+            variables: What its environment has more.
             dies_at: At which of the lines that it reaches it is killed, from 1 on; 0: at none.
-            variables: What differs from its environment.
 
         Returns:
             Its exit status, below 0 if it was killed; how many lines it has reached, 0 if it did not succeed.
         """
         assert self._runner.stdin is not None
         assert self._runner.stdout is not None
-        order = {"words": words, "dies_at": dies_at, "variables": variables}
+        order = {"words": words, "dies_at": dies_at, "variables": dict(variables)}
         self._runner.stdin.write(json.dumps(order) + "\n")
         self._runner.stdin.flush()
         status, lines = json.loads(self._runner.stdout.readline())
         return status, lines
 
+
+class StateRig:
+    """An instance that boots, works, saves and stops."""
+
+    def __init__(self, program: Program, closers: ExitStack, *, persistence: str = "rdb") -> None:
+        self.program, self.persistence, self.run = program, persistence, 1_000
+        self.root = Path(tempfile.mkdtemp(dir=program.root))
+        self.node = self.bucket = f"state-{self.root.name.strip('_').replace('_', '-')}"
+        self.volume, self.port = self.root / "volume", free_port()
+        self.volume.mkdir()
+        program.s3.create_bucket(Bucket=self.bucket)
+        self.server: subprocess.Popen[bytes] | None = None
+        closers.callback(self.kill)
+
+    def call(self, *words: str, dies_at: int = 0, **variables: str) -> tuple[int, int]:
+        """Run the program as `Program.call` does, with `variables` in its environment."""
+        own = {
+            "NODE": self.node,
+            "TABLE": TABLE,
+            "STACK": "stack",
+            "STATE_BUCKET": self.bucket,
+            "STATE_DIR": str(self.volume),
+            "STATE_SOCKET": str(self.root / "redis.sock"),
+            "STATE_MARK": str(self.root / "restored"),
+            "KEEPER_PASSWORD": PASSWORD,
+        }
+        return self.program.call(words, own | variables, dies_at=dies_at)
+
     def begin_boot(self) -> None:
         """Begin a boot of the next run."""
         self.run += 1
         (self.root / "restored").unlink(missing_ok=True)
-        item = {"pk": {"S": f"NODE#{NODE}"}, "sk": {"S": "NODE"}, "generation": {"N": str(self.run)}}
-        self.dynamodb.put_item(TableName=TABLE, Item=item)
+        item = {"pk": {"S": f"NODE#{self.node}"}, "sk": {"S": "NODE"}, "generation": {"N": str(self.run)}}
+        self.program.dynamodb.put_item(TableName=TABLE, Item=item)
 
     def start_redis(self) -> None:
         """Start the server on what the volume has."""
@@ -166,7 +180,7 @@ class StateRig:
         kept = ["--dir", str(self.volume), "--save", "", "--appendonly", "yes" if self.persistence == "aof" else "no"]
         socket = ["--unixsocket", str(self.root / "redis.sock"), "--bind", "127.0.0.1", "--port", str(self.port)]
         self.server = subprocess.Popen(
-            [redis_binary(), *socket, *kept, *users], stdout=self.log, stderr=self.log, cwd=self.root
+            [redis_binary(), *socket, *kept, *users], stdout=self.program.log, stderr=self.program.log, cwd=self.root
         )
         wait_for_port(self.port, self.server)
 
@@ -221,5 +235,5 @@ class StateRig:
 
     def snapshots(self) -> list[str]:
         """Return the keys of the snapshots in S3, oldest first."""
-        listed = self.s3.list_objects_v2(Bucket=BUCKET)
+        listed = self.program.s3.list_objects_v2(Bucket=self.bucket)
         return sorted(each["Key"] for each in listed.get("Contents", ()))
