@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Sequence
 from functools import cache as memoized
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from burstcache.adapters.clock import Clock, SystemClock
 from burstcache.core.errors import InvalidSettingError
@@ -110,13 +110,12 @@ def _s3_store(url: str, timeout_ms: int | None) -> Store:
 
 def _take_timeout(url: str) -> tuple[str, int | None]:
     """Return a URL without its time-out, and that [ms]."""
-    parts = urlsplit(url)
-    options = parse_qsl(parts.query, keep_blank_values=True)
-    timeouts = [value for name, value in options if name == "timeout_ms"]
-    if not timeouts:
-        return url, None
-    query = urlencode([(name, value) for name, value in options if name != "timeout_ms"])
-    return urlunsplit(parts._replace(query=query)), _whole("timeout_ms", timeouts[0], url)
+    rest, _, query = url.partition("?")
+    options = query.split("&") if query else []
+    timeouts = [option.partition("=")[2] for option in options if option.startswith("timeout_ms=")]
+    others = "&".join(option for option in options if not option.startswith("timeout_ms="))
+    timeout_ms = _whole("timeout_ms", timeouts[0], url) if timeouts else None
+    return f"{rest}?{others}" if others else rest, timeout_ms
 
 
 def _whole(name: str, text: str, url: str) -> int:

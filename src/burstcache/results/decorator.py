@@ -73,7 +73,8 @@ def cached(
         backend: Where results are kept: URLs in the order in which they are asked, or what `open_cache` returned; None
             for those of the environment variable BURSTCACHE_RESULTS, and without it for `memory://`.
         ttl_s: For how long a result is served [s], 0.001 or more.
-        stale_s: For how long it is then still served while it is computed anew in the background [s].
+        stale_s: For how long it is then still served while it is computed anew in the background [s]; None and
+            exceptions are not.
         negative_ttl_s: For how long the result None is served [s]; 0: it is not kept.
         exceptions: Classes of exceptions that are kept and raised again, and for how long each [s].
         codec: How results become bytes: `json`, `bytes`, `pickle` (with `memory://` alone) or a `Codec`.

@@ -156,7 +156,8 @@ class FunctionResults:
             self._not_kept(f"{len(payload)} bytes are more than max_bytes={self.packing.max_bytes}")
             return None
         fresh_until_ms = now_ms + ttl_ms
-        return Entry(kind, self._codec.name, payload, fresh_until_ms, fresh_until_ms + self._stale_ms)
+        stale_ms = self._stale_ms if kind == VALUE else 0
+        return Entry(kind, self._codec.name, payload, fresh_until_ms, fresh_until_ms + stale_ms)
 
     def _not_kept(self, reason: str) -> None:
         logger().warning("results: a result is not kept", reason=f"{self._keys.name}: {reason}")

@@ -108,8 +108,8 @@ class Layers:
         """Keep an entry in all layers; return whether those find it who wait for a lease."""
         if self.memory is not None:
             self.memory.put(key, entry, now_ms)
-        are_kept = {layer.name: layer.put(key, entry, now_ms, packing) for layer in self.shared}
-        return self.leasing is not None and are_kept[self.leasing.name]
+        is_kept = {layer: layer.put(key, entry, now_ms, packing) for layer in self.shared}
+        return self.leasing is not None and is_kept[self.leasing]
 
     def forget(self, key: str) -> None:
         """Remove an entry from all layers; memories of other processes keep theirs for its time."""

@@ -6,7 +6,7 @@ import pytest
 
 from burstcache.metrics import RESULT_CALLS
 from burstcache.results import cached, open_cache
-from burstcache.results.backends import backend_urls
+from burstcache.results.backends import _take_timeout, backend_urls
 from burstcache.results.meter import VARIABLE
 from support.clock import ManualClock
 from support.metrics import MetricId, samples
@@ -68,6 +68,19 @@ def test_urls_come_from_the_environment_in_their_order(
     monkeypatch.setenv("BURSTCACHE_RESULTS", text)
 
     assert backend_urls(None) == urls
+
+
+@pytest.mark.parametrize(
+    ("url", "rest", "timeout_ms"),
+    [
+        ("unix:///run/r.sock", "unix:///run/r.sock", None),
+        ("unix:///run/r.sock?timeout_ms=50&db=2", "unix:///run/r.sock?db=2", 50),
+        ("redis://u:p%40@h:1/2?timeout_ms=50", "redis://u:p%40@h:1/2", 50),
+        ("burstcache://Stack?timeout_ms=50", "burstcache://Stack", 50),
+    ],
+)
+def test_a_time_out_is_taken_out_of_a_url(url: str, rest: str, timeout_ms: int | None) -> None:
+    assert _take_timeout(url) == (rest, timeout_ms)
 
 
 def test_an_error_shows_no_password() -> None:

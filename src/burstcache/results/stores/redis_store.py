@@ -13,6 +13,7 @@ from redis.retry import Retry
 
 from burstcache.core.errors import InvalidSettingError, RedisDownError, ResultStoreDownError, ResultStoreRefusalError
 from burstcache.results.stores.deadline import Deadline, TimedConnection, TimedSSLConnection, TimedUnixConnection
+from burstcache.results.stores.store import PING_TIMEOUT_S
 
 _CONNECTIONS = {"rediss": TimedSSLConnection, "unix": TimedUnixConnection}
 OPTIONS: dict[str, Any] = {
@@ -92,7 +93,7 @@ class RedisStore:
 
     def ping(self) -> None:
         """Return if Redis answers."""
-        with self._asked():
+        with self._asked(PING_TIMEOUT_S):
             self._client.ping()
 
     def close(self) -> None:
@@ -125,9 +126,9 @@ class RedisStore:
             self._client.eval(script, 1, *key_and_arguments)
 
     @contextmanager
-    def _asked(self) -> Iterator[None]:
+    def _asked(self, at_least_s: float = 0.0) -> Iterator[None]:
         try:
-            with self._deadline.within(self._timeout_s):
+            with self._deadline.within(max(self._timeout_s, at_least_s)):
                 yield
         except redis.ResponseError as error:
             raise ResultStoreRefusalError(f"Redis refuses: {error}") from error

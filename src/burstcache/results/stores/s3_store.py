@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from botocore.exceptions import BotoCoreError, ClientError
 
 from burstcache.core.errors import ResultStoreDownError, ResultStoreRefusalError
+from burstcache.results.stores.store import PING_TIMEOUT_S
 from burstcache.results.threads import Threads
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class S3Store:
     def ping(self) -> None:
         """Return if S3 answers, be it with a refusal."""
         try:
-            self._ask(lambda: self._client.head_bucket(Bucket=self._bucket))
+            self._ask(lambda: self._client.head_bucket(Bucket=self._bucket), at_least_s=PING_TIMEOUT_S)
         except ResultStoreRefusalError:
             return
 
@@ -74,12 +75,13 @@ class S3Store:
     def _object(self, key: str) -> str:
         return f"{self._prefix}{key.replace(':', '/')}"
 
-    def _ask(self, call: Callable[[], T], missing: Any = None) -> T | Any:
+    def _ask(self, call: Callable[[], T], missing: Any = None, at_least_s: float = 0.0) -> T | Any:
+        timeout_s = max(self._timeout_s, at_least_s)
         try:
-            return self._threads.pool().submit(call).result(self._timeout_s)
+            return self._threads.pool().submit(call).result(timeout_s)
         except ClientError as error:
             if error.response["Error"]["Code"] in _MISSING:
                 return missing
             raise ResultStoreRefusalError(f"S3 refuses: {error}") from error
         except (BotoCoreError, OSError, concurrent.futures.TimeoutError) as error:
-            raise ResultStoreDownError(f"S3 does not answer within {self._timeout_s} s: {error!r}") from error
+            raise ResultStoreDownError(f"S3 does not answer within {timeout_s} s: {error!r}") from error

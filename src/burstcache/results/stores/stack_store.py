@@ -22,7 +22,7 @@ from burstcache.core.errors import PartDownError, ResultStoreDownError
 from burstcache.core.keys import key_hash
 from burstcache.results.stores.deadline import Deadline, Timed, TimedConnection
 from burstcache.results.stores.redis_store import OPTIONS, RedisStore
-from burstcache.results.stores.store import LeasingStore
+from burstcache.results.stores.store import PING_TIMEOUT_S, LeasingStore
 from burstcache.results.threads import Threads
 from burstcache.settings import ReaderSettings, node_named
 
@@ -76,12 +76,15 @@ class StackStore:
         """Remove what is kept under a key."""
         self._ask(key, lambda node: node.forget(key), None)
 
+    def prepare(self) -> None:
+        """Read the digest and the password of nodes that run, before anybody waits for them; do without if need be."""
+        with suppress(ResultStoreDownError):
+            self._running()
+
     def ping(self) -> None:
         """Return if the digest can be read and all nodes that run answer."""
-        self._know_digest()
-        for route in self._digest.places():
-            if route.is_guest:
-                self._on(route.node, lambda node: node.ping())
+        for name in self._running():
+            self._on(name, lambda node: node.ping())
 
     def close(self) -> None:
         """Close the connections; a later call opens new ones."""
@@ -106,15 +109,22 @@ class StackStore:
         home = self._digest.home(key_hash(key))
         return without_node if home is None else self._on(home.node, operation)
 
-    def _know_digest(self) -> None:
+    def _running(self) -> list[str]:
+        """Return the names of the nodes that run, all of which are known afterwards."""
+        self._know_digest(PING_TIMEOUT_S)
+        names = [route.node for route in self._digest.places() if route.is_guest]
+        for name in names:
+            self._node(name, PING_TIMEOUT_S)
+        return names
+
+    def _know_digest(self, at_least_s: float = 0.0) -> None:
         if not self._digest.is_known_within(MAX_AGE_S) and not self._in_time(
-            partial(self._digest.is_within, MAX_AGE_S)
+            partial(self._digest.is_within, MAX_AGE_S), at_least_s
         ):
             raise ResultStoreDownError("the stack's digest cannot be read")
 
     def _on(self, name: str, operation: Callable[[LeasingStore], T]) -> T:
-        if (node := self._nodes.get(name)) is None:
-            node = self._nodes.setdefault(name, self._in_time(partial(self._make_node, name)))
+        node = self._node(name)
         try:
             return operation(node)
         except ResultStoreDownError:
@@ -123,14 +133,20 @@ class StackStore:
             self._forget_secrets()
             raise
 
-    def _in_time(self, call: Callable[[], T]) -> T:
+    def _node(self, name: str, at_least_s: float = 0.0) -> LeasingStore:
+        if (node := self._nodes.get(name)) is None:
+            node = self._nodes.setdefault(name, self._in_time(partial(self._make_node, name), at_least_s))
+        return node
+
+    def _in_time(self, call: Callable[[], T], at_least_s: float = 0.0) -> T:
         """Return the answer of what asks AWS, whose libraries know no deadline."""
+        timeout_s = max(self._timeout_s, at_least_s)
         try:
-            return self._threads.pool().submit(call).result(self._timeout_s)
+            return self._threads.pool().submit(call).result(timeout_s)
         except PartDownError as error:
             raise ResultStoreDownError(str(error)) from error
         except concurrent.futures.TimeoutError as error:
-            raise ResultStoreDownError(f"AWS does not answer within {self._timeout_s} s") from error
+            raise ResultStoreDownError(f"AWS does not answer within {timeout_s} s") from error
 
 
 def stack_store(stack_name: str, *, timeout_s: float) -> StackStore:
@@ -142,10 +158,11 @@ def stack_store(stack_name: str, *, timeout_s: float) -> StackStore:
     configuration = configure(stack_name=stack_name, bucket="", session=None, endpoint_urls=None)
     settings, clients = configuration.settings, configuration.make_clients()
     digest = DigestReader(partial(read_digest, clients.dynamodb, settings.table_name), SystemClock())
-    digest.is_within(MAX_AGE_S)  # connects while the program starts
     secrets = Secrets(clients.secrets)
     make_node = partial(_node_store, settings=settings, secrets=secrets, timeout_s=timeout_s)
-    return StackStore(digest, make_node, timeout_s=timeout_s, forget_secrets=secrets.forget)
+    store = StackStore(digest, make_node, timeout_s=timeout_s, forget_secrets=secrets.forget)
+    store.prepare()
+    return store
 
 
 def _node_store(name: str, *, settings: ReaderSettings, secrets: Secrets, timeout_s: float) -> RedisStore:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
+PING_TIMEOUT_S = 5.0
+
 
 class Store(Protocol):
     """Bytes by key, for a time. Threads share it.
@@ -27,7 +29,10 @@ class Store(Protocol):
         ...
 
     def ping(self) -> None:
-        """Return if the place answers."""
+        """Return if the place answers within PING_TIMEOUT_S; raises any error.
+
+        Nobody waits for it, so it may take longer than what a caller waits for, as a first connection over TLS does.
+        """
         ...
 
     def close(self) -> None:
