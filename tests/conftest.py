@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import gc
 import io
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -42,6 +43,21 @@ settings.register_profile("quick", _UNHURRIED, max_examples=20)
 settings.load_profile("whole")
 
 
+class _Refusals(logging.Handler):
+    """What roles were refused since the last test ended."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.messages.append(record.getMessage())
+
+
+_REFUSALS = _Refusals()
+logging.getLogger("burstcache_local.iam.guard").addHandler(_REFUSALS)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
     """Leave what is imported by now out of every later look for garbage."""
@@ -53,6 +69,17 @@ def pytest_sessionfinish() -> None:
     """Look for garbage once where pytest would look five times, through all that the tests leave."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def refusals() -> Iterator[list[str]]:
+    """Fails a test in which a role lacked a right: a reader that may not ask a tier hides it, since S3 serves.
+
+    Yields what was refused; a test that expects it takes it away.
+    """
+    yield _REFUSALS.messages
+    refused, _REFUSALS.messages[:] = list(_REFUSALS.messages), []
+    assert not refused
 
 
 @pytest.fixture

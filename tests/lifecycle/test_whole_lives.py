@@ -92,9 +92,10 @@ _DEATHS = [("key", state) for state in _WAY_OF_A_KEY] + [("node", state) for sta
 @pytest.mark.parametrize(("machine", "state"), _DEATHS)
 def test_execution_that_dies_before_any_state_leaves_nothing_behind(world: World, machine: str, state: str) -> None:
     killed: list[str] = []
+    machines = {"key": world.key_machine, "node": world.node_machine}
 
     def kill(execution: Execution, entered: str) -> None:
-        if not killed and execution.machine_arn.endswith(f":{machine}") and entered == state:
+        if not killed and execution.machine_arn == machines[machine] and entered == state:
             execution.stop("Killed")
             killed.append(execution.name)
 

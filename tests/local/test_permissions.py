@@ -1,100 +1,148 @@
-"""What functions call in local runs is what their policies grant: nothing is missing, and nothing is unused.
+"""What functions, machines and instances do in local runs is what their roles grant: nothing is unused.
 
-Actions are compared here. That each is granted on what it is used on, the self-test of a deployed stack tries.
+That nothing is missing, every test shows: the local run refuses what a role lacks, by action, resource and condition,
+and `tests/conftest.py` fails a test in which that happened. Here each right of each role is used, or has its reason.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import urllib.error
 import urllib.request
-from collections import defaultdict
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from burstcache_local.errors import LocalCloudError
+from burstcache_local.iam.policies import Grant
 from support.policies import THESIS
 from support.project import ROOT
-from support.recorded_calls import recorded_calls
 from support.waiting import until
 
 _LAST = ("budget", "credentials")  # what the others need is paused, or gone
 _EVENTS = sorted((ROOT / "events").glob("*/*.json"), key=lambda path: (path.parent.name in _LAST, path))
-_POLICIES: tuple[dict[str, str], ...] = (THESIS, {})  # of leased keys, and the default one, which decides by use
-_LISTS = {"s3:ListBucket": "never called: without it S3 answers 403 for a key that does not exist"}
+# Parameters, and the tier that a hot object reaches: with leased keys, by use, with copies.
+_RUNS: tuple[tuple[dict[str, str], str], ...] = (
+    (THESIS, "redis"),
+    ({}, "redis"),
+    ({"ExpressZone": "use2-az1"}, "express"),
+)
 _FAILS = {"sqs:SendMessage": "Lambda's own, when it gives an event up"}
-# Granted, and not called in these runs; by function, with the reason.
-_EXCEPTIONS: dict[str, dict[str, str]] = {
-    "ProxyFunction": _LISTS,
-    "CacheFunction": _LISTS | {"states:SendTaskHeartbeat": "these lives end before the first"},
-    "RedisControlFunction": _LISTS | _FAILS,
-    "SchedulerFunction": _FAILS,
-    "OriginFunction": _FAILS | {"dynamodb:DeleteItem": "no key is in the digest whose life is over already"},
-    "AccountFunction": {
-        "ec2:DescribeInstanceTypeOfferings": "asked after Lambda's settings, which moto does not know",
-        "servicequotas:GetServiceQuota": "the same",
-    },
-    "BudgetFunction": _FAILS,
-    "JanitorFunction": {"states:StopExecution": "no life outlives its deadline here"},
+_LOGS = {
+    f"DeliverItsLog logs:{action}": "Step Functions' own, for the log of its machine"
+    for action in (
+        *("CreateLogDelivery", "DeleteLogDelivery", "DescribeLogGroups", "DescribeResourcePolicies"),
+        *("GetLogDelivery", "ListLogDeliveries", "PutResourcePolicy", "UpdateLogDelivery"),
+    )
 }
-_TRANSACTIONS = {"dynamodb:TransactWriteItems": "dynamodb:UpdateItem"}  # IAM asks for the actions in them
+_SESSIONS = {
+    f"LetPeopleInBySessionManager {action}": "of the agent of Session Manager"
+    for action in (
+        *("ssm:UpdateInstanceInformation", "ssmmessages:CreateControlChannel", "ssmmessages:CreateDataChannel"),
+        *("ssmmessages:OpenControlChannel", "ssmmessages:OpenDataChannel"),
+    )
+}
+# Granted, and not used in these runs; by role, statement and action, with the reason.
+_EXCEPTIONS: dict[str, dict[str, str]] = {
+    "AccountFunctionRole": {
+        "ReadLimits ec2:DescribeInstanceTypeOfferings": "asked after Lambda's settings, which moto does not know",
+        "ReadLimits servicequotas:GetServiceQuota": "the same",
+    },
+    "BudgetFunctionRole": _FAILS,
+    "CacheFunctionRole": {"EndItsTask states:SendTaskHeartbeat": "these lives end before the first"},
+    "JanitorFunctionRole": {
+        "EndLivesPastTheirDeadline states:StopExecution": "no life outlives its deadline here",
+        "MendTheDigest dynamodb:UpdateItem": "no route is missing from the digest here",
+    },
+    "KeyLifecycleRole": _LOGS,
+    "OriginFunctionRole": {
+        **_FAILS,
+        "MendTheDigestAndAnnounceChanges dynamodb:DeleteItem": "no key is in the digest whose life is over already",
+    },
+    "RedisControlFunctionRole": _FAILS,
+    "RedisInstanceRole": {
+        **_SESSIONS,
+        "EndTheTaskOfItsBoot states:SendTaskFailure": "Redis answers on every instance here",
+        "ReadItsPassword ssm:GetParametersByPath": "of its set-up, which has run when a local instance boots",
+    },
+    "RedisNodeRole": _LOGS,
+    "RelayTaskRole": {
+        "HandOverPasswordsAndCertificate ssm:GetParameters": "of ECS, before the task starts",
+        "WriteItsLog logs:CreateLogStream": "of ECS",
+        "WriteItsLog logs:PutLogEvents": "of ECS",
+    },
+    "SchedulerFunctionRole": _FAILS,
+}
+
+Right = tuple[str, str, str, str]  # role, statement, action, resource
 
 
-@dataclass(frozen=True)
-class _Run:
-    """What was granted to each function and what it called, over all runs."""
+class Rights:
+    """What the roles of a local run grant and what was used of it, in the template's names."""
 
-    granted: dict[str, set[str]]
-    called: dict[str, set[str]]
+    def __init__(self, cloud: LocalCloud) -> None:
+        ids = {name: id_.rpartition("/")[2] for name, id_ in cloud.physical_ids.items()}  # of a queue it is a URL
+        self._names = {id_: name for name, id_ in ids.items() if len(id_) > len("burstcache")}
+        roles = [cloud.physical_ids[name] for name in cloud._stacks[0].template.of_type("AWS::IAM::Role")]
+        self.granted = {self._right(role, grant) for role in roles for grant in cloud.guard.granted(role)}
+        self.used = {self._right(role, grant) for role, grant in cloud.guard.used}
+
+    def _right(self, role: str, grant: Grant) -> Right:
+        resource = grant.resource
+        for id_ in sorted(self._names, key=len, reverse=True):
+            resource = resource.replace(id_, self._names[id_])
+        return self._names[role], grant.sid, grant.action, resource
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> _Run:
-    """A burst and every sample event, under each policy."""
-    granted, called = defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
-    for policy in _POLICIES:
+def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[set[Right], set[Right]]:
+    """A burst and every sample event, under each set of parameters: the rights that were granted, and those used."""
+    granted, used = set[Right](), set[Right]()
+    for parameters, tier in _RUNS:
         options = LocalOptions(
             origin=ROOT / "tools/burstcache_local/samples",
-            parameters={**policy, "MonthlyBudgetUsd": "9"},
-            environment={"AWS_ENDPOINT_URL_LAMBDA": ""},  # invocations, too, pass by where calls are recorded
+            parameters={**parameters, "MonthlyBudgetUsd": "9"},
+            environment={"AWS_ENDPOINT_URL_LAMBDA": ""},  # Lambda is asked where all others are
             run_dir=tmp_path_factory.mktemp("logs"),
             boot_s=0.2,
             stop_s=0.2,
         )
-        with recorded_calls() as calls, LocalCloud(options) as cloud:
-            _burst(cloud)
+        with LocalCloud(options) as cloud:
+            _burst(cloud, tier)
             for path in _EVENTS:
                 _send(cloud, path)
-            functions = {cloud.physical_ids[name]: name for name in cloud.sam_variables if name != "Parameters"}
-            for name in functions.values():
-                granted[name] |= _granted(cloud, name)
-        for who, action in calls:
-            if who in functions:
-                called[functions[who]].add(_TRANSACTIONS.get(action, action))
-    return _Run(dict(granted), {name: called[name] for name in granted})
+            rights = Rights(cloud)
+        granted, used = granted | rights.granted, used | rights.used
+    return granted, used
 
 
-def _burst(cloud: LocalCloud) -> None:
-    """Ask for an object until Redis serves it, change it twice, and stop the node."""
+def _burst(cloud: LocalCloud, hot_tier: str) -> None:
+    """Ask for an object until it is hot, change it twice, and stop the node; ask for one that does not exist."""
 
     def tier() -> str:
         with urllib.request.urlopen(f"{cloud.front_url}/objects/hello.txt") as answer:
             return str(answer.headers["X-Cache-Tier"])
 
-    until(lambda: tier() == "redis")
+    until(lambda: tier() == hot_tier)
     _send(cloud, ROOT / "events/janitor/scheduled.json")
     for body in (b"changed", b"changed again"):
         cloud.client("s3").put_object(Bucket=cloud.bucket_name, Key="hello.txt", Body=body)
     cloud.invoke("RedisControlFunction", {"op": "release", "node": "node-1"})
     until(lambda: tier() != "redis")
+    with pytest.raises(urllib.error.HTTPError, match="404") as missing:
+        urllib.request.urlopen(f"{cloud.front_url}/objects/missing.txt")
+    missing.value.close()
 
 
 def _send(cloud: LocalCloud, path: Path) -> None:
     """Invoke the function of a sample event, if the run has it."""
     event = json.loads(path.read_text())
+    if "StackId" in event:
+        event["StackId"] = cloud.client("cloudformation").describe_stacks()["Stacks"][0]["StackId"]
+    if "BucketName" in event.get("ResourceProperties", {}):
+        event["ResourceProperties"]["BucketName"] = cloud.physical_ids.get("ExpressBucket", "")
     if "ResponseURL" in event:
         event["ResponseURL"] = f"{cloud.lambda_endpoint_url}/custom-resources/sample"
     function = path.parent.name.title().replace("_", "") + "Function"
@@ -103,23 +151,10 @@ def _send(cloud: LocalCloud, path: Path) -> None:
             cloud.invoke(function, event)
 
 
-def _granted(cloud: LocalCloud, function: str) -> set[str]:
-    """Return the IAM actions that a function's role allows with the parameters of the run."""
-    role = cloud._stacks[0].template.resources[f"{function}Role"]["Properties"]
-    documents = [policy["PolicyDocument"] for policy in role.get("Policies", [])]
-    actions = [statement["Action"] for document in documents for statement in document["Statement"]]
-    return {action for each in actions for action in ([each] if isinstance(each, str) else each)}
+def test_no_role_has_a_right_that_is_not_used(run: tuple[set[Right], set[Right]]) -> None:
+    granted, used = run
+    unused = sorted(granted - used)
 
-
-def test_no_function_calls_what_it_is_not_granted(run: _Run) -> None:
-    missing = {name: run.called[name] - actions for name, actions in run.granted.items()}
-
-    assert {name: actions for name, actions in missing.items() if actions} == {}
-
-
-def test_no_function_is_granted_what_it_does_not_call(run: _Run) -> None:
-    unused = {name: actions - run.called[name] for name, actions in run.granted.items()}
-
-    assert {name: actions for name, actions in unused.items() if actions} == {
-        name: set(reasons) for name, reasons in _EXCEPTIONS.items()
-    }
+    assert {(role, f"{sid} {action}".strip()) for role, sid, action, _ in unused} == {
+        (role, right) for role, reasons in _EXCEPTIONS.items() for right in reasons
+    }, "\n".join(map(str, unused))

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, Final
+from typing import Any
 
 import boto3
 import botocore.session
@@ -17,7 +17,6 @@ from botocore.handlers import disable_signing
 from moto import mock_aws
 from moto.backends import get_backend
 from moto.core.utils import utcnow
-from samtranslator.yaml_helper import yaml_parse
 
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.items import to_values
@@ -26,10 +25,12 @@ from burstcache_local.moto import registry as moto_repairs
 from burstcache_local.stepfunctions.http import HttpApi
 from support import quick_moto
 from support.answers_at_once import answer_at_once
-from support.project import ROOT
+from support.roles import BUCKET as BUCKET
+from support.roles import BUS as BUS
+from support.roles import REGION as REGION
+from support.roles import TABLE as TABLE
+from support.roles import check_call, template
 
-REGION: Final = "eu-central-1"
-TABLE, BUCKET, BUS = "table", "origin", "bus"
 _ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "id",
     "AWS_SECRET_ACCESS_KEY": "secret",
@@ -40,7 +41,7 @@ _ENVIRONMENT = {
 
 @cache
 def _table_properties() -> dict[str, Any]:
-    resources = yaml_parse((ROOT / "template.yaml").read_text())["Resources"].values()
+    resources = template()["Resources"].values()
     (properties,) = (each["Properties"] for each in resources if each["Type"] == "AWS::DynamoDB::Table")
     return {name: properties[name] for name in ("AttributeDefinitions", "BillingMode", "KeySchema")}
 
@@ -72,6 +73,7 @@ def clients() -> Clients:
     """Return the clients that all worlds share. moto asks for neither signatures nor the caller's program."""
     session = botocore.session.Session()
     session.set_default_client_config(Config(signature_version=UNSIGNED, user_agent="test"))
+    session.register("before-parameter-build", check_call)
     made = Clients("control", session=boto3.Session(botocore_session=session))
     answer_at_once(made.dynamodb, quick_moto.dynamodb)
     made.s3.meta.events.register_first("choose-signer.s3", disable_signing)

@@ -6,7 +6,7 @@ import asyncio
 import functools
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -51,6 +51,7 @@ from support.machines import Machines
 from support.memory_relay import MemoryRelay
 from support.metrics import METER
 from support.redis_in_process import NodeRedis, ObjectsInProcess
+from support.roles import acting, check
 
 NODE = "node-1"
 MAX_OBJECT_BYTES = 4 << 20
@@ -174,7 +175,7 @@ class Functions(Machines):
             redis_node_arn=self.node_machine,
             node_names=self.node_names,
             always_on=[],
-            redis_control=lambda payload: self.invoke("redis_control", dict(payload)),
+            redis_control=self._ask_control,
             clock=clock,
         )
         self.origin_changes = OriginChanges(
@@ -182,7 +183,7 @@ class Functions(Machines):
             nodes=self.nodes,
             node_names=self.node_names,
             digest=self.digest,
-            redis_control=lambda payload: self.invoke("redis_control", dict(payload)),
+            redis_control=self._ask_control,
             express=None,
             clock=clock,
         )
@@ -235,9 +236,13 @@ class Functions(Machines):
             aws_request_id=request_id or str(uuid.uuid4()),
             get_remaining_time_in_millis=lambda: (end_us - self.clock.now_us()) // 1000,
         )
+        with acting(function):
+            return self._handle(function, payload, context)
+
+    def _handle(self, function: str, payload: dict[str, Any], context: Any) -> Any:
+        handlers = {"scheduler": scheduler, "redis_control": redis_control, "origin": origin, "janitor": janitor}
         if function == "cache":
             return self._hold_object(payload, context)
-        handlers = {"scheduler": scheduler, "redis_control": redis_control, "origin": origin, "janitor": janitor}
         return handlers[function].handler(payload, context)
 
     def _start_cache(self, payload: Serve) -> None:
@@ -265,6 +270,11 @@ class Functions(Machines):
         finally:
             self._environments.remove(environment)
             environment.close()
+
+    def _ask_control(self, payload: Mapping[str, Any]) -> Any:
+        """Return what Redis control answers to another function, which must be allowed to invoke it."""
+        check("lambda", "Invoke", {"FunctionName": "redis_control"})
+        return self.invoke("redis_control", dict(payload))
 
     # the EC2 service
 

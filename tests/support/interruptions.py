@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import Context
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -25,7 +26,7 @@ class _Interrupted:
         def call(*args: Any, **kwargs: Any) -> Any:
             answer = found(*args, **kwargs)
             if self._then:
-                self._then.pop()()
+                Context().run(self._then.pop())  # what happens is nobody's work who is interrupted by it
             return answer
 
         return call

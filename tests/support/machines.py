@@ -13,17 +13,18 @@ from typing import Any, TypeVar
 
 from burstcache.adapters.executions import Executions, execution_arn
 from burstcache.core.parameters import US_PER_S
+from burstcache_local.functions import ACCOUNT
 from burstcache_local.stepfunctions.errors import StateError
 from burstcache_local.stepfunctions.http import HttpApi
 from burstcache_local.stepfunctions.integrations import update_item_of
 from burstcache_local.stepfunctions.service import StepFunctions
 from support.aws import REGION, TABLE, answer_by, clients, make_stack
 from support.project import ROOT
+from support.roles import MACHINES, STACK, check
 from support.virtual_time import VirtualClock
 
 T = TypeVar("T")
 
-_ROLE = "arn:aws:iam::123456789012:role/any"
 _HOLD = json.dumps(
     {
         "QueryLanguage": "JSONata",
@@ -92,14 +93,19 @@ class Machines(ABC):
 
     def _make_machines(self, runs: bool) -> None:
         arn = f"arn:aws:states:{REGION}:123456789012:stateMachine"
-        self.key_machine, self.node_machine, self.token_machine = (f"{arn}:{name}" for name in ("key", "node", "token"))
-        deployed = {"key": "key_lifecycle", "node": "redis_node"} if runs else {}
-        for name in ("key", "node", "token"):
-            self.make_machine(name, self.definition(deployed[name]) if name in deployed else _HOLD)
+        self.key_machine, self.node_machine = (f"{arn}:{name}" for name in MACHINES.values())
+        self.token_machine = f"{arn}:token"
+        for role, name in MACHINES.items():
+            if runs:
+                self.make_machine(name, self.definition(name.removeprefix(f"{STACK}-").replace("-", "_")), role)
+            else:
+                self.make_machine(name, _HOLD)
+        self.make_machine("token", _HOLD)
 
-    def make_machine(self, name: str, definition: str) -> None:
-        """Create a state machine."""
-        self.states_client.create_state_machine(name=name, definition=definition, roleArn=_ROLE)
+    def make_machine(self, name: str, definition: str, role: str = "any") -> None:
+        """Create a state machine; `role` is the machine in the template whose rights it has, if it is one of those."""
+        arn = f"arn:aws:iam::{ACCOUNT}:role/{role}"
+        self.states_client.create_state_machine(name=name, definition=definition, roleArn=arn)
 
     def definition(self, machine: str) -> str:
         """Return a machine of the project as it is deployed here."""
@@ -115,6 +121,7 @@ class Machines(ABC):
         return text
 
     async def _invoke_from_task(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        check("lambda", "Invoke", arguments)
         function, payload = arguments["FunctionName"], arguments["Payload"]
         if function == "hold":
             self._tokens[payload["name"]].set_result(payload["token"])

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import heapq
 import itertools
 import math
@@ -171,6 +172,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def __init__(self, clock: VirtualClock) -> None:
         self._clock, self._rests = clock, _RestingSelector(clock)
+        self._context = contextvars.copy_context()
         super().__init__(self._rests)
         self.set_default_executor(_Participants(clock))
 
@@ -179,8 +181,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self._clock.monotonic_s()
 
     def call_soon_threadsafe(self, *args: Any, **kwargs: Any) -> asyncio.Handle:  # type: ignore[override]
-        """Count the loop as active before the caller can be at rest itself."""
-        handle = super().call_soon_threadsafe(*args, **kwargs)
+        """Count the loop as active before the caller can be at rest itself; its context is that of the loop's maker."""
+        handle = super().call_soon_threadsafe(*args, **{"context": self._context.copy(), **kwargs})
         self._rests.wake()
         return handle
 

@@ -19,6 +19,7 @@ from burstcache.handlers.proxy import Proxy
 from burstcache.web.entry import decode
 from support.aws import BUCKET
 from support.functions import NODE, Functions
+from support.roles import acting
 from support.virtual_time import VirtualClock
 
 
@@ -52,7 +53,8 @@ class World(Functions):
         """Return the proxy's answer to a GET."""
         context = {"http": {"method": "GET"}, "requestId": str(uuid.uuid4()), "stage": "$default"}
         event = {"version": "2.0", "rawPath": f"/objects/{key}", "headers": {}, "requestContext": context}
-        return Proxy(self.reader, self.clock, self.meter).handle(event, None)
+        with acting("proxy"):
+            return Proxy(self.reader, self.clock, self.meter).handle(event, None)
 
     def reported(self) -> list[RequestsServed]:
         """Return the batches that are reported and not yet delivered."""

@@ -19,6 +19,7 @@ from burstcache_local import ports
 from burstcache_local.errors import LocalCloudError, TemplateError
 from burstcache_local.front.front_door import Front
 from burstcache_local.functions import EventInvokeConfig, FunctionSpec
+from burstcache_local.iam.guard import Guard
 from burstcache_local.lambdas import lambda_api
 from burstcache_local.lambdas.schedules import run_schedules
 from burstcache_local.lambdas.service import FunctionNotFoundError, LambdaLimits, Lambdas
@@ -168,6 +169,7 @@ class LocalCloud:
         self._services = Services()
         self._closers.callback(self._services.close)
         self.region = self._services.region
+        self.guard = Guard(self.region)
         template = self._load(options.template, options.parameters)
         self.run_dir = options.run_dir or self._temporary_dir()
         self.run_dir.mkdir(parents=True, exist_ok=True)
@@ -176,7 +178,9 @@ class LocalCloud:
         server = MotoServer(
             self._services,
             options.endpoint_port,
-            before=lambda moto: states.before(lambda_api.before(moto, lambda: self._services.lambda_url)),
+            before=lambda moto: self.guard.before(
+                states.before(lambda_api.before(moto, lambda: self._services.lambda_url))
+            ),
         )
         self.endpoint_url = server.start()
         self._closers.callback(server.stop)
@@ -217,6 +221,7 @@ class LocalCloud:
             "lambda:invoke": invoke_of(self._lambdas),
             "aws-sdk:dynamodb:updateItem": update_item_of(lambda: self._services.client("dynamodb")),
         }
+        calls = {resource: self.guard.task(resource, call) for resource, call in calls.items()}
         states = StepFunctions(region=self.region, calls=calls, now_us=lambda: time.time_ns() // 1000)
         self._closers.callback(lambda: self._loop.loop.call_soon_threadsafe(states.close))
         return HttpApi(states, self._loop.loop)
@@ -226,7 +231,10 @@ class LocalCloud:
         self.front_url = self._loop.serve(
             lambda: web.ServerRunner(self._front.server(), shutdown_timeout=0.5), self.options.front_port
         )
-        self.lambda_endpoint_url = self._loop.serve(lambda: lambda_api.runner(self._lambdas, self._services.answers))
+        problem = self.guard.invocation_problem
+        self.lambda_endpoint_url = self._loop.serve(
+            lambda: lambda_api.runner(self._lambdas, self._services.answers, problem)
+        )
         self._services.front_url, self._services.lambda_url = self.front_url, self.lambda_endpoint_url
         self._services.deliver = self._deliver
         self._closers.callback(setattr, self._services, "deliver", None)

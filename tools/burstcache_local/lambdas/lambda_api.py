@@ -13,6 +13,7 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from aiohttp import web
 
+from burstcache_local.iam.requests import signer_of
 from burstcache_local.lambdas.service import FunctionNotFoundError, Lambdas, ThrottledError
 from burstcache_local.lambdas.traces import HEADER
 from burstcache_local.moto.answers import Answers
@@ -21,12 +22,21 @@ _MAX_SYNC_BYTES = 6 * 1024 * 1024
 _MAX_ASYNC_BYTES = 1024 * 1024
 
 
-def runner(lambdas: Lambdas, answers: Answers) -> web.AppRunner:
-    """Return the runner of the web application."""
+def runner(lambdas: Lambdas, answers: Answers, problem: Callable[[str, str], str]) -> web.AppRunner:
+    """Return the runner of the web application.
+
+    Args:
+        lambdas: The functions.
+        answers: Where those of custom resources go.
+        problem: Says why an access key may not invoke a function, or nothing if it may.
+    """
 
     async def invoke(request: web.Request) -> web.Response:
         request_id = str(uuid.uuid4())
         payload = await request.read() or b"{}"
+        signer, _ = signer_of(request.headers.get("Authorization", ""))
+        if refused := problem(signer, request.match_info["name"]):
+            return _error(403, "AccessDeniedException", refused, request_id)
         kind = request.headers.get("X-Amz-Invocation-Type", "RequestResponse")
         limit_bytes = _MAX_ASYNC_BYTES if kind == "Event" else _MAX_SYNC_BYTES
         if len(payload) > limit_bytes:

@@ -158,7 +158,7 @@ class NodeAgent:
         """Return the environment of what runs on an instance."""
         variables = dict(line.partition("=")[::2] for line in _heredoc(instance, "ENVIRONMENT").splitlines())
         variables |= {
-            "AWS_ACCESS_KEY_ID": "local",
+            "AWS_ACCESS_KEY_ID": instance.id,  # so that calls show who makes them
             "AWS_SECRET_ACCESS_KEY": "local",
             "AWS_ENDPOINT_URL": self._services.cloud_url,
             "AWS_USE_DUALSTACK_ENDPOINT": "false",  # botocore refuses it together with an endpoint of one's own

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from burstcache_local.functions import ACCOUNT
 from burstcache_local.stepfunctions.definition import TOKEN_SUFFIX, State, resource_of
 from burstcache_local.stepfunctions.errors import QUERY, TIMEOUT, StateError
 from burstcache_local.stepfunctions.expressions import evaluate
@@ -28,8 +27,9 @@ TRACE: ContextVar[str] = ContextVar(
     "trace", default=""
 )  # header of the trace that an execution runs in; empty: of none
 
+ROLE: ContextVar[str] = ContextVar("role", default="")  # ARN of the role of the machine that an execution is of
+
 _MOST_S = 99_999_999
-_ROLE = f"arn:aws:iam::{ACCOUNT}:role/local"
 
 
 @dataclass(slots=True)
@@ -38,6 +38,7 @@ class Execution:
 
     arn: str
     machine_arn: str
+    role_arn: str
     definition: Mapping[str, Any]
     input: str  # byte for byte as it was given
     calls: Mapping[str, Call]  # by resource
@@ -74,18 +75,19 @@ class Execution:
             self._task.cancel()
 
     async def _run(self) -> None:
+        ROLE.set(self.role_arn)
         value = json.loads(self.input)
         self._context |= {
             "Execution": {
                 "Id": self.arn,
                 "Input": value,
                 "Name": self.name,
-                "RoleArn": _ROLE,
+                "RoleArn": self.role_arn,
                 "StartTime": _text(self.started_at),
             },
             "StateMachine": {"Id": self.machine_arn, "Name": self.machine_arn.rpartition(":")[2]},
         }
-        self._log("ExecutionStarted", input=self.input, roleArn=_ROLE)
+        self._log("ExecutionStarted", input=self.input, roleArn=self.role_arn)
         name: str | None = self.definition["StartAt"]
         try:
             while name is not None:

@@ -43,6 +43,7 @@ _PAGE = 100
 @dataclass(frozen=True, slots=True)
 class _Machine:
     arn: str
+    role_arn: str
     text: str
     definition: dict[str, Any]
     created_at: datetime
@@ -109,7 +110,8 @@ class StepFunctions:
         if known is None:
             supported = {resource: INTEGRATIONS[resource] for resource in self._calls}
             definition = parse(asked["definition"], supported)
-            known = self._machines[arn] = _Machine(arn, asked["definition"], definition, self._now(), {})
+            known = _Machine(arn, asked.get("roleArn", ""), asked["definition"], definition, self._now(), {})
+            self._machines[arn] = known
         return {"stateMachineArn": arn, "creationDate": known.created_at}
 
     def _start_execution(self, asked: Parameters) -> Answer:
@@ -124,6 +126,7 @@ class StepFunctions:
             execution = Execution(
                 arn=arn,
                 machine_arn=machine.arn,
+                role_arn=machine.role_arn,
                 definition=machine.definition,
                 input=given,
                 calls=self._calls,

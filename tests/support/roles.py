@@ -1,0 +1,112 @@
+"""The template's roles in worlds: what a function or a machine does there is refused unless its role grants it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from typing import Any, Final
+
+from botocore.exceptions import ClientError
+from samtranslator.yaml_helper import yaml_parse
+
+from burstcache_local.functions import ACCOUNT
+from burstcache_local.iam.guard import Guard
+from burstcache_local.iam.needs import Place, needs
+from burstcache_local.stepfunctions.execution import ROLE
+from burstcache_local.template.intrinsics import Conditions, only, walk
+from burstcache_local.template.parameters import parameter_values
+from support.project import ROOT
+
+STACK = "burstcache"
+REGION: Final = "eu-central-1"
+TABLE, BUCKET, BUS = "table", "origin", "bus"
+# Functions, by the names that they have in worlds.
+FUNCTIONS = {
+    "cache": "CacheFunction",
+    "janitor": "JanitorFunction",
+    "origin": "OriginFunction",
+    "proxy": "ProxyFunction",
+    "redis_control": "RedisControlFunction",
+    "scheduler": "SchedulerFunction",
+}
+MACHINES = {"KeyLifecycle": f"{STACK}-key-lifecycle", "RedisNode": f"{STACK}-redis-node"}
+
+_SERVICES = {"eventbridge": "events", "sfn": "states"}  # botocore's names, where signatures have others
+_CALLER: ContextVar[str] = ContextVar("caller", default="")  # logical id of the function at work
+_TAGS = {"aws:cloudformation:stack-name": STACK}  # of every instance
+_PLACE = Place(REGION, lambda instance_id: _TAGS)
+
+
+@cache
+def template() -> Mapping[str, Any]:
+    """Return the template as it is written."""
+    return yaml_parse((ROOT / "template.yaml").read_text())  # type: ignore[no-any-return]
+
+
+@contextmanager
+def acting(function: str) -> Iterator[None]:
+    """Be a function for the duration of a `with`, by its name in worlds."""
+    token = _CALLER.set(FUNCTIONS[function])
+    try:
+        yield
+    finally:
+        _CALLER.reset(token)
+
+
+def check(service: str, operation: str, parameters: Mapping[str, Any]) -> None:
+    """Return if the function or machine at work may make a call, or raise what AWS's client raises."""
+    role = _CALLER.get() or ROLE.get().rpartition("/")[2]
+    if role in _documents() and (problem := _guard().problem(role, needs(service, operation, parameters, _PLACE))):
+        raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": problem}}, operation)
+
+
+def check_call(**sent: Any) -> None:
+    """Check a call of a boto3 client, before it is sent."""
+    model = sent["model"]
+    service = model.service_model.service_id.hyphenize()
+    check(_SERVICES.get(service, service), model.name, sent["params"])
+
+
+@cache
+def _guard() -> Guard:
+    return Guard(REGION, documents=_documents().__getitem__)
+
+
+@cache
+def _documents() -> dict[str, list[Mapping[str, Any]]]:
+    """Return the policies of functions and machines by logical id, as a stack with the defaults has them."""
+    conditions = Conditions(template(), parameter_values(template()["Parameters"], {}) | {"AWS::Region": REGION})
+    policies = {
+        name: conditions.resolve(resource["Properties"]["Policies"])
+        for name, resource in template()["Resources"].items()
+        if name in {*FUNCTIONS.values(), *MACHINES}
+    }
+    return {name: walk(documents, _resolved) for name, documents in policies.items()}
+
+
+def _resolved(value: Any) -> Any:
+    """Return a reference as the ARN of what it refers to in worlds."""
+    if only(value, "Ref"):
+        return _NAMES[value["Ref"]]
+    if only(value, "Fn::Sub"):
+        return re.sub(r"\$\{([^}]+)\}", lambda name: _NAMES[name[1]], value["Fn::Sub"])
+    if only(value, "Fn::GetAtt"):
+        attribute = value["Fn::GetAtt"]
+        return _NAMES[attribute if isinstance(attribute, str) else ".".join(attribute)]
+    return value
+
+
+_NAMES = {
+    "AWS::AccountId": ACCOUNT,
+    "AWS::Partition": "aws",
+    "AWS::Region": REGION,
+    "AWS::StackName": STACK,
+    "CredentialsIssue": "1",
+    "CacheTable.Arn": _PLACE.arn("dynamodb", f"table/{TABLE}"),
+    "EventBus.Arn": _PLACE.arn("events", f"event-bus/{BUS}"),
+    "OriginBucket.Arn": f"arn:aws:s3:::{BUCKET}",
+    **{f"{function}.Arn": _PLACE.arn("lambda", f"function:{name}") for name, function in FUNCTIONS.items()},
+}

@@ -1,0 +1,72 @@
+"""Which statement grants what: actions, resources and conditions as IAM evaluates them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from burstcache_local.iam.policies import Need, granting
+
+_TABLE = "arn:aws:dynamodb:us-east-2:123456789012:table/t"
+_KEYS = "dynamodb:LeadingKeys"
+
+
+def allows(need: Need, condition: dict[str, Any] | None = None, **statement: Any) -> bool:
+    shared = {"Effect": "Allow", "Action": "dynamodb:GetItem", "Resource": _TABLE}
+    given = {**shared, **statement, **({"Condition": condition} if condition else {})}
+    return granting([{"Statement": [given]}], need) is not None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "is_granted"),
+    [(_TABLE, True), ("*", True), (f"{_TABLE[:-1]}?", True), (f"{_TABLE}s", False), ("arn:aws:s3:::*", False)],
+)
+def test_a_resource_is_matched_as_a_whole(pattern: str, is_granted: bool) -> None:
+    assert allows(Need("dynamodb:GetItem", _TABLE), Resource=pattern) == is_granted
+
+
+def test_an_action_is_matched_whatever_its_case_and_no_other_is() -> None:
+    assert allows(Need("dynamodb:getitem", _TABLE))
+    assert not allows(Need("dynamodb:PutItem", _TABLE))
+
+
+def test_what_has_no_type_of_resource_is_granted_on_everything_only() -> None:
+    assert not allows(Need("dynamodb:GetItem"))
+    assert allows(Need("dynamodb:GetItem"), Resource="*")
+
+
+@pytest.mark.parametrize(
+    ("condition", "values", "is_granted"),
+    [
+        ({"StringEquals": {_KEYS: "a"}}, ("a",), True),
+        ({"StringEquals": {_KEYS: "a"}}, ("b",), False),
+        ({"StringEquals": {_KEYS: "a"}}, (), False),
+        ({"StringEqualsIfExists": {_KEYS: "a"}}, (), True),
+        ({"StringEqualsIfExists": {_KEYS: "a"}}, ("b",), False),
+        ({"ForAllValues:StringEquals": {_KEYS: ["a", "b"]}}, ("a", "b"), True),
+        ({"ForAllValues:StringEquals": {_KEYS: ["a", "b"]}}, ("a", "c"), False),
+        ({"ForAllValues:StringEquals": {_KEYS: ["a"]}}, (), True),
+        ({"ForAllValues:StringLike": {_KEYS: ["NODE#*"]}}, ("NODE#node-1",), True),
+        ({"ForAllValues:StringLike": {_KEYS: ["NODE#*"]}}, ("KEY#1",), False),
+        ({"StringEquals": {_KEYS: "a"}, "ArnLike": {"aws:SourceArn": "arn:*"}}, ("a",), False),
+    ],
+)
+def test_a_condition_holds_as_in_iam(condition: dict[str, Any], values: tuple[str, ...], is_granted: bool) -> None:
+    context = {_KEYS: values} if values else {}
+
+    assert allows(Need("dynamodb:GetItem", _TABLE, context), condition) == is_granted
+
+
+def test_an_unknown_operator_is_an_error_and_no_grant() -> None:
+    with pytest.raises(ValueError, match="NumericEquals: expected one of"):
+        allows(Need("dynamodb:GetItem", _TABLE), {"NumericEquals": {_KEYS: "1"}})
+
+
+@pytest.mark.parametrize("statement", [{"Effect": "Deny"}, {"NotAction": "a:B", "Action": None}])
+def test_a_statement_that_does_not_simply_allow_is_an_error(statement: dict[str, Any]) -> None:
+    given = {"Effect": "Allow", "Action": "a:B", "Resource": "*"} | statement
+    given = {name: value for name, value in given.items() if value is not None}
+
+    with pytest.raises(ValueError, match="only statements that allow an Action"):
+        granting([{"Statement": given}], Need("a:B"))

@@ -1,0 +1,135 @@
+"""The stack's roles at work: what their policies do not grant is refused here as it is on AWS.
+
+Functions sign with their names, instances with their ids; any other signer is a person, who may do everything here.
+Refusals are logged: a reader that may not ask a tier has S3 serve, and nobody would notice.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+from burstcache_local.functions import ACCOUNT
+from burstcache_local.iam.needs import Place, missing_object, needs
+from burstcache_local.iam.policies import Grant, Need, granting, grants
+from burstcache_local.iam.requests import Request, refuse, request_of
+from burstcache_local.stepfunctions.errors import StateError
+from burstcache_local.stepfunctions.execution import ROLE, Call
+
+_LOG = logging.getLogger(__name__)
+_TASKS = {
+    "lambda:invoke": ("lambda", "Invoke", "Lambda.AWSLambdaException"),
+    "aws-sdk:dynamodb:updateItem": ("dynamodb", "UpdateItem", "DynamoDb.DynamoDbException"),
+}
+
+
+class Guard:
+    """The rights of all roles of one region.
+
+    Args:
+        region: The region.
+        documents: The policies of a role, by its name; those in moto unless others are given.
+    """
+
+    def __init__(self, region: str, documents: Callable[[str], Sequence[Mapping[str, Any]]] | None = None) -> None:
+        self._region, self._documents = region, documents or _documents
+        self._place = Place(region, self._tags)
+        self.used: set[tuple[str, Grant]] = set()  # by the role's name
+
+    def problem(self, role: str, needed: Iterable[Need]) -> str:
+        """Return why a role may not, in AWS's words, or nothing if it may."""
+        documents = self._documents(role)
+        for need in needed:
+            if (grant := granting(documents, need)) is None:
+                message = f"{role} is not authorized to perform: {need.action} on resource: {need.resource}"
+                _LOG.warning("%s, with %s", message, dict(need.context))
+                return message
+            self.used.add((role, grant))
+        return ""
+
+    def granted(self, role: str) -> set[Grant]:
+        """Return the rights that a role has."""
+        return {grant for grant, _ in grants(self._documents(role))}
+
+    def before(self, application: WSGIApplication) -> WSGIApplication:
+        """Return an application that refuses what callers may not, and leaves all else to `application`."""
+
+        def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+            request = request_of(environ)
+            if request is None or not (role := self.role_of(request.signer)):
+                return application(environ, start_response)
+            if problem := self._problem(role, request):
+                return refuse(request.service, problem, start_response)
+            return application(environ, self._watched(role, request, start_response))
+
+        return answer
+
+    def task(self, resource: str, call: Call) -> Call:
+        """Return what a machine's task calls, with the rights of its machine."""
+        service, operation, error = _TASKS[resource]
+
+        async def checked(arguments: dict[str, Any]) -> Any:
+            role = ROLE.get().rpartition("/")[2]
+            if problem := self.problem(role, needs(service, operation, arguments, self._place)):
+                raise StateError(error, problem)
+            return await call(arguments)
+
+        return checked
+
+    def invocation_problem(self, signer: str, function: str) -> str:
+        """Return why a caller may not invoke a function, or nothing if it may."""
+        role = self.role_of(signer)
+        return self.problem(role, needs("lambda", "Invoke", {"FunctionName": function}, self._place)) if role else ""
+
+    def role_of(self, signer: str) -> str:
+        """Return the name of the role that a signer has, or nothing if it has none."""
+        from moto.awslambda.utils import get_backend
+        from moto.ec2.models import ec2_backends
+
+        if signer.startswith("i-"):
+            associations = ec2_backends[ACCOUNT][self._region].iam_instance_profile_associations
+            profile = associations[signer].iam_instance_profile if signer in associations else None
+            return str(profile.roles[0].name) if profile else ""
+        function = get_backend(ACCOUNT, self._region)._lambdas._functions.get(signer)
+        return str(function["latest"].role.rpartition("/")[2]) if function else ""
+
+    def _problem(self, role: str, request: Request) -> str:
+        return self.problem(role, needs(request.service, request.operation, request.parameters, self._place))
+
+    def _watched(self, role: str, request: Request, start_response: StartResponse) -> StartResponse:
+        """Return what notes that an object is missing, which its asker must be allowed to see."""
+        if request.operation not in ("GetObject", "HeadObject"):
+            return start_response
+
+        def started(status: str, *rest: Any) -> Any:
+            if status.startswith("404"):
+                self.problem(role, missing_object(request.parameters["Bucket"]))
+            return start_response(status, *rest)
+
+        return started
+
+    def _tags(self, instance_id: str) -> Mapping[str, str]:
+        from moto.ec2.exceptions import InvalidInstanceIdError
+        from moto.ec2.models import ec2_backends
+
+        try:
+            instance = ec2_backends[ACCOUNT][self._region].get_instance(instance_id)
+        except InvalidInstanceIdError:
+            return {}
+        return {tag["key"]: tag["value"] for tag in instance.get_tags()}
+
+
+def _documents(role: str) -> list[Mapping[str, Any]]:
+    from moto.iam.models import iam_backends
+
+    policies = iam_backends[ACCOUNT]["aws"].get_role(role).policies.values()  # texts, or as a template has them
+    return [_parsed(policy) if isinstance(policy, str) else policy for policy in policies]
+
+
+@cache
+def _parsed(policy: str) -> Mapping[str, Any]:
+    return json.loads(policy)  # type: ignore[no-any-return]

@@ -1,0 +1,98 @@
+"""Signed requests as they arrive at the local endpoint: who asks, for what, and how a refusal is told."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs, unquote
+from wsgiref.types import StartResponse, WSGIEnvironment
+
+_SIGNED = re.compile(r"Credential=([^/]+)/\d+/[^/]+/([^/]+)/")
+_FORM = "application/x-www-form-urlencoded"
+_OF_OBJECTS = {"GET": "GetObject", "HEAD": "HeadObject", "PUT": "PutObject", "DELETE": "DeleteObject"}
+_OF_BUCKETS = {"GET": "ListObjectsV2", "HEAD": "ListObjectsV2", "POST": "DeleteObjects", "PUT": "PutBucketLifecycle"}
+
+_REFUSED = "AccessDeniedException"
+_XML = {  # the error's code, and what stands around it
+    "cloudformation": ("AccessDenied", "<ErrorResponse>{}</ErrorResponse>"),
+    "ec2": ("UnauthorizedOperation", "<Response><Errors>{}</Errors><RequestID>local</RequestID></Response>"),
+    "iam": ("AccessDenied", "<ErrorResponse>{}</ErrorResponse>"),
+    "s3": ("AccessDenied", "{}"),
+    "s3express": ("AccessDenied", "{}"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One call: the access key that signed it, and what it asks for in the words of the service's API."""
+
+    signer: str
+    service: str
+    operation: str
+    parameters: Mapping[str, Any]
+
+
+def signer_of(authorization: str) -> tuple[str, str]:
+    """Return the access key and the service of a signature, both empty if there is none."""
+    signed = _SIGNED.search(authorization)
+    return (signed[1], signed[2]) if signed else ("", "")
+
+
+def request_of(environ: WSGIEnvironment) -> Request | None:
+    """Return what a request asks for, or None if nobody has signed it; its body can still be read afterwards."""
+    signer, service = signer_of(environ.get("HTTP_AUTHORIZATION", ""))
+    if not signer:
+        return None
+    if target := environ.get("HTTP_X_AMZ_TARGET", ""):
+        return Request(signer, service, target.rpartition(".")[2], json.loads(_body(environ) or b"{}"))
+    if environ.get("CONTENT_TYPE", "").startswith(_FORM):
+        return Request(signer, service, *_query(parse_qs(_body(environ).decode())))
+    path, method = str(environ["REQUEST_URI"]).partition("?")[0], str(environ["REQUEST_METHOD"])
+    if service in ("s3", "s3express"):
+        bucket, _, key = unquote(path).lstrip("/").partition("/")
+        names = _OF_OBJECTS if key else _OF_BUCKETS
+        return Request(signer, service, names.get(method, method), {"Bucket": bucket, "Key": key})
+    if path.endswith("/invocations"):
+        return Request(signer, service, "Invoke", {"FunctionName": unquote(path.split("/")[3])})
+    return Request(signer, service, _named(path), {})
+
+
+def _named(path: str) -> str:
+    """Return the operation of a path such as /2016-08-19/account-settings/, which is a GET of all that we call."""
+    last = path.rstrip("/").rpartition("/")[2]
+    return "Get" + "".join(part.title() for part in last.split("-"))
+
+
+def _query(form: Mapping[str, list[str]]) -> tuple[str, dict[str, Any]]:
+    """Return the operation and the parameters of a form; numbered ones become a list under their plural."""
+    parameters: dict[str, Any] = {}
+    for name, (value, *_) in form.items():
+        stem, _, number = name.partition(".")
+        if number.isdigit():
+            parameters.setdefault(f"{stem}s", []).append(value)
+        else:
+            parameters[name] = value
+    return parameters.pop("Action"), parameters
+
+
+def _body(environ: WSGIEnvironment) -> bytes:
+    body: bytes = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+    environ["wsgi.input"] = io.BytesIO(body)
+    return body
+
+
+def refuse(service: str, message: str, start_response: StartResponse) -> Iterable[bytes]:
+    """Answer that a caller may not, as a service does."""
+    if service in _XML:
+        code, template = _XML[service]
+        kind, text = "text/xml", template.format(f"<Error><Code>{code}</Code><Message>{message}</Message></Error>")
+    else:
+        kind, text = "application/json", json.dumps({"__type": _REFUSED, "message": message})
+    body = text.encode()
+    headers = [("Content-Type", kind), ("Content-Length", str(len(body))), ("x-amzn-ErrorType", _REFUSED)]
+    start_response("403 Forbidden", headers)
+    return [body]
