@@ -76,7 +76,7 @@ def test_the_answers_are_what_sam_reads_and_nothing_else_changes(environment: st
     )
 
 
-def test_a_stack_name_that_is_too_long_is_told_before_anything_is_deployed(template: dict[str, Any]) -> None:
+def test_a_stack_name_that_is_too_long_is_refused_before_anything_is_deployed(template: dict[str, Any]) -> None:
     check_name(template, "n" * 49)
 
     with pytest.raises(UsageError, match="'n{50}' has 50 characters: use at most 49, since names of functions"):

@@ -1,4 +1,4 @@
-"""Signed requests as they arrive at the local endpoint: who asks, for what, and how a refusal is told."""
+"""Signed requests as they arrive at the local endpoint: who asks, for what, and what a refusal looks like."""
 
 from __future__ import annotations
 
