@@ -103,3 +103,11 @@ def test_a_wrong_call_ends_with_two_and_one_line(
 
     (line,) = capsys.readouterr().err.splitlines()
     assert message in line
+
+
+def test_zones_and_an_address_of_the_relay_are_items_if_asked_for(
+    capsys: pytest.CaptureFixture[str], trace: str
+) -> None:
+    found = json.loads(printed(capsys, "bill", trace, "--far-readers", "1", "--relay-ipv4", "--json"))
+
+    assert {"transfer between zones", "public IPv4 addresses"} <= {line["item"] for line in found["lines"]}

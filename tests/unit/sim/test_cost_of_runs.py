@@ -245,3 +245,22 @@ def test_with_cache_functions_the_use_of_a_key_is_learned_in_its_row_while_its_n
 
     assert found.dynamodb_writes - without.dynamodb_writes == 1_000 - 100 - 200
     assert found.dynamodb_reads - without.dynamodb_reads == 1_000 - 100 - 200
+
+
+def test_hits_of_readers_in_another_zone_are_billed_by_the_gb() -> None:
+    hits = replace(NOTHING, n=3_000_000, n_s3=1_000_000, n_lambda=1_000_000, n_redis=1_000_000)
+
+    near, far = (Setup(relay="direct", object_bytes=100_000, far_readers=share) for share in (0, Fraction(1, 2)))
+    near_usd, far_usd = (bill(live_usage(hits, setup, period_us=0), TODAY).usd for setup in (near, far))
+
+    assert far_usd - near_usd == pytest.approx(2_000_000 * 1e5 / 2**30 / 2 * 0.02)
+
+
+@pytest.mark.parametrize(("relay", "usd"), [("nlb", 3.65), ("direct", 3.65), ("none", 0)])
+def test_the_relays_public_address_is_billed_by_the_hour(relay: Relay, usd: float) -> None:
+    without, with_address = (
+        bill(live_usage(NOTHING, Setup(relay=relay, relay_ipv4=has_address), period_us=730 * HOUR_US), TODAY)
+        for has_address in (False, True)
+    )
+
+    assert with_address.fixed_usd_exact - without.usd_exact == pytest.approx(usd)

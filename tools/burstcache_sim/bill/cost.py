@@ -43,6 +43,7 @@ class Usage:
     s3_gets: Annotated[Amount, Billed("S3 GET", "s3-get", is_cache=True)] = 0
     # grows with the load
     internet_gb: Annotated[Amount, Billed("transfer to the internet", "internet-transfer")] = 0
+    zone_gb: Annotated[Amount, Billed("transfer between zones", "zone-transfer")] = 0
     front_door_512kb: Annotated[Amount, Billed("HTTP API", "http-api-request")] = 0
     alb_lcu_h: Annotated[Amount, Billed("ALB, capacity units", "alb-lcu")] = 0
     proxy_gb_s: Annotated[Amount, Billed("proxy, duration", "lambda-duration:{architecture}")] = 0

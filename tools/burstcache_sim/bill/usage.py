@@ -103,6 +103,8 @@ class Setup:
     nodes: int = 1
     reader_processes: int = 1  # in the VPC, that share the requests; each reads the digest
     relay: Relay = "nlb"
+    relay_ipv4: bool = False  # whether the relay's task has a public address, as in eu-north-1 and eu-west-1
+    far_readers: Fraction | int = 0  # the share of the reads whose reader is in another zone than the tiers
     express: bool = False  # whether there is a directory bucket
     always_on_nodes: int = 0  # how many of the nodes never stop
     reader_memory_bytes: int = 0  # that each reader keeps objects in; nobody bills it
@@ -222,6 +224,7 @@ def _cache(result: RunResult, setup: Setup) -> Usage:
         s3_gets=result.n_s3 + invocations + 2 * promotions(result) + result.guests.loads,
         # A hit passes the balancer twice, to the relay and from it; a capacity unit is 1 GB.
         nlb_lcu_h=Fraction(2 * setup.object_bytes * result.n_lambda, _BYTES_PER_GB) if setup.relay == "nlb" else 0,
+        zone_gb=setup.far_readers * Fraction(setup.object_bytes * (result.n_lambda + result.n_redis), _BYTES_PER_GB),
         logs_gb=Fraction(_LOG_BYTES * invocations, _BYTES_PER_GB),
     )
 
@@ -370,6 +373,7 @@ def idle_usage(setup: Setup, period_us: int) -> Usage:
         zone_h=hours if setup.relay == "direct" else 0,
         relay_vcpu_h=_RELAY_VCPU * relay_h,
         relay_gb_h=_RELAY_GB * relay_h,
+        ipv4_h=relay_h if setup.relay_ipv4 else 0,
         janitor_gb_s=_gb_s(_JANITOR_MS, _JANITOR_MB) * _JANITOR_PER_H * janitor_h,
         janitor_reads=(_JANITOR_READS + 2 * setup.nodes) * _JANITOR_PER_H * janitor_h,
         janitor_requests=_JANITOR_PER_H * janitor_h,

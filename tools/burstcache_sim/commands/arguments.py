@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
+from fractions import Fraction
 from typing import get_args
 
 from burstcache.core.prices import SHEETS, THESIS
@@ -95,15 +96,15 @@ def optimum(parser: argparse.ArgumentParser) -> None:
 
 def bill(parser: argparse.ArgumentParser) -> None:
     """Add the options of `sim bill`."""
-    add_log(parser)
-    _add_policy(parser)
-    _add_setup(parser)
-    _add_json(parser)
+    _add_billed(parser)
+    share = decimal(least=0, most=1, what="a share")
+    help_ = "share of the reads whose reader is in another zone than the tiers, which AWS bills per GB (default: 0)"
+    parser.add_argument("--far-readers", type=share, default=Fraction(0), metavar="SHARE", help=help_)
 
 
 def compare(parser: argparse.ArgumentParser) -> None:
     """Add the options of `sim compare`."""
-    bill(parser)
+    _add_billed(parser)
     parser.add_argument(
         "--against", action="append", default=[], metavar="NAME", help="compare with this only (repeatable)"
     )
@@ -204,6 +205,13 @@ def _add_policy(parser: argparse.ArgumentParser) -> None:
     add("--hit-value-usd", type=_EXACT_USD, metavar="USD", help="other policies: what a hit is worth, such as 1e-4")
 
 
+def _add_billed(parser: argparse.ArgumentParser) -> None:
+    add_log(parser)
+    _add_policy(parser)
+    _add_setup(parser)
+    _add_json(parser)
+
+
 def _add_setup(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     _add_cache(parser)
@@ -211,6 +219,7 @@ def _add_setup(parser: argparse.ArgumentParser) -> None:
     size = _DEFAULTS.object_bytes
     add("--object-bytes", type=_COUNT, default=size, help=f"where a trace has no sizes (default: {size})")
     add("--nodes", type=_COUNT, default=1, help="Redis nodes, if there are many objects (default: 1)")
+    add("--relay-ipv4", action="store_true", help="the relay has a public IPv4 address, as in eu-north-1 and eu-west-1")
     _add_period(parser, "how long the stack stands (default: as long as the trace)")
     add("--only-cache", action="store_true", help="the thesis's view: cache function, node and S3 alone")
 

@@ -92,6 +92,8 @@ def setup_of(args: argparse.Namespace, prices: PriceSheet) -> Setup:
         readers=args.readers,
         object_bytes=args.object_bytes,
         nodes=args.nodes,
+        relay_ipv4=args.relay_ipv4,
+        far_readers=getattr(args, "far_readers", 0),  # not every command has the option
     )
 
 

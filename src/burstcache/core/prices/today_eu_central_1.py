@@ -60,6 +60,7 @@ SHEET = PriceSheet(
         PriceRow("serverless-memory:valkey", "0.101", "GB-h", _VALKEY),
         PriceRow("serverless-ecpu:valkey", "0.0000000027", "ECPU", _VALKEY),
         PriceRow("internet-transfer", "0.09", "GB", f"as in Northern Virginia; Frankfurt: {UNCHECKED}"),
+        PriceRow("zone-transfer", "0.02", "GB", "courseiva.com on data transfer: 0.01 on either side"),
         PriceRow("cloudfront-transfer", "0.085", "GB", f"{_CLOUDFRONT}: first 10 TB in Europe"),
         PriceRow("cloudfront-request", "0.0000012", "request", f"{_CLOUDFRONT} (0.0120 per 10,000 HTTPS requests)"),
     ),

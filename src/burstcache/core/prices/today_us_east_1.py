@@ -14,6 +14,7 @@ _NODES = "AWS price list, 2026-10-02"
 _SERVERLESS = "ElastiCache pricing page, 2026-07-29"
 _SPOT = "AWS price list, 2026-10-04"
 _EXPRESS = "AWS S3 FAQ, copy of 2026, example of Northern Virginia; price list, 2026-10-04"
+_ZONES = "lastweekinaws.com, measured: 0.01 on either side"
 _EFS = "factualminds.com, prices of June 2026: Standard, Elastic Throughput"
 
 SHEET = PriceSheet(
@@ -95,6 +96,7 @@ SHEET = PriceSheet(
         PriceRow("efs-read", "0.03", "GB", _EFS),
         PriceRow("efs-write", "0.06", "GB", _EFS),
         PriceRow("internet-transfer", "0.09", "GB", "wring.co, AWS data transfer pricing 2026: first 10 TB"),
+        PriceRow("zone-transfer", "0.02", "GB", _ZONES),
         PriceRow("cloudfront-transfer", "0.085", "GB", _INFRACOST),
         PriceRow("cloudfront-request", "0.000001", "request", f"{_INFRACOST} (0.0100 per 10,000 HTTPS requests)"),
     ),
