@@ -65,7 +65,7 @@ _EXCEPTIONS: dict[str, dict[str, str]] = {
     "RedisInstanceRole": {
         **_SESSIONS,
         "EndTheTaskOfItsBoot states:SendTaskFailure": "Redis answers on every instance here",
-        "ReadItsPassword ssm:GetParametersByPath": "of its set-up, which has run when a local instance boots",
+        "ReadPasswordsAndCertificate ssm:GetParameter": "of its set-up, which has run when a local instance boots",
     },
     "RedisNodeRole": _LOGS,
     "RelayTaskRole": {
