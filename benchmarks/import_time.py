@@ -1,4 +1,6 @@
-"""How long the import of each handler takes; `cold_path` has the rest of a cold start.
+"""How long the import of each handler takes, and of what a program has of `burstcache.results`.
+
+`cold_path` has the rest of a cold start.
 
 Each measurement has a Python process of its own, and each round measures everything once, a bare `import boto3`
 included, so that what else runs on the machine weighs on all alike. Printed are medians, and for one run the modules
@@ -19,6 +21,7 @@ from pathlib import Path
 from benchmarks.variables import VARIABLES
 
 ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ["burstcache.results.decorator", "burstcache.results.stores.redis_store"]
 HANDLERS = ROOT / "src" / "burstcache" / "handlers"
 
 # nats-py imports aiohttp if it finds it; the local run has it, the deployed package does not.
@@ -30,7 +33,7 @@ import {module}
 print((time.perf_counter() - started_s) * 1000)
 """
 _ENVIRONMENT = {
-    "PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'certificate'}",
+    "PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'cloudformation'}",
     "AWS_ACCESS_KEY_ID": "id",
     "AWS_SECRET_ACCESS_KEY": "secret",
     "AWS_DEFAULT_REGION": "us-east-1",
@@ -45,7 +48,7 @@ def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
 
 def handler_modules() -> list[str]:
     ours = [f"burstcache.handlers.{path.stem}" for path in sorted(HANDLERS.glob("[!_]*.py"))]
-    return [*ours, "custom_resources.credentials"]
+    return [*ours, "custom_resources.credentials", *RESULTS]
 
 
 def import_ms(module: str, **variables: str) -> float:

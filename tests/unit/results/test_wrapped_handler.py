@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import flask
 import pytest
+from awslambdaric.bootstrap import _get_handler
 from functions_framework import create_app
 
 import burstcache.results
@@ -56,6 +58,13 @@ def test_a_handler_is_cached_by_the_property_that_the_file_names(application: An
     assert answers == [{"of": "a"}] * 3
     assert application.calls == [{"image": "a", "id": 0}]
     assert burstcache.results.handler is handler
+
+
+def test_lambdas_runtime_finds_the_handler(application: Any) -> None:
+    handler = _get_handler("burstcache.results.handler")
+
+    assert [handler({"image": "a"}, None) for _ in range(2)] == [{"of": "a"}] * 2
+    assert len(application.calls) == 1
 
 
 @pytest.mark.parametrize(
@@ -156,3 +165,10 @@ def test_a_file_names_no_codec_for_http(client: Any, tmp_path: Path) -> None:
 
     with pytest.raises(InvalidSettingError, match="answers over HTTP have one of their own"):
         make_function()
+
+
+def test_the_decorator_imports_no_library_that_its_places_do_not_need() -> None:
+    code = "import sys; from burstcache.results import cached; cached()(lambda text: text)('a'); print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+
+    assert {"asyncio", "boto3", "botocore", "jmespath", "nats", "redis"} & set(loaded) == set()
