@@ -268,10 +268,19 @@ async def scheduler(bench: Bench, source: Path, memory_mb: int) -> dict[str, Cos
         return {"INIT": init, "first event": await bench.cost(decided())}
 
 
+async def redis_control(bench: Bench, source: Path, memory_mb: int) -> dict[str, Cost]:
+    """Return the costs of Redis control's INIT and of its first step, a look at a run that is over."""
+    look = {"op": "check_node", "node": _NODE, "generation": 1, "part": 1, "check_at_us": "0", "checks": 0}
+
+    async with bench.function("redis_control", source, memory_mb) as (env, init):
+        return {"INIT": init, "first step": await bench.cost(env.invoke("1", json.dumps(look).encode()))}
+
+
 _MEASURED = {
     "proxy": proxy,
     "proxy in a burst": proxy_in_a_burst,
     "cache function": cache,
+    "redis control": redis_control,
     "scheduler": scheduler,
 }
 
