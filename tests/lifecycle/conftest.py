@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
@@ -17,9 +17,23 @@ def make_world(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., World]
     made: list[World] = []
 
     def make(
-        *, runs_machines: bool = False, has_relay: bool = True, policy: LivePolicy | None = None, nodes: int = 1
+        *,
+        runs_machines: bool = False,
+        has_relay: bool = True,
+        policy: LivePolicy | None = None,
+        nodes: int = 1,
+        databases: Sequence[str] = (),
     ) -> World:
-        made.append(World(monkeypatch, runs_machines=runs_machines, has_relay=has_relay, policy=policy, nodes=nodes))
+        made.append(
+            World(
+                monkeypatch,
+                runs_machines=runs_machines,
+                has_relay=has_relay,
+                policy=policy,
+                nodes=nodes,
+                databases=databases,
+            )
+        )
         return made[-1]
 
     with mocked_aws():

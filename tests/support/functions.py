@@ -6,7 +6,7 @@ import asyncio
 import functools
 import threading
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,12 +32,14 @@ from burstcache.control.node_runs import NodeRuns
 from burstcache.control.operations import RedisControl
 from burstcache.control.origin_changes import OriginChanges
 from burstcache.control.scheduler import Scheduler
+from burstcache.control.state_leases import StateLeases
+from burstcache.core.databases import node_of_database
 from burstcache.core.digest import Route
 from burstcache.core.messages.events import ObjectRequested, RequestsServed
 from burstcache.core.messages.operations import Serve
 from burstcache.core.parameters import US_PER_S, parameters_from_text
 from burstcache.core.policies import LivePolicy, thesis
-from burstcache.handlers import cache, janitor, origin, redis_control, scheduler
+from burstcache.handlers import cache, janitor, origin, redis_control, scheduler, state
 from burstcache.serve.cache_function_tier import LambdaTier
 from burstcache.serve.memory_tier import Memory
 from burstcache.serve.read_meter import ReadMeter
@@ -56,6 +58,7 @@ from support.roles import acting, check
 NODE = "node-1"
 MAX_OBJECT_BYTES = 4 << 20
 BOOT_S, STOP_S = 0.5, 10  # of an instance
+GRACE_S, SAVE_LOOK_S = 60, 10  # of a database of state
 
 
 class _Bus(EventPublisher):
@@ -85,7 +88,10 @@ class Functions(Machines):
         has_relay: bool = True,
         policy: LivePolicy | None = None,
         nodes: int = 1,
+        databases: Sequence[str] = (),
     ) -> None:
+        self.state_names = [node_of_database(database) for database in databases]
+        self.saves_state = True  # an instance that saves completes the task a second later
         self.node_names = [f"node-{number}" for number in range(1, nodes + 1)]
         super().__init__(runs=runs_machines)
         self.has_relay, self.relay = has_relay, MemoryRelay(self.clock)
@@ -97,6 +103,7 @@ class Functions(Machines):
         self._make_parts()
         self._runs_machines = runs_machines
         if runs_machines:
+            self.can_save = True
             for call, then in (("StartInstances", self._instance_boots), ("StopInstances", self._instance_stops)):
                 event = f"after-call.ec2.{call}"
                 self.clients.ec2.meta.events.register(event, functools.partial(self._later, then), f"world {call}")
@@ -105,6 +112,7 @@ class Functions(Machines):
             (redis_control, "control", "control"),
             (origin, "changes", "origin_changes"),
             (janitor, "janitor", "janitor"),
+            (state, "leases", "state_leases"),
         ):
             patch.setattr(handler, maker, functools.partial(getattr, self, part))
         patch.setattr(cache, "environment", lambda: self._in_thread.environment)
@@ -118,6 +126,7 @@ class Functions(Machines):
 
     def _make_parts(self) -> None:
         nodes = [RedisNode(name, make_instance(), "127.0.0.1", 6379) for name in self.node_names]
+        state_nodes = [RedisNode(name, make_instance(), "127.0.0.1", 6379) for name in self.state_names]
         aws, clock = self.clients, self.clock
         self.keys, self.nodes = KeyTable(TABLE, aws.dynamodb, clock), NodeTable(TABLE, aws.dynamodb)
         self.digest = DigestTable(TABLE, aws.dynamodb)
@@ -126,13 +135,14 @@ class Functions(Machines):
         self.memories = {node.name: server for node, server in zip(nodes, servers, strict=True)}
         self.stores = {node.name: ObjectsInProcess(node, self.memories[node.name].client) for node in nodes}
         self.store = self.stores[NODE]
-        self.instances = Instances({node.name: node.instance_id for node in nodes}, aws.ec2)
+        self.memories |= {node.name: NodeRedis() for node in state_nodes}
+        self.instances = Instances({node.name: node.instance_id for node in [*nodes, *state_nodes]}, aws.ec2)
         self.uses, self._bus = UseTable(TABLE, aws.dynamodb), _Bus()
         self.pauses = Pauses(TABLE, aws.dynamodb, clock)
         self.control = RedisControl(
             node_names=self.node_names,
-            state_names=[],
-            saves_state=False,
+            state_names=self.state_names,
+            saves_state=self.saves_state,
             always_on=[],
             uses=self.uses,
             nodes=self.nodes,
@@ -149,6 +159,15 @@ class Functions(Machines):
             policy=self.policy,
             clock=clock,
             meter=METER,
+        )
+        self.state_leases = StateLeases(
+            node_names=self.state_names,
+            nodes=self.nodes,
+            runs=NodeRuns(self.nodes, self.executions, self.node_machine, clock),
+            executions=self.executions,
+            pauses=self.pauses,
+            grace_s=GRACE_S,
+            clock=clock,
         )
         self.scheduler = Scheduler(
             keys=self.keys,
@@ -173,7 +192,7 @@ class Functions(Machines):
             pauses=self.pauses,
             key_lifecycle_arn=self.key_machine,
             redis_node_arn=self.node_machine,
-            node_names=self.node_names,
+            node_names=[*self.node_names, *self.state_names],
             always_on=[],
             redis_control=self._ask_control,
             clock=clock,
@@ -240,7 +259,13 @@ class Functions(Machines):
             return self._handle(function, payload, context)
 
     def _handle(self, function: str, payload: dict[str, Any], context: Any) -> Any:
-        handlers = {"scheduler": scheduler, "redis_control": redis_control, "origin": origin, "janitor": janitor}
+        handlers = {
+            "scheduler": scheduler,
+            "redis_control": redis_control,
+            "origin": origin,
+            "janitor": janitor,
+            "state": state,
+        }
         if function == "cache":
             return self._hold_object(payload, context)
         return handlers[function].handler(payload, context)
@@ -287,6 +312,17 @@ class Functions(Machines):
         self.clock.sleep(BOOT_S)
         if self.redis.is_up and self.instances.state(node) == "running":
             self.announce(node)
+        if node in self.state_names:
+            self._save_when_asked(node)
+
+    def _save_when_asked(self, node: str) -> None:
+        """Save a database and say so, as the unit on its instance does."""
+        asked = self.nodes.read(node).save_token
+        while self.instances.state(node) == "running":
+            if (token := self.nodes.read(node).save_token) != asked and self.can_save:
+                self.executions.succeed(token, {})
+                asked = token
+            self.clock.sleep(SAVE_LOOK_S)
 
     def _instance_stops(self, node: str) -> None:
         self.clock.sleep(STOP_S)

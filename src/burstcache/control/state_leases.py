@@ -87,8 +87,8 @@ class StateLeases:
         is_kept = self.nodes.extend(Lease(node, holder), held_until_us=held_until_us, now_us=self.clock.now_us())
         row = self.nodes.read(node)
         if not is_kept:
-            if row.is_barred(self.clock.now_us()):
-                raise NodeFailedError(f"{node} did not boot {row.failures} times and cools down")
+            if self.clock.now_us() < row.not_before_us:
+                raise NodeFailedError(f"{node} cools down after {row.failures} failed boots")
             raise LeaseLostError(
                 f"{holder} does not hold database {database_of_node(node)!r} any more: its lease ran out or its node"
                 " was lost. Acquire it again, and expect what `docs/use/state.md` lists"
