@@ -31,6 +31,7 @@ FUNCTIONS = {
     "proxy": "ProxyFunction",
     "redis_control": "RedisControlFunction",
     "scheduler": "SchedulerFunction",
+    "state": "StateFunction",
 }
 MACHINES = {"KeyLifecycle": f"{STACK}-key-lifecycle", "RedisNode": f"{STACK}-redis-node"}
 

@@ -141,6 +141,10 @@ def _iam(operation: str, asked: Parameters, place: Place) -> Iterable[Need]:
     yield Need(f"iam:{operation}", f"arn:aws:iam::{ACCOUNT}:role/{path}{role}", context)
 
 
+def _monitoring(operation: str, asked: Parameters, place: Place) -> Iterable[Need]:
+    yield Need(f"cloudwatch:{operation}", ANY, {"cloudwatch:namespace": (asked.get("Namespace", ""),)})
+
+
 def _cloudformation(operation: str, asked: Parameters, place: Place) -> Iterable[Need]:
     yield Need(f"cloudformation:{operation}", place.arn("cloudformation", asked["StackName"]))
 
@@ -152,6 +156,7 @@ _NEEDS: Mapping[str, Callable[[str, Parameters, Place], Iterable[Need]]] = {
     "events": _events,
     "iam": _iam,
     "lambda": _lambda,
+    "monitoring": _monitoring,  # as CloudWatch's calls are signed
     "s3": _s3,
     "s3express": _s3,  # as sessions are signed
     "ssm": _ssm,
