@@ -2,8 +2,9 @@
 
     python -m benchmarks.state_operations docs/images/state-operations.png
 
-The function is that of `examples/case_studies`, in a local run, and the database one of `burstcache.state`. Next to
-it, in turns with it, stands redis-py on a Redis without TLS and password, in this process.
+The function is that of `examples/case_studies`, in a local run, and the database one of `burstcache.state`. It talks to
+the Redis of the database itself, as what speaks TLS in front of it here is a stand-in in Python, whose time is not that
+of Redis (`benchmarks.redis_tls` has what TLS costs). In turns with it, redis-py does the same in this process.
 
 Source:
     Kumar 2022, tables 2 and 3.
@@ -27,6 +28,7 @@ from benchmarks.common import PROJECT, environment
 from benchmarks.results_places import redis_beside
 from burstcache.state import state
 from burstcache_local.cloud import LocalCloud, LocalOptions
+from burstcache_local.machines.nodes import REDIS_PORT, SERVER_PORT
 from burstcache_sim.report.drawing import INK, LINE_COLOURS, drawing, ticks_1_2_5
 
 if TYPE_CHECKING:
@@ -75,6 +77,13 @@ def access_of(cloud: LocalCloud) -> dict[str, Any]:
     """Return the arguments by which a holder finds the cloud's databases."""
     session = boto3.Session("local", "local", region_name=cloud.region)
     return {"stack": cloud.stack_name, "session": session, "endpoint_urls": {"": cloud.endpoint_url}}
+
+
+def settings_without_tls(cloud: LocalCloud) -> str:
+    """Return the output StateSettings with the servers' own ports, which nothing but this machine reaches."""
+    settings = json.loads(cloud.outputs["StateSettings"])
+    nodes = settings["STATE_NODES"].replace(f":{REDIS_PORT}", f":{SERVER_PORT}")
+    return json.dumps(settings | {"STATE_NODES": nodes, "STATE_CA_PEM": ""})
 
 
 def measure(cloud: LocalCloud, application: Stack, bare: redis.Redis, invocations: int) -> dict[str, Side]:
@@ -143,7 +152,11 @@ def main() -> int:
         redis.Redis(port=port) as bare,
         LocalCloud(LocalOptions(boot_s=0.2, stop_s=0.2, parameters=PARAMETERS)) as cloud,
     ):
-        application = cloud.deploy(PROJECT / "examples" / "case_studies" / "template.yaml", "case-studies")
+        application = cloud.deploy(
+            PROJECT / "examples" / "case_studies" / "template.yaml",
+            "case-studies",
+            {"StateSettings": settings_without_tls(cloud)},
+        )
         sides = measure(cloud, application, bare, arguments.invocations)
     columns = (*OPERATIONS, "function")
     print(f"\n{'ms: mean ± deviation, median':<30}" + "".join(f"{name:>24}" for name in columns))

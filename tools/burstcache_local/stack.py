@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from burstcache_local.errors import TemplateError
 from burstcache_local.front.front_door import Door, HttpApi, LoadBalancer
 from burstcache_local.front.http_events import Route
-from burstcache_local.functions import EventInvokeConfig, FunctionSpec
+from burstcache_local.functions import ACCOUNT, EventInvokeConfig, FunctionSpec
 from burstcache_local.lambdas.service import FunctionNotFoundError
 from burstcache_local.moto import resources
 from burstcache_local.moto.services import Services
@@ -59,6 +59,11 @@ class Stack:
                 self._services.client("s3").put_bucket_notification_configuration(
                     Bucket=self.physical_ids[name], NotificationConfiguration={"EventBridgeConfiguration": {}}
                 )
+        for name, properties in self.template.of_type("AWS::IAM::Role").items():
+            for policy in properties.get("ManagedPolicyArns", []):
+                arn = self._arn_of(policy)
+                if f":{ACCOUNT}:policy/" in arn:  # AWS's own are not here
+                    self._services.client("iam").attach_role_policy(RoleName=self.physical_ids[name], PolicyArn=arn)
 
     def door(self) -> Door:
         """Return the front door: the load balancer if the template has one, else the HTTP API."""
@@ -77,6 +82,13 @@ class Stack:
         ]
         apis = [self.physical_ids[name] for name in self.template.of_type("AWS::ApiGatewayV2::Api")]
         return HttpApi(sorted(routes, key=lambda route: route.rank), apis[0] if apis else "none")
+
+    def _arn_of(self, value: Any) -> str:
+        """Return an ARN as it stands in the template, or that of the parameter or resource that is referred to."""
+        if isinstance(value, str):
+            return value
+        name = _referred(value)
+        return str(self.template.parameters.get(name) or self.physical_ids[name])
 
     def _function_of(self, reference: Any) -> str:
         return self.physical_ids[_referred(reference)]

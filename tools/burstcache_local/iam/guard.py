@@ -126,7 +126,9 @@ class Guard:
 def _documents(role: str) -> list[Mapping[str, Any]]:
     from moto.iam.models import iam_backends
 
-    policies = iam_backends[ACCOUNT]["aws"].get_role(role).policies.values()  # texts, or as a template has them
+    found = iam_backends[ACCOUNT]["aws"].get_role(role)
+    managed = (policy.versions[0].document for policy in found.managed_policies.values())  # nobody makes another
+    policies = (*found.policies.values(), *managed)  # texts, or as a template has them
     return [_parsed(policy) if isinstance(policy, str) else policy for policy in policies]
 
 

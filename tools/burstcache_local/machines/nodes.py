@@ -30,7 +30,7 @@ from burstcache_local.moto.ec2_states import set_state, tell
 from burstcache_local.moto.services import Services
 
 REDIS_PORT = 6379
-_INNER_PORT = 6380  # of the server itself, which has no TLS; on AWS it listens on the former port alone
+SERVER_PORT = 6380  # of the server itself, which has no TLS; on AWS it listens on the former port alone
 _MEMORY_SHARE = 0.75  # of the instance's memory, as in the template's user data
 _READY_LIMIT_S = 10.0
 _STOP_GRACE_S = 5.0
@@ -99,7 +99,7 @@ class NodeAgent:
             announcing = threading.Thread(target=self._announce, args=(instance, program), daemon=True)
             announcing.start()
         certificate = self._certificate(instance)
-        port = _INNER_PORT if certificate else REDIS_PORT
+        port = SERVER_PORT if certificate else REDIS_PORT
         command = [str(self._binary), *_redis_arguments(instance, self._services, port)]
         if volume:
             command += volume.server_options()
@@ -123,7 +123,7 @@ class NodeAgent:
         with self._lock:
             if instance.id not in self._fronts and self._may_run(instance):
                 address = instance.private_ip
-                front = self._fronts[instance.id] = TlsFront((address, REDIS_PORT), (address, _INNER_PORT), certificate)
+                front = self._fronts[instance.id] = TlsFront((address, REDIS_PORT), (address, SERVER_PORT), certificate)
                 front.open()
 
     def _may_run(self, instance: Any) -> bool:
