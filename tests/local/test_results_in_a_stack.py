@@ -17,8 +17,8 @@ from burstcache.core.errors import InvalidSettingError
 from burstcache.core.table import NodeRow
 from burstcache.results import cached, open_cache
 from support.aws import BUS, REGION, TABLE, clients, make_stack, mocked_aws
-from support.servers import RedisServer
-from support.waiting import LIMIT_S, free_ports, until
+from support.servers import RedisServer, TlsRedis
+from support.waiting import LIMIT_S, free_port, free_ports, until
 
 BUCKET = "kept"
 BOTH = ("node-1", "node-2")
@@ -55,8 +55,7 @@ def nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Nodes]:
     addresses = ",".join(
         f"{name}=i-{name[-1]}@127.0.0.1:{server.port}" for name, server in zip(BOTH, servers, strict=True)
     )
-    stack = {"TABLE_NAME": TABLE, "BUS_NAME": BUS, "AWS_REGION": REGION, "REDIS_NODES": addresses}
-    monkeypatch.setenv(VARIABLE, json.dumps(VARIABLES | stack))
+    describe(monkeypatch, addresses)
     try:
         with mocked_aws():
             make_stack()
@@ -67,6 +66,12 @@ def nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Nodes]:
     finally:
         for server in servers:
             server.kill()
+
+
+def describe(monkeypatch: pytest.MonkeyPatch, addresses: str, **more: str) -> None:
+    """Have the environment describe a stack with these nodes."""
+    stack = {"TABLE_NAME": TABLE, "BUS_NAME": BUS, "AWS_REGION": REGION, "REDIS_NODES": addresses, **more}
+    monkeypatch.setenv(VARIABLE, json.dumps(VARIABLES | stack))
 
 
 def square(backend: str) -> Any:
@@ -114,6 +119,25 @@ def test_a_node_that_dies_fails_no_call(nodes: Nodes) -> None:
     for server in nodes.servers:
         server.start()
     until(lambda: function(3) == 9 and function.results.stats().get("stack"))
+
+
+def test_a_node_is_asked_over_tls_and_believed_by_its_certificate_alone(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, another = TlsRedis(free_port()), TlsRedis(free_port())
+    server.start()
+    try:
+        results = []
+        for authority in (server, server, another):
+            describe(monkeypatch, f"node-1=i-1@127.0.0.1:{server.port}", REDIS_CA_PEM=authority.ca_pem)
+            nodes.show("node-1")
+            function = square("burstcache://")
+            assert function(3) == 9
+            results.append(function.results.stats())
+    finally:
+        server.kill()
+
+    assert results == [{"computed": 1}, {"stack": 1}, {"computed": 1}]
 
 
 def test_a_stack_that_nothing_describes_is_an_error_at_start(monkeypatch: pytest.MonkeyPatch) -> None:
