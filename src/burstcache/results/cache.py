@@ -21,7 +21,8 @@ from burstcache.results.threads import Threads
 WAIT_S = 60.0
 COMPUTED, FOLLOWED = "computed", "followed"
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.002, 0.05
-_THREADS = 32  # stores that tasks ask, and functions that are computed anew, at a time
+_ASKING = 32  # stores that tasks of event loops ask at a time
+_REVALIDATING = 8  # functions that are computed anew at a time
 _UNCHANGEABLE = {type(None), bool, int, float, str, bytes}
 _MOST_IN_BACKGROUND = 64  # more are left to later calls
 
@@ -89,7 +90,7 @@ class Cache:
         self._wait_s = wait_s
         self._flights: Flights[Outcome] = Flights()
         self._renewals = Renewals()
-        self._threads = Threads(_THREADS)
+        self._asking, self._revalidating = Threads(_ASKING), Threads(_REVALIDATING)
         self._in_background = 0
 
     def now_ms(self) -> int:
@@ -134,13 +135,13 @@ class Cache:
         """Do something in a thread, unless too much is waiting for one or the process ends."""
         if self._in_background < _MOST_IN_BACKGROUND:
             with suppress(RuntimeError):
-                self.threads.submit(call).add_done_callback(self._one_less)
+                self._revalidating.pool().submit(call).add_done_callback(self._one_less)
                 self._in_background += 1
 
     @property
     def threads(self) -> Executor:
-        """Threads for what would block the tasks of an event loop, and for the background."""
-        return self._threads.pool()
+        """Threads for what would block the tasks of an event loop."""
+        return self._asking.pool()
 
     def _one_less(self, _: object) -> None:
         self._in_background -= 1

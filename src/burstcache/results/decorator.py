@@ -79,7 +79,7 @@ def cached(
         exceptions: Classes of exceptions that are kept and raised again, and for how long each [s].
         codec: How results become bytes: `json`, `bytes`, `pickle` (with `memory://` alone) or a `Codec`.
         version: Part of every key, for results that outlive a change of the code; None: the Lambda function's name and
-            version, and a hash of the source file.
+            version, a hash of the source file, the place in it, and what the function closes over.
         max_bytes: The largest result to keep, encoded [bytes].
         compress_above_bytes: What is larger is stored compressed, but in memory [bytes]; None: nothing is.
         compression: `zlib`, or `zstd` where zstandard is installed.

@@ -27,11 +27,13 @@ import math
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from enum import Enum
 from functools import cache
 from operator import attrgetter
 from pathlib import Path
+from types import CellType
 from typing import Any
 from uuid import UUID
 
@@ -118,7 +120,7 @@ class KeyMaker:
             function: The function as it is defined: a method has `self`.
             key: A JMESPath expression into the first argument (of a method: behind `self`); excludes `arguments`.
             arguments: Names of arguments, `name.attribute` for an attribute of one; None for all, `self` included.
-            version: Part of every key; None for the Lambda function's name and version and a hash of the source file.
+            version: Part of every key; None for what `code_version` returns.
             codec: Part of every key: one cannot read what another wrote.
 
         Raises:
@@ -205,10 +207,25 @@ def function_name(function: Callable[..., Any]) -> str:
 
 
 def code_version(function: Callable[..., Any]) -> list[str]:
-    """Return what changes with a function's code: the Lambda function, its version, and a hash of the source file."""
-    code = inspect.unwrap(function).__code__
+    """Return what tells a function from another of its name, and changes with its code.
+
+    That is the Lambda function and its version, a hash of the source file, where in it the function is (all lambdas
+    have one name), and what it closes over, as far as that has a form.
+    """
+    function = inspect.unwrap(function)
+    code = function.__code__
     lambda_function = [os.environ.get(name, "") for name in ("AWS_LAMBDA_FUNCTION_NAME", "AWS_LAMBDA_FUNCTION_VERSION")]
-    return [*lambda_function, _file_hash(code.co_filename) or hashlib.sha256(marshal.dumps(code)).hexdigest()]
+    source = _file_hash(code.co_filename) or hashlib.sha256(marshal.dumps(code)).hexdigest()
+    place = hashlib.sha256(repr(list(code.co_positions())).encode()).hexdigest()
+    return [*lambda_function, source, place, _closure(code.co_freevars, function.__closure__ or ())]
+
+
+def _closure(names: Sequence[str], cells: Sequence[CellType]) -> str:
+    values = {}
+    for name, cell in zip(names, cells, strict=True):
+        with suppress(ValueError, RecursionError, NoCanonicalFormError):  # it is not set yet, has itself, or no form
+            values[name] = canonical(cell.cell_contents)
+    return hashlib.sha256(canonical(values)).hexdigest()
 
 
 @cache

@@ -163,6 +163,27 @@ def test_another_source_file_is_another_version(tmp_path: Path) -> None:
     assert version_of("three.py", text.replace("1", "2")) != version_of("one.py", text)
 
 
+def test_functions_of_one_name_have_versions_of_their_own() -> None:
+    def adder(number: int) -> Any:
+        return lambda other: number + other
+
+    lambdas = [lambda x: x + 1, lambda x: x + 2, adder(1), adder(2)]
+
+    assert len({tuple(code_version(each)) for each in lambdas}) == 4
+    assert code_version(adder(1)) == code_version(adder(1))
+
+
+def test_what_has_no_form_or_is_not_set_yet_hinders_no_closure() -> None:
+    thing = object()
+
+    def outer() -> Any:
+        versions = code_version(lambda: (thing, later))
+        later = 1
+        return versions, later
+
+    assert outer()[0] == outer()[0]
+
+
 def test_code_without_a_file_has_a_version_too() -> None:
     names: dict[str, Any] = {}
     exec("def f(): return 1\ndef g(): return 2", names)
