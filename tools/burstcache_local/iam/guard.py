@@ -16,7 +16,7 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 from burstcache_local.functions import ACCOUNT
 from burstcache_local.iam.needs import Place, missing_object, needs
 from burstcache_local.iam.policies import Grant, Need, granting, grants
-from burstcache_local.iam.requests import Request, refuse, request_of
+from burstcache_local.iam.requests import Request, refuse, request_of, signer_of
 from burstcache_local.stepfunctions.errors import StateError
 from burstcache_local.stepfunctions.execution import ROLE, Call
 
@@ -59,9 +59,10 @@ class Guard:
         """Return an application that refuses what callers may not, and leaves all else to `application`."""
 
         def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-            request = request_of(environ)
-            if request is None or not (role := self.role_of(request.signer)):
+            signer, _ = signer_of(environ.get("HTTP_AUTHORIZATION", ""))
+            if not (role := self.role_of(signer)):
                 return application(environ, start_response)
+            request = request_of(environ)
             if problem := self._problem(role, request):
                 return refuse(request.service, problem, start_response)
             return application(environ, self._watched(role, request, start_response))

@@ -28,9 +28,8 @@ _XML = {  # the error's code, and what stands around it
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One call: the access key that signed it, and what it asks for in the words of the service's API."""
+    """One call, in the words of the service's API."""
 
-    signer: str
     service: str
     operation: str
     parameters: Mapping[str, Any]
@@ -42,23 +41,21 @@ def signer_of(authorization: str) -> tuple[str, str]:
     return (signed[1], signed[2]) if signed else ("", "")
 
 
-def request_of(environ: WSGIEnvironment) -> Request | None:
-    """Return what a request asks for, or None if nobody has signed it; its body can still be read afterwards."""
-    signer, service = signer_of(environ.get("HTTP_AUTHORIZATION", ""))
-    if not signer:
-        return None
+def request_of(environ: WSGIEnvironment) -> Request:
+    """Return what a signed request asks for; its body can still be read afterwards."""
+    _, service = signer_of(environ.get("HTTP_AUTHORIZATION", ""))
     if target := environ.get("HTTP_X_AMZ_TARGET", ""):
-        return Request(signer, service, target.rpartition(".")[2], json.loads(_body(environ) or b"{}"))
+        return Request(service, target.rpartition(".")[2], json.loads(_body(environ) or b"{}"))
     if environ.get("CONTENT_TYPE", "").startswith(_FORM):
-        return Request(signer, service, *_query(parse_qs(_body(environ).decode())))
+        return Request(service, *_query(parse_qs(_body(environ).decode())))
     path, method = str(environ["REQUEST_URI"]).partition("?")[0], str(environ["REQUEST_METHOD"])
     if service in ("s3", "s3express"):
         bucket, _, key = unquote(path).lstrip("/").partition("/")
         names = _OF_OBJECTS if key else _OF_BUCKETS
-        return Request(signer, service, names.get(method, method), {"Bucket": bucket, "Key": key})
+        return Request(service, names.get(method, method), {"Bucket": bucket, "Key": key})
     if path.endswith("/invocations"):
-        return Request(signer, service, "Invoke", {"FunctionName": unquote(path.split("/")[3])})
-    return Request(signer, service, _named(path), {})
+        return Request(service, "Invoke", {"FunctionName": unquote(path.split("/")[3])})
+    return Request(service, _named(path), {})
 
 
 def _named(path: str) -> str:
