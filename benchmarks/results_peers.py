@@ -206,12 +206,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path, port = f"{folder}/redis.sock", free_port()
         process = serve_redis(port, "--unixsocket", path)
-        took_us = measure(in_redis(path, port), batches)
-        show("Same machine, by its socket", took_us, "a bare GET of redis-py, socket")
-        show("The same, above a GET by TCP", took_us, "a bare GET of redis-py, TCP")
-        show("Awaited", asyncio.run(measure_async(port, batches)), "a bare GET of redis.asyncio, TCP")
-        process.kill()
-        process.wait()
+        try:
+            took_us = measure(in_redis(path, port), batches)
+            show("Same machine, by its socket", took_us, "a bare GET of redis-py, socket")
+            show("The same, above a GET by TCP", took_us, "a bare GET of redis-py, TCP")
+            show("Awaited", asyncio.run(measure_async(port, batches)), "a bare GET of redis.asyncio, TCP")
+        finally:
+            process.kill()
+            process.wait()
 
 
 if __name__ == "__main__":
