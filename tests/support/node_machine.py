@@ -18,18 +18,20 @@ from burstcache.adapters.redis_connection import SERVER_NAME
 from custom_resources.certificate import issue_certificate
 from support.waiting import LIMIT_S, free_port, wait_for_port
 
-PASSWORDS = {"reader": "correctHorse", "control": "batteryStaple", "holder": "letMeIn"}
+PASSWORDS = {"reader": "correctHorse", "control": "batteryStaple", "holder": "letMeIn", "keeper": "safeAndSound"}
 SECRETS = {
     "redis/reader": PASSWORDS["reader"],
     "redis/control": PASSWORDS["control"],
     "redis/tls": issue_certificate(SERVER_NAME, now=datetime.now(UTC))[1],
     "state/holder": PASSWORDS["holder"],
+    "state/keeper": PASSWORDS["keeper"],
+    "state/program": "#!/usr/bin/python3",
 }
 _STAND_INS = {
     "dnf": 'test "$1" = clean || test "$*" = "install -y python3-boto3 amazon-ssm-agent $AVAILABLE"',
     "env": 'cat "$MACHINE/secrets/${*: -2:1}/${*: -1}"',
     "curl": 'case "$*" in *local-ipv4) echo 127.0.0.2 ;; *burstcache-node) echo node-3 ;;'
-    " *burstcache-state) test $KIND = state || exit 22 ;; *) echo token ;; esac",
+    ' *burstcache-state) test "$PERSISTENCE" || exit 22; echo "$PERSISTENCE" ;; *) echo token ;; esac',
     "systemctl": 'echo "$@" >> "$MACHINE/systemctl.log"',
     "dd": 'test "$2" = "of=$MACHINE/var/set-up-swap" && touch "$MACHINE/var/set-up-swap"',
     "mkswap": 'test -e "$1"',
@@ -45,20 +47,20 @@ def user_data(resources: dict[str, Any]) -> str:
     )
 
 
-def set_up(resources: dict[str, Any], machine: Path, service: str, *, kind: str = "redis") -> None:
+def set_up(resources: dict[str, Any], machine: Path, service: str, *, persistence: str = "") -> None:
     """Run the set-up twice, as one that was cut short is run again.
 
     Args:
         resources: Of the template.
         machine: An empty folder.
         service: The only package with a server that can be installed.
-        kind: Whether it is a node of the cache (redis) or a database of state (state).
+        persistence: How a database of state is kept (none, rdb, aof); empty: a node of the cache.
 
     Raises:
         subprocess.CalledProcessError: It has failed.
     """
-    folders = ("bin", "secrets/redis", "secrets/state", f"etc/{service}", "etc/systemd/system", "etc/amazon/ssm")
-    for folder in (*folders, "var/lib"):
+    folders = ("bin", "secrets/redis", "secrets/state", "usr/local/sbin", f"var/lib/{service}")
+    for folder in (*folders, f"etc/{service}", "etc/systemd/system", "etc/amazon/ssm", "etc/sysctl.d"):
         (machine / folder).mkdir(parents=True)
     (machine / f"etc/{service}/{service}.conf").write_text("port 6379\n")
     (machine / f"etc/{service}/{service}.conf").chmod(0o640)
@@ -69,7 +71,7 @@ def set_up(resources: dict[str, Any], machine: Path, service: str, *, kind: str 
         (machine / "bin" / name).write_text(f"#!/bin/bash\n{body}\n")
         (machine / "bin" / name).chmod(0o755)
     path = os.pathsep.join([str(machine / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
-    environment = {"PATH": path, "AVAILABLE": service, "MACHINE": str(machine), "KIND": kind}
+    environment = {"PATH": path, "AVAILABLE": service, "MACHINE": str(machine), "PERSISTENCE": persistence}
     for _ in range(2):
         subprocess.run(["bash", "-c", _script(resources, machine)], env=environment, check=True, timeout=LIMIT_S)
 
@@ -79,7 +81,7 @@ def _script(resources: dict[str, Any], machine: Path) -> str:
     found = re.search(r"<<'SETUP'\n(.*?)\nSETUP\n", user_data(resources), re.DOTALL)
     assert found
     script = found[1].replace("${AWS::Region}", "eu-central-1").replace("${AWS::StackName}", "stack")
-    return re.sub(r"(?<![\w/])/(etc|var)/", rf"{machine}/\1/", script)
+    return re.sub(r"(?<![\w/])/(etc|usr/local|var)/", rf"{machine}/\1/", script)
 
 
 @contextmanager

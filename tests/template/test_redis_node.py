@@ -105,6 +105,37 @@ def test_redis_keeps_a_cache_and_nothing_on_disk(machine: Path, service: str) ->
     assert int(asked["maxmemory"] or 0) / memory_bytes == pytest.approx(0.75, abs=0.01)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("persistence", ["none", "rdb", "aof"])
+def test_redis_of_a_database_of_state_evicts_nothing(
+    tmp_path: Path, resources: dict[str, Any], persistence: str
+) -> None:
+    set_up(resources, tmp_path, "valkey", persistence=persistence)
+
+    with (
+        serving(tmp_path, "valkey") as port,
+        redis.Redis(port=port, username="keeper", password=PASSWORDS["keeper"]) as client,
+    ):
+        memory, kept = client.info("memory"), client.info("persistence")
+
+    assert (memory["maxmemory_policy"], kept["aof_enabled"]) == ("noeviction", int(persistence == "aof"))
+    assert memory["maxmemory"] / memory["total_system_memory"] == pytest.approx(0.6, abs=0.01)
+
+
+@pytest.mark.parametrize("persistence", ["none", "rdb", "aof"])
+def test_a_database_of_state_is_restored_and_saved_by_its_program_if_it_keeps_snapshots(
+    tmp_path: Path, resources: dict[str, Any], persistence: str
+) -> None:
+    set_up(resources, tmp_path, "valkey", persistence=persistence)
+    drop_in, program = tmp_path / "etc/systemd/system/valkey.service.d/state.conf", "usr/local/sbin/burstcache-state"
+
+    assert drop_in.exists() == (tmp_path / program).exists() == (persistence == "rdb")
+    if persistence == "rdb":
+        assert f"ExecStartPre=+{tmp_path / program} restore" in drop_in.read_text().splitlines()
+        assert (tmp_path / program).stat().st_mode & 0o777 == 0o755
+        assert (tmp_path / "etc/burstcache-state.env").stat().st_mode & 0o777 == 0o600  # it has a password
+
+
 def test_redis_listens_with_tls_alone(machine: Path, service: str) -> None:
     folder = machine / f"etc/{service}"
 

@@ -185,14 +185,24 @@ def test_a_password_of_another_user_is_refused_by_name(port: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def holder(tmp_path_factory: pytest.TempPathFactory, resources: dict[str, Any]) -> Iterator[redis.Redis]:
-    """A holder of a database of state."""
+def database(tmp_path_factory: pytest.TempPathFactory, resources: dict[str, Any]) -> Iterator[int]:
+    """The port of a database of state."""
     machine = tmp_path_factory.mktemp("database")
-    set_up(resources, machine, "valkey", kind="state")
-    with (
-        serving(machine, "valkey") as port,
-        redis.Redis(port=port, username="holder", password=PASSWORDS["holder"]) as client,
-    ):
+    set_up(resources, machine, "valkey", persistence="rdb")
+    with serving(machine, "valkey") as port:
+        yield port
+
+
+@pytest.fixture
+def holder(database: int) -> Iterator[redis.Redis]:
+    with redis.Redis(port=database, username="holder", password=PASSWORDS["holder"]) as client:
+        yield client
+
+
+@pytest.fixture
+def keeper(database: int) -> Iterator[redis.Redis]:
+    """The user of the program that saves the database."""
+    with redis.Redis(port=database, username="keeper", password=PASSWORDS["keeper"]) as client:
         yield client
 
 
@@ -213,10 +223,29 @@ def test_a_holder_may_not_touch_the_server(holder: redis.Redis, command: str) ->
         holder.execute_command(*command.split())  # type: ignore[no-untyped-call]
 
 
-def test_nobody_of_the_cache_gets_into_a_database(holder: redis.Redis) -> None:
-    port = holder.connection_pool.connection_kwargs["port"]
+def test_a_keeper_saves_and_shuts_holders_out(keeper: redis.Redis, holder: redis.Redis) -> None:
+    holder.ping()
 
-    for user in ("reader", "control", "default"):
-        stranger = redis.Redis(port=port, username=user, password="anything")
-        with stranger, pytest.raises(redis.AuthenticationError):
-            stranger.ping()
+    keeper.execute_command("ACL", "SETUSER", "holder", "off")  # type: ignore[no-untyped-call]
+    keeper.execute_command("CLIENT", "KILL", "USER", "holder")  # type: ignore[no-untyped-call]
+    keeper.save()
+
+    assert keeper.info("persistence")["rdb_changes_since_last_save"] == 0
+    with pytest.raises(redis.ConnectionError):
+        holder.ping()
+    keeper.execute_command("ACL", "SETUSER", "holder", "on")  # type: ignore[no-untyped-call]
+
+
+@pytest.mark.parametrize("command", ["GET any", "KEYS *", "FLUSHALL", "CONFIG SET maxmemory 0", "SHUTDOWN", "ACL LIST"])
+def test_a_keeper_reads_no_data(keeper: redis.Redis, command: str) -> None:
+    with pytest.raises(NoPermissionError):
+        keeper.execute_command(*command.split())  # type: ignore[no-untyped-call]
+
+
+@pytest.mark.parametrize("user", ["reader", "control", "default"])
+def test_nobody_of_the_cache_gets_into_a_database(database: int, user: str) -> None:
+    with (
+        redis.Redis(port=database, username=user, password="anything") as stranger,
+        pytest.raises(redis.AuthenticationError),
+    ):
+        stranger.ping()
