@@ -167,6 +167,7 @@ def test_a_file_names_no_codec_for_http(client: Any, tmp_path: Path) -> None:
         make_function()
 
 
+@pytest.mark.slow
 def test_the_decorator_imports_no_library_that_its_places_do_not_need() -> None:
     code = "import sys; from burstcache.results import cached; cached()(lambda text: text)('a'); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
