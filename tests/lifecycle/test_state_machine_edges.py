@@ -90,7 +90,8 @@ _BOOTED = {"join": _completes({"generation": 7}), "seed": _gives({"node": "node-
 _DOWN = {"cache": _fails_task("RelayDownError")}
 _GO_ON = {"wait_until": _LONG_AGO, "check_at_us": "1", "checks": 0}
 _READY = {"boot_node": _completes({}), "ready_node": _gives(_GO_ON)}
-_LEFT, _UNUSED = _fails("SupersededError"), _fails("NodeUnusedError")
+_LEFT, _UNUSED, _UNSAVED = _fails("SupersededError"), _fails("NodeUnusedError"), _fails("NodeUnsavedError")
+_SAVED = {"save_node": _completes({})}
 
 
 def _is_used_once(stage: Stage, payload: dict[str, Any]) -> Any:
@@ -189,15 +190,25 @@ _NODE_SCENARIOS = [
         "BootNode NodeReady RedisNodeRunning CheckNodeUse RedisNodeRunning CheckNodeUse StopNode",
         _READY | {"check_node": _is_used_once},
     ),
+    Scenario("BootNode NodeReady SaveNode StopNode", _READY | _SAVED | {"ready_node": _UNSAVED}),
+    Scenario(
+        "BootNode NodeReady RedisNodeRunning CheckNodeUse SaveNode StopNode",
+        _READY | _SAVED | {"check_node": _UNSAVED},
+    ),
     Scenario("BootNode Superseded", {"boot_node": _LEFT}),
     Scenario("BootNode NodeReady Superseded", _READY | {"ready_node": _LEFT}),
     Scenario("BootNode NodeReady RedisNodeRunning CheckNodeUse Superseded", _READY | {"check_node": _LEFT}),
+    Scenario("BootNode NodeReady SaveNode Superseded", _READY | {"ready_node": _UNSAVED, "save_node": _LEFT}),
     Scenario("BootNode NodeReady StopNode Superseded", _READY | {"ready_node": _UNUSED, "stop_node": _LEFT}),
     Scenario("BootNode AbandonNode RedisNodeFailed", {"boot_node": _fails_task("NodeFailedError")}),
     Scenario("BootNode NodeReady AbandonNode RedisNodeFailed", _READY | {"ready_node": _fails("RuntimeError")}),
     Scenario(
         "BootNode NodeReady RedisNodeRunning CheckNodeUse AbandonNode RedisNodeFailed",
         _READY | {"check_node": _fails("RuntimeError")},
+    ),
+    Scenario(
+        "BootNode NodeReady SaveNode AbandonNode RedisNodeFailed",
+        _READY | {"ready_node": _UNSAVED, "save_node": _fails_task("AnyError")},
     ),
     Scenario(
         "BootNode NodeReady StopNode AbandonNode RedisNodeFailed",
@@ -388,9 +399,9 @@ def test_passing_error_of_a_step_is_no_failure_of_the_life(stage: Stage, operati
 
 
 @pytest.mark.parametrize("error", ["ServiceTransientError", "Sandbox.Timedout", "Runtime.ExitError"])
-@pytest.mark.parametrize("operation", ["boot_node", "ready_node", "check_node", "stop_node"])
+@pytest.mark.parametrize("operation", ["boot_node", "ready_node", "check_node", "save_node", "stop_node"])
 def test_passing_error_of_a_step_does_not_take_the_node_away(stage: Stage, operation: str, error: str) -> None:
-    usual = {**_READY, "check_node": _UNUSED, "stop_node": _gives({})}
+    usual = {**_READY, **_SAVED, "check_node": _UNSAVED, "stop_node": _gives({})}
     answers = iter([_fails(error)] * 3)
     stage.functions.answers = usual | {
         operation: lambda stage, payload: next(answers, usual[operation])(stage, payload),
@@ -458,6 +469,17 @@ def test_instance_that_does_not_announce_itself_fails_its_run_after_seven_minute
     assert ended["cause"] == "the instance did not announce itself within 420 s"
     assert stage.functions.calls == ["boot_node", "abandon_node"]
     assert stage.clock.monotonic_s() == pytest.approx(420, abs=0.1)
+
+
+def test_database_that_is_not_saved_in_ten_minutes_is_abandoned_with_a_cause(stage: Stage) -> None:
+    stage.functions.answers = _READY | {"ready_node": _UNSAVED}
+
+    ended = stage.walk("redis_node", _NODE_INPUT)
+
+    assert stage.functions.calls == ["boot_node", "ready_node", "save_node", "abandon_node"]
+    assert (ended["status"], ended["error"]) == ("FAILED", "Timeout")
+    assert ended["cause"].startswith("the instance did not save its database within 600 s")
+    assert stage.clock.monotonic_s() == pytest.approx(600, abs=0.1)
 
 
 @pytest.mark.parametrize(("checks", "transitions"), [(1, 5), (2, 7), (3, 9)])
