@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-from PIL import UnidentifiedImageError
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -15,6 +14,6 @@ async def served(request: Request) -> Response:
     """Answer with the thumbnail; threads do the work, so that requests are heard meanwhile."""
     try:
         thumbnail = await asyncio.to_thread(thumbnail_of_request, await request.json())
-    except (UnidentifiedImageError, ValueError):
+    except (KeyError, ValueError):
         return Response("expected a picture in base64 as `image`: JPEG, PNG, GIF or WebP\n", 415)
     return Response(thumbnail, media_type="image/jpeg")

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 import boto3
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, ImageOps
 
 from burstcache.results import cached
 
@@ -25,12 +25,16 @@ def shrink(picture: bytes) -> bytes:
     """Return the thumbnail of a picture, as JPEG.
 
     Raises:
-        UnidentifiedImageError: It is not a picture, or of a kind that Pillow does not read.
+        ValueError: It is not a picture, not a whole one, or too large.
     """
-    with Image.open(io.BytesIO(picture)) as image:
-        image.thumbnail((THUMBNAIL_PX, THUMBNAIL_PX))
-        thumbnail = io.BytesIO()
-        image.convert("RGB").save(thumbnail, "JPEG", comment=b"")  # the picture's own comments do not come along
+    thumbnail = io.BytesIO()
+    try:
+        with Image.open(io.BytesIO(picture)) as image:
+            image.thumbnail((THUMBNAIL_PX, THUMBNAIL_PX))
+            ImageOps.exif_transpose(image, in_place=True)
+            image.convert("RGB").save(thumbnail, "JPEG", comment=b"")  # the picture's own comments do not come along
+    except (OSError, Image.DecompressionBombError) as error:
+        raise ValueError(f"expected a picture: {error}") from error
     return thumbnail.getvalue()
 
 
@@ -66,7 +70,7 @@ def requested(event: dict[str, Any], context: object) -> dict[str, Any]:
             key = event["pathParameters"]["key"]
             etag = _s3().head_object(Bucket=os.environ["PICTURES_BUCKET"], Key=key)["ETag"]
             thumbnail = thumbnail_of_object(key, etag)
-    except (UnidentifiedImageError, ValueError):
+    except ValueError:
         return {"statusCode": 415, "body": "expected a picture: JPEG, PNG, GIF or WebP"}
     except _s3().exceptions.ClientError as error:
         return {"statusCode": error.response["ResponseMetadata"]["HTTPStatusCode"], "body": "no such picture"}

@@ -58,7 +58,18 @@ def test_a_picture_with_transparency_becomes_a_jpeg() -> None:
     assert size_px(thumbnails.shrink(file.getvalue())) == (128, 128)
 
 
-@pytest.mark.parametrize("body", ["no base64", base64.b64encode(b"no picture").decode(), ""])
+def test_a_picture_that_says_how_it_was_held_is_turned() -> None:
+    file, exif = io.BytesIO(), Image.Exif()
+    exif[0x0112] = 6  # orientation: a quarter turn
+    Image.new("RGB", (300, 150)).save(file, "JPEG", exif=exif)
+
+    assert size_px(thumbnails.shrink(file.getvalue())) == (64, 128)
+
+
+BROKEN = [base64.b64encode(body).decode() for body in (b"no picture", b"", picture(SMALL_BYTES)[:9_000])]
+
+
+@pytest.mark.parametrize("body", ["no base64", *BROKEN])
 def test_what_is_no_picture_is_refused(body: str) -> None:
     event = {"requestContext": {"http": {"method": "POST"}}, "body": body}
 
