@@ -185,6 +185,17 @@ def test_an_execution_that_dies_leaves_no_database_on(world: World) -> None:
     assert _asleep_after_s(world) < 60
 
 
+def test_a_clock_that_goes_back_makes_no_older_run(world: World) -> None:
+    row = world.nodes.read(_NODE)
+    ahead = world.clock.now_us() // 1000 + 3_600_000  # as an hour-fast clock has numbered it
+    assert world.nodes.change(row, phase="stopping", generation=ahead, part=1) is not None
+    assert world.nodes.change(world.nodes.read(_NODE), phase="stopped") is not None
+
+    _held(world)
+
+    assert world.nodes.read(_NODE).generation == ahead + 1
+
+
 def test_no_key_has_its_home_on_a_database(world: World) -> None:
     _held(world)
 

@@ -11,11 +11,12 @@ from typing import Any
 import boto3
 import pytest
 import redis
+from redis import Redis
 
 from burstcache.adapters.redis_connection import connect as redis_at
 from burstcache.core.errors import InvalidSettingError, NodeAbsentError
 from burstcache.settings import RedisAccess
-from burstcache.state import DatabaseAsleepError, async_state, connect, state
+from burstcache.state import DatabaseAsleepError, LeaseLostError, async_state, connect, state
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from support.redis_in_process import NO_SECRETS
 from support.waiting import LIMIT_S, until
@@ -51,6 +52,46 @@ def test_database_wakes_up_for_a_holder_and_falls_asleep_after_it(cloud: LocalCl
         assert (_phase(cloud, "orders"), _phase(cloud, "carts")) == ("running", "stopped")
 
     until(lambda: _phase(cloud, "orders") == "stopped")
+
+
+def test_what_a_holder_has_written_the_next_one_reads_after_the_database_has_slept(
+    cloud: LocalCloud, where: dict[str, Any]
+) -> None:
+    with state("carts", **where) as redis:
+        redis.set("written", "before it slept")
+    until(lambda: _phase(cloud, "carts") == "stopped")
+
+    with state("carts", decode_responses=True, **where) as redis:
+        assert redis.get("written") == "before it slept"
+
+    listed = cloud.client("s3").list_objects_v2(Bucket=cloud.outputs["StateBucketName"], Prefix="state-carts/")
+    assert listed["KeyCount"] == 1  # the second holder has changed nothing
+
+
+def test_an_instance_that_a_person_stops_is_saved_before(cloud: LocalCloud, where: dict[str, Any]) -> None:
+    def work() -> None:
+        with state("carts", **where) as redis:
+            redis.set("written", "before it was stopped")
+            cloud.client("ec2").stop_instances(InstanceIds=[instance_id])
+            until(lambda: _phase(cloud, "carts") == "stopped")
+            until(lambda: _is_lost(redis))
+
+    instance_id = cloud.outputs["StateNodes"].partition("state-carts=")[2].partition("@")[0]
+    with pytest.raises(LeaseLostError, match="its node"):
+        work()
+
+    with state("carts", **where) as redis:
+        assert redis.get("written") == b"before it was stopped"
+
+
+def _is_lost(client: Redis) -> bool:
+    try:
+        client.ping()
+    except LeaseLostError:
+        return True
+    except redis.ConnectionError:
+        pass
+    return False
 
 
 def test_two_holders_share_a_database(cloud: LocalCloud, where: dict[str, Any]) -> None:

@@ -12,8 +12,10 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+import boto3
 import pytest
 
+from burstcache.state import state
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from burstcache_local.errors import LocalCloudError
 from burstcache_local.iam.policies import Grant
@@ -24,10 +26,11 @@ from support.waiting import until
 _LAST = ("budget", "credentials")  # what the others need is paused, or gone
 _EVENTS = sorted((ROOT / "events").glob("*/*.json"), key=lambda path: (path.parent.name in _LAST, path))
 # Parameters, and the tier that a hot object reaches: with leased keys, by use, with copies.
+_STATE = {"StateDatabases": "orders", "StateGraceS": "1", "PolicyOverrides": "redis_check_s=1"}
 _RUNS: tuple[tuple[dict[str, str], str], ...] = (
     (THESIS, "redis"),
     ({}, "redis"),
-    ({"ExpressZone": "use2-az1"}, "express"),
+    ({"ExpressZone": "use2-az1", **_STATE}, "express"),
 )
 _FAILS = {"sqs:SendMessage": "Lambda's own, when it gives an event up"}
 _LOGS = {
@@ -74,6 +77,15 @@ _EXCEPTIONS: dict[str, dict[str, str]] = {
         "WriteItsLog logs:PutLogEvents": "of ECS",
     },
     "SchedulerFunctionRole": _FAILS,
+    "StateFunctionRole": {
+        "KeepLeasesOfHolders dynamodb:DeleteItem": "of a lease on a database that cools down after a failed boot",
+    },
+    "StateInstanceRole": {
+        **_SESSIONS,
+        "EndTheTasksOfItsBootAndItsSave states:SendTaskFailure": "Redis answers on every instance here",
+        "ReadPasswordsProgramAndCertificate ssm:GetParameter": "of its set-up, which has run when a local one boots",
+        "SaveAndRestore s3:DeleteObject": "of the fourth snapshot",
+    },
 }
 
 Right = tuple[str, str, str, str]  # role, statement, action, resource
@@ -111,6 +123,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[set[Right], set[Right
         )
         with LocalCloud(options) as cloud:
             _burst(cloud, tier)
+            if "StateDatabases" in parameters:
+                _hold_twice(cloud)
             for path in _EVENTS:
                 _send(cloud, path)
             rights = Rights(cloud)
@@ -134,6 +148,23 @@ def _burst(cloud: LocalCloud, hot_tier: str) -> None:
     with pytest.raises(urllib.error.HTTPError, match="404") as missing:
         urllib.request.urlopen(f"{cloud.front_url}/objects/missing.txt")
     missing.value.close()
+
+
+def _hold_twice(cloud: LocalCloud) -> None:
+    """Hold a database that sleeps, once it is asleep again as a workflow would, and let it be saved and restored."""
+
+    def ask(op: str) -> str:
+        payload = {"op": op, "database": "orders", "holder": "one"} | ({} if op == "release" else {"for_s": 60})
+        return str(cloud.invoke("StateFunction", payload)["phase"])
+
+    session = boto3.Session(aws_access_key_id="local", aws_secret_access_key="local", region_name=cloud.region)
+    for _ in range(2):
+        with state("orders", stack=cloud.stack_name, session=session, endpoint_urls={"": cloud.endpoint_url}) as redis:
+            redis.incr("n")
+            cloud.invoke(
+                "StateFunction", {"op": "acquire", "database": "orders", "holder": "two", "for_s": 1, "token": "none"}
+            )
+        until(lambda: ask("release") == "stopped")
 
 
 def _send(cloud: LocalCloud, path: Path) -> None:

@@ -193,3 +193,26 @@ def test_user_data_is_shell(resources: dict[str, Any]) -> None:
     )
 
     assert (checked.returncode, checked.stderr) == (0, "")
+
+
+def test_a_database_of_state_is_restored_before_its_server_starts_and_saved_before_it_ends(
+    tmp_path: Path, resources: dict[str, Any]
+) -> None:
+    set_up(resources, tmp_path, "valkey", persistence="rdb")
+
+    unit = (tmp_path / "etc/systemd/system/valkey.service.d/state.conf").read_text().splitlines()
+    environment = (tmp_path / "etc/burstcache-state.env").read_text().splitlines()
+    program = tmp_path / "usr/local/sbin/burstcache-state"
+    assert f"ExecStartPre=+{program} restore" in unit
+    # Whatever stops the instance: control, a person, or the program that nobody looks after.
+    stops = [line for line in unit if line.startswith("ExecStop=")]
+    assert stops[0] == "ExecStop="
+    assert "until $$STATE_PROGRAM save last" in stops[1]
+    assert {"STATE_BUCKET=token", f"STATE_PROGRAM={program}"} <= set(environment)  # as the stand-in for tags says
+    assert program.stat().st_mode & 0o111
+
+
+def test_user_data_is_as_short_as_ec2_demands(resources: dict[str, Any]) -> None:
+    longest = user_data(resources).replace("${AWS::StackName}", "s" * 128)
+
+    assert len(longest.encode()) < 16 * 1024 - 1024  # names that are put in are longer than their placeholders
