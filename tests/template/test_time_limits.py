@@ -126,4 +126,6 @@ def test_no_row_of_a_node_is_past_its_deadline_while_its_execution_is_on_its_way
     assert before_it_waits_s < deadlines.BOOT_S
     assert _control_s(functions) + boot["TimeoutSeconds"] + worst_s("NodeReady") < deadlines.BOOT_S
     assert worst_s("StopNode") + _INSTANCE_STOPS_S < deadlines.STOP_S
+    save = _states(root, "redis_node")["SaveNode"]
+    assert _control_s(functions) + save["TimeoutSeconds"] < deadlines.SAVE_S  # each attempt begins it anew
     assert max(worst_s("NodeReady"), worst_s("CheckNodeUse")) < CHECK_LATENESS_US / US_PER_S

@@ -72,6 +72,11 @@ class Stack:
         """The Redis nodes of this stack, which may have none."""
         return tuple(node.name for node in parse_nodes(self.outputs.get("RedisNodes", "")))
 
+    @cached_property
+    def database_nodes(self) -> tuple[str, ...]:
+        """The nodes of this stack's databases of state, which may have none; people only look at them."""
+        return tuple(node.name for node in parse_nodes(self.outputs.get("StateNodes", "")))
+
     def node_name(self, name: str) -> str:
         """Return the name of a Redis node of this stack; an empty `name` stands for the only one.
 
@@ -91,7 +96,7 @@ class Stack:
             table_name=self.output("TableName"),
             key_machine_arn=self.outputs.get("KeyLifecycleArn", ""),  # a stack without tiers has no lives
             node_machine_arn=self.outputs.get("RedisNodeArn", ""),
-            node_names=self.node_names,
+            node_names=(*self.node_names, *self.database_nodes),
             dynamodb=self.clients.dynamodb,
             states=self.clients.states,
             clock=clock or SystemClock(),

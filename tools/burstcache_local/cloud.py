@@ -96,6 +96,7 @@ class LocalCloud:
             "AWS_S3_DISABLE_EXPRESS_SESSION_AUTH": "true",  # moto has no sessions
             "BUCKET_NAME": self.bucket_name,
             "BURSTCACHE_READER": self.outputs["ReaderSettings"],
+            **({"BURSTCACHE_STATE": self.outputs["StateSettings"]} if "StateSettings" in self.outputs else {}),
         }
 
     @property

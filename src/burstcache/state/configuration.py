@@ -44,7 +44,7 @@ def configure(
         session = boto3.Session(aws_access_key_id="local", aws_secret_access_key="local", region_name=run["region"])
         urls = {"": run["endpoint_url"]}
         if not text:
-            raise InvalidSettingError(f"{source} is missing: start the run with --set StateDatabases=NAME")
+            raise InvalidSettingError(f"{source} is missing: start the run with --parameter StateDatabases=NAME")
     elif stack:
         session = session or boto3.Session()
         text, source = stack_output(stack, OUTPUT, session, urls), f"output {OUTPUT} of stack {stack}"

@@ -22,6 +22,7 @@ TEMPLATE = {
     "Outputs": {
         "TableName": {"Value": "the-table"},
         "RedisNodes": {"Value": "node-1=i-1@10.0.0.5:6379,node-2=i-2@10.0.0.6:6379"},
+        "StateNodes": {"Value": "state-orders=i-3@10.0.0.7:6379"},
     },
 }
 
@@ -107,8 +108,15 @@ def test_stack_that_does_not_exist_is_named_with_its_region() -> None:
 def test_stack_of_something_else_lacks_an_output_that_is_named() -> None:
     stack = find_stack(stack_name="mine", region="eu-west-1")
 
-    with pytest.raises(StackIncompleteError, match="'mine' has no output KeyLifecycleArn.* It has RedisNodes, TableNa"):
+    with pytest.raises(StackIncompleteError, match="'mine' has no output KeyLifecycleArn.* It has RedisNodes, StateNo"):
         stack.output("KeyLifecycleArn")
+
+
+@pytest.mark.usefixtures("_deployed")
+def test_databases_of_state_are_shown_with_the_nodes() -> None:
+    stack = find_stack(stack_name="mine", region="eu-west-1")
+
+    assert stack.system().node_names == ("node-1", "node-2", "state-orders")
 
 
 @pytest.mark.usefixtures("_deployed")
