@@ -16,41 +16,53 @@ from support.project import ROOT
 from support.world import World
 
 _EVENTS = ROOT / "events"
-_HANDLERS = ("scheduler", "cache", "redis_control", "origin", "janitor")
+_HANDLERS = ("scheduler", "cache", "redis_control", "state", "origin", "janitor")
 _SAMPLES = [path for handler in _HANDLERS for path in sorted((_EVENTS / handler).glob("*.json"))]
 _KEY, _EPOCH = "hello.txt", 1763632800000
+_DATABASE, _HOLDER = "state-orders", "sample"
 
 # The node's phase that a step finds, where it is not `running`.
 _NODE_PHASES = {
     "boot_node": "booting",
     "ready_node": "booting",
+    "save_node": "stopping",
     "stop_node": "stopping",
     "abandon_node": "booting",
     "instance_stopped": "stopping",
 }
 _ANSWERS: dict[str, Callable[[dict[str, Any]], bool]] = {
-    "object_requested": lambda answer: answer == {"outcome": "remembered"},
-    "requests_served": lambda answer: answer == {_KEY: "remembered"},
-    "key_start_requested": lambda answer: answer == {"outcome": "already_hot"},
-    "serve": lambda answer: answer == {"end": "idle"},
-    "join": lambda answer: answer == {},
-    "seed": lambda answer: answer == {"node": NODE, "generation": _EPOCH},
-    "leave": lambda answer: "last_request" in answer,
-    "boot_node": lambda answer: answer == {},
-    "ready_node": lambda answer: answer["checks"] == 0,
-    "check_node": lambda answer: answer["checks"] == 1,
-    "stop_node": lambda answer: answer["phase"] == "booting",  # the instance had stopped, and a key waits
-    "instance_stopped": lambda answer: answer["phase"] == "booting",
-    "instance_state_changed": lambda answer: answer == {},  # of another instance
-    "abandon_node": lambda answer: answer == {"phase": "stopped"},
-    "hold": lambda answer: answer["phase"] == "running",
-    "release": lambda answer: answer == {"phase": "stopped"},
-    "ping": lambda answer: answer["pong"] is True,
-    "stop_cache": lambda answer: answer == {"stopped": False},
-    "follow_write": lambda answer: answer == {"refreshed": ""},
-    "object_created": lambda answer: answer == {"refreshed": ""},
-    "scheduled": lambda answer: answer["nodes"] == [NODE],
+    "scheduler/object_requested": lambda answer: answer == {"outcome": "remembered"},
+    "scheduler/requests_served": lambda answer: answer == {_KEY: "remembered"},
+    "scheduler/key_start_requested": lambda answer: answer == {"outcome": "already_hot"},
+    "cache/serve": lambda answer: answer == {"end": "idle"},
+    "redis_control/join": lambda answer: answer == {},
+    "redis_control/seed": lambda answer: answer == {"node": NODE, "generation": _EPOCH},
+    "redis_control/leave": lambda answer: "last_request" in answer,
+    "redis_control/boot_node": lambda answer: answer == {},
+    "redis_control/ready_node": lambda answer: answer["checks"] == 0,
+    "redis_control/check_node": lambda answer: answer["checks"] == 1,
+    "redis_control/save_node": lambda answer: answer == {},
+    "redis_control/stop_node": lambda answer: answer["phase"] == "booting",  # the instance had stopped, and a key waits
+    "redis_control/instance_stopped": lambda answer: answer["phase"] == "booting",
+    "redis_control/instance_state_changed": lambda answer: answer == {},  # of another instance
+    "redis_control/abandon_node": lambda answer: answer == {"phase": "stopped"},
+    "redis_control/hold": lambda answer: answer["phase"] == "running",
+    "redis_control/release": lambda answer: answer == {"phase": "stopped"},
+    "redis_control/ping": lambda answer: answer["pong"] is True,
+    "redis_control/stop_cache": lambda answer: answer == {"stopped": False},
+    "redis_control/follow_write": lambda answer: answer == {"refreshed": ""},
+    "state/acquire": lambda answer: (answer["phase"], answer["held_until_us"] > 0) == ("running", True),
+    "state/keep": lambda answer: (answer["phase"], answer["held_until_us"] > 0) == ("running", True),
+    "state/release": lambda answer: answer == {"phase": "running", "held_until_us": 0},
+    "origin/object_created": lambda answer: answer == {"refreshed": ""},
+    "janitor/scheduled": lambda answer: answer["nodes"] == [NODE, _DATABASE],
 }
+
+
+@pytest.fixture
+def world(make_world: Callable[..., World]) -> World:
+    """A world with a database, whose machines hold what they are given."""
+    return make_world(databases=["orders"])
 
 
 def _arrange(world: World, sample: str) -> None:
@@ -65,19 +77,27 @@ def _arrange(world: World, sample: str) -> None:
         (f"NODE#{NODE}", "NODE"): run | {"deadline_at_us": deadline, "ready_at_us": world.clock.now_us()},
         (f"NODE#{NODE}", f"LEASE#{key_hash(_KEY)}"): lease,
     }
+    items |= {
+        (f"NODE#{_DATABASE}", "NODE"): items[f"NODE#{NODE}", "NODE"],
+        (f"NODE#{_DATABASE}", f"LEASE#{_HOLDER}"): {"held_until_us": deadline},
+    }
     for (pk, sk), item in items.items():
         put_row(pk, sk, item)
     world.put_object(_KEY)
 
 
-@pytest.mark.parametrize("path", _SAMPLES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def _name(path: Path) -> str:
+    return f"{path.parent.name}/{path.stem}"
+
+
+@pytest.mark.parametrize("path", _SAMPLES, ids=_name)
 def test_sample_event_goes_through_its_handler(world: World, path: Path) -> None:
     _arrange(world, path.stem)
 
     answer = world.invoke(path.parent.name, json.loads(path.read_text()))
 
-    assert _ANSWERS[path.stem](answer), answer
+    assert _ANSWERS[_name(path)](answer), answer
 
 
 def test_every_sample_of_the_control_plane_has_an_expectation() -> None:
-    assert {path.stem for path in _SAMPLES} == set(_ANSWERS)
+    assert {_name(path) for path in _SAMPLES} == set(_ANSWERS)
