@@ -108,5 +108,5 @@ types: setup ## check the types of everything written in Python
 	$(BIN)/mypy
 
 clean: ## remove .venv, caches and what a local run left
-	rm -rf $(VENV) $(SAM_VENV) build .aws-sam .burstcache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache *.egg-info src/*.egg-info tools/*.egg-info
+	rm -rf $(VENV) $(SAM_VENV) build .aws-sam examples/*/.aws-sam .burstcache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache *.egg-info src/*.egg-info tools/*.egg-info
 	find src cloudformation tools tests benchmarks examples research -name __pycache__ -type d -prune -exec rm -rf {} +

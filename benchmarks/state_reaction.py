@@ -29,7 +29,7 @@ from burstcache_sim.report.drawing import INK, LINE_COLOURS, drawing
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_CYCLES = {0.0: 20, 2.0: 10}  # by the time that an instance takes to boot [s]
+_CYCLES = {0.0: 20, 5.0: 6}  # by the time that an instance takes to boot [s]
 _LOOK_EVERY_S = 0.05
 _KUMAR_S = 2.0
 
@@ -106,7 +106,7 @@ def main() -> int:
     """Measure, print and draw; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("image", type=Path, nargs="?", help="PNG to draw")
-    parser.add_argument("--cycles", type=int, help="of each time to boot, at least 2 (default: 20 and 10)")
+    parser.add_argument("--cycles", type=int, help="of each time to boot, at least 2 (default: 20 and 6)")
     arguments = parser.parse_args()
     print(environment())
     print("\ns: mean ± deviation, median\n  boot  asleep                   asleep, without boot     awake")
