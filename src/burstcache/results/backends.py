@@ -19,8 +19,10 @@ from burstcache.results.stores.store import Store
 VARIABLE = "BURSTCACHE_RESULTS"
 TIMEOUT_MS = 100
 S3_TIMEOUT_MS = 1000
+_LONGEST_MS = 999_999_999
+_WHOLE = "a whole number above 0, of nine digits at most"
 _FACTORS = {"": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30}
-_SIZE = re.compile(r"(\d+)(kb|mb|gb|)")
+_SIZE = re.compile(r"([0-9]{1,15})(kb|mb|gb|)")
 _ACCEPTED = "accepted: memory://, unix:///PATH, redis://HOST, rediss://HOST, s3://BUCKET/PREFIX, burstcache://STACK"
 
 
@@ -39,6 +41,8 @@ def open_cache(
         InvalidSettingError: A URL is not one that is accepted.
     """
     urls = backend_urls(backend)
+    if timeout_ms is not None and not (isinstance(timeout_ms, int) and 0 < timeout_ms <= _LONGEST_MS):
+        raise InvalidSettingError(f"timeout_ms={timeout_ms!r}; accepted: {_WHOLE}, or None")
     clock = clock or SystemClock()
     memories = [url for url in urls if url.startswith("memory:")]
     if memories not in ([], urls[:1]):
@@ -64,6 +68,8 @@ def backend_urls(backend: str | Sequence[str] | None) -> list[str]:
 
 
 def _memory(url: str) -> Memory:
+    if not re.fullmatch(r"memory://(\?.*)?", url):
+        raise InvalidSettingError(f"backend {url!r}; accepted: memory://, with options as in memory://?max_bytes=64mb")
     options = _options(url, {"max_bytes", "eviction", "ttl_s"})
     eviction = options.get("eviction", LRU)
     if eviction not in EVICTIONS:
@@ -119,8 +125,8 @@ def _take_timeout(url: str) -> tuple[str, int | None]:
 
 
 def _whole(name: str, text: str, url: str) -> int:
-    if not text.isdigit() or not int(text):
-        raise InvalidSettingError(f"backend {_shown(url)}: {name}={text!r}; accepted: a whole number above 0")
+    if not re.fullmatch("[0-9]{1,9}", text) or not int(text):
+        raise InvalidSettingError(f"backend {_shown(url)}: {name}={text!r}; accepted: {_WHOLE}")
     return int(text)
 
 

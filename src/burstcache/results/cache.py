@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import suppress
+from contextvars import ContextVar
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -25,6 +26,8 @@ _ASKING = 32  # stores that tasks of event loops ask at a time
 _REVALIDATING = 8  # functions that are computed anew at a time
 _UNCHANGEABLE = {type(None), bool, int, float, str, bytes}
 _MOST_IN_BACKGROUND = 64  # more are left to later calls
+# What this thread or task is computing, by cache and key: a function that calls itself must not wait for itself.
+_COMPUTING: ContextVar[frozenset[tuple[object, str]]] = ContextVar("burstcache_results_computing", default=frozenset())
 
 
 class Opened(NamedTuple):
@@ -82,7 +85,8 @@ class Cache:
         Args:
             layers: Where results are kept.
             clock: What they age by.
-            wait_s: How long to wait at most for what another environment computes, before computing it, too [s].
+            wait_s: How long to wait at most for what another caller or environment computes, before computing it,
+                too [s].
         """
         self.layers = layers
         self.meter = ResultMeter.from_environment(clock)
@@ -112,14 +116,19 @@ class Cache:
 
     def compute(self, key: str, rules: Rules) -> Flow[Outcome]:
         """Return the flow of a call that found nothing."""
-        while True:
+        while (self, key) not in _COMPUTING.get():
             flight, is_mine = self._flights.join(key)
             if is_mine:
                 return (yield from self._lead(key, rules))
-            if (outcome := (yield Follow(flight))) is not None:
+            try:
+                outcome = yield Follow(flight, self._wait_s)
+            except TimeoutError:
+                break
+            if outcome is not None:
                 if (followed := _followed(outcome, rules)) is not None:
                     return followed
-                return (yield from self._compute(key, rules))
+                break
+        return (yield from self._compute(key, rules))
 
     def revalidate(self, key: str, rules: Rules) -> Flow[None]:
         """Return the flow of a computation for which nobody waits: it leaves the key to another that is under way."""
@@ -147,10 +156,12 @@ class Cache:
         self._in_background -= 1
 
     def _lead(self, key: str, rules: Rules) -> Flow[Outcome]:
-        outcome = None
+        outcome, outer = None, _COMPUTING.get()
+        _COMPUTING.set(outer | {(self, key)})
         try:
             outcome = yield from self._find_or_compute(key, rules)
         finally:
+            _COMPUTING.set(outer)
             self._flights.land(key, outcome)
         return outcome
 

@@ -60,7 +60,7 @@ def codec_named(codec: str | Codec) -> Codec:
     Raises:
         InvalidSettingError: There is no such codec, or its own name cannot stand in an entry.
     """
-    if isinstance(codec, str):
+    if not isinstance(codec, Codec):
         if codec not in _BY_NAME:
             raise InvalidSettingError(
                 f"codec={codec!r}; accepted: {', '.join(_BY_NAME)}, or a burstcache.results.Codec"

@@ -8,6 +8,13 @@ from typing import Any
 
 from burstcache.core.errors import InvalidSettingError
 
+_LONGEST_S = 1000 * 365 * 86400.0
+
+
+def is_duration_s(value: object) -> bool:
+    """Whether a value is a time for which something can be kept: of 0 to a thousand years [s]."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= _LONGEST_S
+
 
 class CachedErrors:
     """Which exceptions of a function are results, and for how long."""
@@ -22,7 +29,7 @@ class CachedErrors:
             InvalidSettingError: One is no class of exceptions, or its time is not above 0.
         """
         for kind, ttl_s in ttls_s.items():
-            if not (isinstance(kind, type) and issubclass(kind, Exception)) or not ttl_s > 0:
+            if not (isinstance(kind, type) and issubclass(kind, Exception)) or not is_duration_s(ttl_s) or not ttl_s:
                 raise InvalidSettingError(
                     f"exceptions: {kind!r}: {ttl_s!r}; accepted: an Exception's class and seconds"
                 )

@@ -10,7 +10,7 @@ from typing import Any
 
 import jmespath
 from jmespath import functions
-from jmespath.exceptions import JMESPathError
+from jmespath.exceptions import JMESPathError, UnknownFunctionError
 
 from burstcache.core.errors import InvalidSettingError
 
@@ -46,7 +46,8 @@ def compile_expression(expression: str) -> Callable[[Any], Any]:
     """
     try:
         compiled = jmespath.compile(expression)
-    except JMESPathError as error:
+        _check_functions(compiled.parsed)
+    except (JMESPathError, TypeError) as error:  # a TypeError: it is no text
         raise InvalidSettingError(f"key={expression!r} is not JMESPath: {error}") from error
     if _PATH.fullmatch(expression):
         return _path(expression.split("."))
@@ -58,6 +59,15 @@ def compile_expression(expression: str) -> Callable[[Any], Any]:
             return None
 
     return search
+
+
+def _check_functions(node: dict[str, Any]) -> None:
+    """Raise UnknownFunctionError if an expression calls a function that there is not; it would only find nothing."""
+    if node["type"] == "function_expression" and node["value"] not in _Functions.FUNCTION_TABLE:
+        raise UnknownFunctionError(f"there is no function {node['value']}()")
+    for child in node["children"]:
+        if isinstance(child, dict):
+            _check_functions(child)
 
 
 def _path(names: list[str]) -> Callable[[Any], Any]:

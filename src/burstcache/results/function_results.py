@@ -12,7 +12,7 @@ from burstcache.results.cache import Cache, Found, Opened, Outcome
 from burstcache.results.codecs import Codec, codec_named
 from burstcache.results.compression import compression_named
 from burstcache.results.entries import ERROR, NONE, VALUE, Entry
-from burstcache.results.errors import CachedErrors
+from burstcache.results.errors import CachedErrors, is_duration_s
 from burstcache.results.keys import KeyMaker
 from burstcache.results.layers import Packing
 from burstcache.results.threads import new_lock
@@ -56,9 +56,8 @@ class FunctionResults:
         self._ttl_ms, self._stale_ms = int(options.ttl_s * 1000), int(options.stale_s * 1000)
         self._negative_ttl_ms = int(options.negative_ttl_s * 1000)
         self._errors = CachedErrors(options.exceptions or {})
-        above_bytes = options.compress_above_bytes
-        compression = None if above_bytes is None else compression_named(options.compression)
-        self.packing = Packing(options.max_bytes, compression, above_bytes or 0)
+        above_bytes, compression = options.compress_above_bytes, compression_named(options.compression)
+        self.packing = Packing(options.max_bytes, None if above_bytes is None else compression, above_bytes or 0)
         self._meter = cache.meter
         self._counts: Counter[str] = Counter()
         self._lock = new_lock(self)
@@ -167,13 +166,15 @@ class FunctionResults:
 def _check(options: Options) -> None:
     for name in ("ttl_s", "stale_s", "negative_ttl_s"):
         seconds = getattr(options, name)
-        if not 0 <= seconds < float("inf") or (name == "ttl_s" and seconds < 0.001):
+        if not is_duration_s(seconds) or (name == "ttl_s" and seconds < 0.001):
             raise InvalidSettingError(f"{name}={seconds!r}; accepted: seconds, 0 or more (ttl_s: 0.001 or more)")
-    if options.max_bytes < 1:
-        raise InvalidSettingError(f"max_bytes={options.max_bytes!r}; accepted: 1 or more")
+    if not isinstance(options.max_bytes, int) or options.max_bytes < 1:
+        raise InvalidSettingError(f"max_bytes={options.max_bytes!r}; accepted: a whole number, 1 or more")
     above_bytes = options.compress_above_bytes
-    if above_bytes is not None and above_bytes < 0:
-        raise InvalidSettingError(f"compress_above_bytes={above_bytes!r}; accepted: 0 or more, or None for never")
+    if above_bytes is not None and (not isinstance(above_bytes, int) or above_bytes < 0):
+        raise InvalidSettingError(
+            f"compress_above_bytes={above_bytes!r}; accepted: a whole number, 0 or more, or None for never"
+        )
 
 
 def _result(opened: Opened) -> Any:

@@ -10,6 +10,7 @@ no JSON value can have: a name that begins with `$` in a dictionary gets a secon
     names that are no text          {"$items": [[name, value], …]}, sorted by their forms
     a dataclass                     {"$dataclass": "module.Class", "fields": {…}}
     NaN and the infinities          {"$float": "nan"}
+    numbers of 64 bits or more      {"$int": "0x…"}, as Python refuses to write thousands of decimal digits
 
 A tuple is a list, a member of an Enum its value; 1, 1.0 and true differ. A text or bytes alone may be large: they are
 hashed as they are, behind a letter that no other form begins with.
@@ -46,6 +47,7 @@ _ACCEPTED = (
     " and dataclasses of these; name what decides the result by arguments=[…] or key=…"
 )
 _NOTHING = object()
+_LARGE = 1 << 63
 
 Choose = Callable[[tuple[Any, ...]], Any]
 
@@ -73,8 +75,10 @@ def _plain(value: Any) -> Any:
         return value
     if isinstance(value, Enum):
         return _plain(value.value)
-    if isinstance(value, (str, int)):
+    if isinstance(value, str):
         return value
+    if isinstance(value, int):
+        return value if abs(value) < _LARGE else {"$int": hex(value)}
     if isinstance(value, float):
         return value if math.isfinite(value) else {"$float": repr(value)}
     if isinstance(value, Mapping):
@@ -128,6 +132,8 @@ class KeyMaker:
         """
         if key is not None and arguments is not None:
             raise InvalidSettingError(f"key={key!r} and arguments={list(arguments)!r} exclude each other")
+        if not isinstance(version, str | None):
+            raise InvalidSettingError(f"version={version!r}; accepted: a text, or None for the code's")
         self.name = function_name(function)
         self._signature = inspect.signature(function)
         parameters = self._signature.parameters
@@ -144,7 +150,7 @@ class KeyMaker:
         self._prefix = f"result:{_NOT_IN_NAMES.sub('-', self.name)}:"
 
     def make(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
-        """Return the key of a call, or None if the expression finds nothing in its event.
+        """Return the key of a call, or None if the expression finds nothing in its event, or what is too deep.
 
         Raises:
             NoCanonicalFormError: What decides the result has a part without a canonical form.
@@ -157,7 +163,10 @@ class KeyMaker:
         if (chosen := self._choose(args)) is _NOTHING:
             return None
         digest = self._start.copy()
-        digest.update(canonical(chosen))
+        try:
+            digest.update(canonical(chosen))
+        except RecursionError:  # it contains itself, or is deeper than what JSON takes
+            return None
         return self._prefix + digest.hexdigest()
 
 
@@ -165,7 +174,7 @@ def _by_names(names: Sequence[str] | None, parameters: list[str], function: str)
     """Return what takes arguments out of a call: the only one as it is, several as a list."""
     if names is None:
         return (lambda args: args[0]) if len(parameters) == 1 else list
-    if isinstance(names, str) or not names:
+    if isinstance(names, str) or not names or not all(isinstance(name, str) for name in names):
         raise InvalidSettingError(f"arguments={names!r}; accepted: a list of names of arguments of {function}")
     parts: list[Choose] = []
     for name in names:
@@ -210,19 +219,23 @@ def code_version(function: Callable[..., Any]) -> list[str]:
     """Return what tells a function from another of its name, and changes with its code.
 
     That is the Lambda function and its version, a hash of the source file, where in it the function is (all lambdas
-    have one name), and what it closes over, as far as that has a form.
+    have one name), what it closes over and its defaults, as far as these have a form.
     """
     function = inspect.unwrap(function)
     code = function.__code__
     lambda_function = [os.environ.get(name, "") for name in ("AWS_LAMBDA_FUNCTION_NAME", "AWS_LAMBDA_FUNCTION_VERSION")]
     source = _file_hash(code.co_filename) or hashlib.sha256(marshal.dumps(code)).hexdigest()
     place = hashlib.sha256(repr(list(code.co_positions())).encode()).hexdigest()
-    return [*lambda_function, source, place, _closure(code.co_freevars, function.__closure__ or ())]
+    cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.default is not parameter.empty:
+            cells[parameter.name] = CellType(parameter.default)
+    return [*lambda_function, source, place, _forms(cells)]
 
 
-def _closure(names: Sequence[str], cells: Sequence[CellType]) -> str:
+def _forms(cells: Mapping[str, CellType]) -> str:
     values = {}
-    for name, cell in zip(names, cells, strict=True):
+    for name, cell in cells.items():
         with suppress(ValueError, RecursionError, NoCanonicalFormError):  # it is not set yet, has itself, or no form
             values[name] = canonical(cell.cell_contents)
     return hashlib.sha256(canonical(values)).hexdigest()

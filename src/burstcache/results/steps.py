@@ -26,9 +26,10 @@ class Pause(NamedTuple):
 
 
 class Follow(NamedTuple):
-    """Wait for the end of another computation of this process."""
+    """Wait for the end of another computation of this process, for this long [s]; then a TimeoutError is raised."""
 
     flight: Future[Any]
+    timeout_s: float
 
 
 class Compute(NamedTuple):
@@ -48,8 +49,8 @@ def run(flow: Flow[T], compute: Callable[[], Any]) -> T:
                 return call()
             case Pause(duration_s):
                 return time.sleep(duration_s)
-            case Follow(flight):
-                return flight.result()
+            case Follow(flight, timeout_s):
+                return flight.result(timeout_s)
             case Compute():
                 return compute()
 
@@ -78,8 +79,9 @@ async def run_async(flow: Flow[T], compute: Callable[[], Awaitable[Any]], thread
                 return await loop.run_in_executor(threads, call)
             case Pause(duration_s):
                 return await asyncio.sleep(duration_s)
-            case Follow(flight):
-                return await asyncio.shield(asyncio.wrap_future(flight))  # a cancelled follower cancels no leader
+            case Follow(flight, timeout_s):
+                end = asyncio.shield(asyncio.wrap_future(flight))  # a cancelled follower cancels no leader
+                return await asyncio.wait_for(end, timeout_s)
             case Compute():
                 return await compute()
 

@@ -12,9 +12,11 @@ import pytest
 
 from burstcache.core.errors import InvalidSettingError, NoCanonicalFormError
 from burstcache.results import Cache, cached, open_cache
+from burstcache.results.layers import Layers
+from burstcache.results.memory import Memory
 from burstcache.results.threads import after_fork
 from support.clock import ManualClock
-from support.waiting import until
+from support.waiting import LIMIT_S, until
 
 
 @pytest.fixture
@@ -205,6 +207,47 @@ def test_callers_that_waited_for_what_is_not_kept_get_results_of_their_own(cache
     assert first.result()[0] is not second.result()[0]
 
 
+def test_a_function_that_calls_itself_with_the_same_key_waits_for_nobody(cache: Cache) -> None:
+    @cached(key="name", backend=cache)
+    def walk(event: dict[str, Any]) -> int:
+        return walk({**event, "left": event["left"] - 1}) + 1 if event["left"] else 0
+
+    @cached(key="name", backend=cache)
+    async def awaited(event: dict[str, Any]) -> int:
+        return await awaited({**event, "left": event["left"] - 1}) + 1 if event["left"] else 0
+
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(walk, {"name": "a", "left": 3}).result(LIMIT_S) == 3
+    assert asyncio.run(asyncio.wait_for(awaited({"name": "a", "left": 3}), LIMIT_S)) == 3
+    assert walk({"name": "a", "left": 0}) == 3
+
+
+def test_functions_that_wait_for_each_other_do_so_no_longer_than_for_another_environment(clock: ManualClock) -> None:
+    cache = Cache(Layers(Memory(), []), clock, wait_s=0.05)
+    both_began = threading.Barrier(2)
+
+    def visit(here: str, there: str, is_first: bool) -> str:
+        if is_first:
+            both_began.wait(LIMIT_S)
+            return here + call(there, here, False)
+        return here
+
+    call: Any = cached(arguments=["here"], backend=cache)(visit)
+    with ThreadPoolExecutor(2) as threads:
+        ends = [threads.submit(call, *names, True) for names in ("ab", "ba")]
+
+        assert [end.result(LIMIT_S)[0] for end in ends] == ["a", "b"]
+
+
+def test_an_argument_that_is_too_deep_for_a_key_is_not_cached(cache: Cache, calls: Calls) -> None:
+    circle: list[Any] = []
+    circle.append(circle)
+    echo = cached(backend=cache)(lambda value: calls(value))
+
+    assert echo(circle) is echo(circle)
+    assert echo.results.stats() == {"bypassed": 2}
+
+
 def test_a_generator_is_refused_as_it_can_be_read_once() -> None:
     def numbers() -> Iterator[int]:
         yield 1
@@ -285,19 +328,36 @@ def test_pickle_is_refused_where_others_can_write() -> None:
     ("options", "message"),
     [
         ({"ttl_s": 0}, "ttl_s=0; accepted"),
+        ({"ttl_s": "300"}, "ttl_s='300'; accepted"),
+        ({"ttl_s": float("nan")}, "ttl_s=nan; accepted"),
+        ({"ttl_s": 1e300}, "ttl_s=1e\\+300; accepted"),
         ({"stale_s": -1}, "stale_s=-1; accepted"),
         ({"max_bytes": 0}, "max_bytes=0; accepted"),
+        ({"max_bytes": "1mb"}, "max_bytes='1mb'; accepted"),
+        ({"timeout_ms": 0}, "timeout_ms=0; accepted"),
+        ({"timeout_ms": "100"}, "timeout_ms='100'; accepted"),
+        ({"version": 2}, "version=2; accepted"),
         ({"codec": "xml"}, "codec='xml'; accepted: json, bytes, pickle"),
         ({"compress_above_bytes": 1, "compression": "lzw"}, "compression='lzw'; accepted: zlib, zstd"),
+        ({"compress_above_bytes": "1kb"}, "compress_above_bytes='1kb'; accepted"),
+        ({"compression": "lzw"}, "compression='lzw'; accepted: zlib, zstd"),
         ({"exceptions": {int: 1}}, "exceptions: .*int.*accepted"),
+        ({"exceptions": {KeyError: float("inf")}}, "exceptions: .*KeyError.*inf; accepted"),
         ({"key": "a..b"}, "key='a..b' is not JMESPath"),
+        ({"key": "digest(a)"}, "key='digest\\(a\\)' is not JMESPath: there is no function digest"),
+        ({"key": "[a, sort_by(b, &first(@))]"}, "there is no function first"),
         ({"arguments": ["other"]}, "has no argument 'other'; it has \\['event'\\]"),
         ({"key": "a", "arguments": ["event"]}, "exclude each other"),
         ({"backend": "memcached://host"}, "accepted: memory://"),
         ({"backend": "redis://h memory://"}, "memory:// can stand once, as the first"),
         ({"backend": "memory://?max_bytes=lots"}, "max_bytes='lots'; accepted"),
         ({"backend": "memory://?eviction=fifo"}, "eviction='fifo'; accepted: lru, lfu"),
+        ({"backend": "memory://64mb"}, "accepted: memory://, with options"),
         ({"backend": "redis://h?timeout_ms=0"}, "timeout_ms='0'; accepted"),
+        ({"backend": "redis://h?timeout_ms=²"}, "timeout_ms='²'; accepted"),
+        ({"backend": "redis://h?decode_responses=True"}, "option 'decode_responses'; accepted"),
+        ({"backend": "rediss://h?ssl_other=1"}, "redis-py does not take the URL"),
+        ({"backend": "unix://"}, "accepted: unix:///PATH"),
     ],
 )
 def test_an_option_that_is_not_accepted_is_named_with_what_is(options: dict[str, Any], message: str) -> None:

@@ -41,6 +41,7 @@ class Size:
         ({"$bytes": "0f"}, b'{"$$bytes":"0f"}'),
         ({2: "b", 1: "a"}, b'{"$items":[[1,"a"],[2,"b"]]}'),
         ({3, 1}, b'{"$set":[1,3]}'),
+        ([1 << 63, -1 << 63], b'[{"$int":"0x8000000000000000"},{"$int":"-0x8000000000000000"}]'),
         ([math.inf, math.nan], b'[{"$float":"inf"},{"$float":"nan"}]'),
         (Decimal("1.10"), b'{"$decimal":"1.10"}'),
         (uuid.UUID(int=1), b'{"$uuid":"00000000-0000-0000-0000-000000000001"}'),
@@ -167,10 +168,14 @@ def test_functions_of_one_name_have_versions_of_their_own() -> None:
     def adder(number: int) -> Any:
         return lambda other: number + other
 
-    lambdas = [lambda x: x + 1, lambda x: x + 2, adder(1), adder(2)]
+    def multiplier(number: int) -> Any:
+        return lambda other, by=number: by * other
 
-    assert len({tuple(code_version(each)) for each in lambdas}) == 4
+    lambdas = [lambda x: x + 1, lambda x: x + 2, adder(1), adder(2), multiplier(1), multiplier(2)]
+
+    assert len({tuple(code_version(each)) for each in lambdas}) == 6
     assert code_version(adder(1)) == code_version(adder(1))
+    assert code_version(multiplier(1)) == code_version(multiplier(1))
 
 
 def test_what_has_no_form_or_is_not_set_yet_hinders_no_closure() -> None:

@@ -17,7 +17,7 @@ from burstcache.results.layers import Layers, SharedLayer
 from burstcache.results.memory import Memory
 from support.clock import ManualClock
 from support.result_stores import HeldStore
-from support.waiting import until
+from support.waiting import LIMIT_S, until
 
 
 @pytest.fixture
@@ -224,7 +224,7 @@ def test_a_defect_of_a_place_breaks_no_call(
 
 
 def test_tasks_ask_shared_places_too(clock: ManualClock, near: HeldStore) -> None:
-    @cached(backend=cache_of(clock, near), version="1")
+    @cached(backend=cache_of(clock, near, wait_s=LIMIT_S), version="1")
     async def of(number: int) -> int:
         return number * number
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import redis
 from redis.backoff import NoBackoff
@@ -22,6 +23,8 @@ OPTIONS: dict[str, Any] = {
     "protocol": 2,
     "driver_info": None,  # two round trips less per connection
 }
+# Of redis-py's options in a URL: others would change what comes back, or how long it may take.
+_ACCEPTED = re.compile("db|username|password|client_name|ssl_.*")
 _OPEN = b"-"  # a lease whose holder had no result to keep; tokens are longer
 # KEYS: lease. ARGV: token, milliseconds; of _RETURN: for how long it is open.
 _RENEW = """
@@ -63,14 +66,23 @@ class RedisStore:
         """Return the store at a URL that redis-py takes: `redis://`, `rediss://` or `unix://`.
 
         Raises:
-            InvalidSettingError: redis-py does not take it.
+            InvalidSettingError: redis-py does not take it, or it has an option that is not accepted.
         """
-        scheme = urlsplit(url).scheme
-        kind = _CONNECTIONS.get(scheme, TimedConnection)
+        scheme, _, path, query, _ = urlsplit(url)
+        kind: Any = _CONNECTIONS.get(scheme, TimedConnection)
+        unknown = [name for name in parse_qs(query, keep_blank_values=True) if not _ACCEPTED.fullmatch(name)]
+        if unknown:
+            raise InvalidSettingError(
+                f"backend: option {unknown[0]!r}; accepted: timeout_ms, db, username, password, client_name, ssl_…"
+            )
+        if scheme == "unix" and not path:
+            raise InvalidSettingError(f"backend {scheme}://: accepted: unix:///PATH of the server's socket")
 
         def make_pool(deadline: Deadline) -> redis.ConnectionPool:
             try:
-                return redis.ConnectionPool.from_url(url, connection_class=kind, deadline=deadline, **OPTIONS)
+                pool = redis.ConnectionPool.from_url(url, connection_class=kind, deadline=deadline, **OPTIONS)
+                kind(**pool.connection_kwargs)  # connects to nothing yet, but knows its options
+                return pool
             except (ValueError, TypeError) as error:
                 raise InvalidSettingError(f"backend: redis-py does not take the URL: {error}") from error
 
