@@ -287,6 +287,20 @@ def test_cache_crashes_and_proxies_get_no_answer_at_once(world: World) -> None:
     assert world.get("k") is None
 
 
+def test_gets_between_the_announcement_and_its_answer_count_for_the_life(world: World) -> None:
+    def served() -> None:
+        for _ in range(world.parameters.redis_threshold + 1):
+            assert world.get("k") is not None
+
+    row = world.started("k")
+    world.cache_tools = replace(world.cache_tools, keys=after(world.keys, "update", served))
+
+    world.serve("k").join()
+
+    over = world.outcome(row.execution_name)
+    assert (over["outcome"], over["served"]) == ("promoted", world.parameters.redis_threshold + 1)
+
+
 def test_zombie_cache_leaves_when_its_heartbeat_is_refused(world: World) -> None:
     row = world.started("k")
     zombie = world.serve("k")

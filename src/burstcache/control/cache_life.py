@@ -123,6 +123,7 @@ class KeyCache:
     life: CacheLife = field(init=False)
     window: set[Request] = field(default_factory=set)  # what this life knows of: from the row, and what it served
     node: str = ""  # the key's Redis node, from the row
+    _early: list[Request] | None = field(default_factory=list)  # served before the life began; None: it has
     _served: int = 0
     _first_us: int = 0
     _last_us: int = 0
@@ -209,6 +210,7 @@ class KeyCache:
         self.life.begin(row, self.tools.clock.now_us())
         if not self.task.token:
             self.life.promote()
+        self._count_early()
         if self.life.is_reported and (await self._node()).phase_at(self.tools.clock.now_us()) == "running":
             self._finish("idle")  # the node takes the key as a guest
         return True
@@ -249,7 +251,15 @@ class KeyCache:
         await respond(wire.encode(self.entry))
         self._count([Request(request["at_us"], request["request_id"])])
 
+    def _count_early(self) -> None:
+        """Count what came between the row's write, which leads readers here, and its answer."""
+        early, self._early = self._early, None
+        self._count(early or ())
+
     def _count(self, requests: Iterable[Request]) -> None:
+        if self._early is not None:
+            self._early += requests
+            return
         former_deadline_us = self.life.deadline_us
         for request in requests:
             self._served += 1
