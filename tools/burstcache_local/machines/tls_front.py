@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import tempfile
 from typing import cast
 
 from burstcache_local.loop import LoopThread
@@ -15,17 +16,20 @@ from burstcache_local.loop import LoopThread
 class TlsFront:
     """Listens with a certificate and passes on what it hears, from `open` to `close`."""
 
-    def __init__(self, address: tuple[str, int], server: tuple[str, int], certificate: str) -> None:
+    def __init__(self, address: tuple[str, int], server: tuple[str, int], pem: str) -> None:
         """Remember what to do.
 
         Args:
             address: Where clients connect.
             server: Where the server listens, without TLS.
-            certificate: Path of PEM with a private key and its certificate.
+            pem: A private key and its certificate.
         """
         self._address, self._server = address, server
         self._tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        self._tls.load_cert_chain(certificate)
+        with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:  # OpenSSL takes them from a file only
+            file.write(pem)
+            file.flush()
+            self._tls.load_cert_chain(file.name)
         self._open: set[asyncio.Transport] = set()
 
     def open(self) -> None:
