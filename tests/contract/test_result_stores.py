@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
 
 KEY, OTHER = "result:module.function:0123", "result:module.function:4567"
+MOST_BYTES = 1 << 20
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +54,7 @@ def s3() -> Iterator[S3Client]:
 
 @pytest.fixture
 def in_s3(s3: S3Client) -> S3Store:
-    return S3Store(s3, "results", "kept/here/", timeout_s=LIMIT_S)
+    return S3Store(lambda: s3, "results", "kept/here/", timeout_s=LIMIT_S)
 
 
 @pytest.fixture(params=["in_redis", "in_s3"])
@@ -62,21 +63,27 @@ def store(request: pytest.FixtureRequest) -> Store:
     return found
 
 
-@pytest.mark.parametrize("size_bytes", [0, 1, 1 << 20])
+@pytest.mark.parametrize("size_bytes", [1, MOST_BYTES])
 def test_what_was_put_comes_back_whole(store: Store, size_bytes: int) -> None:
     data = bytes(range(256)) * (size_bytes // 256) + b"\r\n" * (size_bytes % 256)
 
     store.put(KEY, data, kept_ms=60_000)
 
-    assert store.get(KEY) == data
-    assert store.get(OTHER) is None
+    assert store.get(KEY, most_bytes=MOST_BYTES) == data
+    assert store.get(OTHER, most_bytes=MOST_BYTES) is None
+
+
+def test_of_what_is_larger_than_an_entry_only_the_start_is_read(store: Store) -> None:
+    store.put(KEY, bytes(1000), kept_ms=60_000)
+
+    assert store.get(KEY, most_bytes=10) == bytes(11)
 
 
 def test_a_later_put_replaces_the_former(store: Store) -> None:
     store.put(KEY, b"old", kept_ms=60_000)
     store.put(KEY, b"new", kept_ms=60_000)
 
-    assert store.get(KEY) == b"new"
+    assert store.get(KEY, most_bytes=MOST_BYTES) == b"new"
 
 
 def test_what_was_forgotten_is_not_there(store: Store) -> None:
@@ -85,7 +92,7 @@ def test_what_was_forgotten_is_not_there(store: Store) -> None:
     store.forget(KEY)
     store.forget(OTHER)
 
-    assert store.get(KEY) is None
+    assert store.get(KEY, most_bytes=MOST_BYTES) is None
 
 
 def test_a_store_answers_a_ping_and_can_be_used_after_a_close(store: Store) -> None:
@@ -93,31 +100,31 @@ def test_a_store_answers_a_ping_and_can_be_used_after_a_close(store: Store) -> N
     store.close()
     store.put(KEY, b"data", kept_ms=60_000)
 
-    assert store.get(KEY) == b"data"
+    assert store.get(KEY, most_bytes=MOST_BYTES) == b"data"
 
 
 def test_redis_forgets_an_entry_when_its_time_is_over(in_redis: RedisStore) -> None:
     in_redis.put(KEY, b"data", kept_ms=5)
 
-    assert until(lambda: in_redis.get(KEY) is None)
+    assert until(lambda: in_redis.get(KEY, most_bytes=MOST_BYTES) is None)
 
 
 def test_one_caller_at_a_time_has_the_lease(in_redis: RedisStore) -> None:
-    assert in_redis.take_lease(KEY, "first-token", lease_ms=LEASE_MS) == (True, False, None)
-    assert in_redis.take_lease(KEY, "second-token", lease_ms=LEASE_MS) == (False, False, None)
+    assert in_redis.take_lease(KEY, "first-token", lease_ms=LEASE_MS, most_bytes=MOST_BYTES) == (True, False, None)
+    assert in_redis.take_lease(KEY, "second-token", lease_ms=LEASE_MS, most_bytes=MOST_BYTES) == (False, False, None)
 
     in_redis.put(KEY, b"data", kept_ms=60_000)
     in_redis.return_lease(KEY, "first-token", open_ms=0)
 
-    assert in_redis.take_lease(KEY, "second-token", lease_ms=LEASE_MS) == (True, False, b"data")
+    assert in_redis.take_lease(KEY, "second-token", lease_ms=LEASE_MS, most_bytes=MOST_BYTES) == (True, False, b"data")
 
 
 def test_a_lease_without_a_result_is_open_for_a_while(in_redis: RedisStore) -> None:
-    in_redis.take_lease(KEY, "first-token", lease_ms=LEASE_MS)
+    in_redis.take_lease(KEY, "first-token", lease_ms=LEASE_MS, most_bytes=MOST_BYTES)
     in_redis.return_lease(KEY, "first-token", open_ms=50)
 
-    assert in_redis.take_lease(KEY, "second-token", lease_ms=LEASE_MS) == (False, True, None)
-    assert until(lambda: in_redis.take_lease(KEY, "second-token", lease_ms=LEASE_MS)[0])
+    assert in_redis.take_lease(KEY, "second-token", lease_ms=LEASE_MS, most_bytes=MOST_BYTES) == (False, True, None)
+    assert until(lambda: in_redis.take_lease(KEY, "second-token", lease_ms=LEASE_MS, most_bytes=MOST_BYTES)[0])
 
 
 def test_a_lease_ends_unless_it_is_renewed_and_only_its_holder_renews_it(
@@ -128,12 +135,12 @@ def test_a_lease_ends_unless_it_is_renewed_and_only_its_holder_renews_it(
         with redis.Redis(port=server.port) as client:
             return int(client.pttl(f"{KEY}:lease"))
 
-    in_redis.take_lease(KEY, "first-token", lease_ms=LEASE_MS)
+    in_redis.take_lease(KEY, "first-token", lease_ms=LEASE_MS, most_bytes=MOST_BYTES)
 
     assert 0 < left_ms("second-token", 100 * LEASE_MS) <= LEASE_MS
     assert left_ms("first-token", 100 * LEASE_MS) > LEASE_MS
     in_redis.return_lease(KEY, "second-token", open_ms=0)
-    assert not in_redis.take_lease(KEY, "second-token", lease_ms=LEASE_MS)[0]
+    assert not in_redis.take_lease(KEY, "second-token", lease_ms=LEASE_MS, most_bytes=MOST_BYTES)[0]
 
 
 def test_a_full_redis_refuses_to_store_and_goes_on_answering(in_redis: RedisStore, server: RedisServer) -> None:
@@ -143,14 +150,14 @@ def test_a_full_redis_refuses_to_store_and_goes_on_answering(in_redis: RedisStor
         try:
             with pytest.raises(ResultStoreRefusalError, match="maxmemory"):
                 in_redis.put(KEY, b"data", kept_ms=60_000)
-            assert in_redis.get(OTHER) == b"data"
+            assert in_redis.get(OTHER, most_bytes=MOST_BYTES) == b"data"
         finally:
             client.config_set("maxmemory", 0)
 
 
 def test_a_refusal_of_s3_is_no_outage(in_s3: S3Store, s3: S3Client) -> None:
     with failing(s3, "GetObject", code="AccessDenied", status=403), pytest.raises(ResultStoreRefusalError):
-        in_s3.get(KEY)
+        in_s3.get(KEY, most_bytes=MOST_BYTES)
     with failing(s3, "HeadBucket", code="403", status=403):
         in_s3.ping()
 
@@ -159,7 +166,7 @@ def test_nobody_listens() -> None:
     store = RedisStore.at(f"redis://127.0.0.1:{free_port()}", timeout_s=LIMIT_S)
 
     with pytest.raises(ResultStoreDownError, match="does not answer"):
-        store.get(KEY)
+        store.get(KEY, most_bytes=MOST_BYTES)
 
 
 TIMEOUT_S = 0.2
@@ -177,7 +184,7 @@ def test_a_silent_redis_is_waited_for_once() -> None:
     with Silence() as silence:
         store = RedisStore.at(f"redis://{silence.address}", timeout_s=TIMEOUT_S)
 
-        assert TIMEOUT_S * 0.9 < took_s(lambda: store.get(KEY)) < ENOUGH_S
+        assert TIMEOUT_S * 0.9 < took_s(lambda: store.get(KEY, most_bytes=MOST_BYTES)) < ENOUGH_S
         assert silence.connections() == 1
 
 
@@ -185,7 +192,7 @@ def test_a_redis_that_answers_a_byte_at_a_time_is_waited_for_no_longer() -> None
     with Trickle() as trickle:
         store = RedisStore.at(f"redis://127.0.0.1:{trickle.port}", timeout_s=TIMEOUT_S)
 
-        assert TIMEOUT_S * 0.9 < took_s(lambda: store.get(KEY)) < ENOUGH_S
+        assert TIMEOUT_S * 0.9 < took_s(lambda: store.get(KEY, most_bytes=MOST_BYTES)) < ENOUGH_S
 
 
 def test_a_redis_that_reads_nothing_is_waited_for_no_longer() -> None:
@@ -204,9 +211,9 @@ def test_a_silent_s3_is_waited_for_once() -> None:
             aws_access_key_id="i",
             aws_secret_access_key="s",
         )
-        store = S3Store(client, "results", "", timeout_s=TIMEOUT_S)
+        store = S3Store(lambda: client, "results", "", timeout_s=TIMEOUT_S)
 
-        assert TIMEOUT_S * 0.9 < took_s(lambda: store.get(KEY)) < ENOUGH_S
+        assert TIMEOUT_S * 0.9 < took_s(lambda: store.get(KEY, most_bytes=MOST_BYTES)) < ENOUGH_S
 
 
 def test_a_connection_that_was_lost_is_made_anew_at_once(in_redis: RedisStore, server: RedisServer) -> None:
@@ -214,4 +221,4 @@ def test_a_connection_that_was_lost_is_made_anew_at_once(in_redis: RedisStore, s
     with redis.Redis(port=server.port) as client:
         client.client_kill_filter(_type="normal", skipme=True)
 
-    assert in_redis.get(KEY) == b"data"
+    assert in_redis.get(KEY, most_bytes=MOST_BYTES) == b"data"

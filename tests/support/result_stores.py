@@ -16,9 +16,9 @@ class HeldStore:
         self.is_full = False
         self.asked: list[str] = []
 
-    def get(self, key: str) -> bytes | None:
+    def get(self, key: str, *, most_bytes: int) -> bytes | None:
         self._ask("get")
-        return self.kept.get(key)
+        return self._start(key, most_bytes)
 
     def put(self, key: str, data: bytes, *, kept_ms: int) -> None:
         self._ask("put")
@@ -36,10 +36,10 @@ class HeldStore:
     def close(self) -> None:
         self.asked.append("close")
 
-    def take_lease(self, key: str, token: str, *, lease_ms: int) -> tuple[bool, bool, bytes | None]:
+    def take_lease(self, key: str, token: str, *, lease_ms: int, most_bytes: int) -> tuple[bool, bool, bytes | None]:
         self._ask("take_lease")
         holder = self.leases.setdefault(key, token)
-        return holder == token, holder == "-", self.kept.get(key)
+        return holder == token, holder == "-", self._start(key, most_bytes)
 
     def renew_lease(self, key: str, token: str, *, lease_ms: int) -> None:
         self._ask("renew_lease")
@@ -50,6 +50,9 @@ class HeldStore:
             self.leases[key] = "-"
         else:
             self.leases.pop(key)
+
+    def _start(self, key: str, most_bytes: int) -> bytes | None:
+        return None if key not in self.kept else self.kept[key][: most_bytes + 1]
 
     def _ask(self, operation: str) -> None:
         self.asked.append(operation)

@@ -111,7 +111,7 @@ def _s3_store(url: str, timeout_ms: int | None) -> Store:
     if not parts.netloc or parts.query:
         raise InvalidSettingError(f"backend {url!r}; accepted: s3://BUCKET/PREFIX?timeout_ms=1000")
     timeout_s = (of_url_ms or timeout_ms or S3_TIMEOUT_MS) / 1000
-    return S3Store(Clients("results").s3, parts.netloc, parts.path, timeout_s=timeout_s)
+    return S3Store(lambda: Clients("results").s3, parts.netloc, parts.path, timeout_s=timeout_s)
 
 
 def _take_timeout(url: str) -> tuple[str, int | None]:

@@ -170,7 +170,7 @@ class Cache:
             return outcome
         if (layer := self.layers.leasing) is None:
             return (yield from self._compute(key, rules))
-        lease = Lease(layer, key)
+        lease = Lease(layer, key, rules.packing.most_bytes)
         if (outcome := (yield from self._await_lease(lease, rules))) is not None:
             yield Ask(lease.give_back)
             return outcome

@@ -17,7 +17,7 @@ from burstcache.results.compression import Compression, compression_named
 VALUE, NONE, ERROR = "value", "none", "error"
 _FORMAT = b"burstcache-result/1"
 _PLAIN = "plain"
-_LONGEST_LINE = 200
+LONGEST_LINE = 200
 
 
 class Entry(NamedTuple):
@@ -55,7 +55,7 @@ def unpack(data: bytes, *, most_bytes: int) -> Entry:
         ValueError: It is no entry, or too large.
         InvalidSettingError: Its compression cannot be undone here.
     """
-    end = data.index(b"\n", 0, _LONGEST_LINE)
+    end = data.index(b"\n", 0, LONGEST_LINE)
     form, kind, codec, compression, size, fresh_until, kept_until = data[:end].split(b" ")
     size_bytes = int(size)
     if form != _FORMAT or size_bytes > most_bytes:

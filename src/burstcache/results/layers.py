@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 from burstcache.core.errors import ResultStoreRefusalError
 from burstcache.logs import logger
 from burstcache.results.compression import Compression
-from burstcache.results.entries import Entry, pack, unpack
+from burstcache.results.entries import LONGEST_LINE, Entry, pack, unpack
 from burstcache.results.guard import Guard
 from burstcache.results.memory import Memory
 from burstcache.results.stores.store import LeasingStore, Store
@@ -23,6 +23,11 @@ class Packing(NamedTuple):
     compression: Compression | None = None
     compress_above_bytes: int = 0
 
+    @property
+    def most_bytes(self) -> int:
+        """What an entry takes at most where it is stored [bytes]."""
+        return self.max_bytes + LONGEST_LINE
+
 
 class SharedLayer:
     """A store behind its guard: a failure is a miss, and never raised."""
@@ -35,7 +40,7 @@ class SharedLayer:
 
     def get(self, key: str, now_ms: int, packing: Packing) -> Entry | None:
         """Return an entry that is still kept."""
-        data = self.ask(self.store.get, key)
+        data = self.ask(self.store.get, key, most_bytes=packing.most_bytes)
         return None if data is None else self.read(key, data, now_ms, packing)
 
     def read(self, key: str, data: bytes, now_ms: int, packing: Packing) -> Entry | None:

@@ -62,17 +62,20 @@ class Lease:
     If the store is down, the lease is open: everybody computes.
     """
 
-    def __init__(self, layer: SharedLayer, key: str) -> None:
+    def __init__(self, layer: SharedLayer, key: str, most_bytes: int) -> None:
         self.layer = layer
         self.key = key
         self.is_mine = False
         self.is_open = False
         self._store: Any = layer.store
+        self._most_bytes = most_bytes
         self._token = os.urandom(8).hex()
 
     def take(self) -> bytes | None:
         """Take it if nobody has it, and return what is kept under the key."""
-        answer = self.layer.ask(self._store.take_lease, self.key, self._token, lease_ms=LEASE_MS)
+        answer = self.layer.ask(
+            self._store.take_lease, self.key, self._token, lease_ms=LEASE_MS, most_bytes=self._most_bytes
+        )
         self.is_mine, self.is_open, data = answer or (False, True, None)
         return data
 

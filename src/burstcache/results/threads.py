@@ -1,4 +1,4 @@
-"""Threads and locks of this process: the child of a fork has none of its parent's threads, and makes its own.
+"""Threads, clients and locks of this process: the child of a fork has none of its parent's, and makes its own.
 
 A lock that another thread held at the fork would never be released in the child.
 """
@@ -9,24 +9,38 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol
+from functools import partial
+from typing import Generic, Protocol, TypeVar
 from weakref import WeakSet
+
+T = TypeVar("T")
+
+
+class OfProcess(Generic[T]):
+    """What every process makes for itself, at its first use."""
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._made: dict[int, T] = {}
+
+    def get(self) -> T:
+        """Return this process's own."""
+        made = self._made.get(os.getpid())
+        if made is None:
+            made = self._make()
+            self._made = {os.getpid(): made}
+        return made
 
 
 class Threads:
     """A pool that is made at its first use."""
 
     def __init__(self, count: int) -> None:
-        self._count = count
-        self._pools: dict[int, ThreadPoolExecutor] = {}  # by process
+        self._pool = OfProcess(partial(ThreadPoolExecutor, count, thread_name_prefix="burstcache-results"))
 
     def pool(self) -> ThreadPoolExecutor:
         """Return this process's pool."""
-        pool = self._pools.get(os.getpid())
-        if pool is None:
-            pool = ThreadPoolExecutor(self._count, thread_name_prefix="burstcache-results")
-            self._pools = {os.getpid(): pool}
-        return pool
+        return self._pool.get()
 
 
 class Forkable(Protocol):

@@ -226,7 +226,7 @@ def test_functions_that_wait_for_each_other_do_so_no_longer_than_for_another_env
     cache = Cache(Layers(Memory(), []), clock, wait_s=0.05)
     both_began = threading.Barrier(2)
 
-    def visit(here: str, there: str, is_first: bool) -> str:
+    def visit(here: str, there: str, is_first: bool) -> Any:
         if is_first:
             both_began.wait(LIMIT_S)
             return here + call(there, here, False)
@@ -234,7 +234,7 @@ def test_functions_that_wait_for_each_other_do_so_no_longer_than_for_another_env
 
     call: Any = cached(arguments=["here"], backend=cache)(visit)
     with ThreadPoolExecutor(2) as threads:
-        ends = [threads.submit(call, *names, True) for names in ("ab", "ba")]
+        ends = [threads.submit(call, here, there, True) for here, there in (("a", "b"), ("b", "a"))]
 
         assert [end.result(LIMIT_S)[0] for end in ends] == ["a", "b"]
 

@@ -218,7 +218,7 @@ def test_a_defect_of_a_place_breaks_no_call(
     clock: ManualClock, near: HeldStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     function = Square(cache_of(clock, near))
-    monkeypatch.setattr(near, "get", lambda key: 1 / 0)
+    monkeypatch.setattr(near, "get", lambda key, **_: 1 / 0)
 
     assert [function.call(3), function.call(3)] == [9, 9]
 

@@ -88,10 +88,10 @@ class RedisStore:
 
         return cls(make_pool, timeout_s=timeout_s, name="unix" if scheme == "unix" else "redis")
 
-    def get(self, key: str) -> bytes | None:
-        """Return what is kept under a key."""
+    def get(self, key: str, *, most_bytes: int) -> bytes | None:
+        """Return what is kept under a key, or of something larger its start."""
         with self._asked():
-            return self._client.get(key)  # type: ignore[return-value]
+            return self._client.getrange(key, 0, most_bytes) or None  # type: ignore[return-value]
 
     def put(self, key: str, data: bytes, *, kept_ms: int) -> None:
         """Keep bytes for this long [ms]."""
@@ -112,7 +112,7 @@ class RedisStore:
         """Close the connections; a later call opens new ones."""
         self._client.close()
 
-    def take_lease(self, key: str, token: str, *, lease_ms: int) -> tuple[bool, bool, bytes | None]:
+    def take_lease(self, key: str, token: str, *, lease_ms: int, most_bytes: int) -> tuple[bool, bool, bytes | None]:
         """Take the lease of a key, if nobody has it, and read what is kept, in one round trip.
 
         A holder stores its result before it returns the lease: what is read after a lease was taken is the newest.
@@ -121,9 +121,9 @@ class RedisStore:
             commands = self._client.pipeline(transaction=False)
             commands.set(lease_key(key), token, nx=True, px=lease_ms)
             commands.get(lease_key(key))
-            commands.get(key)
+            commands.getrange(key, 0, most_bytes)
             is_taken, holder, data = commands.execute()
-        return bool(is_taken), holder == _OPEN, data
+        return bool(is_taken), holder == _OPEN, data or None
 
     def renew_lease(self, key: str, token: str, *, lease_ms: int) -> None:
         """Hold a lease for longer, if it is still the caller's."""

@@ -10,7 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from burstcache.core.errors import ResultStoreDownError, ResultStoreRefusalError
 from burstcache.results.stores.store import PING_TIMEOUT_S
-from burstcache.results.threads import Threads
+from burstcache.results.threads import OfProcess, Threads
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
@@ -29,27 +29,29 @@ class S3Store:
 
     name = "s3"
 
-    def __init__(self, client: S3Client, bucket: str, prefix: str, *, timeout_s: float) -> None:
+    def __init__(self, make_client: Callable[[], S3Client], bucket: str, prefix: str, *, timeout_s: float) -> None:
         """Ask that bucket.
 
         Args:
-            client: boto3's client of S3; it should not repeat what failed.
+            make_client: Makes boto3's client of S3, which should not repeat what failed; called anew in the child of a
+                fork, which must not talk on its parent's connections.
             bucket: The bucket's name.
             prefix: What keys begin with, up to a slash; may be empty.
             timeout_s: How long to wait for an answer [s].
         """
-        self._client = client
+        self._clients = OfProcess(make_client)
         self._bucket = bucket
         self._prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
         self._timeout_s = timeout_s
         self._threads = Threads(_THREADS)
 
-    def get(self, key: str) -> bytes | None:
-        """Return what is kept under a key."""
+    def get(self, key: str, *, most_bytes: int) -> bytes | None:
+        """Return what is kept under a key, or of something larger its start."""
 
         def read() -> bytes:
-            body: bytes = self._client.get_object(Bucket=self._bucket, Key=self._object(key))["Body"].read()
-            return body
+            with self._client.get_object(Bucket=self._bucket, Key=self._object(key))["Body"] as body:
+                found: bytes = body.read(most_bytes + 1)
+            return found
 
         return self._ask(read, missing=None)
 
@@ -71,6 +73,10 @@ class S3Store:
     def close(self) -> None:
         """Close the connections; a later call opens new ones."""
         self._client.close()
+
+    @property
+    def _client(self) -> S3Client:
+        return self._clients.get()
 
     def _object(self, key: str) -> str:
         return f"{self._prefix}{key.replace(':', '/')}"

@@ -64,9 +64,9 @@ class StackStore:
         self._nodes: dict[str, LeasingStore] = {}
         self._threads = Threads(_THREADS)
 
-    def get(self, key: str) -> bytes | None:
-        """Return what is kept under a key."""
-        return self._ask(key, lambda node: node.get(key), None)
+    def get(self, key: str, *, most_bytes: int) -> bytes | None:
+        """Return what is kept under a key, or of something larger its start."""
+        return self._ask(key, lambda node: node.get(key, most_bytes=most_bytes), None)
 
     def put(self, key: str, data: bytes, *, kept_ms: int) -> None:
         """Keep bytes for this long [ms], unless no node runs."""
@@ -91,9 +91,9 @@ class StackStore:
         for node in self._nodes.values():
             node.close()
 
-    def take_lease(self, key: str, token: str, *, lease_ms: int) -> tuple[bool, bool, bytes | None]:
+    def take_lease(self, key: str, token: str, *, lease_ms: int, most_bytes: int) -> tuple[bool, bool, bytes | None]:
         """Take the lease of a key, if nobody has it, and read what is kept; without a node it is open."""
-        return self._ask(key, lambda node: node.take_lease(key, token, lease_ms=lease_ms), _OPEN)
+        return self._ask(key, lambda node: node.take_lease(key, token, lease_ms=lease_ms, most_bytes=most_bytes), _OPEN)
 
     def renew_lease(self, key: str, token: str, *, lease_ms: int) -> None:
         """Hold a lease for longer, if it is still the caller's."""

@@ -16,8 +16,11 @@ class Store(Protocol):
 
     name: str  # its kind: a value of the metrics' dimension Layer
 
-    def get(self, key: str) -> bytes | None:
-        """Return what is kept under a key."""
+    def get(self, key: str, *, most_bytes: int) -> bytes | None:
+        """Return what is kept under a key, or of something larger its start, at least one byte more than `most_bytes`.
+
+        Whatever somebody has put there, it does not fill the caller's memory.
+        """
         ...
 
     def put(self, key: str, data: bytes, *, kept_ms: int) -> None:
@@ -44,12 +47,12 @@ class Store(Protocol):
 class LeasingStore(Store, Protocol):
     """A store that also knows who computes a result that is missing."""
 
-    def take_lease(self, key: str, token: str, *, lease_ms: int) -> tuple[bool, bool, bytes | None]:
+    def take_lease(self, key: str, token: str, *, lease_ms: int, most_bytes: int) -> tuple[bool, bool, bytes | None]:
         """Take the lease of a key, if nobody has it.
 
         Returns:
             Whether it is the caller's now, whether it is open (the last holder had no result to keep, so that nobody
-            need wait), and what is kept under the key, read after the lease was taken.
+            need wait), and what `get` returns, read after the lease was taken.
         """
         ...
 
