@@ -1,0 +1,123 @@
+"""What AWS bounds in size fits even with the longest names that a stack may have, and with all of its options."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from custom_resources.certificate import issue_certificate
+from support.node_machine import user_data
+
+_STACK = "s" * 128  # CloudFormation's limit
+_REGION = "ap-southeast-2"  # none is longer
+_CA_PEM = issue_certificate("n" * 100, now=datetime.now(UTC))[0].ca_pem
+_ADDRESS = "i-0123456789abcdef0@255.255.255.255:6379"
+_KNOWN = {
+    "AWS::AccountId": "0" * 12,
+    "AWS::Partition": "aws",
+    "AWS::Region": _REGION,
+    "AWS::StackName": _STACK,
+    "CacheMemoryMb": "10240",
+    "CacheTable": f"{_STACK}-CacheTable-ABCDEFGHIJKLM",
+    "CredentialsIssue": "99",
+    "OriginBucketName": "b" * 63,
+    "HitValueUsdPerMillion": "1234.56",
+    "PolicyOverrides": ",".join(f"{'p' * 20}=12345" for _ in range(6)),
+    "PolicyRatePerMin": "1234.56",
+    "PolicySensitivity": "1.23456",
+    "Policy": "breakeven",
+    "RedisAlwaysOnNodes": "8",
+    "RedisCertificate.CaPem": _CA_PEM,
+    "RedisInstanceType": "r8g.medium",
+    "RedisNodeList.Value": ",".join(f"node-{number}={_ADDRESS}" for number in range(8)),
+    "RelayCertificate.CaPem": _CA_PEM,
+    "RelayBalancerPort": "65535",
+    "RelayCertificate.DnsName": "n" * 100,
+    "StateGraceS": "86400",
+    "StatePersistence": "none",
+    "StateNodeList.Value": ",".join(f"state-{'d' * 24}={_ADDRESS}" for _ in range(4)),
+}
+_ARN = f"arn:aws:lambda:{_REGION}:{'0' * 12}:function:{'f' * 64}"
+
+
+def longest(value: Any) -> Any:
+    """Return a value of the template with the longest text that its functions may give; None for no value."""
+    if isinstance(value, list):
+        return [one for one in map(longest, value) if one is not None]
+    if not isinstance(value, dict):
+        return value
+    match list(value.items()):
+        case [("Ref", "AWS::NoValue")]:
+            return None
+        case [("Ref", name)]:
+            return _KNOWN.get(name, "r" * 64)  # of a resource
+        case [("Fn::GetAtt", name)]:
+            return _KNOWN.get(name if isinstance(name, str) else ".".join(name), _ARN)
+        case [("Fn::If", [_, *branches])]:
+            return max(map(longest, branches), key=lambda branch: len(json.dumps(branch)))
+        case [("Fn::Sub", text)]:
+            return re.sub(r"\$\{([^}]+)\}", lambda name: _KNOWN.get(name[1], _ARN), text)
+    return {name: longest(each) for name, each in value.items()}
+
+
+def programs_of_instances(resources: dict[str, Any]) -> list[str]:
+    """Return the programs in Python that instances run."""
+    announce = re.search(r"<<'ANNOUNCE'\n(.*?)\nANNOUNCE\n", user_data(resources), re.DOTALL)
+    assert announce
+    return [announce[1], resources["StateProgram"]["Properties"]["Value"]]
+
+
+def test_user_data_fits_into_what_ec2_takes(resources: dict[str, Any]) -> None:
+    text = longest({"Fn::Sub": user_data(resources)})
+
+    assert len(text.encode()) <= 16 * 1024  # before its encoding
+
+
+def test_the_program_of_a_database_fits_into_a_parameter(resources: dict[str, Any]) -> None:
+    program = resources["StateProgram"]["Properties"]
+
+    assert program["Tier"] == "Advanced"
+    assert len(program["Value"].encode()) <= 8 * 1024
+    assert "{{" not in program["Value"]  # Systems Manager takes it for the name of another parameter
+
+
+@pytest.mark.parametrize("part", [0, 1], ids=["node", "database"])
+def test_programs_of_an_instance_are_in_the_python_of_its_system(resources: dict[str, Any], part: int) -> None:
+    program = programs_of_instances(resources)[part]
+
+    assert ast.parse(program, feature_version=(3, 9))  # Amazon Linux 2023 keeps to it
+
+
+def test_the_environment_of_a_function_fits_into_what_lambda_takes(
+    template: dict[str, Any], functions: dict[str, Any]
+) -> None:
+    shared = template["Globals"]["Function"]["Environment"]["Variables"]
+
+    sizes = {
+        name: size(longest({**shared, **properties["Environment"]["Variables"]}))
+        for name, properties in functions.items()
+    }
+
+    assert {name for name, taken in sizes.items() if taken > 4096} == set(), sizes
+
+
+def test_what_a_role_may_fits_into_its_policies(resources: dict[str, Any]) -> None:
+    inline = {name: each["Properties"].get("Policies", []) for name, each in resources.items() if "Properties" in each}
+    managed = {
+        name: each["Properties"]["PolicyDocument"]
+        for name, each in resources.items()
+        if each["Type"] == "AWS::IAM::ManagedPolicy"
+    }
+
+    assert {name for name, documents in inline.items() if size(longest(documents)) > 10_240} == set()
+    assert {name for name, document in managed.items() if size(longest(document)) > 6_144} == set()
+
+
+def size(document: Any) -> int:
+    """Return the characters of JSON without white space."""
+    return len(json.dumps(document, separators=(",", ":")))
