@@ -210,9 +210,3 @@ def test_a_database_of_state_is_restored_before_its_server_starts_and_saved_befo
     assert "until $$STATE_PROGRAM save last" in stops[1]
     assert {"STATE_BUCKET=token", f"STATE_PROGRAM={program}"} <= set(environment)  # as the stand-in for tags says
     assert program.stat().st_mode & 0o111
-
-
-def test_user_data_is_as_short_as_ec2_demands(resources: dict[str, Any]) -> None:
-    longest = user_data(resources).replace("${AWS::StackName}", "s" * 128)
-
-    assert len(longest.encode()) < 16 * 1024 - 1024  # names that are put in are longer than their placeholders
