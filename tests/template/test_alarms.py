@@ -78,6 +78,8 @@ def test_a_janitor_that_nobody_hears_of_is_an_alarm() -> None:
     assert goes_off("JanitorAlarm", [])
     assert goes_off("JanitorAlarm", [], {"runs": 1, "failed": 1})
     assert not goes_off("JanitorAlarm", [], {"runs": 1})
+    # Then it goes off even if CloudWatch fills nothing where there has never been a value.
+    assert alarms()["JanitorAlarm"]["TreatMissingData"] == "breaching"
 
 
 def test_a_proxy_that_dies_is_an_alarm() -> None:

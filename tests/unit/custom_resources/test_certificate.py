@@ -1,4 +1,4 @@
-"""The relay's certificate: what it says, whom it convinces, when it is issued anew."""
+"""A server's certificate: what it says, whom it convinces, when it is issued anew."""
 
 from __future__ import annotations
 
