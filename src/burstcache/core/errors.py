@@ -31,6 +31,7 @@ A name that ends in `TransientError` may be retried, others are final (`docs/und
     │   ├── ResultStoreRefusalError
     │   └── ServiceError
     │       └── ServiceTransientError         also a TransientError
+    ├── FrameError                            the other end of a connection of the pool breaks the protocol
     ├── IllegalPhaseError                     a defect: the tables of `phases` do not allow a write
     ├── LeaseLostError                        a holder of a database no longer holds it
     ├── SupersededError                       another life has taken over: leave
@@ -188,6 +189,10 @@ class ServiceError(PartDownError):
         super().__init__(message)
         self.code = code
         self.reasons = reasons
+
+
+class FrameError(BurstcacheError):
+    """The other end of a connection of the pool does not keep to the protocol, or has not proved who it is."""
 
 
 class IllegalPhaseError(BurstcacheError):

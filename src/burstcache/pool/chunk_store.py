@@ -1,0 +1,68 @@
+"""Chunks in a member's memory, bounded by bytes, the least wanted dropped first (CLOCK)."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from burstcache.pool.isa_l import Buffer
+
+ENTRY_BYTES = 512  # what a chunk takes apart from its payload: name, object, two places in tables
+
+
+@dataclass(slots=True)
+class Chunk:
+    """One chunk as it was written: nobody but its reader looks into it."""
+
+    number: int
+    crc32c: int
+    payload: Buffer
+    is_wanted: bool = False  # since the hand of the clock last passed
+
+
+class ChunkStore:
+    """Chunks by the name of their slice; a member has one chunk of a slice.
+
+    Source:
+        Corbató, "A paging experiment with the Multics system", 1968: CLOCK.
+    """
+
+    def __init__(self, capacity_bytes: int) -> None:
+        self.capacity_bytes = capacity_bytes
+        self.stored_bytes = 0
+        self._ring: OrderedDict[bytes, Chunk] = OrderedDict()  # the hand points at its first
+
+    def __len__(self) -> int:
+        return len(self._ring)
+
+    def fits(self, payload_bytes: int) -> bool:
+        """Whether a chunk of that length can be stored at all."""
+        return payload_bytes + ENTRY_BYTES <= self.capacity_bytes
+
+    def get(self, name: bytes) -> Chunk | None:
+        """Return a chunk, and remember that it was wanted."""
+        chunk = self._ring.get(name)
+        if chunk:
+            chunk.is_wanted = True
+        return chunk
+
+    def put(self, name: bytes, chunk: Chunk) -> None:
+        """Store a chunk that fits, dropping others as far as needed."""
+        self.delete(name)
+        self.stored_bytes += len(chunk.payload) + ENTRY_BYTES
+        while self.stored_bytes > self.capacity_bytes:
+            self._drop_one()
+        self._ring[name] = chunk
+
+    def delete(self, name: bytes) -> None:
+        """Forget a chunk, if it is there."""
+        if chunk := self._ring.pop(name, None):
+            self.stored_bytes -= len(chunk.payload) + ENTRY_BYTES
+
+    def _drop_one(self) -> None:
+        while True:
+            name, chunk = next(iter(self._ring.items()))
+            if not chunk.is_wanted:
+                return self.delete(name)
+            chunk.is_wanted = False
+            self._ring.move_to_end(name)

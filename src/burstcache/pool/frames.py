@@ -1,0 +1,73 @@
+"""Frames between hub and member: a fixed header, a name, a payload.
+
+    magic 2 | kind 1 | number 1 | request 4 | name length 2 | reserved 2 | payload length 4 | CRC32C 4     big-endian
+
+A request's number ties its answer to it; answers come in any order. Lengths are checked before anything is allocated.
+"""
+
+from __future__ import annotations
+
+import enum
+import struct
+from typing import NamedTuple
+
+from burstcache.core.errors import FrameError
+
+MAX_NAME_BYTES = 255
+MAX_PAYLOAD_BYTES = 32 * 1024 * 1024
+
+_HEADER = struct.Struct("!HBBIHxxII")
+_MAGIC = 0xBC01  # its low byte is the protocol's version
+HEADER_BYTES = _HEADER.size
+
+
+class Kind(enum.IntEnum):
+    """What a frame asks or answers."""
+
+    CHALLENGE = 1  # hub: a nonce
+    PROOF = 2  # member: its name, a nonce, its proof
+    WELCOME = 3  # hub: its proof
+    GET = 4
+    PUT = 5
+    DELETE = 6
+    CANCEL = 7  # the hub no longer needs the answer to a GET; there may be one all the same
+    FOUND = 8
+    MISSING = 9  # also what a DELETE is answered with
+    STORED = 10
+    REFUSED = 11  # a PUT larger than the member's memory
+
+
+class Header(NamedTuple):
+    """A frame's header."""
+
+    kind: Kind
+    request: int
+    number: int = 0  # of a chunk in its slice
+    name_bytes: int = 0
+    payload_bytes: int = 0
+    crc32c: int = 0  # of a chunk: `chunks.checksum`
+
+    def pack(self) -> bytes:
+        """Return the header as it is sent."""
+        return _HEADER.pack(
+            _MAGIC, self.kind, self.number, self.request, self.name_bytes, self.payload_bytes, self.crc32c
+        )
+
+
+def parse(data: bytes | bytearray | memoryview, *, max_payload_bytes: int = MAX_PAYLOAD_BYTES) -> Header:
+    """Return the header in `HEADER_BYTES` bytes.
+
+    Raises:
+        FrameError: This is no header, or what it announces is too long.
+    """
+    magic, kind, number, request, name_bytes, payload_bytes, crc = _HEADER.unpack(data)
+    if magic != _MAGIC:
+        raise FrameError(f"a frame begins with {magic:#06x} instead of {_MAGIC:#06x}")
+    if name_bytes > MAX_NAME_BYTES:
+        raise FrameError(f"a name of {name_bytes:,} bytes; at most {MAX_NAME_BYTES:,} are accepted")
+    if payload_bytes > max_payload_bytes:
+        raise FrameError(f"a payload of {payload_bytes:,} bytes; at most {max_payload_bytes:,} are accepted")
+    try:
+        return Header(Kind(kind), request, number, name_bytes, payload_bytes, crc)
+    except ValueError as error:
+        raise FrameError(f"a frame of kind {kind}; the last kind is {max(Kind)}") from error

@@ -1,0 +1,242 @@
+"""Objects read from and written to the members of a hub, slice by slice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Sequence
+
+from burstcache.core.errors import InvalidSettingError
+from burstcache.pool.chunks import PooledObject, Slice, checksum
+from burstcache.pool.frames import Header, Kind
+from burstcache.pool.hub import Hub, MemberLink
+from burstcache.pool.isa_l import Buffer
+from burstcache.pool.placement import holders
+
+_SLICES_AT_ONCE = 2  # the next is asked for while the last chunks of one arrive
+
+
+class _SliceRead:
+    """One slice being read: all holders are asked, and the first chunks that are enough win."""
+
+    def __init__(self, slice_: Slice, body: memoryview) -> None:
+        self._slice = slice_
+        self._body = body
+        self._asked: dict[int, MemberLink] = {}
+        self._places: dict[int, int] = {}  # number of the chunk that arrives, by request
+        self._parities: dict[int, Buffer] = {}
+        self.arrived: set[int] = set()
+        self.lacking: set[MemberLink] = set()  # members that answered without a right chunk
+        self.is_whole: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+    def ask(self, links: Collection[MemberLink | None]) -> None:
+        """Ask the holders that are there for their chunks."""
+        for link in links:
+            if link:
+                self._asked[link.ask(Kind.GET, self, self._slice.name)] = link
+        self._judge()
+
+    def end(self) -> bool:
+        """Ask for no more, put together what has arrived, and return whether it is enough."""
+        for request, link in self._asked.items():
+            link.cancel(request)
+        self._asked.clear()
+        if len(self.arrived) < self._slice.redundancy.data:
+            return False
+        data = {number for number in self.arrived if number < self._slice.redundancy.data}
+        self._slice.rebuild(self._body, data, self._parities)
+        return True
+
+    def place(self, request: int, header: Header) -> memoryview | None:
+        number = header.number
+        is_expected = header.kind is Kind.FOUND and number < self._slice.redundancy.chunks
+        if not is_expected or header.payload_bytes != self._slice.length(number):
+            return None
+        if number in self.arrived or number in self._places.values():
+            return None
+        self._places[request] = number
+        if number < self._slice.redundancy.data:
+            return self._slice.data_chunk(self._body, number)
+        return memoryview(bytearray(header.payload_bytes))
+
+    def answered(self, request: int, header: Header, payload: memoryview | None) -> None:
+        link = self._asked.pop(request)
+        number = self._places.pop(request, None)
+        if number is None or payload is None or checksum(self._slice.name, number, payload) != header.crc32c:
+            self.lacking.add(link)
+        else:
+            self.arrived.add(number)
+            if number >= self._slice.redundancy.data:
+                self._parities[number] = payload
+        self._judge()
+
+    def failed(self, request: int) -> None:
+        del self._asked[request]
+        self._places.pop(request, None)
+        self._judge()
+
+    def _judge(self) -> None:
+        is_enough = len(self.arrived) >= self._slice.redundancy.data
+        if (is_enough or not self._asked) and not self.is_whole.done():
+            self.is_whole.set_result(is_enough)
+
+
+class _Tally:
+    """Answers to requests of which none is cancelled."""
+
+    def __init__(self) -> None:
+        self.stored = 0
+        self.silent: dict[int, MemberLink] = {}
+        self.is_complete: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def ask(self, link: MemberLink, kind: Kind, name: bytes) -> None:
+        """Send a request without payload."""
+        self.silent[link.ask(kind, self, name)] = link
+
+    def put(self, link: MemberLink, slice_: Slice, number: int, chunk: Buffer) -> None:
+        """Send a chunk."""
+        crc = checksum(slice_.name, number, chunk)
+        self.silent[link.ask(Kind.PUT, self, slice_.name, chunk, number=number, crc32c=crc)] = link
+
+    def place(self, request: int, header: Header) -> None:
+        return None
+
+    def answered(self, request: int, header: Header, payload: memoryview | None) -> None:
+        self.stored += header.kind is Kind.STORED
+        self.failed(request)
+
+    def failed(self, request: int) -> None:
+        del self.silent[request]
+        if not self.silent and not self.is_complete.done():
+            self.is_complete.set_result(None)
+
+    async def complete(self, limit_s: float) -> int:
+        """Return how many have stored something; a member that is silent for that long loses its connection."""
+        if self.silent:
+            await asyncio.wait((self.is_complete,), timeout=limit_s)
+        for link in set(self.silent.values()):
+            link.end()
+        return self.stored
+
+
+class PoolReader:
+    """Reads and writes objects of any size.
+
+    Args:
+        hub: Where members have dialled in.
+        members: Names of all members, whether they are there or not.
+        limit_s: How long a slice may take.
+    """
+
+    def __init__(self, hub: Hub, members: Sequence[str], limit_s: float = 10.0) -> None:
+        self._hub = hub
+        self._members = tuple(members)
+        self._limit_s = limit_s
+        self._repairs: set[asyncio.Task[int]] = set()
+
+    async def read(self, object_: PooledObject, into: memoryview) -> list[Slice]:
+        """Read an object, and return the slices that are lost: the caller reads them from S3, by range.
+
+        Args:
+            object_: Which one.
+            into: As long as the object; where lost slices belong, its content is undefined.
+        """
+        return await self._each(object_, into, self.read_slice)
+
+    async def write(self, object_: PooledObject, body: memoryview) -> list[Slice]:
+        """Write an object, and return the slices that too few members have stored: they are not in the pool.
+
+        Args:
+            object_: Which one.
+            body: The object; it must not change meanwhile.
+        """
+        return await self._each(object_, body, self.write_slice)
+
+    async def read_slice(self, slice_: Slice, into: memoryview) -> bool:
+        """Read a slice, and return whether it is there.
+
+        A chunk that a member lacks, or has with a wrong byte, is computed and written to it in the background.
+
+        Args:
+            slice_: Which one.
+            into: As long as the slice; undefined if it is not there.
+        """
+        read = _SliceRead(slice_, into)
+        try:
+            read.ask(self._links(slice_))
+            await asyncio.wait((read.is_whole,), timeout=self._limit_s)
+        finally:
+            is_whole = read.end()
+        if is_whole and read.lacking:
+            self._repair(slice_, into, read)
+        return is_whole
+
+    async def write_slice(self, slice_: Slice, body: memoryview) -> bool:
+        """Write a slice to its holders, and return whether enough have stored it to read it again.
+
+        Args:
+            slice_: Which one.
+            body: The slice; it must not change meanwhile.
+        """
+        data = slice_.redundancy.data
+        tally = _Tally()
+        links = dict(enumerate(self._links(slice_)))
+        parities = {number: link for number, link in links.items() if link and number >= data}
+        for number, link in links.items():
+            if link and number < data:
+                tally.put(link, slice_, number, slice_.data_chunk(body, number))
+        for number, chunk in slice_.encode(body, parities).items():
+            tally.put(parities[number], slice_, number, chunk)
+        return await tally.complete(self._limit_s) >= data
+
+    async def delete(self, object_: PooledObject) -> None:
+        """Delete an object's chunks from the members that are there."""
+        tally = _Tally()
+        for slice_ in object_.slices():
+            for link in self._links(slice_):
+                if link:
+                    tally.ask(link, Kind.DELETE, slice_.name)
+        await tally.complete(self._limit_s)
+
+    async def settle(self) -> None:
+        """Wait until lost chunks are written again."""
+        while self._repairs:
+            await asyncio.wait(self._repairs)
+
+    def _links(self, slice_: Slice) -> list[MemberLink | None]:
+        """Return the connections to a slice's holders, in order; None for one that is not there."""
+        return [self._hub.members.get(name) for name in holders(slice_.name, self._members, slice_.redundancy.chunks)]
+
+    async def _each(
+        self, object_: PooledObject, body: memoryview, work: Callable[[Slice, memoryview], Awaitable[bool]]
+    ) -> list[Slice]:
+        """Return the slices for which `work` has failed, in order."""
+        if len(body) != object_.size_bytes:
+            raise InvalidSettingError(f"room for {len(body):,} bytes; the object has {object_.size_bytes:,}")
+        failed: list[Slice] = []
+        slices = object_.slices()
+
+        async def take_turns() -> None:
+            for slice_ in slices:
+                if not await work(slice_, body[slice_.start : slice_.start + slice_.size_bytes]):
+                    failed.append(slice_)
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(_SLICES_AT_ONCE):
+                group.create_task(take_turns())
+        return sorted(failed, key=lambda slice_: slice_.start)
+
+    def _repair(self, slice_: Slice, body: memoryview, read: _SliceRead) -> None:
+        """Write lost chunks again; what they are computed from may change once this has returned."""
+        links = self._links(slice_)
+        taken = {*read.arrived, *(number for number, link in enumerate(links) if link not in read.lacking)}
+        free = [number for number in range(slice_.redundancy.chunks) if number not in taken]
+        tally = _Tally()
+        numbers = dict(zip(free, (link for link in links if link in read.lacking), strict=False))
+        chunks = slice_.encode(body, [number for number in numbers if number >= slice_.redundancy.data])
+        for number, link in numbers.items():
+            if link:
+                chunk = chunks.get(number) or bytes(slice_.data_chunk(body, number))
+                tally.put(link, slice_, number, chunk)
+        task = asyncio.create_task(tally.complete(self._limit_s))
+        self._repairs.add(task)
+        task.add_done_callback(self._repairs.discard)

@@ -1,0 +1,59 @@
+"""A pool on loopback: a hub, and members in this process, each with its store in reach of the test."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+from burstcache.pool.chunk_store import ChunkStore
+from burstcache.pool.hub import Hub
+from burstcache.pool.member import serve
+from burstcache.pool.reader import PoolReader
+from support.waiting import eventually
+
+TOKEN = b"the token of one invocation"
+_MEMBER_BYTES = 64 * 1024 * 1024
+
+
+@dataclass
+class LocalPool:
+    """A pool whose members can be stopped and started."""
+
+    hub: Hub
+    port: int
+    stores: dict[str, ChunkStore]
+    reader: PoolReader
+    tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+
+    async def start(self, name: str) -> None:
+        """Start a member, with what its store holds."""
+        self.tasks[name] = asyncio.create_task(serve("127.0.0.1", self.port, name, TOKEN, self.stores[name]))
+        await eventually(lambda: name in self.hub.members)
+
+    async def stop(self, name: str) -> None:
+        """Cut a member off; its store stays."""
+        link = self.hub.members[name]
+        link.end()
+        await link.ended
+        await self.tasks.pop(name)
+
+
+@contextlib.asynccontextmanager
+async def running_pool(
+    members: int, *, member_bytes: int = _MEMBER_BYTES, limit_s: float = 60
+) -> AsyncIterator[LocalPool]:
+    """Run a hub with members that have dialled in."""
+    hub = Hub(TOKEN)
+    port = await hub.start("127.0.0.1")
+    stores = {f"pool-{number}": ChunkStore(member_bytes) for number in range(members)}
+    pool = LocalPool(hub, port, stores, PoolReader(hub, list(stores), limit_s))
+    for name in stores:
+        await pool.start(name)
+    try:
+        yield pool
+    finally:
+        await pool.reader.settle()
+        await hub.stop()
+        await asyncio.gather(*pool.tasks.values())
