@@ -215,13 +215,17 @@ def test_nothing_wakes_up_while_the_stack_is_paused(world: World) -> None:
     [
         ({"database": "carts"}, NodeAbsentError, "no database 'carts'; StateDatabases has: orders"),
         ({"holder": "a b"}, InvalidSettingError, "holder 'a b': expected 1 to 256"),
+        ({"holder": 1}, InvalidSettingError, "holder 1: expected 1 to 256"),
         ({"for_s": 0}, InvalidSettingError, "for_s 0: expected whole seconds from 1 to 86400"),
+        ({"op": "hold"}, InvalidSettingError, "op 'hold': expected one of acquire, keep, release"),
+        ({"for_s": ...}, InvalidSettingError, "acquire lacks 'for_s': expected database, holder, for_s"),
     ],
 )
 def test_what_is_not_accepted_is_named(
     world: World, payload: dict[str, Any], kind: type[Exception], match: str
 ) -> None:
-    event = {"op": "acquire", "database": "orders", "holder": "one", "for_s": 60} | payload
+    asked = {"op": "acquire", "database": "orders", "holder": "one", "for_s": 60} | payload
+    event = {name: value for name, value in asked.items() if value is not ...}
 
     with pytest.raises(kind, match=match):
         world.invoke("state", event)

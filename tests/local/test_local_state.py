@@ -51,6 +51,8 @@ def test_database_wakes_up_for_a_holder_and_falls_asleep_after_it(cloud: LocalCl
         assert redis.incr("orders") == 1
         assert (_phase(cloud, "orders"), _phase(cloud, "carts")) == ("running", "stopped")
 
+    with pytest.raises(LeaseLostError, match="was given back"):
+        redis.incr("orders")
     until(lambda: _phase(cloud, "orders") == "stopped")
 
 

@@ -16,7 +16,7 @@ from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.pauses import Pauses
 from burstcache.control.node_judge import Verdict
 from burstcache.control.node_runs import NodeRuns
-from burstcache.core.databases import check_hold_s, check_holder, database_of_node, node_of_database
+from burstcache.core.databases import check_hold_s, check_holder, check_operation, database_of_node, node_of_database
 from burstcache.core.errors import LeaseLostError, NodeAbsentError, NodeFailedError, PausedError
 from burstcache.core.messages.answers import NodeReady
 from burstcache.core.messages.state import DatabaseHeld, StateOperation
@@ -41,8 +41,9 @@ class StateLeases:
 
         Raises:
             NodeAbsentError: The stack has no such database.
-            InvalidSettingError: The holder's name or the time is not accepted.
+            InvalidSettingError: There is no such operation, or something in it is missing or not accepted.
         """
+        check_operation(operation)
         node, holder = self._node(operation["database"]), check_holder(operation["holder"])
         match operation["op"]:
             case "acquire":

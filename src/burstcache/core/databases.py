@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from burstcache.core.errors import InvalidSettingError
 
 _NODE_PREFIX = "state-"
 MAX_HOLD_S = 24 * 3600  # a holder that needs it for longer keeps extending its lease
+_FIELDS = {
+    "acquire": ("database", "holder", "for_s"),
+    "keep": ("database", "holder", "for_s"),
+    "release": ("database", "holder"),
+}
 _HOLDER = re.compile(r"[0-9A-Za-z_:./+=@-]{1,256}")  # an ARN of an execution is one
 
 
@@ -21,9 +27,18 @@ def database_of_node(node: str) -> str:
     return node.removeprefix(_NODE_PREFIX)
 
 
+def check_operation(operation: Mapping[str, object]) -> None:
+    """Raise InvalidSettingError if an operation is unknown, or lacks what it needs; people write these in workflows."""
+    op = operation.get("op")
+    if not isinstance(op, str) or op not in _FIELDS:
+        raise InvalidSettingError(f"op {op!r}: expected one of {', '.join(_FIELDS)}")
+    if missing := [name for name in _FIELDS[op] if name not in operation]:
+        raise InvalidSettingError(f"{op} lacks {missing[0]!r}: expected {', '.join(_FIELDS[op])}")
+
+
 def check_holder(holder: str) -> str:
     """Return the name of a holder, or raise InvalidSettingError."""
-    if not _HOLDER.fullmatch(holder):
+    if not isinstance(holder, str) or not _HOLDER.fullmatch(holder):
         raise InvalidSettingError(f"holder {holder!r}: expected 1 to 256 letters, digits or any of _ : . / + = @ -")
     return holder
 

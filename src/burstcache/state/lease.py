@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable
 
 from burstcache.adapters.state_function import StateFunction
-from burstcache.core.errors import BurstcacheError, DatabaseAsleepError, LeaseLostError
+from burstcache.core.errors import BurstcacheError, DatabaseAsleepError, InvalidSettingError, LeaseLostError
 from burstcache.core.messages.state import DatabaseHeld
 from burstcache.logs import logger
 
@@ -34,7 +34,11 @@ class HeldLease:
         self._lost: LeaseLostError | None = None
 
     def check(self) -> None:
-        """Raise LeaseLostError once the lease is lost: before each connection and command."""
+        """Raise LeaseLostError once the lease is lost or given back: before each connection and command."""
+        if self._released.is_set():
+            raise LeaseLostError(
+                f"database {self._function.database!r} was given back: a client is for use within its `with`"
+            )
         if self._lost is None and time.monotonic() > self._held_until_s:
             # The thread was not scheduled, as in a Lambda environment that was frozen.
             self._lost = LeaseLostError(
@@ -48,23 +52,28 @@ class HeldLease:
         """Take the lease and return when the database is awake.
 
         Args:
-            wait_s: How long to wait for it [s].
+            wait_s: How long to wait for it [s], 0 or more.
             answers: Whether its Redis answers; asked once its node runs.
 
         Raises:
             DatabaseAsleepError: It does not wake up within that time; the lease is given back.
             NodeFailedError: It cannot be woken up.
+            InvalidSettingError: `wait_s` is no such time.
         """
+        if not (isinstance(wait_s, (int, float)) and wait_s >= 0):
+            raise InvalidSettingError(f"wait_s={wait_s!r}; accepted: seconds, 0 or more")
         give_up_s = time.monotonic() + wait_s
         try:
             held = self._timed(self._function.acquire)
             while not (held["phase"] == "running" and answers()):
-                if time.monotonic() > give_up_s or self._released.wait(_ASK_AGAIN_S):
+                if time.monotonic() >= give_up_s or self._released.wait(_ASK_AGAIN_S):
                     raise DatabaseAsleepError(
                         f"database {self._function.database!r} is {held['phase']} after {wait_s:g} s; a boot takes half"
                         " a minute on AWS: wait for longer (wait_s), or see why its node does not answer"
                     )
                 held = self._timed(self._function.keep)
+            if self._released.is_set():
+                raise DatabaseAsleepError(f"nobody waits for database {self._function.database!r} any more")
         except BaseException:
             self.release()
             raise
