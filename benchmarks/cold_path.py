@@ -36,8 +36,8 @@ import botocore
 from benchmarks.common import environment
 from benchmarks.tls import Terminator, authority
 from benchmarks.variables import VARIABLES
-from burstcache.adapters.digest_reader import MAX_AGE_S
 from burstcache.adapters.items import to_values
+from burstcache.core.digest import MAX_AGE_S
 from burstcache.core.keys import key_hash
 from burstcache.core.policy import Request
 from burstcache.core.table import DigestColumns, KeyColumns, key_item, shown_route_item

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import redis
 
-from burstcache.adapters import digest_reader
 from burstcache.adapters.redis_connection import SERVER_NAME
+from burstcache.core.digest import MAX_AGE_S
 from support.node_machine import PASSWORDS, SECRETS, serving, set_up, user_data
 from support.waiting import LIMIT_S
 
@@ -52,7 +52,7 @@ def test_redis_answers_until_no_reader_has_an_older_digest(machine: Path, servic
     seconds = re.search(r"^ExecStop=\nExecStop=/usr/bin/sleep (\d+)$", unit, re.MULTILINE)
 
     assert seconds  # the packaged command to stop it comes off
-    assert float(seconds[1]) > digest_reader.MAX_AGE_S
+    assert float(seconds[1]) > MAX_AGE_S
 
 
 def test_what_runs_on_the_instance_is_heard_on_its_console(

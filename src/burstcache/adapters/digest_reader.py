@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from burstcache.adapters.breaker import Breakers
 from burstcache.adapters.calls import ask
 from burstcache.adapters.clock import Clock, Instant, instant, seconds_since
-from burstcache.core.digest import Digest, Route, RoutedKey, RunningNode
+from burstcache.core.digest import MAX_AGE_S, Digest, Route, RoutedKey, RunningNode
 from burstcache.core.table import (
     ALL_OF_DIGEST,
     CHANGES_ITEM,
@@ -24,7 +24,6 @@ from burstcache.logs import logger
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
 
-MAX_AGE_S = 2.0  # the Redis of a node that stops answers 3 s longer: `docs/understand/lifecycle.md`, "A node"
 _DIGEST = "digest"
 _NEVER_S = float("-inf")
 

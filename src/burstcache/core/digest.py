@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 
 from burstcache.core.placement import is_home
 
+MAX_AGE_S = 2.0  # the Redis of a node that stops answers 3 s longer: `docs/understand/lifecycle.md`, "A node"
+
 _PREFIX_DIGITS = 12
 
 # The log is cut back to half when it has grown to this length: its item stays within 1 KB, one write unit.

@@ -6,11 +6,11 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from burstcache.adapters.clock import Clock
-from burstcache.adapters.digest_reader import MAX_AGE_S, DigestReader, at_once, in_thread, read_digest
+from burstcache.adapters.digest_reader import DigestReader, at_once, in_thread, read_digest
 from burstcache.adapters.event_publisher import EventPublisher, GatheredReports
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.secrets import Secrets
-from burstcache.core.digest import Route
+from burstcache.core.digest import MAX_AGE_S, Route
 from burstcache.core.parameters import US_PER_S
 from burstcache.serve.memory_tier import Memory
 from burstcache.serve.reader import EXPRESS, IMMUTABLE_S, MAX_STALE_S, STRONG_S, FellBack, Reader, ignored

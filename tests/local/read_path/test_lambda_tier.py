@@ -14,9 +14,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from burstcache.adapters.breaker import OPEN_S
 from burstcache.adapters.clock import SystemClock
-from burstcache.adapters.digest_reader import MAX_AGE_S
 from burstcache.adapters.relay import RelayRequests
 from burstcache.adapters.secrets import Secrets
+from burstcache.core.digest import MAX_AGE_S
 from support.answers import body_of
 from support.aws import clients
 from support.read_path import PASSWORDS, Cloud, Environment, MakeEntry, Relay, Server

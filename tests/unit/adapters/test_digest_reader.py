@@ -11,8 +11,8 @@ import pytest
 
 from burstcache.adapters import digest_reader
 from burstcache.adapters.breaker import OPEN_S
-from burstcache.adapters.digest_reader import MAX_AGE_S, DigestReader
-from burstcache.core.digest import Digest, Route, RoutedKey
+from burstcache.adapters.digest_reader import DigestReader
+from burstcache.core.digest import MAX_AGE_S, Digest, Route, RoutedKey
 from burstcache.core.errors import ServiceError
 from support.clock import ManualClock
 from support.waiting import LIMIT_S

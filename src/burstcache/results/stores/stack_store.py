@@ -14,10 +14,11 @@ from typing import TypeVar
 import redis
 
 from burstcache.adapters.clock import SystemClock
-from burstcache.adapters.digest_reader import MAX_AGE_S, DigestReader, read_digest
+from burstcache.adapters.digest_reader import DigestReader, read_digest
 from burstcache.adapters.redis_connection import TlsConnection, arguments_of
 from burstcache.adapters.secrets import Secrets
 from burstcache.client.configuration import configure
+from burstcache.core.digest import MAX_AGE_S
 from burstcache.core.errors import PartDownError, ResultStoreDownError
 from burstcache.core.keys import key_hash
 from burstcache.results.stores.deadline import Deadline, Timed, TimedConnection
