@@ -26,7 +26,7 @@ from support.policies import policy_named
 from support.replays import KEYS, REPORT_S, replay, report_at_once, trace_of
 from support.world import World
 
-MEANS_S = (1.0, 4.0, 40.0)
+MEANS_S = (0.5, 3.5, 39.5)
 TODAY = price_sheet("today-us-east-1")
 
 ByUse = type[Breakeven] | type[Hazard]
@@ -101,7 +101,7 @@ def replay_with_cache_functions(kind: ByUse, make_world: MakeWorld) -> tuple[str
 def test_two_nodes_of_leased_keys(make_world: MakeWorld) -> None:
     world = make_world(runs_machines=True, nodes=2)
 
-    live, simulated = replay(world, Thesis(world.parameters), trace_of(4, (1.0, 4.0, 10.0), 100), nodes=2)
+    live, simulated = replay(world, Thesis(world.parameters), trace_of(4, (0.5, 3.5, 9.5), 100), nodes=2)
 
     assert live == simulated.tiers
     assert all(world.nodes.read(node).generation for node in world.node_names)

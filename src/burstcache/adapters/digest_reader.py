@@ -1,4 +1,4 @@
-"""The digest as a reader knows it: read at most once a second, while somebody reads, and never older than its bound."""
+"""The digest as a reader knows it: read at most every 1.5 s, while somebody reads, and never older than its bound."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from burstcache.adapters.breaker import Breakers
 from burstcache.adapters.calls import ask
 from burstcache.adapters.clock import Clock, Instant, instant, seconds_since
-from burstcache.core.digest import MAX_AGE_S, Digest, Route, RoutedKey, RunningNode
+from burstcache.core.digest import MAX_AGE_S, REFRESH_AT, Digest, Route, RoutedKey, RunningNode
 from burstcache.core.table import (
     ALL_OF_DIGEST,
     CHANGES_ITEM,
@@ -113,8 +113,8 @@ def _plain(item: dict[str, Any]) -> DigestColumns:
 class DigestReader:
     """Keeps the digest while it is used. Threads may share it.
 
-    Up to half its bound what is known is used as it is, up to the bound while a thread reads it anew, and beyond the
-    bound a caller waits for that. If it cannot be read, callers do without it for a while.
+    Up to three quarters of its bound what is known is used as it is, up to the bound while a thread reads it anew, and
+    beyond the bound a caller waits for that. If it cannot be read, callers do without it for a while.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class DigestReader:
         self._read = read
         self._clock = clock
         self._max_age_s = max_age_s
-        self._refresh_after_s = max_age_s / 2
+        self._refresh_after_s = max_age_s * REFRESH_AT
         self._start = start
         self._followers: list[Callable[[Digest], None]] = []
         self._digest: Digest | None = None
@@ -188,7 +188,7 @@ class DigestReader:
     def forget(self, hash_: str) -> None:
         """Leave a route alone that did not lead to the object, until the next digest.
 
-        The digest is read at once, as the key may have moved within the last second, but only once a second.
+        The digest is read at once, as the key may have moved meanwhile, but only once in three quarters of the bound.
         """
         if self._digest is None or (routed := self._digest.routes.get(hash_)) is None:
             return

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from burstcache.core.placement import is_home
 
 MAX_AGE_S = 2.0  # the Redis of a node that stops answers 3 s longer: `docs/understand/lifecycle.md`, "A node"
+REFRESH_AT = 0.75  # of its greatest age a digest in use is read anew
 
 _PREFIX_DIGITS = 12
 

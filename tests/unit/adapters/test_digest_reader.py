@@ -61,8 +61,8 @@ def test_nothing_is_read_before_somebody_asks(desk: Desk) -> None:
     assert (desk.table.readings, desk.reader.sequence) == (0, None)
 
 
-def test_the_digest_is_read_once_a_second_however_often_somebody_asks(desk: Desk) -> None:
-    for tenths in range(100):
+def test_the_digest_is_read_every_second_and_a_half_however_often_somebody_asks(desk: Desk) -> None:
+    for tenths in range(150):
         assert desk.route_at(tenths / 10) == Route("lambda")
         for work in desk.waiting:
             work()
@@ -71,14 +71,14 @@ def test_the_digest_is_read_once_a_second_however_often_somebody_asks(desk: Desk
     assert desk.table.readings == 10
 
 
-def test_between_a_second_and_the_bound_nobody_waits_for_the_digest(desk: Desk) -> None:
+def test_between_three_quarters_and_the_bound_nobody_waits_for_the_digest(desk: Desk) -> None:
     desk.route_at(0)
     desk.table.digest = Digest()
 
-    found = [desk.route_at(now_s) for now_s in (1.0, 1.5, MAX_AGE_S)]
+    found = [desk.route_at(now_s) for now_s in (1.49, 1.5, 1.75, MAX_AGE_S)]
 
-    assert found == [Route("lambda")] * 3
-    assert (desk.table.readings, len(desk.waiting)) == (1, 2)
+    assert found == [Route("lambda")] * 4
+    assert (desk.table.readings, len(desk.waiting)) == (1, 1)
 
 
 def test_beyond_the_bound_the_one_who_asks_waits_for_the_digest(desk: Desk) -> None:
@@ -119,7 +119,7 @@ def test_a_digest_that_cannot_be_read_is_asked_for_once_until_the_breaker_closes
 def test_a_failure_in_the_background_costs_no_read_until_the_bound_has_passed(desk: Desk) -> None:
     desk.route_at(0)
     desk.table.is_dead = True
-    desk.route_at(1)
+    desk.route_at(1.5)
     desk.waiting.pop()()
     desk.table.is_dead = False
 
@@ -152,17 +152,19 @@ def test_a_digest_that_cannot_be_read_while_the_process_ends_is_not_logged(
     assert log.warning.call_count == 0
 
 
-@pytest.mark.parametrize(("gets_per_s", "readings_per_million"), [(1, 1_000_000), (100, 10_000), (1000, 1000)])
-def test_readings_per_million_gets_of_a_hundred_keys(desk: Desk, gets_per_s: int, readings_per_million: int) -> None:
+@pytest.mark.parametrize(
+    ("gets_per_s", "readings_per_million"), [(0.5, 1_000_000), (1, 500_000), (100, 6_667), (1000, 667)]
+)
+def test_readings_per_million_gets_of_a_hundred_keys(desk: Desk, gets_per_s: float, readings_per_million: int) -> None:
     """A read per key and second would be 1,000,000 at each of these rates, or 100,000 for keys in a tier at 1,000/s."""
     hashes = [f"{number:032x}" for number in range(100)]
-    for number in range(10_000):
+    for number in range(30_000):
         desk.clock.now_s = number / gets_per_s
         desk.reader.route(hashes[number % 100])
         while desk.waiting:
             desk.waiting.pop()()
 
-    assert desk.table.readings * 100 == readings_per_million
+    assert round(desk.table.readings * 100 / 3) == readings_per_million
 
 
 def test_a_route_that_missed_is_looked_for_at_once_where_it_is_now(desk: Desk) -> None:

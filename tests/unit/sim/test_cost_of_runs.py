@@ -7,13 +7,20 @@ import re
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
+from burstcache.adapters.digest_reader import DigestReader, at_once
+from burstcache.core.digest import Digest
+from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import price_sheet
 from burstcache_sim.bill.cost import bill
+from burstcache_sim.bill.demand import demand_of
 from burstcache_sim.bill.usage import LARGEST_OBJECT_BYTES, Passage, Readers, Relay, Setup, live_usage
+from burstcache_sim.traces.trace import Trace
 from burstcache_sim.units import US_PER_H
 from burstcache_sim.world.result import GuestUse, RunResult
+from support.clock import ManualClock
 from support.project import ROOT
 
 TODAY = price_sheet("today-us-east-1")
@@ -97,7 +104,7 @@ def test_only_what_s3_served_becomes_an_event_and_a_write_of_the_scheduler() -> 
     assert (near.function_requests, far.function_requests) == (4, 14)
 
 
-def test_readers_in_the_vpc_read_the_digest_once_a_second_and_pay_for_no_door() -> None:
+def test_readers_in_the_vpc_read_the_digest_once_in_each_second_that_has_a_request_and_pay_for_no_door() -> None:
     hits = replace(NOTHING, n=10, n_lambda=10)
     usage, twice, many = (
         live_usage(hits, Setup(reader_processes=count, reader_memory_bytes=1), period_us=HOUR_US, busy_s=3)
@@ -114,6 +121,26 @@ def test_a_digest_that_vouches_for_no_memory_takes_half_a_unit() -> None:
     usage = live_usage(hits, Setup(), period_us=HOUR_US, busy_s=3)
 
     assert usage.dynamodb_reads == Fraction(3, 2)
+
+
+@pytest.mark.parametrize("mean_s", [0.01, 0.4, 1.5, 4])
+def test_a_reader_reads_the_digest_as_often_as_is_billed(mean_s: float) -> None:
+    times_us = np.cumsum(np.random.default_rng(3).exponential(mean_s * US_PER_S, 500).astype(np.int64))
+    clock, reads = ManualClock(), 0
+
+    def read() -> Digest:
+        nonlocal reads
+        reads += 1
+        return Digest()
+
+    reader = DigestReader(read, clock, start=at_once)
+    for at_us in times_us.tolist():
+        clock.now_s = at_us / US_PER_S
+        reader.route("0" * 32)
+
+    demand = demand_of(Trace(times_us), object_bytes=1)
+    usage = live_usage(replace(NOTHING, n=500), Setup(), period_us=0, digest_reads=demand.digest_reads)
+    assert usage.dynamodb_reads == Fraction(reads, 2)
 
 
 def test_each_environment_of_the_proxy_reads_the_digest_once_a_second() -> None:

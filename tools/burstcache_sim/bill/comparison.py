@@ -223,6 +223,7 @@ def own_bill(
         period_us=demand.period_us,
         passage=passage,
         busy_s=demand.busy_s,
+        digest_reads=demand.digest_reads,
         span_us=demand.last_us - demand.first_us,
         objects=demand.objects,
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from burstcache.core.digest import MAX_AGE_S, REFRESH_AT
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.parameters import US_PER_S
 
@@ -22,13 +23,14 @@ _LEAST_PERIOD_US = 60 * US_PER_S  # a single request would be repeated millions 
 _MOST_PERIOD_US = 100 * 8_760 * 3_600 * US_PER_S
 _METERED_BYTES = 512 * 1024  # an HTTP API counts a request per this much
 _INVOCATION_US = 15 * 60 * US_PER_S
+_REFRESH_US = round(REFRESH_AT * MAX_AGE_S * US_PER_S)
 REDIS_RESTART_US = 60 * US_PER_S  # 30 s to stop, 30 s to boot
 _REDIS_LEAST_US = 60 * US_PER_S
 
 
 _PER_REPETITION = (
     *("requests", "period_us", "body_bytes", "wakes", "perfect_redis_us", "metered_512kb", "invocation_misses"),
-    *("busy_s", "internet_bytes"),
+    *("busy_s", "digest_reads", "internet_bytes"),
 )
 
 
@@ -48,6 +50,7 @@ class Demand:
     metered_512kb: int  # units of an HTTP API, at least one per request
     invocation_misses: int  # of a function that starts anew every 15 minutes with an empty memory
     busy_s: int = 0  # seconds with a request [s]
+    digest_reads: int = 0  # of one reader that gets all requests
     internet_bytes: int = 0  # of all answers, also of those that this system redirects to S3
 
     def repeated(self, times: Fraction) -> Demand:
@@ -93,6 +96,7 @@ def demand_of(trace: Trace, *, object_bytes: int, period_us: int | None = None) 
         invocation_misses=min(requests_of(trace), round(_invocation_misses(trace) / rate)),
         # The keys that are not in a sample may be asked for in other seconds: the ceiling.
         busy_s=min(round(busy_s / rate), 1 + (last_us - first_us) // US_PER_S),
+        digest_reads=min(round(_digest_reads(trace) / rate), 1 + (last_us - first_us) // _REFRESH_US),
         internet_bytes=body_bytes,
     )
 
@@ -175,6 +179,17 @@ def metered_512kb(trace: Trace, object_bytes: int) -> int:
     if trace.sizes_bytes is None:
         return len(trace) * max(1, -(-object_bytes // _METERED_BYTES))
     return int(np.maximum(1, -(-trace.sizes_bytes // _METERED_BYTES)).sum())
+
+
+def _digest_reads(trace: Trace) -> int:
+    """Return how often a reader of all requests reads the digest: each time that what it knows is due."""
+    import numpy as np
+
+    next_read = np.searchsorted(trace.arrivals_us, trace.arrivals_us + _REFRESH_US).tolist()
+    reads = place = 0
+    while place < len(next_read):
+        reads, place = reads + 1, next_read[place]
+    return reads
 
 
 def _invocation_misses(trace: Trace) -> int:

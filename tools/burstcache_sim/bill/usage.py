@@ -151,6 +151,7 @@ def live_usage(
     period_us: int,
     passage: Passage | None = None,
     busy_s: int | None = None,
+    digest_reads: int | None = None,
     span_us: int | None = None,
     objects: int | None = None,
 ) -> Usage:
@@ -161,7 +162,8 @@ def live_usage(
         setup: How the system is deployed.
         period_us: How long the stack stands, for hourly items [us].
         passage: What its clients ask for; None if all answers have the setup's mean size.
-        busy_s: Seconds with a request, in which readers read the digest; None for one per request [s].
+        busy_s: Seconds with a request; None for one per request [s].
+        digest_reads: How often a reader of all requests reads the digest; None for once in each such second.
         span_us: From the first request to the last; None for the period [us].
         objects: How many keys the digest may name; None for as many as there are lives.
     """
@@ -170,14 +172,15 @@ def live_usage(
         together_bytes = setup.object_bytes * result.n
         passage = Passage(result.n, result.n - result.n_s3, metered, together_bytes, together_bytes)
     busy_s = result.n if busy_s is None else busy_s
-    requests = _requests(result, setup, busy_s, objects)
+    looks = busy_s if digest_reads is None else digest_reads
     door = door_usage(passage, setup, period_us=period_us)
     above = (_express(result, setup), _writes(result, setup, period_us))
     metrics = _metrics(result, setup, period_us if span_us is None else span_us)
     parts = (
         _cache(result, setup),
         door,
-        requests,
+        _requests(result, setup, busy_s),
+        _digest(result, setup, looks, busy_s, objects),
         _control_plane(result),
         metrics,
         *above,
@@ -229,12 +232,15 @@ def _cache(result: RunResult, setup: Setup) -> Usage:
     )
 
 
-def _digest_reads(result: RunResult, setup: Setup, busy_s: int, objects: int | None) -> Fraction:
-    """Return the read units of the digest: a Query a second and reader, and no more than requests."""
-    queries = _readers(result, setup, busy_s) * busy_s
+def _digest(result: RunResult, setup: Setup, looks: int, busy_s: int, objects: int | None) -> Usage:
+    """Return what readers take of the digest: as often as one of all requests does, each, and no more than requests.
+
+    A reader of some of them reads it no more often: its reads are the fewest that leave no request out.
+    """
+    queries = _readers(result, setup, busy_s) * looks
     units = -(-_shown_routes(result, busy_s, objects) // _ROUTES_PER_UNIT)
     each = 1 if setup.reader_memory_bytes else _EVENTUALLY
-    return Fraction(each * max(1, units) * min(result.n, -(-queries // 1)))
+    return Usage(dynamodb_reads=Fraction(each * max(1, units) * min(result.n, -(-queries // 1))))
 
 
 def _readers(result: RunResult, setup: Setup, busy_s: int) -> Fraction:
@@ -261,15 +267,15 @@ def _shown_routes(result: RunResult, busy_s: int, objects: int | None) -> int:
     return min(in_redis + others, most if objects is None else min(most, objects))
 
 
-def _requests(result: RunResult, setup: Setup, busy_s: int, objects: int | None) -> Usage:
-    """Return what the requests take of the digest, and what readers report of those that memory did not answer.
+def _requests(result: RunResult, setup: Setup, busy_s: int) -> Usage:
+    """Return what readers report of the requests that memory did not answer.
 
     Under the thesis's policy each that S3 serves is a message and a write. Where nodes are judged by their use, a
     reader reports what it has every ten seconds: the rows of the node and of its use are read, that of the use written,
     a row is read for each key, at half the price, and written once an hour. Each environment of the proxy has batches
     of its own; those of processes are counted.
     """
-    guests, digest_reads = result.guests, _digest_reads(result, setup, busy_s, objects)
+    guests = result.guests
     messages = writes = result.n_s3 if setup.decides else 0
     if guests.told:
         batches = guests.told_batches * (_readers(result, setup, busy_s) if setup.readers == "internet" else 1)
@@ -282,7 +288,7 @@ def _requests(result: RunResult, setup: Setup, busy_s: int, objects: int | None)
         function_requests=messages,
         events_64kb=messages,
         dynamodb_writes=writes + learned,
-        dynamodb_reads=digest_reads + (2 * messages + -(-guests.told // 2) + learned if guests.told else 0),
+        dynamodb_reads=2 * messages + -(-guests.told // 2) + learned if guests.told else 0,
         logs_gb=Fraction(_LOG_BYTES * messages, _BYTES_PER_GB),
     )
 
