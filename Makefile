@@ -73,15 +73,17 @@ validate: $(SAM_VENV)/.sam-$(SAM_VERSION) ## have SAM CLI and its linter check t
 	$(SAM) validate --lint
 
 CONFIG_ENV ?= default
-deploy: setup build ## ask what matters, write it to samconfig.toml and deploy; CONFIG_ENV=prod for the second environment
+deploy: setup $(SAM_VENV)/.sam-$(SAM_VERSION) ## ask what matters, write it to samconfig.toml and deploy; CONFIG_ENV=prod for the second environment
 	$(BIN)/burstcache config --config-env $(CONFIG_ENV)
+	$(SAM) build
 	$(SAM) deploy --config-env $(CONFIG_ENV)
 
 # The function is the one whose samples are in the event's folder; what it calls is the local run.
 invoke: FUNCTION = $(shell echo $(notdir $(patsubst %/,%,$(dir $(EVENT)))) | $(PYTHON) -c \
 	'print(input().title().replace("_", "") + "Function")')
-invoke: setup build ## run one function in Docker on EVENT=events/…/….json, against the local run (`make run`)
+invoke: setup $(SAM_VENV)/.sam-$(SAM_VERSION) ## run one function in Docker on EVENT=events/…/….json, against the local run (`make run`)
 	@test -f "$(EVENT)" || { echo "make invoke: EVENT=events/…/….json is missing" >&2; exit 2; }
+	$(SAM) build
 	@mkdir -p build
 	$(BIN)/burstcache local env --sam > build/env.json
 	$(SAM) local invoke $(FUNCTION) --event $(EVENT)
