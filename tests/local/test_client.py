@@ -27,6 +27,7 @@ from burstcache.web.headers import object_headers
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from support.clock import ManualClock
 from support.policies import THESIS
+from support.roles import role_with
 from support.waiting import LIMIT_S, until
 
 BODY = bytes(range(256)) * 40
@@ -63,11 +64,11 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
 
 @pytest.fixture(scope="module")
 def variables(cloud: LocalCloud) -> Iterator[None]:
-    """The environment of a program that was given the stack's output to paste."""
+    """The environment of a program that was given the stack's output to paste, and a role that may read."""
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv(VARIABLE, cloud.outputs[OUTPUT])
         environment.setenv("AWS_ENDPOINT_URL", cloud.endpoint_url)
-        environment.setenv("AWS_ACCESS_KEY_ID", "local")
+        environment.setenv("AWS_ACCESS_KEY_ID", role_with(cloud, "ReaderPolicyArn"))
         environment.setenv("AWS_SECRET_ACCESS_KEY", "local")
         yield
 

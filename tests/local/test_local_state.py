@@ -19,6 +19,7 @@ from burstcache.settings import RedisAccess
 from burstcache.state import DatabaseAsleepError, LeaseLostError, async_state, connect, state
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from support.redis_in_process import NO_SECRETS
+from support.roles import role_with
 from support.waiting import LIMIT_S, until
 
 pytestmark = pytest.mark.slow
@@ -37,7 +38,8 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
 @pytest.fixture(scope="module")
 def where(cloud: LocalCloud) -> dict[str, Any]:
     """The stack, as the arguments of a holder name it."""
-    session = boto3.Session(aws_access_key_id="local", aws_secret_access_key="local", region_name=cloud.region)
+    role = role_with(cloud, "HolderPolicyArn")
+    session = boto3.Session(aws_access_key_id=role, aws_secret_access_key="local", region_name=cloud.region)
     return {"stack": cloud.stack_name, "session": session, "endpoint_urls": {"": cloud.endpoint_url}}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from typing import Any, Final
 from botocore.exceptions import ClientError
 from samtranslator.yaml_helper import yaml_parse
 
+from burstcache_local.cloud import LocalCloud
 from burstcache_local.functions import ACCOUNT
 from burstcache_local.iam.guard import Guard
 from burstcache_local.iam.needs import Place, needs
@@ -45,6 +47,16 @@ _PLACE = Place(REGION, lambda instance_id: _TAGS)
 def template() -> Mapping[str, Any]:
     """Return the template as it is written."""
     return yaml_parse((ROOT / "template.yaml").read_text())  # type: ignore[no-any-return]
+
+
+def role_with(cloud: LocalCloud, policy: str) -> str:
+    """Make a role with one of the policies that a stack's outputs name; return its name, with which a program signs."""
+    iam, name = cloud.client("iam"), policy.removesuffix("Arn")
+    trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "ec2.amazonaws.com"}}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
+    iam.create_role(RoleName=name, AssumeRolePolicyDocument=document)
+    iam.attach_role_policy(RoleName=name, PolicyArn=cloud.outputs[policy])
+    return name
 
 
 @contextmanager

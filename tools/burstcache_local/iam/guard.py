@@ -1,6 +1,7 @@
 """The stack's roles at work: what their policies do not grant is refused here as it is on AWS.
 
-Functions sign with their names, instances with their ids; any other signer is a person, who may do everything here.
+Functions sign with their names, instances with their ids, programs that were given a role with its name; any other
+signer is a person, who may do everything here.
 Refusals are logged: a reader that may not ask a tier has S3 serve, and nobody would notice.
 """
 
@@ -90,13 +91,16 @@ class Guard:
         """Return the name of the role that a signer has, or nothing if it has none."""
         from moto.awslambda.utils import get_backend
         from moto.ec2.models import ec2_backends
+        from moto.iam.models import iam_backends
 
         if signer.startswith("i-"):
             associations = ec2_backends[ACCOUNT][self._region].iam_instance_profile_associations
             profile = associations[signer].iam_instance_profile if signer in associations else None
             return str(profile.roles[0].name) if profile else ""
         function = get_backend(ACCOUNT, self._region)._lambdas._functions.get(signer)
-        return str(function["latest"].role.rpartition("/")[2]) if function else ""
+        if function:
+            return str(function["latest"].role.rpartition("/")[2])
+        return signer if any(role.name == signer for role in iam_backends[ACCOUNT]["aws"].roles.values()) else ""
 
     def _problem(self, role: str, request: Request) -> str:
         return self.problem(role, needs(request.service, request.operation, request.parameters, self._place))

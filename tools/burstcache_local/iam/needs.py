@@ -146,7 +146,8 @@ def _monitoring(operation: str, asked: Parameters, place: Place) -> Iterable[Nee
 
 
 def _cloudformation(operation: str, asked: Parameters, place: Place) -> Iterable[Need]:
-    yield Need(f"cloudformation:{operation}", place.arn("cloudformation", asked["StackName"]))
+    name = asked["StackName"]  # of which IAM knows no stack's id: it asks for a right to them all
+    yield Need(f"cloudformation:{operation}", place.arn("cloudformation", name if ":" in name else f"stack/{name}/*"))
 
 
 _NEEDS: Mapping[str, Callable[[str, Parameters, Place], Iterable[Need]]] = {

@@ -58,6 +58,10 @@ def test_the_partitions_of_a_call_are_known_to_conditions() -> None:
             *("s3express:CreateSession", "arn:aws:s3express:us-east-2:123456789012:bucket/b--z--x-s3"),
         ),
         ("ssm", "GetParameter", {"Name": "/a"}, "ssm:GetParameter", "arn:aws:ssm:us-east-2:123456789012:parameter/a"),
+        (
+            *("cloudformation", "DescribeStacks", {"StackName": "s"}),
+            *("cloudformation:DescribeStacks", "arn:aws:cloudformation:us-east-2:123456789012:stack/s/*"),
+        ),
         ("states", "SendTaskSuccess", {"taskToken": "t"}, "states:SendTaskSuccess", "*"),
         ("ec2", "DescribeInstances", {"InstanceIds": ["i-1"]}, "ec2:DescribeInstances", "*"),
         (
