@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
@@ -13,6 +15,7 @@ from moto import mock_aws
 
 from burstcache.core.errors import ResultStoreDownError, ResultStoreRefusalError
 from burstcache.results.leases import LEASE_MS
+from burstcache.results.stores.deadline import in_time
 from burstcache.results.stores.redis_store import RedisStore
 from burstcache.results.stores.s3_store import S3Store
 from burstcache.results.stores.store import Store
@@ -193,6 +196,39 @@ def test_a_redis_that_answers_a_byte_at_a_time_is_waited_for_no_longer() -> None
         store = RedisStore.at(f"redis://127.0.0.1:{trickle.port}", timeout_s=TIMEOUT_S)
 
         assert TIMEOUT_S * 0.9 < took_s(lambda: store.get(KEY, most_bytes=MOST_BYTES)) < ENOUGH_S
+
+
+def test_a_host_whose_name_is_looked_up_for_long_is_waited_for_no_longer(
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_answer, look_up = threading.Event(), socket.getaddrinfo
+
+    def late(*arguments: Any, **named: Any) -> Any:
+        may_answer.wait(LIMIT_S)
+        return look_up(*arguments, **named)
+
+    store = RedisStore.at(f"redis://localhost:{server.port}", timeout_s=TIMEOUT_S)
+    monkeypatch.setattr(socket, "getaddrinfo", late)
+
+    assert TIMEOUT_S * 0.9 < took_s(lambda: store.get(KEY, most_bytes=MOST_BYTES)) < ENOUGH_S
+    may_answer.set()
+    store.ping()
+    store.close()
+
+
+def test_a_connection_that_is_made_too_late_is_closed() -> None:
+    may_connect = threading.Event()
+    made, other = socket.socketpair()
+
+    def connect() -> socket.socket:
+        may_connect.wait(LIMIT_S)
+        return made
+
+    with other, pytest.raises(TimeoutError):
+        in_time(connect, 0.01)
+    may_connect.set()
+
+    assert until(lambda: made.fileno() == -1)
 
 
 def test_a_redis_that_reads_nothing_is_waited_for_no_longer() -> None:

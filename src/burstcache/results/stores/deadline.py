@@ -1,7 +1,7 @@
 """Connections of redis-py on which an operation has one deadline, whatever it consists of.
 
 redis-py's own time-out is that of each read and write: a server that answers a byte at a time, or a connection that is
-lost and made anew, would be waited for many times over. Only the look-up of a host's name is not covered.
+lost and made anew, would be waited for many times over; and the look-up of a host's name has none at all.
 """
 
 from __future__ import annotations
@@ -9,11 +9,15 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
+from ipaddress import ip_address
 from typing import Any
 
 from redis.connection import Connection, SSLConnection, UnixDomainSocketConnection
+
+from burstcache.results.threads import in_thread
 
 
 class Deadline(threading.local):
@@ -71,6 +75,39 @@ class _TimedSocket:
             self._socket.settimeout(self._deadline.remaining_s())
 
 
+def in_time(connect: Callable[[], socket.socket], timeout_s: float) -> socket.socket:
+    """Return a new connection, or raise TimeoutError; one that is made too late is closed."""
+    connecting: Future[socket.socket] = Future()
+
+    def work() -> None:
+        try:
+            made = connect()
+        except Exception as error:
+            if connecting.set_running_or_notify_cancel():
+                connecting.set_exception(error)
+        else:
+            if connecting.set_running_or_notify_cancel():
+                connecting.set_result(made)
+            else:
+                made.close()
+
+    in_thread(work)
+    try:
+        return connecting.result(timeout_s)
+    except TimeoutError:
+        if connecting.cancel():
+            raise
+        return connecting.result()  # it was made in this moment
+
+
+def _is_name(host: str) -> bool:
+    """Whether a host has to be looked up."""
+    try:
+        return bool(host) and not ip_address(host)
+    except ValueError:
+        return True
+
+
 class Timed:
     """A connection within a deadline: the argument `deadline` of the pool."""
 
@@ -79,10 +116,11 @@ class Timed:
         super().__init__(**arguments)
 
     def _connect(self: Any) -> Any:
-        self.socket_timeout = self.socket_connect_timeout = self._deadline.remaining_s()
-        sock = _TimedSocket(super()._connect(), self._deadline)  # type: ignore[misc]
+        timeout_s = self.socket_timeout = self.socket_connect_timeout = self._deadline.remaining_s()
+        connect: Callable[[], socket.socket] = super()._connect  # type: ignore[misc]
+        made = in_time(connect, timeout_s) if _is_name(getattr(self, "host", "")) else connect()
         self.socket_timeout = None
-        return sock
+        return _TimedSocket(made, self._deadline)
 
 
 class TimedConnection(Timed, Connection):
