@@ -12,9 +12,9 @@ from functools import cached_property
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache.pool.frames import MAX_NAME_BYTES, MAX_PAYLOAD_BYTES
-from burstcache.pool.isa_l import Buffer, crc32c, reed_solomon
+from burstcache.pool.isa_l import Buffer, crc32c, reed_solomon, room
 
-SLICE_BYTES = MAX_PAYLOAD_BYTES
+SLICE_BYTES = MAX_PAYLOAD_BYTES  # a slice is coded while processors still have it in their caches
 _COPIED_BELOW_BYTES = 256 * 1024  # one answer then takes less time than asking many members
 _CHUNK_UNIT_BYTES = 64  # a cache line; chunks that begin at one are coded fastest
 _MAX_DATA = 32  # so padding stays below one chunk of the smallest slice that is coded
@@ -84,7 +84,7 @@ class Slice:
             return dict.fromkeys(numbers, body)
         if not numbers:
             return {}
-        parities: dict[int, Buffer] = {number: bytearray(self.chunk_bytes) for number in numbers}
+        parities: dict[int, Buffer] = {number: room(self.chunk_bytes) for number in numbers}
         blocks = [self._padded(self.data_chunk(body, number)) for number in range(self.redundancy.data)]
         reed_solomon(self.redundancy.data, self.redundancy.parity).encode(blocks, parities)
         return parities
@@ -117,7 +117,7 @@ class Slice:
 
     def _room(self, body: memoryview, number: int) -> Buffer:
         chunk = self.data_chunk(body, number)
-        return chunk if len(chunk) == self.chunk_bytes else bytearray(self.chunk_bytes)
+        return chunk if len(chunk) == self.chunk_bytes else room(self.chunk_bytes)
 
 
 @dataclass(frozen=True, slots=True)

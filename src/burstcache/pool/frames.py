@@ -14,7 +14,7 @@ from typing import NamedTuple
 from burstcache.core.errors import FrameError
 
 MAX_NAME_BYTES = 255
-MAX_PAYLOAD_BYTES = 32 * 1024 * 1024
+MAX_PAYLOAD_BYTES = 8 * 1024 * 1024
 
 _HEADER = struct.Struct("!HBBIHxxII")
 _MAGIC = 0xBC01  # its low byte is the protocol's version

@@ -41,6 +41,14 @@ def _load() -> Any:
 _isal = _load()
 
 
+_allocate = _ffi.new_allocator(should_clear_after_alloc=False)
+
+
+def room(size_bytes: int) -> memoryview:
+    """Return memory to write to; what is in it means nothing, so it is not cleared first, as `bytearray` would."""
+    return memoryview(_ffi.buffer(_allocate("unsigned char[]", size_bytes)))
+
+
 def crc32c(data: Buffer, former: int = 0) -> int:
     """Return the CRC32C of `data`, continued from that of what came before (RFC 3720, appendix B.4)."""
     crc = _isal.crc32_iscsi(_ffi.from_buffer("unsigned char[]", data), len(data), former ^ _ALL_BITS)

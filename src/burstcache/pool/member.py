@@ -10,6 +10,7 @@ from burstcache.pool import proof
 from burstcache.pool.chunk_store import Chunk, ChunkStore
 from burstcache.pool.connection import FrameConnection
 from burstcache.pool.frames import Header, Kind
+from burstcache.pool.isa_l import room
 
 
 class MemberConnection(FrameConnection):
@@ -28,7 +29,7 @@ class MemberConnection(FrameConnection):
     def place(self, header: Header, name: bytes) -> memoryview | None:
         if header.kind is Kind.PUT and not self._store.fits(header.payload_bytes):
             return None
-        return memoryview(bytearray(header.payload_bytes))
+        return room(header.payload_bytes)
 
     def handle(self, header: Header, name: bytes, payload: memoryview | None) -> None:
         if not self.is_trusted:

@@ -9,10 +9,10 @@ from burstcache.core.errors import InvalidSettingError
 from burstcache.pool.chunks import PooledObject, Slice, checksum
 from burstcache.pool.frames import Header, Kind
 from burstcache.pool.hub import Hub, MemberLink
-from burstcache.pool.isa_l import Buffer
+from burstcache.pool.isa_l import Buffer, room
 from burstcache.pool.placement import holders
 
-_SLICES_AT_ONCE = 2  # the next is asked for while the last chunks of one arrive
+_SLICES_AT_ONCE = 3  # others are asked for while the last chunks of one arrive
 
 
 class _SliceRead:
@@ -56,7 +56,7 @@ class _SliceRead:
         self._places[request] = number
         if number < self._slice.redundancy.data:
             return self._slice.data_chunk(self._body, number)
-        return memoryview(bytearray(header.payload_bytes))
+        return room(header.payload_bytes)
 
     def answered(self, request: int, header: Header, payload: memoryview | None) -> None:
         link = self._asked.pop(request)

@@ -24,7 +24,7 @@ def test_a_header_is_parsed_as_it_was_packed(kind: Kind) -> None:
         (0, b"GE", "begins with 0x4745"),
         (2, b"\xff", "of kind 255"),
         (8, b"\xff\xff", "name of 65,535 bytes; at most 255"),
-        (12, b"\xff\xff\xff\xff", "payload of 4,294,967,295 bytes; at most 33,554,432"),
+        (12, b"\xff\xff\xff\xff", "payload of 4,294,967,295 bytes; at most 8,388,608"),
     ],
 )
 def test_a_wrong_header_is_refused_by_what_is_wrong(place: int, value: bytes, reason: str) -> None:
