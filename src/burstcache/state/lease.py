@@ -6,9 +6,16 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 
 from burstcache.adapters.state_function import StateFunction
-from burstcache.core.errors import BurstcacheError, DatabaseAsleepError, InvalidSettingError, LeaseLostError
+from burstcache.core.errors import (
+    BurstcacheError,
+    DatabaseAsleepError,
+    InvalidSettingError,
+    LeaseLostError,
+    TransientError,
+)
 from burstcache.core.messages.state import DatabaseHeld
 from burstcache.logs import logger
 
@@ -65,13 +72,14 @@ class HeldLease:
         give_up_s = time.monotonic() + wait_s
         try:
             held = self._timed(self._function.acquire)
-            while not (held["phase"] == "running" and answers()):
+            while not (held["phase"] == "running" and _says_so(answers)):
                 if time.monotonic() >= give_up_s or self._released.wait(_ASK_AGAIN_S):
                     raise DatabaseAsleepError(
                         f"database {self._function.database!r} is {held['phase']} after {wait_s:g} s; a boot takes half"
                         " a minute on AWS: wait for longer (wait_s), or see why its node does not answer"
                     )
-                held = self._timed(self._function.keep)
+                with suppress(TransientError):  # it is asked again, and the lease holds for a minute
+                    held = self._timed(self._function.keep)
             if self._released.is_set():
                 raise DatabaseAsleepError(f"nobody waits for database {self._function.database!r} any more")
         except BaseException:
@@ -110,3 +118,10 @@ class HeldLease:
                 return
             except BurstcacheError as error:  # the next beat tries again; `check` knows when the lease has run out
                 logger().warning("a lease could not be extended: %s", error)
+
+
+def _says_so(answers: Callable[[], bool]) -> bool:
+    """Whether a database answers; what passes by itself, such as a password that is not given right now, is a no."""
+    with suppress(TransientError):
+        return answers()
+    return False

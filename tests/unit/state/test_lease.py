@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from burstcache.core.errors import DatabaseAsleepError, InvalidSettingError, LeaseLostError
+from burstcache.core.errors import DatabaseAsleepError, InvalidSettingError, LeaseLostError, ServiceTransientError
 from burstcache.core.messages.state import DatabaseHeld
 from burstcache.state.lease import HeldLease
+from support.waiting import LIMIT_S
 
 
 class Function:
@@ -18,9 +19,17 @@ class Function:
 
     def __init__(self) -> None:
         self.asked: list[str] = []
+        self.throttled = 0  # calls to come
 
     def acquire(self, for_s: int) -> DatabaseHeld:
         self.asked.append("acquire")
+        return DatabaseHeld(phase="running", held_until_us=for_s)
+
+    def keep(self, for_s: int) -> DatabaseHeld:
+        self.asked.append("keep")
+        if self.throttled:
+            self.throttled -= 1
+            raise ServiceTransientError("Rate Exceeded", code="TooManyRequestsException")
         return DatabaseHeld(phase="running", held_until_us=for_s)
 
     def release(self) -> DatabaseHeld:
@@ -58,6 +67,23 @@ def test_a_time_that_is_none_is_refused_before_anything_starts(
         lease.acquire(wait_s=wait_s, answers=lambda: True)
 
     assert function.asked == []
+
+
+def test_a_function_that_is_throttled_is_asked_again(
+    lease: HeldLease, function: Function, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("burstcache.state.lease._ASK_AGAIN_S", 0.001)
+    function.throttled = 2
+
+    def answers() -> bool:
+        if function.asked.count("keep") == 3:
+            raise ServiceTransientError("Rate exceeded", code="ThrottlingException")
+        return function.asked.count("keep") == 4
+
+    lease.acquire(wait_s=LIMIT_S, answers=answers)
+
+    lease.check()
+    lease.release()
 
 
 def test_what_nobody_waits_for_any_more_is_given_back(lease: HeldLease, function: Function) -> None:
