@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import math
 import mmap
-import multiprocessing
 import os
 import secrets
 import selectors
@@ -22,22 +20,19 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from multiprocessing.context import ForkServerProcess
 from pathlib import Path
-from typing import Any
 
 import redis
 import uvloop
 
 from benchmarks.common import Setup, environment, running_cloud
+from benchmarks.pool_processes import processes, run_member, run_sender
 from benchmarks.read_path import free_port, wait_for_port
-from burstcache.pool.chunk_store import ChunkStore
 from burstcache.pool.chunks import PooledObject, Redundancy
 from burstcache.pool.hub import Hub
-from burstcache.pool.member import serve
 from burstcache.pool.reader import PoolReader
 
 SETUPS = (Setup(),)
@@ -45,38 +40,8 @@ _MEMBERS = [f"pool-{number}" for number in range(16)]
 _SIZES_MB = (1, 10, 100)
 _CODES = (Redundancy(10, 1), Redundancy(10, 2))
 _CLIENTS = (1, 4)
-_MEMBER_BYTES = 256_000_000
 _BARE_SOCKETS = 11
 _RANGE_BYTES = 8 * 1024 * 1024  # what AWS's own transfer managers ask for at once
-_PROCESSES = multiprocessing.get_context("forkserver")
-_PROCESSES.set_forkserver_preload(["benchmarks.pool"])  # once, instead of in each process
-
-
-def run_member(port: int, name: str, token: bytes) -> None:
-    """Be one member until the hub ends the connection."""
-    uvloop.run(serve("127.0.0.1", port, name, token, ChunkStore(_MEMBER_BYTES)))
-
-
-def run_sender(port: int, lengths: list[int]) -> None:
-    """Send as many bytes as one of `lengths`, whose index is asked for with one byte."""
-    payloads = [bytes(length) for length in lengths]
-    with socket.create_connection(("127.0.0.1", port)) as connection:
-        while asked := connection.recv(1):
-            connection.sendall(payloads[asked[0]])
-
-
-@contextlib.contextmanager
-def processes(work: Callable[..., None], arguments: list[tuple[Any, ...]]) -> Iterator[list[ForkServerProcess]]:
-    """Run a process for each tuple of arguments."""
-    started = [_PROCESSES.Process(target=work, args=each) for each in arguments]
-    for process in started:
-        process.start()
-    try:
-        yield started
-    finally:
-        for process in started:
-            process.terminate()
-            process.join()
 
 
 def room(size_bytes: int) -> memoryview:

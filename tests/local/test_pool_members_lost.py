@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from benchmarks.pool import processes, run_member
+from benchmarks.pool_processes import processes, run_member
 from burstcache.pool.chunks import PooledObject, Redundancy, Slice
 from burstcache.pool.hub import Hub
 from burstcache.pool.placement import holders

@@ -1,0 +1,47 @@
+"""Processes on this machine that hold chunks, for `benchmarks.pool` and tests."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import socket
+from collections.abc import Callable, Iterator
+from multiprocessing.context import ForkServerProcess
+from typing import Any
+
+import uvloop
+
+from burstcache.pool.chunk_store import ChunkStore
+from burstcache.pool.member import serve
+
+_MEMBER_BYTES = 256_000_000
+_PROCESSES = multiprocessing.get_context("forkserver")
+# What each process would import by itself otherwise.
+_PROCESSES.set_forkserver_preload(["benchmarks.pool_processes", "benchmarks.read_path"])
+
+
+def run_member(port: int, name: str, token: bytes) -> None:
+    """Be one member until the hub ends the connection."""
+    uvloop.run(serve("127.0.0.1", port, name, token, ChunkStore(_MEMBER_BYTES)))
+
+
+def run_sender(port: int, lengths: list[int]) -> None:
+    """Send as many bytes as one of `lengths`, whose index is asked for with one byte."""
+    payloads = [bytes(length) for length in lengths]
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        while asked := connection.recv(1):
+            connection.sendall(payloads[asked[0]])
+
+
+@contextlib.contextmanager
+def processes(work: Callable[..., None], arguments: list[tuple[Any, ...]]) -> Iterator[list[ForkServerProcess]]:
+    """Run a process for each tuple of arguments."""
+    started = [_PROCESSES.Process(target=work, args=each) for each in arguments]
+    for process in started:
+        process.start()
+    try:
+        yield started
+    finally:
+        for process in started:
+            process.terminate()
+            process.join()
