@@ -64,6 +64,10 @@ def backend_urls(backend: str | Sequence[str] | None) -> list[str]:
     if backend is None:
         backend = os.environ.get(VARIABLE, "")
     texts = [backend] if isinstance(backend, str) else backend
+    if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
+        raise InvalidSettingError(
+            f"backend {backend!r}; accepted: URLs in a text or a list, or what open_cache returned"
+        )
     return [url for text in texts for url in re.split(r"[\s,]+", text) if url] or ["memory://"]
 
 

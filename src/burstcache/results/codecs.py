@@ -61,7 +61,7 @@ def codec_named(codec: str | Codec) -> Codec:
         InvalidSettingError: There is no such codec, or its own name cannot stand in an entry.
     """
     if not isinstance(codec, Codec):
-        if codec not in _BY_NAME:
+        if not isinstance(codec, str) or codec not in _BY_NAME:
             raise InvalidSettingError(
                 f"codec={codec!r}; accepted: {', '.join(_BY_NAME)}, or a burstcache.results.Codec"
             )
