@@ -191,8 +191,8 @@ def _added_ms(checkout: Path | None, log: Log, few: tuple[str, ...]) -> str:
         return ""
     report = json.loads(_run(checkout, ["sim", "report", log.path, "--json"]))
     advice = advice_on(checkout, log, few)
-    ours = advice["burstcache"] | {"n": advice["n"]}
-    found = ((report, report["latency"]["mean_ms"]), (ours, advice["latency_ms"]["mean_ms"]))
+    ours = advice.get("thesis_policy", advice["burstcache"] | advice["latency_ms"]) | {"n": advice["n"]}
+    found = ((report, report["latency"]["mean_ms"]), (ours, ours["mean_ms"]))
     by_report, by_advice = (
         mean_ms - (50 * run["n_s3"] + 1.5 * run["n_lambda"] + run["n_redis"]) / run["n"] for run, mean_ms in found
     )
