@@ -1,4 +1,4 @@
-"""What functions, machines and instances do in local runs is what their roles grant: nothing is unused.
+"""What functions, machines, instances and programs do in local runs is what their roles grant: nothing is unused.
 
 That nothing is missing, every test shows: the local run refuses what a role lacks, by action, resource and condition,
 and `tests/conftest.py` fails a test in which that happened. Here each right of each role is used, or has its reason.
@@ -15,12 +15,15 @@ from pathlib import Path
 import boto3
 import pytest
 
+from burstcache.client import Client
+from burstcache.core.errors import ObjectNotFoundError
 from burstcache.state import state
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from burstcache_local.errors import LocalCloudError
 from burstcache_local.iam.policies import Grant
 from support.policies import THESIS
 from support.project import ROOT
+from support.roles import role_with
 from support.waiting import until
 
 _LAST = ("budget", "credentials")  # what the others need is paused, or gone
@@ -98,6 +101,7 @@ class Rights:
         ids = {name: id_.rpartition("/")[2] for name, id_ in cloud.physical_ids.items()}  # of a queue it is a URL
         self._names = {id_: name for name, id_ in ids.items() if len(id_) > len("burstcache")}
         roles = [cloud.physical_ids[name] for name in cloud._stacks[0].template.of_type("AWS::IAM::Role")]
+        roles += [name for name in ("ReaderPolicy", "HolderPolicy") if name in cloud.physical_ids]  # of programs
         self.granted = {self._right(role, grant) for role in roles for grant in cloud.guard.granted(role)}
         self.used = {self._right(role, grant) for role, grant in cloud.guard.used}
 
@@ -105,7 +109,7 @@ class Rights:
         resource = grant.resource
         for id_ in sorted(self._names, key=len, reverse=True):
             resource = resource.replace(id_, self._names[id_])
-        return self._names[role], grant.sid, grant.action, resource
+        return self._names.get(role, role), grant.sid, grant.action, resource
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +126,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[set[Right], set[Right
             stop_s=0.2,
         )
         with LocalCloud(options) as cloud:
-            _burst(cloud, tier)
+            _burst(cloud, tier, _session(cloud, "ReaderPolicyArn"))
             if "StateDatabases" in parameters:
                 _hold_twice(cloud)
             for path in _EVENTS:
@@ -132,14 +136,25 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[set[Right], set[Right
     return granted, used
 
 
-def _burst(cloud: LocalCloud, hot_tier: str) -> None:
-    """Ask for an object until it is hot, change it twice, and stop the node; ask for one that does not exist."""
+def _session(cloud: LocalCloud, policy: str) -> boto3.Session:
+    """Return the session of a program that has one of the stack's policies."""
+    role = role_with(cloud, policy)
+    return boto3.Session(aws_access_key_id=role, aws_secret_access_key="local", region_name=cloud.region)
+
+
+def _burst(cloud: LocalCloud, hot_tier: str, readers: boto3.Session) -> None:
+    """Ask for an object until it is hot, change it twice, and stop the node; ask for one that does not exist.
+
+    A program reads it in its tiers, as the proxy does.
+    """
+    urls = {"": cloud.endpoint_url}
+    client = Client(stack_name=cloud.stack_name, session=readers, endpoint_urls=urls, memory_bytes=0)
 
     def tier() -> str:
         with urllib.request.urlopen(f"{cloud.front_url}/objects/hello.txt") as answer:
             return str(answer.headers["X-Cache-Tier"])
 
-    until(lambda: tier() == hot_tier)
+    until(lambda: {client.get("hello.txt").tier, tier()} == {hot_tier})
     _send(cloud, ROOT / "events/janitor/scheduled.json")
     for body in (b"changed", b"changed again"):
         cloud.client("s3").put_object(Bucket=cloud.bucket_name, Key="hello.txt", Body=body)
@@ -148,6 +163,8 @@ def _burst(cloud: LocalCloud, hot_tier: str) -> None:
     with pytest.raises(urllib.error.HTTPError, match="404") as missing:
         urllib.request.urlopen(f"{cloud.front_url}/objects/missing.txt")
     missing.value.close()
+    with client, pytest.raises(ObjectNotFoundError):
+        client.get("missing.txt")
 
 
 def _hold_twice(cloud: LocalCloud) -> None:
@@ -157,7 +174,7 @@ def _hold_twice(cloud: LocalCloud) -> None:
         payload = {"op": op, "database": "orders", "holder": "one"} | ({} if op == "release" else {"for_s": 60})
         return str(cloud.invoke("StateFunction", payload)["phase"])
 
-    session = boto3.Session(aws_access_key_id="local", aws_secret_access_key="local", region_name=cloud.region)
+    session = _session(cloud, "HolderPolicyArn")
     for _ in range(2):
         with state("orders", stack=cloud.stack_name, session=session, endpoint_urls={"": cloud.endpoint_url}) as redis:
             redis.incr("n")
