@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 import time
@@ -156,6 +157,26 @@ def test_a_full_redis_refuses_to_store_and_goes_on_answering(in_redis: RedisStor
             assert in_redis.get(OTHER, most_bytes=MOST_BYTES) == b"data"
         finally:
             client.config_set("maxmemory", 0)
+
+
+def test_a_client_of_s3_is_made_before_anybody_waits_and_anew_in_another_process(
+    s3: S3Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_in: list[int] = []
+
+    def make() -> S3Client:
+        made_in.append(os.getpid())
+        return s3
+
+    store = S3Store(make, "results", "", timeout_s=LIMIT_S)
+    assert made_in == [os.getpid()]
+
+    store.ping()
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    store.ping()
+    store.ping()
+
+    assert made_in == [made_in[0], 1]
 
 
 def test_a_refusal_of_s3_is_no_outage(in_s3: S3Store, s3: S3Client) -> None:

@@ -40,6 +40,7 @@ class S3Store:
             timeout_s: How long to wait for an answer [s].
         """
         self._clients = OfProcess(make_client)
+        self._clients.get()  # now, as it takes longer than a caller may wait
         self._bucket = bucket
         self._prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
         self._timeout_s = timeout_s
