@@ -38,6 +38,8 @@ _GENERATED = {
 }
 _DAILY = ["--period-hours", "24"]
 _VALUES = ((), ("--hit-value-usd", "4.5e-5"))
+WITHOUT_MEMORY = ("--without", "reader-memory", "--without", "reader-memory-confirmed")
+_NODE_ALONE = (*WITHOUT_MEMORY, "--hit-within-ms", "2", "--hit-value-usd", "1e-5")
 _DEAR = ("--hit-value-usd", "1e-4", "--without", "cloudfront")
 
 
@@ -151,7 +153,7 @@ def _rules(logs: dict[str, Log], former: Path | None, candidates: str) -> str:
         ("sim run and sim bill decide alike", "hour a day, breakeven", _alike(former, hour), _alike(PROJECT, hour)),
     ]
     if "NASA" in logs:
-        found = advice_on(PROJECT, logs["NASA"], few)
+        found = advice_on(PROJECT, logs["NASA"], (*_NODE_ALONE, *few))
         rows.append(
             ("a policy that never stops is found out", "NASA", "", f"node on {100 * found['node_share']:.0f} %")
         )

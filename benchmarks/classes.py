@@ -15,11 +15,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.advice import Log, advice_on, logs_of
+from benchmarks.advice import WITHOUT_MEMORY, Log, advice_on, logs_of
 from benchmarks.common import PROJECT, environment
 from burstcache_terminal.text import table_text
 
-_WITHOUT_MEMORY = ("--without", "reader-memory", "--without", "reader-memory-confirmed")
 _CONTROL = ("Step Functions", "Redis control, duration", "DynamoDB writes", "DynamoDB reads")
 
 
@@ -34,7 +33,7 @@ def main() -> None:
     options = ("--hit-value-usd", args.hit_value_usd, "--candidates", args.candidates)
     with tempfile.TemporaryDirectory() as folder:
         logs = list(logs_of(Path(folder), args.logs))
-        for title, more in (("with own memory", ()), ("readers that keep nothing", _WITHOUT_MEMORY)):
+        for title, more in (("with own memory", ()), ("readers that keep nothing", WITHOUT_MEMORY)):
             print(f"\n{title}, a hit worth {args.hit_value_usd} USD:")
             for log in logs:
                 print(_against(log, (*options, *more)), flush=True)
@@ -64,7 +63,7 @@ def _against(log: Log, options: tuple[str, ...]) -> str:
 
 def _control(log: Log, options: tuple[str, ...]) -> str:
     """Return what control costs next to the node, for each setup without memory whose node starts and stops."""
-    found = advice_on(PROJECT, log, (*options, *_WITHOUT_MEMORY))
+    found = advice_on(PROJECT, log, (*options, *WITHOUT_MEMORY))
     rows = []
     for choice in (found["thesis_policy"], *found["further"]):
         amounts = {line["item"]: line["usd"] for line in choice["lines"]}
