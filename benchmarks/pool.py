@@ -16,9 +16,11 @@ import os
 import secrets
 import selectors
 import socket
+import ssl
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -31,6 +33,7 @@ import uvloop
 from benchmarks.common import Setup, environment, running_cloud
 from benchmarks.pool_processes import processes, run_member, run_sender
 from benchmarks.read_path import free_port, wait_for_port
+from benchmarks.tls import authority
 from burstcache.pool.chunks import PooledObject, Redundancy
 from burstcache.pool.hub import Hub
 from burstcache.pool.reader import PoolReader
@@ -134,12 +137,19 @@ def show(what: str, size_mb: int, clients: int, times_ms: list[float]) -> None:
     print(f"{what:<16} {size_mb:>4} {clients:>7} {figures}", flush=True)
 
 
-async def measure(rounds: int, bare: BareRead, server: redis.Redis, s3: RangedRead | None) -> None:
-    """Print all rows."""
+async def measure(
+    rounds: int, bare: BareRead, server: redis.Redis, s3: RangedRead | None, tls_folder: Path | None
+) -> None:
+    """Print all rows; with TLS by a certificate in `tls_folder`, if there is one."""
     token = secrets.token_bytes(32)
     hub = Hub(token)
-    port = await hub.start("127.0.0.1")
-    with processes(run_member, [(port, name, token) for name in _MEMBERS]):
+    tls, ca_pem = None, ""
+    if tls_folder:
+        ca_pem = authority(tls_folder)
+        tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        tls.load_cert_chain(tls_folder / "server.pem", tls_folder / "server.key")
+    port = await hub.start("127.0.0.1", tls=tls)
+    with processes(run_member, [(port, name, token, ca_pem) for name in _MEMBERS]):
         while len(hub.members) < len(_MEMBERS):
             await asyncio.sleep(0.05)
         reader = PoolReader(hub, _MEMBERS)
@@ -197,13 +207,15 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=20, help="of each client; half as many at 100 MB")
+    parser.add_argument("--tls", action="store_true", help="between hub and members")
     parser.add_argument("--without-s3", action="store_true", help="start no local run")
     arguments = parser.parse_args()
     print(environment())
     print("                   MB clients   min ms   p50 ms   p99 ms")
     with ExitStack() as ends:
         s3 = None if arguments.without_s3 else RangedRead(ends)
-        uvloop.run(measure(arguments.rounds, BareRead(ends), redis_server(ends), s3))
+        folder = Path(ends.enter_context(tempfile.TemporaryDirectory())) if arguments.tls else None
+        uvloop.run(measure(arguments.rounds, BareRead(ends), redis_server(ends), s3, folder))
 
 
 if __name__ == "__main__":

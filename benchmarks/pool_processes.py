@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import socket
+import ssl
 from collections.abc import Callable, Iterator
 from multiprocessing.context import ForkServerProcess
 from typing import Any
@@ -20,9 +21,10 @@ _PROCESSES = multiprocessing.get_context("forkserver")
 _PROCESSES.set_forkserver_preload(["benchmarks.pool_processes", "benchmarks.read_path"])
 
 
-def run_member(port: int, name: str, token: bytes) -> None:
-    """Be one member until the hub ends the connection."""
-    uvloop.run(serve("127.0.0.1", port, name, token, ChunkStore(_MEMBER_BYTES)))
+def run_member(port: int, name: str, token: bytes, ca_pem: str = "") -> None:
+    """Be one member until the hub ends the connection; with TLS if there is an authority to trust."""
+    tls = ssl.create_default_context(cadata=ca_pem) if ca_pem else None
+    uvloop.run(serve("127.0.0.1", port, name, token, ChunkStore(_MEMBER_BYTES), tls))
 
 
 def run_sender(port: int, lengths: list[int]) -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
 
 from burstcache.pool.chunk_store import ChunkStore
 from burstcache.pool.hub import Hub
 from burstcache.pool.member import serve
 from burstcache.pool.reader import PoolReader
+from custom_resources.certificate import issue_certificate
 from support.waiting import eventually
 
 TOKEN = b"the token of one invocation"
@@ -38,6 +42,15 @@ class LocalPool:
         link.end()
         await link.ended
         await self.tasks.pop(name)
+
+
+def tls_contexts(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """Return a hub's side of TLS on 127.0.0.1 and a member's; the key is written into `folder`."""
+    issued, pem = issue_certificate("127.0.0.1", now=datetime.now(UTC))
+    (folder / "hub.pem").write_text(pem)
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    server.load_cert_chain(folder / "hub.pem")
+    return server, ssl.create_default_context(cadata=issued.ca_pem)
 
 
 @contextlib.asynccontextmanager

@@ -14,12 +14,13 @@ from burstcache.pool.isa_l import Buffer
 
 _TRASH = memoryview(bytearray(256 * 1024))  # what is received nowhere; its content means nothing
 _HANDSHAKE_PAYLOAD_BYTES = 64
+_HANDSHAKE_LIMIT_S = 5.0
 
 _logger = logging.getLogger(__name__)
 
 
 class FrameConnection(asyncio.BufferedProtocol, ABC):
-    """One end of a connection. Until it is trusted, only short payloads are accepted.
+    """One end of a connection. Until the other is trusted, only short payloads are accepted, and not for long.
 
     Subclasses answer two questions: where a payload goes, and what a frame means.
     """
@@ -44,6 +45,11 @@ class FrameConnection(asyncio.BufferedProtocol, ABC):
             FrameError: The other side does not keep to the protocol; the connection ends.
         """
 
+    def trust(self) -> None:
+        """Accept all frames from now on: the other end has proved itself."""
+        self.is_trusted = True
+        self._handshake.cancel()
+
     def send(
         self, kind: Kind, request: int, name: bytes = b"", payload: Buffer = b"", *, number: int = 0, crc32c: int = 0
     ) -> None:
@@ -61,8 +67,10 @@ class FrameConnection(asyncio.BufferedProtocol, ABC):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass of it
+        self._handshake = asyncio.get_running_loop().call_later(_HANDSHAKE_LIMIT_S, self.transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._handshake.cancel()
         if not self.ended.done():
             self.ended.set_result(None)
 

@@ -13,8 +13,6 @@ from burstcache.pool.connection import FrameConnection
 from burstcache.pool.frames import Header, Kind
 from burstcache.pool.isa_l import Buffer
 
-_HANDSHAKE_LIMIT_S = 5.0
-
 
 class Asker(Protocol):
     """Who asks members for something and is called back, once per request unless that is cancelled."""
@@ -65,12 +63,10 @@ class MemberLink(FrameConnection):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        self._limit = asyncio.get_running_loop().call_later(_HANDSHAKE_LIMIT_S, transport.abort)  # type: ignore[attr-defined]
         self.send(Kind.CHALLENGE, 0, payload=self._nonce)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        self._limit.cancel()
         self._hub.forget(self)
         askers, self._askers = self._askers, {}
         for request, asker in askers.items():
@@ -96,8 +92,7 @@ class MemberLink(FrameConnection):
             shown, self._token, b"member", member, self._nonce, member_nonce
         ):
             raise FrameError("a member has not proved that it knows its invocation's token")
-        self._limit.cancel()
-        self.is_trusted = True
+        self.trust()
         self.send(Kind.WELCOME, 0, payload=proof.prove(self._token, b"hub", member, self._nonce, member_nonce))
         self.name = member.decode(errors="replace")
         self._hub.welcome(self)

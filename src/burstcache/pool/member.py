@@ -68,7 +68,7 @@ class MemberConnection(FrameConnection):
             and self._hub_nonce
             and proof.is_proven(payload, self._token, b"hub", self._member, self._hub_nonce, self._own_nonce)
         ):
-            self.is_trusted = True
+            self.trust()
         else:
             raise FrameError("the hub has not proved that it knows the invocation's token")
 

@@ -147,7 +147,8 @@ class PoolReader:
 
         Args:
             object_: Which one.
-            body: The object; it must not change meanwhile.
+            body: The object; it must not change meanwhile, nor soon after a call that was cancelled. A chunk that
+                changes on its way has a wrong checksum, so it is a lost one.
         """
         return await self._each(object_, body, self.write_slice)
 

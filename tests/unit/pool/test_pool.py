@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import ssl
+from pathlib import Path
 
 import pytest
 
@@ -15,7 +17,8 @@ from burstcache.pool.frames import Header, Kind
 from burstcache.pool.hub import Hub
 from burstcache.pool.member import serve
 from burstcache.pool.placement import holders
-from support.pool import TOKEN, LocalPool, running_pool
+from burstcache.pool.reader import PoolReader
+from support.pool import TOKEN, LocalPool, running_pool, tls_contexts
 from support.waiting import LIMIT_S, eventually
 
 _SIZES = (1, 1_000, 262_144, 1_000_003)
@@ -57,6 +60,43 @@ def test_an_object_of_several_slices_is_read_as_it_was_written(monkeypatch: pyte
             return await _read(pool, object_)
 
     assert asyncio.run(scenario()) == _object(1_000_003)[1]
+
+
+@pytest.mark.parametrize("size", _SIZES)
+def test_an_object_passes_tls_as_it_was_written(size: int, tmp_path: Path) -> None:
+    async def scenario() -> bytes | None:
+        object_, body = _object(size)
+        hub = Hub(TOKEN)
+        server, client = tls_contexts(tmp_path)
+        port = await hub.start("127.0.0.1", tls=server)
+        members = [
+            asyncio.create_task(serve("127.0.0.1", port, f"pool-{number}", TOKEN, ChunkStore(10_000_000), client))
+            for number in range(6)
+        ]
+        await eventually(lambda: len(hub.members) == len(members))
+        reader = PoolReader(hub, list(hub.members), LIMIT_S)
+        room = memoryview(bytearray(size))
+        assert await reader.write(object_, body) == []
+        lost = await reader.read(object_, room)
+        await reader.settle()
+        await hub.stop()
+        await asyncio.gather(*members)
+        return None if lost else bytes(room)
+
+    assert asyncio.run(scenario()) == _object(size)[1]
+
+
+def test_a_member_sends_nothing_to_a_hub_with_another_certificate(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        hub = Hub(TOKEN)
+        port = await hub.start("127.0.0.1", tls=tls_contexts(tmp_path)[0])
+        try:
+            await serve("127.0.0.1", port, "pool-0", TOKEN, ChunkStore(1_000), ssl.create_default_context())
+        finally:
+            await hub.stop()
+
+    with pytest.raises(ssl.SSLCertVerificationError):
+        asyncio.run(scenario())
 
 
 def test_what_was_not_written_is_lost_and_so_is_another_version() -> None:
@@ -269,6 +309,32 @@ def test_a_hub_asks_nothing_of_who_sends_something_else_than_a_proof() -> None:
         return rest
 
     assert asyncio.run(scenario()) == b""
+
+
+def test_neither_side_waits_long_for_a_silent_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("burstcache.pool.connection._HANDSHAKE_LIMIT_S", 0.01)
+
+    async def listen_only(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionResetError):
+            await reader.read()
+        writer.close()
+
+    async def scenario() -> None:
+        hub = Hub(TOKEN)
+        reader, writer = await asyncio.open_connection("127.0.0.1", await hub.start("127.0.0.1"))
+        with contextlib.suppress(ConnectionResetError):
+            await reader.read()
+        writer.close()
+        await hub.stop()
+
+        async with await asyncio.start_server(listen_only, "127.0.0.1", 0) as server:
+            await serve("127.0.0.1", server.sockets[0].getsockname()[1], "pool-0", TOKEN, ChunkStore(1_000))
+
+    async def within_the_limit() -> None:
+        async with asyncio.timeout(LIMIT_S):
+            await scenario()
+
+    asyncio.run(within_the_limit())
 
 
 def test_the_newest_connection_of_a_member_counts() -> None:
