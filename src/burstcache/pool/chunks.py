@@ -5,6 +5,7 @@ Chunks of data are parts of the slice itself, so nothing is copied to cut a slic
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -95,7 +96,7 @@ class Slice:
         Args:
             body: The slice; what lies at the place of lost chunks is overwritten.
             data: Numbers of the chunks of data that are in `body`.
-            parities: Chunks of parity that complete them to as many as the slice has of data.
+            parities: Chunks of parity, at least as many as chunks of data are lost.
         """
         lost = set(range(self.redundancy.data)).difference(data)
         if not lost:
@@ -103,7 +104,8 @@ class Slice:
         if self.redundancy.data == 1:
             body[:] = next(iter(parities.values()))
             return
-        blocks = {number: self._padded(self.data_chunk(body, number)) for number in data} | dict(parities)
+        blocks = {number: self._padded(self.data_chunk(body, number)) for number in data}
+        blocks.update(itertools.islice(parities.items(), len(lost)))
         rebuilt = {number: self._room(body, number) for number in lost}
         reed_solomon(self.redundancy.data, self.redundancy.parity).rebuild(blocks, rebuilt)
         last = self.redundancy.data - 1

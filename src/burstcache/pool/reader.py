@@ -236,8 +236,8 @@ class PoolReader:
         chunks = slice_.encode(body, [number for number in numbers if number >= slice_.redundancy.data])
         for number, link in numbers.items():
             if link:
-                chunk = chunks.get(number) or bytes(slice_.data_chunk(body, number))
-                tally.put(link, slice_, number, chunk)
+                chunk = chunks.get(number) or slice_.data_chunk(body, number)
+                tally.put(link, slice_, number, bytes(chunk))
         task = asyncio.create_task(tally.complete(self._limit_s))
         self._repairs.add(task)
         task.add_done_callback(self._repairs.discard)

@@ -12,7 +12,7 @@ import pytest
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache.pool.chunk_store import ChunkStore
-from burstcache.pool.chunks import PooledObject, Redundancy
+from burstcache.pool.chunks import PooledObject, Redundancy, checksum
 from burstcache.pool.frames import Header, Kind
 from burstcache.pool.hub import Hub
 from burstcache.pool.member import serve
@@ -162,6 +162,30 @@ def test_lost_chunks_are_written_to_their_members_again() -> None:
             for member in _holders(pool, object_)[:1] + _holders(pool, object_)[2:3]:
                 await pool.stop(member)
             assert await _read(pool, object_) == body
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+@pytest.mark.parametrize("size", [1_000, 300_000])
+def test_a_chunk_is_written_again_as_it_was_though_the_buffer_changes(size: int, lost: int) -> None:
+    async def scenario() -> None:
+        object_, body = _object(size)
+        slice_ = object_.slice_at(0)
+        async with running_pool(6) as pool:
+            await pool.reader.write(object_, body)
+            first = _holders(pool, object_)[lost]
+            pool.stores[first].delete(slice_.name)
+            for name in _holders(pool, object_)[slice_.redundancy.data + 1 :]:
+                await pool.stop(name)  # so that the answer of the one that lacks its chunk is waited for
+            room = memoryview(bytearray(size))
+            while not pool.stores[first].get(slice_.name):
+                assert await pool.reader.read(object_, room) == []
+                room[:] = bytes(size)
+                await pool.reader.settle()
+            chunk = pool.stores[first].get(slice_.name)
+            assert chunk
+            assert checksum(slice_.name, chunk.number, chunk.payload) == chunk.crc32c
 
     asyncio.run(scenario())
 
