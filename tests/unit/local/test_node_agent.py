@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from burstcache.adapters.redis_connection import SERVER_NAME
 from burstcache_local.machines import nodes
 from burstcache_local.machines.nodes import NodeAgent, NodeTimes
+from custom_resources.certificate import issue_certificate
 from support.processes import processes_named
-from support.waiting import until
+from support.waiting import LIMIT_S, until
 
 pytestmark = pytest.mark.slow  # it starts Redis servers
 
@@ -72,3 +75,20 @@ def test_a_save_that_hangs_ends_with_the_agent(agent: NodeAgent, monkeypatch: py
     agent.stop()
 
     assert not processes_named("burstcache-stat")
+
+
+def test_an_instance_that_stops_while_the_agent_ends_hangs_up_once(
+    agent: NodeAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, pem = issue_certificate(SERVER_NAME, now=datetime.now(UTC))
+    monkeypatch.setattr(nodes, "_DRAIN_S", LIMIT_S)
+    monkeypatch.setattr(nodes, "_secret", lambda *names: pem)
+    instance = Instance()
+    instance.user_data = "secret redis tls > burstcache.pem"
+    agent.enter(instance, "pending")
+    until(lambda: instance.state == "running")
+    agent.enter(instance, "stopping")
+
+    agent.stop()
+
+    until(lambda: instance.state == "stopped")

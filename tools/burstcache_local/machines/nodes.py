@@ -68,8 +68,8 @@ class NodeAgent:
         with self._lock:
             for process in self._processes.values():
                 processes.stop(process, grace_s=_STOP_GRACE_S)
-            for front in self._fronts.values():
-                front.close()
+            while self._fronts:  # a thread that halts an instance closes none a second time
+                self._fronts.popitem()[1].close()
         for volume in self._volumes.values():
             volume.close()
 
