@@ -30,7 +30,7 @@ SECRETS = {
 _STAND_INS = {
     "dnf": 'test "$1" = clean || test "$*" = "install -y python3-boto3 amazon-ssm-agent $AVAILABLE"',
     "env": 'cat "$MACHINE/secrets/${*: -2:1}/${*: -1}"',
-    "curl": 'case "$*" in *local-ipv4) echo 127.0.0.2 ;; *burstcache-node) echo node-3 ;;'
+    "curl": 'case "$*" in *local-ipv4) echo 127.0.0.2 ;; *burstcache-node) echo "$NODE" ;;'
     ' *burstcache-state) test "$PERSISTENCE" || exit 22; echo "$PERSISTENCE" ;; *) echo token ;; esac',
     "systemctl": 'echo "$@" >> "$MACHINE/systemctl.log"',
     "dd": 'test "$2" = "of=$MACHINE/var/set-up-swap" && touch "$MACHINE/var/set-up-swap"',
@@ -47,14 +47,17 @@ def user_data(resources: dict[str, Any]) -> str:
     )
 
 
-def set_up(resources: dict[str, Any], machine: Path, service: str, *, persistence: str = "") -> None:
+def set_up(
+    resources: dict[str, Any], machine: Path, service: str, *, node: str = "node-3", persistence: str = ""
+) -> None:
     """Run the set-up twice, as one that was cut short is run again.
 
     Args:
         resources: Of the template.
         machine: An empty folder.
         service: The only package with a server that can be installed.
-        persistence: How a database of state is kept (none, rdb, aof); empty: a node of the cache.
+        node: The name in the instance's tag; a database's begins with `state-`.
+        persistence: How a database of state is kept (none, rdb, aof); empty: the instance cannot learn that.
 
     Raises:
         subprocess.CalledProcessError: It has failed.
@@ -71,7 +74,13 @@ def set_up(resources: dict[str, Any], machine: Path, service: str, *, persistenc
         (machine / "bin" / name).write_text(f"#!/bin/bash\n{body}\n")
         (machine / "bin" / name).chmod(0o755)
     path = os.pathsep.join([str(machine / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
-    environment = {"PATH": path, "AVAILABLE": service, "MACHINE": str(machine), "PERSISTENCE": persistence}
+    environment = {
+        "PATH": path,
+        "AVAILABLE": service,
+        "MACHINE": str(machine),
+        "NODE": node,
+        "PERSISTENCE": persistence,
+    }
     for _ in range(2):
         subprocess.run(["bash", "-c", _script(resources, machine)], env=environment, check=True, timeout=LIMIT_S)
 

@@ -110,7 +110,7 @@ def test_redis_keeps_a_cache_and_nothing_on_disk(machine: Path, service: str) ->
 def test_redis_of_a_database_of_state_evicts_nothing(
     tmp_path: Path, resources: dict[str, Any], persistence: str
 ) -> None:
-    set_up(resources, tmp_path, "valkey", persistence=persistence)
+    set_up(resources, tmp_path, "valkey", node="state-orders", persistence=persistence)
 
     with (
         serving(tmp_path, "valkey") as port,
@@ -126,12 +126,21 @@ def test_redis_of_a_database_of_state_evicts_nothing(
 def test_only_a_database_of_state_that_keeps_snapshots_has_the_program_for_them(
     tmp_path: Path, resources: dict[str, Any], persistence: str
 ) -> None:
-    set_up(resources, tmp_path, "valkey", persistence=persistence)
+    set_up(resources, tmp_path, "valkey", node="state-orders", persistence=persistence)
 
     program, settings = tmp_path / "usr/local/sbin/burstcache-state", tmp_path / "etc/burstcache-state.env"
     modes = [each.stat().st_mode & 0o777 for each in (program, settings) if each.exists()]
 
     assert modes == ([0o755, 0o600] if persistence == "rdb" else [])  # the settings have a password
+
+
+def test_a_database_of_state_that_cannot_learn_how_it_is_kept_is_not_set_up_as_a_cache(
+    tmp_path: Path, resources: dict[str, Any]
+) -> None:
+    with pytest.raises(subprocess.CalledProcessError):
+        set_up(resources, tmp_path, "valkey", node="state-orders", persistence="")
+
+    assert not (tmp_path / "var/lib/redis-is-set-up").exists()
 
 
 def test_redis_listens_with_tls_alone(machine: Path, service: str) -> None:
@@ -196,7 +205,7 @@ def test_user_data_is_shell(resources: dict[str, Any]) -> None:
 def test_a_database_of_state_is_restored_before_its_server_starts_and_saved_before_it_ends(
     tmp_path: Path, resources: dict[str, Any]
 ) -> None:
-    set_up(resources, tmp_path, "valkey", persistence="rdb")
+    set_up(resources, tmp_path, "valkey", node="state-orders", persistence="rdb")
 
     unit = (tmp_path / "etc/systemd/system/valkey.service.d/state.conf").read_text().splitlines()
     environment = (tmp_path / "etc/burstcache-state.env").read_text().splitlines()

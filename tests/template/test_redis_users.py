@@ -188,7 +188,7 @@ def test_a_password_of_another_user_is_refused_by_name(port: int) -> None:
 def database(tmp_path_factory: pytest.TempPathFactory, resources: dict[str, Any]) -> Iterator[int]:
     """The port of a database of state."""
     machine = tmp_path_factory.mktemp("database")
-    set_up(resources, machine, "valkey", persistence="rdb")
+    set_up(resources, machine, "valkey", node="state-orders", persistence="rdb")
     with serving(machine, "valkey") as port:
         yield port
 
