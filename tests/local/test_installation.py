@@ -13,8 +13,9 @@ from support.project import ROOT
 
 _IMPORT_ALL = """
 import importlib, pkgutil, burstcache
+with_an_extra = ("burstcache.client.files", "burstcache.client.filesystem", "burstcache.pool.")
 for module in pkgutil.walk_packages(burstcache.__path__, "burstcache."):
-    if module.name not in ("burstcache.client.files", "burstcache.client.filesystem"):
+    if not module.name.startswith(with_an_extra):
         importlib.import_module(module.name)
 """
 _FIND_FILE_SYSTEM = """

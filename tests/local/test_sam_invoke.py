@@ -41,7 +41,7 @@ from awslambdaric.__main__ import main
 main(sys.argv)
 """
 # Steps of a run or a life that this cloud does not have.
-_SUPERSEDED = ("abandon_node", "boot_node", "check_node", "join", "ready_node", "seed", "stop_node")
+_SUPERSEDED = ("abandon_node", "boot_node", "check_node", "join", "ready_node", "save_node", "seed", "stop_node")
 
 
 class _Processes(Forks):
@@ -76,9 +76,8 @@ def _linked(folder: Path, *names: str) -> Path:
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
     samples = ROOT / "tools/burstcache_local/samples"
-    options = LocalOptions(
-        origin=samples, parameters={"MonthlyBudgetUsd": "9"}, run_dir=tmp_path_factory.mktemp("logs")
-    )
+    parameters = {"MonthlyBudgetUsd": "9", "StateDatabases": "orders"}
+    options = LocalOptions(origin=samples, parameters=parameters, run_dir=tmp_path_factory.mktemp("logs"))
     with LocalCloud(options) as running:
         yield running
 
