@@ -34,7 +34,7 @@ from benchmarks.common import Setup, environment, running_cloud
 from benchmarks.pool_processes import processes, run_member, run_sender
 from benchmarks.read_path import free_port, wait_for_port
 from benchmarks.tls import authority
-from burstcache.pool.chunks import PooledObject, Redundancy
+from burstcache.core.pool.slices import PooledObject, Redundancy
 from burstcache.pool.hub import Hub
 from burstcache.pool.reader import PoolReader
 

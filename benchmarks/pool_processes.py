@@ -12,7 +12,7 @@ from typing import Any
 
 import uvloop
 
-from burstcache.pool.chunk_store import ChunkStore
+from burstcache.core.pool.chunk_store import ChunkStore
 from burstcache.pool.member import serve
 
 _MEMBER_BYTES = 256_000_000

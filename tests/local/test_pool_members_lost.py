@@ -8,9 +8,9 @@ import random
 import pytest
 
 from benchmarks.pool_processes import processes, run_member
-from burstcache.pool.chunks import PooledObject, Redundancy, Slice
+from burstcache.core.pool.placement import holders
+from burstcache.core.pool.slices import PooledObject, Redundancy, Slice
 from burstcache.pool.hub import Hub
-from burstcache.pool.placement import holders
 from burstcache.pool.reader import PoolReader
 from support.pool import TOKEN
 from support.waiting import LIMIT_S, eventually

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from burstcache.pool.chunk_store import ChunkStore
+from burstcache.core.pool.chunk_store import ChunkStore
 from burstcache.pool.hub import Hub
 from burstcache.pool.member import serve
 from burstcache.pool.reader import PoolReader

@@ -1,162 +1,70 @@
-"""An object as slices, a slice as chunks of which any `data` are enough.
-
-Chunks of data are parts of the slice itself, so nothing is copied to cut a slice up or to put it together.
-"""
+"""A slice's chunks of parity, its lost chunks, and what is sure about one that arrives."""
 
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Collection, Mapping
 
-from burstcache.core.errors import InvalidSettingError
-from burstcache.pool.frames import MAX_NAME_BYTES, MAX_PAYLOAD_BYTES
-from burstcache.pool.isa_l import Buffer, crc32c, reed_solomon, room
-
-SLICE_BYTES = MAX_PAYLOAD_BYTES  # a slice is coded while processors still have it in their caches
-_COPIED_BELOW_BYTES = 256 * 1024  # one answer then takes less time than asking many members
-_CHUNK_UNIT_BYTES = 64  # a cache line; chunks that begin at one are coded fastest
-_MAX_DATA = 32  # so padding stays below one chunk of the smallest slice that is coded
+from burstcache.core.pool.chunk_store import Buffer
+from burstcache.core.pool.slices import Slice
+from burstcache.pool.isa_l import crc32c, reed_solomon, room
 
 
-@dataclass(frozen=True, slots=True)
-class Redundancy:
-    """How many chunks a slice has: any `data` of `data + parity` are enough."""
+def encode(slice_: Slice, body: memoryview, numbers: Collection[int]) -> dict[int, Buffer]:
+    """Return chunks of parity.
 
-    data: int
-    parity: int
-
-    def __post_init__(self) -> None:
-        if not (1 <= self.data <= _MAX_DATA and 0 <= self.parity <= _MAX_DATA):
-            raise InvalidSettingError(
-                f"{self.data}+{self.parity} chunks; 1 to {_MAX_DATA} of data and 0 to {_MAX_DATA} of parity are right"
-            )
-
-    @property
-    def chunks(self) -> int:
-        """All chunks of a slice."""
-        return self.data + self.parity
-
-
-@dataclass(frozen=True)
-class Slice:
-    """One slice of an object.
-
-    Attributes:
-        name: The same for all its chunks; no other version of the object has it.
-        start: Where it begins in the object [bytes].
-        size_bytes: Its length, 1 to `SLICE_BYTES`.
-        redundancy: How it is coded; one chunk of data means copies.
+    Args:
+        slice_: Which one.
+        body: The whole slice.
+        numbers: Which chunks.
     """
-
-    name: bytes
-    start: int
-    size_bytes: int
-    redundancy: Redundancy
-
-    @cached_property
-    def chunk_bytes(self) -> int:
-        """Length of a chunk; the last of data is sent without its padding."""
-        if self.redundancy.data == 1:
-            return self.size_bytes
-        units = math.ceil(self.size_bytes / self.redundancy.data / _CHUNK_UNIT_BYTES)
-        return units * _CHUNK_UNIT_BYTES
-
-    def length(self, number: int) -> int:
-        """Return how many bytes of a chunk are sent."""
-        if number >= self.redundancy.data:
-            return self.chunk_bytes
-        return min(self.chunk_bytes, self.size_bytes - number * self.chunk_bytes)
-
-    def data_chunk(self, body: memoryview, number: int) -> memoryview:
-        """Return a chunk of data as the part of the slice that it is."""
-        return body[number * self.chunk_bytes : (number + 1) * self.chunk_bytes]
-
-    def encode(self, body: memoryview, numbers: Collection[int]) -> dict[int, Buffer]:
-        """Return chunks of parity.
-
-        Args:
-            body: The whole slice.
-            numbers: Which ones.
-        """
-        if self.redundancy.data == 1:
-            return dict.fromkeys(numbers, body)
-        if not numbers:
-            return {}
-        parities: dict[int, Buffer] = {number: room(self.chunk_bytes) for number in numbers}
-        blocks = [self._padded(self.data_chunk(body, number)) for number in range(self.redundancy.data)]
-        reed_solomon(self.redundancy.data, self.redundancy.parity).encode(blocks, parities)
-        return parities
-
-    def rebuild(self, body: memoryview, data: Collection[int], parities: Mapping[int, Buffer]) -> None:
-        """Compute what the slice lacks.
-
-        Args:
-            body: The slice; what lies at the place of lost chunks is overwritten.
-            data: Numbers of the chunks of data that are in `body`.
-            parities: Chunks of parity, at least as many as chunks of data are lost.
-        """
-        lost = set(range(self.redundancy.data)).difference(data)
-        if not lost:
-            return
-        if self.redundancy.data == 1:
-            body[:] = next(iter(parities.values()))
-            return
-        blocks = {number: self._padded(self.data_chunk(body, number)) for number in data}
-        blocks.update(itertools.islice(parities.items(), len(lost)))
-        rebuilt = {number: self._room(body, number) for number in lost}
-        reed_solomon(self.redundancy.data, self.redundancy.parity).rebuild(blocks, rebuilt)
-        last = self.redundancy.data - 1
-        if last in lost:
-            self.data_chunk(body, last)[:] = rebuilt[last][: self.length(last)]
-
-    def _padded(self, chunk: Buffer) -> Buffer:
-        if len(chunk) == self.chunk_bytes:
-            return chunk
-        return bytes(chunk).ljust(self.chunk_bytes, b"\0")
-
-    def _room(self, body: memoryview, number: int) -> Buffer:
-        chunk = self.data_chunk(body, number)
-        return chunk if len(chunk) == self.chunk_bytes else room(self.chunk_bytes)
+    code = slice_.redundancy
+    if code.data == 1:
+        return dict.fromkeys(numbers, body)
+    if not numbers:
+        return {}
+    parities: dict[int, Buffer] = {number: room(slice_.chunk_bytes) for number in numbers}
+    blocks = [_padded(slice_, slice_.data_chunk(body, number)) for number in range(code.data)]
+    reed_solomon(code.data, code.parity).encode(blocks, parities)
+    return parities
 
 
-@dataclass(frozen=True, slots=True)
-class PooledObject:
-    """One version of an object in the pool.
+def rebuild(slice_: Slice, body: memoryview, data: Collection[int], parities: Mapping[int, Buffer]) -> None:
+    """Compute what a slice lacks.
 
-    Attributes:
-        key_hash: The key's hash.
-        version: ETag or version ID: a new version has other chunks, so the old ones are never read again.
-        size_bytes: Length of the object.
-        redundancy: How its slices are coded; of a small one, each chunk of parity is a copy.
+    Args:
+        slice_: Which one.
+        body: The slice; what lies at the place of lost chunks is overwritten.
+        data: Numbers of the chunks of data that are in `body`.
+        parities: Chunks of parity, at least as many as chunks of data are lost.
     """
-
-    key_hash: str
-    version: str
-    size_bytes: int
-    redundancy: Redundancy
-
-    def slices(self) -> Iterator[Slice]:
-        """Yield all slices, in order."""
-        for start in range(0, self.size_bytes, SLICE_BYTES):
-            yield self.slice_at(start)
-
-    def slice_at(self, offset: int) -> Slice:
-        """Return the slice that has the byte at `offset`."""
-        index = offset // SLICE_BYTES
-        start = index * SLICE_BYTES
-        size_bytes = min(SLICE_BYTES, self.size_bytes - start)
-        redundancy = self.redundancy
-        if size_bytes < _COPIED_BELOW_BYTES:
-            redundancy = Redundancy(1, self.redundancy.parity)
-        name = f"{self.key_hash}/{self.version}/{index}/{redundancy.data}+{redundancy.parity}".encode()
-        if len(name) > MAX_NAME_BYTES:
-            raise InvalidSettingError(f"the version {self.version!r} makes a name of {len(name)} bytes")
-        return Slice(name, start, size_bytes, redundancy)
+    code = slice_.redundancy
+    lost = set(range(code.data)).difference(data)
+    if not lost:
+        return
+    if code.data == 1:
+        body[:] = next(iter(parities.values()))
+        return
+    blocks = {number: _padded(slice_, slice_.data_chunk(body, number)) for number in data}
+    blocks.update(itertools.islice(parities.items(), len(lost)))
+    rebuilt = {number: _room(slice_, body, number) for number in lost}
+    reed_solomon(code.data, code.parity).rebuild(blocks, rebuilt)
+    last = code.data - 1
+    if last in lost:
+        slice_.data_chunk(body, last)[:] = rebuilt[last][: slice_.length(last)]
 
 
 def checksum(name: bytes, number: int, payload: Buffer) -> int:
     """Return the CRC32C of a chunk: of its name and number, too, so that another chunk is a wrong one."""
     return crc32c(payload, crc32c(name + bytes([number])))
+
+
+def _padded(slice_: Slice, chunk: Buffer) -> Buffer:
+    if len(chunk) == slice_.chunk_bytes:
+        return chunk
+    return bytes(chunk).ljust(slice_.chunk_bytes, b"\0")
+
+
+def _room(slice_: Slice, body: memoryview, number: int) -> Buffer:
+    chunk = slice_.data_chunk(body, number)
+    return chunk if len(chunk) == slice_.chunk_bytes else room(slice_.chunk_bytes)

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import cast
 
 from burstcache.core.errors import FrameError
+from burstcache.core.pool.chunk_store import Buffer
 from burstcache.pool.frames import HEADER_BYTES, MAX_PAYLOAD_BYTES, Header, Kind, parse
-from burstcache.pool.isa_l import Buffer
 
 _TRASH = memoryview(bytearray(256 * 1024))  # what is received nowhere; its content means nothing
 _HANDSHAKE_PAYLOAD_BYTES = 64

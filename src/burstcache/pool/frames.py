@@ -12,9 +12,9 @@ import struct
 from typing import NamedTuple
 
 from burstcache.core.errors import FrameError
+from burstcache.core.pool.slices import MAX_NAME_BYTES, SLICE_BYTES
 
-MAX_NAME_BYTES = 255
-MAX_PAYLOAD_BYTES = 8 * 1024 * 1024
+MAX_PAYLOAD_BYTES = SLICE_BYTES  # a small slice is one chunk
 
 _HEADER = struct.Struct("!HBBIHxxII")
 _MAGIC = 0xBC01  # its low byte is the protocol's version

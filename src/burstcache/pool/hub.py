@@ -8,10 +8,10 @@ import ssl
 from typing import Protocol
 
 from burstcache.core.errors import FrameError, InvalidSettingError
+from burstcache.core.pool.chunk_store import Buffer
 from burstcache.pool import proof
 from burstcache.pool.connection import FrameConnection
 from burstcache.pool.frames import Header, Kind
-from burstcache.pool.isa_l import Buffer
 
 
 class Asker(Protocol):

@@ -13,7 +13,7 @@ from typing import Any
 
 import cffi
 
-Buffer = bytes | bytearray | memoryview
+from burstcache.core.pool.chunk_store import Buffer
 
 _ffi = cffi.FFI()
 _ffi.cdef(

@@ -6,8 +6,8 @@ import asyncio
 import ssl
 
 from burstcache.core.errors import FrameError
+from burstcache.core.pool.chunk_store import Chunk, ChunkStore
 from burstcache.pool import proof
-from burstcache.pool.chunk_store import Chunk, ChunkStore
 from burstcache.pool.connection import FrameConnection
 from burstcache.pool.frames import Header, Kind
 from burstcache.pool.isa_l import room

@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from burstcache.core.errors import InvalidSettingError
-from burstcache.pool.chunks import PooledObject, Slice, checksum
+from burstcache.core.pool.chunk_store import Buffer
+from burstcache.core.pool.placement import holders
+from burstcache.core.pool.slices import PooledObject, Slice
+from burstcache.pool.chunks import checksum, encode, rebuild
 from burstcache.pool.frames import Header, Kind
 from burstcache.pool.hub import Hub, MemberLink
-from burstcache.pool.isa_l import Buffer, room
-from burstcache.pool.placement import holders
+from burstcache.pool.isa_l import room
 
 _SLICES_AT_ONCE = 3  # others are asked for while the last chunks of one arrive
 
@@ -43,7 +45,7 @@ class _SliceRead:
         if len(self.arrived) < self._slice.redundancy.data:
             return False
         data = {number for number in self.arrived if number < self._slice.redundancy.data}
-        self._slice.rebuild(self._body, data, self._parities)
+        rebuild(self._slice, self._body, data, self._parities)
         return True
 
     def place(self, request: int, header: Header) -> memoryview | None:
@@ -185,7 +187,7 @@ class PoolReader:
         for number, link in links.items():
             if link and number < data:
                 tally.put(link, slice_, number, slice_.data_chunk(body, number))
-        for number, chunk in slice_.encode(body, parities).items():
+        for number, chunk in encode(slice_, body, parities).items():
             tally.put(parities[number], slice_, number, chunk)
         return await tally.complete(self._limit_s) >= data
 
@@ -233,7 +235,7 @@ class PoolReader:
         free = [number for number in range(slice_.redundancy.chunks) if number not in taken]
         tally = _Tally()
         numbers = dict(zip(free, (link for link in links if link in read.lacking), strict=False))
-        chunks = slice_.encode(body, [number for number in numbers if number >= slice_.redundancy.data])
+        chunks = encode(slice_, body, [number for number in numbers if number >= slice_.redundancy.data])
         for number, link in numbers.items():
             if link:
                 chunk = chunks.get(number) or slice_.data_chunk(body, number)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from burstcache.core.errors import FrameError
-from burstcache.pool.frames import HEADER_BYTES, MAX_NAME_BYTES, MAX_PAYLOAD_BYTES, Header, Kind, parse
+from burstcache.core.pool.slices import MAX_NAME_BYTES
+from burstcache.pool.frames import HEADER_BYTES, MAX_PAYLOAD_BYTES, Header, Kind, parse
 
 
 @pytest.mark.parametrize("kind", Kind)

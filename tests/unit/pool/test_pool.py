@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from burstcache.core.errors import InvalidSettingError
-from burstcache.pool.chunk_store import ChunkStore
-from burstcache.pool.chunks import PooledObject, Redundancy
+from burstcache.core.pool.chunk_store import ChunkStore
+from burstcache.core.pool.placement import holders
+from burstcache.core.pool.slices import PooledObject, Redundancy
 from burstcache.pool.frames import Header, Kind
 from burstcache.pool.hub import Hub
 from burstcache.pool.member import serve
-from burstcache.pool.placement import holders
 from burstcache.pool.reader import PoolReader
 from support.pool import TOKEN, LocalPool, running_pool, tls_contexts
 from support.waiting import LIMIT_S, eventually
@@ -51,7 +51,7 @@ def test_an_object_is_read_as_it_was_written(size: int) -> None:
 
 
 def test_an_object_of_several_slices_is_read_as_it_was_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("burstcache.pool.chunks.SLICE_BYTES", 300_000)
+    monkeypatch.setattr("burstcache.core.pool.slices.SLICE_BYTES", 300_000)
 
     async def scenario() -> bytes | None:
         object_, body = _object(1_000_003)

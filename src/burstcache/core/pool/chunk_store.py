@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from burstcache.pool.isa_l import Buffer
+Buffer = bytes | bytearray | memoryview
 
 ENTRY_BYTES = 512  # what a chunk takes apart from its payload: name, object, two places in tables
 

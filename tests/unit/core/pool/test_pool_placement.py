@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from burstcache.pool.placement import holders
+from burstcache.core.pool.placement import holders
 
 _MEMBERS = [f"pool-{number}" for number in range(16)]
 _SLICES = [f"slice-{number}".encode() for number in range(500)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from burstcache.pool.chunk_store import ENTRY_BYTES, Chunk, ChunkStore
+from burstcache.core.pool.chunk_store import ENTRY_BYTES, Chunk, ChunkStore
 
 _SIZE = 1_000
 _ENTRY = _SIZE + ENTRY_BYTES
