@@ -26,8 +26,8 @@ def test_any_chunks_that_are_enough_give_the_slice_back(size: int, data: int, pa
     for number in left:
         if number < code.data:
             slice_.data_chunk(arrived, number)[:] = slice_.data_chunk(body, number)
-    data = [number for number in left if number < code.data]
-    rebuild(slice_, arrived, data, {number: parities[number] for number in left if number >= code.data})
+    held = [number for number in left if number < code.data]
+    rebuild(slice_, arrived, held, {number: parities[number] for number in left if number >= code.data})
 
     assert arrived == body
     lengths = [slice_.length(number) for number in range(code.data)]
