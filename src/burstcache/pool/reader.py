@@ -11,8 +11,9 @@ from burstcache.core.pool.placement import holders
 from burstcache.core.pool.slices import PooledObject, Slice
 from burstcache.pool.chunks import checksum, encode, rebuild
 from burstcache.pool.frames import Header, Kind
-from burstcache.pool.hub import Hub, MemberLink
+from burstcache.pool.hub import Hub
 from burstcache.pool.isa_l import room
+from burstcache.pool.link import Link
 
 _SLICES_AT_ONCE = 3  # others are asked for while the last chunks of one arrive
 
@@ -23,14 +24,14 @@ class _SliceRead:
     def __init__(self, slice_: Slice, body: memoryview) -> None:
         self._slice = slice_
         self._body = body
-        self._asked: dict[int, MemberLink] = {}
+        self._asked: dict[int, Link] = {}
         self._places: dict[int, int] = {}  # number of the chunk that arrives, by request
         self._parities: dict[int, Buffer] = {}
         self.arrived: set[int] = set()
-        self.lacking: set[MemberLink] = set()  # members that answered without a right chunk
+        self.lacking: set[Link] = set()  # members that answered without a right chunk
         self.is_whole: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
-    def ask(self, links: Collection[MemberLink | None]) -> None:
+    def ask(self, links: Collection[Link | None]) -> None:
         """Ask the holders that are there for their chunks."""
         for link in links:
             if link:
@@ -87,14 +88,14 @@ class _Tally:
 
     def __init__(self) -> None:
         self.stored = 0
-        self.silent: dict[int, MemberLink] = {}
+        self.silent: dict[int, Link] = {}
         self.is_complete: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def ask(self, link: MemberLink, kind: Kind, name: bytes) -> None:
+    def ask(self, link: Link, kind: Kind, name: bytes) -> None:
         """Send a request without payload."""
         self.silent[link.ask(kind, self, name)] = link
 
-    def put(self, link: MemberLink, slice_: Slice, number: int, chunk: Buffer) -> None:
+    def put(self, link: Link, slice_: Slice, number: int, chunk: Buffer) -> None:
         """Send a chunk."""
         crc = checksum(slice_.name, number, chunk)
         self.silent[link.ask(Kind.PUT, self, slice_.name, chunk, number=number, crc32c=crc)] = link
@@ -205,7 +206,7 @@ class PoolReader:
         while self._repairs:
             await asyncio.wait(self._repairs)
 
-    def _links(self, slice_: Slice) -> list[MemberLink | None]:
+    def _links(self, slice_: Slice) -> list[Link | None]:
         """Return the connections to a slice's holders, in order; None for one that is not there."""
         return [self._hub.members.get(name) for name in holders(slice_.name, self._members, slice_.redundancy.chunks)]
 

@@ -1,0 +1,94 @@
+"""A connection over which one member is asked for chunks."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Protocol
+
+from burstcache.core.pool.chunk_store import Buffer
+from burstcache.pool.connection import FrameConnection
+from burstcache.pool.frames import Header, Kind
+
+
+class Asker(Protocol):
+    """Who asks members for something and is called back, once per request unless that is cancelled."""
+
+    def place(self, request: int, header: Header) -> memoryview | None:
+        """Return where the chunk that begins to arrive belongs, as long as it is; None: nowhere."""
+
+    def answered(self, request: int, header: Header, payload: memoryview | None) -> None:
+        """Take an answer."""
+
+    def failed(self, request: int) -> None:
+        """Take note that the member is gone."""
+
+
+def request_numbers() -> Iterator[int]:
+    """Yield numbers for requests, of which no two in flight are equal."""
+    while True:
+        yield from range(1, 1 << 32)
+
+
+class Link(FrameConnection):
+    """The end of a connection that asks; whom it asks is the other side's matter.
+
+    Args:
+        requests: Numbers of requests, shared by all links of one asker.
+    """
+
+    def __init__(self, requests: Iterator[int]) -> None:
+        super().__init__()
+        self._requests = requests
+        self._askers: dict[int, Asker] = {}
+        self._receiving = 0
+
+    def ask(
+        self, kind: Kind, asker: Asker, name: bytes, payload: Buffer = b"", *, number: int = 0, crc32c: int = 0
+    ) -> int:
+        """Send a request and return its number."""
+        request = next(self._requests)
+        self._askers[request] = asker
+        self.send(kind, request, name, payload, number=number, crc32c=crc32c)
+        return request
+
+    def cancel(self, request: int) -> None:
+        """Forget a GET, and free the place that its chunk was being received in."""
+        if not self._askers.pop(request, None):
+            return
+        if self._receiving == request:
+            self.stop_receiving()
+        elif not self.transport.is_closing():
+            self.send(Kind.CANCEL, request)
+
+    def end(self) -> None:
+        """End the connection at once."""
+        self.transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        askers, self._askers = self._askers, {}
+        for request, asker in askers.items():
+            asker.failed(request)
+
+    def place(self, header: Header, name: bytes) -> memoryview | None:
+        if not self.is_trusted:
+            return memoryview(bytearray(header.payload_bytes))
+        self._receiving = header.request
+        asker = self._askers.get(header.request)
+        return asker.place(header.request, header) if asker else None
+
+    def handle(self, header: Header, name: bytes, payload: memoryview | None) -> None:
+        if not self.is_trusted:
+            return self.shake_hands(header, name, bytes(payload or b""))
+        self._receiving = 0
+        if asker := self._askers.pop(header.request, None):
+            asker.answered(header.request, header, payload)
+
+    @abstractmethod
+    def shake_hands(self, header: Header, name: bytes, payload: bytes) -> None:
+        """Handle a frame from an end that has not proved itself.
+
+        Raises:
+            FrameError: It does not prove itself.
+        """
