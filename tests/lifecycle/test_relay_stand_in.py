@@ -14,7 +14,7 @@ import pytest
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.relay import RelayListener, RelayRequests
 from burstcache.adapters.secrets import Secrets
-from burstcache.control.cache_life import Relay
+from burstcache.control.cache_tools import Relay
 from burstcache.core.errors import RelayDownError, SilentHolderError
 from burstcache.settings import RelayAccess
 from support.memory_relay import MemoryRelay

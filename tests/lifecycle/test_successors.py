@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from burstcache.adapters.executions import execution_arn
-from burstcache.control import cache_life
+from burstcache.control import cache_title
 from burstcache.core.messages.operations import Serve
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.table import KeyRow, NodeColumns
@@ -205,7 +205,7 @@ def test_write_while_the_next_invocation_loads_the_object_is_seen_by_it(world: W
 
 
 def test_write_while_two_invocations_overlap_reaches_both(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache_life, "_HAND_OVER_POLL_S", 20)  # so long do they overlap here
+    monkeypatch.setattr(cache_title, "_HAND_OVER_POLL_S", 20)  # so long do they overlap here
     held_without_promotion(world)
     tiers(world, 832, every_s=4)
     assert world.row("k").attempt == 1

@@ -25,7 +25,7 @@ from burstcache.adapters.relay import RelayRequests
 from burstcache.adapters.secrets import Secrets
 from burstcache.adapters.use_table import UseTable
 from burstcache.control.cache_environment import CacheEnvironment, warm_copies
-from burstcache.control.cache_life import CacheTools
+from burstcache.control.cache_tools import CacheTools
 from burstcache.control.demand import Judge, judge
 from burstcache.control.janitor import Janitor
 from burstcache.control.node_runs import NodeRuns

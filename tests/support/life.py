@@ -8,7 +8,8 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
 
-from burstcache.control.cache_life import CacheTask, CacheTools, End, KeyCache
+from burstcache.control.cache_life import KeyCache
+from burstcache.control.cache_tools import CacheTask, CacheTools, End
 from burstcache.core.errors import ServiceError
 from burstcache.core.keys import key_hash
 from burstcache.core.messages.relay import control_subject, get_subject

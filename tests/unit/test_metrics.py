@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
-from burstcache.control.cache_life import End
+from burstcache.control.cache_tools import End
 from burstcache.metrics import FAILED_READS, LATENCY_MS, LIVES, METRICS, PROMOTIONS, emf_line, put
 from support.metrics import STACK, MetricId, samples
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from cachetools import LRUCache
 
 from burstcache.adapters.calls import passing_failures_named
-from burstcache.control.cache_life import CacheTask, CacheTools, End, KeyCache, Relay
+from burstcache.control.cache_life import KeyCache
+from burstcache.control.cache_tools import CacheTask, CacheTools, End, Relay
 from burstcache.core.errors import (
     BurstcacheError,
     ObjectNotFoundError,

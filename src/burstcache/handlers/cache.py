@@ -18,7 +18,7 @@ from burstcache.adapters.rehearsal import rehearse
 from burstcache.adapters.relay import RelayListener
 from burstcache.adapters.secrets import Secrets
 from burstcache.control.cache_environment import CacheEnvironment, warm_copies
-from burstcache.control.cache_life import CacheTask, CacheTools
+from burstcache.control.cache_tools import CacheTask, CacheTools
 from burstcache.control.meter import meter_of
 from burstcache.handlers._init import at_init, logs_requests
 from burstcache.handlers._self_test import answers_self_test

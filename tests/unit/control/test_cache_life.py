@@ -14,7 +14,7 @@ def test_window_does_not_grow_with_the_load() -> None:
     with LifeStage("k").running() as stage:
         for at_us in range(200):
             stage.get(at_us)
-        remembered = len(stage.life.window)
+        remembered = len(stage.life.requests.window)
         handed_over = stage.stop()
 
     assert [request.at_us for request in handed_over] == list(range(200 - PARAMETERS.window_length, 200))
