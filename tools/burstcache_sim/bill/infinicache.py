@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from burstcache.core.pool.costs import MemberPrice, PoolHour
+
 
 @dataclass(frozen=True, slots=True)
 class InfiniCache:
@@ -31,23 +33,9 @@ class InfiniCache:
         return self.data_chunks + self.parity_chunks
 
 
-@dataclass(frozen=True, slots=True)
-class InfiniCacheHour:
-    """The bill of one hour [USD]."""
-
-    serving_usd: Fraction
-    warm_up_usd: Fraction
-    backup_usd: Fraction
-
-    @property
-    def usd(self) -> Fraction:
-        """C = C_ser + C_w + C_bak [USD]."""
-        return self.serving_usd + self.warm_up_usd + self.backup_usd
-
-
 def infinicache_hour(
     pool: InfiniCache, gets_per_h: Fraction, *, request_usd: Fraction, gb_s_usd: Fraction, has_backup: bool = True
-) -> InfiniCacheHour:
+) -> PoolHour:
     """Return the bill of an hour at a rate of GETs.
 
     Args:
@@ -57,16 +45,12 @@ def infinicache_hour(
         gb_s_usd: Price of a gigabyte for a second [USD].
         has_backup: Whether functions copy new objects to their peers.
     """
-
-    def invocation_usd(duration_ms: int) -> Fraction:
-        billed_ms = -(-duration_ms // pool.billed_in_ms) * pool.billed_in_ms
-        return request_usd + Fraction(billed_ms, 1000) * pool.memory_gb * gb_s_usd
-
+    price = MemberPrice(pool.memory_gb, request_usd, gb_s_usd, billed_in_ms=pool.billed_in_ms)
     backups_per_h = Fraction(60, pool.backup_every_min) * pool.functions if has_backup else Fraction(0)
-    return InfiniCacheHour(
-        serving_usd=gets_per_h * pool.chunks * invocation_usd(pool.serve_ms),
-        warm_up_usd=pool.functions * Fraction(60, pool.warm_up_every_min) * invocation_usd(pool.warm_up_ms),
-        backup_usd=backups_per_h * invocation_usd(pool.backup_ms),
+    return PoolHour(
+        serving_usd=price.invocations_usd(gets_per_h * pool.chunks, pool.serve_ms),
+        warm_up_usd=price.invocations_usd(Fraction(60, pool.warm_up_every_min) * pool.functions, pool.warm_up_ms),
+        backup_usd=price.invocations_usd(backups_per_h, pool.backup_ms),
     )
 
 

@@ -24,6 +24,7 @@ SHEET = PriceSheet(
         PriceRow("lambda-duration:arm", "0.0000133334", "GB-s", f"{_LIST}, 2026-09-21"),
         PriceRow("lambda-duration:x86", "0.0000166667", "GB-s", f"{_LIST}, 2026-10-09"),
         PriceRow("lambda-request", "0.0000002", "request", f"{_LIST}, 2026-09-21"),
+        PriceRow("lambda-tenant", "0.000167", "GB", f"as in Northern Virginia, x86; Frankfurt: {UNCHECKED}"),
         PriceRow("s3-get", "0.00000043", "request", f"{_AUGUST}; Buner 2022, section 2.2.1"),
         PriceRow("http-api-request", "0.0000012", "512 KB", f"{_LIST}, 2026-09-21"),
         PriceRow("alb", "0.027", "h", f"{_LIST}, 2026-09-24 (19.71 a month)"),

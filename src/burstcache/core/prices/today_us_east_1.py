@@ -26,6 +26,7 @@ SHEET = PriceSheet(
         PriceRow("lambda-duration:arm", "0.0000133334", "GB-s", f"{_LAMBDA}; infracost"),
         PriceRow("lambda-duration:x86", "0.0000166667", "GB-s", f"{_LAMBDA}; infracost"),
         PriceRow("lambda-request", "0.0000002", "request", _LAMBDA),
+        PriceRow("lambda-tenant", "0.000167", "GB", f"{_LAMBDA}: x86, no figure for ARM"),
         PriceRow("s3-get", "0.0000004", "request", f"{_INFRACOST}; {_TOOLKIT}"),
         PriceRow("http-api-request", "0.000001", "512 KB", f"{_INFRACOST}; metering: AWS whitepaper on private APIs"),
         PriceRow("alb", "0.0225", "h", f"{_INFRACOST} (16.43 a month)"),
