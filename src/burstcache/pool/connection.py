@@ -1,4 +1,4 @@
-"""Frames over a transport, each payload received where it belongs."""
+"""Frames over a transport, each payload received where it belongs, or passed on as it arrives."""
 
 from __future__ import annotations
 
@@ -12,9 +12,14 @@ from burstcache.core.errors import FrameError
 from burstcache.core.pool.chunk_store import Buffer
 from burstcache.pool.frames import HEADER_BYTES, MAX_PAYLOAD_BYTES, Header, Kind, parse
 
-_TRASH = memoryview(bytearray(256 * 1024))  # what is received nowhere; its content means nothing
+_PART_BYTES = 256 * 1024
 _HANDSHAKE_PAYLOAD_BYTES = 64
-_HANDSHAKE_LIMIT_S = 5.0
+HANDSHAKE_LIMIT_S = 5.0
+
+# Takes each part of a payload as it arrives; returns whether the part's memory is free again.
+Sink = Callable[[memoryview], bool]
+# Where a payload goes: into memory of its length, to others, or (None) nowhere.
+Place = memoryview | Sink | None
 
 _logger = logging.getLogger(__name__)
 
@@ -25,21 +30,25 @@ class FrameConnection(asyncio.BufferedProtocol, ABC):
     Subclasses answer two questions: where a payload goes, and what a frame means.
     """
 
+    # Where a part of a payload arrives that is passed on; one for all, since each part is taken before another comes.
+    _parts = memoryview(bytearray(_PART_BYTES))
+
     def __init__(self) -> None:
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.is_trusted = False
         self.transport: asyncio.Transport
         self._header_room = memoryview(bytearray(HEADER_BYTES))
         self._room = self._header_room  # what is received next
+        self._sink: Sink | None = None
         self._begin()
 
     @abstractmethod
-    def place(self, header: Header, name: bytes) -> memoryview | None:
-        """Return where to receive a payload, as long as it is; None: nowhere."""
+    def place(self, header: Header, name: bytes) -> Place:
+        """Return where to receive a payload: memory as long as it is, what takes it part by part, or nowhere."""
 
     @abstractmethod
     def handle(self, header: Header, name: bytes, payload: memoryview | None) -> None:
-        """Handle a frame; without payload if it was received nowhere.
+        """Handle a frame; without payload if it was not received in memory.
 
         Raises:
             FrameError: The other side does not keep to the protocol; the connection ends.
@@ -60,14 +69,20 @@ class FrameConnection(asyncio.BufferedProtocol, ABC):
         else:
             self.transport.write(head)
 
+    def end(self) -> None:
+        """End the connection at once."""
+        self.transport.abort()
+
     def stop_receiving(self) -> None:
         """Receive the rest of the present payload nowhere: its place is needed for something else."""
         if self._payload is not None:
-            self._discard(len(self._room))
+            self._pass_on(_drop, len(self._room))
+        elif self._sink:
+            self._sink = _drop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass of it
-        self._handshake = asyncio.get_running_loop().call_later(_HANDSHAKE_LIMIT_S, self.transport.abort)
+        self._handshake = asyncio.get_running_loop().call_later(HANDSHAKE_LIMIT_S, self.transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._handshake.cancel()
@@ -75,11 +90,16 @@ class FrameConnection(asyncio.BufferedProtocol, ABC):
             self.ended.set_result(None)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._room
+        return FrameConnection._parts[: self._left] if self._sink else self._room
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._room = self._room[nbytes:]
-        if not self._room:
+        if self._sink:
+            self._left -= nbytes
+            if not self._sink(FrameConnection._parts[:nbytes]):
+                FrameConnection._parts = memoryview(bytearray(_PART_BYTES))
+        else:
+            self._room = self._room[nbytes:]
+        if not (self._left if self._sink else self._room):
             try:
                 self._next()
             except FrameError as error:
@@ -89,7 +109,8 @@ class FrameConnection(asyncio.BufferedProtocol, ABC):
     def _begin(self) -> None:
         self._room = self._header_room
         self._payload: memoryview | None = None
-        self._to_discard = 0
+        self._sink = None
+        self._left = 0  # of a payload that is passed on
         self._next: Callable[[], None] = self._end_header
 
     def _end_header(self) -> None:
@@ -111,20 +132,20 @@ class FrameConnection(asyncio.BufferedProtocol, ABC):
         length = self._header.payload_bytes
         if not length:
             return self._end_payload()
-        self._payload = self.place(self._header, self._name)
-        if self._payload is None:
-            self._discard(length)
+        place = self.place(self._header, self._name)
+        if isinstance(place, memoryview):
+            self._room = self._payload = place
         else:
-            self._room = self._payload
+            self._pass_on(place or _drop, length)
 
-    def _discard(self, length: int) -> None:
-        self._payload = None
-        self._room = _TRASH[:length]
-        self._to_discard = length - len(self._room)
+    def _pass_on(self, sink: Sink, length: int) -> None:
+        self._payload, self._sink, self._left = None, sink, length
 
     def _end_payload(self) -> None:
-        if self._to_discard:
-            return self._discard(self._to_discard)
         header, name, payload = self._header, self._name, self._payload
         self._begin()
         self.handle(header, name, payload)
+
+
+def _drop(part: memoryview) -> bool:
+    return True

@@ -35,6 +35,7 @@ class Kind(enum.IntEnum):
     MISSING = 9  # also what a DELETE is answered with
     STORED = 10
     REFUSED = 11  # a PUT larger than the member's memory
+    READER = 32  # a reader that members cannot dial: the name of the member it wants, a nonce, its proof
 
 
 class Header(NamedTuple):

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Protocol
 
 from burstcache.core.pool.chunk_store import Buffer
-from burstcache.pool.connection import FrameConnection
+from burstcache.pool.connection import FrameConnection, Place
 from burstcache.pool.frames import Header, Kind
 
 
 class Asker(Protocol):
     """Who asks members for something and is called back, once per request unless that is cancelled."""
 
-    def place(self, request: int, header: Header) -> memoryview | None:
-        """Return where the chunk that begins to arrive belongs, as long as it is; None: nowhere."""
+    def place(self, request: int, header: Header) -> Place:
+        """Return where the chunk that begins to arrive belongs."""
 
     def answered(self, request: int, header: Header, payload: memoryview | None) -> None:
         """Take an answer."""
@@ -61,34 +60,18 @@ class Link(FrameConnection):
         elif not self.transport.is_closing():
             self.send(Kind.CANCEL, request)
 
-    def end(self) -> None:
-        """End the connection at once."""
-        self.transport.abort()
-
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         askers, self._askers = self._askers, {}
         for request, asker in askers.items():
             asker.failed(request)
 
-    def place(self, header: Header, name: bytes) -> memoryview | None:
-        if not self.is_trusted:
-            return memoryview(bytearray(header.payload_bytes))
+    def place(self, header: Header, name: bytes) -> Place:
         self._receiving = header.request
         asker = self._askers.get(header.request)
         return asker.place(header.request, header) if asker else None
 
     def handle(self, header: Header, name: bytes, payload: memoryview | None) -> None:
-        if not self.is_trusted:
-            return self.shake_hands(header, name, bytes(payload or b""))
         self._receiving = 0
         if asker := self._askers.pop(header.request, None):
             asker.answered(header.request, header, payload)
-
-    @abstractmethod
-    def shake_hands(self, header: Header, name: bytes, payload: bytes) -> None:
-        """Handle a frame from an end that has not proved itself.
-
-        Raises:
-            FrameError: It does not prove itself.
-        """

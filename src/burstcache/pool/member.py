@@ -7,10 +7,10 @@ import ssl
 
 from burstcache.core.errors import FrameError
 from burstcache.core.pool.chunk_store import Chunk, ChunkStore
-from burstcache.pool import proof
 from burstcache.pool.connection import FrameConnection
 from burstcache.pool.frames import Header, Kind
 from burstcache.pool.isa_l import room
+from burstcache.pool.proof import Introduction
 
 
 class MemberConnection(FrameConnection):
@@ -18,11 +18,8 @@ class MemberConnection(FrameConnection):
 
     def __init__(self, name: str, token: bytes, store: ChunkStore) -> None:
         super().__init__()
-        self._member = name.encode()
-        self._token = token
+        self._introduction = Introduction(Kind.PROOF, name.encode(), token)
         self._store = store
-        self._hub_nonce = b""
-        self._own_nonce = proof.nonce()
         self._asked: dict[int, bytes] = {}  # slices that were asked for, by request, while the connection is busy
         self._is_busy = False
 
@@ -33,7 +30,8 @@ class MemberConnection(FrameConnection):
 
     def handle(self, header: Header, name: bytes, payload: memoryview | None) -> None:
         if not self.is_trusted:
-            return self._shake_hands(header, bytes(payload or b""))
+            frame = self._introduction.answer(header, bytes(payload or b""))
+            return self.send(frame[0], 0, *frame[1:]) if frame else self.trust()
         match header.kind:
             case Kind.GET:
                 self._asked[header.request] = name
@@ -57,20 +55,6 @@ class MemberConnection(FrameConnection):
     def resume_writing(self) -> None:
         self._is_busy = False
         self._answer()
-
-    def _shake_hands(self, header: Header, payload: bytes) -> None:
-        if header.kind is Kind.CHALLENGE and len(payload) == proof.NONCE_BYTES and not self._hub_nonce:
-            self._hub_nonce = payload
-            own = proof.prove(self._token, b"member", self._member, self._hub_nonce, self._own_nonce)
-            self.send(Kind.PROOF, 0, self._member, self._own_nonce + own)
-        elif (
-            header.kind is Kind.WELCOME
-            and self._hub_nonce
-            and proof.is_proven(payload, self._token, b"hub", self._member, self._hub_nonce, self._own_nonce)
-        ):
-            self.trust()
-        else:
-            raise FrameError("the hub has not proved that it knows the invocation's token")
 
     def _answer(self) -> None:
         while self._asked and not self._is_busy:  # an answer that waits here can still be cancelled

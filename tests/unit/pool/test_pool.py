@@ -317,7 +317,7 @@ def test_a_hub_asks_nothing_of_who_sends_something_else_than_a_proof() -> None:
 
 
 def test_neither_side_waits_long_for_a_silent_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("burstcache.pool.connection._HANDSHAKE_LIMIT_S", 0.01)
+    monkeypatch.setattr("burstcache.pool.connection.HANDSHAKE_LIMIT_S", 0.01)
 
     async def listen_only(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionResetError):
