@@ -18,6 +18,7 @@ from custom_resources.certificate import issue_certificate
 from support.waiting import eventually
 
 TOKEN = b"the token of one invocation"
+READER_TOKEN = b"the token of all readers"
 _MEMBER_BYTES = 64 * 1024 * 1024
 
 
@@ -58,7 +59,7 @@ async def running_pool(
     members: int, *, member_bytes: int = _MEMBER_BYTES, limit_s: float = 60
 ) -> AsyncIterator[LocalPool]:
     """Run a hub with members that have dialled in."""
-    hub = Hub(TOKEN)
+    hub = Hub(TOKEN, READER_TOKEN)
     port = await hub.start("127.0.0.1")
     stores = {f"pool-{number}": ChunkStore(member_bytes) for number in range(members)}
     pool = LocalPool(hub, port, stores, PoolReader(hub, list(stores), limit_s))

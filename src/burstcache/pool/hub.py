@@ -12,6 +12,7 @@ from burstcache.pool.connection import FrameConnection
 from burstcache.pool.door import Door, Part
 from burstcache.pool.frames import Header, Kind
 from burstcache.pool.link import Link, request_numbers
+from burstcache.pool.passage import Passage
 
 
 class MemberLink(Link):
@@ -32,15 +33,29 @@ class MemberLink(Link):
 
 
 class Hub:
-    """Connections of members, by name; the newest of a name counts."""
+    """Connections of members, by name; the newest of a name counts.
 
-    def __init__(self, token: bytes) -> None:
-        if len(token) < proof.MIN_TOKEN_BYTES:
-            raise InvalidSettingError(f"a token of {len(token)} bytes; at least {proof.MIN_TOKEN_BYTES} are accepted")
+    Args:
+        token: What members let in know.
+        reader_token: What readers know that are let in, since members cannot dial them; None: there are none.
+
+    Raises:
+        InvalidSettingError: A token is too short.
+    """
+
+    def __init__(self, token: bytes, reader_token: bytes | None = None) -> None:
+        for each in (token, token if reader_token is None else reader_token):
+            if len(each) < proof.MIN_TOKEN_BYTES:
+                raise InvalidSettingError(
+                    f"a token of {len(each)} bytes; at least {proof.MIN_TOKEN_BYTES} are accepted"
+                )
         self.members: dict[str, MemberLink] = {}
         self._requests = request_numbers()
         self._parts: dict[Kind, tuple[bytes, Part]] = {Kind.PROOF: (token, self._meet_member)}
+        if reader_token is not None:
+            self._parts[Kind.READER] = reader_token, self._meet_reader
         self._at_the_door: set[Door] = set()
+        self._passages: set[Passage] = set()
         self._server: asyncio.Server
 
     async def start(self, host: str, port: int = 0, tls: ssl.SSLContext | None = None) -> int:
@@ -58,10 +73,14 @@ class Hub:
     async def stop(self) -> None:
         """End all connections."""
         self._server.close()
-        connections: list[FrameConnection] = [*self._at_the_door, *self.members.values()]
+        connections: list[FrameConnection] = [*self._at_the_door, *self._passages, *self.members.values()]
         for connection in connections:
             connection.end()
         await asyncio.gather(*(connection.ended for connection in connections))
+
+    def link(self, member: str) -> Link | None:
+        """Return the connection to a member; None: it is not there."""
+        return self.members.get(member)
 
     def welcome(self, link: MemberLink) -> None:
         """Take a member in; an earlier connection of the same name ends."""
@@ -76,3 +95,9 @@ class Hub:
 
     def _meet_member(self, name: str, header: Header) -> MemberLink:
         return MemberLink(self, name, self._requests)
+
+    def _meet_reader(self, member: str, header: Header) -> Passage:
+        passage = Passage(lambda: self.link(member))
+        self._passages.add(passage)
+        passage.ended.add_done_callback(lambda _: self._passages.discard(passage))
+        return passage

@@ -23,6 +23,13 @@ class Asker(Protocol):
         """Take note that the member is gone."""
 
 
+class Links(Protocol):
+    """A hub, as those that ask members see it."""
+
+    def link(self, member: str) -> Link | None:
+        """Return what a member is asked over; None: it is not there."""
+
+
 def request_numbers() -> Iterator[int]:
     """Yield numbers for requests, of which no two in flight are equal."""
     while True:
@@ -62,6 +69,10 @@ class Link(FrameConnection):
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
+        self.fail_all()
+
+    def fail_all(self) -> None:
+        """Tell all that were promised an answer that there is none."""
         askers, self._askers = self._askers, {}
         for request, asker in askers.items():
             asker.failed(request)

@@ -11,9 +11,8 @@ from burstcache.core.pool.placement import holders
 from burstcache.core.pool.slices import PooledObject, Slice
 from burstcache.pool.chunks import checksum, encode, rebuild
 from burstcache.pool.frames import Header, Kind
-from burstcache.pool.hub import Hub
 from burstcache.pool.isa_l import room
-from burstcache.pool.link import Link
+from burstcache.pool.link import Link, Links
 
 _SLICES_AT_ONCE = 3  # others are asked for while the last chunks of one arrive
 
@@ -125,12 +124,12 @@ class PoolReader:
     """Reads and writes objects of any size.
 
     Args:
-        hub: Where members have dialled in.
+        hub: Where members have dialled in, here or elsewhere.
         members: Names of all members, whether they are there or not.
         limit_s: How long a slice may take.
     """
 
-    def __init__(self, hub: Hub, members: Sequence[str], limit_s: float = 10.0) -> None:
+    def __init__(self, hub: Links, members: Sequence[str], limit_s: float = 10.0) -> None:
         self._hub = hub
         self._members = tuple(members)
         self._limit_s = limit_s
@@ -208,7 +207,7 @@ class PoolReader:
 
     def _links(self, slice_: Slice) -> list[Link | None]:
         """Return the connections to a slice's holders, in order; None for one that is not there."""
-        return [self._hub.members.get(name) for name in holders(slice_.name, self._members, slice_.redundancy.chunks)]
+        return [self._hub.link(name) for name in holders(slice_.name, self._members, slice_.redundancy.chunks)]
 
     async def _each(
         self, object_: PooledObject, body: memoryview, work: Callable[[Slice, memoryview], Awaitable[bool]]
