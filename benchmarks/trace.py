@@ -8,6 +8,7 @@ page of a trace shows, in the same order.
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -26,7 +27,7 @@ _SETUP = Setup("redis_utilization_s=3600", is_traced=True)
 SETUPS = (_SETUP,)
 _KEY, _BODY = "traced.bin", b"traced " * 1500
 _WARM_UPS, _EVERY_S, _WITHIN_S = 8, 0.2, 120.0
-_FUNCTION = "burstcache-"
+_FUNCTION = re.compile(r"burstcache-(\w+)Function-\w+")  # a segment of its name
 _TITLES = {
     "s3": "S3 answers, and the scheduler begins the key's life",
     "lambda": "a cache function answers",
@@ -94,7 +95,7 @@ def rows(trace: list[Segment]) -> list[Row]:
     minutes.
     """
     (front,) = (segment for segment in trace if "parent_id" not in segment)
-    ready = [s for s in trace if operation(s) == "UpdateItem" and _function_of(trace, s) == f"{_FUNCTION}cache"]
+    ready = [s for s in trace if operation(s) == "UpdateItem" and _function_of(trace, s) == "cache"]
     until_s = min((segment["end_time"] for segment in ready), default=float("inf"))
 
     def below(parent: Segment, depth: int) -> Iterator[Row]:
@@ -113,17 +114,24 @@ def operation(segment: Segment) -> str:
 
 
 def _function_of(trace: list[Segment], segment: Segment) -> str:
-    while not segment["name"].startswith(_FUNCTION):
+    """Return the word of the function that sent a segment."""
+    while not (word := _word(segment["name"])):
         segment = next(each for each in trace if each["id"] == segment["parent_id"])
-    return str(segment["name"])
+    return word
+
+
+def _word(name: str) -> str:
+    """Return a function's word, such as redis-control, of the name of its segment; empty of another's."""
+    found = _FUNCTION.fullmatch(name)
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", found[1]).lower() if found else ""
 
 
 def _row(segment: Segment, depth: int, began_s: float, until_s: float) -> Row:
     name = str(segment["name"])
     shown = name.removeprefix("## ")
     kind = next((kind for kind in _COLOURS if shown.startswith(kind)), "aws")
-    if name.startswith(_FUNCTION):
-        shown, kind = name.removeprefix(_FUNCTION), "function"
+    if word := _word(name):
+        shown, kind = word, "function"
     end_s = min(segment["end_time"], until_s)
     start_ms, end_ms = ((at_s - began_s) * 1000 for at_s in (segment["start_time"], end_s))
     is_failed, goes_on = "error" in segment or "fault" in segment, segment["end_time"] > until_s

@@ -173,7 +173,7 @@ def test_what_is_no_http_gets_a_400_and_no_stack_trace_on_the_terminal(running: 
 
     # The terminal shows in order: what comes after the mistake comes after its trace.
     urllib.request.urlopen(f"{running.state()['front_url']}/objects/hello.txt").close()
-    until(lambda: re.search(r"burstcache-proxy \| REPORT RequestId", running.said()))
+    until(lambda: re.search(r" ProxyFunction \| REPORT RequestId", running.said()))
     assert "Traceback" not in running.said()
 
 
@@ -253,7 +253,7 @@ def test_two_run_at_the_same_time_from_two_folders(shell: Shell, tmp_path_factor
 def test_verbose_prints_the_functions_logs(running: Shell) -> None:
     urllib.request.urlopen(f"{running.state()['front_url']}/objects/hello.txt").close()
 
-    until(lambda: re.search(r"burstcache-proxy \| REPORT RequestId", running.said()))
+    until(lambda: re.search(r" ProxyFunction \| REPORT RequestId", running.said()))
 
 
 @pytest.mark.parametrize(

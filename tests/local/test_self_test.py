@@ -88,7 +88,7 @@ def another_password(cloud: LocalCloud) -> Iterator[str]:
 
 
 def test_everything_works_in_a_local_run(
-    stack: Stack, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    cloud: LocalCloud, stack: Stack, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(doctor, "stack_of", lambda _: stack)
 
@@ -97,10 +97,12 @@ def test_everything_works_in_a_local_run(
     tried = json.loads(capsys.readouterr().out)["tried"]
     assert [each for each in tried if each["problem"]] == []
     assert code == 0
-    names = ("cache", "proxy", "redis-control", "scheduler", "janitor", "origin")
-    assert list(dict.fromkeys(each["function"] for each in tried)) == [f"burstcache-{name}" for name in names]
-    relays = [each["function"] for each in tried if each["part"] == "relay"]
-    assert relays == ["burstcache-cache", "burstcache-proxy", "burstcache-redis-control"]
+    logical_ids = {physical: logical for logical, physical in cloud.physical_ids.items()}
+    words = ("Cache", "Proxy", "RedisControl", "Scheduler", "Janitor", "Origin")
+    tested = list(dict.fromkeys(logical_ids[each["function"]] for each in tried))
+    assert tested == [f"{word}Function" for word in words]
+    relays = [logical_ids[each["function"]] for each in tried if each["part"] == "relay"]
+    assert relays == ["CacheFunction", "ProxyFunction", "RedisControlFunction"]
 
 
 def test_a_self_test_leaves_nothing_behind(cloud: LocalCloud, stack: Stack) -> None:

@@ -19,6 +19,7 @@ import pytest
 from burstcache.core.keys import key_hash
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from burstcache_local.lambdas.traces import segments_of_run
+from burstcache_local.template.names import generated
 from support.policies import THESIS
 from support.processes import processes_named
 from support.project import ROOT
@@ -26,8 +27,9 @@ from support.waiting import LIMIT_S, until
 
 Segment = dict[str, Any]
 _KEY = "traced.txt"
-_PROXY, _SCHEDULER, _CACHE = "burstcache-proxy", "burstcache-scheduler", "burstcache-cache"
-_REDIS_CONTROL = "burstcache-redis-control"
+_PROXY, _SCHEDULER, _CACHE, _REDIS_CONTROL = (
+    generated("burstcache", f"{word}Function", 64) for word in ("Proxy", "Scheduler", "Cache", "RedisControl")
+)
 
 
 @pytest.fixture(scope="module")

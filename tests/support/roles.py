@@ -35,7 +35,8 @@ FUNCTIONS = {
     "scheduler": "SchedulerFunction",
     "state": "StateFunction",
 }
-MACHINES = {"KeyLifecycle": f"{STACK}-key-lifecycle", "RedisNode": f"{STACK}-redis-node"}
+STACK_ID = f"arn:aws:cloudformation:{REGION}:{ACCOUNT}:stack/{STACK}/51af3dc0-da77-11e4-872e-1234567b2b6e"
+MACHINES = {"KeyLifecycle": "burstcache-key-lifecycle-51af3dc0", "RedisNode": "burstcache-redis-node-51af3dc0"}
 
 _SERVICES = {"eventbridge": "events", "sfn": "states"}  # botocore's names, where signatures have others
 _CALLER: ContextVar[str] = ContextVar("caller", default="")  # logical id of the function at work
@@ -105,7 +106,12 @@ def _resolved(value: Any) -> Any:
     if only(value, "Ref"):
         return _NAMES[value["Ref"]]
     if only(value, "Fn::Sub"):
-        return re.sub(r"\$\{([^}]+)\}", lambda name: _NAMES[name[1]], value["Fn::Sub"])
+        text, given = value["Fn::Sub"] if isinstance(value["Fn::Sub"], list) else (value["Fn::Sub"], {})
+        names = {**_NAMES, **{name: _resolved(each) for name, each in given.items()}}
+        return re.sub(r"\$\{([^}]+)\}", lambda name: names[name[1]], text)
+    if only(value, "Fn::Select"):
+        index, (separator, text) = value["Fn::Select"][0], value["Fn::Select"][1]["Fn::Split"]
+        return str(_resolved(text)).split(separator)[index]
     if only(value, "Fn::GetAtt"):
         attribute = value["Fn::GetAtt"]
         return _NAMES[attribute if isinstance(attribute, str) else ".".join(attribute)]
@@ -116,10 +122,13 @@ _NAMES = {
     "AWS::AccountId": ACCOUNT,
     "AWS::Partition": "aws",
     "AWS::Region": REGION,
+    "AWS::StackId": STACK_ID,
     "AWS::StackName": STACK,
     "CredentialsIssue": "1",
     "CacheTable.Arn": _PLACE.arn("dynamodb", f"table/{TABLE}"),
     "EventBus.Arn": _PLACE.arn("events", f"event-bus/{BUS}"),
     "OriginBucket.Arn": f"arn:aws:s3:::{BUCKET}",
     **{f"{function}.Arn": _PLACE.arn("lambda", f"function:{name}") for name, function in FUNCTIONS.items()},
+    **{f"{machine}.Name": name for machine, name in MACHINES.items()},
+    **{machine: _PLACE.arn("states", f"stateMachine:{name}") for machine, name in MACHINES.items()},
 }

@@ -26,18 +26,6 @@ _OF_LIBRARIES = {
     STACK_VARIABLE,
 }
 _OF_LAMBDA = {"AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "AWS_REGION"}
-# What bears the stack's name: the property, and how many characters AWS allows; of a DNS name in its first label.
-_NAMES = {
-    "AWS::Serverless::Function": ("FunctionName", 64),
-    "AWS::Serverless::StateMachine": ("Name", 80),
-    "AWS::Serverless::HttpApi": ("Name", 128),
-    "AWS::Events::EventBus": ("Name", 256),
-    "AWS::Logs::LogGroup": ("LogGroupName", 512),
-    "AWS::ECS::TaskDefinition": ("Family", 255),
-    "AWS::ServiceDiscovery::PrivateDnsNamespace": ("Name", 63 + len(".internal")),
-    "AWS::CloudWatch::Dashboard": ("DashboardName", 255),
-    "AWS::SSM::Parameter": ("Name", 1011),
-}
 _IN_VPC = {"ProxyFunction", "CacheFunction", "RedisControlFunction"}
 
 
@@ -110,7 +98,6 @@ def test_one_word_names_function_handler_and_service(functions: Resources, templ
     for name, properties in functions.items():
         word = re.sub(r"(?<!^)(?=[A-Z])", "-", name.removesuffix("Function")).lower()
 
-        assert properties["FunctionName"] == {"Fn::Sub": f"${{AWS::StackName}}-{word}"}
         module = word.replace("-", "_")
         assert properties["Handler"] in (f"burstcache.handlers.{module}.handler", f"custom_resources.{module}.handler")
         assert variables(template, properties)["POWERTOOLS_SERVICE_NAME"] == word
@@ -227,23 +214,3 @@ def test_both_packages_answer_cloudformation_by_the_same_code() -> None:
 )
 def test_time_outs_are_what_the_lifecycle_counts_with(functions: Resources, name: str, timeout_s: int) -> None:
     assert functions[name]["Timeout"] == timeout_s
-
-
-def test_a_stack_may_have_a_name_as_long_as_the_guide_says(resources: Resources, root: Path) -> None:
-    names = [
-        (kind, resource["Properties"][name], most)
-        for resource in resources.values()
-        for kind, (name, most) in _NAMES.items()
-        if resource["Type"] == kind and name in resource["Properties"]
-    ]
-
-    longest = min(most - len(_parts_apart_from_the_stack(name)) for _, name, most in names)
-
-    assert {kind for kind, *_ in names} == {*_NAMES}
-    assert f"A stack name of at most {longest} characters" in (root / "docs/operate/operations.md").read_text()
-
-
-def _parts_apart_from_the_stack(name: Any) -> str:
-    """Return what a name has in addition to the stack's; a region's stands for the longest."""
-    text = name["Ref"].join(("${", "}")) if "Ref" in name else str(name["Fn::Sub"])
-    return text.replace("${AWS::StackName}", "").replace("${AWS::Region}", "ap-southeast-1")

@@ -19,6 +19,7 @@ _CA_PEM = issue_certificate("n" * 100, now=datetime.now(UTC))[0].ca_pem
 _ADDRESS = "i-0123456789abcdef0@255.255.255.255:6379"
 _KNOWN = {
     "AWS::AccountId": "0" * 12,
+    "AWS::StackId": f"arn:aws:cloudformation:{_REGION}:{'0' * 12}:stack/{_STACK}/51af3dc0-da77-11e4-872e-1234567b2b6e",
     "AWS::Partition": "aws",
     "AWS::Region": _REGION,
     "AWS::StackName": _STACK,
@@ -42,6 +43,18 @@ _KNOWN = {
     "StatePersistence": "none",
     "StateNodeList.Value": ",".join(f"state-{'d' * 24}={_ADDRESS}" for _ in range(4)),
 }
+# What may have the stack's name or its id in its own: how many characters AWS allows; of a DNS name in its first label.
+# All others get names of CloudFormation's, which shortens the stack's in them.
+_NAMES = {
+    ("AWS::CloudWatch::Dashboard", "DashboardName"): 255,
+    ("AWS::ECS::TaskDefinition", "Family"): 255,
+    ("AWS::Events::EventBus", "Name"): 256,
+    ("AWS::Logs::LogGroup", "LogGroupName"): 512,
+    ("AWS::SSM::Parameter", "Name"): 1011,
+    ("AWS::Serverless::HttpApi", "Name"): 128,
+    ("AWS::Serverless::StateMachine", "Name"): 80,
+    ("AWS::ServiceDiscovery::PrivateDnsNamespace", "Name"): 63 + len(".internal"),
+}
 _ARN = f"arn:aws:lambda:{_REGION}:{'0' * 12}:function:{'f' * 64}"
 
 
@@ -60,9 +73,40 @@ def longest(value: Any) -> Any:
             return _KNOWN.get(name if isinstance(name, str) else ".".join(name), _ARN)
         case [("Fn::If", [_, *branches])]:
             return max(map(longest, branches), key=lambda branch: len(json.dumps(branch)))
+        case [("Fn::Sub", [text, given])]:
+            known = _KNOWN | longest(given)
+            return re.sub(r"\$\{([^}]+)\}", lambda name: known.get(name[1], _ARN), text)
         case [("Fn::Sub", text)]:
             return re.sub(r"\$\{([^}]+)\}", lambda name: _KNOWN.get(name[1], _ARN), text)
+        case [("Fn::Join", [separator, parts])]:
+            return separator.join(map(str, longest(parts)))
+        case [("Fn::Split", [separator, text])]:
+            return longest(text).split(separator)
+        case [("Fn::Select", [index, choices])]:
+            parts = longest(choices)
+            return parts[int(index)] if int(index) < len(parts) else "r" * 64
     return {name: longest(each) for name, each in value.items()}
+
+
+def test_a_stack_may_have_a_name_as_long_as_cloudformation_takes(resources: dict[str, Any]) -> None:
+    names = {
+        (logical_id, (resource["Type"], name)): longest(value)
+        for logical_id, resource in resources.items()
+        for name, value in resource.get("Properties", {}).items()
+        if re.search("(?<!Dns)Name$|^Family$", name) and re.search("AWS::Stack(Name|Id)", json.dumps(value))
+    }
+
+    assert {kind for _, kind in names} == {*_NAMES}
+    assert {logical_id: name for (logical_id, kind), name in names.items() if len(name) > _NAMES[kind]} == {}
+
+
+def test_a_tag_with_the_longest_names_fits(resources: dict[str, Any]) -> None:
+    tags = {
+        logical_id: [longest(tag["Value"]) for tag in resource.get("Properties", {}).get("Tags", []) if "Value" in tag]
+        for logical_id, resource in resources.items()
+    }
+
+    assert {logical_id for logical_id, values in tags.items() if any(len(value) > 256 for value in values)} == set()
 
 
 def programs_of_instances(resources: dict[str, Any]) -> list[str]:

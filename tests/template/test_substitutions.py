@@ -31,20 +31,15 @@ def test_a_definition_is_json_before_substitution(resources: dict[str, Any], roo
     assert definition["StartAt"] in definition["States"]
 
 
-@pytest.mark.parametrize("machine", _MACHINES)
-def test_functions_know_a_machine_by_the_name_it_has(
-    resources: dict[str, Any], functions: dict[str, Any], machine: str
+def test_redis_control_knows_the_machine_that_calls_it_by_the_name_it_has(
+    resources: dict[str, Any], functions: dict[str, Any]
 ) -> None:
-    name = resources[machine]["Properties"]["Name"]["Fn::Sub"]
-    variable = re.sub(r"(?<!^)(?=[A-Z])", "_", machine).upper() + "_ARN"
+    separator, (word, stack) = resources["RedisNode"]["Properties"]["Name"]["Fn::Join"]
 
-    arns = {
-        properties["Environment"]["Variables"][variable]["Fn::Sub"]
-        for properties in functions.values()
-        if variable in properties["Environment"]["Variables"]
-    }
+    arn, given = functions["RedisControlFunction"]["Environment"]["Variables"]["REDIS_NODE_ARN"]["Fn::Sub"]
 
-    assert {arn.rpartition(":stateMachine:")[2] for arn in arns} == {name}
+    assert arn.endswith(f":stateMachine:{word}{separator}${{Stack}}")
+    assert given == {"Stack": stack}
 
 
 def test_every_file_of_a_state_machine_is_deployed(resources: dict[str, Any], root: Path) -> None:

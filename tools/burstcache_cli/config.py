@@ -16,8 +16,6 @@ _NEEDED: Mapping[str, Callable[[Mapping[str, str]], bool]] = {  # by what the qu
     "JwtIssuer": lambda given: given["ApiAuth"] == "jwt",
     "JwtAudience": lambda given: given["ApiAuth"] == "jwt",
 }
-_STACK_NAME = "${AWS::StackName}"
-_FUNCTION_NAME = 64  # characters that Lambda allows
 _OVERRIDE = re.compile(r'(\w+)=(?:"([^"]*)"|(\S*))')
 
 
@@ -25,7 +23,7 @@ def config(args: argparse.Namespace) -> ExitCode:
     """Ask on the terminal and write the file.
 
     Raises:
-        UsageError: The file, the template or the environment is missing, or the stack's name is too long.
+        UsageError: The file, the template or the environment is missing.
     """
     from samtranslator.yaml_helper import yaml_parse
 
@@ -36,35 +34,11 @@ def config(args: argparse.Namespace) -> ExitCode:
     settings = tomllib.loads(text).get(args.config_env, {}).get("deploy", {}).get("parameters")
     if settings is None:
         raise UsageError(f"burstcache config: {args.file} has no section [{args.config_env}.deploy.parameters]")
-    check_name(template, _stack_name(tomllib.loads(text)[args.config_env]))
     given = overrides(settings.get("parameter_overrides", ""))
     given |= dict(answers(template, given, input))
     args.file.write_text(with_overrides(text, args.config_env, given))
     print(f"Written to {args.file}.")
     return ExitCode.SUCCESS
-
-
-def check_name(template: Mapping[str, Any], stack_name: str) -> None:
-    """Return if all functions can have names that begin with the stack's.
-
-    A rule of the template cannot look at the stack's name, and CloudFormation fails at the function with the longest.
-
-    Raises:
-        UsageError: They cannot.
-    """
-    functions = (each for each in template["Resources"].values() if each["Type"] == "AWS::Serverless::Function")
-    suffixes = (each["Properties"]["FunctionName"]["Fn::Sub"].removeprefix(_STACK_NAME) for each in functions)
-    longest = _FUNCTION_NAME - max(map(len, suffixes))
-    if len(stack_name) > longest:
-        raise UsageError(
-            f"burstcache config: the stack_name {stack_name!r} has {len(stack_name)} characters: use at most "
-            f"{longest}, since names of functions begin with it and have at most {_FUNCTION_NAME}"
-        )
-
-
-def _stack_name(environment: Mapping[str, Any]) -> str:
-    sections = (environment.get(command, {}).get("parameters", {}) for command in ("deploy", "global"))
-    return next((section["stack_name"] for section in sections if "stack_name" in section), "")
 
 
 def answers(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 from pathlib import Path
 
 _POLL_S = 0.3
+_MADE_UP = re.compile(r".*-(\w+)-[0-9A-F]{12}")  # a name of `template/names.py`; its logical id says enough here
 
 
 class LogFollower:
@@ -37,5 +39,6 @@ class LogFollower:
                 log.seek(self._offsets.get(path, 0))
                 complete, newline, _ = log.read().rpartition(b"\n")
             self._offsets[path] = self._offsets.get(path, 0) + len(complete) + len(newline)
+            label = _MADE_UP.sub(r"\1", path.stem)
             for line in complete.decode(errors="replace").splitlines():
-                print(f"{path.stem:>24} | {line}", file=sys.stderr)
+                print(f"{label:>24} | {line}", file=sys.stderr)

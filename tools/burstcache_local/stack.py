@@ -16,6 +16,7 @@ from burstcache_local.functions import ACCOUNT, EventInvokeConfig, FunctionSpec
 from burstcache_local.lambdas.service import FunctionNotFoundError
 from burstcache_local.moto import resources
 from burstcache_local.moto.services import Services
+from burstcache_local.template.names import named
 from burstcache_local.template.template import LocalTemplate
 
 
@@ -32,7 +33,8 @@ class Stack:
         resources.register({resource["Type"] for resource in self.template.resources.values()})
         cloudformation = self._services.client("cloudformation")
         try:
-            cloudformation.create_stack(StackName=self.name, TemplateBody=json.dumps(self.template.body))
+            body = json.dumps(named(self.template.body, self.name))
+            cloudformation.create_stack(StackName=self.name, TemplateBody=body)
         except ClientError as error:
             errors = self._services.errors
             cause = errors.pop() if errors else error

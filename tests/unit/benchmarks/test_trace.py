@@ -6,7 +6,13 @@ from typing import Any
 
 from benchmarks.trace import rows, traces_by_tier
 
-_PROXY = {"trace_id": "1", "id": "a", "name": "burstcache-proxy", "start_time": 10.0, "end_time": 10.3}
+_PROXY = {
+    "trace_id": "1",
+    "id": "a",
+    "name": "burstcache-ProxyFunction-0A1B",
+    "start_time": 10.0,
+    "end_time": 10.3,
+}
 _HANDLER = {"trace_id": "1", "id": "b", "parent_id": "a", "name": "## handler", "start_time": 10.1, "end_time": 10.2}
 
 
@@ -16,7 +22,7 @@ def _segment(**fields: Any) -> dict[str, Any]:
 
 def test_a_call_stands_below_its_caller_with_the_time_since_the_front() -> None:
     relay = _segment(id="c", name="relay", start_time=10.15)
-    cache = _segment(id="d", parent_id="c", name="burstcache-cache", start_time=10.16, fault=True)
+    cache = _segment(id="d", parent_id="c", name="burstcache-CacheFunction-0A1B", start_time=10.16, fault=True)
 
     found = rows([cache, relay, _HANDLER, _PROXY])
 
@@ -31,7 +37,7 @@ def test_a_call_stands_below_its_caller_with_the_time_since_the_front() -> None:
 
 
 def test_of_a_life_only_its_beginning_is_drawn() -> None:
-    cache = _segment(id="c", name="burstcache-cache", end_time=900.0)
+    cache = _segment(id="c", name="burstcache-CacheFunction-0A1B", end_time=900.0)
     claim = _segment(id="d", parent_id="c", name="dynamodb", aws={"operation": "UpdateItem"}, end_time=10.25)
     heartbeat = _segment(id="e", parent_id="c", name="states", start_time=25.0, end_time=25.1)
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from samtranslator.yaml_helper import yaml_parse
 
-from burstcache_cli.config import answers, check_name, overrides, with_overrides
-from burstcache_terminal.options import UsageError
+from burstcache_cli.config import answers, overrides, with_overrides
 from support.project import ROOT
 
 _TEXT = (ROOT / "samconfig.toml").read_text()
@@ -74,10 +73,3 @@ def test_the_answers_are_what_sam_reads_and_nothing_else_changes(environment: st
     assert [line for line in _TEXT.splitlines() if line not in once] == (
         [] if environment == "default" else [line for line in _TEXT.splitlines() if "parameter_overrides" in line]
     )
-
-
-def test_a_stack_name_that_is_too_long_is_refused_before_anything_is_deployed(template: dict[str, Any]) -> None:
-    check_name(template, "n" * 49)
-
-    with pytest.raises(UsageError, match="'n{50}' has 50 characters: use at most 49, since names of functions"):
-        check_name(template, "n" * 50)

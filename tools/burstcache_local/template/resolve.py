@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from burstcache_local.template.intrinsics import Network, only, walk
+from burstcache_local.template.intrinsics import Network, walk
 
 
 def resolve(
@@ -48,12 +48,18 @@ def _without_names(body: dict[str, Any], relay_address: str) -> dict[str, Any]:
     """Return the template with the relay's address in place of the names of services in private DNS namespaces."""
     resources = body["Resources"]
     names = [
-        f"{service['Properties']['Name']}.{resources[service['Properties']['NamespaceId']['Ref']]['Properties']['Name']['Fn::Sub']}"
+        _prefixed(service["Properties"]["Name"], resources[service["Properties"]["NamespaceId"]["Ref"]])
         for service in resources.values()
         if service["Type"] == "AWS::ServiceDiscovery::Service"
     ]
 
     def replaced(value: Any) -> Any:
-        return relay_address if only(value, "Fn::Sub") and value["Fn::Sub"] in names else value
+        return relay_address if value in names else value
 
     return walk(body, replaced)  # type: ignore[no-any-return]
+
+
+def _prefixed(service: str, namespace: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return the name of a service as the template writes it: that of its namespace with its own before it."""
+    text, values = namespace["Properties"]["Name"]["Fn::Sub"]
+    return {"Fn::Sub": [f"{service}.{text}", values]}

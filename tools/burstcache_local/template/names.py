@@ -1,0 +1,43 @@
+"""Names that CloudFormation makes up: with the stack's as far as the service has room for it. moto shortens few."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+# Type → the property that names it, and how many characters the service allows.
+LIMITS: Mapping[str, tuple[str, int]] = {
+    "AWS::EC2::LaunchTemplate": ("LaunchTemplateName", 128),
+    "AWS::Events::Rule": ("Name", 64),
+    "AWS::IAM::InstanceProfile": ("InstanceProfileName", 128),
+    "AWS::IAM::ManagedPolicy": ("ManagedPolicyName", 128),
+    "AWS::IAM::Role": ("RoleName", 64),
+    "AWS::Lambda::Function": ("FunctionName", 64),
+    "AWS::SQS::Queue": ("QueueName", 80),
+    "AWS::StepFunctions::StateMachine": ("StateMachineName", 80),
+}
+
+
+def named(body: Mapping[str, Any], stack_name: str) -> dict[str, Any]:
+    """Return a template in which every resource of these types has a name; those that it gives stay."""
+    return {**body, "Resources": {id_: _named(id_, each, stack_name) for id_, each in body["Resources"].items()}}
+
+
+def _named(logical_id: str, resource: Mapping[str, Any], stack_name: str) -> Mapping[str, Any]:
+    if resource["Type"] not in LIMITS:
+        return resource
+    property_, most = LIMITS[resource["Type"]]
+    name = generated(stack_name, logical_id, most)
+    return {**resource, "Properties": {property_: name, **resource.get("Properties", {})}}
+
+
+def generated(stack_name: str, logical_id: str, most: int) -> str:
+    """Return a name of at most `most` characters: STACK-LOGICALID-12 characters, here the same in every run.
+
+    Source:
+        AWS CloudFormation Template Reference Guide, "Name type"; which part is shortened, by names seen on AWS.
+    """
+    unique = hashlib.sha256(f"{stack_name} {logical_id}".encode()).hexdigest()[:12].upper()
+    end = f"-{logical_id[: most // 2]}-{unique}"
+    return stack_name[: most - len(end)] + end
