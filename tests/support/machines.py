@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
@@ -20,7 +21,7 @@ from burstcache_local.stepfunctions.integrations import update_item_of
 from burstcache_local.stepfunctions.service import StepFunctions
 from support.aws import REGION, TABLE, answer_by, clients, make_stack
 from support.project import ROOT
-from support.roles import MACHINES, STACK, check
+from support.roles import MACHINES, check
 from support.virtual_time import VirtualClock
 
 T = TypeVar("T")
@@ -97,7 +98,7 @@ class Machines(ABC):
         self.token_machine = f"{arn}:token"
         for role, name in MACHINES.items():
             if runs:
-                self.make_machine(name, self.definition(name.removeprefix(f"{STACK}-").replace("-", "_")), role)
+                self.make_machine(name, self.definition(re.sub("(?<=.)(?=[A-Z])", "_", role).lower()), role)
             else:
                 self.make_machine(name, _HOLD)
         self.make_machine("token", _HOLD)
