@@ -120,6 +120,12 @@ COMMANDS = (
         f"{_WORK}.paper:run",
     ),
     Command(
+        "sim pool",
+        "replay large objects through a pool: found, lost, billed",
+        f"{_SIM}:pool",
+        f"{_WORK}.pool:run",
+    ),
+    Command(
         "sim map",
         "map the loads for which this is the best buy: table and pictures",
         f"{_SIM}:map_",

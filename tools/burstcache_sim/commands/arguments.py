@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import get_args
 
+from burstcache.core.pool.redundancy import WISHED
 from burstcache.core.prices import SHEETS, THESIS
 from burstcache_sim.bill.usage import Readers, Relay, Setup
 from burstcache_sim.commands.generators import KINDS
@@ -14,6 +15,7 @@ from burstcache_sim.commands.log_options import add_log
 from burstcache_sim.latency import FRONT_DOOR_MS, HIT_WITHIN_MS, THESIS_LATENCIES
 from burstcache_sim.output import STANDARD_OUTPUT
 from burstcache_sim.policies.registry import DEFAULT, LIVE, POLICIES
+from burstcache_sim.pool.reclaims import ACCEPTED
 from burstcache_terminal.options import choice, decimal, number, whole
 
 _TIERS = ("s3", "lambda", "redis", "network")
@@ -156,6 +158,33 @@ def paper(parser: argparse.ArgumentParser) -> None:
     add("--out", default="build/paper", metavar="DIR", help="folder (default: build/paper)")
     add("--seeds", type=_COUNT, default=10_000, help="random traces per workload (default: 10000)")
     add("--log", metavar="LOG", help="access log that stands in for the thesis's own in figures 5.3 to 5.6")
+
+
+def pool(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `sim pool`."""
+    add_log(parser)
+    add = parser.add_argument
+    size = "of an object without a size (default: 100000000)"
+    add("--object-bytes", type=_COUNT, default=100_000_000, metavar="N", help=size)
+    add("--members", type=whole(least=2), default=16, metavar="N", help="of the pool (default: 16)")
+    add("--memory-mb", type=_COUNT, default=1_769, metavar="MB", help="of a member (default: 1769)")
+    code = "chunks of data and parity, such as 10+2 (default: with the backup chosen from the reclaims)"
+    add("--code", metavar="D+P", help=code)
+    add("--warm-s", type=_COUNT, default=60, metavar="S", help="wake members as often (default: 60)")
+    backup = "copy to a second environment as often, 0: never (default: chosen; 0 with --code)"
+    add("--backup-s", type=whole(least=0), metavar="S", help=backup)
+    share = number(above=0, what="a share")
+    add("--availability", type=share, default=WISHED, help=f"share of reads to find what is stored (default: {WISHED})")
+    reclaims = f"of all members, a minute: {ACCEPTED} (default: the paper's last months, 36 an hour of 400)"
+    add("--reclaims", metavar="HOW", help=reclaims)
+    add("--enters-at", type=_COUNT, default=2, metavar="N", help="store a slice at this one of its reads (default: 2)")
+    add("--whole-objects", action="store_true", help="an object is one slice, as in InfiniCache")
+    hubs = ("none", "fargate")
+    add("--hub", type=choice(hubs), default=hubs[0], metavar="NAME", help=_one_of(hubs, hubs[0]))
+    add("--billed-in-ms", type=_COUNT, default=1, metavar="MS", help="what a duration is rounded up to (default: 1)")
+    add("--seed", type=whole(), default=1, help="of the random numbers (default: 1)")
+    _add_prices(parser, _TODAY)
+    _add_json(parser)
 
 
 def map_(parser: argparse.ArgumentParser) -> None:

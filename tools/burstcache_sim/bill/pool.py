@@ -1,0 +1,108 @@
+"""A pool's bill: what was simulated, or counted in a run, times today's prices.
+
+What runs around the members is in it: the state machine that wakes them, the control function, the hub. What it takes
+for a tick is counted in the template's state machine and handlers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from burstcache.core.prices import PriceSheet
+from burstcache_sim.bill.cost import Amount, Bill, BillLine, bill_line
+from burstcache_sim.pool.scenario import PoolRun
+
+CONTROL_MB = 256
+TRANSITIONS_PER_TICK = 3  # wait, tick, is it over?
+CONTROL_MS = 200  # of a tick: members are woken at the same time
+HUB_VCPU, HUB_GB = Fraction(1, 2), Fraction(1)  # on Fargate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolUse:
+    """What a pool took, in the units that are billed."""
+
+    serve_gb_s: Amount = 0
+    serve_requests: Amount = 0
+    warm_gb_s: Amount = 0
+    warm_requests: Amount = 0
+    backup_gb_s: Amount = 0
+    backup_requests: Amount = 0
+    environments_gb: Amount = 0  # memory of all environments that were made
+    control_gb_s: Amount = 0
+    control_requests: Amount = 0
+    transitions: Amount = 0
+    hub_vcpu_h: Amount = 0
+    hub_gb_h: Amount = 0
+    hub_balancer_h: Amount = 0
+    s3_gets: Amount = 0
+
+
+_DURATION, _REQUEST = "lambda-duration:{architecture}", "lambda-request"
+_BILLED: dict[str, tuple[str, str, bool]] = {  # price, text, whether it is there without a read
+    "serve_gb_s": (_DURATION, "members, serving", False),
+    "serve_requests": (_REQUEST, "members, serving, invocations", False),
+    "warm_gb_s": (_DURATION, "members, warm-up", True),
+    "warm_requests": (_REQUEST, "members, warm-up, invocations", True),
+    "backup_gb_s": (_DURATION, "members, backup", True),
+    "backup_requests": (_REQUEST, "members, backup, invocations", True),
+    "environments_gb": ("lambda-tenant", "members, new environments", True),
+    "control_gb_s": (_DURATION, "control, duration", True),
+    "control_requests": (_REQUEST, "control, invocations", True),
+    "transitions": ("transition", "Step Functions", True),
+    "hub_vcpu_h": ("fargate-vcpu:arm", "hub, processor", True),
+    "hub_gb_h": ("fargate-memory:arm", "hub, memory", True),
+    "hub_balancer_h": ("nlb", "hub, balancer", True),
+    "s3_gets": ("s3-get", "S3 GET of a slice that was not found", False),
+}
+
+
+def pool_use(run: PoolRun, *, has_fargate_hub: bool = False, only_members: bool = False) -> PoolUse:
+    """Return what a simulated run took.
+
+    Args:
+        run: The run.
+        has_fargate_hub: Whether the hub is a task of its own; otherwise readers have it in their process.
+        only_members: Leave out what runs around them, as InfiniCache's bill does.
+    """
+    total, memory_gb = run.total, Fraction(run.scenario.memory_mb, 1024)
+    hours = Fraction(run.period_us, 3_600_000_000) if has_fargate_hub else Fraction(0)
+
+    def gb_s(duration_ms: float) -> Fraction:
+        return memory_gb * Fraction(round(duration_ms), 1000)
+
+    members = PoolUse(
+        serve_gb_s=gb_s(total.serve_ms),
+        serve_requests=total.serve_invocations,
+        warm_gb_s=gb_s(total.warm_up_ms),
+        warm_requests=total.warm_ups,
+        backup_gb_s=gb_s(total.backup_ms),
+        backup_requests=total.backups,
+    )
+    if only_members:
+        return members
+    return replace(
+        members,
+        environments_gb=memory_gb * total.environments,
+        control_gb_s=Fraction(CONTROL_MB, 1024) * Fraction(CONTROL_MS, 1000) * total.ticks,
+        control_requests=total.ticks,
+        transitions=TRANSITIONS_PER_TICK * total.ticks,
+        hub_vcpu_h=HUB_VCPU * hours,
+        hub_gb_h=HUB_GB * hours,
+        hub_balancer_h=hours,
+        s3_gets=total.slice_reads - total.slice_hits,
+    )
+
+
+def pool_bill(use: PoolUse, prices: PriceSheet) -> Bill:
+    """Return the bill of what a pool took; raises `PriceMissingError`."""
+    return Bill(prices.name, tuple(_lines(use, prices)))
+
+
+def _lines(use: PoolUse, prices: PriceSheet) -> list[BillLine]:
+    return [
+        bill_line(prices, price.format(architecture=prices.architecture), quantity, text, is_fixed=is_fixed)
+        for name, (price, text, is_fixed) in _BILLED.items()
+        if (quantity := getattr(use, name))
+    ]

@@ -1,0 +1,108 @@
+"""A member as Lambda bills it: its chunks, its second environment, its invocations."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from burstcache.core.pool.chunk_store import Chunk, ChunkStore
+from burstcache_sim.pool.scenario import Counts, PoolScenario
+
+_LONGEST_MS = 895_000.0  # of an invocation: Lambda's quarter of an hour, less five seconds
+
+
+class _NamedStore(ChunkStore):
+    """A store that knows what it has."""
+
+    def __init__(self, capacity_bytes: int) -> None:
+        super().__init__(capacity_bytes)
+        self.names: set[bytes] = set()
+
+    def put(self, name: bytes, chunk: Chunk) -> None:
+        super().put(name, chunk)
+        self.names.add(name)
+
+    def delete(self, name: bytes) -> None:
+        super().delete(name)
+        self.names.discard(name)
+
+
+class SimulatedMember:
+    """One member. Times are in ms since the trace began."""
+
+    def __init__(self, scenario: PoolScenario) -> None:
+        self._scenario = scenario
+        self.store = _NamedStore(scenario.capacity_bytes)
+        self.is_made = False
+        self.has_copy = False  # a second environment with all but what is new
+        self.lost: set[bytes] = set()  # slices whose chunk went with an environment
+        self._fresh: dict[bytes, int] = {}  # bytes of the chunks since the last backup, by slice
+        self._begun_ms = self._until_ms = self._busy_ms = -1.0
+
+    def serve(self, now_ms: float, size_bytes: int, counts: Counts) -> None:
+        """Serve a chunk, on the invocation that runs or on a new one."""
+        scenario = self._scenario
+        if now_ms > self._until_ms or now_ms - self._begun_ms > _LONGEST_MS:
+            self.make(counts)
+            counts.serve_invocations += 1
+            self._begun_ms = self._until_ms = now_ms
+            self._busy_ms = now_ms + scenario.serve_ms
+        self._busy_ms = max(self._busy_ms, now_ms) + size_bytes / scenario.bytes_per_ms
+        until_ms = max(self._until_ms, self._busy_ms + scenario.stay_ms)
+        cycles = ceil((until_ms - self._begun_ms) / scenario.billed_in_ms)
+        until_ms = max(self._until_ms, self._begun_ms + cycles * scenario.billed_in_ms)
+        counts.serve_ms += until_ms - self._until_ms
+        self._until_ms = until_ms
+
+    def put(self, name: bytes, chunk: Chunk, now_ms: float, counts: Counts) -> None:
+        """Store a chunk if it fits."""
+        size_bytes = len(chunk.payload)
+        self.serve(now_ms, size_bytes, counts)
+        if self.store.fits(size_bytes):
+            self.store.put(name, chunk)
+            self.lost.discard(name)
+            if self._scenario.backup_s:
+                self._fresh[name] = size_bytes
+
+    def make(self, counts: Counts) -> None:
+        """Make an environment if there is none."""
+        if not self.is_made:
+            counts.environments += 1
+            self.is_made = True
+
+    def warm_up(self, now_ms: float, counts: Counts) -> None:
+        """Wake the member, unless it is connected."""
+        if now_ms > self._until_ms:
+            self.make(counts)
+            counts.warm_ups += 1
+            counts.warm_up_ms += self._billed_ms(self._scenario.warm_up_ms)
+
+    def back_up(self, counts: Counts) -> None:
+        """Copy what is new to the second environment, or everything to a new one."""
+        if not self.store.stored_bytes:
+            return
+        if not self.has_copy:
+            counts.environments += 1
+        copied_bytes = sum(self._fresh.values()) if self.has_copy else self.store.stored_bytes
+        duration_ms = self._billed_ms(self._scenario.backup_ms + copied_bytes / self._scenario.bytes_per_ms)
+        counts.backups += 2
+        counts.backup_ms += 2 * duration_ms
+        self.has_copy = True
+        self._fresh.clear()
+
+    def lose(self, now_ms: float) -> None:
+        """Lose the environment: the second one takes over, without what is new, if there is one."""
+        if self.has_copy:
+            self.lost |= self.store.names & self._fresh.keys()
+            for name in self._fresh:
+                self.store.delete(name)
+        else:
+            self.lost |= self.store.names
+            self.store = _NamedStore(self._scenario.capacity_bytes)
+            self.is_made = False
+        self.has_copy = False
+        self._fresh.clear()
+        self._until_ms = min(self._until_ms, now_ms)
+
+    def _billed_ms(self, duration_ms: float) -> float:
+        unit = self._scenario.billed_in_ms
+        return ceil(duration_ms / unit) * unit

@@ -1,0 +1,74 @@
+"""How members lose their memory: at random one by one or in bursts, as was measured, or never."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from random import Random
+
+from burstcache.core.errors import InvalidSettingError
+from burstcache.core.pool.availability import Reclaims, poisson, zipf
+
+ACCEPTED = "none, poisson:MEAN, zipf:EXPONENT or measured:FILE"
+# The paper's last months: 36 an hour of 400 members that are warmed up each minute (Wang 2020, section 4.1).
+USUAL_PER_MEMBER_MIN = 36 / 60 / 400
+
+
+@dataclass(frozen=True, slots=True)
+class ReclaimProcess:
+    """Members that lose their memory in a minute, over all members."""
+
+    text: str
+    minute: Reclaims
+
+    def drawn(self, random: Random, minutes: int) -> int:
+        """Return how many members are reclaimed in some minutes; the same one at most once."""
+        counts, weights = zip(*sorted(self.minute.probabilities.items()), strict=True)
+        drawn: list[int] = random.choices(counts, cum_weights=list(accumulate(weights)), k=minutes)
+        return min(sum(drawn), self.minute.members)
+
+
+def reclaim_process(text: str, members: int) -> ReclaimProcess:
+    """Return what `none`, `poisson:2.28`, `zipf:3.23` or `measured:FILE` stands for.
+
+    A file has a JSON object: by the number of reclaimed members, how many minutes had that.
+
+    Raises:
+        InvalidSettingError: It is none of them, or the file does not fit.
+    """
+    kind, _, of = text.partition(":")
+    try:
+        match kind:
+            case "none":
+                return ReclaimProcess(text, Reclaims(members, {0: 1.0}))
+            case "poisson":
+                return ReclaimProcess(text, poisson(_positive(of), members))
+            case "zipf":
+                return ReclaimProcess(text, zipf(_positive(of), members))
+            case "measured":
+                return ReclaimProcess(text, _measured(Path(of), members))
+    except (OSError, ValueError) as error:
+        raise InvalidSettingError(f"reclaims {text!r}: expected {ACCEPTED} ({error})") from error
+    raise InvalidSettingError(f"reclaims {text!r}: expected {ACCEPTED}")
+
+
+def usual(members: int) -> ReclaimProcess:
+    """Return what the paper saw in its last months, for a pool of this size."""
+    return reclaim_process(f"poisson:{USUAL_PER_MEMBER_MIN * members:.4g}", members)
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 1_000:
+        raise ValueError(f"{text} is not above 0 and below 1000")
+    return value
+
+
+def _measured(path: Path, members: int) -> Reclaims:
+    minutes = {int(count): int(times) for count, times in json.loads(path.read_text()).items()}
+    if not minutes or min(minutes) < 0 or max(minutes) > members or min(minutes.values()) < 0:
+        raise ValueError(f"{path} has other numbers than 0 to {members}")
+    total = sum(minutes.values())
+    return Reclaims(members, {count: times / total for count, times in minutes.items() if times})
