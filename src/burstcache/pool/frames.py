@@ -36,6 +36,12 @@ class Kind(enum.IntEnum):
     STORED = 10
     REFUSED = 11  # a PUT larger than the member's memory
     READER = 32  # a reader that members cannot dial: the name of the member it wants, a nonce, its proof
+    COPY = 33  # a second environment of a member, to take over the chunks of the first: name, nonce, proof
+    LIST = 34  # copy: the next page of what the first one has; number 0: from the beginning
+    LISTED = 35  # a page, newest chunks first; an empty one ends the list
+    FETCH = 36  # copy: a GET that does not mean that anybody wanted the chunk
+    DONE = 37  # copy: it has everything
+    COPIED = 38  # hub to the first one: the copy has everything (number 1: return) or is gone (0: go on)
 
 
 class Header(NamedTuple):

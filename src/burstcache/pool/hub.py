@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Iterator
+from typing import TypeVar
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache.pool import proof
@@ -12,15 +13,18 @@ from burstcache.pool.connection import FrameConnection
 from burstcache.pool.door import Door, Part
 from burstcache.pool.frames import Header, Kind
 from burstcache.pool.link import Link, request_numbers
-from burstcache.pool.passage import Passage
+from burstcache.pool.passage import CopyPassage, Passage
+
+C = TypeVar("C", bound=FrameConnection)
 
 
 class MemberLink(Link):
     """A hub's end of the connection to one member."""
 
-    def __init__(self, hub: Hub, name: str, requests: Iterator[int]) -> None:
+    def __init__(self, hub: Hub, name: str, requests: Iterator[int], is_copy: bool) -> None:
         super().__init__(requests)
         self.name = name
+        self.is_copy = is_copy
         self._hub = hub
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -51,11 +55,14 @@ class Hub:
                 )
         self.members: dict[str, MemberLink] = {}
         self._requests = request_numbers()
-        self._parts: dict[Kind, tuple[bytes, Part]] = {Kind.PROOF: (token, self._meet_member)}
+        self._firsts: dict[str, MemberLink] = {}  # environments that are copied, by member
+        self._parts: dict[Kind, tuple[bytes, Part]] = {
+            Kind.PROOF: (token, self._meet_member),
+            Kind.COPY: (token, self._meet_copy),
+        }
         if reader_token is not None:
             self._parts[Kind.READER] = reader_token, self._meet_reader
-        self._at_the_door: set[Door] = set()
-        self._passages: set[Passage] = set()
+        self._connections: set[FrameConnection] = set()
         self._server: asyncio.Server
 
     async def start(self, host: str, port: int = 0, tls: ssl.SSLContext | None = None) -> int:
@@ -67,13 +74,13 @@ class Hub:
             tls: Has the certificate that members trust; None: without TLS.
         """
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: Door(self._parts, self._at_the_door), host, port, ssl=tls)
+        self._server = await loop.create_server(lambda: Door(self._parts, self._keep), host, port, ssl=tls)
         return int(self._server.sockets[0].getsockname()[1])
 
     async def stop(self) -> None:
         """End all connections."""
         self._server.close()
-        connections: list[FrameConnection] = [*self._at_the_door, *self._passages, *self.members.values()]
+        connections = list(self._connections)
         for connection in connections:
             connection.end()
         await asyncio.gather(*(connection.ended for connection in connections))
@@ -83,21 +90,50 @@ class Hub:
         return self.members.get(member)
 
     def welcome(self, link: MemberLink) -> None:
-        """Take a member in; an earlier connection of the same name ends."""
-        if former := self.members.get(link.name):
+        """Take a member in; an earlier connection of the same name ends, unless it is being copied."""
+        former = self.members.get(link.name)
+        if former and link.is_copy and link.name not in self._firsts:
+            self._firsts[link.name] = former
+        elif former:
             former.end()
         self.members[link.name] = link
 
     def forget(self, link: MemberLink) -> None:
-        """Let a connection go."""
+        """Let a connection go; an environment that was being copied takes over again."""
+        if self._firsts.get(link.name) is link:
+            del self._firsts[link.name]
         if self.members.get(link.name) is link:
             del self.members[link.name]
+            self._end_copy(link.name, is_done=False)
+
+    def _end_copy(self, member: str, *, is_done: bool) -> None:
+        first = self._firsts.pop(member, None)
+        if not first:
+            return
+        first.send(Kind.COPIED, 0, number=is_done)
+        if not is_done:
+            if copy := self.members.get(member):
+                copy.send(Kind.COPIED, 0, number=1)
+            self.members[member] = first
 
     def _meet_member(self, name: str, header: Header) -> MemberLink:
-        return MemberLink(self, name, self._requests)
+        return self._keep(MemberLink(self, name, self._requests, is_copy=header.number == 1))
 
     def _meet_reader(self, member: str, header: Header) -> Passage:
-        passage = Passage(lambda: self.link(member))
-        self._passages.add(passage)
-        passage.ended.add_done_callback(lambda _: self._passages.discard(passage))
+        return self._keep(Passage(lambda: self.link(member)))
+
+    def _meet_copy(self, member: str, header: Header) -> CopyPassage:
+        passage = self._keep(CopyPassage(lambda: self._firsts.get(member)))
+        copy = self.members.get(member)
+
+        def ended(_: object) -> None:
+            if copy and self.members.get(member) is copy:
+                self._end_copy(member, is_done=passage.is_done)
+
+        passage.ended.add_done_callback(ended)
         return passage
+
+    def _keep(self, connection: C) -> C:
+        self._connections.add(connection)
+        connection.ended.add_done_callback(lambda _: self._connections.discard(connection))
+        return connection

@@ -11,6 +11,7 @@ from burstcache.pool.link import Link
 
 _AT_ONCE = 4  # requests of a reader that one member has: no more chunks wait for either
 _OF_READERS = frozenset({Kind.GET, Kind.PUT, Kind.DELETE})
+_OF_COPIES = _OF_READERS | {Kind.LIST, Kind.FETCH}
 
 
 class _Request:
@@ -122,3 +123,28 @@ class Passage(FrameConnection):
             self.transport.resume_reading()
         else:  # what it sends next stays with it
             self.transport.pause_reading()
+
+
+class CopyPassage(Passage):
+    """A hub's end of the connection by which a copy takes over a member's chunks from its first environment.
+
+    Args:
+        find: Returns what the first environment is asked over; None: it is gone.
+    """
+
+    def __init__(self, find: Callable[[], Link | None]) -> None:
+        super().__init__(find, _OF_COPIES)
+        self.is_done = False
+        self.passed_bytes = 0
+
+    def handle(self, header: Header, name: bytes, payload: memoryview | None) -> None:
+        if header.kind is Kind.DONE:
+            self.is_done = True
+            self.send(Kind.STORED, header.request)
+            self.transport.close()
+        else:
+            super().handle(header, name, payload)
+
+    def pass_on(self, part: memoryview) -> bool:
+        self.passed_bytes += len(part)
+        return super().pass_on(part)

@@ -7,9 +7,10 @@ import logging
 import math
 import ssl
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from burstcache.core.pool.chunk_store import Buffer
-from burstcache.pool.connection import HANDSHAKE_LIMIT_S, Place
+from burstcache.pool.connection import HANDSHAKE_LIMIT_S, FrameConnection, Place
 from burstcache.pool.frames import Header, Kind
 from burstcache.pool.link import Asker, Link, request_numbers
 from burstcache.pool.proof import Introduction
@@ -19,14 +20,54 @@ _RETRY_S = 1.0  # a hub that cannot be reached is not dialled for each chunk
 _logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a hub listens.
+
+    Attributes:
+        host: Its address.
+        port: Its port.
+        tls: Trusts its certificate alone; None: without TLS.
+    """
+
+    host: str
+    port: int
+    tls: ssl.SSLContext | None = None
+
+    async def connect(self, protocol: FrameConnection) -> None:
+        """Dial, and let the protocol have the connection.
+
+        Raises:
+            OSError: The hub cannot be reached, or is another one.
+        """
+        name = "" if self.tls else None  # it is known by its certificate
+        async with asyncio.timeout(HANDSHAKE_LIMIT_S):
+            await asyncio.get_running_loop().create_connection(
+                lambda: protocol, self.host, self.port, ssl=self.tls, server_hostname=name
+            )
+
+
 class RemoteLink(Link):
     """A reader's end of a connection to one member, through a hub; what is asked early waits for it."""
 
-    def __init__(self, introduction: Introduction, requests: Iterator[int]) -> None:
+    def __init__(self, address: Address, introduction: Introduction, requests: Iterator[int]) -> None:
         super().__init__(requests)
+        self._address = address
         self._introduction = introduction
         self._early: dict[int, Callable[[], None]] = {}
         self._is_connected = False
+
+    async def dial(self) -> None:
+        """Dial the hub.
+
+        Raises:
+            OSError: It cannot be reached, so nothing that was asked early is answered.
+        """
+        try:
+            await self._address.connect(self)
+        except OSError:
+            self.give_up()
+            raise
 
     def ask(
         self, kind: Kind, asker: Asker, name: bytes, payload: Buffer = b"", *, number: int = 0, crc32c: int = 0
@@ -82,16 +123,13 @@ class RemoteHub:
     """What `PoolReader` uses instead of a `Hub` in its own process.
 
     Args:
-        host: The hub's address.
-        port: Its port.
+        address: Where the hub listens.
         token: What the hub lets readers in by.
-        tls: Trusts the hub's certificate; None: without TLS.
     """
 
-    def __init__(self, host: str, port: int, token: bytes, tls: ssl.SSLContext | None = None) -> None:
-        self._address = host, port
+    def __init__(self, address: Address, token: bytes) -> None:
+        self._address = address
         self._token = token
-        self._tls = tls
         self._links: dict[str, RemoteLink] = {}
         self._requests = request_numbers()
         self._dials: set[asyncio.Task[None]] = set()
@@ -104,7 +142,7 @@ class RemoteHub:
             return link
         if asyncio.get_running_loop().time() < self._retry_at_s:
             return None
-        link = RemoteLink(Introduction(Kind.READER, member.encode(), self._token), self._requests)
+        link = RemoteLink(self._address, Introduction(Kind.READER, member.encode(), self._token), self._requests)
         self._links[member] = link
         dial = asyncio.create_task(self._dial(link))
         self._dials.add(dial)
@@ -124,12 +162,8 @@ class RemoteHub:
     async def _dial(self, link: RemoteLink) -> None:
         loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(HANDSHAKE_LIMIT_S):
-                await loop.create_connection(
-                    lambda: link, *self._address, ssl=self._tls, server_hostname="" if self._tls else None
-                )
+            await link.dial()
         except OSError as error:
             if loop.time() >= self._retry_at_s:
-                _logger.warning("the hub at %s:%d cannot be reached: %r", *self._address, error)
+                _logger.warning("the hub at %s:%d cannot be reached: %r", self._address.host, self._address.port, error)
             self._retry_at_s = loop.time() + _RETRY_S
-            link.give_up()

@@ -21,7 +21,7 @@ from burstcache.pool.frames import Kind
 from burstcache.pool.hub import Hub
 from burstcache.pool.member import serve
 from burstcache.pool.reader import PoolReader
-from burstcache.pool.remote_hub import RemoteHub
+from burstcache.pool.remote_hub import Address, RemoteHub
 from support.pool import READER_TOKEN, TOKEN, LocalPool, running_pool, tls_contexts
 from support.waiting import LIMIT_S, eventually, free_port
 
@@ -43,7 +43,7 @@ class _Remote:
 @contextlib.asynccontextmanager
 async def _remote(members: int = 6, token: bytes = READER_TOKEN) -> AsyncIterator[_Remote]:
     async with running_pool(members) as pool:
-        hub = RemoteHub("127.0.0.1", pool.port, token)
+        hub = RemoteHub(Address("127.0.0.1", pool.port), token)
         reader = PoolReader(hub, list(pool.stores), LIMIT_S)
         try:
             yield _Remote(pool, hub, reader)
@@ -86,7 +86,7 @@ def test_an_object_passes_a_hub_by_tls(
             asyncio.create_task(serve("127.0.0.1", port, name, TOKEN, ChunkStore(10_000_000), client)) for name in names
         ]
         await eventually(lambda: len(hub.members) == len(members))
-        remote = RemoteHub("127.0.0.1", port, READER_TOKEN, client)
+        remote = RemoteHub(Address("127.0.0.1", port, client), READER_TOKEN)
         reader = PoolReader(remote, names, LIMIT_S)
         room = memoryview(bytearray(object_.size_bytes))
         assert await reader.write(object_, body) == []
@@ -153,7 +153,7 @@ def test_a_reader_that_goes_leaves_the_members_to_others() -> None:
         object_, body = _object(8_000_000)
         async with _remote() as remote:
             await remote.reader.write(object_, body)
-            other = RemoteHub("127.0.0.1", remote.pool.port, READER_TOKEN)
+            other = RemoteHub(Address("127.0.0.1", remote.pool.port), READER_TOKEN)
             reading = asyncio.create_task(
                 PoolReader(other, list(remote.pool.stores), LIMIT_S).read(object_, memoryview(bytearray(8_000_000)))
             )
@@ -172,7 +172,7 @@ def test_a_reader_that_takes_nothing_keeps_others_waiting_for_nothing() -> None:
         object_, body = _object(8_000_000)
         async with _remote() as remote:
             await remote.reader.write(object_, body)
-            slow = RemoteHub("127.0.0.1", remote.pool.port, READER_TOKEN)
+            slow = RemoteHub(Address("127.0.0.1", remote.pool.port), READER_TOKEN)
             links = [slow.link(name) for name in remote.pool.stores]
             await eventually(lambda: all(link and link.is_trusted for link in links))
 
@@ -193,7 +193,7 @@ def test_a_reader_that_takes_nothing_keeps_others_waiting_for_nothing() -> None:
 
             for _ in range(3):
                 assert await remote.read(object_) == body
-            waiting = sum(each.transport.get_write_buffer_size() for each in remote.pool.hub._passages)
+            waiting = sum(each.transport.get_write_buffer_size() for each in remote.pool.hub._connections)
             await slow.stop()
             return waiting
 
@@ -224,7 +224,7 @@ def test_a_reader_with_another_token_reads_nothing() -> None:
 def test_a_hub_without_a_token_for_readers_lets_none_in() -> None:
     async def scenario() -> int:
         hub = Hub(TOKEN)
-        remote = RemoteHub("127.0.0.1", await hub.start("127.0.0.1"), TOKEN)
+        remote = RemoteHub(Address("127.0.0.1", await hub.start("127.0.0.1")), TOKEN)
         object_, body = _object(1_000)
         lost = await PoolReader(remote, ["pool-0"], LIMIT_S).write(object_, body)
         await remote.stop()
@@ -236,7 +236,7 @@ def test_a_hub_without_a_token_for_readers_lets_none_in() -> None:
 
 def test_a_hub_that_cannot_be_reached_has_no_members() -> None:
     async def scenario() -> None:
-        remote = RemoteHub("127.0.0.1", free_port(), READER_TOKEN)
+        remote = RemoteHub(Address("127.0.0.1", free_port()), READER_TOKEN)
         reader = PoolReader(remote, ["pool-0", "pool-1"], LIMIT_S)
         object_, body = _object(1_000)
 

@@ -46,6 +46,10 @@ class ChunkStore:
             chunk.is_wanted = True
         return chunk
 
+    def peek(self, name: bytes) -> Chunk | None:
+        """Return a chunk without remembering that."""
+        return self._ring.get(name)
+
     def put(self, name: bytes, chunk: Chunk) -> None:
         """Store a chunk that fits, dropping others as far as needed."""
         self.delete(name)
@@ -58,6 +62,27 @@ class ChunkStore:
         """Forget a chunk, if it is there."""
         if chunk := self._ring.pop(name, None):
             self.stored_bytes -= len(chunk.payload) + ENTRY_BYTES
+
+    def newest_first(self) -> list[bytes]:
+        """Return all names, those last that are dropped first."""
+        names = list(reversed(self._ring))
+        return sorted(names, key=lambda name: not self._ring[name].is_wanted)
+
+    def put_oldest(self, name: bytes, chunk: Chunk) -> bool:
+        """Store a chunk as the next to be dropped, and return whether that was possible without dropping another."""
+        size_bytes = len(chunk.payload) + ENTRY_BYTES
+        if name in self._ring or self.stored_bytes + size_bytes > self.capacity_bytes:
+            return False
+        self.stored_bytes += size_bytes
+        self._ring[name] = chunk
+        self._ring.move_to_end(name, last=False)
+        return True
+
+    def renew(self, name: bytes, is_wanted: bool) -> None:
+        """Make a chunk, if it is there, the last to be dropped of those that are wanted, or of those that are not."""
+        if chunk := self._ring.get(name):
+            chunk.is_wanted = is_wanted
+            self._ring.move_to_end(name)
 
     def _drop_one(self) -> None:
         while True:
