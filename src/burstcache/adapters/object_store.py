@@ -8,14 +8,20 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from burstcache.core.errors import ObjectNotFoundError, ObjectTooLargeError, OriginError, OriginUnavailableError
+from burstcache.core.errors import (
+    ObjectNotFoundError,
+    ObjectTooLargeError,
+    OriginError,
+    OriginUnavailableError,
+    PreconditionFailedError,
+)
 from burstcache.web.dates import parse_http_date
 from burstcache.web.entry import Entry, entry_from_s3
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
 
-_OK, _PARTIAL, _NOT_MODIFIED, _NOT_FOUND = 200, 206, 304, 404
+_OK, _PARTIAL, _NOT_MODIFIED, _NOT_FOUND, _PRECONDITION_FAILED = 200, 206, 304, 404, 412
 _TOO_MANY = 429
 
 
@@ -53,6 +59,18 @@ class ObjectAnswer:
         try:
             data: bytes = self._stream.read() if self._stream is not None else b""
             return data
+        except (BotoCoreError, OSError) as error:
+            raise OriginUnavailableError(f"S3's answer broke off: {error}") from error
+
+    def read_into(self, buffer: memoryview) -> None:
+        """Read the whole body, which is as long as `buffer`, or raise OriginUnavailableError if it breaks off."""
+        if self.length_bytes != len(buffer):
+            self.discard()
+            raise OriginUnavailableError(f"S3 sends {self.length_bytes:,} bytes where {len(buffer):,} belong")
+        read_bytes = 0
+        try:
+            while count := self._stream.readinto(buffer[read_bytes:]):
+                read_bytes += count
         except (BotoCoreError, OSError) as error:
             raise OriginUnavailableError(f"S3's answer broke off: {error}") from error
 
@@ -112,6 +130,31 @@ class ObjectStore:
         answer = self.get(key, if_none_match=etag)
         return None if answer.status == _NOT_MODIFIED else _entry(key, answer, max_bytes)
 
+    def read_part(self, key: str, etag: str, start: int, into: memoryview) -> None:
+        """Read a part of one version of an object.
+
+        Args:
+            key: The object's key.
+            etag: The version's ETag, with its quotes.
+            start: Where the part begins [bytes].
+            into: Where it is written, as long as it is, not empty; after an error its content is undefined.
+
+        Raises:
+            PreconditionFailedError: The object is another version by now.
+            ObjectNotFoundError: S3 has no such object by now.
+            OriginUnavailableError: S3 is overloaded, fails, cannot be reached, or breaks off.
+            OriginError: It answered otherwise.
+        """
+        answer = self.get(key, if_match=etag, range_=f"bytes={start}-{start + len(into) - 1}")
+        if answer.status == _PRECONDITION_FAILED:
+            raise PreconditionFailedError(f"{key!r} is no longer the version {etag} that is being read")
+        if not answer.is_success:
+            raise _error(key, answer)
+        if answer.status != _PARTIAL:
+            answer.discard()
+            raise OriginUnavailableError(f"S3 sends {key!r} whole where a part was asked for")
+        answer.read_into(into)
+
     def presign(self, key: str, *, valid_s: int) -> str:
         """Return a URL that reads the object straight from S3 for `valid_s` seconds; it is bound to GET."""
         parameters = {"Bucket": self._bucket, "Key": key}
@@ -137,16 +180,20 @@ class ObjectStore:
 
 
 def _entry(key: str, answer: ObjectAnswer, max_bytes: int) -> Entry:
-    if answer.status == _NOT_FOUND:
-        raise ObjectNotFoundError(f"S3 has no object {key!r}")
     if not answer.is_success:
-        is_passing = answer.status >= 500 or answer.status == _TOO_MANY  # SlowDown is a 503
-        kind = OriginUnavailableError if is_passing else OriginError
-        raise kind(f"S3 answered {answer.status} {answer.code} for {key!r}")
+        raise _error(key, answer)
     if answer.length_bytes > max_bytes:
         answer.discard()
         raise ObjectTooLargeError(f"{key!r} has {answer.length_bytes} bytes; a cache takes up to {max_bytes}")
     return entry_from_s3(answer.headers, answer.read())
+
+
+def _error(key: str, answer: ObjectAnswer) -> OriginError:
+    if answer.status == _NOT_FOUND:
+        return ObjectNotFoundError(f"S3 has no object {key!r}")
+    is_passing = answer.status >= 500 or answer.status == _TOO_MANY  # SlowDown is a 503
+    kind = OriginUnavailableError if is_passing else OriginError
+    return kind(f"S3 answered {answer.status} {answer.code} for {key!r}")
 
 
 def _error_answer(error: ClientError) -> ObjectAnswer:

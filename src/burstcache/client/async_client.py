@@ -104,7 +104,7 @@ class AsyncClient:
         reader = self._client.reader
         if (response := reader.recall(request)) is not None:
             return response
-        return await asyncio.wrap_future(self._client.submit(reader.read, request))
+        return await asyncio.wrap_future(self._client.submit(self._client.read, request))
 
     async def __aenter__(self) -> Self:
         return self

@@ -15,12 +15,19 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar, Unpack, overload
 
 from burstcache.adapters.clock import SystemClock
-from burstcache.client.configuration import Configuration, configure, local_run
+from burstcache.adapters.object_store import ObjectStore
+from burstcache.client.configuration import Configuration, configure, local_run, with_pool
+from burstcache.client.large import LargeObjects
 from burstcache.client.objects import Object, object_in
+from burstcache.client.pool import PoolOpener, PoolThread
 from burstcache.client.requests import Requests
+from burstcache.client.slices import Slices
+from burstcache.client.streams import ObjectFile
 from burstcache.core.errors import BurstcacheError, InvalidSettingError, RefusedRequestError
 from burstcache.serve.assembly import make_batches, make_reader
 from burstcache.serve.reader import IMMUTABLE_S, STRONG_S, Reader
+from burstcache.web.request import Request
+from burstcache.web.response import Response
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
@@ -55,6 +62,7 @@ class Arguments(Keeping, total=False):
     session: Any
     endpoint_urls: Mapping[str, str] | None
     s3: S3Client | None
+    pool: PoolOpener | None
 
 
 class Client:
@@ -77,6 +85,7 @@ class Client:
         session: Any = None,
         endpoint_urls: Mapping[str, str] | None = None,
         s3: S3Client | None = None,
+        pool: PoolOpener | None = None,
         freshness: Freshness = "bounded",
         max_stale_ms: int = MAX_STALE_MS,
         memory_bytes: int = MEMORY_BYTES,
@@ -92,6 +101,7 @@ class Client:
             session: A boto3 session; None for a new one from the environment.
             endpoint_urls: By service, or by the empty text for all; without an entry AWS's own.
             s3: boto3's client of S3 to read with; None for a new one.
+            pool: Opens a pool of the caller's own for objects above the stack's limit, without a stack above 4 MiB.
             freshness: `bounded`: nothing served is older than `max_stale_ms` after S3's event of the change (with a
                 bucket alone: after S3 confirmed it). `strong`: S3 confirms every read. `immutable`: objects never
                 change under their keys, so nothing is asked again.
@@ -116,6 +126,8 @@ class Client:
             express_bucket=express_bucket,
             hit_value_usd_per_million=hit_value_usd_per_million,
         )
+        if pool is not None:
+            configuration = with_pool(configuration, pool)
         self._open(replace(configuration, s3=s3), _Bounds.of(freshness, max_stale_ms, memory_bytes))
 
     @classmethod
@@ -175,7 +187,25 @@ class Client:
             if_modified_since=if_modified_since,
             if_unmodified_since=if_unmodified_since,
         )
-        return object_in(key, self.reader.read(request))
+        return object_in(key, self.read(request))
+
+    def open(self, key: str, *, range: str | None = None, if_match: str | None = None) -> ObjectFile:
+        """Return an object, or a part of it, as a file that is read as it is used.
+
+        What it holds of a large object is bounded, whatever the size; all that is read is of one version.
+
+        Args:
+            key: The object's key.
+            range: As for `get`; the file begins and ends with it.
+            if_match: Only if the object has this ETag.
+
+        Raises:
+            BurstcacheError: As `get` does.
+        """
+        request = self.requests.make("GET", key, range=range, if_match=if_match)
+        response, file = self.large.open(request)
+        file.head = object_in(key, replace(response, body=b""))
+        return file
 
     def head(
         self,
@@ -195,7 +225,7 @@ class Client:
             if_modified_since=if_modified_since,
             if_unmodified_since=if_unmodified_since,
         )
-        return object_in(key, self.reader.read(request))
+        return object_in(key, self.read(request))
 
     @overload
     def get_many(self, keys: Iterable[str], *, return_errors: Literal[False] = False) -> dict[str, Object]: ...
@@ -238,6 +268,15 @@ class Client:
     def reader(self) -> Reader:
         """What reads: this process's own, for code that wraps another interface around it."""
         return self._current.reader
+
+    @property
+    def large(self) -> LargeObjects:
+        """What reads objects of any size."""
+        return self._current.large
+
+    def read(self, request: Request) -> Response:
+        """Return the answer to a GET or HEAD."""
+        return self._current.read(request)
 
     def submit(self, call: Callable[[Argument], Answer], argument: Argument) -> Future[Answer]:
         """Begin a call in one of this process's threads for reads in parallel."""
@@ -325,10 +364,14 @@ class _Parts:
             clients,
             clock,
             publisher=make_batches(settings, clients, clock) if settings.bus_name else None,
-            redirects_larger=False,
+            larger="send" if configuration.pool is None else "leave",
             memory_bytes=bounds.memory_bytes,
             max_stale_s=bounds.max_stale_s,
         )
+        pool = None if configuration.pool is None else PoolThread(configuration.pool, clock)
+        self._slices = Slices(ObjectStore(settings.bucket_name, clients.s3), pool)
+        self.large = LargeObjects(self.reader, self._slices, settings.max_object_bytes)
+        self.read = self.reader.read if pool is None else self.large.read
         self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix="burstcache")
 
     @property
@@ -339,4 +382,5 @@ class _Parts:
         if self.is_usable:
             self._is_closed = True
             self.threads.shutdown(wait=False)  # one of them may be here: it had the last reference to the client
+            self._slices.close()
             self.reader.close()

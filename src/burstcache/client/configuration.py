@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,9 @@ from burstcache.settings import ExpressAccess, ReaderSettings, RedisAccess, Rela
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
 
+    from burstcache.client.pool import PoolOpener
+
+_LIMIT_BYTES = 4 << 20  # what a stack's tiers take, behind its own front door
 VARIABLE = "BURSTCACHE_READER"
 OUTPUT = "ReaderSettings"
 _ACCEPTED = f"accepted: stack_name=…, bucket=…, or the environment variable {VARIABLE} (the stack's output {OUTPUT})"
@@ -33,6 +36,7 @@ class Configuration:
     session: Any
     endpoint_urls: Mapping[str, str] = field(default_factory=dict)
     s3: S3Client | None = None
+    pool: PoolOpener | None = None  # None: objects above the limit come from S3 alone
 
     def make_clients(self) -> Clients:
         """Return new clients for a reader in the caller's process, and the one of S3 that it was given."""
@@ -75,6 +79,13 @@ def configure(
     variables = variables_in(text, source, OUTPUT)
     session = session or boto3.Session(region_name=variables.get("AWS_REGION"))
     return Configuration(ReaderSettings.read(variables), session, urls)
+
+
+def with_pool(configuration: Configuration, pool: PoolOpener) -> Configuration:
+    """Return a configuration whose large objects are read through a pool of the caller's own."""
+    settings = configuration.settings
+    limit = min(settings.max_object_bytes, _LIMIT_BYTES)
+    return replace(configuration, pool=pool, settings=replace(settings, max_object_bytes=limit))
 
 
 def local_run(folder: Path) -> Configuration:

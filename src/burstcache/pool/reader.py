@@ -132,7 +132,7 @@ class PoolReader:
     def __init__(self, hub: Links, members: Sequence[str], limit_s: float = 10.0) -> None:
         self._hub = hub
         self._members = tuple(members)
-        self._limit_s = limit_s
+        self.limit_s = limit_s
         self._repairs: set[asyncio.Task[int]] = set()
 
     async def read(self, object_: PooledObject, into: memoryview) -> list[Slice]:
@@ -166,7 +166,7 @@ class PoolReader:
         read = _SliceRead(slice_, into)
         try:
             read.ask(self._links(slice_))
-            await asyncio.wait((read.is_whole,), timeout=self._limit_s)
+            await asyncio.wait((read.is_whole,), timeout=self.limit_s)
         finally:
             is_whole = read.end()
         if is_whole and read.lacking:
@@ -189,7 +189,7 @@ class PoolReader:
                 tally.put(link, slice_, number, slice_.data_chunk(body, number))
         for number, chunk in encode(slice_, body, parities).items():
             tally.put(parities[number], slice_, number, chunk)
-        return await tally.complete(self._limit_s) >= data
+        return await tally.complete(self.limit_s) >= data
 
     async def delete(self, object_: PooledObject) -> None:
         """Delete an object's chunks from the members that are there."""
@@ -198,7 +198,7 @@ class PoolReader:
             for link in self._links(slice_):
                 if link:
                     tally.ask(link, Kind.DELETE, slice_.name)
-        await tally.complete(self._limit_s)
+        await tally.complete(self.limit_s)
 
     async def settle(self) -> None:
         """Wait until lost chunks are written again."""
@@ -240,6 +240,6 @@ class PoolReader:
             if link:
                 chunk = chunks.get(number) or slice_.data_chunk(body, number)
                 tally.put(link, slice_, number, bytes(chunk))
-        task = asyncio.create_task(tally.complete(self._limit_s))
+        task = asyncio.create_task(tally.complete(self.limit_s))
         self._repairs.add(task)
         task.add_done_callback(self._repairs.discard)

@@ -12,9 +12,9 @@ from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.secrets import Secrets
 from burstcache.core.digest import MAX_AGE_S, Route
 from burstcache.core.parameters import US_PER_S
-from burstcache.serve.memory_tier import Memory
+from burstcache.serve.memory_tier import Heads, Memory
 from burstcache.serve.reader import EXPRESS, IMMUTABLE_S, MAX_STALE_S, STRONG_S, FellBack, Reader, ignored
-from burstcache.serve.s3_tier import Reports, S3Tier
+from burstcache.serve.s3_tier import Larger, Reports, S3Tier
 from burstcache.serve.tier import Tier
 from burstcache.settings import ExpressAccess, ReaderSettings, node_named
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from burstcache.adapters.event_batches import EventBatches
     from burstcache.core.gathering import GatherRule
 
+_HEADS_BYTES = 4 << 20  # of some three thousand large objects
+
 
 def make_reader(
     settings: ReaderSettings,
@@ -30,7 +32,7 @@ def make_reader(
     clock: Clock,
     *,
     publisher: Reports | None = None,
-    redirects_larger: bool = True,
+    larger: Larger = "redirect",
     memory_bytes: int = 0,
     max_stale_s: float = MAX_STALE_S,
     reads_ahead: bool = True,
@@ -46,7 +48,8 @@ def make_reader(
         clock: The time that tiers, breakers and what is remembered go by.
         publisher: Where reads are reported; None for a publisher whose reads wait for their reports, as a function
             must that is frozen after its answer. Where nodes take guests it gathers them over several reads.
-        redirects_larger: Whether objects that are too large to be cached are answered with a redirect to S3.
+        larger: How objects are answered that are too large to be cached. Of those that are left to the caller, what S3
+            says is remembered.
         memory_bytes: What the memory tier takes at most [bytes]; 0: there is none.
         max_stale_s: As for `Reader` [s].
         reads_ahead: Whether a thread reads the digest anew while reads go on with what is known. In a function that is
@@ -82,7 +85,9 @@ def make_reader(
             publisher = GatheredReports(publisher, clock, _gather_rule(settings.express))
     digest = None
     if settings.table_name:
-        vouches = bool(memory_bytes) and STRONG_S < max_stale_s < IMMUTABLE_S  # for what memory serves
+        vouches = (
+            bool(memory_bytes) or larger == "leave"
+        ) and STRONG_S < max_stale_s < IMMUTABLE_S  # for what memory serves
         digest = DigestReader(
             partial(read_digest, clients.dynamodb, settings.table_name, is_consistent=vouches),
             clock,
@@ -93,15 +98,14 @@ def make_reader(
     has_express = bool(settings.express.bucket_name) and (digest is not None or max_stale_s == IMMUTABLE_S)
     store = ObjectStore(settings.bucket_name, clients.s3)
     express = _express_tier(settings, clients, store, clock) if has_express and max_stale_s != STRONG_S else None
-    origin = S3Tier(
-        store, publisher, clock, max_object_bytes=settings.max_object_bytes, redirects_larger=redirects_larger
-    )
+    origin = S3Tier(store, publisher, clock, max_object_bytes=settings.max_object_bytes, larger=larger)
     return Reader(
         digest,
         origin,
         make_tier,
         clock,
         memory=Memory(memory_bytes, max_object_bytes=settings.max_object_bytes) if memory_bytes else None,
+        heads=Heads(_HEADS_BYTES, above_bytes=settings.max_object_bytes) if larger == "leave" else None,
         has_express=express is not None,
         max_stale_s=max_stale_s,
         fell_back=fell_back,

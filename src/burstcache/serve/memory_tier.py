@@ -98,6 +98,24 @@ class Memory:
                 self._kept.pop(prefix, None)
 
 
+class Heads(Memory):
+    """What S3 said of objects above a size: entries without their bodies, which are read in parts."""
+
+    def __init__(self, max_bytes: int, *, above_bytes: int) -> None:
+        """Hold nothing.
+
+        Args:
+            max_bytes: What all entries take at most [bytes], above 0.
+            above_bytes: The largest object of which none is kept [bytes].
+        """
+        super().__init__(max_bytes, max_object_bytes=above_bytes)
+        self._above_bytes = above_bytes
+
+    def takes(self, size_bytes: int) -> bool:
+        """Whether an object of that size is read in parts."""
+        return size_bytes > self._above_bytes
+
+
 def _size_bytes(kept: Kept) -> int:
     headers_bytes = sum(_HEADER_BYTES + len(name) + len(value) for name, value in kept.entry.meta.items())
     return len(kept.entry.body) + headers_bytes + _ENTRY_BYTES

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from burstcache.adapters.breaker import Breakers
@@ -16,10 +16,10 @@ from burstcache.adapters.digest_reader import DigestReader, Start, in_thread
 from burstcache.core.digest import Route
 from burstcache.core.errors import ObjectNotFoundError, ObjectTooLargeError, OriginError
 from burstcache.logs import logger
-from burstcache.serve.memory_tier import Kept, Memory, Ticket
+from burstcache.serve.memory_tier import Heads, Kept, Memory, Ticket
 from burstcache.serve.tally import Served, Tally
 from burstcache.serve.tier import FAILURES_OF_ONE_KEY, Fill, Origin, Tier
-from burstcache.web.entry import Entry, entry_from_s3
+from burstcache.web.entry import Entry, entry_from_s3, head_from_s3
 from burstcache.web.request import Request
 from burstcache.web.response import Response, object_response
 
@@ -29,6 +29,8 @@ EXPRESS = Route("express")
 
 FellBack = Callable[[Exception | None], None]
 
+_SENT = (200, 206)
+_NOT_FOUND = 404
 _MOST_ADOPTING = 8  # at a time: hits of many keys at once must not become as many threads and HEADs
 
 
@@ -59,6 +61,7 @@ class Reader:
         clock: Clock,
         *,
         memory: Memory | None = None,
+        heads: Heads | None = None,
         has_express: bool = False,
         tells_memory: bool = True,
         max_stale_s: float = MAX_STALE_S,
@@ -73,6 +76,7 @@ class Reader:
             make_tier: Makes the tier that a route leads to.
             clock: What tiers are left alone by, and what is remembered ages by.
             memory: Keeps small objects in this process; None: none are.
+            heads: Keeps what S3 says of objects that the caller reads in parts; None: of none.
             has_express: Whether `make_tier` makes one for `EXPRESS`, which is asked before S3.
             tells_memory: Whether memory's hits count for the lives of keys. Where nodes take guests they do not: Redis
                 would not have got them.
@@ -88,6 +92,7 @@ class Reader:
         self._clock = clock
         self._breakers = Breakers(clock)
         self._memory = memory
+        self._heads = heads
         self._max_stale_s = max_stale_s
         self._start = start
         self._fell_back = fell_back
@@ -97,9 +102,11 @@ class Reader:
         self._tally = Tally(clock) if digest is not None and (memory is not None or has_express) else None
         self._telling = threading.Lock()
         # The digest that says what memory may serve; None: what has been confirmed lately may be served.
-        self._guard = digest if memory is not None and STRONG_S < max_stale_s < IMMUTABLE_S else None
-        if self._guard is not None and memory is not None:
-            self._guard.follow(memory.follow)
+        vouched_for = [each for each in (memory, heads) if each is not None]
+        self._guard = digest if vouched_for and STRONG_S < max_stale_s < IMMUTABLE_S else None
+        if self._guard is not None:
+            for each in vouched_for:
+                self._guard.follow(each.follow)
 
     def look_ahead(self) -> None:
         """Do before the first request what it would wait for: read the digest, and make the tiers that serve now.
@@ -121,7 +128,39 @@ class Reader:
         response = self._origin.read(request)
         if request.method == "GET" and response.status == 200 and self.keeps(len(response.body), found):
             self.keep(request, entry_from_s3(response.headers, response.body), found)
+        if response.status in _SENT:
+            self.note_head(request, response.headers, found)
         return response.served_by("s3", is_hit=False)
+
+    def head(self, request: Request) -> Entry | None:
+        """Return what is known of an object that is read in parts, as fresh as `max_stale_s` asks, without its body.
+
+        None: it is not known to be one.
+        """
+        if self._heads is None:
+            return None
+        is_current = self._guard is not None and self._guard.is_within(self._max_stale_s)
+        kept = self._heads.get(request.hash)  # after the digest, whose changes drop entries
+        if kept is None:
+            return None
+        return kept.entry if is_current or self._is_young(kept) else self._asked_head(self._heads, request)
+
+    def note_head(self, request: Request, headers: Mapping[str, str], asked: Miss) -> Entry | None:
+        """Remember what S3 said of an object if it is read in parts, and return it then.
+
+        Args:
+            request: The read.
+            headers: S3's, names in lower case, of an answer with the object or a part of it.
+            asked: What was known before.
+        """
+        if self._heads is None:
+            return None
+        entry = head_from_s3(headers)
+        if not self._heads.takes(entry.size_bytes):
+            self._heads.drop(request.hash)
+            return None
+        self._heads.put(request.hash, entry, asked.ticket)
+        return entry
 
     def lookup(self, request: Request) -> Response | Miss:
         """Return the answer of memory or of the tier that holds the object; if only S3 has it, what `keep` needs."""
@@ -176,8 +215,9 @@ class Reader:
 
     def forget(self, hash_: str) -> None:
         """Forget what memory has of a key, because the caller has changed the object."""
-        if self._memory is not None:
-            self._memory.drop(hash_)
+        for each in (self._memory, self._heads):
+            if each is not None:
+                each.drop(hash_)
 
     def report(self, request: Request, *, etag: str, size_bytes: int) -> None:
         """Count a GET that the caller has read from S3 for the key's life; `size_bytes` is that of the whole object."""
@@ -257,6 +297,15 @@ class Reader:
         memory.put(request.hash, entry, ticket)
         is_hit = newer is None
         return _answer(request, entry).served_by("memory" if is_hit else "s3", is_hit=is_hit)
+
+    def _asked_head(self, heads: Heads, request: Request) -> Entry | None:
+        asked = self.miss()
+        response = self._origin.read(replace(request, method="HEAD", headers={}, range=None))
+        if response.status in _SENT:
+            return self.note_head(request, response.headers, asked)
+        if response.status == _NOT_FOUND:
+            heads.drop(request.hash)
+        return None
 
     def _from_tier(self, route: Route, request: Request) -> Response | None:
         if self._is_left_alone(route, request):

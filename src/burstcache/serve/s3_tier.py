@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.object_store import Conditions, ObjectAnswer, ObjectStore
@@ -27,6 +27,10 @@ _PRESIGNED_S = 60  # the client follows at once, and a leaked URL soon expires
 # is requested again only early, and one that began late may pause only for as long as there is time.
 _RETRY_WITHIN_S = 4.0
 _BODY_WITHIN_S = 25.0
+# How an object that is too large to be cached is answered: with a redirect, as a front door needs it; with its body; or
+# with its headers alone, for a caller that reads it in parts.
+Larger = Literal["redirect", "send", "leave"]
+
 _CODES = {403: "AccessDenied", 404: "NoSuchKey", 405: "MethodNotAllowed"}
 _CLIENT_S_OWN = frozenset({403, 404, 405})
 _BAD_KEY_CODES = frozenset({"KeyTooLongError", "InvalidURI", "InvalidArgument"})
@@ -55,7 +59,7 @@ class S3Tier:
         clock: Clock,
         *,
         max_object_bytes: int,
-        redirects_larger: bool = True,
+        larger: Larger = "redirect",
     ) -> None:
         """Remember what to ask.
 
@@ -64,11 +68,10 @@ class S3Tier:
             publisher: Where reads are reported; None: nowhere.
             clock: What a second try of S3 is timed by.
             max_object_bytes: Size up to which an object may be cached; reads of larger ones are not reported.
-            redirects_larger: Whether a larger object is answered with a redirect, as a front door needs it, and not
-                with its body.
+            larger: How a larger object is answered.
         """
         self._store = store
-        self._redirects_larger = redirects_larger
+        self._larger = larger
         self._publisher = publisher
         self._clock = clock
         self._max_object_bytes = max_object_bytes
@@ -134,11 +137,13 @@ class S3Tier:
     def _deliver(self, request: Request, answer: ObjectAnswer, started_s: float) -> Response:
         if not answer.is_success:
             return _other(request, answer)
-        if self._redirects_larger and answer.length_bytes > self._max_object_bytes:
+        if self._larger != "send" and answer.length_bytes > self._max_object_bytes:
             answer.discard()
+            if self._larger == "leave":
+                return Response(answer.status, _headers(answer))
             return redirect(self._store.presign(request.key, valid_s=_PRESIGNED_S))
         waited_s = self._clock.monotonic_s() - started_s
-        if waited_s > _RETRY_WITHIN_S and self._redirects_larger:  # behind a front door, which gives up
+        if waited_s > _RETRY_WITHIN_S and self._larger == "redirect":  # behind a front door, which gives up
             answer.hurry(max(_BODY_WITHIN_S - waited_s, 1.0))
         return Response(answer.status, _headers(answer), answer.read())
 

@@ -42,6 +42,12 @@ def entry_from_s3(headers: Mapping[str, str], body: bytes) -> Entry:
     return Entry({**object_headers(headers), "content-length": str(len(body))}, body)
 
 
+def head_from_s3(headers: Mapping[str, str]) -> Entry:
+    """Return the entry, without its body, of an object that S3 sent whole, in part or not at all with these headers."""
+    total = headers.get("content-range", "").rpartition("/")[2]
+    return Entry({**object_headers(headers), "content-length": total or headers["content-length"]}, b"")
+
+
 def encode(entry: Entry) -> bytes:
     """Return the entry as it goes over the relay: length of the meta (4 bytes, big-endian), meta as JSON, body."""
     meta = encode_meta(entry.meta)

@@ -106,3 +106,32 @@ class PooledObject:
         if len(name) > MAX_NAME_BYTES:
             raise InvalidSettingError(f"the version {self.version!r} makes a name of {len(name)} bytes")
         return Slice(name, start, size_bytes, redundancy)
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One version of an object.
+
+    Attributes:
+        key: The object's key.
+        key_hash: The key's hash.
+        etag: S3's ETag, with its quotes.
+        size_bytes: Length of the object.
+    """
+
+    key: str
+    key_hash: str
+    etag: str
+    size_bytes: int
+
+    def pooled(self, redundancy: Redundancy) -> PooledObject:
+        """Return the version as the pool has it."""
+        return PooledObject(self.key_hash, self.etag.strip('"'), self.size_bytes, redundancy)
+
+
+def extents(start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each part of a slice that a part of an object has [bytes]."""
+    while start < end:
+        next_slice = (start // SLICE_BYTES + 1) * SLICE_BYTES
+        yield start, min(next_slice, end)
+        start = next_slice

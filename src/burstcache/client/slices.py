@@ -1,0 +1,93 @@
+"""Parts of large objects: from the pool if there is one that has them, otherwise from S3 by range."""
+
+from __future__ import annotations
+
+import io
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
+
+from burstcache.adapters.object_store import ObjectStore
+from burstcache.client.pool import PoolThread, fetched
+from burstcache.core.errors import OriginUnavailableError
+from burstcache.core.pool.slices import Version, extents
+
+AT_ONCE = 4  # slices of one read that are under way
+_THREADS = 32
+
+Begin = Callable[[int, memoryview], "Future[bool]"]
+
+
+class Slices:
+    """Reads parts of versions of objects. Threads may share it."""
+
+    def __init__(self, store: ObjectStore, pool: PoolThread | None) -> None:
+        """Remember where to read; without a pool from S3 alone."""
+        self._store = store
+        self._pool = pool
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="burstcache-slices")
+
+    def begin(self, version: Version, start: int, into: memoryview) -> Future[bool]:
+        """Begin to read a part of one slice; the result is whether it came from the pool.
+
+        Args:
+            version: Of which object.
+            start: Where the part begins in the object [bytes].
+            into: Where it is written, as long as it is, not empty.
+
+        Raises:
+            BurstcacheError: The future does, as `ObjectStore.read_part`.
+        """
+        fetch = partial(self._fetch, version)
+        if self._pool is None:
+            return self._threads.submit(fetched, fetch, start, into)
+        return self._pool.read(version, start, into, fetch, self._threads)
+
+    def read(self, version: Version, start: int, end: int) -> tuple[bytes, bool]:
+        """Return the bytes from `start` to before `end`, and whether all of them came from the pool.
+
+        Raises:
+            BurstcacheError: As `ObjectStore.read_part`.
+        """
+        body = io.BytesIO(bytes(end - start))  # it hands out these very bytes at last: nothing is copied
+        with body.getbuffer() as into:
+            is_pooled = read_parts(partial(self.begin, version), start, into)
+        return body.getvalue(), is_pooled
+
+    def close(self) -> None:
+        """End the threads when they have done what they do."""
+        self._threads.shutdown(wait=False)
+        if self._pool is not None:
+            self._pool.close()
+
+    def _fetch(self, version: Version, start: int, into: memoryview) -> None:
+        try:
+            self._store.read_part(version.key, version.etag, start, into)
+        except OriginUnavailableError:  # once more: a body that broke off is no reason to fail a long stream
+            self._store.read_part(version.key, version.etag, start, into)
+
+
+def read_parts(begin: Begin, start: int, into: memoryview) -> bool:
+    """Read any part of an object, slices in parallel, and return whether all of it came from the pool.
+
+    Args:
+        begin: Begins to read a part of one slice.
+        start: Where the part begins in the object [bytes].
+        into: Where it is written, as long as it is; when this has returned or raised, nothing more is.
+
+    Raises:
+        BurstcacheError: As the futures of `begin`.
+    """
+    under_way: deque[Future[bool]] = deque()
+    is_pooled = True
+    try:
+        for first, end in extents(start, start + len(into)):
+            if len(under_way) == AT_ONCE:
+                is_pooled &= under_way.popleft().result()
+            under_way.append(begin(first, into[first - start : end - start]))
+        while under_way:
+            is_pooled &= under_way.popleft().result()
+    finally:
+        wait(under_way)
+    return is_pooled
