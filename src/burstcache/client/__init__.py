@@ -6,5 +6,6 @@ from burstcache.client.async_client import AsyncClient
 from burstcache.client.client import Client
 from burstcache.client.copies import expire_copies
 from burstcache.client.objects import Object
+from burstcache.client.streams import ObjectFile
 
-__all__ = ["AsyncClient", "Client", "Object", "expire_copies"]
+__all__ = ["AsyncClient", "Client", "Object", "ObjectFile", "expire_copies"]

@@ -7,16 +7,60 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from datetime import datetime
+from functools import partial
 from types import TracebackType
 from typing import Literal, Self, Unpack, overload
 
 from burstcache.client.client import Arguments, Client, Keeping, outcomes
 from burstcache.client.objects import Object, object_in
+from burstcache.client.streams import ObjectFile
 from burstcache.core.errors import BurstcacheError
 from burstcache.web.request import Request
 from burstcache.web.response import Response
+
+
+class AsyncObjectFile:
+    """What `AsyncClient.open` returns: an `ObjectFile` whose reads are awaited, one at a time."""
+
+    def __init__(self, client: Client, file: ObjectFile) -> None:
+        self._client = client
+        self._file = file
+
+    @property
+    def head(self) -> Object:
+        """The object without its body."""
+        return self._file.head
+
+    @property
+    def is_pooled(self) -> bool:
+        """Whether all that was read until now came from the pool."""
+        return self._file.is_pooled
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go to a byte, as files do, and return which."""
+        return self._file.seek(offset, whence)
+
+    async def read(self, size: int = -1) -> bytes:
+        """Read as `ObjectFile.read` does."""
+        return await asyncio.wrap_future(self._client.submit(self._file.read, size))
+
+    async def parts(self) -> AsyncIterator[memoryview]:
+        """Yield as `ObjectFile.parts` does."""
+        parts = self._file.parts()
+        while part := await asyncio.wrap_future(self._client.submit(partial(next, parts), None)):
+            yield part
+
+    def close(self) -> None:
+        """Read nothing more ahead."""
+        self._file.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
 
 
 class AsyncClient:
@@ -54,6 +98,11 @@ class AsyncClient:
             if_unmodified_since=if_unmodified_since,
         )
         return object_in(key, await self._read(request))
+
+    async def open(self, key: str, *, range: str | None = None, if_match: str | None = None) -> AsyncObjectFile:
+        """Return an object, or a part of it, as a file; arguments and errors are those of `Client.open`."""
+        open_ = partial(self._client.open, range=range, if_match=if_match)
+        return AsyncObjectFile(self._client, await asyncio.wrap_future(self._client.submit(open_, key)))
 
     async def head(
         self,

@@ -15,6 +15,7 @@ from __future__ import annotations
 import io
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,12 +26,14 @@ from botocore.endpoint import convert_to_response_dict
 from botocore.parsers import ResponseParserFactory
 from botocore.utils import parse_timestamp
 from cachetools import TTLCache
+from urllib3.exceptions import ProtocolError
 
 from burstcache.client.client import Client
-from burstcache.core.errors import InvalidSettingError, RefusedRequestError
+from burstcache.client.streams import ObjectFile
+from burstcache.core.errors import BurstcacheError, InvalidSettingError, RefusedRequestError
 from burstcache.core.keys import key_hash
 from burstcache.serve.reader import Miss
-from burstcache.web.entry import entry_from_s3
+from burstcache.web.entry import Entry, entry_from_s3
 from burstcache.web.request import Request
 from burstcache.web.response import Response
 
@@ -103,6 +106,23 @@ class _CachedBucket:
             return None
         return None if self._is_written(request.hash) else request
 
+    def large(self, request: Request) -> tuple[Response, io.RawIOBase] | None:
+        """Return the answer to a GET of what is known to be a large object, and its body; None if there is none."""
+        head = self._client.reader.head(request) if request.method == "GET" else None
+        return self._stream(request, head) if head is not None else None
+
+    def taken_over(self, request: Request, miss: Miss, answer: _Answer) -> tuple[Response, io.RawIOBase] | None:
+        """Return what answers in the place of S3 that has begun to send a large object; None if nothing does."""
+        http, parsed = answer
+        if http.status_code not in (200, 206):
+            return None
+        head = self._client.reader.note_head(request, http.headers, miss)
+        if head is None or http.status_code != 200:
+            return None
+        if (taken_over := self._stream(request, head)) is not None:
+            parsed["Body"].close()
+        return taken_over
+
     def lookup(self, request: Request) -> Response | Miss:
         """Return the cache's answer, or what `load` needs if S3 has to give it."""
         found = self._client.reader.lookup(request)
@@ -138,6 +158,10 @@ class _CachedBucket:
         """Close the client of the cache, if it was made for this bucket."""
         if self._is_own:
             self._client.close()
+
+    def _stream(self, request: Request, head: Entry) -> tuple[Response, io.RawIOBase] | None:
+        response, file = self._client.large.stream(request, head)
+        return (response, _Body(file)) if response.status in _EXACT else None
 
     def _note_written(self, hashes: Iterable[str]) -> None:
         with self._lock:
@@ -179,16 +203,26 @@ class _CachedClient(BaseClient):
         request = bucket.request(request_dict["method"], parameters["Key"], request_dict["headers"])
         if request is None:
             return send()
+        parsed = partial(self._parsed, operation_model, request_dict["url"], request)
+        if (large := bucket.large(request)) is not None:
+            return parsed(*large)
         found = bucket.lookup(request)
         if isinstance(found, Response):
-            return self._parsed(operation_model, request_dict["url"], request, found)
-        return bucket.load(request, found, send) if request.method == "GET" else send()
+            return parsed(found)
+        if request.method == "HEAD":
+            return send()
+        answer = bucket.load(request, found, send)
+        if (large := bucket.taken_over(request, found, answer)) is not None:
+            return parsed(*large)
+        return answer
 
-    def _parsed(self, model: OperationModel, url: str, request: Request, response: Response) -> _Answer:
-        """Return the cache's answer as botocore's endpoint returns S3's."""
+    def _parsed(
+        self, model: OperationModel, url: str, request: Request, response: Response, body: io.RawIOBase | None = None
+    ) -> _Answer:
+        """Return the cache's answer as botocore's endpoint returns S3's, with a body that is read as it is used."""
         headers: Any = {"x-amz-request-id": request.request_id, **response.headers}
         raw = urllib3.HTTPResponse(
-            io.BytesIO(response.body),
+            body or io.BytesIO(response.body),
             headers,
             response.status,
             preload_content=False,
@@ -209,6 +243,36 @@ class _CachedClient(BaseClient):
         parsed = _parser.parse(answer, model.output_shape) | customized  # type: ignore[arg-type]
         parsed["ResponseMetadata"]["RetryAttempts"] = 0
         return http, parsed
+
+
+class _Body(io.RawIOBase):
+    """A large object's body, as botocore reads one; what fails is an error that it knows."""
+
+    def __init__(self, file: ObjectFile) -> None:
+        self._file = file
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        with _as_urllib3_error():
+            return self._file.readinto(buffer)
+
+    def readall(self) -> bytes:
+        with _as_urllib3_error():
+            return self._file.read()
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+@contextmanager
+def _as_urllib3_error() -> Iterator[None]:
+    try:
+        yield
+    except BurstcacheError as error:
+        raise ProtocolError(str(error)) from error
 
 
 class _ReadToTheEnd:

@@ -78,6 +78,7 @@ class LargeObjects:
         """
         response = object_response(request, head.meta, b"")
         start, end = _part(request, response, head)
+        response = response.served_by(self._slices.tier, is_hit=False)  # whether all is there turns out as it is read
         return response, ObjectFile(partial(self._slices.begin, _version(request, head)), start, end)
 
     def _read(self, request: Request, head: Entry) -> Response:

@@ -27,6 +27,12 @@ class Slices:
         self._store = store
         self._pool = pool
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="burstcache-slices")
+        self._is_closed = False
+
+    @property
+    def tier(self) -> str:
+        """Where parts are looked for first."""
+        return "s3" if self._pool is None else "pool"
 
     def begin(self, version: Version, start: int, into: memoryview) -> Future[bool]:
         """Begin to read a part of one slice; the result is whether it came from the pool.
@@ -38,7 +44,10 @@ class Slices:
 
         Raises:
             BurstcacheError: The future does, as `ObjectStore.read_part`.
+            ValueError: The client was closed.
         """
+        if self._is_closed:
+            raise ValueError(f"read of {version.key!r}, whose client was closed")
         fetch = partial(self._fetch, version)
         if self._pool is None:
             return self._threads.submit(fetched, fetch, start, into)
@@ -57,6 +66,7 @@ class Slices:
 
     def close(self) -> None:
         """End the threads when they have done what they do."""
+        self._is_closed = True
         self._threads.shutdown(wait=False)
         if self._pool is not None:
             self._pool.close()

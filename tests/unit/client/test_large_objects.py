@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import logging
 import random
+import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from botocore.exceptions import ResponseStreamingError
 
-from burstcache.client import Client
+import burstcache
+from burstcache import logs
+from burstcache.client import AsyncClient, Client
 from burstcache.client.pool import OpenPool
+from burstcache.core.errors import (
+    NotModifiedError,
+    ObjectNotFoundError,
+    PreconditionFailedError,
+    RangeNotSatisfiableError,
+)
 from burstcache.core.pool.slices import Redundancy
 from support.aws import BUCKET, REGION, mocked_aws, session
 from support.boto3_calls import Requests
@@ -96,3 +108,202 @@ def test_of_a_range_only_the_slices_that_it_touches_are_read_and_stored(rig: Rig
     assert found[-1].tier == "pool"
     assert found[-1].headers["content-range"] == f"bytes {part.start}-{part.stop - 1}/{_SIZE}"
     assert sent == []
+
+
+def test_only_the_hot_part_of_an_object_enters_the_pool(rig: Rig) -> None:
+    with rig.client(freshness="immutable") as client:
+        client.get("key")
+        with client.open("key") as file:
+            file.seek(2 * _SLICE + 5)
+            assert file.read(10) == body()[2 * _SLICE + 5 :][:10]
+        rig.await_slices(1)
+
+
+def test_a_file_holds_what_describes_the_object_and_reads_the_version_that_was_opened(rig: Rig) -> None:
+    with rig.client(freshness="immutable") as client, client.open("key") as file:
+        data = b"".join(file.parts())
+
+    assert data == body()
+    assert file.head.size_bytes == _SIZE
+    assert file.head.etag == client.head("key").etag
+    assert not file.is_pooled
+
+
+def test_a_range_is_a_file_of_its_own(rig: Rig) -> None:
+    with rig.client() as client, client.open("key", range="bytes=-400000") as file:
+        assert file.read() == body()[-400_000:]
+
+
+def test_a_small_object_is_a_file_too(rig: Rig) -> None:
+    rig.s3.put_object(Bucket=BUCKET, Key="small", Body=b"two\nlines")
+    with rig.client() as client, client.open("small") as file:
+        assert list(file) == [b"two\n", b"lines"]
+
+
+def test_an_object_that_is_not_there_cannot_be_opened(rig: Rig) -> None:
+    with rig.client() as client, pytest.raises(ObjectNotFoundError):
+        client.open("absent")
+
+
+def test_without_a_pool_a_file_is_read_from_s3_by_range(rig: Rig) -> None:
+    with Client(bucket=BUCKET, s3=rig.s3) as client, Requests(rig.s3) as sent, client.open("key") as file:
+        file.seek(_SLICE)
+        assert file.read() == body()[_SLICE:]
+
+    assert (sent[0], file.head.tier) == ("HeadObject", "s3")
+
+
+@pytest.mark.parametrize("is_warm", [False, True])
+def test_an_object_that_is_overwritten_while_it_is_streamed_is_never_mixed(rig: Rig, is_warm: bool) -> None:
+    with rig.client(freshness="immutable") as client:
+        if is_warm:  # slices of the old version are in the pool: all of them, so it can be read to its end
+            client.get("key")
+            client.get("key")
+            rig.await_slices(4)
+        with client.open("key") as file:
+            start = file.read(10)
+            rig.put(2)
+            if is_warm:
+                assert start + file.read() == body(1)
+            else:
+                with pytest.raises(PreconditionFailedError, match="no longer the version"):
+                    file.read()
+
+
+def test_old_slices_in_the_pool_are_not_mixed_with_new_ones_from_s3(rig: Rig) -> None:
+    old_range = f"bytes=0-{_SLICE - 1}"
+    with rig.client(freshness="immutable") as client:
+        for _ in range(3):
+            client.get("key", range=old_range)
+        rig.await_slices(1)
+        rig.put(2)
+
+        assert client.get("key", range=old_range).body == body(1)[:_SLICE]
+        assert client.get("key").body == body(2)
+
+
+def test_a_bounded_read_sees_a_write_after_its_bound(rig: Rig) -> None:
+    with rig.client(max_stale_ms=1) as client:
+        for version in (1, 2, 3):
+            rig.put(version)
+            time.sleep(0.002)
+            assert client.get("key").body == body(version)
+
+
+def test_a_strong_read_sees_every_write_and_is_served_by_the_pool(rig: Rig) -> None:
+    with rig.client(freshness="strong") as client:
+        client.get("key")
+        client.get("key")
+        rig.await_slices(4)
+        third = client.get("key")
+        rig.put(2)
+
+        assert (third.tier, third.body) == ("pool", body(1))
+        assert client.get("key").body == body(2)
+
+
+def test_an_object_that_becomes_small_or_is_deleted_is_read_as_such(rig: Rig) -> None:
+    with rig.client(freshness="strong") as client:
+        client.get("key")
+        rig.s3.put_object(Bucket=BUCKET, Key="key", Body=b"small")
+        assert client.get("key").body == b"small"
+        rig.put()
+        client.get("key")
+        rig.s3.delete_object(Bucket=BUCKET, Key="key")
+        with pytest.raises(ObjectNotFoundError):
+            client.get("key")
+
+
+def test_conditions_are_those_of_s3(rig: Rig) -> None:
+    with rig.client(freshness="immutable") as client:
+        etag = client.get("key").etag
+        assert client.get("key", if_match=etag).body == body()
+        with pytest.raises(NotModifiedError):
+            client.get("key", if_none_match=etag)
+        with pytest.raises(PreconditionFailedError):
+            client.open("key", if_match='"another"')
+        with pytest.raises(RangeNotSatisfiableError) as error:
+            client.get("key", range=f"bytes={_SIZE}-")
+
+    assert error.value.size_bytes == _SIZE
+
+
+def test_a_pool_that_cannot_be_opened_is_named_once_and_s3_serves(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    @contextlib.asynccontextmanager
+    async def closed() -> AsyncIterator[OpenPool]:
+        raise OSError("no route to members")
+        yield
+
+    log = logs.OnceLog(logging.getLogger("burstcache"))
+    monkeypatch.setattr("burstcache.client.pool.logger", lambda: log)
+    with Client(bucket=BUCKET, s3=rig.s3, pool=closed) as client:
+        found = [client.get("key") for _ in range(3)]
+
+    assert [(each.tier, each.body == body()) for each in found] == [("s3", True)] * 3
+    (line,) = caplog.messages
+    assert "no route to members" in line
+
+
+def test_members_that_are_gone_cost_no_byte(rig: Rig) -> None:
+    with rig.client(freshness="immutable") as client:
+        client.get("key")
+        client.get("key")
+        rig.await_slices(4)
+        (pool,) = rig.pools
+        for name in ("pool-0", "pool-3", "pool-5"):  # one more than there is parity
+            pool.tasks[name].get_loop().call_soon_threadsafe(pool.hub.members[name].end)
+        until(lambda: len(pool.hub.members) == 3)
+
+        again = client.get("key")
+
+    assert (again.body, again.tier) == (body(), "s3")
+
+
+def test_a_file_whose_client_was_closed_is_not_read(rig: Rig) -> None:
+    with rig.client() as client:
+        file = client.open("key")
+
+    with pytest.raises(ValueError, match="read of 'key', whose client was closed"):
+        file.read(1)
+
+
+def test_tasks_read_large_objects_and_files(rig: Rig) -> None:
+    async def scenario() -> tuple[bytes, bytes, bytes]:
+        async with AsyncClient(bucket=BUCKET, s3=rig.s3, pool=rig.open) as client:
+            whole = (await client.get("key")).body
+            async with await client.open("key") as file:
+                file.seek(_SIZE - 5)
+                end = await file.read()
+                file.seek(0)
+                parts = [bytes(part) async for part in file.parts()]
+            return whole, b"".join(parts), end
+
+    assert asyncio.run(scenario()) == (body(), body(), body()[-5:])
+
+
+def test_a_wrapped_client_streams_large_objects_through_the_pool(rig: Rig) -> None:
+    with rig.client(freshness="immutable") as client:
+        s3 = burstcache.wrap(rig.s3, client=client)
+        for _ in range(2):
+            assert s3.get_object(Bucket=BUCKET, Key="key")["Body"].read() == body()
+        rig.await_slices(4)
+        with Requests(rig.s3) as sent:
+            answer = s3.get_object(Bucket=BUCKET, Key="key")
+            chunks = list(answer["Body"].iter_chunks(70_000))
+            part = s3.get_object(Bucket=BUCKET, Key="key", Range="bytes=299990-300009")["Body"].read()
+
+    assert b"".join(chunks) == body()
+    assert answer["ContentLength"] == _SIZE
+    assert part == body()[299_990:300_010]
+    assert sent == []
+
+
+def test_a_wrapped_client_s_stream_of_an_overwritten_object_breaks_off_as_boto3_s_does(rig: Rig) -> None:
+    with rig.client(freshness="immutable") as client:
+        stream = burstcache.wrap(rig.s3, client=client).get_object(Bucket=BUCKET, Key="key")["Body"]
+        stream.read(10)
+        rig.put(2)
+        with pytest.raises(ResponseStreamingError, match="no longer the version"):
+            stream.read()

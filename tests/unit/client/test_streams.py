@@ -1,0 +1,157 @@
+"""An object as a file: it reads as any file does, holds few slices, and reads no slice twice in order."""
+
+from __future__ import annotations
+
+import io
+import random
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from burstcache.client import streams
+from burstcache.client.slices import AT_ONCE
+from burstcache.client.streams import ObjectFile
+from burstcache.core.errors import PreconditionFailedError
+from burstcache.core.pool import slices
+
+_SLICE = 100
+_BODY = random.Random(7).randbytes(1_234) + b"\nshort\n\nlines at the end"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_slices() -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(slices, "SLICE_BYTES", _SLICE)
+        patch.setattr(streams, "SLICE_BYTES", _SLICE)
+        patch.setattr(streams, "SOUGHT_BYTES", 30)
+        yield
+
+
+@dataclass
+class Source:
+    """Slices of an object, which arrive when they are waited for; `asked` are their extents."""
+
+    asked: list[tuple[int, int]] = field(default_factory=list)
+    fails_from: int = len(_BODY)
+
+    def begin(self, start: int, into: memoryview) -> Future[bool]:
+        end = start + len(into)
+        assert start // _SLICE == (end - 1) // _SLICE
+        self.asked.append((start, end))
+        read: Future[bool] = Future()
+        if end > self.fails_from:
+            read.set_exception(PreconditionFailedError("another version"))
+        else:
+            into[:] = _BODY[start:end]
+            read.set_result(True)
+        return read
+
+    def open(self) -> ObjectFile:
+        return ObjectFile(self.begin, 0, len(_BODY))
+
+
+_STEPS = st.one_of(
+    st.tuples(st.just("seek"), st.integers(0, len(_BODY) + 50)),
+    st.tuples(st.just("read"), st.sampled_from([0, 1, 7, 40, 99, 100, 150, 250, 700, -1])),
+    st.tuples(st.just("readinto"), st.sampled_from([0, 1, 90, 100, 101, 350])),
+    st.tuples(st.just("readline"), st.just(-1)),
+)
+
+
+@given(st.lists(_STEPS, max_size=12))
+def test_it_reads_as_a_file_in_memory_does(steps: list[tuple[str, int]]) -> None:
+    file, reference = Source().open(), io.BytesIO(_BODY)
+
+    for step, number in steps:
+        if step == "readinto":
+            rooms = bytearray(number), bytearray(number)
+            assert file.readinto(rooms[0]) == reference.readinto(rooms[1])
+            assert rooms[0] == rooms[1]
+        else:
+            assert getattr(file, step)(number) == getattr(reference, step)(number)
+        assert file.tell() == reference.tell()
+
+
+@pytest.mark.parametrize("size", [1, 30, 100, 130, 1_000, -1])
+def test_a_reader_in_order_reads_every_slice_once_and_whole(size: int) -> None:
+    source = Source()
+    file = source.open()
+
+    while file.read(size):
+        pass
+
+    assert source.asked == [(start, min(start + _SLICE, len(_BODY))) for start in range(0, len(_BODY), _SLICE)]
+
+
+def test_slices_are_read_ahead_and_few_of_them_held() -> None:
+    source = Source()
+    file = source.open()
+    ahead, held = [], []
+
+    for start in range(0, len(_BODY), 10):
+        file.read(10)
+        ahead.append(len(source.asked) - start // _SLICE)
+        held.append(len(file._parts))
+
+    assert max(ahead) == max(held) == AT_ONCE
+
+
+def test_the_parts_are_the_object_in_order() -> None:
+    parts = list(Source().open().parts())
+
+    assert b"".join(parts) == _BODY
+    assert {len(part) for part in parts[:-1]} == {_SLICE}
+
+
+def test_a_reader_that_seeks_gets_little_more_than_it_asks_for() -> None:
+    source = Source()
+    file = source.open()
+
+    for position in (1_210, 505, 95):
+        file.seek(position)
+        file.read(3)
+
+    assert source.asked == [(1_210, 1_240), (505, 535), (95, 100)]
+
+
+def test_a_part_of_an_object_begins_and_ends_with_it() -> None:
+    source = Source()
+    file = ObjectFile(source.begin, 150, 420)
+
+    file.seek(-20, io.SEEK_END)
+    end = file.read()
+    file.seek(0)
+
+    assert (file.read(), end) == (_BODY[150:420], _BODY[400:420])
+
+
+def test_what_cannot_be_read_is_an_error_when_it_is_reached_and_not_before() -> None:
+    file = Source(fails_from=500).open()
+
+    assert file.read(500) == _BODY[:500]
+    with pytest.raises(PreconditionFailedError):
+        file.read(1)
+
+
+def test_lines_and_text_are_read_by_the_standard_library() -> None:
+    text = io.TextIOWrapper(Source().open(), "latin-1", newline="")
+
+    assert list(Source().open()) == list(io.BytesIO(_BODY))
+    assert text.read() == _BODY.decode("latin-1")
+
+
+def test_a_closed_file_is_not_read() -> None:
+    file = Source().open()
+    file.close()
+
+    with pytest.raises(ValueError, match="closed file"):
+        file.read(1)
+
+
+def test_a_seek_before_the_start_is_refused() -> None:
+    with pytest.raises(ValueError, match="seek to byte -1; accepted: 0 or more"):
+        Source().open().seek(-1)
