@@ -114,10 +114,10 @@ COMMANDS = (
         f"{_WORK}.tune:run",
     ),
     Command(
-        "sim paper",
+        "sim thesis",
         "reproduce the thesis's evaluation: tables and pictures",
-        f"{_SIM}:paper",
-        f"{_WORK}.paper:run",
+        f"{_SIM}:thesis",
+        f"{_WORK}.thesis:run",
     ),
     Command(
         "sim pool",

@@ -152,10 +152,10 @@ def tune(parser: argparse.ArgumentParser) -> None:
     _add_json(parser)
 
 
-def paper(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `sim paper`."""
+def thesis(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `sim thesis`."""
     add = parser.add_argument
-    add("--out", default="build/paper", metavar="DIR", help="folder (default: build/paper)")
+    add("--out", default="build/thesis", metavar="DIR", help="folder (default: build/thesis)")
     add("--seeds", type=_COUNT, default=10_000, help="random traces per workload (default: 10000)")
     add("--log", metavar="LOG", help="access log that stands in for the thesis's own in figures 5.3 to 5.6")
 

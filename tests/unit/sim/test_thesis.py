@@ -201,9 +201,9 @@ def test_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 
 
 def test_command_names_what_it_does_not_accept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["sim", "paper", "--seeds", "0"]) == 2
+    assert main(["sim", "thesis", "--seeds", "0"]) == 2
     assert "--seeds '0': expected a whole number of at least 1" in capsys.readouterr().err
-    assert main(["sim", "paper", "--out", str(tmp_path), "--log", str(tmp_path / "none.log")]) == 2
+    assert main(["sim", "thesis", "--out", str(tmp_path), "--log", str(tmp_path / "none.log")]) == 2
     assert "none.log" in capsys.readouterr().err
 
 

@@ -1,4 +1,4 @@
-"""`burstcache sim paper`: the thesis's evaluation, reproduced as tables and pictures."""
+"""`burstcache sim thesis`: the thesis's evaluation, reproduced as tables and pictures."""
 
 from __future__ import annotations
 
