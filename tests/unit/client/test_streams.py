@@ -138,7 +138,8 @@ def test_what_cannot_be_read_is_an_error_when_it_is_reached_and_not_before() -> 
 
 
 def test_lines_and_text_are_read_by_the_standard_library() -> None:
-    text = io.TextIOWrapper(Source().open(), "latin-1", newline="")
+    file: Any = Source().open()
+    text = io.TextIOWrapper(file, "latin-1", newline="")
 
     assert list(Source().open()) == list(io.BytesIO(_BODY))
     assert text.read() == _BODY.decode("latin-1")
