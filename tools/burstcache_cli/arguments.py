@@ -13,6 +13,12 @@ _MAX_HOLD_S = 7 * 24 * 3600
 
 def stack(parser: argparse.ArgumentParser) -> None:
     """Add which stack is meant, and whether the answer is JSON."""
+    which_stack(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def which_stack(parser: argparse.ArgumentParser) -> None:
+    """Add which stack is meant."""
     group = parser.add_argument_group("which stack", "Without --stack-name the one that `burstcache local up` runs.")
     group.add_argument("--stack-name", metavar="NAME", default="", help="a stack deployed to AWS")
     group.add_argument("--region", default="", help="its region, if not the one that environment or profile name")
@@ -20,7 +26,6 @@ def stack(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--state-dir", type=Path, metavar="DIR", default=Path(".burstcache"), help="of the local run (%(default)s)"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def config(parser: argparse.ArgumentParser) -> None:

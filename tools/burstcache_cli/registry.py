@@ -28,6 +28,7 @@ class Command:
 
 _OWN, _SHOW, _OPERATE = "burstcache_cli.arguments", "burstcache_cli.show", "burstcache_cli.operate"
 _LOCAL, _RUN = "burstcache_local.arguments", "burstcache_local.command"
+_REPLAY = "burstcache_replay"
 _SIM, _WORK = "burstcache_sim.commands.arguments", "burstcache_sim.commands"
 
 # The words that stand in front of others; the empty text is `burstcache` itself.
@@ -40,7 +41,7 @@ GROUPS = {
 }
 
 # The extra of the distribution that the commands behind a first word need.
-EXTRAS = {"local": "local", "config": "local", "sim": "sim", "advise": "sim"}
+EXTRAS = {"local": "local", "config": "local", "sim": "sim", "advise": "sim", "replay": "replay"}
 
 COMMANDS = (
     Command("local up", "start everything that template.yaml describes; Ctrl-C ends it", f"{_LOCAL}:up", f"{_RUN}:up"),
@@ -89,6 +90,12 @@ COMMANDS = (
         "ask what matters of a stack, and write it to samconfig.toml",
         f"{_OWN}:config",
         "burstcache_cli.config:config",
+    ),
+    Command(
+        "replay",
+        "send a trace's requests to a live stack, each when it is due",
+        f"{_REPLAY}.arguments:replay",
+        f"{_REPLAY}.command:run",
     ),
     Command(
         "sim generate", "write a trace; the same seed gives the same bytes", f"{_SIM}:generate", f"{_WORK}.generate:run"

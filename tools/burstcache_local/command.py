@@ -112,7 +112,7 @@ def _up(args: argparse.Namespace) -> ExitCode:
         follower = LogFollower(run_dir)
         try:
             with _signals(_interrupt):
-                state_file.write(_description(cloud), args.state_dir)
+                state_file.write(describe(cloud), args.state_dir)
                 _print_welcome(cloud, [file.key for file in files], time.monotonic() - begun_s)
                 if args.verbose:
                     follower.start()
@@ -186,7 +186,8 @@ def _clear(run_dir: Path) -> None:
         path.unlink()
 
 
-def _description(cloud: LocalCloud) -> RunningCloud:
+def describe(cloud: LocalCloud) -> RunningCloud:
+    """Return a cloud of this process as the state file describes it."""
     return RunningCloud(
         pid=os.getpid(),
         started=state_file.start_of(os.getpid()),

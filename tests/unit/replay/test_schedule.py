@@ -1,0 +1,70 @@
+"""Requests are sent when they are due, whatever the answers do, and times count from then."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from burstcache_replay.schedule import Answer, Outcome, replay
+
+_OK = Answer(200, "s3", 1)
+
+
+def test_requests_are_sent_while_no_answer_has_come() -> None:
+    async def main() -> list[int]:
+        sent: list[int] = []
+        all_sent = asyncio.Event()
+
+        async def send(number: int) -> Answer:
+            sent.append(number)
+            if len(sent) == 50:
+                all_sent.set()
+            await all_sent.wait()
+            return _OK
+
+        outcomes: list[Outcome] = []
+        await replay([number / 1e5 for number in range(50)], send, outcomes.append)
+        assert len(outcomes) == 50
+        return sent
+
+    assert asyncio.run(main()) == list(range(50))
+
+
+def test_a_stall_shows_in_the_latency_of_each_request_that_it_delays() -> None:
+    outcomes: list[Outcome] = []
+    stalled_s = 0.0
+
+    async def send(number: int) -> Answer:
+        nonlocal stalled_s
+        stalled_s = 5.0
+        return _OK
+
+    asyncio.run(replay([0.0, 0.01, 0.02], send, outcomes.append, lambda: time.monotonic() + stalled_s))
+
+    stalled, second, third = sorted(outcomes, key=lambda outcome: outcome.number)
+    assert stalled.late_s < 1 <= 5 <= stalled.latency_s
+    assert 4 < third.late_s <= second.late_s
+    assert second.latency_s >= second.late_s
+    assert second.service_s == pytest.approx(second.latency_s - second.late_s)
+
+
+def test_a_replay_that_is_cancelled_ends_when_what_is_under_way_is_answered() -> None:
+    async def main() -> list[int]:
+        is_sent, may_answer = asyncio.Event(), asyncio.Event()
+        outcomes: list[Outcome] = []
+
+        async def send(number: int) -> Answer:
+            is_sent.set()
+            await may_answer.wait()
+            return _OK
+
+        task = asyncio.create_task(replay([0.0, 3600.0], send, outcomes.append))
+        await is_sent.wait()
+        task.cancel()
+        may_answer.set()
+        assert await task > 0
+        return [outcome.number for outcome in outcomes]
+
+    assert asyncio.run(main()) == [0]

@@ -1,0 +1,102 @@
+"""What a request becomes on its way, and what of its answer is kept, against a real server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import boto3
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from burstcache.core.errors import InvalidSettingError
+from burstcache_replay.schedule import Answer
+from burstcache_replay.targets import Signer, front_door
+from support.servers import Silence
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def answers(handler: Handler, keys: list[str], headers: dict[str, str] | None = None) -> list[Answer]:
+    """Return the answers to a GET of each key."""
+
+    async def main() -> list[Answer]:
+        app = web.Application()
+        app.router.add_get("/{path:.*}", handler)
+        async with TestServer(app) as server:
+            url = str(server.make_url("/objects"))
+            async with front_door(url, keys, headers or {}, 5.0) as send:
+                return [await send(number) for number in range(len(keys))]
+
+    return asyncio.run(main())
+
+
+def test_keys_reach_the_server_as_they_are() -> None:
+    asked: list[str] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        asked.append(request.query.get("key") or request.path)
+        return web.Response(body=b"12345", headers={"X-Cache-Tier": "redis"})
+
+    keys = ["plain", "a folder/ä#c%20d", "a+b&c", "what?", "up/../down"]
+
+    assert answers(handler, keys) == [Answer(200, "redis", 5)] * 5
+    assert asked == [*(f"/objects/{key}" for key in keys[:3]), *keys[3:]]
+
+
+def test_a_redirect_is_followed_without_the_headers_of_the_front_door() -> None:
+    seen: list[str | None] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        seen.append(request.headers.get("Authorization"))
+        if request.path.startswith("/objects"):
+            there = {"Location": "/bucket/large?sig=a%2Fb", "X-Cache-Tier": "s3"}
+            return web.Response(status=307, headers=there)
+        return web.Response(body=request.rel_url.raw_query_string.encode())
+
+    found = answers(handler, ["large"], {"Authorization": "Bearer token"})
+
+    assert found == [Answer(200, "s3", len("sig=a%2Fb"))]
+    assert seen == ["Bearer token", None]
+
+
+def test_a_status_is_an_answer() -> None:
+    async def handler(request: web.Request) -> web.Response:
+        return web.Response(status=503)
+
+    assert answers(handler, ["key"]) == [Answer(503)]
+
+
+def test_no_connection_and_no_answer_in_time_are_named() -> None:
+    async def main() -> list[Answer]:
+        found = []
+        with Silence() as silence:
+            address = silence.address
+            async with front_door(f"http://{address}", ["key"], {}, 0.01) as send:
+                found.append(await send(0))
+        async with front_door(f"http://{address}", ["key"], {}, 5.0) as send:
+            found.append(await send(0))
+        return found
+
+    silent, gone = asyncio.run(main())
+
+    assert silent == Answer(0, error="no answer within 0.01 s")
+    assert (gone.status, gone.error) == (0, "ClientConnectorError")
+
+
+def test_a_signature_names_the_region_the_service_and_the_token() -> None:
+    session = boto3.Session("id", "secret", "token", region_name="eu-central-1")
+
+    headers = Signer(session).headers("https://api.example/objects/key")
+
+    assert "/eu-central-1/execute-api/aws4_request" in headers["Authorization"]
+    assert headers["X-Amz-Security-Token"] == "token"
+
+
+def test_a_signature_wants_a_region() -> None:
+    session = boto3.Session("id", "secret")
+    if session.region_name:
+        pytest.fail("the environment of the tests names a region")
+    with pytest.raises(InvalidSettingError, match="--sign"):
+        Signer(session)

@@ -1,0 +1,67 @@
+"""The options of `burstcache replay`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from burstcache_cli.arguments import which_stack
+from burstcache_sim.commands.log_options import add_log
+from burstcache_terminal.options import number, whole
+
+
+def replay(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `replay`."""
+    add_log(parser)
+    add = parser.add_argument
+    add("--out", type=Path, required=True, metavar="DIR", help="where requests.csv and replay.json are written")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--url", default="", help="what keys are appended to (default: the stack's front door)")
+    where.add_argument("--client", action="store_true", help="read by burstcache.client in this process, not by HTTP")
+    add(
+        "--header",
+        type=_header,
+        action="append",
+        default=[],
+        metavar="NAME:VALUE",
+        help="send it with each request, such as 'Authorization: Bearer …' (repeatable)",
+    )
+    add("--sign", action="store_true", help="sign requests with AWS's credentials, for a stack with ApiAuth=iam")
+    add(
+        "--speed",
+        type=number(above=0, what="a factor", example="60"),
+        default=1.0,
+        metavar="FACTOR",
+        help="how many times as fast as the trace (default: 1)",
+    )
+    add("--key", default="", metavar="KEY", help="the object that a trace of one key asks for")
+    add("--prefix", default="", metavar="TEXT", help="stands before each key of the trace")
+    add(
+        "--create-objects",
+        type=whole(least=0),
+        metavar="BYTES",
+        help="put objects that the stack's bucket lacks, of their size in the trace, else of this one; needs --prefix",
+    )
+    add(
+        "--timeout-s",
+        type=number(above=0, what="a number of seconds"),
+        default=30.0,
+        metavar="SECONDS",
+        help="how long an answer may take (default: 30)",
+    )
+    add(
+        "--threads",
+        type=whole(least=1, most=1024),
+        default=64,
+        metavar="N",
+        help="reads under way at a time with --client (default: 64)",
+    )
+    which_stack(parser)
+    add("--json", action="store_true", help="print JSON")
+
+
+def _header(text: str) -> tuple[str, str]:
+    name, colon, value = text.partition(":")
+    if not (colon and name.strip() and name.isascii()):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a name, a colon and a value")
+    return name.strip(), value.strip()

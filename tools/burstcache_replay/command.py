@@ -1,0 +1,127 @@
+"""`burstcache replay TRACE…`: the requests of a trace sent to a live stack, each when it is due."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import json
+import signal
+import sys
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from burstcache.core.errors import InvalidSettingError
+from burstcache_cli.stack import Stack, stack_of
+from burstcache_replay import objects, recording
+from burstcache_replay.schedule import Send, replay
+from burstcache_replay.summary import summarise, summary_text
+from burstcache_replay.targets import Signer, client_of, front_door, library
+from burstcache_sim.commands.inputs import trace_of
+from burstcache_sim.traces.trace import Trace
+from burstcache_terminal.exit_codes import ExitCode
+from burstcache_terminal.text import count_text, duration_text
+
+
+def run(args: argparse.Namespace) -> ExitCode:
+    """Replay a trace, write what came of each request, and print a summary."""
+    trace = trace_of(args)
+    if not len(trace):
+        raise InvalidSettingError(f"{args.traces[0]}: has no request to replay")
+    keys = _keys(args, trace)
+    stack = None if args.url else stack_of(args)
+    if args.create_objects is not None:
+        _create_objects(args, stack, trace, keys)
+    origin_us = int(trace.arrivals_us[0])
+    trace_s = (trace.arrivals_us - origin_us) / 1e6
+    due_s: list[float] = (trace_s / args.speed).tolist()
+    print(f"{count_text(len(keys), 'request')} in {duration_text(due_s[-1])}", file=sys.stderr)
+    target = args.url or ("client" if args.client else _front_door_of(stack))
+    with recording.recording(args.out, (trace_s + origin_us / 1e6).tolist(), keys) as recorder:
+        began_us = _run(_target(args, stack, target, keys), due_s, recorder)
+    recording.write(
+        args.out,
+        recording.Replay(
+            traces=args.traces,
+            target=target,
+            stack_name=args.stack_name,
+            speed=args.speed,
+            began_us=began_us,
+            origin_s=origin_us / 1e6,
+            requests=len(keys),
+            prefix=args.prefix,
+        ),
+    )
+    summary = summarise(recorder.outcomes)
+    print(json.dumps(summary.as_dict(), indent=2) if args.json else summary_text(summary))
+    if summary.requests < len(keys):
+        print(f"ended early: {len(keys) - summary.requests:,} requests were not sent", file=sys.stderr)
+        return ExitCode.INTERRUPTED
+    return ExitCode.SUCCESS if summary.tiers else ExitCode.FAILURE
+
+
+def _keys(args: argparse.Namespace, trace: Trace) -> list[str]:
+    """Return the key of each request.
+
+    Raises:
+        InvalidSettingError: The trace has no keys and the options name none, or both have.
+    """
+    if trace.key_ids is not None:
+        if args.key:
+            raise InvalidSettingError(f"--key {args.key}: is for a trace of one key; this one has {len(trace.keys):,}")
+        names = [args.prefix + key for key in trace.keys]
+        return [names[number] for number in trace.key_ids.tolist()]
+    key = args.key or (trace.keys[0] if trace.keys else "")
+    if not key:
+        raise InvalidSettingError("--key is missing: the trace does not name the object that it asks for")
+    return [args.prefix + key] * len(trace)
+
+
+def _create_objects(args: argparse.Namespace, stack: Stack | None, trace: Trace, keys: list[str]) -> None:
+    if stack is None or not args.prefix:
+        raise InvalidSettingError("--create-objects: needs a stack, whose bucket it puts them into, and a --prefix")
+    sizes = dict.fromkeys(keys, 0)
+    if trace.sizes_bytes is not None:
+        for key, size_bytes in zip(keys, trace.sizes_bytes.tolist(), strict=True):
+            sizes[key] = max(sizes[key], size_bytes)
+    sizes = {key: size_bytes or args.create_objects for key, size_bytes in sizes.items()}
+    bucket = json.loads(stack.output("ReaderSettings"))["BUCKET_NAME"]
+    put = objects.create(stack.client("s3"), bucket, sizes)
+    print(f"{count_text(put, 'object')} put into {bucket}", file=sys.stderr)
+
+
+def _front_door_of(stack: Stack | None) -> str:
+    assert stack is not None  # without a URL there is one
+    return stack.output("FrontDoorUrl")
+
+
+def _target(
+    args: argparse.Namespace, stack: Stack | None, target: str, keys: list[str]
+) -> AbstractAsyncContextManager[Send]:
+    if target == "client":
+        assert stack is not None
+        client = client_of(args.stack_name, stack.session, args.state_dir)
+        return library(client, keys, args.threads)
+    signer = Signer(stack.session if stack else _session(args)) if args.sign else None
+    return front_door(target, keys, dict(args.header), args.timeout_s, signer)
+
+
+def _session(args: argparse.Namespace) -> Any:
+    import boto3
+
+    return boto3.Session(profile_name=args.profile or None, region_name=args.region or None)
+
+
+def _run(target: AbstractAsyncContextManager[Send], due_s: list[float], recorder: recording.Recorder) -> int:
+    """Replay on a quick event loop, without pauses of the garbage collector; Ctrl-C ends it in order."""
+    import uvloop
+
+    async def main() -> int:
+        async with target as send:
+            task = asyncio.create_task(replay(due_s, send, recorder))
+            asyncio.get_running_loop().add_signal_handler(signal.SIGINT, task.cancel)
+            return await task
+
+    gc.freeze()  # the trace and the modules are looked at no more
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(main())

@@ -1,0 +1,94 @@
+"""A replay in figures: how well its schedule was kept, who answered, how fast, what failed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from burstcache_replay.schedule import Outcome
+from burstcache_terminal.text import count_text, fixed_text, table_text
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Times of many requests [ms]."""
+
+    p50_ms: float
+    p90_ms: float
+    p99_ms: float
+    max_ms: float
+
+    @classmethod
+    def of(cls, times_s: Sequence[float]) -> Spread:
+        """Return the spread of at least one time."""
+        p50, p90, p99, most = np.percentile(np.asarray(times_s), (50, 90, 99, 100), method="higher") * 1e3
+        return cls(float(p50), float(p90), float(p99), float(most))
+
+
+@dataclass(frozen=True, slots=True)
+class TierSummary:
+    """The answers of one tier."""
+
+    tier: str
+    requests: int
+    latency: Spread  # from the instant at which a request was due
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A whole replay."""
+
+    requests: int
+    late: Spread | None  # None: nothing was sent
+    tiers: tuple[TierSummary, ...]
+    failed: dict[str, int]  # by status or error
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return asdict(self)
+
+
+def is_failed(outcome: Outcome) -> bool:
+    """Whether nothing came, or an error of the server or of the throttle."""
+    status = outcome.answer.status
+    return status == 0 or status == 429 or status >= 500
+
+
+def summarise(outcomes: Sequence[Outcome]) -> Summary:
+    """Return the figures of a replay."""
+    by_tier: dict[str, list[float]] = {}
+    failed: Counter[str] = Counter()
+    for outcome in outcomes:
+        if is_failed(outcome):
+            failed[outcome.answer.error or f"status {outcome.answer.status}"] += 1
+        else:
+            by_tier.setdefault(outcome.answer.tier or f"status {outcome.answer.status}", []).append(outcome.latency_s)
+    tiers = (TierSummary(tier, len(times), Spread.of(times)) for tier, times in sorted(by_tier.items()))
+    late = Spread.of([outcome.late_s for outcome in outcomes]) if outcomes else None
+    return Summary(len(outcomes), late, tuple(tiers), dict(failed.most_common()))
+
+
+def summary_text(summary: Summary) -> str:
+    """Return it as lines for a person."""
+    lines = []
+    if summary.tiers:
+        rows = [
+            (each.tier, f"{each.requests:,}", f"{100 * each.requests / summary.requests:.2f}", *_texts(each.latency))
+            for each in summary.tiers
+        ]
+        header = ("tier", "requests", "%", "p50 ms", "p90 ms", "p99 ms", "max ms")
+        lines += [table_text(header, rows, right=range(1, 7)), ""]
+    if summary.late:
+        p50, _, p99, most = _texts(summary.late)
+        lines.append(f"Sent after they were due: p50 {p50} ms, p99 {p99} ms, at most {most} ms; latencies have it in.")
+    lines += [f"Failed: {count_text(count, 'request')}: {why}" for why, count in summary.failed.items()]
+    return "\n".join(lines or ["No request was sent."])
+
+
+def _texts(spread: Spread) -> tuple[str, str, str, str]:
+    p50, p90, p99, most = (fixed_text(each, 2) for each in (spread.p50_ms, spread.p90_ms, spread.p99_ms, spread.max_ms))
+    return p50, p90, p99, most
