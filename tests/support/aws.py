@@ -76,6 +76,8 @@ def clients() -> Clients:
     session.register("before-parameter-build", check_call)
     made = Clients("control", session=boto3.Session(botocore_session=session))
     answer_at_once(made.dynamodb, quick_moto.dynamodb)
+    answer_at_once(made.ec2, quick_moto.ec2)
+    answer_at_once(made.s3, quick_moto.s3)
     made.s3.meta.events.register_first("choose-signer.s3", disable_signing)
     return made
 

@@ -1,4 +1,4 @@
-"""What is left out of moto's work changes no answer of DynamoDB."""
+"""What is left out of moto's work changes no answer of DynamoDB, S3 and EC2."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from botocore.model import Shape
+from moto.core import serialize
 
-from support.aws import TABLE, clients, make_stack, mocked_aws
+from support.aws import BUCKET, TABLE, clients, make_instance, make_stack, mocked_aws, session
 
 KEY = {"pk": {"S": "p"}, "sk": {"S": "s"}}
 EVERY_TYPE = {
@@ -77,3 +79,53 @@ def test_what_dynamodb_refuses_is_refused_each_time(dynamodb: Any, more: dict[st
             })  # fmt: skip
         assert refused.value.response["Error"]["Code"] == code
     assert "Item" not in dynamodb.get_item(TableName=TABLE, Key=KEY)
+
+
+def test_a_client_of_another_session_is_answered_alike(dynamodb: Any) -> None:
+    dynamodb.put_item(TableName=TABLE, Item={**KEY, **EVERY_TYPE})
+
+    other = session().client("dynamodb")
+
+    for found in (other, dynamodb):
+        assert found.get_item(TableName=TABLE, Key=KEY)["Item"] == {**KEY, **EVERY_TYPE}
+        assert found.get_item(TableName=TABLE, Key={**KEY, "sk": {"S": "none"}}).keys() == {"ResponseMetadata"}
+
+
+def test_instances_and_objects_are_described_alike_to_every_client() -> None:
+    with mocked_aws():
+        make_stack()
+        ids = [make_instance()]
+        put = clients().s3.put_object(Bucket=BUCKET, Key="a b/ü", Body=b"body", Metadata={"x": "y"})
+
+        pairs: list[tuple[Any, Any]] = [
+            (clients().s3, clients().ec2),
+            (session().client("s3"), session().client("ec2")),
+        ]
+        for s3, ec2 in pairs:
+            (described,) = ec2.describe_instances(InstanceIds=ids)["Reservations"][0]["Instances"]
+            assert (described["InstanceId"], described["State"]["Name"]) == (ids[0], "stopped")
+            found = s3.get_object(Bucket=BUCKET, Key="a b/ü")
+            assert (found["ETag"], found["Metadata"], found["Body"].read()) == (put["ETag"], {"x": "y"}, b"body")
+            assert [each["Key"] for each in s3.list_objects_v2(Bucket=BUCKET)["Contents"]] == ["a b/ü"]
+            assert s3.get_object(Bucket=BUCKET, Key="a b/ü", Range="bytes=1-2")["Body"].read() == b"od"
+            for refused, status in (({"Key": "none"}, 404), ({"Key": "a b/ü", "IfNoneMatch": put["ETag"]}, 304)):
+                with pytest.raises(ClientError) as error:
+                    s3.get_object(Bucket=BUCKET, **refused)
+                assert error.value.response["ResponseMetadata"]["HTTPStatusCode"] == status
+            with pytest.raises(ClientError, match="InvalidInstanceID"):
+                ec2.describe_instances(InstanceIds=["i-0123456789abcdef0"])
+
+
+def test_every_field_of_an_instance_is_found_under_the_name_that_it_has() -> None:
+    class Thing:
+        size = 3
+
+    def field(name: str, thing: Thing) -> Any:
+        picker = serialize.XFormedAttributePicker(response_transformers={"Things.Changed": lambda _: "changed"})
+        return picker(serialize.AttributePickerContext(thing, name, Shape(name, {"type": "string"}), key_path="Things"))
+
+    bare, full = Thing(), Thing()
+    vars(full)["colour_name"] = "red"
+
+    assert [field("Size", bare), field("ColourName", bare), field("ColourName", full)] == [3, None, "red"]
+    assert [field("Changed", bare), field("ColourName", bare)] == ["changed", None]
