@@ -10,6 +10,7 @@ import pytest
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache_cli.cli import main
+from burstcache_sim.report.table import Table
 from burstcache_sim.thesis import log_hour, pictures
 from burstcache_sim.thesis.bands import band, percentile
 from burstcache_sim.thesis.burst_tables import clairvoyants, table_5_2
@@ -19,7 +20,6 @@ from burstcache_sim.thesis.log_tables import log_table, published_table
 from burstcache_sim.thesis.published import EXPERIMENTS, TABLE_A1, Poisson, Spike, Workload
 from burstcache_sim.thesis.reproduce import reproduce
 from burstcache_sim.thesis.samples import QUANTITIES, Samples, arrivals_us, by_workload, horizon_us, most_alike, sample
-from burstcache_sim.thesis.table import Table
 from burstcache_sim.thesis.tables import bands, counts, latencies, overview, table_5_1, table_a1_costs
 from support.project import ROOT
 from support.runs import run

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from burstcache_sim.report.table import Table
 from burstcache_sim.thesis.bands import band
 from burstcache_sim.thesis.bursts import Clairvoyant, SpikeCosts, published_costs, spike_costs, table_5_2_row
 from burstcache_sim.thesis.published import LAMBDA_SHARE_PCT, OFFLINE_USD, TABLE_5_2, TABLE_A1, Workload
 from burstcache_sim.thesis.samples import Samples, by_workload
-from burstcache_sim.thesis.table import Table
 from burstcache_sim.thesis.tables import workload_text
 
 

@@ -7,10 +7,10 @@ from fractions import Fraction
 from burstcache_sim.latency import THESIS_NETWORK_MS, TierLatencies, summarise
 from burstcache_sim.optimum.exact import least_cost
 from burstcache_sim.policies.offline import offline
+from burstcache_sim.report.table import Table
 from burstcache_sim.thesis.bursts import ELASTICACHE, PRICES, SELF_HOSTED
 from burstcache_sim.thesis.log_hour import LogHour
 from burstcache_sim.thesis.published import LOG_SENSITIVITIES, MEAN_LATENCY_MS, S3_ONLY_REQUESTS, S3_ONLY_USD, TABLE_A1
-from burstcache_sim.thesis.table import Table
 from burstcache_sim.units import S3_GET_UNITS, run_cost_units, usd
 from burstcache_sim.world.result import RunResult
 

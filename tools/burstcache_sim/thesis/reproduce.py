@@ -7,6 +7,7 @@ from pathlib import Path
 
 from burstcache_sim.output import made_folder, write_lines
 from burstcache_sim.progress import progress
+from burstcache_sim.report.table import csv_text
 from burstcache_sim.thesis import burst_tables, tables
 from burstcache_sim.thesis.bursts import clairvoyant
 from burstcache_sim.thesis.log_hour import LOG_SOURCE, log_hours
@@ -14,7 +15,6 @@ from burstcache_sim.thesis.log_tables import log_table, published_table
 from burstcache_sim.thesis.pictures import log_pictures, thesis_pictures
 from burstcache_sim.thesis.published import EXPERIMENTS, Poisson, Workload
 from burstcache_sim.thesis.samples import Samples, by_workload, sample
-from burstcache_sim.thesis.table import csv_text
 
 _KNOWN_FUTURES = 10  # one trace in this many: the offline algorithm is slower than the engine
 

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from burstcache.core.parameters import US_PER_S, configure
 from burstcache_sim.latency import THESIS_NETWORK_MS, TierLatencies, summarise
+from burstcache_sim.report.table import Table
 from burstcache_sim.thesis.bands import band, percentile
 from burstcache_sim.thesis.bursts import row_bill
 from burstcache_sim.thesis.published import (
@@ -19,7 +20,6 @@ from burstcache_sim.thesis.published import (
     Workload,
 )
 from burstcache_sim.thesis.samples import QUANTITIES, Samples
-from burstcache_sim.thesis.table import Table
 
 BAND_NOTE = "mean (5 - 95 %); percentile: share of the traces below the published value, half of the equal ones"
 CSV_HEADER = ("figure", "requests", "quantity", "published", "mean", "p5", "p50", "p95", "percentile", "traces")
