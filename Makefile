@@ -12,7 +12,7 @@ PYTHON = $(shell for python in python3.11 python3 python3.12 python3.13 python3.
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run stop demo picture thesis map build layer validate deploy invoke test test-fast check lint format types clean
+.PHONY: help setup run stop demo picture thesis paper map build layer validate deploy invoke test test-fast check lint format types clean
 
 # Processes that run tests at a time; `make test WORKERS=0` runs them in one, for a debugger.
 WORKERS ?= auto
@@ -46,6 +46,9 @@ demo: setup ## a scripted burst on this machine: S3, Lambda, Redis and S3 again
 
 thesis: setup ## reproduce the thesis's evaluation; LOG=FILE lets an access log stand in for the thesis's own
 	$(BIN)/burstcache sim thesis $(if $(LOG),--log "$(LOG)")
+
+paper: setup ## reproduce InfiniCache's evaluation, as far as it can be without its trace: build/paper
+	$(BIN)/burstcache sim paper
 
 map: setup ## map the loads for which this is the best buy: table and pictures in build/map
 	$(BIN)/burstcache sim map

@@ -127,6 +127,9 @@ COMMANDS = (
         f"{_WORK}.thesis:run",
     ),
     Command(
+        "sim paper", "reproduce InfiniCache's evaluation: tables and pictures", f"{_SIM}:paper", f"{_WORK}.paper:run"
+    ),
+    Command(
         "sim pool",
         "replay large objects through a pool: found, lost, billed",
         f"{_SIM}:pool",

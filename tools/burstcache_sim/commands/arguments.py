@@ -160,6 +160,11 @@ def thesis(parser: argparse.ArgumentParser) -> None:
     add("--log", metavar="LOG", help="access log that stands in for the thesis's own in figures 5.3 to 5.6")
 
 
+def paper(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `sim paper`."""
+    parser.add_argument("--out", default="build/paper", metavar="DIR", help="folder (default: build/paper)")
+
+
 def pool(parser: argparse.ArgumentParser) -> None:
     """Add the options of `sim pool`."""
     add_log(parser)
