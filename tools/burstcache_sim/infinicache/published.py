@@ -20,13 +20,13 @@ OVERTAKES_GETS_PER_H = 312_000
 WARM_UP_USD_PER_H = 0.0648  # C_w
 LARGE_GETS_PER_H = 750
 
-# Reclaims of 400 members a minute that give the low and the high end of the printed losses (section 4.1, figure 9).
+# Reclaims of 400 members a minute that give the low and the high end of the printed losses (figure 9).
 LOW, HIGH = ("poisson:2.28", "zipf:3.23"), ("poisson:7.21", "zipf:2.27")
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One of the three settings of section 5.2, and what the paper prints for it."""
+    """One of the three settings that the paper replays, and what the paper prints for it."""
 
     name: str
     is_large_only: bool

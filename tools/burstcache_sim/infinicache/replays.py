@@ -1,4 +1,4 @@
-"""The three settings of InfiniCache's section 5.2, simulated with a synthetic trace, next to what the paper prints."""
+"""The three settings of InfiniCache's production workload, simulated with a synthetic trace, next to what the paper prints."""
 
 from __future__ import annotations
 
