@@ -78,5 +78,5 @@ def test_no_byte_is_wrong_and_only_what_has_too_few_chunks_left_is_lost(count: i
     slices = [slice_ for object_ in _BODIES for slice_ in object_.slices()]
     too_few = {slice_.name for slice_ in slices if _holders_among(slice_, killed) > _CODE.parity}
 
-    assert asyncio.run(scenario()) == too_few
+    assert asyncio.run(scenario()) <= too_few  # what was read between two losses has moved to other members
     assert bool(too_few) is (count == 3)

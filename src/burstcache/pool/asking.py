@@ -3,44 +3,61 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Iterable
 
 from burstcache.core.pool.chunk_store import Buffer
 from burstcache.core.pool.slices import Slice
 from burstcache.pool.chunks import checksum, rebuild
-from burstcache.pool.frames import Header, Kind
+from burstcache.pool.frames import DROPPED_BETWEEN, Header, Kind
 from burstcache.pool.isa_l import room
-from burstcache.pool.link import Link
+from burstcache.pool.link import Link, Links
 
 
 class SliceRead:
-    """One slice being read: all holders are asked, and the first chunks that are enough win."""
+    """One slice being read: all its holders are asked, and the first chunks that are enough win.
 
-    def __init__(self, slice_: Slice, body: memoryview) -> None:
+    Args:
+        slice_: Which one.
+        body: Where it is written.
+        hub: Where members are.
+        spares: Members that are asked if holders are gone, or have something but not enough: chunks may have moved.
+
+    Attributes:
+        found: Numbers of the right chunks that have arrived, by member.
+        lacking: Members that answered without a right chunk that was still needed.
+        gone: Members that could not be asked, or did not answer before their connection ended.
+    """
+
+    def __init__(self, slice_: Slice, body: memoryview, hub: Links, spares: Iterable[str]) -> None:
         self._slice = slice_
         self._body = body
-        self._asked: dict[int, Link] = {}
+        self._hub = hub
+        self._spares = list(spares)
+        self._asked: dict[int, tuple[str, Link]] = {}
         self._places: dict[int, int] = {}  # number of the chunk that arrives, by request
         self._parities: dict[int, Buffer] = {}
-        self.arrived: set[int] = set()
-        self.lacking: set[Link] = set()  # members that answered without a right chunk
+        self.found: dict[str, int] = {}
+        self.lacking: set[str] = set()
+        self.gone: set[str] = set()
         self.is_whole: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
-    def ask(self, links: Collection[Link | None]) -> None:
-        """Ask the holders that are there for their chunks."""
-        for link in links:
-            if link:
-                self._asked[link.ask(Kind.GET, self, self._slice.name)] = link
+    def ask(self, members: Iterable[str]) -> None:
+        """Ask members for their chunks."""
+        for member in members:
+            if link := self._hub.link(member):
+                self._asked[link.ask(Kind.GET, self, self._slice.name)] = member, link
+            else:
+                self.gone.add(member)
         self._judge()
 
     def end(self) -> bool:
         """Ask for no more, put together what has arrived, and return whether it is enough."""
-        for request, link in self._asked.items():
+        for request, (_, link) in self._asked.items():
             link.cancel(request)
         self._asked.clear()
-        if len(self.arrived) < self._slice.redundancy.data:
+        if not self._is_enough():
             return False
-        data = {number for number in self.arrived if number < self._slice.redundancy.data}
+        data = {number for number in self.found.values() if number < self._slice.redundancy.data}
         rebuild(self._slice, self._body, data, self._parities)
         return True
 
@@ -49,7 +66,7 @@ class SliceRead:
         is_expected = header.kind is Kind.FOUND and number < self._slice.redundancy.chunks
         if not is_expected or header.payload_bytes != self._slice.length(number):
             return None
-        if number in self.arrived or number in self._places.values():
+        if number in self.found.values() or number in self._places.values():
             return None
         self._places[request] = number
         if number < self._slice.redundancy.data:
@@ -57,60 +74,76 @@ class SliceRead:
         return room(header.payload_bytes)
 
     def answered(self, request: int, header: Header, payload: memoryview | None) -> None:
-        link = self._asked.pop(request)
+        member, _ = self._asked.pop(request)
         number = self._places.pop(request, None)
         if number is None or payload is None or checksum(self._slice.name, number, payload) != header.crc32c:
-            self.lacking.add(link)
+            self.lacking.add(member)
         else:
-            self.arrived.add(number)
+            self.found[member] = number
             if number >= self._slice.redundancy.data:
                 self._parities[number] = payload
         self._judge()
 
     def failed(self, request: int) -> None:
-        del self._asked[request]
+        self.gone.add(self._asked.pop(request)[0])
         self._places.pop(request, None)
         self._judge()
 
+    def _is_enough(self) -> bool:
+        return len(self.found) >= self._slice.redundancy.data
+
     def _judge(self) -> None:
-        is_enough = len(self.arrived) >= self._slice.redundancy.data
-        if (is_enough or not self._asked) and not self.is_whole.done():
-            self.is_whole.set_result(is_enough)
+        if self.is_whole.done() or (self._asked and not self._is_enough()):
+            return
+        if (self.found or self.gone) and self._spares and not self._is_enough():
+            spares, self._spares = self._spares, []
+            return self.ask(spares)
+        self.is_whole.set_result(self._is_enough())
 
 
 class Tally:
-    """Answers to requests of which none is cancelled."""
+    """Answers to requests of which none is cancelled.
+
+    Attributes:
+        stored: How many chunks were stored.
+        dropped: What members have dropped for them: member and name.
+    """
 
     def __init__(self) -> None:
         self.stored = 0
-        self.silent: dict[int, Link] = {}
-        self.is_complete: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.dropped: list[tuple[str, bytes]] = []
+        self._silent: dict[int, tuple[str, Link]] = {}
+        self._is_complete: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def ask(self, link: Link, kind: Kind, name: bytes) -> None:
-        """Send a request without payload."""
-        self.silent[link.ask(kind, self, name)] = link
+    def delete(self, member: str, link: Link, name: bytes) -> None:
+        """Ask a member to delete what it has of a slice."""
+        self._silent[link.ask(Kind.DELETE, self, name)] = member, link
 
-    def put(self, link: Link, slice_: Slice, number: int, chunk: Buffer) -> None:
-        """Send a chunk."""
+    def put(self, member: str, link: Link, slice_: Slice, number: int, chunk: Buffer) -> None:
+        """Send a chunk to a member."""
         crc = checksum(slice_.name, number, chunk)
-        self.silent[link.ask(Kind.PUT, self, slice_.name, chunk, number=number, crc32c=crc)] = link
+        request = link.ask(Kind.PUT, self, slice_.name, chunk, number=number, crc32c=crc)
+        self._silent[request] = member, link
 
-    def place(self, request: int, header: Header) -> None:
-        return None
+    def place(self, request: int, header: Header) -> memoryview | None:
+        return memoryview(bytearray(header.payload_bytes)) if header.kind is Kind.STORED else None
 
     def answered(self, request: int, header: Header, payload: memoryview | None) -> None:
-        self.stored += header.kind is Kind.STORED
+        if header.kind is Kind.STORED:
+            self.stored += 1
+            member, _ = self._silent[request]
+            self.dropped += ((member, name) for name in bytes(payload or b"").split(DROPPED_BETWEEN) if name)
         self.failed(request)
 
     def failed(self, request: int) -> None:
-        del self.silent[request]
-        if not self.silent and not self.is_complete.done():
-            self.is_complete.set_result(None)
+        del self._silent[request]
+        if not self._silent and not self._is_complete.done():
+            self._is_complete.set_result(None)
 
     async def complete(self, limit_s: float) -> int:
         """Return how many have stored something; a member that is silent for that long loses its connection."""
-        if self.silent:
-            await asyncio.wait((self.is_complete,), timeout=limit_s)
-        for link in set(self.silent.values()):
+        if self._silent:
+            await asyncio.wait((self._is_complete,), timeout=limit_s)
+        for _, link in list(self._silent.values()):
             link.end()
         return self.stored

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from burstcache.core.errors import FrameError
 from burstcache.core.pool.slices import MAX_NAME_BYTES, SLICE_BYTES
 
+DROPPED_BETWEEN = b"\n"  # names in the answer to a PUT
 MAX_PAYLOAD_BYTES = SLICE_BYTES  # a small slice is one chunk
 
 _HEADER = struct.Struct("!HBBIHxxII")
@@ -33,7 +34,7 @@ class Kind(enum.IntEnum):
     CANCEL = 7  # the hub no longer needs the answer to a GET; there may be one all the same
     FOUND = 8
     MISSING = 9  # also what a DELETE is answered with
-    STORED = 10
+    STORED = 10  # its payload: names of what was dropped for it
     REFUSED = 11  # a PUT larger than the member's memory
     READER = 32  # a reader that members cannot dial: the name of the member it wants, a nonce, its proof
     COPY = 33  # a second environment of a member, to take over the chunks of the first: name, nonce, proof

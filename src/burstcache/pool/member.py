@@ -10,7 +10,7 @@ from burstcache.core.errors import FrameError
 from burstcache.core.pool.chunk_store import Chunk, ChunkStore
 from burstcache.pool.connection import FrameConnection
 from burstcache.pool.copying import Copying
-from burstcache.pool.frames import Header, Kind
+from burstcache.pool.frames import DROPPED_BETWEEN, Header, Kind
 from burstcache.pool.isa_l import room
 from burstcache.pool.listing import pages
 from burstcache.pool.proof import Introduction
@@ -63,10 +63,10 @@ class MemberConnection(FrameConnection):
                 self._fetching.discard(header.request)
             case Kind.PUT if payload:
                 chunk = Chunk(header.number, header.crc32c, payload)
-                self._store.put(name, chunk)
+                dropped = self._store.put(name, chunk)
                 if self._copying:
                     self._copying.written(name, chunk)
-                self.send(Kind.STORED, header.request)
+                self.send(Kind.STORED, header.request, payload=DROPPED_BETWEEN.join(dropped))
             case Kind.PUT:
                 self.send(Kind.REFUSED, header.request)
             case Kind.DELETE:

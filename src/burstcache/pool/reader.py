@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+
+from cachetools import LRUCache
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.pool.placement import holders
-from burstcache.core.pool.slices import PooledObject, Slice
+from burstcache.core.pool.slices import PooledObject, Slice, redundancy_in
 from burstcache.pool.asking import SliceRead, Tally
 from burstcache.pool.chunks import encode
-from burstcache.pool.frames import Kind
-from burstcache.pool.link import Link, Links
+from burstcache.pool.link import Links
 
+_MOST_KNOWN = 4_096  # slices of which is remembered where chunks have moved to, and who has dropped some
 _SLICES_AT_ONCE = 3  # others are asked for while the last chunks of one arrive
 
 
@@ -23,13 +25,18 @@ class PoolReader:
         hub: Where members have dialled in, here or elsewhere.
         members: Names of all members, whether they are there or not.
         limit_s: How long a slice may take.
+
+    Attributes:
+        members: Those names; they may be replaced.
     """
 
     def __init__(self, hub: Links, members: Sequence[str], limit_s: float = 10.0) -> None:
         self._hub = hub
-        self._members = tuple(members)
+        self.members = tuple(members)
         self.limit_s = limit_s
-        self._repairs: set[asyncio.Task[int]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._moved: LRUCache[bytes, dict[str, int]] = LRUCache(_MOST_KNOWN)
+        self._dropped: LRUCache[bytes, set[str]] = LRUCache(_MOST_KNOWN)
 
     async def read(self, object_: PooledObject, into: memoryview) -> list[Slice]:
         """Read an object, and return the slices that are lost: the caller reads them from S3, by range.
@@ -53,19 +60,22 @@ class PoolReader:
     async def read_slice(self, slice_: Slice, into: memoryview) -> bool:
         """Read a slice, and return whether it is there.
 
-        A chunk that a member lacks, or has with a wrong byte, is computed and written to it in the background.
+        A chunk that a member lacks, or has with a wrong byte, is computed and written to it in the background; that of
+        a member that is gone is written to the next one in the slice's order.
 
         Args:
             slice_: Which one.
             into: As long as the slice; undefined if it is not there.
         """
-        read = SliceRead(slice_, into)
+        kept_by, spares = self._holders(slice_)
+        moved = self._moved.get(slice_.name, {})
+        read = SliceRead(slice_, into, self._hub, [member for member in spares if member not in moved])
         try:
-            read.ask(self._links(slice_))
+            read.ask([*kept_by, *moved])
             await asyncio.wait((read.is_whole,), timeout=self.limit_s)
         finally:
             is_whole = read.end()
-        if is_whole and read.lacking:
+        if is_whole and (read.lacking or read.gone):
             self._repair(slice_, into, read)
         return is_whole
 
@@ -76,34 +86,38 @@ class PoolReader:
             slice_: Which one.
             body: The slice; it must not change meanwhile.
         """
-        data = slice_.redundancy.data
+        kept_by, spares = self._holders(slice_)
+        self._moved.pop(slice_.name, None)
+        self._dropped.pop(slice_.name, None)
+        there = iter([member for member in spares if self._hub.link(member)])
+        members = {
+            number: member if self._hub.link(member) else self._move(slice_.name, number, next(there, member))
+            for number, member in enumerate(kept_by)
+        }
         tally = Tally()
-        links = dict(enumerate(self._links(slice_)))
-        parities = {number: link for number, link in links.items() if link and number >= data}
-        for number, link in links.items():
-            if link and number < data:
-                tally.put(link, slice_, number, slice_.data_chunk(body, number))
-        for number, chunk in encode(slice_, body, parities).items():
-            tally.put(parities[number], slice_, number, chunk)
-        return await tally.complete(self.limit_s) >= data
+        self._put(tally, slice_, body, members)
+        is_stored = await tally.complete(self.limit_s) >= slice_.redundancy.data
+        self._note_dropped(tally)
+        return is_stored
 
     async def delete(self, object_: PooledObject) -> None:
         """Delete an object's chunks from the members that are there."""
-        tally = Tally()
-        for slice_ in object_.slices():
-            for link in self._links(slice_):
-                if link:
-                    tally.ask(link, Kind.DELETE, slice_.name)
-        await tally.complete(self.limit_s)
+        await self._delete(slice_.name for slice_ in object_.slices())
 
     async def settle(self) -> None:
-        """Wait until lost chunks are written again."""
-        while self._repairs:
-            await asyncio.wait(self._repairs)
+        """Wait until lost chunks are written again, and what is left of lost slices is deleted."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
 
-    def _links(self, slice_: Slice) -> list[Link | None]:
-        """Return the connections to a slice's holders, in order; None for one that is not there."""
-        return [self._hub.link(name) for name in holders(slice_.name, self._members, slice_.redundancy.chunks)]
+    def _holders(self, slice_: Slice) -> tuple[list[str], list[str]]:
+        """Return a slice's holders, in order, and the members to which chunks move when holders are gone."""
+        count = slice_.redundancy.chunks
+        order = holders(slice_.name, self.members, min(count + slice_.redundancy.parity, len(self.members)))
+        return order[:count], order[count:]
+
+    def _move(self, name: bytes, number: int, member: str) -> str:
+        self._moved.setdefault(name, {})[member] = number
+        return member
 
     async def _each(
         self, object_: PooledObject, body: memoryview, work: Callable[[Slice, memoryview], Awaitable[bool]]
@@ -126,16 +140,67 @@ class PoolReader:
 
     def _repair(self, slice_: Slice, body: memoryview, read: SliceRead) -> None:
         """Write lost chunks again; what they are computed from may change once this has returned."""
-        links = self._links(slice_)
-        taken = {*read.arrived, *(number for number, link in enumerate(links) if link not in read.lacking)}
-        free = [number for number in range(slice_.redundancy.chunks) if number not in taken]
+        kept_by, spares = self._holders(slice_)
+        away = read.lacking | read.gone
+        moved = {member: number for member, number in self._moved.pop(slice_.name, {}).items() if member not in away}
+        if moved:
+            self._moved[slice_.name] = moved
+        believed = (number for number, member in enumerate(kept_by) if member not in away and member not in read.found)
+        held = {*read.found.values(), *moved.values(), *believed}
+        free = [number for number in range(slice_.redundancy.chunks) if number not in held]
+        again = [member for member in kept_by if member in read.lacking]
+        others = [member for member in spares if member not in away | read.found.keys() | moved.keys()]
+        members = dict(zip(free, again, strict=False))
+        for number, member in zip(free[len(again) :], filter(self._hub.link, others), strict=False):
+            members[number] = self._move(slice_.name, number, member)
+        if not members:
+            return
         tally = Tally()
-        numbers = dict(zip(free, (link for link in links if link in read.lacking), strict=False))
-        chunks = encode(slice_, body, [number for number in numbers if number >= slice_.redundancy.data])
-        for number, link in numbers.items():
-            if link:
-                chunk = chunks.get(number) or slice_.data_chunk(body, number)
-                tally.put(link, slice_, number, bytes(chunk))
-        task = asyncio.create_task(tally.complete(self.limit_s))
-        self._repairs.add(task)
-        task.add_done_callback(self._repairs.discard)
+        self._put(tally, slice_, body, members, copies=True)
+        self._spawn(self._finish(tally))
+
+    def _put(
+        self, tally: Tally, slice_: Slice, body: memoryview, members: Mapping[int, str], *, copies: bool = False
+    ) -> None:
+        """Send chunks to members by number; those of data first, since they need not be computed."""
+        data = slice_.redundancy.data
+        for number, member in members.items():
+            if number < data and (link := self._hub.link(member)):
+                chunk = slice_.data_chunk(body, number)
+                tally.put(member, link, slice_, number, bytes(chunk) if copies else chunk)
+        parities = [number for number, member in members.items() if number >= data and self._hub.link(member)]
+        for number, parity in encode(slice_, body, parities).items():
+            if link := self._hub.link(members[number]):
+                tally.put(members[number], link, slice_, number, bytes(parity) if copies else parity)
+
+    async def _finish(self, tally: Tally) -> None:
+        await tally.complete(self.limit_s)
+        self._note_dropped(tally)
+
+    def _note_dropped(self, tally: Tally) -> None:
+        """Delete what is left of slices of which members have dropped more chunks than there is parity."""
+        lost = []
+        for member, name in tally.dropped:
+            dropped_by = self._dropped.setdefault(name, set())
+            dropped_by.add(member)
+            code = redundancy_in(name)
+            if code and len(dropped_by) > code.parity:
+                del self._dropped[name]
+                lost.append(name)
+        if lost:
+            self._spawn(self._delete(lost))
+
+    async def _delete(self, names: Iterable[bytes]) -> None:
+        tally = Tally()
+        for name in names:
+            code = redundancy_in(name)
+            count = min(code.chunks, len(self.members)) if code else 0
+            for member in {*holders(name, self.members, count), *self._moved.pop(name, {})}:
+                if link := self._hub.link(member):
+                    tally.delete(member, link, name)
+        await tally.complete(self.limit_s)
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

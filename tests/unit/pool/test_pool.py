@@ -109,20 +109,96 @@ def test_what_was_not_written_is_lost_and_so_is_another_version() -> None:
     assert asyncio.run(scenario()) is None
 
 
+@pytest.mark.parametrize("gone", [1, 2, 3])
 @pytest.mark.parametrize("size", _SIZES)
-def test_as_many_members_as_there_is_parity_may_be_gone(size: int) -> None:
-    async def scenario() -> list[bytes | None]:
+def test_as_many_members_as_there_is_parity_may_be_gone(size: int, gone: int) -> None:
+    async def scenario() -> bytes | None:
         object_, body = _object(size)
         async with running_pool(6) as pool:
             await pool.reader.write(object_, body)
-            found = []
-            for name in _holders(pool, object_)[:3]:
+            for name in _holders(pool, object_)[:gone]:
                 await pool.stop(name)
-                found.append(await _read(pool, object_))
+            return await _read(pool, object_)
+
+    assert asyncio.run(scenario()) == (_object(size)[1] if gone <= _CODE.parity else None)
+
+
+@pytest.mark.parametrize("size", [1_000, 300_000])
+def test_what_members_that_are_gone_had_moves_to_the_next_ones_and_is_found_there(size: int) -> None:
+    async def scenario() -> list[bytes | None]:
+        object_, body = _object(size)
+        async with running_pool(9) as pool:
+            await pool.reader.write(object_, body)
+            gone = _holders(pool, object_)
+            for name in gone[:2]:
+                await pool.stop(name)
+            found = [await _read(pool, object_)]
+            await pool.reader.settle()
+            for name in gone[2:3]:
+                await pool.stop(name)
+            pool.reader = PoolReader(pool.hub, list(pool.stores), LIMIT_S)  # which knows nothing of that
+            found.append(await _read(pool, object_))
             return found
 
     body = _object(size)[1]
-    assert asyncio.run(scenario()) == [body, body, None]
+    assert asyncio.run(scenario()) == [body, body]
+
+
+def test_what_has_moved_is_not_written_at_each_read() -> None:
+    async def scenario() -> int:
+        object_, body = _object(300_000)
+        name = object_.slice_at(0).name
+        async with running_pool(9) as pool:
+            await pool.reader.write(object_, body)
+            await pool.stop(_holders(pool, object_)[0])
+            await _read(pool, object_)
+            await pool.reader.settle()
+            (moved_to,) = [
+                store
+                for member, store in pool.stores.items()
+                if member not in _holders(pool, object_) and store.get(name)
+            ]
+            before = moved_to.get(name)
+            for _ in range(3):
+                assert await _read(pool, object_) == body
+                await pool.reader.settle()
+            assert moved_to.get(name) is before
+            return sum(bool(store.get(name)) for store in pool.stores.values())
+
+    assert asyncio.run(scenario()) == 7  # one of them is out of reach
+
+
+def test_what_is_written_while_a_holder_is_gone_has_all_its_chunks() -> None:
+    async def scenario() -> bytes | None:
+        object_, body = _object(300_000)
+        async with running_pool(9) as pool:
+            gone = _holders(pool, object_)
+            await pool.stop(gone[0])
+            await pool.reader.write(object_, body)
+            for name in gone[1:3]:
+                await pool.stop(name)
+            return await _read(pool, object_)
+
+    assert asyncio.run(scenario()) == _object(300_000)[1]
+
+
+def test_what_is_left_of_a_slice_that_members_have_dropped_is_deleted() -> None:
+    async def scenario() -> None:
+        small = 110_000  # room for one chunk of the first object, and one of the second
+        async with running_pool(6, member_bytes=small) as pool:
+            first, second = _object(300_000), _object(300_001, "v2")
+            assert await pool.reader.write(*first) == []
+            roomy = _holders(pool, first[0])[:3]
+            for member in roomy:
+                pool.stores[member].capacity_bytes = 10 * small
+            assert await pool.reader.write(*second) == []
+            await pool.reader.settle()
+
+            assert await _read(pool, first[0]) is None
+            assert [len(store) for store in pool.stores.values()] == [1] * 6
+            assert await _read(pool, second[0]) == second[1]
+
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize("size", [1_000, 300_000])
@@ -172,10 +248,10 @@ def test_a_member_more_leaves_what_was_written_readable() -> None:
         async with running_pool(8) as pool:
             all_stores = pool.stores
             fewer = {name: store for name, store in all_stores.items() if name != "pool-3"}
-            pool.reader._members = tuple(fewer)
+            pool.reader.members = tuple(fewer)
             for object_, body in objects:
                 await pool.reader.write(object_, body)
-            pool.reader._members = tuple(all_stores)
+            pool.reader.members = tuple(all_stores)
             return [await _read(pool, object_) for object_, _ in objects]
 
     assert asyncio.run(scenario()) == [_object(262_144 + number)[1] for number in range(20)]

@@ -17,9 +17,10 @@ class _NamedStore(ChunkStore):
         super().__init__(capacity_bytes)
         self.names: set[bytes] = set()
 
-    def put(self, name: bytes, chunk: Chunk) -> None:
-        super().put(name, chunk)
+    def put(self, name: bytes, chunk: Chunk) -> list[bytes]:
+        dropped = super().put(name, chunk)
         self.names.add(name)
+        return dropped
 
     def delete(self, name: bytes) -> None:
         super().delete(name)

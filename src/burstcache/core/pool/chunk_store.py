@@ -50,13 +50,15 @@ class ChunkStore:
         """Return a chunk without remembering that."""
         return self._ring.get(name)
 
-    def put(self, name: bytes, chunk: Chunk) -> None:
-        """Store a chunk that fits, dropping others as far as needed."""
+    def put(self, name: bytes, chunk: Chunk) -> list[bytes]:
+        """Store a chunk that fits, and return the names of those that were dropped for it."""
         self.delete(name)
         self.stored_bytes += len(chunk.payload) + ENTRY_BYTES
+        dropped = []
         while self.stored_bytes > self.capacity_bytes:
-            self._drop_one()
+            dropped.append(self._drop_one())
         self._ring[name] = chunk
+        return dropped
 
     def delete(self, name: bytes) -> None:
         """Forget a chunk, if it is there."""
@@ -84,10 +86,11 @@ class ChunkStore:
             chunk.is_wanted = is_wanted
             self._ring.move_to_end(name)
 
-    def _drop_one(self) -> None:
+    def _drop_one(self) -> bytes:
         while True:
             name, chunk = next(iter(self._ring.items()))
             if not chunk.is_wanted:
-                return self.delete(name)
+                self.delete(name)
+                return name
             chunk.is_wanted = False
             self._ring.move_to_end(name)

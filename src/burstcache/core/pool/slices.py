@@ -6,6 +6,7 @@ Chunks of data are parts of the slice itself, so nothing is copied to cut a slic
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +15,7 @@ from burstcache.core.errors import InvalidSettingError
 
 SLICE_BYTES = 8 * 1024 * 1024  # a slice is coded while processors still have it in their caches
 MAX_NAME_BYTES = 255
+_CODE_AT_END = re.compile(rb"/(\d{1,2})\+(\d{1,2})$")
 _COPIED_BELOW_BYTES = 256 * 1024  # one answer then takes less time than asking many members
 _CHUNK_UNIT_BYTES = 64  # a cache line; chunks that begin at one are coded fastest
 _MAX_DATA = 32  # so padding stays below one chunk of the smallest slice that is coded
@@ -127,6 +129,12 @@ class Version:
     def pooled(self, redundancy: Redundancy) -> PooledObject:
         """Return the version as the pool has it."""
         return PooledObject(self.key_hash, self.etag.strip('"'), self.size_bytes, redundancy)
+
+
+def redundancy_in(slice_name: bytes) -> Redundancy | None:
+    """Return how the slice of that name is coded; None if this is no slice's name."""
+    match = _CODE_AT_END.search(slice_name)
+    return Redundancy(int(match[1]), int(match[2])) if match else None
 
 
 def extents(start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -30,8 +30,9 @@ def test_a_chunk_is_returned_as_it_was_put() -> None:
 def test_what_was_put_first_is_dropped_first() -> None:
     store = ChunkStore(3 * _ENTRY)
 
-    _put(store, b"a", b"b", b"c", b"d", b"e")
+    _put(store, b"a", b"b", b"c", b"d")
 
+    assert store.put(b"e", Chunk(0, 0, bytes(_SIZE))) == [b"b"]
     assert _kept(store, b"abcde") == b"cde"
     assert store.stored_bytes == 3 * _ENTRY
 
