@@ -1,4 +1,4 @@
-"""The three settings of InfiniCache's production workload, simulated with a synthetic trace, next to what the paper prints."""
+"""The three settings of InfiniCache's production workload, simulated, next to what the paper prints."""
 
 from __future__ import annotations
 
