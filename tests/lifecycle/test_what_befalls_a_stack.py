@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -22,6 +22,7 @@ from burstcache_local.moto import ec2_states
 from support.aws import REGION, mocked_aws
 from support.faults import failing
 from support.functions import MAX_OBJECT_BYTES, NODE
+from support.interruptions import deadly
 from support.project import ROOT
 from support.stack import Stack
 
@@ -232,6 +233,17 @@ def kill_cache(stack: Stack, _: ExitStack) -> None:
     stack.kill_cache()
 
 
+def lose_host_of_cache(stack: Stack, _: ExitStack) -> None:
+    stack.kill_cache(host=True)
+
+
+def kill_each_cache(stack: Stack, _: ExitStack) -> None:
+    stack.cache_tools = replace(stack.cache_tools, objects=deadly(stack, 99))
+    while stack.row_or_none("k").phase == "s3":
+        stack.read("k")
+        stack.clock.sleep(0.5)
+
+
 def kill_redis(stack: Stack, _: ExitStack) -> None:
     stack.redis.kill()
 
@@ -278,7 +290,9 @@ _ROWS = [
     Row("the bucket is crawled", cold, crawl, 0.0002),
     Row("a hot object is deleted", Stack.hot, delete, 0.0001),
     Row("a hot object outgrows the tiers", Stack.hot, outgrow, 0.0001),
-    Row("a cache function dies", Stack.hot, kill_cache, 0.0001, {"KeyLifecycleAlarm"}),
+    Row("a cache function dies", Stack.hot, kill_cache, 0.0002),
+    Row("a cache function's host is lost", Stack.hot, lose_host_of_cache, 0.0002),
+    Row("each cache function of a key dies as it starts", cold, kill_each_cache, 0.0003, {"KeyLifecycleAlarm"}),
     Row("a cache function dies after its promotion", Stack.promoted, kill_cache, 0.0006),
 ]
 

@@ -133,6 +133,23 @@ def test_every_get_is_answered_while_the_relay_is_killed(cloud: LocalCloud) -> N
     client.reach("redis")  # the life goes on: its promotion needs no relay
 
 
+def test_cache_function_that_is_killed_is_replaced_and_every_get_is_answered(cloud: LocalCloud) -> None:
+    until(lambda: not running(cloud))  # a running node would take the key at once
+    client = Client(cloud, "killed-holder")
+    assert [client.tier() for _ in range(2)] == ["s3"] * 2  # hot; more would have it promoted
+    until(lambda: running(cloud))
+    holder = until(lambda: client.row().holder)
+
+    assert cloud.kill("CacheFunction")
+    assert client.tier() == "s3"
+    until(lambda: client.tier() and client.row().holder not in ("", holder))
+
+    assert client.row().attempt == 1
+    client.reach("redis")
+    ended = until(lambda: (e := client.execution())["status"] != "RUNNING" and e)
+    assert (ended["status"], client.row().failures) == ("SUCCEEDED", 0)
+
+
 def test_object_that_vanishes_before_its_life_begins_ends_it_as_gone_without_a_cool_down(cloud: LocalCloud) -> None:
     client = Client(cloud, "vanished")
     client.tier()

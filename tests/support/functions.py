@@ -35,7 +35,7 @@ from burstcache.control.scheduler import Scheduler
 from burstcache.control.state_leases import StateLeases
 from burstcache.core.databases import node_of_database
 from burstcache.core.digest import Route
-from burstcache.core.messages.events import ObjectRequested, RequestsServed
+from burstcache.core.messages.events import LAMBDA, ObjectRequested, RequestsServed
 from burstcache.core.messages.operations import Serve
 from burstcache.core.parameters import US_PER_S, parameters_from_text
 from burstcache.core.policies import LivePolicy, thesis
@@ -58,7 +58,16 @@ from support.roles import acting, check
 NODE = "node-1"
 MAX_OBJECT_BYTES = 4 << 20
 BOOT_S, STOP_S = 0.5, 10  # of an instance
+_RECORD_S = 1  # until the scheduler hears of an invocation that has failed
 GRACE_S, SAVE_LOOK_S = 60, 10  # of a database of state
+
+
+class ProcessKilledError(Exception):
+    """The process of a function was killed."""
+
+
+class _HostLostError(Exception):
+    """The host of a function is gone, and nothing has noticed."""
 
 
 class _Bus(EventPublisher):
@@ -100,6 +109,7 @@ class Functions(Machines):
         self.parameters = self.policy.parameters
         self._in_thread = threading.local()
         self._environments: list[CacheEnvironment] = []
+        self._dies_of: Exception = ProcessKilledError("signal: killed")
         self._make_parts()
         self._runs_machines = runs_machines
         if runs_machines:
@@ -271,15 +281,31 @@ class Functions(Machines):
         return handlers[function].handler(payload, context)
 
     def _start_cache(self, payload: Serve) -> None:
-        self._lives.append(self.clock.start(self.invoke, "cache", {**payload}))
+        self._lives.append(self.clock.start(self.invoke_event, "cache", {**payload}))
+
+    def invoke_event(self, function: str, payload: dict[str, Any]) -> None:
+        """Run a function that nobody waits for; of a failure of the cache function the scheduler hears."""
+        try:
+            self.invoke(function, payload)
+        except Exception as error:
+            if not isinstance(error, _HostLostError):
+                self.clock.sleep(_RECORD_S)
+                self.tell_of_failure(payload, error)
+
+    def tell_of_failure(self, payload: dict[str, Any], error: Exception) -> None:
+        """Deliver Lambda's record of an invocation of the cache function that failed."""
+        failed = {"errorType": type(error).__name__, "errorMessage": str(error)}
+        detail = {"requestPayload": payload, "responsePayload": failed}
+        self.invoke("scheduler", {"source": LAMBDA, "detail-type": "", "detail": detail})
 
     def running_caches(self) -> list[CacheEnvironment]:
         """Return the processes that hold objects, or try to."""
         return [*self._environments]
 
-    def kill_cache(self) -> None:
-        """Let every process of the cache function die, which tells nobody."""
-        for environment in self._environments:
+    def kill_cache(self, *, host: bool = False, which: slice = slice(None)) -> None:
+        """Let processes of the cache function die, oldest first in `which`; if their host does, nothing notices."""
+        self._dies_of = _HostLostError() if host else ProcessKilledError("signal: killed")
+        for environment in self._environments[which]:
             environment._loop.call_soon_threadsafe(_cancel_all)
         self.clock.sleep(0.001)
 
@@ -291,7 +317,7 @@ class Functions(Machines):
         try:
             return cache.handler(payload, context)
         except asyncio.CancelledError:
-            return {"end": "killed"}
+            raise self._dies_of from None
         finally:
             self._environments.remove(environment)
             environment.close()

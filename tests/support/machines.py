@@ -75,6 +75,10 @@ class Machines(ABC):
     def invoke(self, function: str, payload: dict[str, Any]) -> Any:
         """Return what a function's handler returns, or raise what it raises."""
 
+    def invoke_event(self, function: str, payload: dict[str, Any]) -> None:
+        """Run a function that nobody waits for."""
+        self.invoke(function, payload)
+
     async def _stop_executions(self) -> None:
         self.states.close()
         await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
@@ -128,7 +132,7 @@ class Machines(ABC):
             self._tokens[payload["name"]].set_result(payload["token"])
             return {"StatusCode": 200, "Payload": {}}
         if arguments.get("InvocationType") == "Event":
-            self._lives.append(self.clock.start(self.invoke, function, payload))
+            self._lives.append(self.clock.start(self.invoke_event, function, payload))
             return {"StatusCode": 202, "Payload": ""}
         try:
             return {"StatusCode": 200, "Payload": await asyncio.to_thread(self.invoke, function, payload)}

@@ -206,9 +206,11 @@ class Stack(World):
     def _put(self, queue: dict[str, list[str]]) -> None:
         self.queues[queue["Fn::GetAtt"][0]] += 1
 
-    def _hold_object(self, payload: dict[str, Any], context: Any) -> Any:
-        with contextlib.suppress(Exception):  # nobody hears of what an asynchronous invocation raises
-            return super()._hold_object(payload, context)
+    def tell_of_failure(self, payload: dict[str, Any], error: Exception) -> None:
+        """Put Lambda's record of an invocation that failed on the bus."""
+        failed = {"errorType": type(error).__name__, "errorMessage": str(error)}
+        detail = {"requestPayload": payload, "responsePayload": failed}
+        self._on_bus("scheduler", {"source": "lambda", "detail-type": "", "detail": detail})
 
     def _clean_regularly(self) -> None:
         while self._is_open:

@@ -125,6 +125,14 @@ class LocalCloud:
             raise LocalCloudError(f"{logical_id} failed: {outcome.body.decode()}")
         return json.loads(outcome.body)
 
+    def kill(self, logical_id: str) -> int:
+        """Let every environment of a function die in the middle of its work; return how many there were."""
+
+        async def kill() -> int:
+            return self._lambdas.kill(self.physical_ids[logical_id])
+
+        return self._loop.run(kill())
+
     def deploy(self, template: Path, stack_name: str, parameters: Mapping[str, str] | None = None) -> Stack:
         """Create another stack next to the system's: an application that uses it. Nothing serves its HTTP API here.
 
@@ -293,11 +301,21 @@ class LocalCloud:
             if queue := target.get("DeadLetterConfig", {}).get("Arn"):
                 await self._send(queue, payload.decode())
 
-    async def _send(self, queue_arn: str, message: str) -> None:
+    async def _send(self, destination_arn: str, message: str) -> None:
+        """Send the record of a failed invocation to a queue or a bus, or an event that nothing takes to a queue."""
+        send = self._put_event if ":event-bus/" in destination_arn else self._send_message
+        await asyncio.get_running_loop().run_in_executor(None, send, destination_arn, message)
+
+    def _send_message(self, queue_arn: str, message: str) -> None:
         sqs = self._services.client("sqs")
+        url = sqs.get_queue_url(QueueName=queue_arn.rpartition(":")[2])["QueueUrl"]
+        sqs.send_message(QueueUrl=url, MessageBody=message)
 
-        def send() -> None:
-            url = sqs.get_queue_url(QueueName=queue_arn.rpartition(":")[2])["QueueUrl"]
-            sqs.send_message(QueueUrl=url, MessageBody=message)
-
-        await asyncio.get_running_loop().run_in_executor(None, send)
+    def _put_event(self, bus_arn: str, record: str) -> None:
+        entry = {
+            "EventBusName": bus_arn.rpartition("/")[2],
+            "Source": "lambda",
+            "DetailType": "Lambda Function Invocation Result - Failure",
+            "Detail": record,
+        }
+        self._services.client("events").put_events(Entries=[entry])

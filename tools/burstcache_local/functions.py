@@ -60,7 +60,7 @@ class EventInvokeConfig:
 
     max_retries: int = 2
     max_age_s: int = 21_600
-    on_failure_arn: str = ""  # an SQS queue, or empty
+    on_failure_arn: str = ""  # an SQS queue, an event bus, or empty
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Literal
 
 from cachetools import LRUCache
 
@@ -73,6 +74,9 @@ class CacheEnvironment:
         end_by_us = began_us + remaining_ms * 1000 - _LEAVE_BEFORE_US
         try:
             with passing_failures_named():
+                if await self._may_not_follow(task):
+                    await self._complete(task, _without_a_request("idle"))
+                    return "idle"
                 cache = KeyCache(task, self.tools, await self._get_ready(task), began_us, end_by_us)
                 end = await cache.serve(self.relay)
         except Exception as error:
@@ -82,6 +86,10 @@ class CacheEnvironment:
         elif end == "superseded":
             await asyncio.to_thread(self._leave, task)
         return end
+
+    async def _may_not_follow(self, task: CacheTask) -> bool:
+        """Whether the stack is paused, so that no cache function takes the place of another."""
+        return bool(task.attempt and task.token) and await asyncio.to_thread(self.tools.pauses.read) is not None
 
     async def _complete(self, task: CacheTask, over: LambdaOver) -> None:
         """Complete the task, also after a spell in which Step Functions does not answer."""
@@ -122,15 +130,7 @@ class CacheEnvironment:
         if row is not None and row.holder not in ("", task.holder) and _is_same_attempt(row, task):
             return "failed"
         if isinstance(error, (ObjectNotFoundError, ObjectTooLargeError)):
-            over = LambdaOver(
-                outcome="gone",
-                served=0,
-                first_request="",
-                last_request="",
-                estimated_usd=0.0,
-                estimate_covers=CACHE_FUNCTION,
-            )
-            self.tools.executions.succeed(task.token, over)
+            self.tools.executions.succeed(task.token, _without_a_request("gone"))
             return "gone"
         self.tools.executions.fail(task.token, error)
         if isinstance(error, BurstcacheError):
@@ -156,3 +156,15 @@ class CacheEnvironment:
 def _is_same_attempt(row: KeyRow, task: CacheTask) -> bool:
     """Whether the row's holder and this task have one token."""
     return (row.epoch, row.attempt) == (task.epoch, task.attempt)
+
+
+def _without_a_request(outcome: Literal["idle", "gone"]) -> LambdaOver:
+    """Return the end of a life whose object is not held."""
+    return LambdaOver(
+        outcome=outcome,
+        served=0,
+        first_request="",
+        last_request="",
+        estimated_usd=0.0,
+        estimate_covers=CACHE_FUNCTION,
+    )

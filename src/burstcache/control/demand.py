@@ -23,6 +23,7 @@ from burstcache.core.key_use import KeyRule, stored_key_use
 from burstcache.core.keys import key_hash
 from burstcache.core.messages.encoding import encode
 from burstcache.core.messages.events import KeyServed
+from burstcache.core.messages.operations import Serve
 from burstcache.core.node_use import encode as encode_use
 from burstcache.core.node_use import use_or_first
 from burstcache.core.placement import node_for
@@ -49,6 +50,9 @@ class Judge(Protocol):
 
     def start_by_hand(self, key: str) -> Outcome:
         """Start what a person wants to have started."""
+
+    def replace_dead(self, task: Serve, cause: str) -> Outcome:
+        """Have the next cache function of a key started after one has died of `cause`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,10 @@ class Demand:
             return "paused"
         self.boot(row)
         return "booted"
+
+    def replace_dead(self, task: Serve, cause: str) -> Outcome:
+        """Have the state of a cache function that has died start the next one."""
+        return self.lives.replace_dead(task, cause)
 
     def _observe(self, node: str, keys: Sequence[KeyServed]) -> dict[str, Outcome]:
         now_us = self.clock.now_us()

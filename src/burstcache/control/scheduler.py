@@ -13,6 +13,7 @@ from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.pauses import Pauses
 from burstcache.core.deadlines import STARTED_S
+from burstcache.core.errors import HolderDiedTransientError
 from burstcache.core.keys import key_hash, next_number
 from burstcache.core.messages.events import KeyServed
 from burstcache.core.messages.executions import key_execution_input
@@ -105,6 +106,18 @@ class Scheduler:
         by_hand = Request(now_us, "by-hand")
         self._append(row.hash, key, [by_hand], etag=row.etag, size_bytes=row.size_bytes)
         return self.start(replace(row, window=(*row.window, by_hand)), now_us)
+
+    def replace_dead(self, task: Serve, cause: str) -> Outcome:
+        """Have the state of a cache function that has died start the next one.
+
+        After its promotion no state waits for it: `_see_that_it_is_held` replaces it while it is asked for.
+
+        Args:
+            task: What it was invoked with.
+            cause: What Lambda says of its end.
+        """
+        died = HolderDiedTransientError(f"the cache function of {task['key']!r} has died: {cause}")
+        return "replaced" if self.executions.fail(task["token"], died) else "remembered"
 
     def see_that_it_runs(self, row: KeyRow, now_us: int) -> Outcome:
         """Start a life's execution again if nothing has been heard of it."""

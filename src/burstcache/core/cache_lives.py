@@ -7,7 +7,7 @@ from typing import Protocol
 
 from burstcache.core import policy
 from burstcache.core.key_use import KeyRule, KeyUse
-from burstcache.core.node_use import decode, encode
+from burstcache.core.node_use import decode, encode, interrupted
 from burstcache.core.parameters import Parameters
 from burstcache.core.policies import LivePolicy
 from burstcache.core.policy import LambdaLife, Request
@@ -125,11 +125,19 @@ class LifeByUse:
     keeps = 1
 
     def begin(self, row: KeyRow, now_us: int) -> None:
-        """Take over the use; the life lasts at least until now."""
+        """Take over the use; the life lasts at least until now.
+
+        A cache function that has died leaves nothing of what it served: the next one lives as if a request came now.
+        """
         self._weight = self.worth.weight_of(row.size_bytes)
         stored = decode(row.use) if row.use else self.rule.first()
         self._use = stored if self.rule.knows(stored) else self.rule.first()
-        self.deadline_us = max(now_us, self._lives_until_us())
+        self.deadline_us = self._lives_until_us()
+        if self.deadline_us <= now_us and row.attempt:
+            self._use = interrupted(self._use)
+            asked = self.rule.observe(self._use, now_us)
+            self.deadline_us = self.rule.lives_until_us(asked, is_booting=False)
+        self.deadline_us = max(now_us, self.deadline_us)
 
     def serve(self, request: Request) -> None:
         """Learn a request."""

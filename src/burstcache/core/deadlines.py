@@ -8,7 +8,7 @@ from __future__ import annotations
 
 # A key's, from the write of the phase.
 STARTED_S = 1000  # Lambda until it is announced, or RedisBootup until it has joined
-ANNOUNCED_S = 1000  # what is left of Lambda, and the return to S3
+ANNOUNCED_S = 1600  # what is left of Lambda, the next starts of its cache function, and the return to S3
 BOOTUP_S = 3300  # RedisBootup, SeedRedis
 RUNNING_S = 30 * 24 * 3600 + 600  # RedisRunning, RedisShutdown
 

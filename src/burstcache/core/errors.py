@@ -39,6 +39,7 @@ A name that ends in `TransientError` may be retried, others are final (`docs/und
     ├── NodeUnusedError                       nobody needs a node any more: stop it
     └── TransientError                        asking again helps
         ├── ContendedRowTransientError
+        ├── HolderDiedTransientError
         ├── InstancePendingTransientError
         └── InvocationEndsTransientError
 """
@@ -224,6 +225,10 @@ class TransientError(BurstcacheError):
 
 class ContendedRowTransientError(TransientError):
     """A row changed under every attempt to write it."""
+
+
+class HolderDiedTransientError(TransientError):
+    """The invocation of a cache function that held a key, or was to, has died: another one takes its place."""
 
 
 class InstancePendingTransientError(TransientError):

@@ -19,7 +19,7 @@ from burstcache.control.demand import Judge, judge
 from burstcache.control.node_runs import NodeRuns
 from burstcache.control.scheduler import Scheduler
 from burstcache.core.keys import key_hash
-from burstcache.core.messages.events import KeyServed, ObjectRequested
+from burstcache.core.messages.events import LAMBDA, CacheFunctionFailed, KeyServed, ObjectRequested
 from burstcache.core.policy import Request
 from burstcache.handlers._init import at_init, logs_requests
 from burstcache.handlers._self_test import answers_self_test
@@ -61,8 +61,11 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, str]:
     """Handle one event of the bus, and return what became of its key; of a batch, by key.
 
     ObjectRequested: S3 served a GET. RequestsServed: GETs of several keys. KeyStartRequested: a person starts a key.
+    From Lambda: an invocation of the cache function has failed.
     """
     detail = event["detail"]
+    if event.get("source") == LAMBDA:
+        return {"outcome": _replaced(detail)}
     match event["detail-type"]:
         case "KeyStartRequested":
             key, outcome = detail["key"], scheduler().start_by_hand(detail["key"])
@@ -81,6 +84,12 @@ def _served(detail: ObjectRequested) -> KeyServed:
         size_bytes=detail["size_bytes"],
         etag=detail["etag"],
     )
+
+
+def _replaced(failed: CacheFunctionFailed) -> str:
+    task, told = failed["requestPayload"], failed["responsePayload"]
+    cause = f"{told.get('errorType', 'error')}: {told.get('errorMessage', 'Lambda does not say why')}"
+    return _logged(task["key"], scheduler().replace_dead(task, cause))
 
 
 def _logged(key: str, outcome: str) -> str:

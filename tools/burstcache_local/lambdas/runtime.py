@@ -114,6 +114,15 @@ class Environment:
         return outcome
 
     @property
+    def function(self) -> str:
+        """The function's name."""
+        return self._spec.name
+
+    def kill(self) -> None:
+        """End the process at once, in the middle of whatever it does."""
+        self._process.kill()
+
+    @property
     def is_lost(self) -> bool:
         """Whether no further invocation can succeed."""
         return self._lost is not None

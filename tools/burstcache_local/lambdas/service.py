@@ -61,7 +61,7 @@ class LambdaLimits:
 
 
 Resolver = Callable[[str], Awaitable[tuple[FunctionSpec, EventInvokeConfig]]]
-Destination = Callable[[str, str], Awaitable[None]]  # queue ARN, message
+Destination = Callable[[str, str], Awaitable[None]]  # ARN of a queue or bus, message
 
 
 @dataclass(slots=True)
@@ -160,6 +160,13 @@ class Lambdas:
         """Accept an asynchronous invocation, or raise FunctionNotFoundError."""
         spec, config = await self.function(name)
         self._background(self._deliver(spec, config, payload, request_id, tenant_id, trace))
+
+    def kill(self, name: str) -> int:
+        """Let every environment of a function die as if its memory had run out; return how many there were."""
+        dying = [environment for environment in self._environments if environment.function == name]
+        for environment in dying:
+            environment.kill()
+        return len(dying)
 
     async def at_rest(self) -> None:
         """Return when no event is on its way and every environment that has answered waits for its next one."""

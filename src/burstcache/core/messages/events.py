@@ -1,4 +1,4 @@
-"""Events on the bus: what readers and cache functions report to the scheduler, and what a person asks of it."""
+"""Events on the bus: what readers, cache functions and Lambda report to the scheduler, and what a person asks of it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator
 from typing import Literal, NotRequired, TypedDict, final
 
 from burstcache.core.messages.encoding import encode
+from burstcache.core.messages.operations import Serve
 from burstcache.core.policy import Request
 
-PROXY = "burstcache.proxy"  # source
+PROXY, LAMBDA = "burstcache.proxy", "lambda"  # sources
 OBJECT_REQUESTED = "ObjectRequested"  # detail types
 REQUESTS_SERVED = "RequestsServed"
 KEY_START_REQUESTED = "KeyStartRequested"
@@ -102,3 +103,21 @@ class KeyStartRequested(TypedDict):
     """A person starts a key's life."""
 
     key: str
+
+
+class LambdaResponse(TypedDict):
+    """What an invocation that failed has ended with."""
+
+    errorType: NotRequired[str]
+    errorMessage: NotRequired[str]
+
+
+class CacheFunctionFailed(TypedDict):
+    """Lambda's record of an invocation of the cache function that failed, as far as it is read.
+
+    Source:
+        AWS Lambda Developer Guide, "Capturing records of Lambda asynchronous invocations".
+    """
+
+    requestPayload: Serve
+    responsePayload: LambdaResponse
