@@ -52,7 +52,7 @@ def test_a_slice_is_stored_at_its_second_read_and_found_at_its_third() -> None:
 
 
 def test_infinicache_stores_a_whole_object_at_its_first_read() -> None:
-    total = simulated(trace_of((0, 0), (1, 0)), whole_objects=True, enters_at=1).total
+    total = simulated(trace_of((0, 0), (1, 0)), whole_objects=True, pays_within_s=None).total
 
     assert (total.slice_reads, total.slice_writes, total.hits) == (2, 1, 1)
 
@@ -60,7 +60,7 @@ def test_infinicache_stores_a_whole_object_at_its_first_read() -> None:
 def test_a_request_takes_a_chunk_of_each_holder_and_nobody_else() -> None:
     trace = trace_of((0, 0), (100, 0), (200, 0), size_bytes=MB)
 
-    total = simulated(trace, enters_at=1, redundancy=Redundancy(4, 1)).total
+    total = simulated(trace, pays_within_s=None, redundancy=Redundancy(4, 1)).total
 
     assert total.serve_invocations == 3 * 5
 
@@ -71,7 +71,7 @@ def test_without_backup_a_reclaimed_member_is_repaired_and_too_many_are_a_loss(t
         path.write_text(json.dumps({reclaimed: 1}))
         process = reclaim_process(f"measured:{path}", 16)
 
-        total = simulated(trace_of((0, 0), (90, 0), size_bytes=MB), enters_at=1, reclaims=process).total
+        total = simulated(trace_of((0, 0), (90, 0), size_bytes=MB), pays_within_s=None, reclaims=process).total
 
         assert (total.slice_hits, total.slice_losses) == outcome
 
@@ -105,7 +105,7 @@ def test_what_does_not_fit_is_dropped_and_is_no_loss() -> None:
 
 
 def test_members_are_woken_while_something_is_stored_and_read_and_no_longer() -> None:
-    total = simulated(trace_of((0, 0), (10, 0), (30 * HOUR_S, 0), (30 * HOUR_S + 1, 0)), enters_at=1).total
+    total = simulated(trace_of((0, 0), (10, 0), (30 * HOUR_S, 0), (30 * HOUR_S + 1, 0)), pays_within_s=None).total
 
     assert 16 * 59 <= total.warm_ups <= 16 * 61  # an hour, then the pool ends
     assert total.losses == 1
@@ -119,7 +119,7 @@ def test_a_pool_that_stores_nothing_costs_nothing() -> None:
 
 def test_requests_that_come_soon_share_an_invocation() -> None:
     apart, together = (
-        simulated(trace_of(*((i * gap_s, 0) for i in range(50)), size_bytes=MB), stay_ms=15.0, enters_at=1).total
+        simulated(trace_of(*((i * gap_s, 0) for i in range(50)), size_bytes=MB), stay_ms=15.0, pays_within_s=None).total
         for gap_s in (1, 0.01)
     )
 
@@ -130,7 +130,7 @@ def test_requests_that_come_soon_share_an_invocation() -> None:
 
 def test_a_duration_is_rounded_up_to_what_lambda_bills() -> None:
     exact, rounded = (
-        simulated(trace_of((0, 0), size_bytes=MB), enters_at=1, billed_in_ms=unit).total for unit in (1, 100)
+        simulated(trace_of((0, 0), size_bytes=MB), pays_within_s=None, billed_in_ms=unit).total for unit in (1, 100)
     )
 
     assert rounded.serve_ms == 12 * 100

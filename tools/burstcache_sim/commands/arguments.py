@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable
 from fractions import Fraction
+from math import inf
 from typing import get_args
 
 from burstcache.core.pool.redundancy import WISHED
@@ -182,7 +183,9 @@ def pool(parser: argparse.ArgumentParser) -> None:
     add("--availability", type=share, default=WISHED, help=f"share of reads to find what is stored (default: {WISHED})")
     reclaims = f"of all members, a minute: {ACCEPTED} (default: the paper's last months, 36 an hour of 400)"
     add("--reclaims", metavar="HOW", help=reclaims)
-    add("--enters-at", type=_COUNT, default=2, metavar="N", help="store a slice at this one of its reads (default: 2)")
+    within = "store a slice that is read again within this time (default: however late)"
+    add("--pays-within-s", type=number(above=0), default=inf, metavar="S", help=within)
+    add("--at-first-read", action="store_true", help="store each slice at its first read, as InfiniCache does")
     add("--whole-objects", action="store_true", help="an object is one slice, as in InfiniCache")
     hubs = ("none", "fargate")
     add("--hub", type=choice(hubs), default=hubs[0], metavar="NAME", help=_one_of(hubs, hubs[0]))

@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> ExitCode:
         warm_s=choice.keeping.warm_s if choice else args.warm_s,
         backup_s=choice.keeping.backup_s if choice else args.backup_s or 0,
         reclaims=reclaims,
-        enters_at=args.enters_at,
+        pays_within_s=None if args.at_first_read else args.pays_within_s,
         whole_objects=args.whole_objects,
         stay_ms=_stay_ms(price),
         billed_in_ms=args.billed_in_ms,

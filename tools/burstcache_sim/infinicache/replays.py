@@ -58,7 +58,7 @@ def replay(setting: Setting, trace: Trace, reclaims: str) -> Replay:
         warm_s=60 * pool.warm_up_every_min,
         backup_s=setting.backup_s,
         reclaims=reclaim_process(reclaims, pool.functions),
-        enters_at=1,
+        pays_within_s=None,
         whole_objects=True,
         keep_s=published.HOURS * 3_600,
         billed_in_ms=pool.billed_in_ms,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, fields
 
 from burstcache.core.pool.redundancy import BACKUP_MS, BYTES_PER_MS, SERVE_MS, WARM_UP_MS
@@ -20,7 +21,7 @@ class PoolScenario:
         warm_s: How often a member that is not there is woken [s].
         backup_s: How often a member copies what is new to its second environment; 0: never [s].
         reclaims: How members lose their memory.
-        enters_at: At which of its reads a slice is stored.
+        pays_within_s: How soon a slice must be read again to be stored; None: it is stored at its first read [s].
         whole_objects: Whether an object is one slice, as in InfiniCache.
         keep_s: How long a pool that nobody reads is kept [s].
         stay_ms: How long a member stays when it has answered [ms].
@@ -38,7 +39,7 @@ class PoolScenario:
     warm_s: int = 60
     backup_s: int = 0
     reclaims: ReclaimProcess
-    enters_at: int = 2
+    pays_within_s: float | None = math.inf
     whole_objects: bool = False
     keep_s: int = 3_600
     stay_ms: float = 0.0

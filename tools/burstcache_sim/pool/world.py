@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.pool.chunk_store import Chunk
+from burstcache.core.pool.heat import SliceHeat
 from burstcache.core.pool.placement import holders
 from burstcache.core.pool.slices import PooledObject, Slice
 from burstcache_sim.pool.members import SimulatedMember
@@ -52,7 +53,8 @@ class _World:
         self._members = {f"pool-{i}": SimulatedMember(scenario) for i in range(scenario.members)}
         self._names = list(self._members)
         self._holders: dict[bytes, list[SimulatedMember]] = {}
-        self._reads: dict[bytes, int] = {}
+        within_s = scenario.pays_within_s
+        self._heat = None if within_s is None else SliceHeat(pays_within_s=within_s)
         self._stored: set[bytes] = set()  # slices, at any time
         longest = largest_bytes if scenario.whole_objects else min(largest_bytes, scenario.slice_bytes or 0)
         self._nothing = memoryview(bytes(longest + 64))  # what chunks point into: only lengths count
@@ -137,9 +139,9 @@ class _World:
         """Return `found`, `lost`, or `absent`: of a slice that was never stored, or was dropped for others."""
         name, redundancy = one.name, one.redundancy
         counts.slice_reads += 1
-        reads = self._reads[name] = self._reads.get(name, 0) + 1
+        belongs = self._heat is None or self._heat.ask(name, at_s=now_ms / 1000)
         if name not in self._stored:
-            if reads >= self._scenario.enters_at:
+            if belongs:
                 self._store(now_ms, one, counts)
             return "absent"
         members = self._holders[name]
@@ -156,7 +158,8 @@ class _World:
         is_lost = len(having) + sum(name in member.lost for member in members) >= redundancy.data
         counts.slice_losses += is_lost
         counts.slice_evictions += not is_lost
-        self._store(now_ms, one, counts)
+        if belongs:
+            self._store(now_ms, one, counts)
         return "lost" if is_lost else "absent"
 
     def _store(self, now_ms: float, one: Slice, counts: Counts) -> None:
