@@ -277,7 +277,9 @@ class LocalCloud:
         # A function that no finished stack has is one of the stack that is being created.
         stacks = [stack for stack in self._stacks if name in stack.physical_ids.values()] or self._stacks[-1:]
         template = stacks[0].template
-        roots = {template.resources[id_]["Properties"]["Handler"]: root for id_, root in template.roots.items()}
+        functions = {id_: template.resources[id_]["Properties"] for id_ in template.roots}
+        roots = {functions[id_]["Handler"]: root for id_, root in template.roots.items()}
+        isolated = {properties["Handler"] for properties in functions.values() if "TenancyConfig" in properties}
         variables = {
             "AWS_ENDPOINT_URL": self.endpoint_url,
             "AWS_S3_DISABLE_EXPRESS_SESSION_AUTH": "true",  # moto has no sessions
@@ -287,7 +289,7 @@ class LocalCloud:
             **self.options.environment,
         }
         return await asyncio.get_running_loop().run_in_executor(
-            None, function_named, name, roots, variables, self._services
+            None, function_named, name, roots, isolated, variables, self._services
         )
 
     def _deliver(self, target: Mapping[str, Any], payload: bytes, trace: str) -> None:

@@ -22,6 +22,7 @@ class FunctionSpec:
     memory_mb: int
     root: Path  # the folder that `handler` is imported from
     variables: Mapping[str, str]
+    is_tenant_isolated: bool = False  # an environment serves one tenant alone
 
     def environment(self, runtime_api: str) -> dict[str, str]:
         """Return the environment variables of an execution environment, those of Lambda first.

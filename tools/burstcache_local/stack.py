@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -117,13 +117,18 @@ def _routes(paths: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def function_named(
-    name: str, roots: Mapping[str, Path], variables: Mapping[str, str], services: Services
+    name: str,
+    roots: Mapping[str, Path],
+    isolated: Collection[str],
+    variables: Mapping[str, str],
+    services: Services,
 ) -> tuple[FunctionSpec, EventInvokeConfig]:
     """Return how a function runs, as moto's Lambda knows it.
 
     Args:
         name: The function's name.
         roots: Handler → folder of its code.
+        isolated: Handlers of functions with tenant isolation, which moto does not know.
         variables: Environment variables that replace the function's own.
         services: The cloud that has the function.
 
@@ -143,6 +148,7 @@ def function_named(
         memory_mb=int(config.get("MemorySize") or 128),
         root=roots[config["Handler"]],
         variables={**_texts(config.get("Environment", {}).get("Variables", {})), **variables},
+        is_tenant_isolated=config["Handler"] in isolated,
     )
     try:
         async_config = api.get_function_event_invoke_config(FunctionName=name)

@@ -14,7 +14,7 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 from aiohttp import web
 
 from burstcache_local.iam.requests import signer_of
-from burstcache_local.lambdas.service import FunctionNotFoundError, Lambdas, ThrottledError
+from burstcache_local.lambdas.service import FunctionNotFoundError, Lambdas, TenantError, ThrottledError
 from burstcache_local.lambdas.traces import HEADER
 from burstcache_local.moto.answers import Answers
 
@@ -48,6 +48,8 @@ def runner(lambdas: Lambdas, answers: Answers, problem: Callable[[str, str], str
             return await _invoke(lambdas, request, kind, payload, request_id)
         except FunctionNotFoundError as error:
             return _error(404, "ResourceNotFoundException", str(error), request_id)
+        except TenantError as error:
+            return _error(400, "InvalidParameterValueException", str(error), request_id)
         except ThrottledError as error:
             return _error(429, "TooManyRequestsException", str(error), request_id)
 
@@ -87,7 +89,7 @@ async def _invoke(lambdas: Lambdas, request: web.Request, kind: str, payload: by
     name, tenant_id = request.match_info["name"], request.headers.get("X-Amz-Tenant-Id", "")
     headers, trace = {"x-amzn-RequestId": request_id}, request.headers.get(HEADER, "")
     if kind == "DryRun":
-        await lambdas.function(name)
+        await lambdas.function_for(name, tenant_id)
         return web.Response(status=204, headers=headers)
     if kind == "Event":
         await lambdas.invoke_event(name, payload, request_id=request_id, tenant_id=tenant_id, trace=trace)

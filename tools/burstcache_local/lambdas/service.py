@@ -31,11 +31,22 @@ _CLOSE_LIMIT_S = 5.0
 _LONGEST_TIMEOUT_S = 900
 _ENVIRONMENTS_PER_CORE = 8
 _ENVIRONMENT_BYTES = 40 << 20  # measured: its share of the pages that it has in common with the others included
+_TENANT_MISSING = (
+    "The invoked function is enabled with tenancy configuration. Add a valid tenant ID in your request and try again."
+)
+_TENANT_SUPERFLUOUS = (
+    "The invoked function is not enabled with tenancy configuration. Remove the tenant ID from your request and try"
+    " again."
+)
 _CROWDED_FUNCTIONS = 4  # as many of the template's functions may be as busy as they can at once
 
 
 class FunctionNotFoundError(LocalCloudError):
     """No function has this name."""
+
+
+class TenantError(LocalCloudError):
+    """A function with tenant isolation is invoked without a tenant, or another one with a tenant."""
 
 
 class ThrottledError(LocalCloudError):
@@ -118,6 +129,20 @@ class Lambdas:
             self._known[short] = await self._resolve(short)
         return self._known[short]
 
+    async def function_for(self, name: str, tenant_id: str) -> tuple[FunctionSpec, EventInvokeConfig]:
+        """Return a function that a tenant, or nobody in particular, invokes.
+
+        Raises:
+            FunctionNotFoundError: There is no such function.
+            TenantError: It takes a tenant and none is given, or the other way round.
+        """
+        spec, config = await self.function(name)
+        if spec.is_tenant_isolated and not tenant_id:
+            raise TenantError(_TENANT_MISSING)
+        if tenant_id and not spec.is_tenant_isolated:
+            raise TenantError(_TENANT_SUPERFLUOUS)
+        return spec, config
+
     async def invoke(
         self,
         name: str,
@@ -132,10 +157,11 @@ class Lambdas:
 
         Raises:
             FunctionNotFoundError: There is no such function.
+            TenantError: It takes a tenant and none is given, or the other way round.
             ThrottledError: The account's concurrency is used up, or no environment became free within the function's
                 time limit.
         """
-        spec, _ = await self.function(name)
+        spec, _ = await self.function_for(name, tenant_id)
         if self._running >= self._limits.concurrency:
             raise ThrottledError(f"Rate Exceeded: {self._running} invocations run")
         self._running += 1
@@ -157,8 +183,8 @@ class Lambdas:
     async def invoke_event(
         self, name: str, payload: bytes, *, request_id: str, tenant_id: str = "", trace: str = ""
     ) -> None:
-        """Accept an asynchronous invocation, or raise FunctionNotFoundError."""
-        spec, config = await self.function(name)
+        """Accept an asynchronous invocation, or raise FunctionNotFoundError or TenantError."""
+        spec, config = await self.function_for(name, tenant_id)
         self._background(self._deliver(spec, config, payload, request_id, tenant_id, trace))
 
     def kill(self, name: str) -> int:
