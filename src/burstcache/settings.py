@@ -177,6 +177,16 @@ class StateSettings(_Settings):
 
 
 @dataclass(frozen=True)
+class PoolMemberSettings(_Settings):
+    """The settings of a member of the pool."""
+
+    memory_mb: Annotated[int, _whole, "AWS_LAMBDA_FUNCTION_MEMORY_SIZE"]
+    demands_tls: Annotated[bool, _yes, "POOL_TLS"]
+    hit_value_usd_per_million: Annotated[str, _text, "HIT_VALUE_USD_PER_MILLION"]
+    region: Annotated[str, _text, "AWS_REGION"]
+
+
+@dataclass(frozen=True)
 class HolderSettings(_Settings):
     """The settings of a program that holds databases."""
 
@@ -310,6 +320,12 @@ def _is(environ: Mapping[str, str], name: str) -> bool:
     if (text := _given(environ, name)) not in ("true", "false"):
         raise InvalidSettingError(f"{name}: {text!r} is neither true nor false")
     return text == "true"
+
+
+def _yes(environ: Mapping[str, str], name: str) -> bool:
+    if (text := _given(environ, name)) not in ("yes", "no"):
+        raise InvalidSettingError(f"{name}: {text!r} is neither yes nor no")
+    return text == "yes"
 
 
 def _whole(environ: Mapping[str, str], name: str) -> int:

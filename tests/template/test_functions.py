@@ -26,7 +26,7 @@ _OF_LIBRARIES = {
     STACK_VARIABLE,
 }
 _OF_LAMBDA = {"AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "AWS_REGION"}
-_IN_VPC = {"ProxyFunction", "CacheFunction", "RedisControlFunction"}
+_IN_VPC = {"ProxyFunction", "CacheFunction", "PoolMemberFunction", "RedisControlFunction"}
 
 
 def variables(template: dict[str, Any], properties: dict[str, Any]) -> dict[str, Any]:
@@ -56,6 +56,7 @@ SETTINGS: dict[str, Any] = {
     "SelfTestFunction": settings.SelfTestSettings,
     "BudgetFunction": settings.BudgetSettings,
     "StateFunction": settings.StateSettings,
+    "PoolMemberFunction": settings.PoolMemberSettings,
 }
 VALUES = {
     "REDIS_NODES": "node-1=i-1@10.0.0.1:6379",
@@ -70,6 +71,7 @@ VALUES = {
     "POLICY_OVERRIDES": "",
     "HAS_RELAY": "true",
     "CACHE_FUNCTION_NAME": "cache",
+    "POOL_TLS": "yes",
 }
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from burstcache.adapters.calls import ask
 from burstcache.core.errors import FunctionFailedError
+from burstcache.core.messages.pool import Serve
 
 if TYPE_CHECKING:
     from types_boto3_lambda.client import LambdaClient
@@ -40,3 +43,23 @@ def start_by_name(client: Callable[[], LambdaClient], function_name: str) -> Cal
         return ask(client().invoke, FunctionName=function_name, InvocationType="Event", Payload=payload_bytes)
 
     return start
+
+
+def wake_by_name(
+    client: LambdaClient, function_name: str, threads: ThreadPoolExecutor
+) -> Callable[[str, Serve], Awaitable[None]]:
+    """Return what hands an event to a member of the pool, which Lambda runs soon after.
+
+    Args:
+        client: Is used by several threads.
+        function_name: The members' function, by name or ARN.
+        threads: As many as members that are woken at a time.
+    """
+
+    def invoke(member: str, payload: bytes) -> None:
+        ask(client.invoke, FunctionName=function_name, InvocationType="Event", TenantId=member, Payload=payload)
+
+    async def wake(member: str, event: Serve) -> None:
+        await asyncio.get_running_loop().run_in_executor(threads, invoke, member, json.dumps(event).encode())
+
+    return wake

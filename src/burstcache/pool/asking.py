@@ -10,7 +10,7 @@ from burstcache.core.pool.slices import Slice
 from burstcache.pool.chunks import checksum, rebuild
 from burstcache.pool.frames import DROPPED_BETWEEN, Header, Kind
 from burstcache.pool.isa_l import room
-from burstcache.pool.link import Link, Links
+from burstcache.pool.link import Asked, Links
 
 
 class SliceRead:
@@ -33,7 +33,7 @@ class SliceRead:
         self._body = body
         self._hub = hub
         self._spares = list(spares)
-        self._asked: dict[int, tuple[str, Link]] = {}
+        self._asked: dict[int, tuple[str, Asked]] = {}
         self._places: dict[int, int] = {}  # number of the chunk that arrives, by request
         self._parities: dict[int, Buffer] = {}
         self.found: dict[str, int] = {}
@@ -112,14 +112,14 @@ class Tally:
     def __init__(self) -> None:
         self.stored = 0
         self.dropped: list[tuple[str, bytes]] = []
-        self._silent: dict[int, tuple[str, Link]] = {}
+        self._silent: dict[int, tuple[str, Asked]] = {}
         self._is_complete: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def delete(self, member: str, link: Link, name: bytes) -> None:
+    def delete(self, member: str, link: Asked, name: bytes) -> None:
         """Ask a member to delete what it has of a slice."""
         self._silent[link.ask(Kind.DELETE, self, name)] = member, link
 
-    def put(self, member: str, link: Link, slice_: Slice, number: int, chunk: Buffer) -> None:
+    def put(self, member: str, link: Asked, slice_: Slice, number: int, chunk: Buffer) -> None:
         """Send a chunk to a member."""
         crc = checksum(slice_.name, number, chunk)
         request = link.ask(Kind.PUT, self, slice_.name, chunk, number=number, crc32c=crc)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import secrets
 import ssl
 from collections.abc import Iterator
 from typing import TypeVar
 
-from burstcache.core.errors import InvalidSettingError
+from burstcache.core.errors import FrameError, InvalidSettingError
+from burstcache.core.messages.pool import HubAddress
 from burstcache.pool import proof
 from burstcache.pool.connection import FrameConnection
 from burstcache.pool.door import Door, Part
 from burstcache.pool.frames import Header, Kind
-from burstcache.pool.link import Link, request_numbers
+from burstcache.pool.link import Asked, Link, request_numbers
 from burstcache.pool.passage import CopyPassage, Passage
+from burstcache.pool.waking import Invoke, Member
 
 C = TypeVar("C", bound=FrameConnection)
 
@@ -25,6 +29,7 @@ class MemberLink(Link):
         super().__init__(requests)
         self.name = name
         self.is_copy = is_copy
+        self.heard_s = asyncio.get_running_loop().time()  # when something arrived last
         self._hub = hub
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -35,6 +40,13 @@ class MemberLink(Link):
         self._hub.forget(self)
         super().connection_lost(exc)
 
+    def handle(self, header: Header, name: bytes, payload: memoryview | None) -> None:
+        self._hub.heard(self)
+        if header.kind is Kind.BYE:
+            self._hub.forget(self)
+            self.transport.close()
+        super().handle(header, name, payload)
+
 
 class Hub:
     """Connections of members, by name; the newest of a name counts.
@@ -42,18 +54,29 @@ class Hub:
     Args:
         token: What members let in know.
         reader_token: What readers know that are let in, since members cannot dial them; None: there are none.
+        invoke: Wakes members; None: they come by themselves.
+
+    Attributes:
+        id: The hub's name, which no other one has.
+        members: Connections by member.
 
     Raises:
         InvalidSettingError: A token is too short.
     """
 
-    def __init__(self, token: bytes, reader_token: bytes | None = None) -> None:
+    def __init__(self, token: bytes, reader_token: bytes | None = None, invoke: Invoke | None = None) -> None:
         for each in (token, token if reader_token is None else reader_token):
             if len(each) < proof.MIN_TOKEN_BYTES:
                 raise InvalidSettingError(
                     f"a token of {len(each)} bytes; at least {proof.MIN_TOKEN_BYTES} are accepted"
                 )
+        self.id = secrets.token_hex(8)
         self.members: dict[str, MemberLink] = {}
+        self._token = token
+        self._invoke = invoke
+        self._woken: dict[str, Member] = {}
+        self._wakes: dict[int, str] = {}  # members that are to dial in, by the number in their invocations
+        self._wake_numbers = itertools.count(1)
         self._requests = request_numbers()
         self._firsts: dict[str, MemberLink] = {}  # environments that are copied, by member
         self._parts: dict[Kind, tuple[bytes, Part]] = {
@@ -64,30 +87,63 @@ class Hub:
             self._parts[Kind.READER] = reader_token, self._meet_reader
         self._connections: set[FrameConnection] = set()
         self._server: asyncio.Server
+        self._address: tuple[str, int, str]
 
-    async def start(self, host: str, port: int = 0, tls: ssl.SSLContext | None = None) -> int:
+    async def start(
+        self,
+        host: str,
+        port: int = 0,
+        tls: ssl.SSLContext | None = None,
+        *,
+        certificate: str = "",
+        reached_at: str = "",
+    ) -> int:
         """Listen, and return the port.
 
         Args:
             host: Address to listen on.
             port: Port; 0: any that is free.
             tls: Has the certificate that members trust; None: without TLS.
+            certificate: The same as PEM, for invocations.
+            reached_at: The address that members dial; empty: `host`.
         """
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(lambda: Door(self._parts, self._keep), host, port, ssl=tls)
-        return int(self._server.sockets[0].getsockname()[1])
+        port = int(self._server.sockets[0].getsockname()[1])
+        self._address = reached_at or host, port, certificate
+        return port
 
     async def stop(self) -> None:
         """End all connections."""
         self._server.close()
+        for member in self._woken.values():
+            member.stop()
         connections = list(self._connections)
         for connection in connections:
             connection.end()
         await asyncio.gather(*(connection.ended for connection in connections))
 
-    def link(self, member: str) -> Link | None:
-        """Return the connection to a member; None: it is not there."""
-        return self.members.get(member)
+    def link(self, member: str) -> Asked | None:
+        """Return what a member is asked over; None: it is not there, and cannot be woken."""
+        if not self._invoke:
+            return self.members.get(member)
+        if member not in self._woken:
+            self._woken[member] = Member(member, self, self._invoke, self._requests)
+        return self._woken[member]
+
+    def address_for(self, member: str) -> HubAddress:
+        """Return what a member has to know to dial in, once."""
+        wake = next(self._wake_numbers)
+        self._wakes[wake] = member
+        host, port, certificate = self._address
+        return {
+            "id": self.id,
+            "host": host,
+            "port": port,
+            "token": self._token.hex(),
+            "certificate": certificate,
+            "wake": wake,
+        }
 
     def welcome(self, link: MemberLink) -> None:
         """Take a member in; an earlier connection of the same name ends, unless it is being copied."""
@@ -97,6 +153,14 @@ class Hub:
         elif former:
             former.end()
         self.members[link.name] = link
+        if woken := self._woken.get(link.name):
+            woken.connected(is_copy=link.is_copy and bool(former))
+
+    def heard(self, link: MemberLink) -> None:
+        """Note that a member has shown that it is there."""
+        link.heard_s = asyncio.get_running_loop().time()
+        if woken := self._woken.get(link.name):
+            woken.heard()
 
     def forget(self, link: MemberLink) -> None:
         """Let a connection go; an environment that was being copied takes over again."""
@@ -105,6 +169,8 @@ class Hub:
         if self.members.get(link.name) is link:
             del self.members[link.name]
             self._end_copy(link.name, is_done=False)
+            if link.name in self._woken and link.name not in self.members:
+                self._woken[link.name].gone()
 
     def _end_copy(self, member: str, *, is_done: bool) -> None:
         first = self._firsts.pop(member, None)
@@ -117,6 +183,9 @@ class Hub:
             self.members[member] = first
 
     def _meet_member(self, name: str, header: Header) -> MemberLink:
+        # Lambda may deliver an event twice: the second environment would be an empty one.
+        if self._invoke and self._wakes.pop(header.request, None) != name:
+            raise FrameError(f"member {name} dials in for wake {header.request}, which is another's or used")
         return self._keep(MemberLink(self, name, self._requests, is_copy=header.number == 1))
 
     def _meet_reader(self, member: str, header: Header) -> Passage:

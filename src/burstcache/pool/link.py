@@ -23,10 +23,25 @@ class Asker(Protocol):
         """Take note that the member is gone."""
 
 
+class Asked(Protocol):
+    """What a member is asked over: a connection, or what brings one about."""
+
+    def ask(
+        self, kind: Kind, asker: Asker, name: bytes, payload: Buffer = b"", *, number: int = 0, crc32c: int = 0
+    ) -> int:
+        """Send a request and return its number."""
+
+    def cancel(self, request: int) -> None:
+        """Forget a GET, and free the place that its chunk was being received in."""
+
+    def end(self) -> None:
+        """End the connection at once: it has been silent for too long."""
+
+
 class Links(Protocol):
     """A hub, as those that ask members see it."""
 
-    def link(self, member: str) -> Link | None:
+    def link(self, member: str) -> Asked | None:
         """Return what a member is asked over; None: it is not there."""
 
 

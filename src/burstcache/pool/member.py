@@ -3,32 +3,54 @@
 from __future__ import annotations
 
 import asyncio
+import mmap
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from burstcache.core.errors import FrameError
 from burstcache.core.pool.chunk_store import Chunk, ChunkStore
 from burstcache.pool.connection import FrameConnection
 from burstcache.pool.copying import Copying
 from burstcache.pool.frames import DROPPED_BETWEEN, Header, Kind
-from burstcache.pool.isa_l import room
 from burstcache.pool.listing import pages
 from burstcache.pool.proof import Introduction
+
+_MAPPED_FROM_BYTES = 128 * 1024
 
 
 class MemberConnection(FrameConnection):
     """A member's end: it accepts chunks and names, never code.
 
     Args:
+        name: The member's name.
+        token: What hub and invocation share.
+        store: Where chunks are kept.
         copying: What takes over the chunks of the member's first environment, if this one is a copy.
+        wake: Which of the hub's invocations this is; 0: none.
+        arrived: Is called when a request begins to arrive.
+        answered: Is called when one has been worked on.
 
     Attributes:
         is_copied: Whether another environment is taking over these chunks.
+        is_awaited: Whether the hub has still to say what it wants.
     """
 
-    def __init__(self, name: str, token: bytes, store: ChunkStore, copying: Copying | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        token: bytes,
+        store: ChunkStore,
+        copying: Copying | None = None,
+        *,
+        wake: int = 0,
+        arrived: Callable[[], None] = lambda: None,
+        answered: Callable[[], None] = lambda: None,
+    ) -> None:
         super().__init__()
         self.is_copied = False
+        self.is_awaited = True
+        self._wake = wake
+        self._arrived, self._answered = arrived, answered
         self._copying = copying
         self._copy: asyncio.Task[bool]
         self._pages: Iterator[bytes] = iter(())
@@ -40,27 +62,64 @@ class MemberConnection(FrameConnection):
         ] = {}  # slices that were asked for, by request, while the connection is busy
         self._is_busy = False
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is asked for, on its way in or on its way out."""
+        is_receiving = self._room is not self._header_room
+        is_asked = self._asked or self._fetching or self.is_copied or (self._copying and not self._copying.is_over)
+        return self.is_trusted and not (is_asked or is_receiving or self.transport.get_write_buffer_size())
+
+    def leave(self) -> None:
+        """Say BYE, and end the connection when that and all earlier answers are sent."""
+        self.send(Kind.BYE, 0)
+        self.transport.close()
+
     def place(self, header: Header, name: bytes) -> memoryview | None:
-        if header.kind is Kind.PUT and not self._store.fits(header.payload_bytes):
-            return None
-        return room(header.payload_bytes)
+        if header.kind is Kind.PUT:
+            self._arrived()
+            if not self._store.fits(header.payload_bytes):
+                return None
+        return _room(header.payload_bytes)
 
     def handle(self, header: Header, name: bytes, payload: memoryview | None) -> None:
         if not self.is_trusted:
             frame = self._introduction.answer(header, bytes(payload or b""))
             if frame:
-                return self.send(frame[0], 0, *frame[1:], number=bool(self._copying))
+                return self.send(frame[0], self._wake, *frame[1:], number=bool(self._copying))
             self.trust()
             if self._copying:
                 self._copy = asyncio.create_task(self._copying.run())
             return
+        self.is_awaited = False
+        match header.kind:
+            case Kind.PING:
+                return self.send(Kind.PONG, header.request)
+            case Kind.CANCEL:
+                self._asked.pop(header.request, None)
+                self._fetching.discard(header.request)
+                return
+            case Kind.COPIED:
+                self.is_copied = False
+                if header.number:
+                    self.transport.close()
+                return
+        if header.kind is not Kind.PUT:
+            self._arrived()
+        self._serve(header, name, payload)
+        self._answered()
+
+    def pause_writing(self) -> None:
+        self._is_busy = True
+
+    def resume_writing(self) -> None:
+        self._is_busy = False
+        self._answer()
+
+    def _serve(self, header: Header, name: bytes, payload: memoryview | None) -> None:
         match header.kind:
             case Kind.GET | Kind.FETCH:
                 self._asked[header.request] = header.kind, name
                 self._answer()
-            case Kind.CANCEL:
-                self._asked.pop(header.request, None)
-                self._fetching.discard(header.request)
             case Kind.PUT if payload:
                 chunk = Chunk(header.number, header.crc32c, payload)
                 dropped = self._store.put(name, chunk)
@@ -78,19 +137,8 @@ class MemberConnection(FrameConnection):
                 if not header.number:
                     self._pages, self.is_copied = pages(self._store), True
                 self.send(Kind.LISTED, header.request, payload=next(self._pages, b""))
-            case Kind.COPIED:
-                self.is_copied = False
-                if header.number:
-                    self.transport.close()
             case _:
                 raise FrameError(f"a hub does not send {header.kind.name}")
-
-    def pause_writing(self) -> None:
-        self._is_busy = True
-
-    def resume_writing(self) -> None:
-        self._is_busy = False
-        self._answer()
 
     def _answer(self) -> None:
         while self._asked and not self._is_busy:  # an answer that waits here can still be cancelled
@@ -118,6 +166,13 @@ class MemberConnection(FrameConnection):
             self.send(Kind.FOUND, request, payload=chunk.payload, number=chunk.number, crc32c=chunk.crc32c)
         else:
             self.send(Kind.MISSING, request)
+
+
+def _room(size_bytes: int) -> memoryview:
+    """Return memory for a chunk; of a large one the system gets every page back when the chunk is dropped."""
+    if size_bytes < _MAPPED_FROM_BYTES:
+        return memoryview(bytearray(size_bytes))
+    return memoryview(mmap.mmap(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
 
 
 async def serve(

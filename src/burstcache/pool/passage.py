@@ -7,7 +7,7 @@ from collections.abc import Callable
 from burstcache.core.errors import FrameError
 from burstcache.pool.connection import FrameConnection, Sink
 from burstcache.pool.frames import Header, Kind
-from burstcache.pool.link import Link
+from burstcache.pool.link import Asked
 
 _AT_ONCE = 4  # requests of a reader that one member has: no more chunks wait for either
 _OF_READERS = frozenset({Kind.GET, Kind.PUT, Kind.DELETE})
@@ -23,10 +23,10 @@ class _Request:
         self._name = name
         self._payload = payload or b""
         self._number = 0
-        self._link: Link | None = None
+        self._link: Asked | None = None
         self.is_passing = False
 
-    def ask(self, link: Link) -> None:
+    def ask(self, link: Asked) -> None:
         """Ask the member."""
         header, payload = self._header, self._payload
         self._link, self._payload = link, b""
@@ -63,7 +63,7 @@ class Passage(FrameConnection):
         kinds: What may be asked.
     """
 
-    def __init__(self, find: Callable[[], Link | None], kinds: frozenset[Kind] = _OF_READERS) -> None:
+    def __init__(self, find: Callable[[], Asked | None], kinds: frozenset[Kind] = _OF_READERS) -> None:
         super().__init__()
         self._find = find
         self._kinds = kinds
@@ -132,7 +132,7 @@ class CopyPassage(Passage):
         find: Returns what the first environment is asked over; None: it is gone.
     """
 
-    def __init__(self, find: Callable[[], Link | None]) -> None:
+    def __init__(self, find: Callable[[], Asked | None]) -> None:
         super().__init__(find, _OF_COPIES)
         self.is_done = False
         self.passed_bytes = 0

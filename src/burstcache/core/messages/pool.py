@@ -1,0 +1,41 @@
+"""The pool: what hubs ask of a member's function, and what it answers."""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+
+class HubAddress(TypedDict):
+    """Where a hub is, and what it and a member prove themselves by."""
+
+    id: str
+    host: str
+    port: int
+    token: str  # hexadecimal; who may invoke the function may read the pool
+    certificate: str  # PEM: the only one that the member believes; empty: without TLS
+    wake: int  # the hub lets in one connection for each
+
+
+class Serve(TypedDict):
+    """Dial a hub and serve it for as long as it pays."""
+
+    op: Literal["serve"]
+    hub: HubAddress
+    peer: bool  # a second environment of a member that runs: it takes a copy of the chunks
+
+
+class Warm(TypedDict):
+    """Answer at once: an environment that is used is kept."""
+
+    op: Literal["warm"]
+
+
+class MemberState(TypedDict):
+    """What an environment of a member answers, to either."""
+
+    environment: str  # made at random when it began: another one than before has lost its memory
+    born_us: int
+    chunks: int
+    stored_bytes: int
+    served: int  # requests since it began
+    billed_ms: int  # of this invocation, so far

@@ -1,0 +1,50 @@
+"""Member of the pool: keeps chunks of large objects in its memory, and serves the hub that an invocation names."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Any
+
+from burstcache.adapters.clock import SystemClock
+from burstcache.core.errors import InvalidSettingError
+from burstcache.core.messages.pool import MemberState
+from burstcache.core.pool.chunk_store import ChunkStore
+from burstcache.core.pool.stay import Stay, stay_prices
+from burstcache.core.worth import sheet_of_region, wait_usd_from_text
+from burstcache.handlers._init import at_init, logs_requests
+from burstcache.pool.environment import MemberEnvironment
+from burstcache.settings import PoolMemberSettings
+
+_CHUNKS_SHARE = 0.85  # of the function's memory; the interpreter, and chunks on their way, take the rest
+_LEFT_S = 5.0  # before the function's time-out: a BYE is never late
+_clock = SystemClock()
+
+
+@at_init
+def environment() -> tuple[MemberEnvironment, asyncio.Runner]:
+    """Make what keeps chunks, and the event loop of all invocations."""
+    settings = PoolMemberSettings.read(os.environ)
+    store = ChunkStore(int(_CHUNKS_SHARE * settings.memory_mb * 1024 * 1024))
+    prices = stay_prices(
+        sheet_of_region(settings.region),
+        memory_mb=settings.memory_mb,
+        wait_usd=wait_usd_from_text(settings.hit_value_usd_per_million),
+    )
+    return MemberEnvironment(store, Stay(prices), _clock, demands_tls=settings.demands_tls), asyncio.Runner()
+
+
+@logs_requests
+def handler(event: dict[str, Any], context: Any) -> MemberState:
+    """Serve a hub for as long as that pays, or answer at once; return what this environment has."""
+    began_s = _clock.monotonic_s()
+    member, runner = environment()
+    match event.get("op"):
+        case "serve":
+            until_s = began_s + context.get_remaining_time_in_millis() / 1000 - _LEFT_S
+            runner.run(member.serve(context.tenant_id, event["hub"], until_s=until_s))
+        case "warm":
+            pass
+        case other:
+            raise InvalidSettingError(f"op {other!r}: expected serve or warm")
+    return member.state(began_s)

@@ -1,0 +1,138 @@
+"""One environment of a member: its chunks, which outlive invocations, and how long an invocation lasts."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import secrets
+
+from burstcache.adapters.clock import Clock, instant, seconds_since
+from burstcache.core.errors import InvalidSettingError
+from burstcache.core.messages.pool import HubAddress, MemberState
+from burstcache.core.pool.chunk_store import ChunkStore
+from burstcache.core.pool.stay import Stay
+from burstcache.pool.member import MemberConnection
+from burstcache.pool.tls import member_tls
+
+_DIAL_LIMIT_S = 3.0  # a hub that is gone does not refuse: its address may be nobody's
+_FAREWELL_LIMIT_S = 1.0
+_AWAITED_LIMIT_MS = 1000.0  # the hub has said that a request follows
+_LOOK_MS = 10.0  # how often to look whether a busy member is idle, where it may leave at once
+_ONE_BURST_MS = 1.0  # shorter gaps cost nothing, and would crowd out those that say something
+
+_logger = logging.getLogger(__name__)
+
+
+class MemberEnvironment:
+    """Serves hubs, one invocation after another. All invocations belong to one event loop.
+
+    Args:
+        store: Where chunks are kept.
+        stay: What it costs to stay and to leave.
+        clock: Time.
+        demands_tls: Whether a hub without a certificate is refused.
+    """
+
+    def __init__(self, store: ChunkStore, stay: Stay, clock: Clock, *, demands_tls: bool = True) -> None:
+        self._store = store
+        self._stay = stay
+        self._clock = clock
+        self._demands_tls = demands_tls
+        self._id = secrets.token_hex(8)
+        self._born_us = clock.now_us()
+        self._served = 0
+        self._connections: set[MemberConnection] = set()
+        self._is_first = True  # no request of this invocation has arrived
+        self._idle_since = self._answered_at = instant(clock)
+        self._stayed_ms: float | None = None  # of the present gap, inf: all of it; None: not known
+
+    def state(self, began_s: float) -> MemberState:
+        """Return what there is, in an invocation that began then [s of the clock]."""
+        return {
+            "environment": self._id,
+            "born_us": self._born_us,
+            "chunks": len(self._store),
+            "stored_bytes": self._store.stored_bytes,
+            "served": self._served,
+            "billed_ms": math.ceil((self._clock.monotonic_s() - began_s) * 1000),
+        }
+
+    async def serve(self, name: str, hub: HubAddress, *, until_s: float) -> None:
+        """Serve a hub, and what others it names, until staying no longer pays; then return, after a BYE to each.
+
+        Args:
+            name: The member's.
+            hub: Which one; if it cannot be reached, nothing happens.
+            until_s: When to return at the latest [s of the clock].
+
+        Raises:
+            InvalidSettingError: The hub has no certificate, and one is demanded.
+        """
+        self._is_first = True
+        await self.dial(name, hub)
+        self._idle_since = instant(self._clock)
+        while self._connections and (wait_s := self._wait_s(until_s)) > 0:
+            await asyncio.wait([connection.ended for connection in self._connections], timeout=wait_s)
+            self._connections = {connection for connection in self._connections if not connection.ended.done()}
+        await self._say_bye()
+
+    async def dial(self, name: str, hub: HubAddress) -> None:
+        """Connect to a hub; if it cannot be reached, nothing happens.
+
+        Raises:
+            InvalidSettingError: The hub has no certificate, and one is demanded.
+        """
+        if self._demands_tls and not hub["certificate"]:
+            raise InvalidSettingError(f"the hub {hub['id']} has no certificate, and PoolTls is yes")
+        tls = member_tls(hub["certificate"]) if hub["certificate"] else None
+        token = bytes.fromhex(hub["token"])
+
+        def connection() -> MemberConnection:
+            return MemberConnection(
+                name, token, self._store, wake=hub["wake"], arrived=self._arrived, answered=self._answered
+            )
+
+        try:
+            async with asyncio.timeout(_DIAL_LIMIT_S):
+                _, made = await asyncio.get_running_loop().create_connection(
+                    connection, hub["host"], hub["port"], ssl=tls, server_hostname="" if tls else None
+                )
+        except OSError as error:
+            _logger.warning("the hub %s at %s:%d: %r", hub["id"], hub["host"], hub["port"], error)
+        else:
+            self._connections.add(made)
+
+    def _wait_s(self, until_s: float) -> float:
+        """Return for how long to wait for more requests; 0 or less: return now."""
+        left_s = until_s - self._clock.monotonic_s()
+        limit_ms = self._stay.limit_ms()
+        if any(connection.is_awaited for connection in self._connections):
+            limit_ms = _AWAITED_LIMIT_MS
+        if not all(connection.is_idle for connection in self._connections):
+            self._idle_since = instant(self._clock)
+            return min(left_s, max(limit_ms, _LOOK_MS) / 1000)
+        idle_ms = seconds_since(self._clock, self._idle_since) * 1000
+        if not self._is_first:
+            self._stayed_ms = idle_ms if idle_ms >= limit_ms else None if left_s <= 0 else math.inf
+        return min(left_s, (limit_ms - idle_ms) / 1000)
+
+    async def _say_bye(self) -> None:
+        for connection in self._connections:
+            connection.leave()
+        if self._connections:  # this environment sleeps as soon as it has answered, so what is sent has to be gone
+            await asyncio.wait([connection.ended for connection in self._connections], timeout=_FAREWELL_LIMIT_S)
+        for connection in self._connections:
+            connection.transport.abort()
+        self._connections = set()
+
+    def _arrived(self) -> None:
+        gap_ms = seconds_since(self._clock, self._answered_at) * 1000
+        if self._stayed_ms is not None and gap_ms >= _ONE_BURST_MS:
+            self._stay = self._stay.after(gap_ms, self._stayed_ms)
+        self._stayed_ms = math.inf
+        self._is_first = False
+
+    def _answered(self) -> None:
+        self._served += 1
+        self._idle_since = self._answered_at = instant(self._clock)
