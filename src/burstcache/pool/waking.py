@@ -24,6 +24,7 @@ Invoke = Callable[[str, Serve], Awaitable[None]]  # the member's name, its event
 _SURE_S = 0.1  # after a sign of life; a member that leaves says BYE, so this is about those that cannot
 _PONG_LIMIT_S = 1.0  # to invoke a member that runs after all would make a second one, without its chunks
 _WAKE_LIMIT_S = 10.0  # as long as an environment may take to begin
+_SETTLE_S = 0.05  # after a BYE; until the environment has returned, an invocation would make another one
 _REST_S = 10.0  # after a wake that failed: nothing is asked of a member that cannot be woken
 
 _logger = logging.getLogger(__name__)
@@ -85,6 +86,7 @@ class Member:
         self._limit: asyncio.TimerHandle | None = None
         self._call: asyncio.Task[None] | None = None
         self._rests_until_s = 0.0
+        self._gone_s = -math.inf
         self._loop = asyncio.get_running_loop()
 
     def ask(
@@ -117,6 +119,7 @@ class Member:
 
     def gone(self) -> None:
         """Note that there is no connection any more."""
+        self._gone_s = self._loop.time()
         self._meet(Event.GONE)
 
     def answered(self, request: int) -> None:
@@ -180,6 +183,8 @@ class Member:
         self._call = self._loop.create_task(self._invoke_with(event))
 
     async def _invoke_with(self, event: Serve) -> None:
+        if (settled_s := self._gone_s + _SETTLE_S - self._loop.time()) > 0:
+            await asyncio.sleep(settled_s)
         try:
             await self._invoke(self._name, event)
         except BurstcacheError as error:
