@@ -23,6 +23,7 @@ from burstcache.core.prices import price_sheet
 from burstcache.core.table import KeyRow
 from burstcache_local.emf import MetricId, Sample, samples
 from burstcache_local.stepfunctions.errors import StateError
+from burstcache_sim.bill.usage import CONTROL_MS, JANITOR_MS, ORIGIN_MS, SCHEDULER_MS
 from support.functions import NODE
 from support.metrics import STACK, alarms, metrics_of, period_s, template, went_off
 from support.world import World
@@ -41,11 +42,13 @@ _MINUTE_S = 60
 _JANITOR_EVERY_S = 300
 _CONCURRENCY = 10  # of a new account
 _SHEET = price_sheet("today-us-east-1")
+_HANDLERS_MS = {"scheduler": SCHEDULER_MS, "origin": ORIGIN_MS, "janitor": JANITOR_MS}
+_OTHER_MS = 150  # of Redis control, such as to give a node up or to stop a cache function
 
 
 @dataclass(frozen=True)
 class Bill:
-    """What a stack has taken so far: all that its bill has an item for, but for storage and what stands idle."""
+    """What a stack has taken so far: all that its bill has an item for, but for reads, storage and what stands idle."""
 
     transitions: int
     node_s: float
@@ -65,6 +68,7 @@ class Stack(World):
         self.has_janitor = True
         self._seen: list[tuple[int, Sample]] = []
         self._under_way = self._invocations = self._events = 0
+        self._control_gb_s = 0.0
         self._units = {"dynamodb-read": 0, "dynamodb-write": 0}
         self._is_open = True
         super().__init__(patch, runs_machines=True, **options)
@@ -139,6 +143,7 @@ class Stack(World):
             raise StateError("Lambda.TooManyRequestsException", "Rate Exceeded.")
         self._under_way += 1
         self._invocations += 1
+        self._control_gb_s += _gb_s(function, payload)
         self._count("AWS/Lambda", "Invocations", FunctionName=function)
         self._count("AWS/Lambda", "ConcurrentExecutions", self._under_way)
         try:
@@ -253,6 +258,7 @@ class Stack(World):
             "transition": transitions,
             "lambda-request": self._invocations,
             "event": self._events,
+            "lambda-duration:arm": self._control_gb_s,
             **self._units,
         }
         usd = of_metrics["EstimatedCostUsd"] + sum(float(_SHEET.usd(item)) * count for item, count in counts.items())
@@ -309,6 +315,14 @@ class Stack(World):
         kinds = [event["type"] for page in pages for event in page["events"]]
         entered = sum(kind.endswith("StateEntered") for kind in kinds)
         return entered + max(kinds.count("TaskScheduled") - kinds.count("TaskStateEntered"), 0)
+
+
+def _gb_s(function: str, payload: dict[str, Any]) -> float:
+    """Return what an invocation of the control plane takes, as simulated runs are billed; calls take no time here."""
+    properties = template()["Resources"][_FUNCTIONS[function]]["Properties"]
+    memory_mb = properties.get("MemorySize", template()["Globals"]["Function"]["MemorySize"])
+    duration_ms = _HANDLERS_MS.get(function) or CONTROL_MS.get(payload.get("op", "instance_stopped"), _OTHER_MS)
+    return 0.0 if function in ("proxy", "cache") else duration_ms / 1000 * memory_mb / 1024
 
 
 @functools.cache

@@ -27,9 +27,9 @@ _LEAST_NODE_S = 60
 
 # Handlers [ms]. The hit is that of `docs/operate/costs.md`; S3 answers within 15 to 60 ms; the rest is AWS calls of
 # about 10 ms each.
-_PROXY_HIT_MS, _PROXY_S3_MS, _SCHEDULER_MS = 10, 60, 20
+_PROXY_HIT_MS, _PROXY_S3_MS, SCHEDULER_MS = 10, 60, 20
 _WARM_START_MS, _COLD_START_MS = 20, 600  # of a cache function, INIT and the object's load included (thesis 5.6)
-_INIT_PROXY_MS, _INIT_SCHEDULER_MS, _INIT_CONTROL_MS = 241, 189, 516  # imports, `docs/evidence/measurements.md`
+_INIT_PROXY_MS, _INITSCHEDULER_MS, _INIT_CONTROL_MS = 241, 189, 516  # imports, `docs/evidence/measurements.md`
 _PROXY_MB, _SCHEDULER_MB, _CONTROL_MB, _JANITOR_MB = 512, 256, 512, 256  # template.yaml
 # A cache function leaves 10 s before its 15 minutes are over, and has the next one started a minute before.
 _LONGEST_CACHE_US = (900 - 10 - 60) * US_PER_S
@@ -53,13 +53,13 @@ LARGEST_OBJECT_BYTES = {"http-api": 4_194_304, "alb": 716_800}
 # What stands always; a test of the template holds `docs/operate/costs.md` to it.
 _VOLUME_GB, _ALB_ADDRESSES = 3, 2
 _RELAY_VCPU, _RELAY_GB = Fraction(1, 4), Fraction(1, 2)
-_JANITOR_PER_H, _JANITOR_MS = 12, 200
+_JANITOR_PER_H, JANITOR_MS = 12, 200
 _JANITOR_READS = 5  # the set of started keys and the digest, twice, and the pause; each node's row is read twice, too
 _ATTENDED_EVERY_S = 300  # the janitor writes it into the row of a node that runs
 
 # What follows a write to the bucket: the rows of the key and of the nodes are read, the change is announced. If the
 # key's home node takes guests, Redis control reads the same rows and removes one; the origin function waits for it.
-_ORIGIN_MS, _ORIGIN_MB, _REMOVE_MS = 60, 128, 50
+ORIGIN_MS, _ORIGIN_MB, _REMOVE_MS = 60, 128, 50
 
 
 # Where those who read are: in the VPC, with the client library and without a front door, or on the internet.
@@ -82,12 +82,25 @@ class _Step:
     reads: int
 
 
+# Redis control by what it does [ms]. BootNode's call of EC2 takes 1.8 s and StopNode's, by guess, half a second.
+CONTROL_MS = {
+    "join": 100,
+    "seed": 300,
+    "leave": 150,
+    "boot_node": 1_820,
+    "ready_node": 80,
+    "check_node": 70,
+    "stop_node": 520,
+    "instance_stopped": 130,
+}
+_IN_REDIS_MS = sum(CONTROL_MS[step] for step in ("join", "seed", "leave"))
+_RUN_MS = sum(CONTROL_MS[step] for step in ("boot_node", "ready_node", "stop_node", "instance_stopped"))
+
 _UNPROMOTED = _Step(transitions=4, control_calls=0, control_ms=0, writes=9, reads=3)
-_PROMOTED = _Step(transitions=7, control_calls=3, control_ms=100 + 300 + 150, writes=19, reads=6)  # join, seed, leave
-_STRAIGHT = _Step(transitions=5, control_calls=3, control_ms=100 + 300 + 150, writes=15, reads=3)  # the node runs
-# BootNode's call of EC2 takes 1.8 s and StopNode's, by guess, half a second.
-_NODE_RUN = _Step(transitions=3, control_calls=4, control_ms=1_820 + 80 + 520 + 130, writes=7, reads=8)
-_CHECK = _Step(transitions=2, control_calls=1, control_ms=70, writes=1, reads=3)
+_PROMOTED = _Step(transitions=7, control_calls=3, control_ms=_IN_REDIS_MS, writes=19, reads=6)
+_STRAIGHT = _Step(transitions=5, control_calls=3, control_ms=_IN_REDIS_MS, writes=15, reads=3)  # the node runs
+_NODE_RUN = _Step(transitions=3, control_calls=4, control_ms=_RUN_MS, writes=7, reads=8)
+_CHECK = _Step(transitions=2, control_calls=1, control_ms=CONTROL_MS["check_node"], writes=1, reads=3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +297,7 @@ def _requests(result: RunResult, setup: Setup, busy_s: int) -> Usage:
     # With cache functions the use of a key is learned in its row, but for what they serve and while its node runs.
     learned = max(0, guests.told - guests.fills - result.n_lambda) if setup.relay != "none" else 0
     return Usage(
-        scheduler_gb_s=_gb_s(_SCHEDULER_MS * messages, _SCHEDULER_MB),
+        scheduler_gb_s=_gb_s(SCHEDULER_MS * messages, _SCHEDULER_MB),
         function_requests=messages,
         events_64kb=messages,
         dynamodb_writes=writes + learned,
@@ -316,7 +329,7 @@ def _writes(result: RunResult, setup: Setup, period_us: int) -> Usage:
     writes = Fraction(setup.writes_per_h) * period_us / US_PER_H
     runs_s, stands_s = _node_s(result) if result.guests.told else 0, setup.nodes * Fraction(period_us, US_PER_S)
     removals = writes * min(Fraction(1), runs_s / stands_s) if stands_s else Fraction(0)
-    origin_gb_s = _gb_s(_ORIGIN_MS * writes + _REMOVE_MS * removals, _ORIGIN_MB)
+    origin_gb_s = _gb_s(ORIGIN_MS * writes + _REMOVE_MS * removals, _ORIGIN_MB)
     return Usage(
         control_gb_s=origin_gb_s + _gb_s(_REMOVE_MS * removals, _CONTROL_MB),
         function_requests=writes + removals,
@@ -380,7 +393,7 @@ def idle_usage(setup: Setup, period_us: int) -> Usage:
         relay_vcpu_h=_RELAY_VCPU * relay_h,
         relay_gb_h=_RELAY_GB * relay_h,
         ipv4_h=relay_h if setup.relay_ipv4 else 0,
-        janitor_gb_s=_gb_s(_JANITOR_MS, _JANITOR_MB) * _JANITOR_PER_H * janitor_h,
+        janitor_gb_s=_gb_s(JANITOR_MS, _JANITOR_MB) * _JANITOR_PER_H * janitor_h,
         janitor_reads=(_JANITOR_READS + 2 * setup.nodes) * _JANITOR_PER_H * janitor_h,
         janitor_requests=_JANITOR_PER_H * janitor_h,
     )
@@ -409,7 +422,7 @@ def _node_s(result: RunResult) -> int:
 
 def _init_gb_s(result: RunResult, setup: Setup, wakes: int) -> Fraction:
     """Return what functions take before their first request; INIT is billed since 2025-08-01 [GB-s]."""
-    scheduler = _gb_s(_INIT_SCHEDULER_MS, _SCHEDULER_MB) * wakes if result.n_s3 else 0
+    scheduler = _gb_s(_INITSCHEDULER_MS, _SCHEDULER_MB) * wakes if result.n_s3 else 0
     control = _gb_s(_INIT_CONTROL_MS, _CONTROL_MB) * min(wakes, result.redis_starts)
     return _gb_s(_COLD_START_MS * result.cold_starts, setup.cache_memory_mb) + scheduler + control
 
