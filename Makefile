@@ -12,7 +12,7 @@ PYTHON = $(shell for python in python3.11 python3 python3.12 python3.13 python3.
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run stop demo picture thesis paper map build layer validate deploy invoke test test-fast check lint format types clean
+.PHONY: help setup run stop demo picture thesis paper map load build layer validate deploy invoke test test-fast check lint format types clean
 
 # Processes that run tests at a time; `make test WORKERS=0` runs them in one, for a debugger.
 WORKERS ?= auto
@@ -52,6 +52,9 @@ paper: setup ## reproduce InfiniCache's evaluation, as far as it can be without 
 
 map: setup ## map the loads for which this is the best buy: table and pictures in build/map
 	$(BIN)/burstcache sim map
+
+load: setup ## load each tier to saturation, by the front door and the client: docs/images/load.png, a quarter of an hour
+	$(BIN)/python -m benchmarks.load docs/images/load.png
 
 # uv is what SAM builds packages with: for Lambda's Python and processor, without having either.
 $(SAM_VENV)/.sam-$(SAM_VERSION):

@@ -92,7 +92,7 @@ def _create_objects(args: argparse.Namespace, stack: Stack | None, trace: Trace,
 
 def _front_door_of(stack: Stack | None) -> str:
     assert stack is not None  # without a URL there is one
-    return stack.output("FrontDoorUrl")
+    return f"{stack.output('ApiUrl').rstrip('/')}/objects"
 
 
 def _target(
