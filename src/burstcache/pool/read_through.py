@@ -60,6 +60,8 @@ class ReadThrough:
         Raises:
             BurstcacheError: As `fetch` does.
         """
+        if not self._reader.members:  # the pool is paused
+            return await self._fetched(start, into, fetch)
         slices = [version.pooled(each).slice_at(start) for each in self._redundancies()]
         enters = self._heat.ask(slices[0].name, at_s=self._clock.monotonic_s())
         if not self._breakers.is_open(_POOL):
@@ -68,8 +70,7 @@ class ReadThrough:
                     return True
         slice_ = slices[0]
         if not enters or not self._takes(slice_):
-            await asyncio.get_running_loop().run_in_executor(self._threads, fetch, start, into)
-            return False
+            return await self._fetched(start, into, fetch)
         body = await asyncio.shield(self._loaded(slice_, fetch))
         offset = start - slice_.start
         into[:] = body[offset : offset + len(into)]
@@ -81,15 +82,20 @@ class ReadThrough:
             await asyncio.wait(under_way)
         await self._reader.settle()
 
+    async def _fetched(self, start: int, into: memoryview, fetch: Fetch) -> bool:
+        await asyncio.get_running_loop().run_in_executor(self._threads, fetch, start, into)
+        return False
+
     async def _is_in_pool(self, slice_: Slice, offset: int, into: memoryview) -> bool:
         is_whole = len(into) == slice_.size_bytes
         body = into if is_whole else room(slice_.size_bytes)
-        began_s = self._clock.monotonic_s()
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
         if await self._reader.read_slice(slice_, body):
             if not is_whole:
                 into[:] = body[offset : offset + len(into)]
             return True
-        if self._clock.monotonic_s() - began_s >= self._reader.limit_s:
+        if loop.time() - began_s >= self._reader.limit_s:
             self._leave_alone(f"members did not send a slice within {self._reader.limit_s:g} s")
         return False
 
@@ -108,7 +114,7 @@ class ReadThrough:
     async def _load(self, slice_: Slice, fetch: Fetch) -> memoryview:
         try:
             body = room(slice_.size_bytes)
-            await asyncio.get_running_loop().run_in_executor(self._threads, fetch, slice_.start, body)
+            await self._fetched(slice_.start, body, fetch)
             write = asyncio.create_task(self._write(slice_, body))
             self._writing.add(write)
             write.add_done_callback(self._writing.discard)

@@ -1,0 +1,42 @@
+"""Which slices enter the pool."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from burstcache.core.errors import InvalidSettingError
+from burstcache.core.pool.heat import SliceHeat
+
+
+def test_a_slice_enters_when_it_is_asked_for_again() -> None:
+    heat = SliceHeat(pays_within_s=math.inf)
+
+    assert [heat.ask(name, at_s=0) for name in (b"a", b"b", b"a", b"a")] == [False, False, True, True]
+
+
+def test_a_slice_that_is_asked_for_too_seldom_stays_outside() -> None:
+    heat = SliceHeat(pays_within_s=10)
+
+    assert [heat.ask(b"a", at_s=at_s) for at_s in (0, 10, 19.9, 30)] == [False, False, True, False]
+
+
+def test_where_the_pool_never_pays_nothing_enters() -> None:
+    heat = SliceHeat(pays_within_s=0)
+
+    assert [heat.ask(b"a", at_s=at_s) for at_s in (0, 0, 1)] == [False, False, False]
+
+
+def test_what_was_not_asked_for_longest_is_forgotten_first() -> None:
+    heat = SliceHeat(pays_within_s=math.inf, max_slices=2)
+
+    asked = [heat.ask(name, at_s=0) for name in (b"a", b"b", b"a", b"c", b"a", b"b")]
+
+    assert asked == [False, False, True, False, True, False]
+
+
+@pytest.mark.parametrize("pays_within_s", [-1.0, math.nan])
+def test_a_time_below_zero_is_refused(pays_within_s: float) -> None:
+    with pytest.raises(InvalidSettingError, match="accepted: 0 or more"):
+        SliceHeat(pays_within_s=pays_within_s)
