@@ -32,6 +32,9 @@ _GRANT = (
     " policies with template.yaml"
 )
 _REPLACE = "raise CredentialsIssue and deploy"
+_CERTIFICATE = "its certificate and the functions belong together"
+# Of a certificate whose time is wrong, by OpenSSL's code: a function's own clock is set by AWS.
+_TIMES = {9: "the clock that it was made by was ahead, and a new one is valid", 10: "it is ten years old"}
 # A server that refuses a user says so and hangs up, and which of both is noticed first is chance.
 _ENDED = (BrokenPipeError, ConnectionResetError)
 _TURN_S = 3.0
@@ -110,7 +113,7 @@ def _remedy(error: Exception) -> str:
         case ServiceError(code="ParameterNotFound"):
             return f"the parameter is missing: {_REPLACE}"
         case RelayDownError() | RedisDownError() if isinstance(cause, ssl.SSLCertVerificationError):
-            return f"its certificate and the functions belong together: {_REPLACE}"
+            return f"{_TIMES.get(cause.verify_code, _CERTIFICATE)}: {_REPLACE}"
         case RelayDownError() if isinstance(cause, OSError) and not isinstance(cause, _ENDED):
             return _LET_IN
     return ""

@@ -28,6 +28,13 @@ def caused_by(cause: Exception) -> RelayDownError:
     return error
 
 
+def of_code(code: int) -> ssl.SSLCertVerificationError:
+    """Return the refusal of a certificate for a reason of OpenSSL's."""
+    error = ssl.SSLCertVerificationError("verify failed")
+    error.verify_code = code
+    return error
+
+
 def test_a_part_that_works_has_no_problem() -> None:
     (tried,) = run([Trial("table", lambda: "dynamodb:443", lambda: None)], SystemClock(), within_s=60)["tried"]
 
@@ -62,7 +69,9 @@ def test_a_part_that_hangs_keeps_nobody_waiting(never: threading.Event) -> None:
         (ServiceTransientError("ConnectTimeoutError: events"), "must let out this port"),
         (ServiceTransientError("slow down", code="ThrottlingException"), "slow down"),
         (ServiceError("no such parameter", code="ParameterNotFound"), "raise CredentialsIssue and deploy"),
-        (caused_by(ssl.SSLCertVerificationError("self-signed")), "its certificate and the functions belong together"),
+        (caused_by(of_code(18)), "its certificate and the functions belong together"),
+        (caused_by(of_code(9)), "it was made by was ahead, and a new one is valid: raise CredentialsIssue and deploy"),
+        (caused_by(of_code(10)), "it is ten years old: raise CredentialsIssue and deploy"),
         (caused_by(ConnectionRefusedError("refused")), "the relay's task must run"),
         (caused_by(TimeoutError()), "the relay's task must run"),
         (caused_by(ConnectionResetError("reset")), "the passwords belong together"),
