@@ -135,3 +135,14 @@ def _anchors(path: Path) -> set[str]:
     """Return the anchors that GitHub gives a page's headings."""
     headings = re.findall(r"^#+ (.+)$", path.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_head_of_the_resources_has_the_sections_in_their_order(text: str) -> None:
+    head, _, resources = text.partition("\nResources:\n")
+    contents = " ".join(line.removeprefix("# ") for line in head.rpartition("\n\n")[2].splitlines())
+
+    sections = re.findall(r"^  # ---- (.+?) -+$", resources, re.MULTILINE)
+    named = contents.removeprefix("In this order: ").removesuffix(".").split("; ")
+
+    assert len(named) == len(sections)
+    assert [section for name, section in zip(named, sections, strict=True) if not section.startswith(name)] == []

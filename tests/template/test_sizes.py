@@ -109,6 +109,14 @@ def test_a_tag_with_the_longest_names_fits(resources: dict[str, Any]) -> None:
     assert {logical_id for logical_id, values in tags.items() if any(len(value) > 256 for value in values)} == set()
 
 
+def test_the_template_fits_into_what_cloudformation_takes(text: str, cloudformation: dict[str, Any]) -> None:
+    # CloudFormation User Guide, "Understand CloudFormation quotas".
+    assert len(cloudformation["Resources"]) <= 500
+    assert len(cloudformation["Parameters"]) <= 200
+    assert len(cloudformation["Outputs"]) <= 200
+    assert len(text.encode()) <= 1_000_000
+
+
 def programs_of_instances(resources: dict[str, Any]) -> list[str]:
     """Return the programs in Python that instances run."""
     announce = re.search(r"<<'ANNOUNCE'\n(.*?)\nANNOUNCE\n", user_data(resources), re.DOTALL)
