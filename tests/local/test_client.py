@@ -278,6 +278,22 @@ def test_a_forked_process_reads_with_its_parents_client(cloud: LocalCloud, clien
     assert client.get("forked").body == BODY
 
 
+def test_a_client_reads_on_where_the_front_door_is_refused_for_lack_of_concurrency(
+    cloud: LocalCloud, client: Client
+) -> None:
+    put(cloud, "hot")
+    put(cloud, "cold")
+    until(lambda: client.get("hot").tier == "lambda")
+
+    with cloud.out_of_concurrency():
+        refused = by_front_door(cloud, "GET", "hot", {})
+        found = [client.get(key) for key in ("hot", "cold", "cold", "cold")]
+
+    assert refused.status == 503
+    assert [(each.body, each.tier) for each in found] == [(BODY, "lambda")] + [(BODY, "s3")] * 3
+    assert by_front_door(cloud, "GET", "cold", {}).status == 200
+
+
 def test_a_closed_client_opens_again(cloud: LocalCloud, variables: None) -> None:
     put(cloud, "reopened")
     client = Client()

@@ -7,8 +7,8 @@ import json
 import tempfile
 import time
 import uuid
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -124,6 +124,15 @@ class LocalCloud:
         if outcome.error:
             raise LocalCloudError(f"{logical_id} failed: {outcome.body.decode()}")
         return json.loads(outcome.body)
+
+    @contextmanager
+    def out_of_concurrency(self) -> Iterator[None]:
+        """Refuse every invocation for the duration of a `with`, as an account does whose concurrency is used up."""
+        usual, self._lambdas.concurrency = self._lambdas.concurrency, 0
+        try:
+            yield
+        finally:
+            self._lambdas.concurrency = usual
 
     def kill(self, logical_id: str) -> int:
         """Let every environment of a function die in the middle of its work; return how many there were."""

@@ -112,6 +112,7 @@ class Lambdas:
         self._environments: set[Environment] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._running = 0
+        self.concurrency = limits.concurrency  # may change while functions run
 
     @property
     def environments(self) -> frozenset[Environment]:
@@ -162,7 +163,7 @@ class Lambdas:
                 time limit.
         """
         spec, _ = await self.function_for(name, tenant_id)
-        if self._running >= self._limits.concurrency:
+        if self._running >= self.concurrency:
             raise ThrottledError(f"Rate Exceeded: {self._running} invocations run")
         self._running += 1
         try:
