@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 
+from cachetools import LRUCache
+
 from burstcache.adapters.breaker import Breakers
 from burstcache.adapters.clock import Clock
 from burstcache.core.pool.heat import SliceHeat
@@ -15,6 +17,8 @@ from burstcache.pool.isa_l import room
 from burstcache.pool.reader import PoolReader
 
 _ENTERING = 4  # slices at a time; while they are on their way, others stay outside
+_MOST_MISSED = 4  # slices of an object in a row; then only those are looked for that are asked for again
+_VERSIONS = 4_096
 _POOL = "pool"
 
 Fetch = Callable[[int, memoryview], None]
@@ -45,6 +49,7 @@ class ReadThrough:
         self._threads = threads
         self._clock = clock
         self._breakers = Breakers(clock)
+        self._missed: LRUCache[Version, int] = LRUCache(_VERSIONS)  # slices in a row that the pool did not have
         self._loading: dict[bytes, asyncio.Task[memoryview]] = {}
         self._writing: set[asyncio.Task[None]] = set()
 
@@ -64,10 +69,12 @@ class ReadThrough:
             return await self._fetched(start, into, fetch)
         slices = [version.pooled(each).slice_at(start) for each in self._redundancies()]
         enters = self._heat.ask(slices[0].name, at_s=self._clock.monotonic_s())
-        if not self._breakers.is_open(_POOL):
+        if (enters or self._is_expected(version)) and not self._breakers.is_open(_POOL):
             for slice_ in slices:
                 if await self._is_in_pool(slice_, start - slice_.start, into):
+                    self._missed.pop(version, None)
                     return True
+            self._missed[version] = self._missed.get(version, 0) + 1
         slice_ = slices[0]
         if not enters or not self._takes(slice_):
             return await self._fetched(start, into, fetch)
@@ -81,6 +88,10 @@ class ReadThrough:
         while under_way := {*self._loading.values(), *self._writing}:
             await asyncio.wait(under_way)
         await self._reader.settle()
+
+    def _is_expected(self, version: Version) -> bool:
+        """Whether others may have brought slices of an object: to look in vain wakes members, which is paid for."""
+        return self._missed.get(version, 0) < _MOST_MISSED
 
     async def _fetched(self, start: int, into: memoryview, fetch: Fetch) -> bool:
         await asyncio.get_running_loop().run_in_executor(self._threads, fetch, start, into)

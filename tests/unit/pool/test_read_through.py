@@ -16,7 +16,7 @@ import pytest
 from burstcache import logs
 from burstcache.core.errors import PreconditionFailedError
 from burstcache.core.pool.heat import SliceHeat
-from burstcache.core.pool.slices import Redundancy, Version
+from burstcache.core.pool.slices import Redundancy, Slice, Version
 from burstcache.pool.read_through import ReadThrough
 from support.clock import ManualClock
 from support.pool import LocalPool, running_pool
@@ -172,6 +172,28 @@ def test_while_others_enter_a_slice_stays_outside(monkeypatch: pytest.MonkeyPatc
             assert it.s3.asked == [(0, 10)] * 3
 
     asyncio.run(scenario())
+
+
+def test_an_object_that_nobody_has_brought_is_not_looked_for_slice_by_slice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("burstcache.core.pool.slices.SLICE_BYTES", 10_000)
+
+    async def scenario() -> tuple[int, int]:
+        async with rig() as it:
+            looked_for = []
+            read_slice = it.pool.reader.read_slice
+
+            async def note(slice_: Slice, into: memoryview) -> bool:
+                looked_for.append(slice_.start)
+                return await read_slice(slice_, into)
+
+            monkeypatch.setattr(it.pool.reader, "read_slice", note)
+            for start in range(0, _SIZE, 10_000):
+                await it.read(start, start + 10_000)
+            once = len(looked_for)
+            await it.read(_SIZE - 10_000, _SIZE)
+            return once, len(looked_for)
+
+    assert asyncio.run(scenario()) == (4, 5)
 
 
 def test_where_the_pool_does_not_pay_nothing_enters() -> None:
