@@ -97,7 +97,7 @@ invoke: setup $(SAM_VENV)/.sam-$(SAM_VERSION) ## run one function in Docker on E
 test: setup ## run all tests but those against a deployed stack
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --ignore tests/e2e
 
-test-fast: setup ## run the quick tests: no local run, no linter, no test marked as slow, a fifth of each random search
+test-fast: setup ## run the quick tests: no local run, no linter, no test marked as slow, a tenth of each random search
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m 'not slow' --hypothesis-profile quick $(wildcard $(FAST:%=tests/%))
 
 check: lint types test ## everything that must hold before a commit

@@ -27,13 +27,13 @@ import redis
 from benchmarks.common import PROJECT, environment
 from benchmarks.results_places import redis_beside
 from burstcache.state import state
-from burstcache_local.cloud import LocalCloud, LocalOptions
 from burstcache_local.machines.nodes import REDIS_PORT, SERVER_PORT
 from burstcache_sim.report.drawing import INK, LINE_COLOURS, drawing, ticks_1_2_5
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from burstcache_local.cloud import LocalCloud
     from burstcache_local.stack import Stack
 
 sys.path.insert(0, str(PROJECT / "examples" / "case_studies" / "src"))  # as Lambda has it
@@ -142,6 +142,8 @@ def figure_of(sides: dict[str, Side]) -> Figure:
 
 def main() -> int:
     """Measure, print and draw; return the exit code."""
+    from burstcache_local.cloud import LocalCloud, LocalOptions  # a second, which drawing alone does not take
+
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("image", type=Path, nargs="?", help="PNG to draw")
     parser.add_argument("--invocations", type=int, default=_INVOCATIONS, help="of each way, at least 2 (default: 100)")

@@ -23,11 +23,12 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.common import environment
 from benchmarks.state_operations import DATABASE, PARAMETERS, access_of
 from burstcache.state import state
-from burstcache_local.cloud import LocalCloud, LocalOptions
 from burstcache_sim.report.drawing import INK, LINE_COLOURS, drawing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from burstcache_local.cloud import LocalCloud
 
 _CYCLES = {0.0: 20, 5.0: 6}  # by the time that an instance takes to boot [s]
 _LOOK_EVERY_S = 0.05
@@ -53,6 +54,8 @@ class Reactions:
 
 def measure(boot_s: float, cycles: int) -> Reactions:
     """Return the reactions of a database whose instance boots in that time [s]."""
+    from burstcache_local.cloud import LocalCloud, LocalOptions  # a second, which drawing alone does not take
+
     with LocalCloud(LocalOptions(boot_s=boot_s, stop_s=0.2, parameters=PARAMETERS)) as cloud:
         access, asleep_s, awake_s = access_of(cloud), [], []
         with state(DATABASE, **access) as redis:

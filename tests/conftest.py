@@ -35,11 +35,11 @@ yaml.SafeLoader, yaml.BaseLoader = yaml.CSafeLoader, yaml.CBaseLoader  # type: i
 # the time goes into looking through them for garbage.
 gc.set_threshold(200_000, 50, 1_000)
 
-# No search fails because the machine is busy; `make test-fast` searches among a fifth of the examples
+# No search fails because the machine is busy; `make test-fast` searches among a tenth of the examples
 # (`support.searches`).
 _UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("whole", _UNHURRIED)
-settings.register_profile("quick", _UNHURRIED, max_examples=20)
+settings.register_profile("quick", _UNHURRIED, max_examples=10)
 settings.load_profile("whole")
 
 

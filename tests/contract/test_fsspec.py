@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.aws import BUCKET, make_stack, mocked_aws
+from support.aws import BUCKET, clients, make_stack, mocked_aws
 from support.fsspec_reading import ReadingTests, WritableFileSystem
 
 
@@ -19,7 +19,7 @@ def bucket_name() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def reading(bucket_name: str) -> WritableFileSystem:
-    return WritableFileSystem()
+    return WritableFileSystem(clients().s3)
 
 
 class TestReading(ReadingTests):

@@ -14,13 +14,19 @@ from burstcache.client.filesystem import BurstcacheFileSystem
 
 
 class WritableFileSystem(BurstcacheFileSystem):
-    """Also writes what fsspec's tests read, by boto3, and remembers no listing that this would outdate."""
+    """Also writes what fsspec's tests read, by boto3, and remembers no listing that this would outdate.
+
+    A client that is given is the one for both.
+    """
 
     cachable = False
 
-    def __init__(self) -> None:
+    def __init__(self, s3: Any = None) -> None:
         super().__init__(use_listings_cache=False)
-        self.s3 = boto3.client("s3")
+        self._given, self.s3 = s3, s3 or boto3.client("s3")
+
+    def _connect(self) -> Any:
+        return self._given or super()._connect()
 
     def touch(self, path: str, *_: Any, **__: Any) -> None:  # type: ignore[override]
         self.pipe(path, b"")

@@ -8,12 +8,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 from samtranslator.yaml_helper import yaml_parse
 
-from burstcache_local.cloud import LocalCloud
 from burstcache_local.functions import ACCOUNT
 from burstcache_local.iam.guard import Guard
 from burstcache_local.iam.needs import Place, needs
@@ -21,6 +20,9 @@ from burstcache_local.stepfunctions.execution import ROLE
 from burstcache_local.template.intrinsics import Conditions, only, walk
 from burstcache_local.template.parameters import parameter_values
 from support.project import ROOT
+
+if TYPE_CHECKING:
+    from burstcache_local.cloud import LocalCloud  # with all that reads templates: a second
 
 STACK = "burstcache"
 REGION: Final = "eu-central-1"

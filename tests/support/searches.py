@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import settings
 
 _FULL = 100  # examples of a test that does not say how many: hypothesis's own default
-_LEAST = 20
+_LEAST = 10
 
 
 def search(examples: int) -> settings:

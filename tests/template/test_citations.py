@@ -7,7 +7,8 @@ A citation is a path in backquotes, followed by a heading in quotes or a rule's 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -24,15 +25,20 @@ _FILE = re.compile(r"`((?:src|tools|tests|benchmarks|statemachines|events)/[\w./
 _TEST = re.compile(r"`(test_\w+)`")
 
 
+@cache
 def _joined(path: Path) -> str:
     """Return the file's text without line breaks and without the signs of comments between its words."""
     return re.sub(r"\s+(?:#: |# )?", " ", path.read_text())
 
 
-def _citations() -> Iterator[tuple[str, str, str, str]]:
-    for path in sources(".py", ".md", ".yaml", ".json", ".toml"):
-        for document, heading, rules in _CITED.findall(_joined(path)):
-            yield str(path.relative_to(ROOT)), document, heading, rules
+@cache
+def _citations() -> Sequence[tuple[str, str, str, str]]:
+    """Return where which document, heading and rules are cited."""
+    return [
+        (str(path.relative_to(ROOT)), document, heading, rules)
+        for path in sources(".py", ".md", ".yaml", ".json", ".toml")
+        for document, heading, rules in _CITED.findall(_joined(path))
+    ]
 
 
 def test_every_document_that_is_cited_exists() -> None:

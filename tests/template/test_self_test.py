@@ -84,7 +84,8 @@ class Aws:
         iam.create_user(UserName="function")
         key = iam.create_access_key(UserName="function")["AccessKey"]
         self._iam = iam
-        self._session = boto3.Session(key["AccessKeyId"], key["SecretAccessKey"], region_name=REGION)
+        session = boto3.Session(key["AccessKeyId"], key["SecretAccessKey"], region_name=REGION)
+        self._clients = Clients("control", session=session)
 
     def denied(self, function: Function, actions: set[str]) -> Denied:
         """Return the parts that a self-test finds to be forbidden, and what it says."""
@@ -92,8 +93,7 @@ class Aws:
         policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
         self._iam.put_user_policy(UserName="function", PolicyName="own", PolicyDocument=policy)
         relay = {} if function == "cache" else {"RELAY_URL": ""}
-        clients = Clients("control", session=self._session)
-        made = trials_of(function, self.variables | relay, clients, SystemClock(), "run")
+        made = trials_of(function, self.variables | relay, self._clients, SystemClock(), "run")
         # There is no relay here, and moto does not accept boto3's signatures for Lambda.
         trials = [each for each in made if not each.part.startswith(("function ", "relay"))]
 

@@ -30,6 +30,7 @@ from burstcache.web.response import Response
 from support.clock import ManualClock
 from support.policies import policy_named
 from support.redis_in_process import NodeRedis, ObjectsInProcess
+from support.searches import search
 
 _BOUND_S = 2.0
 _STOPS_AFTER_S = 3.0  # docs/understand/lifecycle.md, "A node"
@@ -391,7 +392,7 @@ class Guesthouse(RuleBasedStateMachine):
 
 
 TestGuesthouse = Guesthouse.TestCase
-TestGuesthouse.settings = settings(max_examples=30, stateful_step_count=20, deadline=None)
+TestGuesthouse.settings = settings(search(100), stateful_step_count=20)
 
 
 def test_guests_are_brought_and_hit() -> None:
