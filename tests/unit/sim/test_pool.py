@@ -13,6 +13,7 @@ import pytest
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.pool.slices import SLICE_BYTES, Redundancy
+from burstcache.core.pool.stay import StayPrices
 from burstcache.core.prices import price_sheet
 from burstcache_cli.cli import main
 from burstcache_sim.bill.pool import pool_bill, pool_use
@@ -23,6 +24,7 @@ from burstcache_sim.traces.trace import Sample, Trace
 
 MB = 1024**2
 HOUR_S = 3_600
+STAY = StayPrices(idle_usd_per_ms=1e-8, wake_usd=3e-7)
 NEVER = reclaim_process("none", 16)
 
 
@@ -119,7 +121,7 @@ def test_a_pool_that_stores_nothing_costs_nothing() -> None:
 
 def test_requests_that_come_soon_share_an_invocation() -> None:
     apart, together = (
-        simulated(trace_of(*((i * gap_s, 0) for i in range(50)), size_bytes=MB), stay_ms=15.0, pays_within_s=None).total
+        simulated(trace_of(*((i * gap_s, 0) for i in range(50)), size_bytes=MB), stay=STAY, pays_within_s=None).total
         for gap_s in (1, 0.01)
     )
 

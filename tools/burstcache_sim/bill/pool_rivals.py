@@ -13,6 +13,7 @@ from burstcache.core.pool.slices import SLICE_BYTES
 from burstcache_sim.bill.competitors import offers
 from burstcache_sim.bill.market import Market, Offer
 
+RANGED = "s3-ranged-gets"
 _KINDS = ("s3-only", "s3-express-all", "ec2", "elasticache-redis", "elasticache-valkey", "infinicache")
 _NEARLY_PCT = 0.5  # of the pool's share of hits
 
@@ -23,7 +24,7 @@ def ranged_gets(market: Market) -> Offer:
     slices = -(-demand.body_bytes // (SLICE_BYTES * demand.requests)) * demand.requests
     more = slices - demand.requests  # one GET per request is billed as a miss
     return market.offer(
-        "s3-ranged-gets",
+        RANGED,
         ("s3-get", Fraction(more), "S3 GET of further slices"),
         misses=demand.requests,
         note="no copy: S3's first byte, then as many streams as slices",
@@ -41,7 +42,8 @@ def rivals(market: Market, in_memory_pct: float) -> list[Offer]:
     by_kind: dict[str, list[Offer]] = {}
     for offer in offers(market):
         by_kind.setdefault(offer.name.partition(":")[0], []).append(offer)
-    best = [_best(by_kind[kind], in_memory_pct) for kind in _KINDS if kind in by_kind]
+    kinds = (*_KINDS, "s3-express") if market.usd_per_hit else _KINDS
+    best = [_best(by_kind[kind], in_memory_pct) for kind in kinds if kind in by_kind]
     return sorted([*best, ranged_gets(market)], key=lambda offer: offer.bill.usd_exact)
 
 

@@ -187,6 +187,8 @@ def pool(parser: argparse.ArgumentParser) -> None:
     add("--pays-within-s", type=number(above=0), default=inf, metavar="S", help=within)
     add("--at-first-read", action="store_true", help="store each slice at its first read, as InfiniCache does")
     add("--whole-objects", action="store_true", help="an object is one slice, as in InfiniCache")
+    worth = "what a request answered without S3 is worth (default: 1e-5): members stay the longer"
+    add("--hit-value-usd", type=_EXACT_USD, default=Fraction(1, 100_000), metavar="USD", help=worth)
     hubs = ("none", "fargate")
     add("--hub", type=choice(hubs), default=hubs[0], metavar="NAME", help=_one_of(hubs, hubs[0]))
     add("--billed-in-ms", type=_COUNT, default=1, metavar="MS", help="what a duration is rounded up to (default: 1)")

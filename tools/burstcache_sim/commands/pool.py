@@ -11,6 +11,7 @@ from burstcache.core.errors import InvalidSettingError
 from burstcache.core.pool.costs import MemberPrice, member_price
 from burstcache.core.pool.redundancy import Choice, Load, choose
 from burstcache.core.pool.slices import SLICE_BYTES, Redundancy
+from burstcache.core.pool.stay import stay_prices
 from burstcache.core.prices import price_sheet
 from burstcache_sim.bill.demand import demand_of
 from burstcache_sim.bill.locality import Locality, locality_of
@@ -25,8 +26,6 @@ from burstcache_sim.pool.world import simulate_pool
 from burstcache_sim.report.pool import Pooled, pool_fields, pool_text
 from burstcache_sim.units import US_PER_H
 from burstcache_terminal.exit_codes import ExitCode
-
-_MEASURED_MINUTES = 1_440  # that the reclaims of the scenario are taken to have been measured
 
 
 def run(args: argparse.Namespace) -> ExitCode:
@@ -47,13 +46,16 @@ def run(args: argparse.Namespace) -> ExitCode:
         reclaims=reclaims,
         pays_within_s=None if args.at_first_read else args.pays_within_s,
         whole_objects=args.whole_objects,
-        stay_ms=_stay_ms(price),
+        stay=stay_prices(prices, memory_mb=args.memory_mb, wait_usd=Fraction(args.hit_value_usd)),
         billed_in_ms=args.billed_in_ms,
         seed=args.seed,
     )
     found = simulate_pool(trace, scenario, object_bytes=args.object_bytes)
     billed = pool_bill(pool_use(found, has_fargate_hub=args.hub == "fargate"), prices)
-    others = rivals(Market(demand=demand, locality=locality, prices=prices, setup=Setup()), 100 * found.hit_share)
+    market = Market(
+        demand=demand, locality=locality, prices=prices, setup=Setup(), usd_per_hit=Fraction(args.hit_value_usd)
+    )
+    others = rivals(market, 100 * found.hit_share)
     pooled = Pooled(found, billed, tuple(others), choice.reasons if choice else ())
     print(json.dumps(pool_fields(pooled)) if args.json else pool_text(pooled))
     return ExitCode.SUCCESS
@@ -70,17 +72,7 @@ def _choice(args: argparse.Namespace, locality: Locality, price: MemberPrice, re
         stored_slices=int(slices.sum()),
         slice_bytes=max(1, int(sizes.mean())),
     )
-    measured = {
-        count: round(probability * _MEASURED_MINUTES)
-        for count, probability in reclaims.minute.probabilities.items()
-        if round(probability * _MEASURED_MINUTES)
-    }
-    return choose(args.members, load, price, {60: measured}, wished=args.availability)
-
-
-def _stay_ms(price: MemberPrice) -> float:
-    """Return how long a member stays at most: what it is billed meanwhile is what a new invocation costs."""
-    return float(1000 * price.request_usd / (price.memory_gb * price.gb_s_usd))
+    return choose(args.members, load, price, {60: reclaims.day()}, wished=args.availability)
 
 
 def _code(text: str) -> Redundancy:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from math import ceil
+from math import ceil, inf
 
 from burstcache.core.pool.chunk_store import Chunk, ChunkStore
+from burstcache.core.pool.stay import Stay
 from burstcache_sim.pool.scenario import Counts, PoolScenario
 
+_ONE_BURST_MS = 1.0  # what comes sooner belongs to the same reads
 _LONGEST_MS = 895_000.0  # of an invocation: Lambda's quarter of an hour, less five seconds
 
 
@@ -38,17 +40,22 @@ class SimulatedMember:
         self.lost: set[bytes] = set()  # slices whose chunk went with an environment
         self._fresh: dict[bytes, int] = {}  # bytes of the chunks since the last backup, by slice
         self._begun_ms = self._until_ms = self._busy_ms = -1.0
+        self._stay = self._new_stay()
+        self._limit_ms = self._stay.limit_ms() if self._stay else 0.0
 
     def serve(self, now_ms: float, size_bytes: int, counts: Counts) -> None:
         """Serve a chunk, on the invocation that runs or on a new one."""
         scenario = self._scenario
+        if self._stay and self._busy_ms >= 0 and (gap_ms := now_ms - self._busy_ms) > _ONE_BURST_MS:
+            self._stay = self._stay.after(gap_ms, self._limit_ms if now_ms > self._until_ms else inf)
+            self._limit_ms = self._stay.limit_ms()
         if now_ms > self._until_ms or now_ms - self._begun_ms > _LONGEST_MS:
             self.make(counts)
             counts.serve_invocations += 1
             self._begun_ms = self._until_ms = now_ms
             self._busy_ms = now_ms + scenario.serve_ms
         self._busy_ms = max(self._busy_ms, now_ms) + size_bytes / scenario.bytes_per_ms
-        until_ms = max(self._until_ms, self._busy_ms + scenario.stay_ms)
+        until_ms = max(self._until_ms, self._busy_ms + self._limit_ms)
         cycles = ceil((until_ms - self._begun_ms) / scenario.billed_in_ms)
         until_ms = max(self._until_ms, self._begun_ms + cycles * scenario.billed_in_ms)
         counts.serve_ms += until_ms - self._until_ms
@@ -100,9 +107,14 @@ class SimulatedMember:
             self.lost |= self.store.names
             self.store = _NamedStore(self._scenario.capacity_bytes)
             self.is_made = False
+        self._stay = self._new_stay()  # what is known of gaps goes with the environment
+        self._limit_ms = self._stay.limit_ms() if self._stay else 0.0
         self.has_copy = False
         self._fresh.clear()
         self._until_ms = min(self._until_ms, now_ms)
+
+    def _new_stay(self) -> Stay | None:
+        return None if self._scenario.stay is None else Stay(self._scenario.stay)
 
     def _billed_ms(self, duration_ms: float) -> float:
         unit = self._scenario.billed_in_ms

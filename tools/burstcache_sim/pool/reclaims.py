@@ -11,6 +11,7 @@ from random import Random
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.pool.availability import Reclaims, poisson, zipf
 
+_DAY_MIN = 1_440
 ACCEPTED = "none, poisson:MEAN, zipf:EXPONENT or measured:FILE"
 # The paper's last months: 36 an hour of 400 members that are warmed up each minute (Wang 2020, section 4.1).
 USUAL_PER_MEMBER_MIN = 36 / 60 / 400
@@ -22,6 +23,11 @@ class ReclaimProcess:
 
     text: str
     minute: Reclaims
+
+    def day(self) -> dict[int, int]:
+        """Return in how many minutes of a day how many members are reclaimed, as if that had been measured."""
+        minutes = {count: round(share * _DAY_MIN) for count, share in self.minute.probabilities.items()}
+        return {count: times for count, times in minutes.items() if times}
 
     def drawn(self, random: Random, minutes: int) -> int:
         """Return how many members are reclaimed in some minutes; the same one at most once."""

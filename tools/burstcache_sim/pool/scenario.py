@@ -7,7 +7,13 @@ from dataclasses import dataclass, field, fields
 
 from burstcache.core.pool.redundancy import BACKUP_MS, BYTES_PER_MS, SERVE_MS, WARM_UP_MS
 from burstcache.core.pool.slices import SLICE_BYTES, Redundancy
+from burstcache.core.pool.stay import StayPrices
 from burstcache_sim.pool.reclaims import ReclaimProcess
+
+
+def capacity_bytes(memory_mb: int) -> int:
+    """Return what a member of that memory may store [bytes]."""
+    return memory_mb * 1024**2 * 85 // 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +30,7 @@ class PoolScenario:
         pays_within_s: How soon a slice must be read again to be stored; None: it is stored at its first read [s].
         whole_objects: Whether an object is one slice, as in InfiniCache.
         keep_s: How long a pool that nobody reads is kept [s].
-        stay_ms: How long a member stays when it has answered [ms].
+        stay: What a member weighs when it stays; None: it returns at the end of a billed cycle, as InfiniCache's.
         billed_in_ms: What Lambda rounds a duration up to [ms].
         serve_ms: Of an invocation, in addition to the chunks' way [ms].
         warm_up_ms: Of an invocation that only wakes [ms].
@@ -42,7 +48,7 @@ class PoolScenario:
     pays_within_s: float | None = math.inf
     whole_objects: bool = False
     keep_s: int = 3_600
-    stay_ms: float = 0.0
+    stay: StayPrices | None = None
     billed_in_ms: int = 1
     serve_ms: float = SERVE_MS
     warm_up_ms: float = WARM_UP_MS
@@ -53,7 +59,7 @@ class PoolScenario:
     @property
     def capacity_bytes(self) -> int:
         """What a member may store [bytes]."""
-        return self.memory_mb * 1024**2 * 85 // 100
+        return capacity_bytes(self.memory_mb)
 
     @property
     def usable_bytes(self) -> float:

@@ -11,6 +11,7 @@ from burstcache_sim.bill.clock import Clock
 from burstcache_sim.bill.demand import sample_rate
 from burstcache_sim.choose.advise.classes import Against, against_rivals
 from burstcache_sim.choose.advise.configurations import Choice, copying, judged, standing
+from burstcache_sim.choose.advise.large_objects import LargeObjects, large_objects
 from burstcache_sim.choose.advise.samconfig import (
     busiest_second,
     hot_keys,
@@ -93,6 +94,7 @@ class Advice:
     latency_without: LatencySummary
     hot_keys: int
     template: dict[str, str]
+    large: LargeObjects | None  # that no other tier keeps
 
     @property
     def deploys(self) -> bool:
@@ -216,6 +218,7 @@ def advise(
         latency_without=clock.without(ours.result.n),
         hot_keys=_hot_keys(workload, ours),
         template=_template(weighing, ours),
+        large=large_objects(workload, weighing.usd_per_hit),
     )
 
 

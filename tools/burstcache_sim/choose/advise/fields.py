@@ -10,6 +10,7 @@ from burstcache.core.parameters import US_PER_S
 from burstcache_sim.choose.advise.advice import Advice, BreakEvenValue, Lasting
 from burstcache_sim.choose.advise.classes import Against
 from burstcache_sim.choose.advise.configurations import Choice, setup_text
+from burstcache_sim.choose.advise.large_objects import LargeObjects, large_objects_lines
 from burstcache_sim.choose.advise.limits import assumptions
 from burstcache_sim.choose.advise.systems import System
 from burstcache_sim.choose.advise.verdict import verdict_lines
@@ -51,6 +52,29 @@ def advice_fields(advice: Advice) -> dict[str, Any]:
         "parameter_overrides": advice.template,
         "front": [tried_fields(tried) for tried in advice.tuned.front],
         "assumptions": assumptions(advice),
+        "large_objects": _large_fields(advice.large) if advice.large else None,
+    }
+
+
+def _large_fields(large: LargeObjects) -> dict[str, Any]:
+    return {
+        "request_share": large.request_share,
+        "byte_share": large.byte_share,
+        "stored_bytes": large.demand.stored_bytes,
+        "is_worth_it": large.is_worth_it,
+        "best_buy": large.best_buy.name,
+        "pays_from_usd_per_hit": large.pays_from_usd,
+        "text": large_objects_lines(large),
+        "systems": [
+            {
+                "name": one.name,
+                "usd_per_month": large.month_usd(one),
+                "in_memory_pct": one.in_memory_pct,
+                "net_usd_per_month": large.net_usd(one),
+                "note": one.note,
+            }
+            for one in (large.pool, *large.others)
+        ],
     }
 
 

@@ -8,6 +8,7 @@ from math import isfinite
 from burstcache.core.parameters import US_PER_S
 from burstcache_sim.choose.advise.advice import Advice
 from burstcache_sim.choose.advise.configurations import setup_text
+from burstcache_sim.choose.advise.large_objects import large_objects_lines
 from burstcache_sim.choose.advise.limits import assumptions
 from burstcache_sim.choose.advise.samconfig import toml_text
 from burstcache_sim.choose.advise.systems import System, choices
@@ -42,6 +43,8 @@ def advice_text(advice: Advice, *, is_long: bool = False) -> str:
         f"{wrapped_text(f'{month_text(advice)} {value_text(advice)}')}\n{_systems_text(advice, shown(advice))}",
         _listed("What would change it:", change_lines(advice)),
     ]
+    if advice.large:
+        parts.append(_lines(large_objects_lines(advice.large)))
     if is_long:
         parts += _details(advice)
     if is_long or advice.deploys:

@@ -132,7 +132,7 @@ def workload_of(
 
 def _without_large(trace: Trace, demand: Demand, setup: Setup) -> tuple[Trace, Demand]:
     """Return the requests that a cache may answer, and the demand without the bodies of the others."""
-    is_kept = _is_kept(trace, setup)
+    is_kept = may_be_cached(trace, setup)
     if is_kept.all():
         return trace, demand
     kept = replace(
@@ -149,7 +149,7 @@ def _without_large(trace: Trace, demand: Demand, setup: Setup) -> tuple[Trace, D
     )
 
 
-def _is_kept(trace: Trace, setup: Setup) -> NDArray[np.bool_]:
+def may_be_cached(trace: Trace, setup: Setup) -> NDArray[np.bool_]:
     """Return per request whether its object, at its largest in the log, may be cached."""
     import numpy as np
 

@@ -1,0 +1,111 @@
+"""What the advice says of a pool: the bill decides, and S3 Express is a rival where it is sold."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from burstcache.core.parameters import US_PER_S
+from burstcache.core.prices import price_sheet
+from burstcache_sim.bill.demand import demand_of
+from burstcache_sim.bill.locality import locality_of
+from burstcache_sim.bill.market import Market
+from burstcache_sim.bill.pool_offer import pool_offer
+from burstcache_sim.bill.usage import Setup
+from burstcache_sim.choose.advise.large_objects import LargeObjects, large_objects, large_objects_lines
+from burstcache_sim.choose.tune.workload import Workload, workload_of
+from burstcache_sim.traces.trace import Trace
+
+MB = 1024**2
+DAY_S = 86_400
+
+
+def workload(
+    *,
+    requests: int = 2_000,
+    objects: int = 50,
+    size_bytes: int = 64 * MB,
+    prices: str = "today-us-east-1",
+    **setup: str,
+) -> Workload:
+    """Objects in turn over a day, every third request for a small one."""
+    times_us = (np.arange(requests) * (DAY_S * US_PER_S // requests)).astype(np.int64)
+    ids = (np.arange(requests) % objects).astype(np.int32)
+    sizes = np.where(ids % 3 == 2, 1_000, size_bytes).astype(np.int64)
+    trace = Trace(times_us, ids, sizes, tuple(map(str, range(objects))))
+    return workload_of(trace, price_sheet(prices), Setup(**setup), period_us=DAY_S * US_PER_S)  # type: ignore[arg-type]
+
+
+def large(usd_per_hit: str = "0.0001", **options: object) -> LargeObjects:
+    found = large_objects(workload(**options), Fraction(usd_per_hit))  # type: ignore[arg-type]
+    assert found is not None
+    return found
+
+
+def test_only_requests_for_large_objects_count() -> None:
+    found = large()
+
+    assert found.request_share == pytest.approx(2 / 3, abs=0.02)
+    assert found.byte_share > 0.999
+    assert found.demand.stored_bytes == pytest.approx(34 * 64 * MB)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"size_bytes": MB}, {"readers": "internet"}, {"prices": "thesis-2022"}],
+    ids=["small", "internet", "2022"],
+)
+def test_without_large_objects_readers_in_the_vpc_or_prices_there_is_nothing_to_say(options: dict[str, object]) -> None:
+    assert large_objects(workload(**options), Fraction(1, 10_000)) is None  # type: ignore[arg-type]
+
+
+def test_s3_alone_is_the_best_buy_where_a_hit_is_worth_nothing() -> None:
+    found = large("0")
+
+    assert not found.is_worth_it
+    assert found.best_buy.name == "s3-only"
+    assert found.pays_from_usd is not None
+    assert found.pays_from_usd > 0
+
+
+def test_s3_express_is_the_best_buy_where_it_is_sold_and_objects_stay() -> None:
+    found = large("0.001")
+
+    assert found.best_buy.name.startswith("s3-express")
+    assert "A POOL IS NOT WORTH IT for them: S3 Express" in large_objects_lines(found)[1]
+
+
+def test_the_pool_is_the_best_buy_where_there_is_no_s3_express() -> None:
+    found = large("0.001", prices="today-eu-central-1")
+
+    assert found.is_worth_it
+    assert large_objects_lines(found)[1] == "A POOL IS WORTH IT for them."
+    for_sale = [one for one in found.others if one.name != "infinicache"]
+    assert all(found.net_usd(found.pool) > found.net_usd(one) for one in for_sale)
+
+
+def test_the_pool_pays_from_the_value_at_which_it_costs_as_much_as_s3() -> None:
+    found = large()
+    assert found.pays_from_usd is not None
+
+    less, more = (large(str(found.pays_from_usd * factor)) for factor in (0.98, 1.02))
+
+    assert less.net_usd(less.pool) < less.net_usd(less.ranged)
+    assert more.net_usd(more.pool) > more.net_usd(more.ranged)
+
+
+def test_more_members_hold_more() -> None:
+    load = workload(objects=900)
+    market = Market(
+        demand=demand_of(load.trace, object_bytes=1, period_us=DAY_S * US_PER_S),
+        locality=locality_of(load.trace, object_bytes=1, period_us=DAY_S * US_PER_S),
+        prices=load.prices,
+        setup=load.setup,
+    )
+
+    few, many = (pool_offer(market, members) for members in (12, 64))
+
+    assert few.in_memory_pct < many.in_memory_pct
+    assert few.bill.fixed_usd_exact < many.bill.fixed_usd_exact

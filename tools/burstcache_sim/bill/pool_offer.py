@@ -1,0 +1,80 @@
+"""A pool for a demand, by InfiniCache's formulas: quick enough to weigh every size of it.
+
+Hits are those of an LRU with the memory that parity leaves; `burstcache_sim.pool` simulates what this estimates.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from burstcache.core.pool.costs import member_price
+from burstcache.core.pool.redundancy import Load, choose
+from burstcache.core.pool.slices import SLICE_BYTES
+from burstcache_sim.bill.cost import BillLine
+from burstcache_sim.bill.market import Market, Offer
+from burstcache_sim.bill.pool import CONTROL_MB, CONTROL_MS, TRANSITIONS_PER_TICK
+from burstcache_sim.pool.reclaims import usual
+from burstcache_sim.pool.scenario import capacity_bytes
+
+SIZES = (12, 16, 32, 64, 128, 256, 400)  # members worth trying
+MEMORY_MB = 1_769
+_FORMULAS = "Wang 2020, section 4.3"
+_ROUNDS = 2  # of hits and code, which depend on each other
+
+
+def pool_offer(market: Market, members: int) -> Offer:
+    """Return a pool whose hub is in the readers, under the reclaims of the paper's last months.
+
+    Raises:
+        PriceMissingError: The sheet has no price for Lambda's tenants.
+    """
+    demand, hours = market.demand, market.hours
+    price = member_price(market.prices, MEMORY_MB)
+    measured = {60: usual(members).day()}
+    slices_each = max(1, -(-demand.body_bytes // (SLICE_BYTES * demand.requests)))
+    stored_slices = max(1, -(-market.locality.stored_bytes // SLICE_BYTES))
+    slice_bytes = min(SLICE_BYTES, max(1, market.locality.stored_bytes // stored_slices))
+    misses, choice = Fraction(0), None
+    for _ in range(_ROUNDS):
+        reads_per_h = Fraction(demand.requests * slices_each) / hours
+        load = Load(reads_per_h, misses * slices_each / hours, stored_slices, slice_bytes)
+        choice = choose(members, load, price, measured)
+        code = choice.keeping.redundancy
+        usable_bytes = members * capacity_bytes(MEMORY_MB) * code.data // code.chunks
+        missed = market.lru_misses(usable_bytes)
+        misses = missed + (demand.requests - missed) * (1 - Fraction(choice.availability))
+    assert choice is not None
+    ticks = hours * 3_600 / choice.keeping.warm_s
+
+    def by_formula(text: str, usd_per_h: Fraction, *, is_fixed: bool) -> BillLine:
+        return BillLine(text, hours, "h", usd_per_h * hours, is_fixed, _FORMULAS)
+
+    backup = f"backup every {choice.keeping.backup_s} s" if choice.keeping.backup_s else "no backup"
+    return market.offer(
+        f"pool:{members}",
+        by_formula("serving (formula 4)", choice.hour.serving_usd, is_fixed=False),
+        by_formula("keeping warm (formula 5)", choice.hour.warm_up_usd, is_fixed=True),
+        by_formula("backup (formula 6)", choice.hour.backup_usd, is_fixed=True),
+        by_formula("new environments", choice.hour.renewal_usd, is_fixed=True),
+        ("+transition", TRANSITIONS_PER_TICK * ticks, "Step Functions"),
+        ("+lambda-request", ticks, "control, invocations"),
+        (
+            f"+lambda-duration:{market.prices.architecture}",
+            Fraction(CONTROL_MB, 1024) * Fraction(CONTROL_MS, 1000) * ticks,
+            "control, duration",
+        ),
+        ("s3-get", misses * (slices_each - 1), "S3 GET of further slices"),
+        misses=misses,
+        note=f"{members} members of {MEMORY_MB:,} MB, {code.data}+{code.parity} chunks, {backup}",
+        reached="directly",
+    )
+
+
+def pools_worth_trying(market: Market) -> list[Offer]:
+    """Return pools up to the first that holds everything."""
+    found = []
+    for members in SIZES:
+        found.append(pool_offer(market, members))
+        if members * capacity_bytes(MEMORY_MB) // 2 >= market.locality.stored_bytes:
+            break
+    return found
