@@ -196,6 +196,19 @@ class HolderSettings(_Settings):
 
 
 @dataclass(frozen=True)
+class PoolControlSettings(_Settings):
+    """The settings of pool control."""
+
+    table_name: Annotated[str, _text, "TABLE_NAME"]
+    pool_arn: Annotated[str, _text, "POOL_ARN"]
+    members: Annotated[int, _whole, "POOL_MEMBERS"]
+    memory_mb: Annotated[int, _whole, "POOL_MEMORY_MB"]
+    keep_s: Annotated[int, _whole, "POOL_KEEP_S"]
+    member_function_name: Annotated[str, _text, "POOL_MEMBER_FUNCTION_NAME"]
+    region: Annotated[str, _text, "AWS_REGION"]
+
+
+@dataclass(frozen=True)
 class SelfTestSettings(_Settings):
     """The settings of the self-test."""
 

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from burstcache.core.keys import key_hash
+from burstcache.core.pool.kept import NO_TOTALS
 from support.aws import put_row
-from support.functions import NODE
+from support.functions import NODE, POOL_MEMBERS
 from support.project import ROOT
 from support.world import World
 
 _EVENTS = ROOT / "events"
-_HANDLERS = ("scheduler", "cache", "redis_control", "state", "origin", "janitor")
+_HANDLERS = ("scheduler", "cache", "redis_control", "state", "origin", "janitor", "pool_control")
 _SAMPLES = [path for handler in _HANDLERS for path in sorted((_EVENTS / handler).glob("*.json"))]
 _KEY, _EPOCH = "hello.txt", 1763632800000
 _DATABASE, _HOLDER = "state-orders", "sample"
@@ -56,6 +57,10 @@ _ANSWERS: dict[str, Callable[[dict[str, Any]], bool]] = {
     "state/keep": lambda answer: (answer["phase"], answer["held_until_us"] > 0) == ("running", True),
     "state/release": lambda answer: answer == {"phase": "running", "held_until_us": 0},
     "origin/object_created": lambda answer: answer == {"refreshed": ""},
+    "pool_control/hub": lambda answer: len(answer["members"]) == POOL_MEMBERS,
+    "pool_control/leave": lambda answer: answer == {},
+    "pool_control/round": lambda answer: answer == {"did_run": True},
+    "pool_control/tick": lambda answer: answer["ticks"] == 1,
     "janitor/scheduled": lambda answer: answer["nodes"] == [NODE, _DATABASE],
 }
 
@@ -81,6 +86,13 @@ def _arrange(world: World, sample: str) -> None:
     items |= {
         (f"NODE#{_DATABASE}", "NODE"): items[f"NODE#{NODE}", "NODE"],
         (f"NODE#{_DATABASE}", f"LEASE#{_HOLDER}"): {"held_until_us": deadline},
+    }
+    hub = json.loads((_EVENTS / "pool_control/hub.json").read_text())["hub"]
+    address = {name: value for name, value in hub.items() if name != "id"}
+    seen = {"reported_at_us": world.clock.now_us(), "used_at_us": world.clock.now_us(), "used": "{}"}
+    items |= {
+        ("POOL", "STATE"): {"generation": 1, "part": 1, "deadline_at_us": deadline},
+        ("POOL", f"HUB#{hub['id']}"): address | seen | {"totals": json.dumps(NO_TOTALS)},
     }
     for (pk, sk), item in items.items():
         put_row(pk, sk, item)

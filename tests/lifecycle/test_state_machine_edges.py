@@ -1,4 +1,4 @@
-"""Every edge of both machines is taken: the real definitions in the interpreter, their functions scripted.
+"""Every edge of the machines is taken: the real definitions in the interpreter, their functions scripted.
 
 What the functions do is tested elsewhere; here they answer, fail or stay silent as a test says.
 """
@@ -31,6 +31,7 @@ _KEY_INPUT = {
     "node": "node-1",
 }
 _NODE_INPUT = {"generation": 7, "node": "node-1", "part": 1}
+_POOL_INPUT = {"generation": 7, "part": 1}
 _LONG_AGO = "2020-01-01T00:00:00Z"
 _SERVES_ALONE_S = 900 - 10 - 60  # an invocation of the cache function, before it has the next one started
 
@@ -217,6 +218,20 @@ _NODE_SCENARIOS = [
     ),
 ]
 
+_WAIT = _gives({"wait_s": 1, "ticks": 1})
+
+
+def _is_wanted_once(stage: Stage, payload: dict[str, Any]) -> Any:
+    return (_WAIT if stage.functions.calls.count("tick") == 1 else _fails("PoolUnusedError"))(stage, payload)
+
+
+_POOL_SCENARIOS = [
+    Scenario("WarmPool PoolUnused", {"tick": _fails("PoolUnusedError")}),
+    Scenario("WarmPool PoolRunning WarmPool PoolUnused", {"tick": _is_wanted_once}),
+    Scenario("WarmPool Superseded", {"tick": _LEFT}),
+    Scenario("WarmPool PoolFailed", {"tick": _fails("FunctionFailedError")}),
+]
+
 
 class Stage(MachineStage):
     """The machines with scripted functions, the real table, and a test's substitutions."""
@@ -287,6 +302,7 @@ class Stage(MachineStage):
         known = {
             "CacheFunctionArn": "cache",
             "RedisControlFunctionArn": "control",
+            "PoolControlFunctionArn": "pool_control",
             "TableName": TABLE,
             "RedisNodeArn": arn,
         }
@@ -332,6 +348,34 @@ def test_way_of_a_node(stage: Stage, scenario: Scenario) -> None:
 
     assert stage.entered(ended["executionArn"]) == scenario.states, (ended.get("error"), ended.get("cause"))
     assert ended["status"] == scenario.status
+
+
+@pytest.mark.parametrize("scenario", _POOL_SCENARIOS, ids=lambda scenario: scenario.way.replace(" ", "-"))
+def test_way_of_the_pool(stage: Stage, scenario: Scenario) -> None:
+    stage.functions.answers = scenario.answers
+
+    ended = stage.walk("pool", _POOL_INPUT)
+
+    assert stage.entered(ended["executionArn"]) == scenario.states, (ended.get("error"), ended.get("cause"))
+    assert ended["status"] == scenario.status
+
+
+def test_tick_of_the_pool_says_how_many_there_were_before_it(stage: Stage) -> None:
+    stage.functions.answers = {"tick": _is_wanted_once}
+
+    stage.walk("pool", _POOL_INPUT)
+
+    assert [payload["ticks"] for payload in stage.functions.payloads] == [0, 1]
+
+
+@pytest.mark.parametrize("error", ["ServiceTransientError", "Sandbox.Timedout", "Runtime.ExitError"])
+def test_passing_error_of_a_tick_does_not_end_the_pool(stage: Stage, error: str) -> None:
+    answers = iter([_fails(error)] * 3)
+    stage.functions.answers = {"tick": lambda stage, payload: next(answers, _fails("PoolUnusedError"))(stage, payload)}
+
+    ended = stage.walk("pool", _POOL_INPUT)
+
+    assert ended["status"] == "SUCCEEDED"
 
 
 def test_execution_that_a_person_started_with_the_input_of_another_touches_nothing(stage: Stage) -> None:

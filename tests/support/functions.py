@@ -21,6 +21,7 @@ from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.pauses import Pauses
+from burstcache.adapters.pool_table import PoolTable
 from burstcache.adapters.relay import RelayRequests
 from burstcache.adapters.secrets import Secrets
 from burstcache.adapters.use_table import UseTable
@@ -31,6 +32,7 @@ from burstcache.control.janitor import Janitor
 from burstcache.control.node_runs import NodeRuns
 from burstcache.control.operations import RedisControl
 from burstcache.control.origin_changes import OriginChanges
+from burstcache.control.pool_tools import PoolTools
 from burstcache.control.scheduler import Scheduler
 from burstcache.control.state_leases import StateLeases
 from burstcache.core.databases import node_of_database
@@ -39,7 +41,10 @@ from burstcache.core.messages.events import LAMBDA, ObjectRequested, RequestsSer
 from burstcache.core.messages.operations import Serve
 from burstcache.core.parameters import US_PER_S, parameters_from_text
 from burstcache.core.policies import LivePolicy, thesis
-from burstcache.handlers import cache, janitor, origin, redis_control, scheduler, state
+from burstcache.core.pool.costs import member_price
+from burstcache.core.pool.kept import tenants
+from burstcache.core.worth import sheet_of_region
+from burstcache.handlers import cache, janitor, origin, pool_control, redis_control, scheduler, state
 from burstcache.serve.cache_function_tier import LambdaTier
 from burstcache.serve.memory_tier import Memory
 from burstcache.serve.read_meter import ReadMeter
@@ -48,10 +53,11 @@ from burstcache.serve.redis_tier import RedisGuestTier, RedisNodeTier
 from burstcache.serve.s3_tier import S3Tier
 from burstcache.serve.tier import Tier
 from burstcache.settings import RedisNode, RelayAccess
-from support.aws import BUCKET, TABLE, make_instance
+from support.aws import BUCKET, REGION, TABLE, make_instance
 from support.machines import Machines
 from support.memory_relay import MemoryRelay
 from support.metrics import METER
+from support.pool_members import PoolMembers
 from support.redis_in_process import NodeRedis, ObjectsInProcess
 from support.roles import acting, check
 
@@ -60,6 +66,7 @@ MAX_OBJECT_BYTES = 4 << 20
 BOOT_S, STOP_S = 0.5, 10  # of an instance
 _RECORD_S = 1  # until the scheduler hears of an invocation that has failed
 GRACE_S, SAVE_LOOK_S = 60, 10  # of a database of state
+POOL_MEMBERS, KEEP_S = 16, 3_600
 
 
 class ProcessKilledError(Exception):
@@ -123,6 +130,7 @@ class Functions(Machines):
             (origin, "changes", "origin_changes"),
             (janitor, "janitor", "janitor"),
             (state, "leases", "state_leases"),
+            (pool_control, "tools", "pool"),
         ):
             patch.setattr(handler, maker, functools.partial(getattr, self, part))
         patch.setattr(cache, "environment", lambda: self._in_thread.environment)
@@ -228,6 +236,18 @@ class Functions(Machines):
             meter=METER,
             reports=self._bus,
         )
+        self.members = PoolMembers(clock)
+        self.pool = PoolTools(
+            table=PoolTable(TABLE, aws.dynamodb),
+            executions=self.executions,
+            machine_arn=self.pool_machine,
+            pauses=self.pauses,
+            members=tuple(tenants(POOL_MEMBERS)),
+            price=member_price(sheet_of_region(REGION), 1_769),
+            keep_s=KEEP_S,
+            warm=self.members.warm,
+            clock=clock,
+        )
         self.meter = ReadMeter(clock)
         self.reader = self.new_reader()
 
@@ -274,6 +294,7 @@ class Functions(Machines):
             "redis_control": redis_control,
             "origin": origin,
             "janitor": janitor,
+            "pool_control": pool_control,
             "state": state,
         }
         if function == "cache":

@@ -49,7 +49,7 @@ _HOLD = json.dumps(
 
 
 class Machines(ABC):
-    """The machines of keys and of nodes, and one whose only task a test completes."""
+    """The machines of keys, of nodes and of the pool, and one whose only task a test completes."""
 
     def __init__(self, *, runs: bool) -> None:
         self.clock = VirtualClock(time.time_ns() // 1000)  # instances in moto are started in real time
@@ -98,7 +98,7 @@ class Machines(ABC):
 
     def _make_machines(self, runs: bool) -> None:
         arn = f"arn:aws:states:{REGION}:123456789012:stateMachine"
-        self.key_machine, self.node_machine = (f"{arn}:{name}" for name in MACHINES.values())
+        self.key_machine, self.node_machine, self.pool_machine = (f"{arn}:{name}" for name in MACHINES.values())
         self.token_machine = f"{arn}:token"
         for role, name in MACHINES.items():
             if runs:
@@ -119,6 +119,7 @@ class Machines(ABC):
             "CacheFunctionArn": "cache",
             "RedisControlFunctionArn": "redis_control",
             "RedisNodeArn": self.node_machine,
+            "PoolControlFunctionArn": "pool_control",
             "TableName": TABLE,
         }
         for placeholder, value in substitutions.items():

@@ -32,13 +32,19 @@ FUNCTIONS = {
     "cache": "CacheFunction",
     "janitor": "JanitorFunction",
     "origin": "OriginFunction",
+    "pool_control": "PoolControlFunction",
+    "pool_member": "PoolMemberFunction",
     "proxy": "ProxyFunction",
     "redis_control": "RedisControlFunction",
     "scheduler": "SchedulerFunction",
     "state": "StateFunction",
 }
 STACK_ID = f"arn:aws:cloudformation:{REGION}:{ACCOUNT}:stack/{STACK}/51af3dc0-da77-11e4-872e-1234567b2b6e"
-MACHINES = {"KeyLifecycle": "burstcache-key-lifecycle-51af3dc0", "RedisNode": "burstcache-redis-node-51af3dc0"}
+MACHINES = {
+    "KeyLifecycle": "burstcache-key-lifecycle-51af3dc0",
+    "RedisNode": "burstcache-redis-node-51af3dc0",
+    "Pool": "burstcache-pool-51af3dc0",
+}
 
 _SERVICES = {"eventbridge": "events", "sfn": "states"}  # botocore's names, where signatures have others
 _CALLER: ContextVar[str] = ContextVar("caller", default="")  # logical id of the function at work

@@ -59,7 +59,7 @@ def test_alarms_watch_metrics_that_are_published() -> None:
 def test_alarms_exist_with_an_address(cloudformation: dict[str, Any], parameter: str) -> None:
     value = {"AlarmEmail": "me@example.com", "AlarmTopicArn": "arn:aws:sns:eu-central-1:123456789012:mine"}[parameter]
 
-    made = deployed(cloudformation, {parameter: value, "StateDatabases": "orders"})
+    made = deployed(cloudformation, {parameter: value, "StateDatabases": "orders", "PoolMembers": "16"})
 
     assert {name for name, part in made.items() if part["Type"] == "AWS::CloudWatch::Alarm"} == set(alarms())
     assert ("AlarmTopic" in made) == (parameter == "AlarmEmail")

@@ -57,6 +57,7 @@ SETTINGS: dict[str, Any] = {
     "BudgetFunction": settings.BudgetSettings,
     "StateFunction": settings.StateSettings,
     "PoolMemberFunction": settings.PoolMemberSettings,
+    "PoolControlFunction": settings.PoolControlSettings,
 }
 VALUES = {
     "REDIS_NODES": "node-1=i-1@10.0.0.1:6379",

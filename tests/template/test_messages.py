@@ -11,14 +11,15 @@ import jsonata
 import pytest
 
 from burstcache.core import phases, table
-from burstcache.core.messages.executions import KeyExecutionInput, NodeExecutionInput
+from burstcache.core.messages.executions import KeyExecutionInput, NodeExecutionInput, PoolExecutionInput
 from burstcache.core.messages.operations import Operation, Serve
+from burstcache.core.messages.pool_control import PoolOperation
 from burstcache.core.policy import cool_down_us
 from support.project import ROOT
 
 _MACHINES = {
     name: json.loads((ROOT / "statemachines" / f"{name}.asl.json").read_text())["States"]
-    for name in ("key_lifecycle", "redis_node")
+    for name in ("key_lifecycle", "pool", "redis_node")
 }
 _TASKS = {
     f"{machine}/{name}": state["Arguments"]
@@ -28,14 +29,19 @@ _TASKS = {
 }
 _PAYLOADS = {name: arguments["Payload"] for name, arguments in _TASKS.items() if "Payload" in arguments}
 _WRITES = {name: arguments for name, arguments in _TASKS.items() if "UpdateExpression" in arguments}
-_BY_OP = {get_args(get_type_hints(kind)["op"])[0]: kind for kind in get_args(Operation)}
+_OPERATIONS = {
+    function: {get_args(get_type_hints(kind)["op"])[0]: kind for kind in get_args(kinds)}
+    for function, kinds in (("redis_control", Operation), ("pool_control", PoolOperation))
+}
+_BY_OP = {op: kind for operations in _OPERATIONS.values() for op, kind in operations.items()}
 _WORDS_OF_EXPRESSIONS = {"SET", "REMOVE", "ADD"}
 
 
 @pytest.mark.parametrize("name", _PAYLOADS)
 def test_payload_has_exactly_the_fields_of_its_message(name: str) -> None:
     payload = _PAYLOADS[name]
-    kind = _BY_OP[payload["op"]] if "op" in payload else Serve
+    operations = _OPERATIONS["pool_control" if name.startswith("pool/") else "redis_control"]
+    kind = operations[payload["op"]] if "op" in payload else Serve
 
     assert set(payload) == set(get_type_hints(kind))
 
@@ -43,19 +49,22 @@ def test_payload_has_exactly_the_fields_of_its_message(name: str) -> None:
 def test_every_step_of_the_machines_is_an_operation_and_every_other_one_is_for_people_or_events() -> None:
     sent = {payload["op"] for payload in _PAYLOADS.values() if "op" in payload}
 
-    assert set(_BY_OP) - sent == {"hold", "release", "ping", "stop_cache", "instance_stopped", "follow_write"}
+    of_others = {"hold", "release", "ping", "stop_cache", "instance_stopped", "follow_write", "hub", "round"}
+    assert set(_BY_OP) - sent == of_others
 
 
-@pytest.mark.parametrize("op", _BY_OP)
-def test_every_operation_has_a_sample_event_with_its_fields(op: str) -> None:
-    sample = json.loads((ROOT / "events" / "redis_control" / f"{op}.json").read_text())
+@pytest.mark.parametrize(
+    ("function", "op"), [(function, op) for function, operations in _OPERATIONS.items() for op in operations]
+)
+def test_every_operation_has_a_sample_event_with_its_fields(function: str, op: str) -> None:
+    sample = json.loads((ROOT / "events" / function / f"{op}.json").read_text())
 
-    assert set(sample) == set(get_type_hints(_BY_OP[op]))
+    assert set(sample) == set(get_type_hints(_OPERATIONS[function][op]))
 
 
 @pytest.mark.parametrize(
     ("machine", "kind"),
-    [("key_lifecycle", KeyExecutionInput), ("redis_node", NodeExecutionInput)],
+    [("key_lifecycle", KeyExecutionInput), ("redis_node", NodeExecutionInput), ("pool", PoolExecutionInput)],
 )
 def test_the_machines_read_nothing_but_the_fields_of_their_input(machine: str, kind: type) -> None:
     read = set(re.findall(r"Execution\.Input\.(\w+)", json.dumps(_MACHINES[machine])))

@@ -1,4 +1,4 @@
-"""No linter looks inside a `DefinitionUri` file: what the two machines promise is checked here."""
+"""No linter looks inside a `DefinitionUri` file: what the machines promise is checked here."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 _PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
-_MACHINES = ("KeyLifecycle", "RedisNode")
+_MACHINES = ("KeyLifecycle", "Pool", "RedisNode")
 
 
 @pytest.mark.parametrize("machine", _MACHINES)
@@ -31,12 +31,16 @@ def test_a_definition_is_json_before_substitution(resources: dict[str, Any], roo
     assert definition["StartAt"] in definition["States"]
 
 
-def test_redis_control_knows_the_machine_that_calls_it_by_the_name_it_has(
-    resources: dict[str, Any], functions: dict[str, Any]
+@pytest.mark.parametrize(
+    ("machine", "function", "variable"),
+    [("RedisNode", "RedisControlFunction", "REDIS_NODE_ARN"), ("Pool", "PoolControlFunction", "POOL_ARN")],
+)
+def test_control_knows_the_machine_that_calls_it_by_the_name_it_has(
+    resources: dict[str, Any], functions: dict[str, Any], machine: str, function: str, variable: str
 ) -> None:
-    separator, (word, stack) = resources["RedisNode"]["Properties"]["Name"]["Fn::Join"]
+    separator, (word, stack) = resources[machine]["Properties"]["Name"]["Fn::Join"]
 
-    arn, given = functions["RedisControlFunction"]["Environment"]["Variables"]["REDIS_NODE_ARN"]["Fn::Sub"]
+    arn, given = functions[function]["Environment"]["Variables"][variable]["Fn::Sub"]
 
     assert arn.endswith(f":stateMachine:{word}{separator}${{Stack}}")
     assert given == {"Stack": stack}

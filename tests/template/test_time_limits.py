@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from burstcache.adapters.clients import Clients, Profile
+from burstcache.control.pool_life import TICK_TAKES_S
 from burstcache.core import deadlines
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.policy import CHECK_LATENESS_US
@@ -83,6 +84,7 @@ def _unannounced_s(state: dict[str, Any]) -> float:
 def worst_s(root: Path, functions: dict[str, Any]) -> Callable[[str], float]:
     """How long a state takes at most, by its name."""
     all_states, function_s = _states(root, "key_lifecycle") | _states(root, "redis_node"), _control_s(functions)
+    all_states |= _states(root, "pool")
 
     def worst(name: str) -> float:
         state = all_states[name]
@@ -140,3 +142,10 @@ def test_no_row_of_a_node_is_past_its_deadline_while_its_execution_is_on_its_way
     save = _states(root, "redis_node")["SaveNode"]
     assert _control_s(functions) + save["TimeoutSeconds"] < deadlines.SAVE_S  # each attempt begins it anew
     assert max(worst_s("NodeReady"), worst_s("CheckNodeUse")) < CHECK_LATENESS_US / US_PER_S
+
+
+def test_pool_is_not_past_its_deadline_while_a_tick_is_on_its_way(
+    worst_s: Callable[[str], float], root: Path, functions: dict[str, Any]
+) -> None:
+    assert functions["PoolControlFunction"]["Timeout"] < _states(root, "pool")["WarmPool"]["TimeoutSeconds"]
+    assert worst_s("WarmPool") < TICK_TAKES_S

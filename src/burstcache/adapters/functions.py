@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from burstcache.adapters.calls import ask
 from burstcache.core.errors import FunctionFailedError
@@ -14,6 +14,7 @@ from burstcache.core.messages.pool import Serve
 
 if TYPE_CHECKING:
     from types_boto3_lambda.client import LambdaClient
+    from types_boto3_lambda.type_defs import InvocationResponseTypeDef
 
 
 def invoke_by_name(client: LambdaClient, function_name: str) -> Callable[[Mapping[str, object]], object]:
@@ -21,11 +22,18 @@ def invoke_by_name(client: LambdaClient, function_name: str) -> Callable[[Mappin
 
     def invoke(payload: Mapping[str, object]) -> object:
         answer = ask(client.invoke, FunctionName=function_name, Payload=json.dumps(payload).encode())
-        returned = json.loads(answer["Payload"].read())
-        if "FunctionError" in answer:
-            what = f"{returned.get('errorType', 'error')}: {returned.get('errorMessage', returned)}"
-            raise FunctionFailedError(f"{function_name} failed at {payload}: {what[:500]}")
-        return returned
+        return _returned(answer, function_name, payload)
+
+    return invoke
+
+
+def invoke_tenant(client: LambdaClient, function_name: str) -> Callable[[str, Mapping[str, object]], Any]:
+    """Return a caller of a function with tenant isolation, which returns its answer or raises FunctionFailedError."""
+
+    def invoke(tenant_id: str, payload: Mapping[str, object]) -> Any:
+        payload_bytes = json.dumps(payload).encode()
+        answer = ask(client.invoke, FunctionName=function_name, TenantId=tenant_id, Payload=payload_bytes)
+        return _returned(answer, f"{function_name} for tenant {tenant_id}", payload)
 
     return invoke
 
@@ -63,3 +71,12 @@ def wake_by_name(
         await asyncio.get_running_loop().run_in_executor(threads, invoke, member, json.dumps(event).encode())
 
     return wake
+
+
+def _returned(answer: InvocationResponseTypeDef, what: str, payload: Mapping[str, object]) -> Any:
+    """Return what a function returned, or raise FunctionFailedError."""
+    returned = json.loads(answer["Payload"].read())
+    if "FunctionError" in answer:
+        error = f"{returned.get('errorType', 'error')}: {returned.get('errorMessage', returned)}"
+        raise FunctionFailedError(f"{what} failed at {payload}: {error[:500]}")
+    return returned

@@ -19,10 +19,12 @@ from burstcache.adapters.digest_reader import read_digest
 from burstcache.adapters.event_publisher import EventPublisher
 from burstcache.adapters.executions import Executions
 from burstcache.adapters.express_copies import ExpressCopies
+from burstcache.adapters.functions import invoke_tenant
 from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
+from burstcache.adapters.pool_table import PoolTable
 from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.adapters.relay import RelayListener, RelayRequests, Respond
 from burstcache.adapters.secrets import Secrets
@@ -30,14 +32,17 @@ from burstcache.control.trials import Trial
 from burstcache.core.digest import RunningNode
 from burstcache.core.errors import AccessDeniedError, BurstcacheError, NodeFailedError, OriginError, RelayDownError
 from burstcache.core.messages.events import RequestsServed
+from burstcache.core.messages.pool import Warm
 from burstcache.core.messages.relay import control_subject, get_subject
 from burstcache.core.messages.self_test import SELF_TEST, hash_of_run
+from burstcache.core.pool.kept import tenants
 from burstcache.core.table import PAUSED_ITEM, Lease, LeaseColumns
 from burstcache.settings import (
     BudgetSettings,
     CacheSettings,
     JanitorSettings,
     OriginSettings,
+    PoolControlSettings,
     ProxySettings,
     RedisAccess,
     RedisControlSettings,
@@ -49,7 +54,9 @@ from burstcache.settings import (
     names_of,
 )
 
-Function = Literal["proxy", "scheduler", "cache", "redis_control", "janitor", "origin", "budget", "state"]
+Function = Literal[
+    "proxy", "scheduler", "cache", "redis_control", "janitor", "origin", "budget", "state", "pool_control"
+]
 
 # Functions that start cold meet over the relay within this time, which the proxy has even if other parts hang.
 _MEET_WITHIN_S = 15.0
@@ -92,6 +99,8 @@ def trials_of(function: Function, environ: Mapping[str, str], clients: Clients, 
             trials = of_budget(BudgetSettings.read(environ), *more)
         case "state":
             trials = of_state(StateSettings.read(environ), *more)
+        case "pool_control":
+            trials = of_pool_control(PoolControlSettings.read(environ), *more)
     return list(trials)
 
 
@@ -174,6 +183,16 @@ def of_state(settings: StateSettings, clients: Clients, clock: Clock, run: str) 
     yield parts.leases(settings.table_name, names_of(settings.state_nodes))
     yield parts.tokens()
     yield parts.machine("redis_node", settings.redis_node_arn)
+
+
+def of_pool_control(settings: PoolControlSettings, clients: Clients, clock: Clock, run: str) -> Iterator[Trial]:
+    """Return what pool control works with; a member answers to it."""
+    client, functions = clients.dynamodb, clients.functions
+    pool, warm = PoolTable(settings.table_name, client), invoke_tenant(functions, settings.member_function_name)
+    yield Trial("table", probes.endpoint_of(client), lambda: pool.try_out())
+    yield _Parts(clients, clock, run).machine("pool", settings.pool_arn)
+    member, *_ = tenants(settings.members)
+    yield Trial(f"member {member}", probes.endpoint_of(functions), lambda: warm(member, Warm(op="warm")))
 
 
 @dataclass(frozen=True, slots=True)

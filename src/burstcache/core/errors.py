@@ -37,6 +37,7 @@ A name that ends in `TransientError` may be retried, others are final (`docs/und
     ├── SupersededError                       another life has taken over: leave
     ├── NodeUnsavedError                      the same, and it holds a database: save it before
     ├── NodeUnusedError                       nobody needs a node any more: stop it
+    ├── PoolUnusedError                       nobody needs what the pool holds: let its members be reclaimed
     └── TransientError                        asking again helps
         ├── ContendedRowTransientError
         ├── HolderDiedTransientError
@@ -213,6 +214,10 @@ class NodeUnusedError(BurstcacheError):
 
     The one regular outcome that is an error: a Catch costs nothing, a Choice after every check a third of its price.
     """
+
+
+class PoolUnusedError(BurstcacheError):
+    """Nobody needs what the pool holds any more: its execution ends, and its members may be reclaimed."""
 
 
 class NodeUnsavedError(BurstcacheError):

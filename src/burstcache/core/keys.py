@@ -47,3 +47,8 @@ def key_execution_name(key: str, hash_: str, epoch: int) -> str:
 def node_execution_name(node: str, generation: int, part: int) -> str:
     """Return the name of one part of a node's life (it continues in a new part after 2,000 checks)."""
     return f"{node}-{generation}-{part}"
+
+
+def pool_execution_name(generation: int, part: int) -> str:
+    """Return the name of one part of a time in which the pool is kept alive."""
+    return f"pool-{generation}-{part}"

@@ -11,6 +11,9 @@
     DIGEST      / ROUTE#<hash>  a key that a tier serves, or served a moment ago
     DIGEST      / NODE#<name>   a node, as readers see it
     DIGEST      / CHANGES       the keys whose objects changed lately
+    POOL        / STATE         what keeps the pool's members alive, and what was chosen for it
+    POOL        / MEMBERS       what each member of the pool was when it last answered
+    POOL        / HUB#<id>      a hub, and what it has seen
 
 Every phase other than `s3` and `stopped` has a deadline; a row past it counts as cold.
 """
@@ -161,12 +164,48 @@ class DigestColumns(TypedDict, total=False):
     expires_at: int
 
 
+class PoolStateColumns(TypedDict, total=False):
+    """What the item of the pool's state holds, in plain values."""
+
+    generation: int
+    part: int
+    deadline_at_us: int
+    ended_at_us: int
+    warmed_at_us: int
+    choice: str  # JSON, as are the columns below it
+    totals: str
+
+
+class PoolMembersColumns(TypedDict, total=False):
+    """What the item of the pool's members holds, in plain values; both are JSON."""
+
+    members: str
+    reclaims: str
+
+
+class PoolHubColumns(TypedDict, total=False):
+    """What the item of a hub holds, in plain values."""
+
+    host: str
+    port: int
+    token: str
+    certificate: str
+    reported_at_us: int
+    used_at_us: int
+    totals: str  # JSON, as is the column below it
+    used: str
+    expires_at: int
+
+
 HOT_ITEM = ItemKey(pk="HOT", sk="HOT")
 PAUSED_ITEM = ItemKey(pk="PAUSED", sk="PAUSED")
 # Sorts before nodes and routes, so a Query reads it first: its routes are as new as the changes that it knows.
 CHANGES_ITEM = ItemKey(pk="DIGEST", sk="CHANGES")
 DIGEST_PARTITION = CHANGES_ITEM["pk"]
-ALL_OF_DIGEST = "pk = :pk"
+ALL_OF_DIGEST = ALL_OF_POOL = "pk = :pk"
+POOL_STATE_ITEM, POOL_MEMBERS_ITEM = ItemKey(pk="POOL", sk="STATE"), ItemKey(pk="POOL", sk="MEMBERS")
+POOL_PARTITION = POOL_STATE_ITEM["pk"]
+HUB_PREFIX = "HUB#"
 ALL_LEASES = "pk = :pk AND begins_with(sk, :lease)"
 ALL_SEEN = "pk = :pk AND begins_with(sk, :seen)"
 LEASE_PREFIX, SEEN_PREFIX = _LEASE, _SEEN
@@ -198,6 +237,11 @@ IS_NEW_USE = "attribute_not_exists(version)"
 IS_NOT_BEHIND = "attribute_not_exists(life) OR life < :life OR (life = :life AND phase_rank <= :phase_rank)"
 IS_SHOWN_AS_SEEN = "life = :life AND phase_rank = :phase_rank"
 HAS_MOST_CHANGES = "size(#changes) >= :most"
+IS_POOL_AS_SEEN = "generation = :seen_generation AND #part = :seen_part AND deadline_at_us = :seen_deadline"
+IS_POOL_NEW = "attribute_not_exists(generation)"
+IS_ROUND_AS_SEEN, IS_FIRST_ROUND = "warmed_at_us = :seen_warmed", "attribute_not_exists(warmed_at_us)"
+HAS_NO_CHOICE = "attribute_not_exists(choice)"
+IS_HUB_AS_SEEN = "reported_at_us = :seen"
 
 # Updates of more than plain columns.
 APPEND_REQUEST = (
@@ -263,6 +307,11 @@ def shown_route_item(hash_: str) -> ItemKey:
 def shown_node_item(node: str) -> ItemKey:
     """Return where the digest has a node."""
     return ItemKey(pk=DIGEST_PARTITION, sk=f"{SHOWN_NODE_PREFIX}{node}")
+
+
+def hub_item(hub: str) -> ItemKey:
+    """Return where the row of a hub of the pool is."""
+    return ItemKey(pk=POOL_PARTITION, sk=f"{HUB_PREFIX}{hub}")
 
 
 @dataclass(frozen=True, slots=True)

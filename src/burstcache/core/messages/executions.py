@@ -28,6 +28,13 @@ class NodeExecutionInput(TypedDict):
     part: int
 
 
+class PoolExecutionInput(TypedDict):
+    """Which part of which time that the pool is kept alive."""
+
+    generation: int
+    part: int
+
+
 def key_execution_input(row: KeyRow) -> KeyExecutionInput:
     """Return the input of a key's execution."""
     return KeyExecutionInput(

@@ -1,0 +1,163 @@
+"""The rows of the pool: one partition, which is read at once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Unpack
+
+from burstcache.adapters.calls import ask, failures_named, write_if
+from burstcache.adapters.items import to_plain, to_values
+from burstcache.core import table
+from burstcache.core.parameters import US_PER_S
+from burstcache.core.pool.kept import (
+    HubSeen,
+    MemberSeen,
+    PoolChoice,
+    PoolState,
+    PoolTotals,
+    ReclaimHistory,
+    decode_members,
+    decode_reclaims,
+    encode_choice,
+    encode_members,
+    encode_reclaims,
+    encode_totals,
+)
+from burstcache.core.table import (
+    POOL_MEMBERS_ITEM,
+    POOL_STATE_ITEM,
+    PoolHubColumns,
+    PoolMembersColumns,
+    PoolStateColumns,
+    hub_item,
+)
+
+if TYPE_CHECKING:
+    from types_boto3_dynamodb.client import DynamoDBClient
+
+_HUB_ROW_S = 24 * 3600  # a hub's row outlives it until a round has added up what it saw, and at most for as long
+
+
+@dataclass(frozen=True, slots=True)
+class PoolRows:
+    """All that is known of the pool."""
+
+    state: PoolState = field(default_factory=PoolState)
+    members: Mapping[str, MemberSeen] = field(default_factory=dict)
+    reclaims: ReclaimHistory = field(default_factory=ReclaimHistory)
+    hubs: tuple[HubSeen, ...] = ()
+
+    def live_hubs(self, now_us: int) -> list[HubSeen]:
+        """Return the hubs that still report."""
+        return [hub for hub in self.hubs if hub.is_live(now_us)]
+
+
+@dataclass(frozen=True, slots=True)
+class PoolTable:
+    """Reads and writes rows of the pool. Every method raises ServiceError if DynamoDB fails."""
+
+    table_name: str
+    client: DynamoDBClient
+
+    def read(self) -> PoolRows:
+        """Return all rows as they are now."""
+        pages = self.client.get_paginator("query").paginate(
+            TableName=self.table_name,
+            KeyConditionExpression=table.ALL_OF_POOL,
+            ExpressionAttributeValues=to_values({":pk": table.POOL_PARTITION}),
+            ConsistentRead=True,
+        )
+        with failures_named():
+            items = {item["sk"]: item for page in pages for item in map(to_plain, page["Items"])}
+        state, members = items.pop(POOL_STATE_ITEM["sk"], None), items.pop(POOL_MEMBERS_ITEM["sk"], None)
+        return PoolRows(
+            PoolState.from_item(state) if state else PoolState(),
+            decode_members(members["members"]) if members else {},
+            decode_reclaims(members["reclaims"]) if members else ReclaimHistory(),
+            tuple(HubSeen.from_item(item) for item in items.values()),
+        )
+
+    def try_out(self) -> None:
+        """Read the rows, and try a write that is never done."""
+        self.read()
+        self._update(PoolStateColumns(warmed_at_us=0), table.NEVER)
+
+    def put_hub(self, hub: HubSeen) -> None:
+        """Write a hub's row."""
+        columns = PoolHubColumns(
+            host=hub.address["host"],
+            port=hub.address["port"],
+            token=hub.address["token"],
+            certificate=hub.address["certificate"],
+            reported_at_us=hub.reported_at_us,
+            used_at_us=hub.used_at_us,
+            totals=json.dumps(hub.totals),
+            used=json.dumps(hub.used),
+            expires_at=hub.reported_at_us // US_PER_S + _HUB_ROW_S,
+        )
+        ask(self.client.put_item, TableName=self.table_name, Item=to_values({**hub_item(hub.address["id"]), **columns}))
+
+    def drop_hub(self, hub: HubSeen) -> bool:
+        """Delete a hub's row; False if it is gone, or the hub has reported since."""
+        answer = write_if(
+            self.client.delete_item,
+            TableName=self.table_name,
+            Key=to_values(hub_item(hub.address["id"])),
+            ConditionExpression=table.IS_HUB_AS_SEEN,
+            ExpressionAttributeValues=to_values({":seen": hub.reported_at_us}),
+        )
+        return answer is not None
+
+    def change(self, seen: PoolState, **changes: Unpack[PoolStateColumns]) -> PoolState | None:
+        """Write to the state if its execution is still the one that was seen, and its deadline; None if it is not."""
+        values: dict[str, Any] = {}
+        if seen.generation:
+            values = {
+                ":seen_generation": seen.generation,
+                ":seen_part": seen.part,
+                ":seen_deadline": seen.deadline_at_us,
+            }
+        return self._update(changes, table.IS_POOL_AS_SEEN if seen.generation else table.IS_POOL_NEW, values)
+
+    def put_first_choice(self, choice: PoolChoice) -> PoolChoice:
+        """Write a choice if there is none, and return the one that there is."""
+        changes = PoolStateColumns(choice=encode_choice(choice))
+        if self._update(changes, table.HAS_NO_CHOICE) is None:
+            return self.read().state.choice or choice
+        return choice
+
+    def claim_round(self, seen: PoolState, now_us: int) -> bool:
+        """Let a round begin; False if another one has begun since."""
+        condition = table.IS_ROUND_AS_SEEN if seen.warmed_at_us else table.IS_FIRST_ROUND
+        values = {":seen_warmed": seen.warmed_at_us} if seen.warmed_at_us else {}
+        return self._update(PoolStateColumns(warmed_at_us=now_us), condition, values) is not None
+
+    def finish_round(
+        self, members: Mapping[str, MemberSeen], reclaims: ReclaimHistory, choice: PoolChoice, totals: PoolTotals
+    ) -> None:
+        """Write what a round has found and chosen."""
+        columns = PoolMembersColumns(members=encode_members(members), reclaims=encode_reclaims(reclaims))
+        ask(self.client.put_item, TableName=self.table_name, Item=to_values({**POOL_MEMBERS_ITEM, **columns}))
+        self._update(PoolStateColumns(choice=encode_choice(choice), totals=encode_totals(totals)))
+
+    def _update(
+        self, changes: PoolStateColumns, condition: str = "", values: Mapping[str, Any] | None = None
+    ) -> PoolState | None:
+        names = {f"#{name}": name for name in changes}
+        if "#part" in condition:
+            names["#part"] = "part"
+        answer = write_if(
+            self.client.update_item,
+            TableName=self.table_name,
+            Key=to_values(POOL_STATE_ITEM),
+            UpdateExpression=table.SET_COLUMNS.format(", ".join(f"#{name} = :{name}" for name in changes)),
+            ExpressionAttributeNames=names,
+            ExpressionAttributeValues=to_values(
+                {f":{name}": value for name, value in changes.items()} | dict(values or {})
+            ),
+            ReturnValues="ALL_NEW",
+            **({"ConditionExpression": condition} if condition else {}),  # type: ignore[arg-type]
+        )
+        return PoolState.from_item(to_plain(answer["Attributes"])) if answer else None

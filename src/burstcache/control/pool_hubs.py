@@ -1,0 +1,94 @@
+"""Hubs of the pool: they report once a minute, and learn of members, codes and each other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from burstcache.control.pool_life import is_due, start
+from burstcache.control.pool_rounds import choice_of
+from burstcache.control.pool_tools import PoolTools
+from burstcache.core.errors import InvalidSettingError
+from burstcache.core.messages.pool_control import Coded, HubTotals, KnownHub, PoolPlan
+from burstcache.core.parameters import US_PER_S
+from burstcache.core.pool.kept import REPORT_S, HubSeen
+from burstcache.core.pool.slices import Redundancy
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_TOKEN = re.compile(r"([0-9a-f]{2}){16,64}")
+
+
+def report(tools: PoolTools, hub: KnownHub, totals: HubTotals, used: Mapping[str, str]) -> PoolPlan:
+    """Note that a hub is there, have members kept alive if it needs them, and tell it what it has to know.
+
+    Args:
+        tools: What the control works with.
+        hub: Where it is.
+        totals: What it has seen since its start.
+        used: The members that were connected to it since its last report, each with its environment if that is known.
+
+    Raises:
+        InvalidSettingError: The report is not accepted.
+        ServiceError: DynamoDB or Step Functions fails.
+    """
+    _check(hub, totals, used)
+    now_us, rows = tools.clock.now_us(), tools.table.read()
+    is_paused = tools.pauses.read() is not None
+    known = next((each for each in rows.hubs if each.address["id"] == hub["id"]), HubSeen(hub))
+    is_used = any(totals[name] > known.totals[name] for name in ("hits", "stored_bytes"))
+    seen = HubSeen(
+        hub,
+        reported_at_us=now_us,
+        used_at_us=now_us if is_used else known.used_at_us,
+        totals=totals,
+        used={**known.used, **{name: (environment, now_us) for name, environment in used.items()}},
+    )
+    tools.table.put_hub(seen)
+    choice = rows.state.choice or tools.table.put_first_choice(choice_of(tools, rows, now_us))
+    is_kept, wanted_since_us = rows.state.is_kept(now_us), now_us - tools.keep_s * US_PER_S
+    if not (is_paused or is_kept) and seen.used_at_us > max(rows.state.ended_at_us, wanted_since_us):
+        start(tools, rows.state)
+    return PoolPlan(
+        members=[] if is_paused else list(tools.members),
+        redundancy=_coded(choice.redundancy),
+        former=[_coded(each) for each in choice.former],
+        warm_s=choice.warm_s,
+        backup_s=choice.backup_s,
+        report_s=REPORT_S,
+        is_round_due=is_kept and not is_paused and is_due(rows.state, now_us),
+        hubs=[each.address for each in rows.live_hubs(now_us) if each.address["id"] != hub["id"]],
+    )
+
+
+def leave(tools: PoolTools, id_: str, totals: HubTotals) -> None:
+    """Note that a hub has stopped; the next round adds up what it has seen.
+
+    Raises:
+        ServiceError: DynamoDB fails.
+    """
+    for hub in tools.table.read().hubs:
+        if hub.address["id"] == id_:
+            tools.table.put_hub(replace(hub, reported_at_us=0, totals=totals))
+
+
+def _coded(redundancy: Redundancy) -> Coded:
+    return Coded(data=redundancy.data, parity=redundancy.parity)
+
+
+def _check(hub: KnownHub, totals: HubTotals, used: Mapping[str, str]) -> None:
+    if not _ID.fullmatch(hub["id"]):
+        raise InvalidSettingError(f"hub id {hub['id'][:80]!r}: 1 to 64 letters, digits, _ and - are accepted")
+    if not _TOKEN.fullmatch(hub["token"]):
+        raise InvalidSettingError(f"the token of hub {hub['id']}: 16 to 64 bytes in hexadecimal digits are accepted")
+    if not 0 < hub["port"] < 1 << 16:
+        raise InvalidSettingError(f"port {hub['port']} of hub {hub['id']}: 1 to 65535 are accepted")
+    if set(totals) != set(HubTotals.__annotations__) or not all(
+        isinstance(count, int) and count >= 0 for count in totals.values()
+    ):
+        raise InvalidSettingError(
+            f"totals of hub {hub['id']}: whole numbers of at least 0 are accepted, called"
+            f" {', '.join(HubTotals.__annotations__)}"
+        )
+    if not all(isinstance(text, str) for pair in used.items() for text in pair):
+        raise InvalidSettingError(f"used members of hub {hub['id']}: names with environments are accepted")

@@ -1,0 +1,61 @@
+"""Pool control function: hubs report to it, and the pool's state machine has it keep the members alive."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, cast
+
+from burstcache.adapters.calls import passing_failures_named
+from burstcache.adapters.clients import Clients
+from burstcache.adapters.clock import SystemClock
+from burstcache.adapters.executions import Executions
+from burstcache.adapters.functions import invoke_tenant
+from burstcache.adapters.pauses import Pauses
+from burstcache.adapters.pool_table import PoolTable
+from burstcache.control.pool_operations import run
+from burstcache.control.pool_tools import PoolTools
+from burstcache.core.messages.answers import Done
+from burstcache.core.messages.pool import MemberState, Warm
+from burstcache.core.messages.pool_control import PoolOperation, PoolPlan, Rounded, Ticked
+from burstcache.core.pool.costs import member_price
+from burstcache.core.pool.kept import tenants
+from burstcache.core.worth import sheet_of_region
+from burstcache.handlers._init import at_init, logs_requests
+from burstcache.handlers._self_test import answers_self_test
+from burstcache.logs import logger
+from burstcache.settings import PoolControlSettings
+from burstcache.traces import traces_requests
+
+
+@at_init
+def tools() -> PoolTools:
+    """Make what the pool's control works with."""
+    settings, clock, clients = PoolControlSettings.read(os.environ), SystemClock(), Clients("control")
+    member = invoke_tenant(clients.functions, settings.member_function_name)
+
+    def warm(name: str) -> MemberState:
+        return cast(MemberState, member(name, Warm(op="warm")))
+
+    return PoolTools(
+        table=PoolTable(settings.table_name, clients.dynamodb),
+        executions=Executions(clients.states),
+        machine_arn=settings.pool_arn,
+        pauses=Pauses(settings.table_name, clients.dynamodb, clock),
+        members=tuple(tenants(settings.members)),
+        price=member_price(sheet_of_region(settings.region), settings.memory_mb),
+        keep_s=settings.keep_s,
+        warm=warm,
+        clock=clock,
+    )
+
+
+@traces_requests
+@logs_requests
+@answers_self_test("pool_control")
+def handler(event: dict[str, Any], context: Any) -> PoolPlan | Ticked | Rounded | Done:
+    """Do what a hub or the pool's state machine asks for."""
+    with passing_failures_named():
+        answer = run(tools(), cast(PoolOperation, event))
+    if event["op"] != "hub":  # a report comes every minute, and its hub's token lets its reader into the pool
+        logger().info("pool control", extra={"event": event, "answer": answer})
+    return answer
