@@ -83,6 +83,7 @@ COMMANDS = (
         f"{_OPERATE}:lambda_start",
     ),
     Command("lambda stop", "end the cache function that holds a key", f"{_OWN}:lambda_key", f"{_OPERATE}:lambda_stop"),
+    Command("pool", "show the pool: members, hubs, reclaims, codes and why, bill", f"{_OWN}:stack", f"{_SHOW}:pool"),
     Command("pause", "let nothing start any more: S3 serves, and nodes stop", f"{_OWN}:pause", f"{_OPERATE}:pause"),
     Command("resume", "end a pause, also that of a spent budget", f"{_OWN}:stack", f"{_OPERATE}:resume"),
     Command(

@@ -9,16 +9,19 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from burstcache.core.errors import InvalidSettingError
+from burstcache.core.pool.costs import member_price
 from burstcache.core.table import Pause
+from burstcache.core.worth import sheet_of_region
 from burstcache.queries.keys import KeyView, read_keys
 from burstcache.queries.nodes import NodeView, read_nodes
+from burstcache.queries.pool import PoolView, read_pool
 from burstcache.queries.routes import RouteView, read_routes
 from burstcache.queries.states import KEY_STATES, NODE_STATES
 from burstcache.queries.watch import Entered, key_watcher, node_watcher
 from burstcache.queries.watch import watch as follow
 from burstcache_cli.stack import stack_of
 from burstcache_terminal.exit_codes import ExitCode
-from burstcache_terminal.text import NOTHING, duration_text, table_text, time_text
+from burstcache_terminal.text import NOTHING, duration_text, number_text, table_text, time_text
 
 _DOUBTS = {
     "": "",
@@ -45,6 +48,18 @@ def redis_status(args: argparse.Namespace) -> ExitCode:
     system = stack_of(args).system()
     views, pause = read_nodes(system), system.pauses.read()
     return _print(views, (f"{pause_text(pause)}\n\n" if pause else "") + nodes_text(views), as_json=args.json)
+
+
+def pool(args: argparse.Namespace) -> ExitCode:
+    """Show the pool, and say if nothing starts."""
+    stack = stack_of(args)
+    settings = json.loads(stack.output("PoolSettings"))
+    price = member_price(sheet_of_region(settings["AWS_REGION"]), int(settings["POOL_MEMORY_MB"]))
+    system = stack.system()
+    view, pause = read_pool(system, price), system.pauses.read()
+    text = (f"{pause_text(pause)}\n\n" if pause else "") + pool_text(view)
+    print(json.dumps(asdict(view), indent=2) if args.json else text)
+    return ExitCode.SUCCESS
 
 
 def watch(args: argparse.Namespace) -> ExitCode:
@@ -90,6 +105,37 @@ def nodes_text(views: Sequence[NodeView]) -> str:
         return "no nodes: this stack has no Redis"
     header = ("NODE", "PHASE", "GENERATION", "READY SINCE", "KEYS", "HELD UNTIL")
     return table_text(header, [_node_cells(view) for view in views])
+
+
+def pool_text(view: PoolView) -> str:
+    """Return what a person wants to know of the pool."""
+    if not view.codes:
+        return "the pool has not been used yet"
+    stored_mb = sum(member.stored_bytes for member in view.members) / 1e6
+    silent = [member.member for member in view.members if member.is_silent]
+    found = f"{view.hits / view.requests:.0%} of them found" if view.requests else "none yet"
+    hubs = ", ".join(f"{hub.hub} (reported {time_text(hub.reported_at_us)})" for hub in view.hubs)
+    last = f"; last {time_text(view.reclaimed[-1][0] * 1_000_000)}" if view.reclaimed else ""
+    backup = f"backup every {duration_text(view.backup_s)}" if view.backup_s else "no backup"
+    former = f" (before: {', '.join(view.codes[1:])})" if view.codes[1:] else ""
+    bill = view.bill
+    lines = [
+        ("kept by", view.execution_name or "nobody: members may be reclaimed"),
+        ("invoked", time_text(view.warmed_at_us)),
+        ("hubs", hubs or "none reports"),
+        ("members", f"{len(view.members)} invoked, {number_text(stored_mb)} MB stored"),
+        ("silent", ", ".join(silent)),
+        ("slices", f"{view.requests:,} asked for, {found}; {number_text(view.written_bytes / 1e6)} MB written"),
+        ("reclaims", f"{number_text(view.reclaims_per_min)} a minute in {number_text(view.watched_min)} min{last}"),
+        ("chunks", f"{view.codes[0]}{former}; invoked every {duration_text(view.warm_s)}, {backup}"),
+        *(("", reason) for reason in view.reasons),
+        (
+            "bill",
+            f"{bill.usd:.6f} USD: warm-up {bill.warm_up_usd:.6f}, serving {bill.serving_usd:.6f}, new environments"
+            f" {bill.environments_usd:.6f}; hubs and control apart",
+        ),
+    ]
+    return "\n".join(f"{what:10}{text}" for what, text in lines if text)
 
 
 @dataclass(slots=True)

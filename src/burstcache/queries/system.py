@@ -12,6 +12,7 @@ from burstcache.adapters.key_scan import scan_keys
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.pauses import Pauses
+from burstcache.adapters.pool_table import PoolTable
 from burstcache.core.table import KeyRow
 from burstcache.queries.history import History
 
@@ -51,6 +52,11 @@ class System:
     def nodes(self) -> NodeTable:
         """The rows of nodes."""
         return NodeTable(self.table_name, self.dynamodb)
+
+    @cached_property
+    def pool(self) -> PoolTable:
+        """The rows of the pool."""
+        return PoolTable(self.table_name, self.dynamodb)
 
     @cached_property
     def pauses(self) -> Pauses:
