@@ -1,0 +1,112 @@
+"""A hub's reports to pool control, and the plan that it answers with."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+from burstcache.core.errors import BurstcacheError
+from burstcache.core.messages.pool_control import Coded, Hub, HubTotals, KnownHub, Leave, PoolPlan
+from burstcache.core.pool.slices import Redundancy
+from burstcache.logs import logger
+
+Control = Callable[[Mapping[str, object]], object]
+
+
+@dataclass(slots=True)
+class Seen:
+    """What a hub has seen since its start, and which members were connected since its last report."""
+
+    requests: int = 0  # slices that readers asked for
+    hits: int = 0
+    stored_bytes: int = 0
+    invocations: int = 0
+    served_ms: float = 0.0
+    used: dict[str, str] = field(default_factory=dict)  # by member: its environment, empty if not known
+
+    def totals(self) -> HubTotals:
+        """Return what is reported of it."""
+        return HubTotals(
+            requests=self.requests,
+            hits=self.hits,
+            stored_bytes=self.stored_bytes,
+            invocations=self.invocations,
+            served_ms=round(self.served_ms),
+        )
+
+
+class Heartbeat:
+    """Reports for a hub, on its event loop.
+
+    Args:
+        control: Invokes pool control with a payload and returns its answer; it may block its thread.
+        hub: Where the hub is.
+        seen: What it sees.
+        connected: Returns the members that are connected.
+        follow: Is called with each plan.
+
+    Attributes:
+        plan: The newest answer.
+    """
+
+    plan: PoolPlan
+
+    def __init__(
+        self,
+        control: Control,
+        hub: KnownHub,
+        seen: Seen,
+        *,
+        connected: Callable[[], Mapping[str, str]] = dict,
+        follow: Callable[[PoolPlan], None] | None = None,
+    ) -> None:
+        self._control = control
+        self._hub = hub
+        self._seen = seen
+        self._connected = connected
+        self._follow = follow
+
+    @property
+    def redundancies(self) -> tuple[Redundancy, ...]:
+        """How slices are coded; the first is that of new ones."""
+        return tuple(map(_redundancy, (self.plan["redundancy"], *self.plan["former"])))
+
+    async def report(self) -> PoolPlan:
+        """Report once, and return the plan.
+
+        Raises:
+            ServiceError: Lambda refuses, or cannot be asked.
+            FunctionFailedError: Pool control fails.
+        """
+        used, self._seen.used = self._seen.used | dict(self._connected()), {}
+        try:
+            asked = Hub(op="hub", hub=self._hub, totals=self._seen.totals(), used=used)
+            self.plan = cast(PoolPlan, await asyncio.to_thread(self._control, asked))
+        except BurstcacheError:
+            self._seen.used = used | self._seen.used
+            raise
+        if self._follow:
+            self._follow(self.plan)
+        return self.plan
+
+    async def run(self) -> None:
+        """Report for as long as the hub is there, after the first report; a report that fails changes nothing."""
+        while True:
+            await asyncio.sleep(self.plan["report_s"])
+            try:
+                await self.report()
+            except BurstcacheError as error:
+                logger().warning("pool control does not answer, the last plan holds", reason=str(error))
+
+    async def leave(self) -> None:
+        """Say that the hub stops; if that fails, pool control finds out by itself."""
+        try:
+            await asyncio.to_thread(self._control, Leave(op="leave", id=self._hub["id"], totals=self._seen.totals()))
+        except BurstcacheError as error:
+            logger().warning("pool control does not answer", reason=str(error))
+
+
+def _redundancy(coded: Coded) -> Redundancy:
+    return Redundancy(coded["data"], coded["parity"])

@@ -1,0 +1,133 @@
+"""A hub's reports, and what becomes of the plan when pool control fails."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from burstcache.core.errors import ServiceTransientError
+from burstcache.core.messages.pool_control import Coded, KnownHub, PoolPlan
+from burstcache.core.pool.slices import Redundancy
+from burstcache.pool.heartbeat import Heartbeat, Seen
+
+_HUB = KnownHub(id="hub-1", host="10.0.0.5", port=4_000, token="ab" * 32, certificate="")
+
+
+class Control:
+    """Pool control: it remembers its payloads, and fails as often as it is asked to."""
+
+    def __init__(self, *, report_s: int = 60) -> None:
+        self.told: list[Mapping[str, Any]] = []
+        self.fails = 0
+        self.is_round_due = False
+        self.was_told = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._report_s = report_s
+
+    def __call__(self, payload: Mapping[str, object]) -> object:
+        self.told.append(payload)
+        self._loop.call_soon_threadsafe(self.was_told.set)
+        if self.fails:
+            self.fails -= 1
+            raise ServiceTransientError("throttled", code="TooManyRequestsException")
+        return PoolPlan(
+            members=["pool-0", "pool-1"],
+            redundancy=Coded(data=10, parity=2),
+            former=[Coded(data=10, parity=1)],
+            warm_s=60,
+            backup_s=0,
+            report_s=self._report_s,
+            is_round_due=self.is_round_due,
+            hubs=[],
+        )
+
+
+def test_plan_says_how_slices_are_written_and_how_they_were() -> None:
+    async def work() -> tuple[Redundancy, ...]:
+        heartbeat = Heartbeat(Control(), _HUB, Seen())
+        await heartbeat.report()
+        return heartbeat.redundancies
+
+    assert asyncio.run(work()) == (Redundancy(10, 2), Redundancy(10, 1))
+
+
+def test_plan_is_handed_on() -> None:
+    async def work() -> list[PoolPlan]:
+        followed: list[PoolPlan] = []
+        heartbeat = Heartbeat(Control(), _HUB, Seen(), follow=followed.append)
+        await heartbeat.report()
+        return followed
+
+    assert [plan["members"] for plan in asyncio.run(work())] == [["pool-0", "pool-1"]]
+
+
+def test_members_are_reported_once_and_those_that_stay_connected_each_time() -> None:
+    async def work() -> list[Any]:
+        control, seen = Control(), Seen(requests=3, served_ms=1.6, used={"pool-0": "a"})
+        heartbeat = Heartbeat(control, _HUB, seen, connected=lambda: {"pool-1": ""})
+        await heartbeat.report()
+        await heartbeat.report()
+        return [(told["used"], told["totals"]["served_ms"]) for told in control.told]
+
+    assert asyncio.run(work()) == [({"pool-0": "a", "pool-1": ""}, 2), ({"pool-1": ""}, 2)]
+
+
+def test_what_a_failed_report_would_have_said_is_in_the_next_one() -> None:
+    async def work() -> list[Any]:
+        control, seen = Control(), Seen(used={"pool-0": "a"})
+        heartbeat = Heartbeat(control, _HUB, seen)
+        control.fails = 1
+        with pytest.raises(ServiceTransientError):
+            await heartbeat.report()
+        seen.used["pool-1"] = "b"
+        await heartbeat.report()
+        return [told["used"] for told in control.told]
+
+    assert asyncio.run(work()) == [{"pool-0": "a"}, {"pool-0": "a", "pool-1": "b"}]
+
+
+def test_plan_holds_while_pool_control_fails() -> None:
+    async def work() -> tuple[int, list[str]]:
+        control = Control(report_s=0)
+        heartbeat = Heartbeat(control, _HUB, Seen())
+        await heartbeat.report()
+        control.fails = 2
+        running = asyncio.create_task(heartbeat.run())
+        while len(control.told) < 4:
+            control.was_told.clear()
+            await control.was_told.wait()
+        running.cancel()
+        return control.fails, heartbeat.plan["members"]
+
+    assert asyncio.run(work()) == (0, ["pool-0", "pool-1"])
+
+
+def test_round_is_asked_for_when_it_is_due() -> None:
+    async def work() -> list[Any]:
+        control = Control(report_s=0)
+        control.is_round_due = True
+        heartbeat = Heartbeat(control, _HUB, Seen())
+        await heartbeat.report()
+        control.is_round_due = False
+        running = asyncio.create_task(heartbeat.run())
+        while len(control.told) < 4:
+            control.was_told.clear()
+            await control.was_told.wait()
+        running.cancel()
+        return [told["op"] for told in control.told[:4]]
+
+    assert asyncio.run(work()) == ["hub", "round", "hub", "hub"]
+
+
+@pytest.mark.parametrize("fails", [0, 1], ids=["said", "unsaid"])
+def test_hub_leaves_whether_pool_control_hears_it_or_not(fails: int) -> None:
+    async def work() -> list[Any]:
+        control = Control()
+        control.fails = fails
+        await Heartbeat(control, _HUB, Seen(hits=2)).leave()
+        return [(told["op"], told["id"], told["totals"]["hits"]) for told in control.told]
+
+    assert asyncio.run(work()) == [("leave", "hub-1", 2)]
