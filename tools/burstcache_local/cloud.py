@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from aiohttp import web
@@ -21,6 +22,7 @@ from burstcache_local.front.front_door import Front
 from burstcache_local.functions import EventInvokeConfig, FunctionSpec
 from burstcache_local.iam.guard import Guard
 from burstcache_local.lambdas import lambda_api
+from burstcache_local.lambdas.reclaims import ReclaimPattern, run_reclaims
 from burstcache_local.lambdas.schedules import run_schedules
 from burstcache_local.lambdas.service import FunctionNotFoundError, LambdaLimits, Lambdas
 from burstcache_local.lambdas.traces import TraceDaemon
@@ -55,6 +57,7 @@ class LocalOptions:
     stop_s: float = 0.5  # … and to stop
     environment: Mapping[str, str] = field(default_factory=dict)  # variables that every function gets
     limits: LambdaLimits = field(default_factory=LambdaLimits)
+    reclaims: ReclaimPattern | None = None  # of tenants' environments; None: none but those that were idle for long
     stack_name: str = "burstcache"
     run_dir: Path | None = None  # where logs go; None: a folder that is removed at the end
 
@@ -141,6 +144,14 @@ class LocalCloud:
             return self._lambdas.kill(self.physical_ids[logical_id])
 
         return self._loop.run(kill())
+
+    def reclaim(self, count: int) -> list[str]:
+        """Have environments of tenants reclaimed; return whose. Busy ones end after their invocation."""
+
+        async def reclaim() -> list[str]:
+            return self._lambdas.reclaim(count, Random())
+
+        return self._loop.run(reclaim())
 
     def deploy(self, template: Path, stack_name: str, parameters: Mapping[str, str] | None = None) -> Stack:
         """Create another stack next to the system's: an application that uses it. Nothing serves its HTTP API here.
@@ -233,6 +244,9 @@ class LocalCloud:
         )
         self._closers.callback(lambda: self._loop.run(self._lambdas.close()))
         self._loop.run(self._lambdas.start())
+        if self.options.reclaims:
+            reclaims = run_reclaims(self.options.reclaims, self._lambdas, self.run_dir / "reclaims.log")
+            asyncio.run_coroutine_threadsafe(reclaims, self._loop.loop)
 
     def _start_step_functions(self) -> HttpApi:
         calls = {

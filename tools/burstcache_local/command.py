@@ -143,6 +143,7 @@ def _cloud(args: argparse.Namespace, run_dir: Path) -> LocalCloud:
             boot_s=args.boot_s,
             stop_s=args.stop_s,
             limits=limits,
+            reclaims=args.reclaims,
             run_dir=run_dir,
             **template,
         )

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from random import Random
 
 from burstcache_local.errors import LocalCloudError
 from burstcache_local.functions import EventInvokeConfig, FunctionSpec, Outcome
@@ -81,6 +82,7 @@ class _Pool:
 
     free: list[Environment] = field(default_factory=list)  # the one used last is the last
     count: int = 0  # free and busy ones
+    doomed: int = 0  # busy ones that end as soon as they are free
     turns: deque[asyncio.Future[Environment | None]] = field(default_factory=deque)  # None: start one of your own
 
     def pass_on(self, environment: Environment | None) -> bool:
@@ -195,6 +197,34 @@ class Lambdas:
             environment.kill()
         return len(dying)
 
+    @property
+    def tenant_environments(self) -> int:
+        """How many environments serve tenants, and are not about to end."""
+        return sum(pool.count - pool.doomed for (_, tenant_id), pool in self._pools.items() if tenant_id)
+
+    def reclaim(self, count: int, chance: Random) -> list[str]:
+        """End environments of tenants, as Lambda does when it needs their room: busy ones after their invocation.
+
+        Args:
+            count: How many; all, if there are not as many.
+            chance: Which ones.
+
+        Returns:
+            The tenants, each as often as it loses an environment.
+        """
+        candidates: list[tuple[str, _Pool, Environment | None]] = []
+        for (_, tenant_id), pool in self._pools.items():
+            if tenant_id:
+                busy = pool.count - len(pool.free) - pool.doomed
+                candidates += [(tenant_id, pool, environment) for environment in (*pool.free, *[None] * busy)]
+        reclaimed = chance.sample(candidates, min(count, len(candidates)))
+        for _, pool, environment in reclaimed:
+            if environment is None:
+                pool.doomed += 1
+            else:
+                self._reap(pool, environment)
+        return [tenant_id for tenant_id, _, _ in reclaimed]
+
     async def at_rest(self) -> None:
         """Return when no event is on its way and every environment that has answered waits for its next one."""
         while self._tasks:
@@ -266,21 +296,24 @@ class Lambdas:
 
     async def _release(self, spec: FunctionSpec, tenant_id: str, environment: Environment, outcome: Outcome) -> None:
         pool = self._pools[spec.name, tenant_id]
-        if not (outcome.reusable and await environment.settle()):
+        is_left = outcome.reusable and await environment.settle()
+        if not is_left or pool.doomed:
+            pool.doomed -= pool.doomed > 0
             self._make_room(pool)
             await self._discard(environment)
             return
         if pool.pass_on(environment):
             return
         pool.free.append(environment)
+        reap = asyncio.get_running_loop().call_later(self._limits.idle_s, self._reap, pool, environment)
+        self._reapers[environment] = reap
 
-        def reap() -> None:
-            pool.free.remove(environment)
-            pool.count -= 1
-            del self._reapers[environment]
-            self._background(self._discard(environment))
-
-        self._reapers[environment] = asyncio.get_running_loop().call_later(self._limits.idle_s, reap)
+    def _reap(self, pool: _Pool, environment: Environment) -> None:
+        """End a free environment."""
+        pool.free.remove(environment)
+        pool.count -= 1
+        self._reapers.pop(environment).cancel()
+        self._background(self._discard(environment))
 
     async def _discard(self, environment: Environment) -> None:
         await environment.close()

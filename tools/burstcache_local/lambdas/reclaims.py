@@ -1,0 +1,61 @@
+"""Reclaims of tenants' environments, at random, as Wang 2020 measured them on AWS (section 4.1)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+
+from burstcache.core.pool.availability import Reclaims, poisson, zipf
+from burstcache_local.lambdas.service import Lambdas
+
+_MINUTE_S = 60.0
+_DISTRIBUTIONS: dict[str, Callable[[float, int], Reclaims]] = {"poisson": poisson, "zipf": zipf}
+
+
+@dataclass(frozen=True, slots=True)
+class ReclaimPattern:
+    """How many environments are reclaimed in a minute, whatever their number.
+
+    Attributes:
+        distribution: `poisson` or `zipf`.
+        value: The mean a minute, or the exponent.
+    """
+
+    distribution: str
+    value: float
+
+    @classmethod
+    def from_text(cls, text: str) -> ReclaimPattern:
+        """Return the pattern in a text such as `poisson:2.28`, or raise ValueError."""
+        distribution, _, value = text.partition(":")
+        if distribution not in _DISTRIBUTIONS:
+            raise ValueError(f"{text!r}: expected poisson:MEAN or zipf:EXPONENT")
+        try:
+            pattern = cls(distribution, float(value))
+        except ValueError:
+            pattern = cls(distribution, -1.0)
+        if not 0 < pattern.value < float("inf"):
+            raise ValueError(f"{text!r}: expected a number above 0 behind {distribution}:")
+        return pattern
+
+    def in_a_minute(self, environments: int, chance: Random) -> int:
+        """Return how many of that number of environments a minute takes."""
+        likely = _DISTRIBUTIONS[self.distribution](self.value, environments).probabilities
+        (count,) = chance.choices(list(likely), list(likely.values()))
+        return count
+
+
+async def run_reclaims(pattern: ReclaimPattern, lambdas: Lambdas, log: Path, *, every_s: float = _MINUTE_S) -> None:
+    """Reclaim environments of tenants, all of a minute at once, without end; the log has a line for each time."""
+    chance = Random()
+    while True:
+        await asyncio.sleep(every_s)
+        count = pattern.in_a_minute(lambdas.tenant_environments, chance)
+        if tenants := lambdas.reclaim(count, chance):
+            line = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} reclaimed {', '.join(sorted(tenants))}\n"
+            with log.open("a") as file:
+                file.write(line)
