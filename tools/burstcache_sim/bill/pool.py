@@ -95,6 +95,13 @@ def pool_use(run: PoolRun, *, has_fargate_hub: bool = False, only_members: bool 
     )
 
 
+def tick_usd(prices: PriceSheet) -> Fraction:
+    """Return what one tick of the state machine that wakes members costs, without the members [USD]."""
+    gb_s = Fraction(CONTROL_MB, 1024) * Fraction(CONTROL_MS, 1000)
+    control_usd = prices.usd("lambda-request") + gb_s * prices.usd(f"lambda-duration:{prices.architecture}")
+    return control_usd + TRANSITIONS_PER_TICK * prices.usd("transition")
+
+
 def pool_bill(use: PoolUse, prices: PriceSheet) -> Bill:
     """Return the bill of what a pool took; raises `PriceMissingError`."""
     return Bill(prices.name, tuple(_lines(use, prices)))

@@ -12,12 +12,13 @@ from burstcache.core.pool.redundancy import Load, choose
 from burstcache.core.pool.slices import SLICE_BYTES
 from burstcache_sim.bill.cost import BillLine
 from burstcache_sim.bill.market import Market, Offer
-from burstcache_sim.bill.pool import CONTROL_MB, CONTROL_MS, TRANSITIONS_PER_TICK
+from burstcache_sim.bill.pool import tick_usd
 from burstcache_sim.pool.reclaims import usual
 from burstcache_sim.pool.scenario import capacity_bytes
 
 SIZES = (12, 16, 32, 64, 128, 256, 400)  # members worth trying
 MEMORY_MB = 1_769
+_TICK = "Lambda and Step Functions, as in the sheet"
 _FORMULAS = "Wang 2020, section 4.3"
 _ROUNDS = 2  # of hits and code, which depend on each other
 
@@ -56,13 +57,7 @@ def pool_offer(market: Market, members: int) -> Offer:
         by_formula("keeping warm (formula 5)", choice.hour.warm_up_usd, is_fixed=True),
         by_formula("backup (formula 6)", choice.hour.backup_usd, is_fixed=True),
         by_formula("new environments", choice.hour.renewal_usd, is_fixed=True),
-        ("+transition", TRANSITIONS_PER_TICK * ticks, "Step Functions"),
-        ("+lambda-request", ticks, "control, invocations"),
-        (
-            f"+lambda-duration:{market.prices.architecture}",
-            Fraction(CONTROL_MB, 1024) * Fraction(CONTROL_MS, 1000) * ticks,
-            "control, duration",
-        ),
+        BillLine("control and its state machine", ticks, "tick", ticks * tick_usd(market.prices), True, _TICK),
         ("s3-get", misses * (slices_each - 1), "S3 GET of further slices"),
         misses=misses,
         note=f"{members} members of {MEMORY_MB:,} MB, {code.data}+{code.parity} chunks, {backup}",

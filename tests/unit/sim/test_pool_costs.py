@@ -1,0 +1,83 @@
+"""What the page of costs prints for a pool and its rivals is what the code computes."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+import pytest
+
+from burstcache.core.pool.costs import member_price
+from burstcache.core.pool.redundancy import SERVE_MS, Load, choose
+from burstcache.core.pool.slices import SLICE_BYTES
+from burstcache.core.prices import price_sheet
+from burstcache_sim.bill.nodes import ec2_nodes
+from burstcache_sim.bill.pool import tick_usd
+from burstcache_sim.pool.reclaims import usual
+from burstcache_sim.pool.scenario import capacity_bytes
+from support.project import ROOT
+
+PRICES = price_sheet("today-us-east-1")
+SLICE_GB = Fraction(SLICE_BYTES, 1024**3)
+GB = 1024**3
+Cells = tuple[float, float, float]  # a GB kept for an hour, a slice written, a slice read [USD per million]
+
+
+def pool(members: int, *, is_measured: bool = True) -> Cells:
+    """A pool that is full, read ten times as often as written."""
+    price, held_bytes = member_price(PRICES, 1_769), capacity_bytes(1_769)
+    load = Load(Fraction(40 * members), Fraction(4 * members), members * held_bytes * 10 // 12 // SLICE_BYTES)
+    choice = choose(members, load, price, {60: usual(members).day()} if is_measured else {})
+    code = choice.keeping.redundancy
+    usable_gb = members * held_bytes * code.data / code.chunks / GB
+    ticks_usd = tick_usd(PRICES) * 3_600 / choice.keeping.warm_s
+    chunk_ms = SERVE_MS + -(-SLICE_BYTES // (code.data * 78_125))
+    one_usd = float(price.invocations_usd(code.chunks, chunk_ms))
+    return (float(choice.hour.keeping_usd + ticks_usd) / usable_gb * 1e6, one_usd * 1e6, one_usd * 1e6)
+
+
+def express() -> Cells:
+    def usd(item: str) -> float:
+        return float(PRICES.usd(item)) * 1e6
+
+    written = usd("s3-express-put") + usd("s3-express-upload") * float(SLICE_GB)
+    read = usd("s3-express-get") + usd("s3-express-retrieval") * float(SLICE_GB)
+    return usd("s3-express-storage"), written, read
+
+
+def node(type_: str) -> Cells:
+    gb = Fraction(ec2_nodes(type_).each_bytes, GB)
+    return float(PRICES.usd(f"ec2:{type_}") / gb) * 1e6, 0.0, 0.0
+
+
+ROWS = {
+    "A pool of 16 members": pool(16),
+    "A pool of 64 members": pool(64),
+    "A pool of 64 members, the paper's worst month": pool(64, is_measured=False),
+    "S3 Express One Zone": express(),
+    "Always-on r7g.large": node("r7g.large"),
+    "Ranged GETs from S3": (0.0, 0.0, float(PRICES.usd("s3-get")) * 1e6),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_the_page_prints_what_the_code_computes(name: str) -> None:
+    page = (ROOT / "docs" / "operate" / "costs.md").read_text().partition("## A pool for large objects")[2]
+    row = re.search(rf"^\| {re.escape(name)} \|(.*)\|$", page, re.M)
+    assert row, ROWS[name]
+
+    printed = [float(cell.replace(",", "")) for cell in row[1].split("|")]
+
+    assert printed == pytest.approx(ROWS[name], rel=0.01, abs=0.05), ROWS[name]
+
+
+def test_a_slice_that_is_read_few_times_within_a_day_is_cheaper_in_a_pool_than_in_s3_express() -> None:
+    def usd(cells: Cells, *, reads: int, hours: int) -> float:
+        kept, written, read = cells
+        return kept * float(SLICE_GB) * hours + written + reads * read
+
+    ours, theirs = ROWS["A pool of 64 members"], ROWS["S3 Express One Zone"]
+
+    assert usd(ours, reads=3, hours=12) < usd(theirs, reads=3, hours=12)
+    assert usd(ours, reads=3, hours=48) > usd(theirs, reads=3, hours=48)
+    assert usd(ours, reads=20, hours=1) > usd(theirs, reads=20, hours=1)
