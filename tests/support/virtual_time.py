@@ -55,6 +55,41 @@ class Rest:
             raise self.error
 
 
+class _Thread:
+    """A thread that does one piece of work after the other: to make one for each takes longer than most of them."""
+
+    def __init__(self) -> None:
+        self._work: tuple[contextvars.Context, Callable[[], None]] | None = None
+        self._has_work = threading.Lock()
+        self._has_work.acquire()
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def begin(self, context: contextvars.Context, work: Callable[[], None]) -> None:
+        self._work = context, work
+        self._has_work.release()
+
+    def _run(self) -> None:
+        while True:
+            self._has_work.acquire()
+            assert self._work is not None
+            (context, work), self._work = self._work, None
+            context.run(work)
+            del context, work
+            _IDLE.append(self)
+
+
+_IDLE: list[_Thread] = []
+
+
+def _begin(context: contextvars.Context, work: Callable[[], None]) -> None:
+    """Let work that raises nothing begin in a thread that does nothing else."""
+    try:
+        thread = _IDLE.pop()
+    except IndexError:
+        thread = _Thread()
+    thread.begin(context, work)
+
+
 class VirtualClock:
     """The clock of a world; the thread that makes it is its first participant."""
 
@@ -104,7 +139,7 @@ class VirtualClock:
         return future.result(0)
 
     def start(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Run a function as a participant in a thread of its own."""
+        """Run a function as a participant in a thread of its own, with the context that a new thread has."""
         future: Future[T] = Future()
         future.set_running_or_notify_cancel()  # a participant cannot be cancelled: it ends by itself
         with self._lock:
@@ -121,7 +156,7 @@ class VirtualClock:
                     self._started.discard(future)
                     self._leave()
 
-        threading.Thread(target=run, daemon=True).start()
+        _begin(contextvars.Context(), run)
         return future
 
     def wait_for_all(self, but: Future[Any]) -> None:
@@ -189,11 +224,16 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def _write_to_self(self) -> None:
         """Send no byte through the kernel: `call_soon_threadsafe` ends the loop's rest."""
 
+    def _make_self_pipe(self) -> None:
+        """Do without the sockets through which that byte would come."""
+
+    _close_self_pipe = _make_self_pipe
+
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:
         """Do nothing: the executor keeps no threads."""
 
 
-class _RestingSelector(selectors.DefaultSelector):
+class _RestingSelector(selectors.SelectSelector):
     """A selector that rests on a clock instead of in the kernel, where nothing ever is."""
 
     def __init__(self, clock: VirtualClock) -> None:

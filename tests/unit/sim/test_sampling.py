@@ -20,7 +20,7 @@ from burstcache_sim.traces.trace import Trace
 from support.trace_columns import keys_of
 
 KEYS, REQUESTS, OBJECT_BYTES = 10_000, 60_000, 1000
-SEEDS = range(6)
+SEEDS = range(4)
 
 
 def zipf_log(path: Path, seed: int) -> Path:
