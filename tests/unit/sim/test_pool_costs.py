@@ -12,7 +12,7 @@ from burstcache.core.pool.redundancy import SERVE_MS, Load, choose
 from burstcache.core.pool.slices import SLICE_BYTES
 from burstcache.core.prices import price_sheet
 from burstcache_sim.bill.nodes import ec2_nodes
-from burstcache_sim.bill.pool import tick_usd
+from burstcache_sim.bill.pool import control_use, pool_bill
 from burstcache_sim.pool.reclaims import usual
 from burstcache_sim.pool.scenario import capacity_bytes
 from support.project import ROOT
@@ -30,10 +30,11 @@ def pool(members: int, *, is_measured: bool = True) -> Cells:
     choice = choose(members, load, price, {60: usual(members).day()} if is_measured else {})
     code = choice.keeping.redundancy
     usable_gb = members * held_bytes * code.data / code.chunks / GB
-    ticks_usd = tick_usd(PRICES) * 3_600 / choice.keeping.warm_s
+    control_usd = pool_bill(control_use(members, Fraction(60)), PRICES).usd
     chunk_ms = SERVE_MS + -(-SLICE_BYTES // (code.data * 78_125))
     one_usd = float(price.invocations_usd(code.chunks, chunk_ms))
-    return (float(choice.hour.keeping_usd + ticks_usd) / usable_gb * 1e6, one_usd * 1e6, one_usd * 1e6)
+    keeping_usd = float(choice.hour.keeping_usd) + control_usd
+    return keeping_usd / usable_gb * 1e6, one_usd * 1e6, one_usd * 1e6
 
 
 def express() -> Cells:

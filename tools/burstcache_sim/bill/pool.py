@@ -13,9 +13,12 @@ from burstcache.core.prices import PriceSheet
 from burstcache_sim.bill.cost import Amount, Bill, BillLine, bill_line
 from burstcache_sim.pool.scenario import PoolRun
 
-CONTROL_MB = 256
-TRANSITIONS_PER_TICK = 3  # wait, tick, is it over?
-CONTROL_MS = 200  # of a tick: members are woken at the same time
+_CONTROL_MB = 256
+# In each minute in which a pool is kept by the reports of one hub (`burstcache.control.pool_life`).
+_CONTROL_REQUESTS = 2  # its report, and the round of warm-ups
+_CONTROL_MS = 150  # of each: members are woken at the same time
+_TRANSITIONS = Fraction(2, 5)  # the machine looks after the reports every five minutes, in two states
+_ROW_READS, _ROW_WRITES, _MEMBER_BYTES = 3, 4, 150  # all members are in one row
 HUB_VCPU, HUB_GB = Fraction(1, 2), Fraction(1)  # on Fargate
 
 
@@ -33,6 +36,8 @@ class PoolUse:
     control_gb_s: Amount = 0
     control_requests: Amount = 0
     transitions: Amount = 0
+    row_reads: Amount = 0
+    row_writes: Amount = 0
     hub_vcpu_h: Amount = 0
     hub_gb_h: Amount = 0
     hub_balancer_h: Amount = 0
@@ -51,6 +56,8 @@ _BILLED: dict[str, tuple[str, str, bool]] = {  # price, text, whether it is ther
     "control_gb_s": (_DURATION, "control, duration", True),
     "control_requests": (_REQUEST, "control, invocations", True),
     "transitions": ("transition", "Step Functions", True),
+    "row_reads": ("dynamodb-read", "DynamoDB reads", True),
+    "row_writes": ("dynamodb-write", "DynamoDB writes", True),
     "hub_vcpu_h": ("fargate-vcpu:arm", "hub, processor", True),
     "hub_gb_h": ("fargate-memory:arm", "hub, memory", True),
     "hub_balancer_h": ("nlb", "hub, balancer", True),
@@ -85,9 +92,7 @@ def pool_use(run: PoolRun, *, has_fargate_hub: bool = False, only_members: bool 
     return replace(
         members,
         environments_gb=memory_gb * total.environments,
-        control_gb_s=Fraction(CONTROL_MB, 1024) * Fraction(CONTROL_MS, 1000) * total.ticks,
-        control_requests=total.ticks,
-        transitions=TRANSITIONS_PER_TICK * total.ticks,
+        **_control(run.scenario.members, Fraction(total.ticks * run.scenario.warm_s, 60)),
         hub_vcpu_h=HUB_VCPU * hours,
         hub_gb_h=HUB_GB * hours,
         hub_balancer_h=hours,
@@ -95,11 +100,9 @@ def pool_use(run: PoolRun, *, has_fargate_hub: bool = False, only_members: bool 
     )
 
 
-def tick_usd(prices: PriceSheet) -> Fraction:
-    """Return what one tick of the state machine that wakes members costs, without the members [USD]."""
-    gb_s = Fraction(CONTROL_MB, 1024) * Fraction(CONTROL_MS, 1000)
-    control_usd = prices.usd("lambda-request") + gb_s * prices.usd(f"lambda-duration:{prices.architecture}")
-    return control_usd + TRANSITIONS_PER_TICK * prices.usd("transition")
+def control_use(members: int, minutes: Fraction) -> PoolUse:
+    """Return what it takes to keep a pool for some minutes, apart from its members and its hub."""
+    return PoolUse(**_control(members, minutes))
 
 
 def pool_bill(use: PoolUse, prices: PriceSheet) -> Bill:
@@ -113,3 +116,14 @@ def _lines(use: PoolUse, prices: PriceSheet) -> list[BillLine]:
         for name, (price, text, is_fixed) in _BILLED.items()
         if (quantity := getattr(use, name))
     ]
+
+
+def _control(members: int, minutes: Fraction) -> dict[str, Amount]:
+    requests = _CONTROL_REQUESTS * minutes
+    return {
+        "control_requests": requests,
+        "control_gb_s": Fraction(_CONTROL_MB, 1024) * Fraction(_CONTROL_MS, 1000) * requests,
+        "transitions": _TRANSITIONS * minutes,
+        "row_reads": _ROW_READS * minutes,
+        "row_writes": (_ROW_WRITES - (-members * _MEMBER_BYTES // 1024)) * minutes,
+    }

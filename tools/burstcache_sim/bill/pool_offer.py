@@ -12,13 +12,12 @@ from burstcache.core.pool.redundancy import Load, choose
 from burstcache.core.pool.slices import SLICE_BYTES
 from burstcache_sim.bill.cost import BillLine
 from burstcache_sim.bill.market import Market, Offer
-from burstcache_sim.bill.pool import tick_usd
+from burstcache_sim.bill.pool import control_use, pool_bill
 from burstcache_sim.pool.reclaims import usual
 from burstcache_sim.pool.scenario import capacity_bytes
 
 SIZES = (12, 16, 32, 64, 128, 256, 400)  # members worth trying
 MEMORY_MB = 1_769
-_TICK = "Lambda and Step Functions, as in the sheet"
 _FORMULAS = "Wang 2020, section 4.3"
 _ROUNDS = 2  # of hits and code, which depend on each other
 
@@ -45,7 +44,6 @@ def pool_offer(market: Market, members: int) -> Offer:
         missed = market.lru_misses(usable_bytes)
         misses = missed + (demand.requests - missed) * (1 - Fraction(choice.availability))
     assert choice is not None
-    ticks = hours * 3_600 / choice.keeping.warm_s
 
     def by_formula(text: str, usd_per_h: Fraction, *, is_fixed: bool) -> BillLine:
         return BillLine(text, hours, "h", usd_per_h * hours, is_fixed, _FORMULAS)
@@ -57,7 +55,7 @@ def pool_offer(market: Market, members: int) -> Offer:
         by_formula("keeping warm (formula 5)", choice.hour.warm_up_usd, is_fixed=True),
         by_formula("backup (formula 6)", choice.hour.backup_usd, is_fixed=True),
         by_formula("new environments", choice.hour.renewal_usd, is_fixed=True),
-        BillLine("control and its state machine", ticks, "tick", ticks * tick_usd(market.prices), True, _TICK),
+        *pool_bill(control_use(members, 60 * hours), market.prices).lines,
         ("s3-get", misses * (slices_each - 1), "S3 GET of further slices"),
         misses=misses,
         note=f"{members} members of {MEMORY_MB:,} MB, {code.data}+{code.parity} chunks, {backup}",
