@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 
 from burstcache.core.errors import InvalidSettingError
+from burstcache.core.pool.kept import PoolTotals
+from burstcache.core.pool.redundancy import SERVE_MS
 from burstcache.core.pool.slices import SLICE_BYTES, Redundancy
 from burstcache.core.pool.stay import StayPrices
 from burstcache.core.prices import price_sheet
 from burstcache_cli.cli import main
-from burstcache_sim.bill.pool import pool_bill, pool_use
+from burstcache_sim.bill.pool import counted_use, pool_bill, pool_use
 from burstcache_sim.pool.reclaims import reclaim_process, usual
 from burstcache_sim.pool.scenario import PoolRun, PoolScenario
 from burstcache_sim.pool.world import simulate_pool
@@ -151,6 +153,25 @@ def test_a_bill_is_what_was_counted_times_the_prices() -> None:
     assert by_text["hub, balancer"] == pytest.approx(run_.period_us / 3.6e9 * 0.0225)
     assert billed.usd_exact == sum((line.usd_exact for line in billed.lines), Fraction(0))
     assert {line.text for line in pool_bill(pool_use(run_, only_members=True), prices).lines} < set(by_text)
+
+
+def test_what_hubs_count_predicts_the_bill_of_the_run() -> None:
+    run_ = simulated(in_turn(10, 60, 10), stay=STAY)
+    total = run_.total
+    totals = PoolTotals(
+        requests=total.slice_reads,
+        hits=total.slice_hits,
+        invocations=total.serve_invocations,
+        served_ms=round(total.serve_ms - SERVE_MS * total.serve_invocations),  # connected when they have begun
+        warm_ups=total.warm_ups,
+        warm_ms=round(total.warm_up_ms),
+        environments=total.environments,
+    )
+
+    use = counted_use(totals, members=16, memory_mb=1_769, minutes=Fraction(total.ticks))
+
+    prices = price_sheet("today-us-east-1")
+    assert pool_bill(use, prices).usd == pytest.approx(pool_bill(pool_use(run_), prices).usd, rel=0.001)
 
 
 def test_the_same_seed_gives_the_same_run() -> None:

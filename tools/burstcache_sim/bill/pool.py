@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from burstcache.core.pool.kept import PoolTotals
+from burstcache.core.pool.redundancy import SERVE_MS
 from burstcache.core.prices import PriceSheet
 from burstcache_sim.bill.cost import Amount, Bill, BillLine, bill_line
 from burstcache_sim.pool.scenario import PoolRun
@@ -97,6 +99,30 @@ def pool_use(run: PoolRun, *, has_fargate_hub: bool = False, only_members: bool 
         hub_gb_h=HUB_GB * hours,
         hub_balancer_h=hours,
         s3_gets=total.slice_reads - total.slice_hits,
+    )
+
+
+def counted_use(totals: PoolTotals, *, members: int, memory_mb: int, minutes: Fraction) -> PoolUse:
+    """Return what a pool in use takes, by what its hubs and rounds have counted: the prediction of its bill.
+
+    Hubs count how long members are connected; an invocation is billed from before that to after it.
+
+    Args:
+        totals: What was counted; invocations for backup are among those of hubs.
+        members: How many the pool has.
+        memory_mb: Of each [MB].
+        minutes: How long it was kept.
+    """
+    memory_gb = Fraction(memory_mb, 1024)
+    serve_ms = totals.served_ms + SERVE_MS * totals.invocations
+    return replace(
+        control_use(members, minutes),
+        serve_gb_s=memory_gb * Fraction(serve_ms, 1000),
+        serve_requests=totals.invocations,
+        warm_gb_s=memory_gb * Fraction(totals.warm_ms, 1000),
+        warm_requests=totals.warm_ups,
+        environments_gb=memory_gb * totals.environments,
+        s3_gets=totals.requests - totals.hits,
     )
 
 
