@@ -103,7 +103,7 @@ def models_are_forgotten(services: Services) -> None:
 
 def rules_reach_functions(services: Services) -> None:
     seen: list[dict[str, Any]] = []
-    services.deliver = lambda target, payload, trace: seen.append(json.loads(payload))
+    services.deliver = lambda target, payload, rule, trace: seen.append(json.loads(payload))
     events = services.client("events")
     events.put_rule(Name="r", EventPattern='{"source": ["mine"]}')
     events.put_rule(Name="off", EventPattern='{"source": ["mine"]}', State="DISABLED")

@@ -75,7 +75,8 @@ class Bench:
 
         return resolve
 
-    async def _send(self, queue_arn: str, message: str) -> None:
+    async def _send(self, function: str, queue_arn: str, message: str) -> None:
+        assert function in TIMEOUTS_S
         self.sent.append((queue_arn, json.loads(message)))
 
 

@@ -46,9 +46,9 @@ def test_every_function_has_a_name_that_lambda_takes(cloud: LocalCloud) -> None:
 def test_a_made_up_name_keeps_its_end_and_shortens_the_stacks(type_: str) -> None:
     _, most = LIMITS[type_]
 
-    name = generated(_NAME, "RedisControlFunction", most)
+    name = generated(_NAME, "RedisControlFunction", most, "eu-west-1")
 
     assert len(name) == min(most, len(f"{_NAME}-RedisControlFunction-0A1B2C3D4E5F"))
     assert name.startswith("nnn")
     assert "-RedisControlFunction-" in name
-    assert generated("burstcache", "ProxyFunction", most).startswith("burstcache-ProxyFunction-")
+    assert generated("burstcache", "ProxyFunction", most, "eu-west-1").startswith("burstcache-ProxyFunction-")

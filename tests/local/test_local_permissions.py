@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from burstcache_local.cloud import LocalCloud, LocalOptions
+from support.waiting import until
 
 _TEMPLATE = """\
 AWSTemplateFormatVersion: "2010-09-09"
@@ -26,6 +28,61 @@ Resources:
             - Effect: Allow
               Action: ssm:GetParameter
               Resource: arn:aws:ssm:*:*:parameter/mine
+            - Effect: Allow
+              Action: [s3:GetObject, s3:PutObject]
+              Resource: !Sub ${Bucket.Arn}/*
+            - Effect: Allow
+              Action: kms:GenerateDataKey
+              Resource: !Ref Key
+              Condition: {StringEquals: {"kms:ViaService": !Sub "s3.${AWS::Region}.amazonaws.com"}}
+  Bucket:
+    Type: AWS::S3::Bucket
+    Properties:
+      BucketEncryption:
+        ServerSideEncryptionConfiguration:
+          - ServerSideEncryptionByDefault: {SSEAlgorithm: aws:kms, KMSMasterKeyID: !Ref Key}
+  Welcome:
+    Type: AWS::Events::Rule
+    Properties:
+      EventPattern: {source: [welcome]}
+      Targets: [{Id: asker, Arn: !GetAtt Asker.Arn}]
+  WelcomePermission:
+    Type: AWS::Lambda::Permission
+    Properties:
+      Action: lambda:InvokeFunction
+      FunctionName: !Ref Asker
+      Principal: events.amazonaws.com
+      SourceArn: !GetAtt Welcome.Arn
+  Stranger:
+    Type: AWS::Events::Rule
+    Properties:
+      EventPattern: {source: [stranger]}
+      Targets: [{Id: asker, Arn: !GetAtt Asker.Arn, DeadLetterConfig: {Arn: !GetAtt Left.Arn}}]
+  Unwanted:
+    Type: AWS::Events::Rule
+    Properties:
+      EventPattern: {source: [unwanted]}
+      Targets: [{Id: asker, Arn: !GetAtt Asker.Arn, DeadLetterConfig: {Arn: !GetAtt Left.Arn}}]
+  Scheduled:
+    Type: AWS::Events::Rule
+    Properties:
+      ScheduleExpression: rate(1 minute)
+      Targets: [{Id: asker, Arn: !GetAtt Asker.Arn}]
+  Left:
+    Type: AWS::SQS::Queue
+  LeftPolicy:
+    Type: AWS::SQS::QueuePolicy
+    Properties:
+      Queues: [!Ref Left]
+      PolicyDocument:
+        Statement:
+          - Effect: Allow
+            Principal: {Service: events.amazonaws.com}
+            Action: sqs:SendMessage
+            Resource: !GetAtt Left.Arn
+            Condition: {ArnEquals: {aws:SourceArn: [!GetAtt Stranger.Arn]}}
+Parameters:
+  Key: {Type: String, Default: "arn:aws:kms:us-east-2:123456789012:key/0"}
 Outputs:
   BucketName: {Value: none}
 """
@@ -98,3 +155,61 @@ def test_what_is_not_granted_is_refused_as_its_service_does(
     assert refused[0] == code
     assert f"is not authorized to perform: {action} on resource: " in refused[1]
     assert [message.partition(", with")[0] for message in told] == [refused[1]]
+
+
+def test_an_object_under_a_key_is_only_opened_with_a_right_to_the_key(cloud: LocalCloud, refusals: list[str]) -> None:
+    object_ = {"Bucket": cloud.physical_ids["Bucket"], "Key": "k"}
+    cloud.client("s3").put_object(**object_, Body=b"secret")
+
+    written, read = asked(cloud, "s3", "put_object", **object_), asked(cloud, "s3", "get_object", **object_)
+    refusals.clear()
+
+    assert written == []
+    assert read[0] == "AccessDenied"
+    assert "is not authorized to perform: kms:Decrypt on resource: arn:aws:kms:" in read[1]
+
+
+def put_event(cloud: LocalCloud, source: str) -> None:
+    """Send an event that is a question for the parameter that may be read."""
+    question = {"service": "ssm", "call": "get_parameter", "with": {"Name": "/mine"}}
+    entry = {"Source": source, "DetailType": "question", "Detail": json.dumps(question)}
+    cloud.client("events").put_events(Entries=[entry])
+
+
+def test_a_rule_reaches_only_a_function_that_lets_it(cloud: LocalCloud, refusals: list[str]) -> None:
+    function = cloud.physical_ids["Asker"]
+    queue = {"QueueUrl": cloud.physical_ids["Left"]}
+
+    put_event(cloud, "welcome")
+    put_event(cloud, "stranger")
+    left = until(lambda: cloud.client("sqs").receive_message(**queue).get("Messages"))
+    told = list(refusals)
+    refusals.clear()
+
+    assert [json.loads(message["Body"])["source"] for message in left] == ["stranger"]
+    assert [message.partition(", with")[0] for message in told] == [
+        "events.amazonaws.com is not authorized to perform: lambda:InvokeFunction on resource: "
+        f"arn:aws:lambda:{cloud.region}:123456789012:function:{function}"
+    ]
+
+
+def test_a_rule_leaves_events_only_in_a_queue_that_lets_it(cloud: LocalCloud, refusals: list[str]) -> None:
+    put_event(cloud, "unwanted")
+    until(lambda: len(refusals) == 2)
+    told = list(refusals)
+    refusals.clear()
+
+    assert "perform: lambda:InvokeFunction" in told[0]
+    assert "perform: sqs:SendMessage" in told[1]
+    assert cloud.physical_ids["Unwanted"] in told[1]
+
+
+def test_a_schedule_needs_the_right_of_a_rule(cloud: LocalCloud, refusals: list[str]) -> None:
+    (schedule,) = cloud._stacks[0].template.schedules
+    described = json.loads(cloud.outputs[schedule.output])
+
+    refused = cloud.guard.delivery_problem(described["Target"], described["Rule"])
+    refusals.clear()
+
+    assert described["Rule"].endswith(f":rule/{cloud.physical_ids['Scheduled']}")
+    assert "events.amazonaws.com is not authorized to perform: lambda:InvokeFunction" in refused

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -29,11 +30,12 @@ from support.waiting import until
 _LAST = ("budget", "credentials")  # what the others need is paused, or gone
 _EVENTS = sorted((ROOT / "events").glob("*/*.json"), key=lambda path: (path.parent.name in _LAST, path))
 # Parameters, and the tier that a hot object reaches: with leased keys, by use, with copies.
+_KEY = "arn:aws:kms:us-east-2:123456789012:key/0a1b2c3d"
 _STATE = {"StateDatabases": "orders", "StateGraceS": "1", "PolicyOverrides": "redis_check_s=1"}
 _RUNS: tuple[tuple[dict[str, str], str], ...] = (
     (THESIS, "redis"),
     ({}, "redis"),
-    ({"ExpressZone": "use2-az1", **_STATE}, "express"),
+    ({"ExpressZone": "use2-az1", "KmsKeyArn": _KEY, **_STATE}, "express"),
 )
 _FAILS = {"sqs:SendMessage": "Lambda's own, when it gives an event up"}
 _LOGS = {
@@ -98,7 +100,8 @@ class Rights:
     """What the roles of a local run grant and what was used of it, in the template's names."""
 
     def __init__(self, cloud: LocalCloud) -> None:
-        ids = {name: id_.rpartition("/")[2] for name, id_ in cloud.physical_ids.items()}  # of a queue it is a URL
+        # Of a queue it is a URL, of a machine an ARN.
+        ids = {name: re.split("[/:]", id_)[-1] for name, id_ in cloud.physical_ids.items()}
         self._names = {id_: name for name, id_ in ids.items() if len(id_) > len("burstcache")}
         roles = [cloud.physical_ids[name] for name in cloud._stacks[0].template.of_type("AWS::IAM::Role")]
         roles += [name for name in ("ReaderPolicy", "HolderPolicy") if name in cloud.physical_ids]  # of programs

@@ -19,7 +19,6 @@ import pytest
 from burstcache.core.keys import key_hash
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from burstcache_local.lambdas.traces import segments_of_run
-from burstcache_local.template.names import generated
 from support.policies import THESIS
 from support.processes import processes_named
 from support.project import ROOT
@@ -27,9 +26,8 @@ from support.waiting import LIMIT_S, until
 
 Segment = dict[str, Any]
 _KEY = "traced.txt"
-_PROXY, _SCHEDULER, _CACHE, _REDIS_CONTROL = (
-    generated("burstcache", f"{word}Function", 64) for word in ("Proxy", "Scheduler", "Cache", "RedisControl")
-)
+_PROXY, _SCHEDULER, _CACHE = "ProxyFunction", "SchedulerFunction", "CacheFunction"
+_REDIS_CONTROL = "RedisControlFunction"
 
 
 @pytest.fixture(scope="module")
@@ -54,10 +52,12 @@ def get(cloud: LocalCloud, key: str) -> str:
 
 
 def traces(cloud: LocalCloud) -> list[list[Segment]]:
-    """Return what has arrived by trace, the oldest first."""
+    """Return what has arrived by trace, the oldest first; functions by their names in the template."""
+    logical_ids = {physical: logical for logical, physical in cloud.physical_ids.items()}
     found: dict[str, list[Segment]] = {}
     for segment in segments_of_run(cloud.run_dir):
-        found.setdefault(segment["trace_id"], []).append(segment)
+        name = logical_ids.get(segment["name"], segment["name"])
+        found.setdefault(segment["trace_id"], []).append(segment | {"name": name})
     return list(found.values())
 
 
@@ -134,7 +134,7 @@ def test_a_tier_that_fails_is_marked_and_its_log_line_names_the_trace(cloud: Loc
         having=lambda segment: segment["name"] == "redis node-1" and "fault" in segment,
     )
 
-    log = (cloud.run_dir / f"{_PROXY}.log").read_text()
+    log = (cloud.run_dir / f"{cloud.physical_ids[_PROXY]}.log").read_text()
     lines = [json.loads(line) for line in log.splitlines() if '"tier failed, S3 serves"' in line]
     assert trace[0]["trace_id"] in {line["xray_trace_id"] for line in lines}
 

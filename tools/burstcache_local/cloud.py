@@ -237,7 +237,7 @@ class LocalCloud:
         self._closers.callback(self._loop.stop)
         self._lambdas = Lambdas(
             resolve=self._resolve,
-            send=self._send,
+            send=self._send_failure,
             logs=self.run_dir,
             limits=self.options.limits,
             traces=self._traces,
@@ -292,7 +292,7 @@ class LocalCloud:
             stack.create()
         except TemplateError as error:
             raise TemplateError(f"{path}: {error}") from None
-        schedules = run_schedules(template.schedules, stack.outputs, self._lambdas, self.region)
+        schedules = run_schedules(template.schedules, stack.outputs, self._deliver_event, self.region)
         asyncio.run_coroutine_threadsafe(schedules, self._loop.loop)
         return stack
 
@@ -315,16 +315,25 @@ class LocalCloud:
             None, function_named, name, roots, isolated, variables, self._services
         )
 
-    def _deliver(self, target: Mapping[str, Any], payload: bytes, trace: str) -> None:
-        asyncio.run_coroutine_threadsafe(self._deliver_event(target, payload, trace), self._loop.loop)
+    def _deliver(self, target: Mapping[str, Any], payload: bytes, rule: str, trace: str) -> None:
+        asyncio.run_coroutine_threadsafe(self._deliver_event(target, payload, rule, trace), self._loop.loop)
 
-    async def _deliver_event(self, target: Mapping[str, Any], payload: bytes, trace: str) -> None:
-        """Hand an event to a function; if there is no such function it goes to the target's dead-letter queue."""
+    async def _deliver_event(self, target: Mapping[str, Any], payload: bytes, rule: str, trace: str = "") -> None:
+        """Hand an event to a function; without the function or the right it goes to the target's dead-letter queue."""
         try:
-            await self._lambdas.invoke_event(target["Arn"], payload, request_id=str(uuid.uuid4()), trace=trace)
+            if not self.guard.delivery_problem(target, rule):
+                await self._lambdas.invoke_event(target["Arn"], payload, request_id=str(uuid.uuid4()), trace=trace)
+                return
         except FunctionNotFoundError:
-            if queue := target.get("DeadLetterConfig", {}).get("Arn"):
-                await self._send(queue, payload.decode())
+            pass
+        queue = target.get("DeadLetterConfig", {}).get("Arn")
+        if queue and not self.guard.dead_letter_problem(queue, rule):
+            await self._send(queue, payload.decode())
+
+    async def _send_failure(self, function: str, destination_arn: str, record: str) -> None:
+        """Send what a function failed on to its queue or bus, with the function's rights."""
+        if not self.guard.failure_problem(function, destination_arn):
+            await self._send(destination_arn, record)
 
     async def _send(self, destination_arn: str, message: str) -> None:
         """Send the record of a failed invocation to a queue or a bus, or an event that nothing takes to a queue."""

@@ -33,7 +33,7 @@ class Stack:
         resources.register({resource["Type"] for resource in self.template.resources.values()})
         cloudformation = self._services.client("cloudformation")
         try:
-            body = json.dumps(named(self.template.body, self.name))
+            body = json.dumps(named(self.template.body, self.name, self._services.region))
             cloudformation.create_stack(StackName=self.name, TemplateBody=body)
         except ClientError as error:
             errors = self._services.errors

@@ -18,10 +18,12 @@ from burstcache_local.functions import ACCOUNT
 from burstcache_local.iam.needs import Place, missing_object, needs
 from burstcache_local.iam.policies import Grant, Need, granting, grants
 from burstcache_local.iam.requests import Request, refuse, request_of, signer_of
+from burstcache_local.lambdas.service import FunctionNotFoundError
 from burstcache_local.stepfunctions.errors import StateError
 from burstcache_local.stepfunctions.execution import ROLE, Call
 
 _LOG = logging.getLogger(__name__)
+_EVENTS = "events.amazonaws.com"
 _TASKS = {
     "lambda:invoke": ("lambda", "Invoke", "Lambda.AWSLambdaException"),
     "aws-sdk:dynamodb:updateItem": ("dynamodb", "UpdateItem", "DynamoDb.DynamoDbException"),
@@ -38,7 +40,7 @@ class Guard:
 
     def __init__(self, region: str, documents: Callable[[str], Sequence[Mapping[str, Any]]] | None = None) -> None:
         self._region, self._documents = region, documents or _documents
-        self._place = Place(region, self._tags)
+        self._place = Place(region, self._tags, self._key)
         self.used: set[tuple[str, Grant]] = set()  # by the role's name
 
     def problem(self, role: str, needed: Iterable[Need]) -> str:
@@ -87,6 +89,30 @@ class Guard:
         role = self.role_of(signer)
         return self.problem(role, needs("lambda", "Invoke", {"FunctionName": function}, self._place)) if role else ""
 
+    def delivery_problem(self, target: Mapping[str, Any], rule: str) -> str:
+        """Return why a rule's event may not reach a function, or nothing if it may.
+
+        Args:
+            target: Of the rule; a role in it has to have the right, else the function's own policy gives it.
+            rule: ARN of the rule.
+
+        Raises:
+            FunctionNotFoundError: There is no such function.
+        """
+        arn = target["Arn"]
+        if role := target.get("RoleArn"):
+            return self.problem(role.rpartition("/")[2], needs("lambda", "Invoke", {"FunctionName": arn}, self._place))
+        return _problem_of_service(_rights_at_function(self._region, arn), "lambda:InvokeFunction", arn, rule)
+
+    def dead_letter_problem(self, queue: str, rule: str) -> str:
+        """Return why a rule may not leave an event in a queue, both by their ARNs, or nothing if it may."""
+        return _problem_of_service(_rights_at_queue(self._region, queue), "sqs:SendMessage", queue, rule)
+
+    def failure_problem(self, function: str, destination: str) -> str:
+        """Return why Lambda may not leave in a queue or on a bus what a function failed on, or nothing if it may."""
+        action = "events:PutEvents" if ":event-bus/" in destination else "sqs:SendMessage"
+        return self.problem(self.role_of(function), [Need(action, destination)])
+
     def role_of(self, signer: str) -> str:
         """Return the name of the role that a signer has, or nothing if it has none."""
         from moto.awslambda.utils import get_backend
@@ -126,6 +152,52 @@ class Guard:
         except InvalidInstanceIdError:
             return {}
         return {tag["key"]: tag["value"] for tag in instance.get_tags()}
+
+    def _key(self, id_: str) -> str:
+        """Return the ARN of the KMS key that encrypts a bucket or the volumes of an instance, or nothing.
+
+        EC2's own key is none: the account may use it through EC2 without a right.
+        """
+        from moto.ec2.models import ec2_backends
+        from moto.s3.models import s3_backends
+
+        if id_.startswith("i-"):
+            ec2 = ec2_backends[ACCOUNT][self._region]
+            attached = (each for each in ec2.volumes.values() if each.attachment and each.attachment.instance.id == id_)
+            return next(
+                (key for each in attached if (key := each.kms_key_id) not in (None, ec2.default_kms_key_id)), ""
+            )
+        bucket = s3_backends[ACCOUNT]["aws"].buckets.get(id_)
+        rule = (bucket.encryption or {}).get("Rule", {}) if bucket else {}
+        return str(rule.get("ApplyServerSideEncryptionByDefault", {}).get("KMSMasterKeyID", ""))
+
+
+def _problem_of_service(statements: list[Mapping[str, Any]], action: str, resource: str, source: str) -> str:
+    """Return why EventBridge may not use a resource for a rule, or nothing if the resource's policy lets it."""
+    allowed = [each for each in statements if each["Principal"] == {"Service": _EVENTS}]
+    if granting([{"Statement": allowed}], Need(action, resource, {"aws:SourceArn": (source,)})):
+        return ""
+    message = f"{_EVENTS} is not authorized to perform: {action} on resource: {resource}"
+    _LOG.warning("%s, with %s", message, source)
+    return message
+
+
+def _rights_at_function(region: str, arn: str) -> list[Mapping[str, Any]]:
+    """Return the statements of a function's own policy."""
+    from moto.awslambda.utils import get_backend
+
+    function = get_backend(ACCOUNT, region)._lambdas._functions.get(arn.rpartition(":")[2])
+    if function is None:
+        raise FunctionNotFoundError(f"Function not found: {arn}")
+    return list(function["latest"].policy.statements)
+
+
+def _rights_at_queue(region: str, arn: str) -> list[Mapping[str, Any]]:
+    """Return the statements of a queue's own policy."""
+    from moto.sqs.models import sqs_backends
+
+    policy = sqs_backends[ACCOUNT][region].queues[arn.rpartition(":")[2]].policy
+    return list(_parsed(policy)["Statement"]) if policy else []
 
 
 def _documents(role: str) -> list[Mapping[str, Any]]:

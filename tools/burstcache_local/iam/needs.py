@@ -20,6 +20,9 @@ _TRANSACTED = {"ConditionCheck": "ConditionCheckItem", "Delete": "DeleteItem", "
 _EQUALS = re.compile(r"\s*(\S+)\s*=\s*(:\w+)")
 _PARTITION = "pk"  # of the table's key
 _DIRECTORY = "--x-s3"  # the end of the name of a bucket of S3 Express
+# What S3 does in its caller's name with an object under a KMS key, which a HEAD does not open. S3 User Guide, "Using
+# server-side encryption with AWS KMS keys".
+_KMS_BY_S3 = {"GetObject": "kms:Decrypt", "PutObject": "kms:GenerateDataKey"}
 _SERVICE_ROLES = {"ecs.amazonaws.com": "AWSServiceRoleForECS"}
 
 
@@ -29,6 +32,7 @@ class Place:
 
     region: str
     tags: Callable[[str], Mapping[str, str]] = lambda instance_id: {}  # of an EC2 instance
+    key: Callable[[str], str] = lambda id_: ""  # ARN of the KMS key of a bucket or of an instance's volumes, if any
 
     def arn(self, service: str, resource: str) -> str:
         """Return the ARN of a resource that may be given by its name or by its ARN."""
@@ -88,6 +92,8 @@ def _s3(operation: str, asked: Parameters, place: Place) -> Iterable[Need]:
         yield Need(f"s3express:{action}", place.arn("s3express", f"bucket/{bucket}"))
     elif key:
         yield Need(f"s3:{operation.replace('Head', 'Get')}", f"arn:aws:s3:::{bucket}/{key}")
+        if operation in _KMS_BY_S3 and (kms_key := place.key(bucket)):
+            yield Need(_KMS_BY_S3[operation], kms_key, {"kms:ViaService": (f"s3.{place.region}.amazonaws.com",)})
     else:
         action = "ListBucket" if operation.startswith("List") else operation
         yield Need(f"s3:{action}", f"arn:aws:s3:::{bucket}")
@@ -121,6 +127,10 @@ def _ec2(operation: str, asked: Parameters, place: Place) -> Iterable[Need]:
     for instance in asked["InstanceIds"]:
         tags = {f"aws:ResourceTag/{name}": (value,) for name, value in place.tags(instance).items()}
         yield Need(f"ec2:{operation}", place.arn("ec2", f"instance/{instance}"), tags)
+        # Without it EC2 accepts the call on AWS, and the instance stops at once.
+        if operation == "StartInstances" and (kms_key := place.key(instance)):
+            via = f"ec2.{place.region}.amazonaws.com"
+            yield Need("kms:CreateGrant", kms_key, {"kms:GrantIsForAWSResource": ("true",), "kms:ViaService": (via,)})
 
 
 def _lambda(operation: str, asked: Parameters, place: Place) -> Iterable[Need]:

@@ -63,8 +63,9 @@ def _holds(operator: str, keys: Mapping[str, Any], context: Mapping[str, tuple[s
     name, is_optional = name.removesuffix("IfExists"), name.endswith("IfExists")
     if name not in _OPERATORS:
         raise ValueError(f"{operator}: expected one of {', '.join(_OPERATORS)}, ForAllValues: or …IfExists of it")
+    by_key = {key.lower(): values for key, values in context.items()}
     for key, accepted in keys.items():
-        values = context.get(key, ())
+        values = by_key.get(key.lower(), ())
         if not values and not (is_for_all or is_optional):
             return False
         if not all(any(_OPERATORS[name](value, each) for each in _listed(accepted)) for value in values):

@@ -5,29 +5,31 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from burstcache_local.functions import ACCOUNT
-from burstcache_local.lambdas.service import Lambdas
 from burstcache_local.template.template import Schedule
+
+Deliver = Callable[[Mapping[str, Any], bytes, str], Awaitable[None]]  # a target, its function's payload, the rule
 
 
 async def run_schedules(
-    schedules: Sequence[Schedule], outputs: Mapping[str, str], lambdas: Lambdas, region: str
+    schedules: Sequence[Schedule], outputs: Mapping[str, str], deliver: Deliver, region: str
 ) -> None:
-    """Invoke what is due, without end, for the first time after one period."""
+    """Deliver to targets when it is time, without end, for the first time after one period."""
     await asyncio.gather(
-        *(_run(schedule, json.loads(outputs[schedule.output]), lambdas, region) for schedule in schedules)
+        *(_run(schedule.period_s, json.loads(outputs[schedule.output]), deliver, region) for schedule in schedules)
     )
 
 
-async def _run(schedule: Schedule, target: Mapping[str, Any], lambdas: Lambdas, region: str) -> None:
+async def _run(period_s: float, described: Mapping[str, Any], deliver: Deliver, region: str) -> None:
+    rule, target = described["Rule"], described["Target"]
     while True:
-        await asyncio.sleep(schedule.period_s)
-        payload = target.get("Input") or json.dumps(_event(schedule.name, region))
-        await lambdas.invoke_event(target["Arn"], payload.encode(), request_id=str(uuid.uuid4()))
+        await asyncio.sleep(period_s)
+        payload = target.get("Input") or json.dumps(_event(rule, region))
+        await deliver(target, payload.encode(), rule)
 
 
 def _event(rule: str, region: str) -> dict[str, object]:
@@ -39,6 +41,6 @@ def _event(rule: str, region: str) -> dict[str, object]:
         "account": ACCOUNT,
         "time": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "region": region,
-        "resources": [f"arn:aws:events:{region}:{ACCOUNT}:rule/{rule}"],
+        "resources": [rule],
         "detail": {},
     }

@@ -73,7 +73,7 @@ class LambdaLimits:
 
 
 Resolver = Callable[[str], Awaitable[tuple[FunctionSpec, EventInvokeConfig]]]
-Destination = Callable[[str, str], Awaitable[None]]  # ARN of a queue or bus, message
+Destination = Callable[[str, str, str], Awaitable[None]]  # function, ARN of a queue or bus, message
 
 
 @dataclass(slots=True)
@@ -349,9 +349,8 @@ class Lambdas:
             await asyncio.sleep(delay_s)
         if config.on_failure_arn:
             exhausted = attempts > config.max_retries
-            await self._send(
-                config.on_failure_arn, _failure_record(spec, request_id, attempts, exhausted, payload, outcome)
-            )
+            record = _failure_record(spec, request_id, attempts, exhausted, payload, outcome)
+            await self._send(spec.name, config.on_failure_arn, record)
 
 
 def _failure_record(

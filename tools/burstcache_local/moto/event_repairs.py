@@ -27,7 +27,7 @@ def rules_reach_functions() -> None:
         services = of_region(rule.region_name)
         if services and services.deliver:
             for target in functions:
-                services.deliver(target, _payload(target, event), _trace_of(event))
+                services.deliver(target, _payload(target, event), rule.arn, _trace_of(event))
         others = copy.copy(rule)
         others.targets = [target for target in rule.targets if target not in functions]
         send(others, copy.deepcopy(event), transform_input)

@@ -139,6 +139,13 @@ def _role_policy(name: str, properties: Properties, services: Services) -> Made:
     return Made(properties["PolicyName"], {})
 
 
+def _queue_policy(name: str, properties: Properties, services: Services) -> Made:
+    policy = {"Policy": json.dumps(properties["PolicyDocument"])}
+    for url in properties["Queues"]:
+        services.client("sqs").set_queue_attributes(QueueUrl=url, Attributes=policy)
+    return Made(name, {})
+
+
 def _launch_template(name: str, properties: Properties, services: Services) -> Made:
     return Made(name, {"LatestVersionNumber": "1"})  # instances have its data already: `template/complete.py`
 
@@ -179,6 +186,7 @@ _TYPES: dict[str, tuple[str, Maker]] = {
     "AWS::Lambda::EventInvokeConfig": ("", _event_invoke_config),
     "AWS::Lambda::Version": ("", _function_version),
     "AWS::S3Express::DirectoryBucket": ("BucketName", _directory_bucket),
+    "AWS::SQS::QueuePolicy": ("", _queue_policy),
     "AWS::SSM::Parameter": ("Name", _parameter),
     "AWS::StepFunctions::StateMachine": ("StateMachineName", _state_machine),
 }

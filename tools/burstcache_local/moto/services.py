@@ -27,7 +27,8 @@ _CONFIG = Config(
     s3=cast(Any, {"addressing_style": "path", "disable_s3_express_session_auth": True}),  # moto has no sessions
 )
 
-Sink = Callable[[Mapping[str, Any], bytes, str], None]  # a rule's target, the function's payload, a trace's header
+# A rule's target, its function's payload, the rule's ARN, a trace's header.
+Sink = Callable[[Mapping[str, Any], bytes, str, str], None]
 
 
 class Agent(Protocol):

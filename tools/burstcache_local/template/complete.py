@@ -51,7 +51,9 @@ def _take_schedules(body: dict[str, Any]) -> list[Schedule]:
         targets = properties.pop("Targets", []) if is_rule else [properties["Target"]]
         for index, target in enumerate(targets):
             output = f"LocalSchedule{name}{index}"
-            body.setdefault("Outputs", {})[output] = {"Value": {"Fn::ToJsonString": target}}
+            rule = {"Fn::GetAtt": [name, "Arn"]} if is_rule else name
+            described = {"Rule": rule, "Target": target}
+            body.setdefault("Outputs", {})[output] = {"Value": {"Fn::ToJsonString": described}}
             schedules.append(Schedule(name, period_s, output))
     return schedules
 

@@ -19,25 +19,30 @@ LIMITS: Mapping[str, tuple[str, int]] = {
 }
 
 
-def named(body: Mapping[str, Any], stack_name: str) -> dict[str, Any]:
+def named(body: Mapping[str, Any], stack_name: str, region: str) -> dict[str, Any]:
     """Return a template in which every resource of these types has a name; those that it gives stay."""
-    return {**body, "Resources": {id_: _named(id_, each, stack_name) for id_, each in body["Resources"].items()}}
+    return {
+        **body,
+        "Resources": {id_: _named(id_, each, stack_name, region) for id_, each in body["Resources"].items()},
+    }
 
 
-def _named(logical_id: str, resource: Mapping[str, Any], stack_name: str) -> Mapping[str, Any]:
+def _named(logical_id: str, resource: Mapping[str, Any], stack_name: str, region: str) -> Mapping[str, Any]:
     if resource["Type"] not in LIMITS:
         return resource
     property_, most = LIMITS[resource["Type"]]
-    name = generated(stack_name, logical_id, most)
+    name = generated(stack_name, logical_id, most, region)
     return {**resource, "Properties": {property_: name, **resource.get("Properties", {})}}
 
 
-def generated(stack_name: str, logical_id: str, most: int) -> str:
+def generated(stack_name: str, logical_id: str, most: int, region: str) -> str:
     """Return a name of at most `most` characters: STACK-LOGICALID-12 characters, here the same in every run.
+
+    A region is in it, since roles are in none.
 
     Source:
         AWS CloudFormation Template Reference Guide, "Name type"; which part is shortened, by names seen on AWS.
     """
-    unique = hashlib.sha256(f"{stack_name} {logical_id}".encode()).hexdigest()[:12].upper()
+    unique = hashlib.sha256(f"{region} {stack_name} {logical_id}".encode()).hexdigest()[:12].upper()
     end = f"-{logical_id[: most // 2]}-{unique}"
     return stack_name[: most - len(end)] + end

@@ -13,7 +13,7 @@ class Schedule:
 
     name: str
     period_s: float
-    output: str  # the stack output that holds the resolved target as JSON
+    output: str  # the stack output that holds the rule's ARN and the resolved target as JSON
 
 
 @dataclass(slots=True)

@@ -89,6 +89,27 @@ def test_each_resource_of_a_call_needs_a_right() -> None:
     assert [need.context for need in stopped] == [{"aws:ResourceTag/name": (each,)} for each in ("i-1", "i-2")]
 
 
+def test_an_object_under_a_key_needs_the_right_that_s3_uses_in_its_callers_name() -> None:
+    place = Place("us-east-2", key=lambda bucket: f"key of {bucket}")
+    object_ = {"Bucket": "b", "Key": "k"}
+    got, put = (needs("s3", operation, object_, place)[1:] for operation in ("GetObject", "PutObject"))
+
+    assert [(need.action, need.resource) for need in got] == [("kms:Decrypt", "key of b")]
+    assert [(need.action, need.context) for need in put] == [
+        ("kms:GenerateDataKey", {"kms:ViaService": ("s3.us-east-2.amazonaws.com",)})
+    ]
+    assert len(needs("s3", "HeadObject", object_, place)) == 1
+
+
+def test_an_instance_with_a_key_starts_with_a_grant_for_ec2() -> None:
+    place = Place("us-east-2", key=lambda instance: f"key of {instance}")
+    starts, stops = (needs("ec2", f"{verb}Instances", {"InstanceIds": ["i-1"]}, place) for verb in ("Start", "Stop"))
+
+    assert [(need.action, need.resource) for need in starts[1:]] == [("kms:CreateGrant", "key of i-1")]
+    assert starts[1].context["kms:GrantIsForAWSResource"] == ("true",)
+    assert [need.action for need in stops] == ["ec2:StopInstances"]
+
+
 def test_who_may_not_list_a_bucket_does_not_see_that_an_object_is_missing() -> None:
     assert [need.action for need in missing_object("b")] == ["s3:ListBucket"]
     assert missing_object("b--z--x-s3") == []
