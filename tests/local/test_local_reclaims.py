@@ -54,7 +54,7 @@ def _run(folder: Path, scenario: Scenario) -> None:
         spec = FunctionSpec(name, arn, "app.handler", LIMIT_S, 128, folder, {}, is_tenant_isolated=True)
         return spec, EventInvokeConfig()
 
-    async def send(queue_arn: str, message: str) -> None:
+    async def send(function: str, queue_arn: str, message: str) -> None:
         raise AssertionError(message)
 
     async def work() -> None:
