@@ -187,6 +187,15 @@ class PoolMemberSettings(_Settings):
 
 
 @dataclass(frozen=True)
+class PoolAccess(_Settings):
+    """The settings of a program that reads through the pool."""
+
+    member_function_name: Annotated[str, _text, "POOL_MEMBER_FUNCTION_NAME"]
+    control_function_name: Annotated[str, _text, "POOL_CONTROL_FUNCTION_NAME"]
+    demands_tls: Annotated[bool, _yes, "POOL_TLS"]
+
+
+@dataclass(frozen=True)
 class HolderSettings(_Settings):
     """The settings of a program that holds databases."""
 

@@ -17,6 +17,11 @@ _LOCAL_FILE = "local.json"
 
 def stack_output(stack_name: str, output: str, session: Any, endpoint_urls: Mapping[str, str]) -> str:
     """Return an output of a stack, or raise InvalidSettingError."""
+    return outputs_with(output, stack_name, session, endpoint_urls)[output]
+
+
+def outputs_with(output: str, stack_name: str, session: Any, endpoint_urls: Mapping[str, str]) -> dict[str, str]:
+    """Return all outputs of a stack by name, `output` among them, or raise InvalidSettingError."""
     clients = Clients("control", session=session, endpoint_urls=endpoint_urls)
     try:
         (stack,) = clients.make("cloudformation").describe_stacks(StackName=stack_name)["Stacks"]
@@ -27,7 +32,7 @@ def stack_output(stack_name: str, output: str, session: Any, endpoint_urls: Mapp
         raise InvalidSettingError(
             f"stack {stack_name!r} has no output {output}: is it one of Burstcache, and new enough?"
         )
-    return outputs[output]
+    return outputs
 
 
 def local_run(folder: Path) -> dict[str, Any]:

@@ -62,7 +62,7 @@ class Arguments(Keeping, total=False):
     session: Any
     endpoint_urls: Mapping[str, str] | None
     s3: S3Client | None
-    pool: PoolOpener | None
+    pool: PoolOpener | bool | None
 
 
 class Client:
@@ -85,7 +85,7 @@ class Client:
         session: Any = None,
         endpoint_urls: Mapping[str, str] | None = None,
         s3: S3Client | None = None,
-        pool: PoolOpener | None = None,
+        pool: PoolOpener | bool | None = None,
         freshness: Freshness = "bounded",
         max_stale_ms: int = MAX_STALE_MS,
         memory_bytes: int = MEMORY_BYTES,
@@ -101,7 +101,8 @@ class Client:
             session: A boto3 session; None for a new one from the environment.
             endpoint_urls: By service, or by the empty text for all; without an entry AWS's own.
             s3: boto3's client of S3 to read with; None for a new one.
-            pool: Opens a pool of the caller's own for objects above the stack's limit, without a stack above 4 MiB.
+            pool: Whether objects above the stack's limit are read through its pool; None: if it has one. Or what opens
+                a pool of the caller's own, without a stack for objects above 4 MiB.
             freshness: `bounded`: nothing served is older than `max_stale_ms` after S3's event of the change (with a
                 bucket alone: after S3 confirmed it). `strong`: S3 confirms every read. `immutable`: objects never
                 change under their keys, so nothing is asked again.

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,18 +15,20 @@ import boto3
 
 from burstcache.adapters import stack_outputs
 from burstcache.adapters.clients import Clients
-from burstcache.adapters.stack_outputs import stack_output, variables_in
+from burstcache.adapters.stack_outputs import outputs_with, variables_in
 from burstcache.core.errors import InvalidSettingError
-from burstcache.settings import ExpressAccess, ReaderSettings, RedisAccess, RelayAccess
+from burstcache.settings import ExpressAccess, PoolAccess, ReaderSettings, RedisAccess, RelayAccess
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
 
-    from burstcache.client.pool import PoolOpener
+    from burstcache.client.pool import OpenPool, PoolOpener
 
 _LIMIT_BYTES = 4 << 20  # what a stack's tiers take, behind its own front door
 VARIABLE = "BURSTCACHE_READER"
 OUTPUT = "ReaderSettings"
+POOL_VARIABLE = "BURSTCACHE_POOL"
+POOL_OUTPUT = "PoolSettings"
 _ACCEPTED = f"accepted: stack_name=…, bucket=…, or the environment variable {VARIABLE} (the stack's output {OUTPUT})"
 
 
@@ -71,18 +75,28 @@ def configure(
         return Configuration(_without_stack(bucket, express), session, urls)
     if stack_name:
         session = session or boto3.Session()
-        text, source = stack_output(stack_name, OUTPUT, session, urls), f"output {OUTPUT} of stack {stack_name}"
-    elif text := os.environ.get(VARIABLE, ""):
-        source = VARIABLE
-    else:
-        raise InvalidSettingError(f"nothing says what to read; {_ACCEPTED}")
-    variables = variables_in(text, source, OUTPUT)
-    session = session or boto3.Session(region_name=variables.get("AWS_REGION"))
-    return Configuration(ReaderSettings.read(variables), session, urls)
+        texts = outputs_with(OUTPUT, stack_name, session, urls)
+        return _of_stack(texts, f"output {{}} of stack {stack_name}", session, urls)
+    if text := os.environ.get(VARIABLE, ""):
+        return _of_stack({OUTPUT: text, POOL_OUTPUT: os.environ.get(POOL_VARIABLE, "")}, "{1}", session, urls)
+    raise InvalidSettingError(f"nothing says what to read; {_ACCEPTED}")
 
 
-def with_pool(configuration: Configuration, pool: PoolOpener) -> Configuration:
-    """Return a configuration whose large objects are read through a pool of the caller's own."""
+def with_pool(configuration: Configuration, pool: PoolOpener | bool) -> Configuration:
+    """Return a configuration whose large objects are read through another pool, or False: from S3 alone.
+
+    Raises:
+        InvalidSettingError: The stack's own is wanted, and it has none.
+    """
+    if pool is False:
+        return replace(configuration, pool=None)
+    if pool is True:
+        if configuration.pool is None:
+            raise InvalidSettingError(
+                f"pool=True without a pool; accepted: a stack with the output {POOL_OUTPUT} (parameter PoolMembers),"
+                f" or the environment variable {POOL_VARIABLE} next to {VARIABLE}"
+            )
+        return configuration
     settings = configuration.settings
     limit = min(settings.max_object_bytes, _LIMIT_BYTES)
     return replace(configuration, pool=pool, settings=replace(settings, max_object_bytes=limit))
@@ -96,8 +110,31 @@ def local_run(folder: Path) -> Configuration:
     """
     run = stack_outputs.local_run(folder)
     session = boto3.Session(aws_access_key_id="local", aws_secret_access_key="local", region_name=run["region"])
-    settings = ReaderSettings.read(variables_in(run["outputs"].get(OUTPUT, ""), f"output {OUTPUT} in {folder}", OUTPUT))
-    return Configuration(settings, session, {"": run["endpoint_url"]})
+    return _of_stack(run["outputs"], f"output {{}} in {folder}", session, {"": run["endpoint_url"]})
+
+
+def _of_stack(texts: Mapping[str, str], source: str, session: Any, urls: Mapping[str, str]) -> Configuration:
+    """Return what a stack says of itself.
+
+    Args:
+        texts: Its outputs by name.
+        source: Where they come from, for errors: formatted with the name of an output and of its variable.
+        session: As for `Client`.
+        urls: As for `Client`.
+    """
+    variables = variables_in(texts.get(OUTPUT, ""), source.format(OUTPUT, VARIABLE), OUTPUT)
+    session = session or boto3.Session(region_name=variables.get("AWS_REGION"))
+    pool = None
+    if text := texts.get(POOL_OUTPUT, ""):
+        access = PoolAccess.read(variables_in(text, source.format(POOL_OUTPUT, POOL_VARIABLE), POOL_OUTPUT))
+        pool = partial(_open_pool, access, session, urls)
+    return Configuration(ReaderSettings.read(variables), session, urls, pool=pool)
+
+
+def _open_pool(access: PoolAccess, session: Any, urls: Mapping[str, str]) -> AbstractAsyncContextManager[OpenPool]:
+    from burstcache.client.stack_pool import open_stack_pool  # with codes and checksums: the extra `pool`
+
+    return open_stack_pool(access, Clients("control", session=session, endpoint_urls=urls))
 
 
 def _without_stack(bucket: str, express: ExpressAccess) -> ReaderSettings:

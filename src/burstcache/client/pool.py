@@ -8,7 +8,7 @@ import threading
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from burstcache.adapters.breaker import Breakers
@@ -16,6 +16,7 @@ from burstcache.adapters.clock import Clock
 from burstcache.core.pool.heat import SliceHeat
 from burstcache.core.pool.slices import Redundancy, Version
 from burstcache.logs import logger
+from burstcache.pool.heartbeat import Seen
 
 if TYPE_CHECKING:
     from burstcache.pool.read_through import Fetch, ReadThrough
@@ -32,11 +33,13 @@ class OpenPool:
     Attributes:
         reader: Reads and writes slices, on the event loop that has opened it.
         redundancies: Returns how slices are coded; the first is that of new ones.
+        seen: Counts what is asked of it.
         pays_within_s: As for `SliceHeat` [s].
     """
 
     reader: PoolReader
     redundancies: Callable[[], Sequence[Redundancy]]
+    seen: Seen = field(default_factory=Seen)
     pays_within_s: float = math.inf
 
 
@@ -85,7 +88,7 @@ class PoolThread:
         async def open_(ends: AsyncExitStack) -> ReadThrough:
             pool = await ends.enter_async_context(self._opener())
             heat = SliceHeat(pays_within_s=pool.pays_within_s)
-            through = ReadThrough(pool.reader, pool.redundancies, heat, threads, self._clock)
+            through = ReadThrough(pool.reader, pool.redundancies, heat, threads, self._clock, pool.seen)
             ends.push_async_callback(asyncio.wait_for, through.settle(), _SETTLE_LIMIT_S)
             return through
 

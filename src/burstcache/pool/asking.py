@@ -1,4 +1,4 @@
-"""What is asked of members at once: a slice's chunks, or that several store or delete something."""
+"""Requests to several members at once: for a slice's chunks, or to store or delete something."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from burstcache.adapters.clock import Clock
 from burstcache.core.pool.heat import SliceHeat
 from burstcache.core.pool.slices import Redundancy, Slice, Version
 from burstcache.logs import logger
+from burstcache.pool.heartbeat import Seen
 from burstcache.pool.isa_l import room
 from burstcache.pool.reader import PoolReader
 
@@ -33,6 +34,7 @@ class ReadThrough:
         heat: Which slices enter.
         threads: Where S3 is asked.
         clock: What heat goes by, and the time for which a pool out of reach is left alone.
+        seen: Counts slices that are asked for, found and written.
     """
 
     def __init__(
@@ -42,12 +44,14 @@ class ReadThrough:
         heat: SliceHeat,
         threads: Executor,
         clock: Clock,
+        seen: Seen | None = None,
     ) -> None:
         self._reader = reader
         self._redundancies = redundancies
         self._heat = heat
         self._threads = threads
         self._clock = clock
+        self._seen = seen or Seen()
         self._breakers = Breakers(clock)
         self._missed: LRUCache[Version, int] = LRUCache(_VERSIONS)  # slices in a row that the pool did not have
         self._loading: dict[bytes, asyncio.Task[memoryview]] = {}
@@ -67,12 +71,14 @@ class ReadThrough:
         """
         if not self._reader.members:  # the pool is paused
             return await self._fetched(start, into, fetch)
+        self._seen.requests += 1
         slices = [version.pooled(each).slice_at(start) for each in self._redundancies()]
         enters = self._heat.ask(slices[0].name, at_s=self._clock.monotonic_s())
         if (enters or self._is_expected(version)) and not self._breakers.is_open(_POOL):
             for slice_ in slices:
                 if await self._is_in_pool(slice_, start - slice_.start, into):
                     self._missed.pop(version, None)
+                    self._seen.hits += 1
                     return True
             self._missed[version] = self._missed.get(version, 0) + 1
         slice_ = slices[0]
@@ -134,7 +140,9 @@ class ReadThrough:
             del self._loading[slice_.name]
 
     async def _write(self, slice_: Slice, body: memoryview) -> None:
-        if not await self._reader.write_slice(slice_, body):
+        if await self._reader.write_slice(slice_, body):
+            self._seen.stored_bytes += slice_.redundancy.chunks * slice_.chunk_bytes
+        else:
             self._leave_alone("too few members have stored a slice")
 
     def _leave_alone(self, reason: str) -> None:

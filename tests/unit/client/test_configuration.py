@@ -11,7 +11,15 @@ import boto3
 import pytest
 
 from burstcache.client import Client
-from burstcache.client.configuration import OUTPUT, VARIABLE, configure, local_run
+from burstcache.client.configuration import (
+    OUTPUT,
+    POOL_OUTPUT,
+    POOL_VARIABLE,
+    VARIABLE,
+    configure,
+    local_run,
+    with_pool,
+)
 from burstcache.core.errors import InvalidSettingError
 from support.aws import REGION, mocked_aws
 
@@ -101,6 +109,38 @@ def test_what_does_not_say_what_to_read_is_refused(
 
     with pytest.raises(InvalidSettingError, match=message):
         configure(**_NOTHING | arguments)
+
+
+_POOL = {"POOL_MEMBER_FUNCTION_NAME": "member", "POOL_CONTROL_FUNCTION_NAME": "control", "POOL_TLS": "yes"}
+
+
+def test_a_stack_with_a_pool_is_read_through_it_unless_the_caller_does_not_want_that() -> None:
+    make_stack({OUTPUT: json.dumps(_VARIABLES), POOL_OUTPUT: json.dumps(_POOL)})
+
+    configuration = configure(**_NOTHING | {"stack_name": "cache"})
+
+    assert configuration.pool is not None
+    assert with_pool(configuration, True).pool is configuration.pool
+    assert with_pool(configuration, False).pool is None
+
+
+def test_the_environment_names_the_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, json.dumps(_VARIABLES))
+    assert configure(**_NOTHING).pool is None
+
+    monkeypatch.setenv(POOL_VARIABLE, json.dumps(_POOL))
+    assert configure(**_NOTHING).pool is not None
+
+    monkeypatch.setenv(POOL_VARIABLE, "{}")
+    with pytest.raises(InvalidSettingError, match="no variable POOL_MEMBER_FUNCTION_NAME"):
+        configure(**_NOTHING)
+
+
+def test_a_pool_that_is_wanted_must_be_there() -> None:
+    make_stack({OUTPUT: json.dumps(_VARIABLES)})
+
+    with pytest.raises(InvalidSettingError, match="pool=True without a pool; accepted: a stack with the output"):
+        with_pool(configure(**_NOTHING | {"stack_name": "cache"}), True)
 
 
 def test_a_stack_of_something_else_is_named() -> None:

@@ -1,0 +1,105 @@
+"""The pool of a stack, with its hub in this process: members are woken by Lambda and dial this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from urllib.parse import urlsplit
+
+from burstcache.adapters.clients import Clients
+from burstcache.adapters.functions import invoke_by_name, wake_by_name
+from burstcache.client.pool import OpenPool
+from burstcache.core.messages.pool import Serve
+from burstcache.core.messages.pool_control import KnownHub, PoolPlan
+from burstcache.pool.heartbeat import Heartbeat, Seen
+from burstcache.pool.hub import Hub
+from burstcache.pool.reader import PoolReader
+from burstcache.settings import PoolAccess
+
+_LIMIT_S = 2.0  # of a slice, a cold start included; S3 needs less for most slices
+_WAKES = 16  # at a time
+_SAMPLE_S = 0.25
+
+
+@contextlib.asynccontextmanager
+async def open_stack_pool(access: PoolAccess, clients: Clients) -> AsyncIterator[OpenPool]:
+    """Open the pool of a stack, and leave it in the end.
+
+    Args:
+        access: Names of the pool's functions.
+        clients: Reaches Lambda.
+
+    Raises:
+        ServiceError: Lambda refuses, or cannot be asked.
+        FunctionFailedError: Pool control fails.
+        OSError: This machine has no address.
+    """
+    functions = clients.functions
+    seen = Seen()
+    with ThreadPoolExecutor(_WAKES, thread_name_prefix="burstcache-wake") as threads:
+        invoke = wake_by_name(functions, access.member_function_name, threads)
+
+        async def wake(member: str, event: Serve) -> None:
+            seen.invocations += 1
+            seen.used[member] = ""
+            await invoke(member, event)
+
+        token = secrets.token_bytes(32)
+        hub = Hub(token, invoke=wake)
+        host = await asyncio.to_thread(own_address, functions.meta.endpoint_url)
+        tls, certificate = _tls() if access.demands_tls else (None, "")
+        port = await hub.start(host, tls=tls, certificate=certificate)
+        reader = PoolReader(hub, (), _LIMIT_S)
+
+        def follow(plan: PoolPlan) -> None:
+            reader.members = tuple(plan["members"])
+
+        heartbeat = Heartbeat(
+            invoke_by_name(functions, access.control_function_name),
+            KnownHub(id=hub.id, host=host, port=port, token=token.hex(), certificate=certificate),
+            seen,
+            connected=lambda: dict.fromkeys(hub.members, ""),
+            follow=follow,
+        )
+        try:
+            await heartbeat.report()
+            tasks = [asyncio.create_task(work) for work in (heartbeat.run(), _count_served(hub, seen))]
+            try:
+                yield OpenPool(reader, lambda: heartbeat.redundancies, seen)
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await heartbeat.leave()
+        finally:
+            await hub.stop()
+
+
+async def _count_served(hub: Hub, seen: Seen) -> None:
+    """Estimate how long members are connected, by looking again and again."""
+    while True:
+        await asyncio.sleep(_SAMPLE_S)
+        seen.served_ms += len(hub.members) * _SAMPLE_S * 1000
+
+
+def own_address(url: str) -> str:
+    """Return this machine's IPv4 address on the way to a URL's host: members of the same network dial it.
+
+    Raises:
+        OSError: There is no such way.
+    """
+    parts = urlsplit(url)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way:
+        way.connect((parts.hostname or "", parts.port or 443))  # sends nothing
+        return str(way.getsockname()[0])
+
+
+def _tls() -> tuple[ssl.SSLContext, str]:
+    from burstcache.pool.certificate import hub_tls  # with `cryptography`
+
+    return hub_tls(datetime.now(UTC))
