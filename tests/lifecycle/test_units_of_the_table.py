@@ -17,12 +17,13 @@ from support.functions import NODE
 from support.world import World
 
 
-def _run(*, invocations: int, straight: int = 0, promotions: int = 0, boots: int = 0) -> RunResult:
+def _run(*, invocations: int, handovers: int = 0, straight: int = 0, promotions: int = 0, boots: int = 0) -> RunResult:
     """Return a run of which S3 served two requests before each life."""
     n_s3 = 2 * (invocations + straight)
     return RunResult(
-        n=n_s3, n_s3=n_s3, n_lambda=0, n_redis=0, lambda_ms=0, invocations=invocations, cold_starts=0, redis_s=0,
-        redis_starts=boots, s3_requests=n_s3 + promotions, lambda_us_exact=0, redis_us_exact=0, end_us=0,
+        n=n_s3, n_s3=n_s3, n_lambda=0, n_redis=0, lambda_ms=0, invocations=invocations, handovers=handovers,
+        cold_starts=0, redis_s=0, redis_starts=boots, s3_requests=n_s3 + promotions, lambda_us_exact=0,
+        redis_us_exact=0, end_us=0,
     )  # fmt: skip
 
 
@@ -99,6 +100,24 @@ def test_a_life_that_is_not_promoted_takes_what_it_is_billed_for(world: World, u
     world.clock.sleep(900)
 
     _assert_billed(units, _run(invocations=1))
+
+
+def test_a_life_that_outlasts_an_invocation_takes_what_its_hand_over_is_billed_for(world: World, units: Units) -> None:
+    world.scheduler = replace(world.scheduler, node_names=[])  # else the key would go to Redis
+    taken = []
+    for key, for_s in (("short", 700), ("long", 1000)):
+        before = replace(units)
+        _hot(world, key)
+        for _ in range(for_s // 5):
+            world.get(key)
+            world.clock.sleep(5)
+        world.until(lambda key=key: world.row(key).phase == "s3", every_s=60)  # type: ignore[misc]
+        taken.append((units.writes - before.writes, units.reads - before.reads))
+
+    bills = [live_usage(_run(invocations=1, handovers=each), Setup(), period_us=0, busy_s=0) for each in (0, 1)]
+    (short, long), (once, twice) = taken, [(bill.dynamodb_writes, bill.dynamodb_reads) for bill in bills]
+    assert (long[0] - short[0], long[1] - short[1]) == (twice[0] - once[0], twice[1] - once[1])
+    assert bills[1].transitions == bills[0].transitions + 1
 
 
 @pytest.mark.parametrize("keys", [("k",), ("k", "l")])

@@ -85,13 +85,13 @@ def test_runs_of_which_only_the_sum_is_known_are_billed_too() -> None:
     assert live_usage(replace(PROMOTED, redis_spans_us=()), Setup(), period_us=0).node_h * 3600 == 137
 
 
-def test_a_cache_function_that_lives_longer_than_an_invocation_is_started_again() -> None:
-    hour_us = 3600 * 1_000_000
-    long = replace(UNPROMOTED, lambda_ms=hour_us // 1000, lambda_spans_us=((0, hour_us),))
+def test_a_life_that_lasts_longer_than_an_invocation_takes_a_transition_for_each_further_one() -> None:
+    once, long = (live_usage(replace(UNPROMOTED, handovers=each), Setup(), period_us=0) for each in (0, 4))
 
-    usage = live_usage(long, Setup(), period_us=0)
-
-    assert (usage.cache_requests, usage.transitions) == (5, 20)  # 890 s each
+    assert (long.cache_requests, long.transitions) == (once.cache_requests + 4, once.transitions + 4)
+    assert long.s3_gets == once.s3_gets + 2 * 4
+    assert long.control_gb_s == once.control_gb_s
+    assert long.metric_h == once.metric_h
 
 
 def test_only_what_s3_served_becomes_an_event_and_a_write_of_the_scheduler() -> None:

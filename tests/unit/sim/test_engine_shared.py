@@ -22,6 +22,7 @@ from burstcache_sim.traces.generate import zipf
 from burstcache_sim.traces.trace import Trace
 from burstcache_sim.world.result import RunResult
 from burstcache_sim.world.scenario import Scenario
+from burstcache_sim.world.simulate import simulate
 from burstcache_sim.world.timings import Timings
 from support import policy_strategies
 from support.policy_strategies import CONFIGURED, HORIZONS, OVERRIDDEN, POLICIES, SECOND
@@ -201,6 +202,19 @@ def test_settings_that_make_no_sense_are_refused(setting: dict[str, Any], messag
 def test_no_worker_is_refused() -> None:
     with pytest.raises(InvalidSettingError, match="workers 0: expected at least 1"):
         run_compiled([THESIS], Scenario(zipf_trace()), workers=0)
+
+
+@pytest.mark.parametrize(("lasts_s", "handovers"), [(825, 0), (835, 1), (1_660, 1), (1_670, 2)])
+def test_both_simulators_count_the_invocations_that_a_long_life_takes(lasts_s: int, handovers: int) -> None:
+    policy = Thesis(replace(parameters_from_text(rate="9", sensitivity="4"), redis_threshold=10**6))
+    arrivals_us = [0, SECOND]
+
+    while (found := run_fast(arrivals_us, policy)).lambda_us_exact < lasts_s * SECOND:
+        arrivals_us.append(arrivals_us[-1] + SECOND)
+    readable = simulate(policy, Scenario(Trace(np.array(arrivals_us, np.int64))))
+
+    assert (found.invocations, found.handovers) == (1, handovers)
+    assert (readable.invocations, readable.handovers) == (1, handovers)
 
 
 @cache

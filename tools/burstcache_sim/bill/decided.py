@@ -15,7 +15,7 @@ from burstcache_sim.bill.ladder import Asked, past_memory, with_express
 from burstcache_sim.bill.locality import Locality
 from burstcache_sim.bill.market import Market
 from burstcache_sim.bill.nodes import node_capacity_bytes
-from burstcache_sim.bill.usage import Setup, cache_lives
+from burstcache_sim.bill.usage import Setup
 from burstcache_sim.replay import replay_each
 from burstcache_sim.traces.trace import Trace
 from burstcache_sim.world.result import GuestUse, RunResult
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _COUNTS = tuple(field.name for field in fields(RunResult) if field.type == "int")
 # Of these a log has as many times more as keys than a sample.
 _OF_KEYS = {
-    *("n_s3", "lambda_ms", "lambda_us_exact", "invocations", "cold_starts"),
+    *("n_s3", "lambda_ms", "lambda_us_exact", "invocations", "handovers", "cold_starts"),
     *("fills", "loads", "told", "told_batches", "seen_writes"),
 }
 _GUESTS = tuple(field.name for field in fields(GuestUse))
@@ -74,12 +74,9 @@ def month_under(market: Market, policy: WorthPolicy, rule: CopyRules | None) -> 
     served = counts["n_lambda"] + counts["n_redis"]
     n_lambda = (reached - n_s3) * counts["n_lambda"] // served if served else 0
     counts |= {"n_lambda": n_lambda, "n_redis": reached - n_s3 - n_lambda, "n_memory": requests - reached}
-    more, most_more = (cache_lives(run) - run.invocations for run in (first, both))
-    counts["invocations"] += round(in_proportion(more, most_more) / locality.rate) - most_more  # the spans add those
     counts["s3_requests"] = n_s3 + guests["loads"] + counts["cold_starts"]
-    rest: dict[str, Any] = {"n": requests, "end_us": 0, "tiers": "", "redis_spans_us": ()}
-    spans_us = both.lambda_spans_us
-    month = replace(first, **(counts | rest), lambda_spans_us=spans_us, guests=GuestUse(**guests))
+    rest: dict[str, Any] = {"n": requests, "end_us": 0, "tiers": "", "lambda_spans_us": (), "redis_spans_us": ()}
+    month = replace(first, **(counts | rest), guests=GuestUse(**guests))
     return with_express(month, market, rule, left, Fraction(n_s3) / repeats)
 
 

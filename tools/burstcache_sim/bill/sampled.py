@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from burstcache_sim.bill.demand import sample_rate
-from burstcache_sim.bill.usage import cache_lives
 
 if TYPE_CHECKING:
     from burstcache_sim.traces.trace import Trace
@@ -30,7 +29,7 @@ def of_whole_log(result: RunResult, trace: Trace, requests: int) -> RunResult:
     """
     if trace.sample is None or not result.n:
         return result
-    rate, lives = sample_rate(trace), cache_lives(result)
+    rate = sample_rate(trace)
     n_s3 = min(requests, round(result.n_s3 / rate))
     hits, sampled_hits = requests - n_s3, result.n_lambda + result.n_redis
     n_lambda = hits * result.n_lambda // sampled_hits if sampled_hits else 0
@@ -41,7 +40,8 @@ def of_whole_log(result: RunResult, trace: Trace, requests: int) -> RunResult:
         n_lambda=n_lambda,
         n_redis=hits - n_lambda if sampled_hits else 0,
         lambda_ms=round(result.lambda_ms / rate),
-        invocations=round(lives / rate) - (lives - result.invocations),  # `cache_lives` adds those of the spans
+        invocations=round(result.invocations / rate),
+        handovers=round(result.handovers / rate),
         cold_starts=round(result.cold_starts / rate),
         s3_requests=n_s3 + round((result.s3_requests - result.n_s3) / rate),
         lambda_us_exact=round(result.lambda_us_exact / rate),

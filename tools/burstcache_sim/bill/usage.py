@@ -29,10 +29,9 @@ _LEAST_NODE_S = 60
 # about 10 ms each.
 _PROXY_HIT_MS, _PROXY_S3_MS, SCHEDULER_MS = 10, 60, 20
 _WARM_START_MS, _COLD_START_MS = 20, 600  # of a cache function, INIT and the object's load included (thesis 5.6)
-_INIT_PROXY_MS, _INITSCHEDULER_MS, _INIT_CONTROL_MS = 241, 189, 516  # imports, `docs/evidence/measurements.md`
+_HAND_OVER_MS = _COLD_START_MS + 1_000  # the former one holds the warm environment, and looks for the next every second
+_INIT_PROXY_MS, _INIT_SCHEDULER_MS, _INIT_CONTROL_MS = 241, 189, 516  # imports, `docs/evidence/measurements.md`
 _PROXY_MB, _SCHEDULER_MB, _CONTROL_MB, _JANITOR_MB = 512, 256, 512, 256  # template.yaml
-# A cache function leaves 10 s before its 15 minutes are over, and has the next one started a minute before.
-_LONGEST_CACHE_US = (900 - 10 - 60) * US_PER_S
 _METERED_BYTES = 512 * 1024  # an HTTP API counts a request per this much
 _LOG_BYTES = 500  # per invocation: Lambda's own three lines
 _READ_LOG_BYTES = 310  # of the proxy, which leaves those out: a line of metrics, if each read begins a batch
@@ -97,6 +96,7 @@ _IN_REDIS_MS = sum(CONTROL_MS[step] for step in ("join", "seed", "leave"))
 _RUN_MS = sum(CONTROL_MS[step] for step in ("boot_node", "ready_node", "stop_node", "instance_stopped"))
 
 _UNPROMOTED = _Step(transitions=4, control_calls=0, control_ms=0, writes=9, reads=3)
+_HANDED_OVER = _Step(transitions=1, control_calls=0, control_ms=0, writes=3, reads=4)  # to a life's next invocation
 _PROMOTED = _Step(transitions=7, control_calls=3, control_ms=_IN_REDIS_MS, writes=19, reads=6)
 _STRAIGHT = _Step(transitions=5, control_calls=3, control_ms=_IN_REDIS_MS, writes=15, reads=3)  # the node runs
 _NODE_RUN = _Step(transitions=3, control_calls=4, control_ms=_RUN_MS, writes=7, reads=8)
@@ -227,17 +227,17 @@ def door_usage(passage: Passage, setup: Setup, *, period_us: int) -> Usage:
 
 def _cache(result: RunResult, setup: Setup) -> Usage:
     """Return what the cache function, the node and S3 take."""
-    invocations = cache_lives(result)
-    started_ms = _WARM_START_MS * (invocations - result.cold_starts)
+    invocations = result.invocations + result.handovers
+    started_ms = _WARM_START_MS * (result.invocations - result.cold_starts) + _HAND_OVER_MS * result.handovers
     return Usage(
         cache_gb_s=_gb_s(result.lambda_ms + started_ms, setup.cache_memory_mb),
         cache_requests=invocations,
         node_h=Fraction(_node_s(result), 3600),
         dynamodb_reads=(_node_s(result) // 60 - result.redis_starts) * _ROW_READ,
         dynamodb_writes=_node_s(result) // _ATTENDED_EVERY_S,
-        # Every start of a cache function asks S3, a warm one with its ETag. What a key takes to Redis is compared
-        # again; of what a boot loads, a lease says whether it was written meanwhile.
-        s3_gets=result.n_s3 + invocations + 2 * promotions(result) + result.guests.loads,
+        # Every start of a cache function asks S3, a warm one with its ETag; one that follows another compares again,
+        # and so does what takes a key to Redis. Of what a boot loads, a lease says whether it was written meanwhile.
+        s3_gets=result.n_s3 + invocations + result.handovers + 2 * promotions(result) + result.guests.loads,
         # A hit passes the balancer twice, to the relay and from it; a capacity unit is 1 GB.
         nlb_lcu_h=Fraction(2 * setup.object_bytes * result.n_lambda, _BYTES_PER_GB) if setup.relay == "nlb" else 0,
         zone_gb=setup.far_readers * Fraction(setup.object_bytes * (result.n_lambda + result.n_redis), _BYTES_PER_GB),
@@ -270,8 +270,7 @@ def _readers(result: RunResult, setup: Setup, busy_s: int) -> Fraction:
 
 def _shown_routes(result: RunResult, busy_s: int, objects: int | None) -> int:
     """Return how many routes the digest has at most, on the average of the seconds in which it is read."""
-    lives = cache_lives(result)
-    promoted = promotions(result)
+    lives, promoted = result.invocations, promotions(result)
     # Nothing says how long a key stays in Redis: as long as the node, at most.
     in_redis = -(-promoted // max(1, result.redis_starts))
     seconds = result.lambda_us_exact // US_PER_S + _ROUTE_STAYS_S * (lives + promoted)
@@ -342,12 +341,13 @@ def _writes(result: RunResult, setup: Setup, period_us: int) -> Usage:
 
 def _control_plane(result: RunResult) -> Usage:
     """Return what the lives of keys and the runs of the node take: both state machines, Redis control, the table."""
-    promoted, boots, lives = promotions(result), result.redis_starts, cache_lives(result)
+    promoted, boots, lives = promotions(result), result.redis_starts, result.invocations
     through_cache = min(promoted, lives)
     counts = {
         _UNPROMOTED: lives - through_cache,
         _PROMOTED: through_cache,
         _STRAIGHT: promoted - through_cache,
+        _HANDED_OVER: result.handovers,
         _NODE_RUN: boots,
         _CHECK: result.checks or -(-result.redis_us_exact // (60 * US_PER_S)),
     }
@@ -368,7 +368,7 @@ def _metrics(result: RunResult, setup: Setup, span_us: int) -> Usage:
     AWS counts begun hours: a burst that comes alone, in which all is over within minutes, is counted too low.
     """
     hours = Fraction(span_us, US_PER_H)
-    lives, promoted = cache_lives(result), promotions(result)
+    lives, promoted = result.invocations, promotions(result)
     emitted: list[tuple[int, Amount]] = [
         (_NODE_METRICS, Fraction(_node_s(result), 3600) + 2 * result.redis_starts),  # the begun hours of all runs
         (_LIFE_METRICS, lives),
@@ -404,12 +404,6 @@ def promotions(result: RunResult) -> int:
     return result.s3_requests - result.n_s3 - result.cold_starts - result.guests.loads
 
 
-def cache_lives(result: RunResult) -> int:
-    """Return how often a cache function starts: a simulated life may outlast an invocation."""
-    spans_us = (end_us - ready_us for ready_us, end_us in result.lambda_spans_us)
-    return result.invocations + sum(max(0, -(-span_us // _LONGEST_CACHE_US) - 1) for span_us in spans_us)
-
-
 def _node_s(result: RunResult) -> int:
     """Return the seconds that EC2 bills: each run from `running` to the stop, at least a minute [s]."""
     around_s = _BILLED_BEFORE_READY_S + _BILLED_AFTER_STOP_S
@@ -422,7 +416,7 @@ def _node_s(result: RunResult) -> int:
 
 def _init_gb_s(result: RunResult, setup: Setup, wakes: int) -> Fraction:
     """Return what functions take before their first request; INIT is billed since 2025-08-01 [GB-s]."""
-    scheduler = _gb_s(_INITSCHEDULER_MS, _SCHEDULER_MB) * wakes if result.n_s3 else 0
+    scheduler = _gb_s(_INIT_SCHEDULER_MS, _SCHEDULER_MB) * wakes if result.n_s3 else 0
     control = _gb_s(_INIT_CONTROL_MS, _CONTROL_MB) * min(wakes, result.redis_starts)
     return _gb_s(_COLD_START_MS * result.cold_starts, setup.cache_memory_mb) + scheduler + control
 

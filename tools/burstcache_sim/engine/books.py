@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache_sim.engine.compiled import uncounted
+from burstcache_sim.world.timings import SERVES_ALONE_US
 
 Integers = NDArray[np.int64]
 Record = Any  # one element of a structured array; numba reads its fields as attributes
@@ -21,8 +22,8 @@ COUNTS = np.dtype(
     [
         (name, np.int64)
         for name in (
-            *("n_lambda", "n_redis", "lambda_ms", "invocations", "cold_starts", "redis_s", "redis_starts", "seeds"),
-            *("fills", "loads", "told", "told_batches", "seen_writes"),
+            *("n_lambda", "n_redis", "lambda_ms", "invocations", "handovers", "cold_starts"),
+            *("redis_s", "redis_starts", "seeds", "fills", "loads", "told", "told_batches", "seen_writes"),
             *("lambda_us", "redis_us", "end_us", "checks", "spans"),
         )
     ],
@@ -75,6 +76,7 @@ def end_lambda(
     if end_us >= ready_us:
         counts.lambda_us += end_us - ready_us
         counts.lambda_ms += (end_us - ready_us + 999) // 1_000
+        counts.handovers += max(0, (end_us - ready_us - 1) // SERVES_ALONE_US)
         _note(LAMBDA_SPAN, first, after, ready_us, end_us, counts, spans)
 
 

@@ -297,6 +297,7 @@ def _result(
         n_redis=c["n_redis"],
         lambda_ms=c["lambda_ms"],
         invocations=c["invocations"],
+        handovers=c["handovers"],
         cold_starts=c["cold_starts"],
         redis_s=c["redis_s"],
         redis_starts=c["redis_starts"],

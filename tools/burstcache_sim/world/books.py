@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from burstcache.core.gathering import GatherRule
 from burstcache.core.parameters import US_PER_S
 from burstcache_sim.world.result import NO_EXPRESS, ExpressUse, GuestUse, RunResult, Tier
-from burstcache_sim.world.timings import Timings
+from burstcache_sim.world.timings import SERVES_ALONE_US, Timings
 
 _US_PER_MS = 1_000
 
@@ -19,6 +19,7 @@ class Books:
     timings: Timings
     lambda_ms: int = 0
     invocations: int = 0
+    handovers: int = 0
     cold_starts: int = 0
     redis_s: int = 0
     redis_starts: int = 0
@@ -41,9 +42,10 @@ class Books:
         return self.timings.cold_start_us if is_cold else self.timings.warm_start_us
 
     def end_lambda(self, ready_us: int, end_us: int) -> None:
-        """Bill one invocation; one that never became ready costs no time."""
+        """Bill one life, in as many invocations as it takes; one that never became ready costs no time."""
         if end_us >= ready_us:
             self.lambda_ms += -(-(end_us - ready_us) // _US_PER_MS)
+            self.handovers += max(0, -(-(end_us - ready_us) // SERVES_ALONE_US) - 1)
             self.lambda_spans_us.append((ready_us, end_us))
 
     def end_redis(self, since_us: int, stop_us: int) -> None:
@@ -81,6 +83,7 @@ class Books:
             n_redis=served["R"],
             lambda_ms=self.lambda_ms,
             invocations=self.invocations,
+            handovers=self.handovers,
             cold_starts=self.cold_starts,
             redis_s=self.redis_s,
             redis_starts=self.redis_starts,

@@ -46,7 +46,7 @@ class RunResult:
     n_lambda: int
     n_redis: int  # guests included
     lambda_ms: int  # billed, each invocation rounded up
-    invocations: int
+    invocations: int  # one per life of a cache function; those that follow within it are `handovers`
     cold_starts: int
     redis_s: int  # billed, at least 60 s a run; those of all nodes, always-on ones included
     redis_starts: int  # boots begun; an always-on node has none
@@ -54,6 +54,7 @@ class RunResult:
     lambda_us_exact: int
     redis_us_exact: int
     end_us: int
+    handovers: int = 0  # from one invocation to the next: a life may outlast Lambda's quarter of an hour
     n_express: int = 0
     n_memory: int = 0  # answered by the readers' own memory, before anything here was asked
     express: ExpressUse = NO_EXPRESS
