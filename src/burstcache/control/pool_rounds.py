@@ -59,7 +59,11 @@ def run_round(tools: PoolTools, rows: PoolRows) -> PoolRows | None:
             members[name] = replace(seen, is_silent=True)
             continue
         members[name], is_reclaimed = seen.met(
-            answer["environment"], chunks=answer["chunks"], stored_bytes=answer["stored_bytes"], at_us=now_us
+            answer["environment"],
+            chunks=answer["chunks"],
+            stored_bytes=answer["stored_bytes"],
+            at_us=now_us,
+            has_copies=choice.backup_s > 0,
         )
         warm_ms += answer["billed_ms"]
         made += answer["environment"] not in (seen.environment, seen.former)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from burstcache.core.errors import BurstcacheError
-from burstcache.core.messages.pool_control import Coded, Hub, HubTotals, KnownHub, Leave, PoolPlan
+from burstcache.core.messages.pool_control import Coded, Hub, HubTotals, KnownHub, Leave, PoolPlan, Round
 from burstcache.core.pool.slices import Redundancy
 from burstcache.logs import logger
+
+if TYPE_CHECKING:
+    from burstcache.pool.hub import Hub as PoolHub
 
 Control = Callable[[Mapping[str, object]], object]
 
@@ -37,6 +40,13 @@ class Seen:
         )
 
 
+def connected_to(hub: PoolHub, seen: Seen) -> dict[str, str]:
+    """Return the members that were connected to a hub since the last call, and note for how long."""
+    used, hub.used = hub.used | hub.members.keys(), set()
+    seen.served_ms = hub.served_s * 1000
+    return dict.fromkeys(used, "")
+
+
 class Heartbeat:
     """Reports for a hub, on its event loop.
 
@@ -44,7 +54,7 @@ class Heartbeat:
         control: Invokes pool control with a payload and returns its answer; it may block its thread.
         hub: Where the hub is.
         seen: What it sees.
-        connected: Returns the members that are connected.
+        connected: Returns the members that were connected since its last call, such as `connected_to`.
         follow: Is called with each plan.
 
     Attributes:
@@ -94,14 +104,18 @@ class Heartbeat:
     async def run(self) -> None:
         """Report for as long as the hub is there, after the first report; a report that fails changes nothing."""
         while True:
-            await asyncio.sleep(self.plan["report_s"])
             try:
+                if self.plan["is_round_due"]:
+                    await asyncio.to_thread(self._control, Round(op="round"))
+                await asyncio.sleep(self.plan["report_s"])
                 await self.report()
             except BurstcacheError as error:
+                self.plan["is_round_due"] = False
                 logger().warning("pool control does not answer, the last plan holds", reason=str(error))
 
     async def leave(self) -> None:
         """Say that the hub stops; if that fails, pool control finds out by itself."""
+        self._connected()
         try:
             await asyncio.to_thread(self._control, Leave(op="leave", id=self._hub["id"], totals=self._seen.totals()))
         except BurstcacheError as error:

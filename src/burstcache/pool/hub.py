@@ -29,7 +29,7 @@ class MemberLink(Link):
         super().__init__(requests)
         self.name = name
         self.is_copy = is_copy
-        self.heard_s = asyncio.get_running_loop().time()  # when something arrived last
+        self.since_s = self.heard_s = asyncio.get_running_loop().time()  # when it was made, something arrived last
         self._hub = hub
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -59,6 +59,8 @@ class Hub:
     Attributes:
         id: The hub's name, which no other one has.
         members: Connections by member.
+        served_s: How long members were connected, all together, apart from those that are now [s].
+        used: Members that were connected, until its reader empties it.
 
     Raises:
         InvalidSettingError: A token is too short.
@@ -72,6 +74,8 @@ class Hub:
                 )
         self.id = secrets.token_hex(8)
         self.members: dict[str, MemberLink] = {}
+        self.served_s = 0.0
+        self.used: set[str] = set()
         self._token = token
         self._invoke = invoke
         self._woken: dict[str, Member] = {}
@@ -164,6 +168,9 @@ class Hub:
 
     def forget(self, link: MemberLink) -> None:
         """Let a connection go; an environment that was being copied takes over again."""
+        now_s = asyncio.get_running_loop().time()
+        self.served_s, link.since_s = self.served_s + now_s - link.since_s, now_s
+        self.used.add(link.name)
         if self._firsts.get(link.name) is link:
             del self._firsts[link.name]
         if self.members.get(link.name) is link:

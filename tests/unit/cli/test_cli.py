@@ -51,6 +51,7 @@ TEMPLATE = {
         "KeyLifecycleArn": {"Value": f"arn:aws:states:{REGION}:123456789012:stateMachine:mine-key-lifecycle"},
         "RedisNodeArn": {"Value": f"arn:aws:states:{REGION}:123456789012:stateMachine:mine-redis-node"},
         "RedisNodes": {"Value": "node-1=i-1@10.0.0.5:6379"},
+        "PoolSettings": {"Value": json.dumps({"AWS_REGION": REGION, "POOL_MEMORY_MB": "1769"})},
     },
 }
 LIFE = {
@@ -190,6 +191,12 @@ def test_routes_prints_hot_keys_only_and_whether_their_route_is_followed(
         "hot.json   redis   node-1  3           -          no: node-1 runs generation 4",
         "warm.json  lambda  -       -           request-1  yes",
     ]
+
+
+def test_pool_that_was_not_used_says_so(aws: Aws, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["pool", *STACK]) == 0
+
+    assert capsys.readouterr().out == "the pool has not been used yet\n"
 
 
 def test_redis_status_prints_every_node(aws: Aws, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,8 @@ import pytest
 from burstcache.core.errors import ServiceTransientError
 from burstcache.core.messages.pool_control import Coded, KnownHub, PoolPlan
 from burstcache.core.pool.slices import Redundancy
-from burstcache.pool.heartbeat import Heartbeat, Seen
+from burstcache.pool.heartbeat import Heartbeat, Seen, connected_to
+from support.pool import running_pool
 
 _HUB = KnownHub(id="hub-1", host="10.0.0.5", port=4_000, token="ab" * 32, certificate="")
 
@@ -120,6 +121,19 @@ def test_round_is_asked_for_when_it_is_due() -> None:
         return [told["op"] for told in control.told[:4]]
 
     assert asyncio.run(work()) == ["hub", "round", "hub", "hub"]
+
+
+def test_hub_knows_its_members_since_the_last_report_and_how_long_they_stayed() -> None:
+    async def work() -> list[Any]:
+        seen, began_s = Seen(), asyncio.get_running_loop().time()
+        async with running_pool(2) as pool:
+            await pool.stop("pool-0")
+            reports = [connected_to(pool.hub, seen), connected_to(pool.hub, seen)]
+        after = connected_to(pool.hub, seen)
+        most_ms = 2 * (asyncio.get_running_loop().time() - began_s) * 1000
+        return [*reports, after, 0 < seen.served_ms <= most_ms]
+
+    assert asyncio.run(work()) == [{"pool-0": "", "pool-1": ""}, {"pool-1": ""}, {"pool-1": ""}, True]
 
 
 @pytest.mark.parametrize("fails", [0, 1], ids=["said", "unsaid"])

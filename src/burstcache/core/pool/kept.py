@@ -36,14 +36,18 @@ class MemberSeen:
     stored_bytes: int = 0
     is_silent: bool = False  # it did not answer when it was asked last
 
-    def met(self, environment: str, *, chunks: int, stored_bytes: int, at_us: int) -> tuple[MemberSeen, bool]:
+    def met(
+        self, environment: str, *, chunks: int, stored_bytes: int, at_us: int, has_copies: bool = False
+    ) -> tuple[MemberSeen, bool]:
         """Return the member after an answer, and whether its memory was lost since the answer before.
 
-        An environment that was not known is a reclaim unless it has chunks: then it is a copy of the one before.
+        An environment that was not known is a reclaim, unless it has chunks where members are copied: then it is a
+        copy of the one before.
         """
         if environment in (self.environment, ""):
             return replace(self, seen_at_us=at_us, chunks=chunks, stored_bytes=stored_bytes, is_silent=False), False
-        is_reclaimed = bool(self.environment) and environment != self.former and not chunks
+        is_copy = has_copies and chunks > 0
+        is_reclaimed = bool(self.environment) and environment != self.former and not is_copy
         return MemberSeen(environment, self.environment, at_us, chunks, stored_bytes), is_reclaimed
 
 

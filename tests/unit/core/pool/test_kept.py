@@ -22,8 +22,8 @@ from burstcache.core.pool.slices import Redundancy
 _MINUTE_US = 60_000_000
 
 
-def _met(seen: MemberSeen, environment: str, chunks: int = 0) -> tuple[MemberSeen, bool]:
-    return seen.met(environment, chunks=chunks, stored_bytes=chunks * 100, at_us=1)
+def _met(seen: MemberSeen, environment: str, chunks: int = 0, *, has_copies: bool = True) -> tuple[MemberSeen, bool]:
+    return seen.met(environment, chunks=chunks, stored_bytes=chunks * 100, at_us=1, has_copies=has_copies)
 
 
 def test_members_are_tenants_by_number() -> None:
@@ -43,6 +43,10 @@ def test_other_environment_without_chunks_is_a_reclaim() -> None:
 
 def test_other_environment_with_chunks_is_a_copy() -> None:
     assert not _met(MemberSeen("a"), "b", chunks=2)[1]
+
+
+def test_where_nothing_is_copied_chunks_were_written_anew() -> None:
+    assert _met(MemberSeen("a"), "b", chunks=2, has_copies=False)[1]
 
 
 def test_environment_before_the_present_one_may_answer_again() -> None:
