@@ -13,7 +13,7 @@ import pytest
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.pool.kept import PoolTotals
-from burstcache.core.pool.redundancy import SERVE_MS
+from burstcache.core.pool.redundancy import SERVE_MS, Keeping, Load, Odds, availability_of
 from burstcache.core.pool.slices import SLICE_BYTES, Redundancy
 from burstcache.core.pool.stay import StayPrices
 from burstcache.core.prices import price_sheet
@@ -88,6 +88,28 @@ def test_a_backup_saves_what_was_stored_before_it() -> None:
     assert without.availability < 0.9
     assert with_backup.availability > 0.97
     assert with_backup.total.backups > 0 == without.total.backups
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("reclaims", "code", "backup_s"),
+    [
+        ("poisson:0.1", Redundancy(10, 1), 300),
+        ("poisson:0.1", Redundancy(10, 1), 1_800),
+        ("poisson:0.1", Redundancy(8, 4), 0),
+        ("poisson:0.4", Redundancy(8, 4), 300),
+        ("zipf:3.23", Redundancy(10, 2), 300),
+    ],
+)
+def test_availability_is_what_the_choice_expects(reclaims: str, code: Redundancy, backup_s: int) -> None:
+    process = reclaim_process(reclaims, 16)
+    load = Load(Fraction(180), Fraction(1), stored_slices=60, slice_bytes=MB)  # each slice every 20 minutes
+
+    expected = availability_of(Keeping(code, 60, backup_s), Odds(process.minute, 60), load)
+
+    found = simulated(in_turn(60, 20, 60, MB), reclaims=process, redundancy=code, backup_s=backup_s).availability
+    assert expected > 0.87
+    assert found == pytest.approx(expected, abs=0.025)
 
 
 def test_more_parity_loses_less() -> None:

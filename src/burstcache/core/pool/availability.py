@@ -50,6 +50,10 @@ class Reclaims:
                 power = self._sum(power, power)
         return Reclaims(self.members, total)
 
+    def plus(self, other: Reclaims) -> Reclaims:
+        """Return how many are reclaimed in this stretch and in another."""
+        return Reclaims(self.members, self._sum(self.probabilities, other.probabilities))
+
     def of_both_copies(self) -> Reclaims:
         """Return how many members lose both of their environments.
 

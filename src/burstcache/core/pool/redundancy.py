@@ -33,9 +33,9 @@ BYTES_PER_MS = 625_000_000 // 8 // 1000  # what a function in a VPC may send (La
 _DATA = (1, 2, 4, 6, 8, 10, 12)
 _MOST_PARITY = 8
 _CHUNK_MS = 12.0  # a chunk's way: with the hub's share a slice then takes no longer than an S3 GET's first byte
-_PRIOR_INTERVALS = 60  # that the paper's worst month weighs
+_PRIOR_INTERVALS = 60  # that the paper's reclaims weigh: an hour of worse ones outweighs them
 _PAPERS_MEMBERS = 400
-_WORST_PER_MIN = 7.21  # reclaimed of 400 that were warmed up each minute (figure 9's highest)
+_PER_MIN = 2.28  # reclaimed of 400 that were warmed up each minute (figure 9: 0.6 to 7.21 in six months)
 _ALL_EVERY_S = 6 * 3_600  # of those that were warmed up every nine minutes (figure 8)
 _REUSE_H = 1.0  # where nothing was read yet; 37 to 46 % of the paper's large objects are read again within it
 _NEARLY = 0.005  # of availability, where the wished one cannot be had
@@ -140,9 +140,9 @@ def choose(
 
 
 def expected(members: int, warm_s: int, intervals: Mapping[int, int]) -> Reclaims:
-    """Return how many members an interval of warm-ups reclaims: what was measured, before that the paper's worst."""
+    """Return how many members an interval of warm-ups reclaims: what was measured, before that the paper's."""
     if warm_s <= WARM_UPS_S[0]:
-        prior = poisson(_WORST_PER_MIN * members / _PAPERS_MEMBERS * warm_s / 60, members)
+        prior = poisson(_PER_MIN * members / _PAPERS_MEMBERS * warm_s / 60, members)
     else:
         all_at_once = min(1.0, warm_s / _ALL_EVERY_S)
         prior = Reclaims(members, {0: 1 - all_at_once, members: all_at_once})
@@ -154,17 +154,37 @@ class Odds:
 
     def __init__(self, reclaims: Reclaims, warm_s: int) -> None:
         self.reclaims, self.warm_s = reclaims, warm_s
-        self._after: dict[tuple[int, bool], Reclaims] = {}
+        self._single: dict[int, Reclaims] = {}
+        self._double: dict[tuple[int, int, bool], Reclaims] = {}
 
-    def loss(self, stretch_s: float, redundancy: Redundancy, *, of_both: bool = False) -> float:
-        """Return how likely a slice is lost in a stretch of time, on one copy or on both of each chunk."""
+    def loss(self, reuse_s: float, keeping: Keeping, *, is_new: bool) -> float:
+        """Return how likely a slice is lost between two reads.
+
+        Args:
+            reuse_s: The time between them [s].
+            keeping: How data is kept.
+            is_new: Whether no backup has been made when it begins.
+        """
+        backup_s, code = keeping.backup_s, keeping.redundancy
+        if not backup_s:
+            return self._loss(self._members(reuse_s), code) * min(1.0, reuse_s / self.warm_s)
+        alone_s = min(reuse_s, backup_s / 2) if is_new else 0.0
+        backups = max(1, round((reuse_s - alone_s) / backup_s))
+        key = (backup_s, backups, bool(alone_s))
+        if key not in self._double:
+            lost = self._members(backup_s).of_both_copies().after(backups)
+            self._double[key] = lost.plus(self._members(alone_s)) if alone_s else lost
+        return self._loss(self._double[key], code) * min(1.0, reuse_s / backup_s)
+
+    def _members(self, stretch_s: float) -> Reclaims:
         times = max(1, ceil(stretch_s / self.warm_s))
-        key = (times, of_both)
-        if key not in self._after:
-            after = self.reclaims.after(times)
-            self._after[key] = after.of_both_copies() if of_both else after
-        share = min(1.0, stretch_s / self.warm_s)  # of one interval
-        return share * loss(self._after[key], chunks=redundancy.chunks, parity=redundancy.parity)
+        if times not in self._single:
+            self._single[times] = self.reclaims.after(times)
+        return self._single[times]
+
+    @staticmethod
+    def _loss(reclaims: Reclaims, code: Redundancy) -> float:
+        return loss(reclaims, chunks=code.chunks, parity=code.parity)
 
 
 def _ways(members: int, load: Load, reclaims: Mapping[int, Mapping[int, int]]) -> Iterator[tuple[Keeping, Odds]]:
@@ -182,14 +202,8 @@ def _ways(members: int, load: Load, reclaims: Mapping[int, Mapping[int, int]]) -
 
 def availability_of(keeping: Keeping, odds: Odds, load: Load) -> float:
     """Return the share of reads that find their slice (0 to 1)."""
-    reuse_s, backup_s, redundancy = load.reuse_s, keeping.backup_s, keeping.redundancy
-    if not backup_s:
-        return 1 - odds.loss(reuse_s, redundancy)
-    alone_s = min(reuse_s, backup_s / 2)
-    kept_per_backup: float = 1 - odds.loss(backup_s, redundancy, of_both=True)
-    old: float = kept_per_backup ** (reuse_s / backup_s)
-    new: float = (1 - odds.loss(alone_s, redundancy)) * kept_per_backup ** ((reuse_s - alone_s) / backup_s)
-    return load.new_share * new + (1 - load.new_share) * old
+    old, new = (odds.loss(load.reuse_s, keeping, is_new=is_new) for is_new in (False, True))
+    return 1 - load.new_share * new - (1 - load.new_share) * old
 
 
 def _weigh(keeping: Keeping, odds: Odds, load: Load, price: MemberPrice, wished: float) -> Choice:
@@ -228,8 +242,11 @@ def _cost(choice: Choice) -> Fraction:
 
 def _best(tried: list[Choice]) -> Choice:
     """Return the cheapest one that is enough; if none is, the cheapest one that is nearly as good as can be."""
-    least = max(one.availability for one in tried) - _NEARLY
-    return min(tried, key=lambda one: (not one.is_enough, one.availability < least, _cost(one)))
+    enough = [one for one in tried if one.is_enough]
+    if not enough:
+        least = max(one.availability for one in tried) - _NEARLY
+        enough = [one for one in tried if one.availability >= least]
+    return min(enough, key=_cost)
 
 
 def _explained(
@@ -243,7 +260,7 @@ def _explained(
     less = found.get(replace(keeping, redundancy=Redundancy(redundancy.data, redundancy.parity - 1)))
     without = found.get(replace(keeping, backup_s=0)) if keeping.backup_s else None
     reasons = [
-        f"{seen} intervals of {keeping.warm_s} s measured, {lost} members reclaimed; the paper's worst month weighs "
+        f"{seen} intervals of {keeping.warm_s} s measured, {lost} members reclaimed; the paper's reclaims weigh "
         f"{_PRIOR_INTERVALS} more",
         f"a slice is read every {load.reuse_s / 60:.0f} min: {redundancy.data}+{redundancy.parity} chunks are enough "
         f"for {best.availability:.3%} of reads, {wished:.3%} were wished",

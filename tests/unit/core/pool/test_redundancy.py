@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -31,6 +32,13 @@ def test_what_is_wished_is_reached_where_it_can_be() -> None:
         assert wished <= choice.availability < 1
 
 
+def test_nothing_that_is_enough_costs_less() -> None:
+    best = _choose(ROUGH, wished=0.8, load=replace(LOAD, reads_per_h=Fraction(2_400)))
+
+    assert best.is_enough
+    assert best.availability < 0.96  # more than was wished is not paid for
+
+
 def test_more_availability_costs_more() -> None:
     costs = [_choose(CALM, wished=wished).hour.usd for wished in (0.5, 0.99, 0.9999)]
 
@@ -57,7 +65,7 @@ def test_an_impossible_wish_gets_what_can_be_had_and_says_so() -> None:
     assert any("no way reaches" in reason for reason in choice.reasons)
 
 
-def test_what_is_believed_of_members_that_nobody_measured_is_the_papers_worst() -> None:
+def test_members_that_nobody_measured_are_expected_to_be_reclaimed_as_the_papers_were() -> None:
     unmeasured, calm = _choose({}), _choose(CALM)
 
     assert unmeasured.hour.keeping_usd > calm.hour.keeping_usd
