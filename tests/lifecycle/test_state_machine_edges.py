@@ -368,7 +368,9 @@ def test_tick_of_the_pool_says_how_many_there_were_before_it(stage: Stage) -> No
     assert [payload["ticks"] for payload in stage.functions.payloads] == [0, 1]
 
 
-@pytest.mark.parametrize("error", ["ServiceTransientError", "Sandbox.Timedout", "Runtime.ExitError"])
+@pytest.mark.parametrize(
+    "error", ["ServiceTransientError", "Lambda.TooManyRequestsException", "Sandbox.Timedout", "Runtime.ExitError"]
+)
 def test_passing_error_of_a_tick_does_not_end_the_pool(stage: Stage, error: str) -> None:
     answers = iter([_fails(error)] * 3)
     stage.functions.answers = {"tick": lambda stage, payload: next(answers, _fails("PoolUnusedError"))(stage, payload)}

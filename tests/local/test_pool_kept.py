@@ -25,6 +25,7 @@ from burstcache.pool.hub import Hub
 from burstcache.pool.reader import PoolReader
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from support.pool import TOKEN
+from support.project import ROOT
 from support.waiting import LIMIT_S, eventually, until
 
 _MEMBERS = 8
@@ -87,6 +88,16 @@ def _invoked_again(cloud: LocalCloud, table: PoolTable) -> PoolRows:
     control = invoke_by_name(cloud.client("lambda"), cloud.physical_ids["PoolControlFunction"])
     assert control({"op": "round"}) == {"did_run": True}
     return table.read()
+
+
+def test_self_test_of_the_stack_covers_control_and_a_member(cloud: LocalCloud) -> None:
+    event = json.loads((ROOT / "events/self_test/self_test.json").read_text())
+
+    tried = cloud.invoke("SelfTestFunction", event)["tried"]
+
+    control = cloud.physical_ids["PoolControlFunction"]
+    parts = {each["part"]: each["problem"] for each in tried if each["function"] == control}
+    assert parts == {"table": "", "machine pool": "", "member pool-0": ""}
 
 
 def test_pool_is_kept_from_its_first_chunk_until_nothing_is_stored(cloud: LocalCloud, table: PoolTable) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from types_boto3_ssm.client import SSMClient
     from types_boto3_stepfunctions.client import SFNClient
 
-Profile = Literal["read", "caller", "results", "control", "patient"]
+Profile = Literal["read", "caller", "results", "control", "members", "patient"]
 
 _MAKING = threading.Lock()
 _READERS = 80  # connections per service that are kept: of a client's 64 threads, and of what runs behind them
@@ -46,6 +46,8 @@ _CONFIGS: Mapping[Profile, Config] = {
     "results": _config(read_timeout_s=5, tries=1, max_pool_connections=_READERS),
     # The steps of the state machines; the machines repeat them.
     "control": _config(read_timeout_s=5, tries=3, max_pool_connections=16),
+    # Members of the pool: a second try would find the member busy, and make a second environment.
+    "members": _config(read_timeout_s=20, tries=1, max_pool_connections=16),
     # A life that starts: nobody waits for it, and one slow answer must not cool its key down.
     "patient": _config(read_timeout_s=10, tries=4, max_pool_connections=16),
 }

@@ -17,14 +17,13 @@ from burstcache.adapters.functions import invoke_by_name, wake_by_name
 from burstcache.client.pool import OpenPool
 from burstcache.core.messages.pool import Serve
 from burstcache.core.messages.pool_control import KnownHub, PoolPlan
-from burstcache.pool.heartbeat import Heartbeat, Seen
+from burstcache.pool.heartbeat import Heartbeat, Seen, connected_to
 from burstcache.pool.hub import Hub
 from burstcache.pool.reader import PoolReader
 from burstcache.settings import PoolAccess
 
 _LIMIT_S = 2.0  # of a slice, a cold start included; S3 needs less for most slices
 _WAKES = 16  # at a time
-_SAMPLE_S = 0.25
 
 
 @contextlib.asynccontextmanager
@@ -64,27 +63,19 @@ async def open_stack_pool(access: PoolAccess, clients: Clients) -> AsyncIterator
             invoke_by_name(functions, access.control_function_name),
             KnownHub(id=hub.id, host=host, port=port, token=token.hex(), certificate=certificate),
             seen,
-            connected=lambda: dict.fromkeys(hub.members, ""),
+            connected=lambda: connected_to(hub, seen),
             follow=follow,
         )
         try:
             await heartbeat.report()
-            tasks = [asyncio.create_task(work) for work in (heartbeat.run(), _count_served(hub, seen))]
+            beating = asyncio.create_task(heartbeat.run())
             try:
                 yield OpenPool(reader, lambda: heartbeat.redundancies, seen)
             finally:
-                for task in tasks:
-                    task.cancel()
+                beating.cancel()
                 await heartbeat.leave()
         finally:
             await hub.stop()
-
-
-async def _count_served(hub: Hub, seen: Seen) -> None:
-    """Estimate how long members are connected, by looking again and again."""
-    while True:
-        await asyncio.sleep(_SAMPLE_S)
-        seen.served_ms += len(hub.members) * _SAMPLE_S * 1000
 
 
 def own_address(url: str) -> str:

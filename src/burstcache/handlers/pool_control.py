@@ -31,7 +31,7 @@ from burstcache.traces import traces_requests
 def tools() -> PoolTools:
     """Make what the pool's control works with."""
     settings, clock, clients = PoolControlSettings.read(os.environ), SystemClock(), Clients("control")
-    member = invoke_tenant(clients.functions, settings.member_function_name)
+    member = invoke_tenant(Clients("members").functions, settings.member_function_name)
 
     def warm(name: str) -> MemberState:
         return cast(MemberState, member(name, Warm(op="warm")))
