@@ -31,7 +31,9 @@ def environment() -> tuple[MemberEnvironment, asyncio.Runner]:
         memory_mb=settings.memory_mb,
         wait_usd=wait_usd_from_text(settings.hit_value_usd_per_million),
     )
-    return MemberEnvironment(store, Stay(prices), _clock, demands_tls=settings.demands_tls), asyncio.Runner()
+    return MemberEnvironment(
+        store, Stay.without_experience(prices), _clock, demands_tls=settings.demands_tls
+    ), asyncio.Runner()
 
 
 @logs_requests

@@ -3,7 +3,7 @@
 To stay costs memory by the millisecond; to leave costs a new invocation at the next request, and its wait. Which is
 cheaper depends on when that request comes, which nobody knows: staying for as long as an invocation costs never takes
 more than twice the least. The gaps seen so far say more, and are followed as far as this bound allows: what past gaps
-cost less than twice the least is a credit, and only that is risked.
+cost less than twice the least is a credit, and only that is risked, and one wake in an environment's life.
 
 Source:
     Wang 2020, section 3.3 "Anticipatory billed duration control", for bills by the millisecond; Karlin et al.,
@@ -23,6 +23,7 @@ GAPS = 256  # as many of the last ones are an estimate
 WAKE_MS = 15  # from the invocation to the first answer of an environment that is there, the handshakes included
 _WOKEN_TOGETHER = 12  # members that one read waits for at once, so each is to blame for a part of the wait
 _MOST_CREDIT = 8  # wakes: a longer past is no reason for a longer mistake
+_MARGIN = 1.5  # a gap that comes is seldom as long as the longest that has come
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +67,17 @@ class Stay:
     Attributes:
         prices: What is weighed.
         gaps_ms: The last ones, at most `GAPS`, oldest first.
-        credit_usd: By how much all past gaps were cheaper than twice the least that they could have cost.
+        credit_usd: By how much all past gaps were cheaper than twice the least that they could have cost, and a wake.
     """
 
     prices: StayPrices
-    gaps_ms: tuple[float, ...] = ()
-    credit_usd: float = 0.0
+    gaps_ms: tuple[float, ...]
+    credit_usd: float
+
+    @classmethod
+    def without_experience(cls, prices: StayPrices) -> Stay:
+        """Return what is known at first."""
+        return cls(prices, (), prices.wake_usd)
 
     def after(self, gap_ms: float, stayed_ms: float) -> Stay:
         """Return what is known after a gap.
@@ -90,7 +96,10 @@ class Stay:
         """Return for how long to stay idle, at most."""
         spare_ms = self.credit_usd / self.prices.idle_usd_per_ms
         even_ms = self.prices.break_even_ms
-        return min(max(best_limit_ms(self.gaps_ms, self.prices), even_ms - spare_ms), even_ms + spare_ms)
+        if not self.gaps_ms:
+            return even_ms
+        wanted_ms = _MARGIN * best_limit_ms(self.gaps_ms, self.prices)
+        return min(max(wanted_ms, even_ms - spare_ms), even_ms + spare_ms)
 
 
 def best_limit_ms(gaps_ms: Iterable[float], prices: StayPrices) -> float:
