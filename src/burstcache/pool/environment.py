@@ -17,8 +17,8 @@ from burstcache.pool.tls import member_tls
 
 _DIAL_LIMIT_S = 3.0  # a hub that is gone does not refuse: its address may be nobody's
 _FAREWELL_LIMIT_S = 1.0
-_AWAITED_LIMIT_MS = 1000.0  # the hub has said that a request follows
-_LOOK_MS = 10.0  # how often to look whether a busy member is idle, where it may leave at once
+_AWAITED_LIMIT_MS = 1000.0  # what the hub wants follows on its welcome
+_LOOK_MS = 10.0  # how often to look whether that has come, or whether a busy member is idle
 _ONE_BURST_MS = 1.0  # shorter gaps cost nothing, and would crowd out those that say something
 
 _logger = logging.getLogger(__name__)
@@ -107,12 +107,12 @@ class MemberEnvironment:
         """Return for how long to wait for more requests; 0 or less: return now."""
         left_s = until_s - self._clock.monotonic_s()
         limit_ms = self._stay.limit_ms()
-        if any(connection.is_awaited for connection in self._connections):
-            limit_ms = _AWAITED_LIMIT_MS
         if not all(connection.is_idle for connection in self._connections):
             self._idle_since = instant(self._clock)
             return min(left_s, max(limit_ms, _LOOK_MS) / 1000)
         idle_ms = seconds_since(self._clock, self._idle_since) * 1000
+        if any(connection.is_awaited for connection in self._connections) and idle_ms < _AWAITED_LIMIT_MS:
+            return min(left_s, _LOOK_MS / 1000)
         if not self._is_first:
             self._stayed_ms = idle_ms if idle_ms >= limit_ms else None if left_s <= 0 else math.inf
         return min(left_s, (limit_ms - idle_ms) / 1000)

@@ -32,7 +32,7 @@ class MemberConnection(FrameConnection):
 
     Attributes:
         is_copied: Whether another environment is taking over these chunks.
-        is_awaited: Whether the hub has still to say what it wants.
+        is_awaited: Whether the hub has still to say what it wants of the member.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class MemberConnection(FrameConnection):
         """Whether nothing is asked for, on its way in or on its way out."""
         is_receiving = self._room is not self._header_room
         is_asked = self._asked or self._fetching or self.is_copied or (self._copying and not self._copying.is_over)
-        return self.is_trusted and not (is_asked or is_receiving or self.transport.get_write_buffer_size())
+        return not (is_asked or is_receiving or self.transport.get_write_buffer_size())
 
     def leave(self) -> None:
         """Say BYE, and end the connection when that and all earlier answers are sent."""

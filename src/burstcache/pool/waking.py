@@ -82,7 +82,7 @@ class Member:
         self._name, self._hub, self._invoke, self._numbers = name, hub, invoke, numbers
         self._reach = ASLEEP
         self._requests: dict[int, _Request] = {}  # all that are not answered
-        self._waiting: list[int] = []  # those of them that are not sent
+        self._waiting: dict[int, _Request] = {}  # those of them that are not sent
         self._limit: asyncio.TimerHandle | None = None
         self._call: asyncio.Task[None] | None = None
         self._rests_until_s = 0.0
@@ -100,6 +100,7 @@ class Member:
 
     def cancel(self, request: int) -> None:
         """Forget a GET, and free the place that its chunk was being received in."""
+        self._waiting.pop(request, None)
         if what := self._requests.pop(request, None):
             what.cancel()
 
@@ -146,7 +147,7 @@ class Member:
         link = self._hub.members.get(self._name)
         if link and self._loop.time() - link.heard_s > _SURE_S:
             self._meet(Event.QUIET)
-        self._waiting.append(request)
+        self._waiting[request] = self._requests[request]
         self._meet(Event.REQUEST)
 
     def _meet(self, event: Event) -> None:
@@ -196,17 +197,16 @@ class Member:
             link.send(Kind.PING, 0)
 
     def _send(self) -> None:
-        waiting, self._waiting = self._waiting, []
+        waiting, self._waiting = self._waiting, {}
         link = self._hub.members[self._name]
-        for request in waiting:
-            if what := self._requests.get(request):  # else it is cancelled
-                what.send(link)
+        for what in waiting.values():
+            what.send(link)
 
     def _give_up(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for request in waiting:
-            if what := self._requests.pop(request, None):
-                what.give_up()
+        waiting, self._waiting = self._waiting, {}
+        for request, what in waiting.items():
+            del self._requests[request]
+            what.give_up()
 
     def _forget_limit(self) -> None:
         if self._limit:

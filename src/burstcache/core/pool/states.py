@@ -17,7 +17,7 @@ class Life(enum.Enum):
 
     SLEEPING = "sleeping"
     ACTIVE = "active"
-    MAYBE = "maybe"  # a backup has put another environment in its place, whose BYE alone counts
+    MAYBE = "maybe"  # another environment has taken its place to copy it, whose BYE alone counts
 
 
 class Trust(enum.Enum):
@@ -43,7 +43,7 @@ class Event(enum.Enum):
     HEARD = "the member has connected, answered or sent a PONG"
     SILENT = "it has not, within the limit"
     GONE = "it has sent a BYE, or the connection is lost"
-    REPLACED = "another environment of it has connected, for a backup"
+    REPLACED = "another environment of it has connected, to take a copy"
 
 
 class Action(enum.Enum):
@@ -81,9 +81,9 @@ for _life in (Life.ACTIVE, Life.MAYBE):
         (_unvalidated, Event.GONE): (ASLEEP, Action.NOTHING),
         (_validating, Event.GONE): (ASLEEP, Action.NOTHING),
         (_validated, Event.GONE): (ASLEEP, Action.NOTHING),
-        (_unvalidated, Event.REPLACED): (Reach(Life.MAYBE, Trust.VALIDATED), Action.NOTHING),
-        (_validating, Event.REPLACED): (Reach(Life.MAYBE, Trust.VALIDATED), Action.NOTHING),
-        (_validated, Event.REPLACED): (Reach(Life.MAYBE, Trust.VALIDATED), Action.NOTHING),
+        (_unvalidated, Event.REPLACED): (Reach(Life.MAYBE, Trust.VALIDATED), Action.GREET),
+        (_validating, Event.REPLACED): (Reach(Life.MAYBE, Trust.VALIDATED), Action.GREET),
+        (_validated, Event.REPLACED): (Reach(Life.MAYBE, Trust.VALIDATED), Action.GREET),
     }
 
 

@@ -60,7 +60,7 @@ def test_random_arrivals_cost_little_more_than_the_least_that_a_fixed_limit_can(
     paid, _ = paid_and_least(gaps_ms)
 
     best = min(sum(gaps_ms), len(gaps_ms) * _PRICES.wake_usd)  # always there, or never: no limit between is better
-    assert paid <= 1.03 * best
+    assert paid <= 1.06 * best
 
 
 def test_bursts_are_waited_out_and_what_lies_between_them_is_not() -> None:

@@ -1,0 +1,319 @@
+"""Members that are woken, serve for as long as it pays, say BYE and are woken again: in one process, over sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from burstcache.adapters.clock import SystemClock
+from burstcache.core.errors import InvalidSettingError, ServiceError
+from burstcache.core.messages.pool import HubAddress, Serve
+from burstcache.core.pool.chunk_store import ChunkStore
+from burstcache.core.pool.slices import PooledObject, Redundancy
+from burstcache.core.pool.stay import Stay, StayPrices
+from burstcache.pool.certificate import hub_tls
+from burstcache.pool.environment import MemberEnvironment
+from burstcache.pool.frames import Kind
+from burstcache.pool.hub import Hub, MemberLink
+from burstcache.pool.member import MemberConnection
+from burstcache.pool.reader import PoolReader
+from support.pool import TOKEN
+from support.waiting import LIMIT_S, eventually
+
+_NAMES = [f"pool-{number}" for number in range(6)]
+_OBJECT = PooledObject("hash", "v1", 300_000, Redundancy(4, 2))
+_BODY = random.Random(1).randbytes(_OBJECT.size_bytes)
+_LONG = StayPrices(idle_usd_per_ms=1, wake_usd=3_600_000)
+_SHORT = StayPrices(idle_usd_per_ms=1, wake_usd=5)
+_CLOCK = SystemClock()
+
+
+def environment(prices: StayPrices = _LONG, *, demands_tls: bool = False) -> MemberEnvironment:
+    stay = Stay.without_experience(prices)
+    return MemberEnvironment(ChunkStore(10_000_000), stay, _CLOCK, demands_tls=demands_tls)
+
+
+class Lambda:
+    """Runs invocations in this process, with one environment for each member."""
+
+    def __init__(self, prices: StayPrices = _LONG) -> None:
+        self.environments = {name: environment(prices) for name in _NAMES}
+        self.invoked = Counter[str]()
+        self.running = set[asyncio.Task[None]]()
+        self.refused = set[str]()
+        self.silent = set[str]()  # they are invoked and never run
+        self.limit_s = 60.0
+
+    async def invoke(self, member: str, event: Serve) -> None:
+        self.invoked[member] += 1
+        if member in self.refused:
+            raise ServiceError(f"{member} is throttled")
+        if member not in self.silent:
+            self.run(member, event["hub"])
+
+    def run(self, member: str, hub: HubAddress) -> asyncio.Task[None]:
+        until_s = _CLOCK.monotonic_s() + self.limit_s
+        task = asyncio.create_task(self.environments[member].serve(member, hub, until_s=until_s))
+        self.running.add(task)
+        task.add_done_callback(self.running.discard)
+        return task
+
+
+@asynccontextmanager
+async def pool(
+    lambda_: Lambda, *, with_tls: bool = False, limit_s: float = LIMIT_S
+) -> AsyncIterator[tuple[Hub, PoolReader]]:
+    hub = Hub(TOKEN, invoke=lambda_.invoke)
+    tls, certificate = hub_tls(datetime.now(UTC)) if with_tls else (None, "")
+    await hub.start("127.0.0.1", tls=tls, certificate=certificate)
+    reader = PoolReader(hub, _NAMES, LIMIT_S)
+    try:
+        yield hub, reader
+    finally:
+        await reader.settle()
+        await hub.stop()
+        if lambda_.running:
+            await asyncio.wait(lambda_.running)
+
+
+def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(asyncio.wait_for(scenario(), LIMIT_S))
+
+
+async def write(reader: PoolReader) -> None:
+    assert await reader.write(_OBJECT, memoryview(_BODY)) == []
+
+
+async def read(reader: PoolReader) -> bytes | None:
+    room = memoryview(bytearray(_OBJECT.size_bytes))
+    return None if await reader.read(_OBJECT, room) else bytes(room)
+
+
+@pytest.mark.parametrize("with_tls", [False, True], ids=["plain", "TLS"])
+def test_members_are_woken_by_what_they_are_asked_and_only_once(with_tls: bool) -> None:
+    async def scenario() -> None:
+        lambda_ = Lambda()
+        async with pool(lambda_, with_tls=with_tls) as (_, reader):
+            await write(reader)
+            assert await read(reader) == _BODY
+
+        assert lambda_.invoked == Counter(_NAMES)
+
+    run(scenario)
+
+
+def test_idle_members_return_and_are_woken_with_what_they_had() -> None:
+    async def scenario() -> None:
+        lambda_ = Lambda(_SHORT)
+        async with pool(lambda_) as (hub, reader):
+            await write(reader)
+            await eventually(lambda: not hub.members and not lambda_.running)
+            assert await read(reader) == _BODY
+
+        assert lambda_.invoked == Counter(_NAMES * 2)
+
+    run(scenario)
+
+
+def test_what_a_bye_crosses_is_asked_again_and_answered() -> None:
+    async def scenario() -> None:
+        lambda_ = Lambda()
+        async with pool(lambda_) as (_, reader):
+            await write(reader)
+            for member in lambda_.environments.values():
+                for connection in member._connections:
+                    connection.transport.pause_reading()
+            reading = asyncio.create_task(read(reader))
+            await asyncio.sleep(0)
+            for member in lambda_.environments.values():
+                for connection in member._connections:
+                    connection.leave()
+            assert await reading == _BODY
+
+        assert lambda_.invoked == Counter(_NAMES * 2)
+
+    run(scenario)
+
+
+def test_what_is_lost_twice_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        lambda_ = Lambda()
+        async with pool(lambda_) as (hub, reader):
+            await write(reader)
+            monkeypatch.setattr(MemberConnection, "_answer", lambda _: None)
+            reading = asyncio.create_task(read(reader))
+            for _ in range(2):
+                await eventually(lambda: len(hub.members) == len(_NAMES))
+                await asyncio.gather(*(lose(link) for link in list(hub.members.values())))
+            assert await reading is None
+
+        assert lambda_.invoked == Counter(_NAMES * 2)
+
+    async def lose(link: MemberLink) -> None:
+        link.end()
+        await link.ended
+
+    run(scenario)
+
+
+def test_a_member_leaves_in_time_even_if_it_is_asked_all_the_time() -> None:
+    async def scenario() -> None:
+        lambda_ = Lambda()
+        lambda_.limit_s = 0.2
+        async with pool(lambda_) as (_, reader):
+            await write(reader)
+            while lambda_.invoked.total() < 2 * len(_NAMES):
+                assert await read(reader) == _BODY
+                await asyncio.sleep(0)
+
+    run(scenario)
+
+
+def test_an_event_that_comes_twice_makes_no_second_member() -> None:
+    async def scenario() -> None:
+        lambda_ = Lambda()
+        events: list[Serve] = []
+
+        async def invoke(member: str, event: Serve) -> None:
+            events.append(event)
+            await lambda_.invoke(member, event)
+
+        async with pool(lambda_) as (hub, reader):
+            hub._invoke = invoke
+            await write(reader)
+            links = dict(hub.members)
+            stranger = environment()
+            await stranger.serve("pool-0", events[0]["hub"], until_s=_CLOCK.monotonic_s() + 60)
+
+            assert hub.members == links
+            assert await read(reader) == _BODY
+
+    run(scenario)
+
+
+def test_a_member_that_nobody_needs_any_more_does_not_wait_for_requests() -> None:
+    async def scenario() -> None:
+        lambda_ = Lambda(_SHORT)
+        async with pool(lambda_) as (hub, _):
+            link = hub.link("pool-0")
+            assert link
+            link.cancel(link.ask(Kind.GET, _NOBODY, b"name"))
+            began_s = _CLOCK.monotonic_s()
+            await eventually(lambda: bool(lambda_.running))
+            await asyncio.wait(lambda_.running)
+
+            assert _CLOCK.monotonic_s() - began_s < 0.9  # it waits a second for requests that are announced
+
+    run(scenario)
+
+
+def test_a_member_that_cannot_be_invoked_is_an_erasure_and_rests() -> None:
+    async def scenario() -> None:
+        lambda_ = Lambda()
+        lambda_.refused = {"pool-1", "pool-4"}
+        async with pool(lambda_) as (_, reader):
+            await write(reader)
+            assert await read(reader) == _BODY
+
+        assert lambda_.invoked == Counter(_NAMES)
+
+    run(scenario)
+
+
+def test_members_that_do_not_come_are_not_waited_for_when_the_others_are_enough() -> None:
+    async def scenario() -> None:
+        lambda_ = Lambda(_SHORT)
+        async with pool(lambda_) as (hub, reader):
+            await write(reader)
+            await eventually(lambda: not hub.members and not lambda_.running)
+            lambda_.silent = {"pool-1", "pool-4"}
+            assert await read(reader) == _BODY
+
+    run(scenario)
+
+
+def test_members_that_do_not_come_cost_no_more_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("burstcache.pool.waking._WAKE_LIMIT_S", 0.05)
+
+    async def scenario() -> None:
+        lambda_ = Lambda()
+        lambda_.silent = set(_NAMES)
+        async with pool(lambda_) as (_, reader):
+            assert await read(reader) is None
+            assert await read(reader) is None
+
+        assert lambda_.invoked == Counter(_NAMES)  # then they rest
+
+    run(scenario)
+
+
+def test_a_member_that_has_gone_without_a_word_is_found_out_by_a_ping(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("burstcache.pool.waking._SURE_S", 0.0)
+    monkeypatch.setattr("burstcache.pool.waking._PONG_LIMIT_S", 0.05)
+
+    async def scenario() -> None:
+        lambda_ = Lambda()
+        async with pool(lambda_) as (_, reader):
+            await write(reader)
+            for member in lambda_.environments.values():
+                for connection in member._connections:
+                    connection.transport.pause_reading()  # as an environment that is frozen
+            assert await read(reader) == _BODY
+
+        assert set((lambda_.invoked - Counter(_NAMES)).values()) == {1}
+
+    run(scenario)
+
+
+def test_a_hub_without_a_certificate_is_refused_where_one_is_demanded() -> None:
+    async def scenario() -> None:
+        address: HubAddress = {"id": "h", "host": "127.0.0.1", "port": 1, "token": "", "certificate": "", "wake": 1}
+        await environment(demands_tls=True).serve("pool-0", address, until_s=1e12)
+
+    with pytest.raises(InvalidSettingError, match="the hub h has no certificate, and PoolTls is yes"):
+        run(scenario)
+
+
+def test_a_member_believes_the_certificate_of_its_invocation_alone() -> None:
+    async def scenario() -> None:
+        lambda_ = Lambda()
+        async with pool(lambda_, with_tls=True) as (hub, _):
+            address = hub.address_for("pool-0") | {"certificate": hub_tls(datetime.now(UTC))[1]}
+            await environment().serve("pool-0", HubAddress(**address), until_s=_CLOCK.monotonic_s() + 60)
+
+            assert hub.members == {}
+
+    run(scenario)
+
+
+def test_a_hub_that_is_gone_ends_the_invocation() -> None:
+    async def scenario() -> None:
+        lambda_ = Lambda()
+        async with pool(lambda_) as (hub, reader):
+            await write(reader)
+            address = hub.address_for("pool-0")
+        assert not lambda_.running
+        await environment().serve("pool-0", address, until_s=_CLOCK.monotonic_s() + 60)
+
+    run(scenario)
+
+
+class _Nobody:
+    def place(self, request: int, header: Any) -> None:
+        return None
+
+    def answered(self, request: int, header: Any, payload: Any) -> None:
+        raise AssertionError("a request that was cancelled is answered")
+
+    def failed(self, request: int) -> None:
+        raise AssertionError("a request that was cancelled fails")
+
+
+_NOBODY = _Nobody()
