@@ -46,7 +46,7 @@ class Lambda:
     def __init__(self, prices: StayPrices = _LONG) -> None:
         self.environments = {name: environment(prices) for name in _NAMES}
         self.invoked = Counter[str]()
-        self.running = set[asyncio.Task[None]]()
+        self.begun: list[asyncio.Task[None]] = []
         self.refused = set[str]()
         self.silent = set[str]()  # they are invoked and never run
         self.limit_s = 60.0
@@ -61,9 +61,13 @@ class Lambda:
     def run(self, member: str, hub: HubAddress) -> asyncio.Task[None]:
         until_s = _CLOCK.monotonic_s() + self.limit_s
         task = asyncio.create_task(self.environments[member].serve(member, hub, until_s=until_s))
-        self.running.add(task)
-        task.add_done_callback(self.running.discard)
+        self.begun.append(task)
         return task
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether no invocation runs."""
+        return all(task.done() for task in self.begun)
 
 
 @asynccontextmanager
@@ -79,8 +83,7 @@ async def pool(
     finally:
         await reader.settle()
         await hub.stop()
-        if lambda_.running:
-            await asyncio.wait(lambda_.running)
+        await asyncio.gather(*lambda_.begun)
 
 
 def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -114,7 +117,7 @@ def test_idle_members_return_and_are_woken_with_what_they_had() -> None:
         lambda_ = Lambda(_SHORT)
         async with pool(lambda_) as (hub, reader):
             await write(reader)
-            await eventually(lambda: not hub.members and not lambda_.running)
+            await eventually(lambda: not hub.members and lambda_.is_at_rest)
             assert await read(reader) == _BODY
 
         assert lambda_.invoked == Counter(_NAMES * 2)
@@ -206,8 +209,8 @@ def test_a_member_that_nobody_needs_any_more_does_not_wait_for_requests() -> Non
             assert link
             link.cancel(link.ask(Kind.GET, _NOBODY, b"name"))
             began_s = _CLOCK.monotonic_s()
-            await eventually(lambda: bool(lambda_.running))
-            await asyncio.wait(lambda_.running)
+            await eventually(lambda: bool(lambda_.begun))
+            await asyncio.gather(*lambda_.begun)
 
             assert _CLOCK.monotonic_s() - began_s < 0.9  # it waits a second for requests that are announced
 
@@ -232,7 +235,7 @@ def test_members_that_do_not_come_are_not_waited_for_when_the_others_are_enough(
         lambda_ = Lambda(_SHORT)
         async with pool(lambda_) as (hub, reader):
             await write(reader)
-            await eventually(lambda: not hub.members and not lambda_.running)
+            await eventually(lambda: not hub.members and lambda_.is_at_rest)
             lambda_.silent = {"pool-1", "pool-4"}
             assert await read(reader) == _BODY
 
@@ -299,7 +302,7 @@ def test_a_hub_that_is_gone_ends_the_invocation() -> None:
         async with pool(lambda_) as (hub, reader):
             await write(reader)
             address = hub.address_for("pool-0")
-        assert not lambda_.running
+        assert lambda_.is_at_rest
         await environment().serve("pool-0", address, until_s=_CLOCK.monotonic_s() + 60)
 
     run(scenario)

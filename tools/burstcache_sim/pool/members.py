@@ -114,7 +114,7 @@ class SimulatedMember:
         self._until_ms = min(self._until_ms, now_ms)
 
     def _new_stay(self) -> Stay | None:
-        return None if self._scenario.stay is None else Stay(self._scenario.stay)
+        return None if self._scenario.stay is None else Stay.without_experience(self._scenario.stay)
 
     def _billed_ms(self, duration_ms: float) -> float:
         unit = self._scenario.billed_in_ms
