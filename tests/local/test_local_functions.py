@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from burstcache_local.functions import EventInvokeConfig, FunctionSpec
-from burstcache_local.lambdas.service import FunctionNotFoundError, LambdaLimits, Lambdas, ThrottledError
+from burstcache_local.lambdas.service import FunctionNotFoundError, LambdaLimits, Lambdas, TenantError, ThrottledError
 from support.waiting import LIMIT_S, eventually
 
 CODE = """
@@ -32,11 +32,12 @@ def handler(event, context):
         case "print": print(event["text"])
     return {
         "calls": calls, "pid": os.getpid(), "id": context.aws_request_id, "memory": context.memory_limit_in_mb,
+        "tenant": context.tenant_id,
         "left_ms": context.get_remaining_time_in_millis(), "secret": os.environ.get("SECRET"), "cwd": os.getcwd(),
     }
 """
 
-TIMEOUTS_S = {"app": LIMIT_S, "broken": LIMIT_S, "hasty": 3, "life": 900}  # by function
+TIMEOUTS_S = {"app": LIMIT_S, "broken": LIMIT_S, "hasty": 3, "life": 900, "tenants": LIMIT_S}  # by function
 
 Scenario = Callable[[Lambdas], Coroutine[Any, Any, None]]
 
@@ -70,8 +71,17 @@ class Bench:
                 raise FunctionNotFoundError(f"Function not found: {name}")
             arn = f"arn:aws:lambda:eu-central-1:123456789012:function:{name}"
             module = "broken" if name == "broken" else "app"
-            variables = {"SECRET": "s"}
-            return FunctionSpec(name, arn, f"{module}.handler", TIMEOUTS_S[name], 128, self.folder, variables), config
+            spec = FunctionSpec(
+                name=name,
+                arn=arn,
+                handler=f"{module}.handler",
+                timeout_s=TIMEOUTS_S[name],
+                memory_mb=128,
+                root=self.folder,
+                variables={"SECRET": "s"},
+                is_tenant_isolated=name == "tenants",
+            )
+            return spec, config
 
         return resolve
 
@@ -85,8 +95,8 @@ def bench(folder: Path) -> Bench:
     return Bench(folder)
 
 
-async def ask(lambdas: Lambdas, name: str = "app", **event: Any) -> Any:
-    outcome = await lambdas.invoke(name, json.dumps(event).encode())
+async def ask(lambdas: Lambdas, name: str = "app", *, tenant: str = "", **event: Any) -> Any:
+    outcome = await lambdas.invoke(name, json.dumps(event).encode(), tenant_id=tenant)
     await lambdas.at_rest()
     return json.loads(outcome.body)
 
@@ -111,6 +121,31 @@ def test_invocations_at_once_run_in_environments_of_their_own(bench: Bench) -> N
         answers = await asyncio.gather(*(ask(lambdas, do="sleep", s=0.3) for _ in range(5)))
 
         assert len({answer["pid"] for answer in answers}) == 5
+
+    bench.run(scenario)
+
+
+def test_an_environment_serves_one_tenant_and_a_busy_tenant_gets_another(bench: Bench) -> None:
+    async def scenario(lambdas: Lambdas) -> None:
+        first, second = await ask(lambdas, "tenants", tenant="a"), await ask(lambdas, "tenants", tenant="b")
+        again = await ask(lambdas, "tenants", tenant="a")
+        busy = await asyncio.gather(*(ask(lambdas, "tenants", tenant="a", do="sleep", s=0.3) for _ in range(2)))
+
+        assert [answer["tenant"] for answer in (first, second, again)] == ["a", "b", "a"]
+        assert first["pid"] == again["pid"] != second["pid"]
+        assert len({answer["pid"] for answer in busy}) == 2
+        assert second["pid"] not in {answer["pid"] for answer in busy}
+
+    bench.run(scenario)
+
+
+@pytest.mark.parametrize(("name", "tenant"), [("tenants", ""), ("app", "a")])
+def test_a_tenant_is_given_where_there_are_tenants_and_nowhere_else(bench: Bench, name: str, tenant: str) -> None:
+    async def scenario(lambdas: Lambdas) -> None:
+        with pytest.raises(TenantError, match="tenancy configuration"):
+            await lambdas.invoke(name, b"{}", tenant_id=tenant)
+        with pytest.raises(TenantError, match="tenancy configuration"):
+            await lambdas.invoke_event(name, b"{}", request_id="r-1", tenant_id=tenant)
 
     bench.run(scenario)
 

@@ -13,6 +13,7 @@ import pytest
 from burstcache.core import phases, table
 from burstcache.core.messages.executions import KeyExecutionInput, NodeExecutionInput, PoolExecutionInput
 from burstcache.core.messages.operations import Operation, Serve
+from burstcache.core.messages.pool import MemberOperation
 from burstcache.core.messages.pool_control import PoolOperation
 from burstcache.core.policy import cool_down_us
 from support.project import ROOT
@@ -31,7 +32,11 @@ _PAYLOADS = {name: arguments["Payload"] for name, arguments in _TASKS.items() if
 _WRITES = {name: arguments for name, arguments in _TASKS.items() if "UpdateExpression" in arguments}
 _OPERATIONS = {
     function: {get_args(get_type_hints(kind)["op"])[0]: kind for kind in get_args(kinds)}
-    for function, kinds in (("redis_control", Operation), ("pool_control", PoolOperation))
+    for function, kinds in (
+        ("redis_control", Operation),
+        ("pool_control", PoolOperation),
+        ("pool_member", MemberOperation),
+    )
 }
 _BY_OP = {op: kind for operations in _OPERATIONS.values() for op, kind in operations.items()}
 _WORDS_OF_EXPRESSIONS = {"SET", "REMOVE", "ADD"}
@@ -50,6 +55,7 @@ def test_every_step_of_the_machines_is_an_operation_and_every_other_one_is_for_p
     sent = {payload["op"] for payload in _PAYLOADS.values() if "op" in payload}
 
     of_others = {"hold", "release", "ping", "stop_cache", "instance_stopped", "follow_write", "hub", "round"}
+    of_others |= {"serve", "warm"}  # of hubs, and of a round
     assert set(_BY_OP) - sent == of_others
 
 

@@ -30,6 +30,9 @@ class Warm(TypedDict):
     op: Literal["warm"]
 
 
+MemberOperation = Serve | Warm
+
+
 class MemberState(TypedDict):
     """What an environment of a member answers, to either."""
 

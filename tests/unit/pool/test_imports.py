@@ -1,0 +1,24 @@
+"""What a member imports is what its function's package has: neither codes nor certificates are made in it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from support.project import ROOT
+
+_NOT_PACKAGED = ("cffi", "pyeclib", "cryptography", "uvloop")
+_PROGRAM = """
+import sys
+for name in {names!r}:
+    sys.modules[name] = None
+import burstcache.handlers.pool_member, burstcache.pool.hub
+"""
+
+
+def test_members_and_hubs_do_without_the_libraries_of_readers() -> None:
+    program = _PROGRAM.format(names=_NOT_PACKAGED)
+
+    done = subprocess.run([sys.executable, "-c", program], env={"PYTHONPATH": str(ROOT / "src")}, capture_output=True)
+
+    assert done.stderr == b""
