@@ -24,10 +24,10 @@ from benchmarks.generated_s3 import ETAG, generated, serve_generated
 from benchmarks.pool_processes import processes, run_member
 from benchmarks.read_path import free_port, wait_for_port
 from burstcache.client import Client
-from burstcache.client.pool import OpenPool
 from burstcache.core.keys import key_hash
 from burstcache.core.pool.slices import SLICE_BYTES, Redundancy, Version
 from burstcache.pool.hub import Hub
+from burstcache.pool.open_pool import OpenPool
 from burstcache.pool.reader import PoolReader
 
 _TOKEN = b"the token of this benchmark"

@@ -193,6 +193,7 @@ class PoolAccess(_Settings):
     member_function_name: Annotated[str, _text, "POOL_MEMBER_FUNCTION_NAME"]
     control_function_name: Annotated[str, _text, "POOL_CONTROL_FUNCTION_NAME"]
     demands_tls: Annotated[bool, _yes, "POOL_TLS"]
+    memory_mb: Annotated[int, _whole, "POOL_MEMORY_MB"]
 
 
 @dataclass(frozen=True)

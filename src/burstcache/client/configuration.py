@@ -22,7 +22,8 @@ from burstcache.settings import ExpressAccess, PoolAccess, ReaderSettings, Redis
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
 
-    from burstcache.client.pool import OpenPool, PoolOpener
+    from burstcache.client.pool import PoolOpener
+    from burstcache.pool.open_pool import OpenPool
 
 _LIMIT_BYTES = 4 << 20  # what a stack's tiers take, behind its own front door
 VARIABLE = "BURSTCACHE_READER"
@@ -124,17 +125,19 @@ def _of_stack(texts: Mapping[str, str], source: str, session: Any, urls: Mapping
     """
     variables = variables_in(texts.get(OUTPUT, ""), source.format(OUTPUT, VARIABLE), OUTPUT)
     session = session or boto3.Session(region_name=variables.get("AWS_REGION"))
-    pool = None
+    settings, pool = ReaderSettings.read(variables), None
     if text := texts.get(POOL_OUTPUT, ""):
         access = PoolAccess.read(variables_in(text, source.format(POOL_OUTPUT, POOL_VARIABLE), POOL_OUTPUT))
-        pool = partial(_open_pool, access, session, urls)
-    return Configuration(ReaderSettings.read(variables), session, urls, pool=pool)
+        pool = partial(_open_pool, access, settings.express, session, urls)
+    return Configuration(settings, session, urls, pool=pool)
 
 
-def _open_pool(access: PoolAccess, session: Any, urls: Mapping[str, str]) -> AbstractAsyncContextManager[OpenPool]:
+def _open_pool(
+    access: PoolAccess, worth: ExpressAccess, session: Any, urls: Mapping[str, str]
+) -> AbstractAsyncContextManager[OpenPool]:
     from burstcache.client.stack_pool import open_stack_pool  # with codes and checksums: the extra `pool`
 
-    return open_stack_pool(access, Clients("control", session=session, endpoint_urls=urls))
+    return open_stack_pool(access, worth, Clients("control", session=session, endpoint_urls=urls))
 
 
 def _without_stack(bucket: str, express: ExpressAccess) -> ReaderSettings:

@@ -3,47 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor, Future
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from burstcache.adapters.breaker import Breakers
 from burstcache.adapters.clock import Clock
-from burstcache.core.pool.heat import SliceHeat
-from burstcache.core.pool.slices import Redundancy, Version
+from burstcache.core.pool.slices import Version
 from burstcache.logs import logger
-from burstcache.pool.heartbeat import Seen
 
 if TYPE_CHECKING:
+    from burstcache.pool.open_pool import OpenPool
     from burstcache.pool.read_through import Fetch, ReadThrough
-    from burstcache.pool.reader import PoolReader
 
 _POOL = "pool"
 _SETTLE_LIMIT_S = 5.0  # of waiting for what is on its way into the pool when a client closes
 
 
-@dataclass(frozen=True)
-class OpenPool:
-    """A pool that members can reach.
-
-    Attributes:
-        reader: Reads and writes slices, on the event loop that has opened it.
-        redundancies: Returns how slices are coded; the first is that of new ones.
-        seen: Counts what is asked of it.
-        pays_within_s: As for `SliceHeat` [s].
-    """
-
-    reader: PoolReader
-    redundancies: Callable[[], Sequence[Redundancy]]
-    seen: Seen = field(default_factory=Seen)
-    pays_within_s: float = math.inf
-
-
-PoolOpener = Callable[[], AbstractAsyncContextManager[OpenPool]]
+PoolOpener = Callable[[], AbstractAsyncContextManager["OpenPool"]]
 
 
 class PoolThread:
@@ -83,7 +62,9 @@ class PoolThread:
         return self._running
 
     def _start(self, threads: Executor) -> _Running | None:
-        from burstcache.pool.read_through import ReadThrough  # with codes and checksums, which few processes need
+        # With prices, codes and checksums, which few processes need.
+        from burstcache.core.pool.heat import SliceHeat
+        from burstcache.pool.read_through import ReadThrough
 
         async def open_(ends: AsyncExitStack) -> ReadThrough:
             pool = await ends.enter_async_context(self._opener())

@@ -78,6 +78,11 @@ class Slices:
             self._store.read_part(version.key, version.etag, start, into)
 
 
+def blank(size_bytes: int) -> memoryview:
+    """Return memory to write to, which the system clears when it is first touched and nobody does before."""
+    return io.BytesIO(bytes(size_bytes)).getbuffer()
+
+
 def read_parts(begin: Begin, start: int, into: memoryview) -> bool:
     """Read any part of an object, slices in parallel, and return whether all of it came from the pool.
 

@@ -14,24 +14,33 @@ from urllib.parse import urlsplit
 
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.functions import invoke_by_name, wake_by_name
-from burstcache.client.pool import OpenPool
 from burstcache.core.messages.pool import Serve
 from burstcache.core.messages.pool_control import KnownHub, PoolPlan
+<<<<<<< HEAD
 from burstcache.pool.heartbeat import Heartbeat, Seen, connected_to
+=======
+from burstcache.core.pool.costs import member_price
+from burstcache.core.pool.heat import pays_within_s
+from burstcache.core.pool.slices import Redundancy
+from burstcache.core.worth import sheet_of_region, wait_usd_from_text
+from burstcache.logs import logger
+from burstcache.pool.heartbeat import Heartbeat, Seen
 from burstcache.pool.hub import Hub
+from burstcache.pool.open_pool import OpenPool
 from burstcache.pool.reader import PoolReader
-from burstcache.settings import PoolAccess
+from burstcache.settings import ExpressAccess, PoolAccess
 
 _LIMIT_S = 2.0  # of a slice, a cold start included; S3 needs less for most slices
 _WAKES = 16  # at a time
 
 
 @contextlib.asynccontextmanager
-async def open_stack_pool(access: PoolAccess, clients: Clients) -> AsyncIterator[OpenPool]:
+async def open_stack_pool(access: PoolAccess, worth: ExpressAccess, clients: Clients) -> AsyncIterator[OpenPool]:
     """Open the pool of a stack, and leave it in the end.
 
     Args:
-        access: Names of the pool's functions.
+        access: The pool's functions.
+        worth: What a saved wait is worth, and the region whose prices count.
         clients: Reaches Lambda.
 
     Raises:
@@ -46,7 +55,6 @@ async def open_stack_pool(access: PoolAccess, clients: Clients) -> AsyncIterator
 
         async def wake(member: str, event: Serve) -> None:
             seen.invocations += 1
-            seen.used[member] = ""
             await invoke(member, event)
 
         token = secrets.token_bytes(32)
@@ -70,12 +78,33 @@ async def open_stack_pool(access: PoolAccess, clients: Clients) -> AsyncIterator
             await heartbeat.report()
             beating = asyncio.create_task(heartbeat.run())
             try:
-                yield OpenPool(reader, lambda: heartbeat.redundancies, seen)
+                yield OpenPool(
+                    reader,
+                    lambda: heartbeat.redundancies,
+                    seen,
+                    _pays_within_s(access, worth, heartbeat.redundancies[0]),
+                )
             finally:
                 beating.cancel()
                 await heartbeat.leave()
         finally:
             await hub.stop()
+
+
+def _pays_within_s(access: PoolAccess, worth: ExpressAccess, redundancy: Redundancy) -> float:
+    sheet = sheet_of_region(worth.region)
+    within_s = pays_within_s(
+        member_price(sheet, access.memory_mb),
+        redundancy,
+        s3_get_usd=sheet.usd("s3-get"),
+        hit_value_usd=wait_usd_from_text(worth.hit_value_usd_per_million),
+    )
+    if not within_s:
+        logger().warning(
+            "a slice from the pool costs more than the wait for S3 is worth, S3 serves",
+            reason=f"HitValueUsdPerMillion is {worth.hit_value_usd_per_million}",
+        )
+    return within_s
 
 
 def own_address(url: str) -> str:

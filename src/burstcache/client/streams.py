@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from burstcache.client.objects import Object
-from burstcache.client.slices import AT_ONCE, Begin, read_parts
+from burstcache.client.slices import AT_ONCE, Begin, blank, read_parts
 from burstcache.core.pool.slices import SLICE_BYTES, extents
 
 SOUGHT_BYTES = 256 * 1024  # what a reader that has sought gets at a time, until it goes on in order
@@ -172,7 +172,7 @@ class ObjectFile(io.BufferedIOBase):
 
     def _append(self, start: int, end: int) -> None:
         first, end = next(extents(start, min(end, self._end)))
-        body = memoryview(bytearray(end - first))
+        body = blank(end - first)
         self._parts.append(_Part(first, body, self._begin(first, body)))
 
     def _drop_parts(self) -> None:

@@ -69,7 +69,7 @@ class ReadThrough:
         Raises:
             BurstcacheError: As `fetch` does.
         """
-        if not self._reader.members:  # the pool is paused
+        if not (self._heat.ever_pays and self._reader.members):  # without members it is paused
             return await self._fetched(start, into, fetch)
         self._seen.requests += 1
         slices = [version.pooled(each).slice_at(start) for each in self._redundancies()]

@@ -111,7 +111,12 @@ def test_what_does_not_say_what_to_read_is_refused(
         configure(**_NOTHING | arguments)
 
 
-_POOL = {"POOL_MEMBER_FUNCTION_NAME": "member", "POOL_CONTROL_FUNCTION_NAME": "control", "POOL_TLS": "yes"}
+_POOL = {
+    "POOL_MEMBER_FUNCTION_NAME": "member",
+    "POOL_CONTROL_FUNCTION_NAME": "control",
+    "POOL_TLS": "yes",
+    "POOL_MEMORY_MB": "1769",
+}
 
 
 def test_a_stack_with_a_pool_is_read_through_it_unless_the_caller_does_not_want_that() -> None:

@@ -17,7 +17,6 @@ from botocore.exceptions import ResponseStreamingError
 import burstcache
 from burstcache import logs
 from burstcache.client import AsyncClient, Client
-from burstcache.client.pool import OpenPool
 from burstcache.core.errors import (
     NotModifiedError,
     ObjectNotFoundError,
@@ -25,6 +24,7 @@ from burstcache.core.errors import (
     RangeNotSatisfiableError,
 )
 from burstcache.core.pool.slices import Redundancy
+from burstcache.pool.open_pool import OpenPool
 from support.aws import BUCKET, REGION, mocked_aws, session
 from support.boto3_calls import Requests
 from support.pool import LocalPool, running_pool

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import pytest
 
 from burstcache.core.errors import InvalidSettingError
-from burstcache.core.pool.heat import SliceHeat
+from burstcache.core.pool.costs import member_price
+from burstcache.core.pool.heat import SliceHeat, pays_within_s
+from burstcache.core.pool.slices import Redundancy
+from burstcache.core.worth import sheet_of_region
 
 
 def test_a_slice_enters_when_it_is_asked_for_again() -> None:
@@ -40,3 +44,17 @@ def test_what_was_not_asked_for_longest_is_forgotten_first() -> None:
 def test_a_time_below_zero_is_refused(pays_within_s: float) -> None:
     with pytest.raises(InvalidSettingError, match="accepted: 0 or more"):
         SliceHeat(pays_within_s=pays_within_s)
+
+
+@pytest.mark.parametrize(("value_usd_per_million", "pays"), [(0, 0.0), (6, 0.0), (10, math.inf)])
+def test_the_pool_pays_if_the_saved_wait_is_worth_its_invocations(value_usd_per_million: int, pays: float) -> None:
+    sheet = sheet_of_region("us-east-1")
+
+    within_s = pays_within_s(
+        member_price(sheet, 1_769),
+        Redundancy(10, 2),
+        s3_get_usd=sheet.usd("s3-get"),
+        hit_value_usd=Fraction(value_usd_per_million, 1_000_000),
+    )
+
+    assert within_s == pays
