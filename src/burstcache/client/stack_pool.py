@@ -10,21 +10,19 @@ import ssl
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from urllib.parse import urlsplit
 
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.functions import invoke_by_name, wake_by_name
 from burstcache.core.messages.pool import Serve
 from burstcache.core.messages.pool_control import KnownHub, PoolPlan
-<<<<<<< HEAD
-from burstcache.pool.heartbeat import Heartbeat, Seen, connected_to
-=======
 from burstcache.core.pool.costs import member_price
 from burstcache.core.pool.heat import pays_within_s
 from burstcache.core.pool.slices import Redundancy
 from burstcache.core.worth import sheet_of_region, wait_usd_from_text
 from burstcache.logs import logger
-from burstcache.pool.heartbeat import Heartbeat, Seen
+from burstcache.pool.heartbeat import Heartbeat, Seen, connected_to
 from burstcache.pool.hub import Hub
 from burstcache.pool.open_pool import OpenPool
 from burstcache.pool.reader import PoolReader
@@ -71,7 +69,7 @@ async def open_stack_pool(access: PoolAccess, worth: ExpressAccess, clients: Cli
             invoke_by_name(functions, access.control_function_name),
             KnownHub(id=hub.id, host=host, port=port, token=token.hex(), certificate=certificate),
             seen,
-            connected=lambda: connected_to(hub, seen),
+            connected=partial(connected_to, hub, seen),
             follow=follow,
         )
         try:
