@@ -275,7 +275,7 @@ def test_many_reclaims_change_how_slices_are_written_and_old_ones_stay_readable(
     numbers = iter(range(10_000))
     for _ in range(120):
         world.clock.sleep(REPORT_S)
-        world.members.reclaim(*(f"pool-{next(numbers) % POOL_MEMBERS}" for _ in range(3)))
+        world.members.reclaim(f"pool-{next(numbers) % POOL_MEMBERS}")
         hub.read(500)
         plan = hub.report()
 

@@ -48,4 +48,4 @@ class PoolMembers:
     def reclaim(self, *names: str) -> None:
         """Let environments and what they hold be lost."""
         for name in names:
-            del self._environments[name]
+            self._environments.pop(name, None)  # one that was not invoked since has none to lose

@@ -39,6 +39,7 @@ _PER_MIN = 2.28  # reclaimed of 400 that were warmed up each minute (figure 9: 0
 _ALL_EVERY_S = 6 * 3_600  # of those that were warmed up every nine minutes (figure 8)
 _REUSE_H = 1.0  # where nothing was read yet; 37 to 46 % of the paper's large objects are read again within it
 _NEARLY = 0.005  # of availability, where the wished one cannot be had
+_SPARE = 0.25  # of the losses that are allowed: a code that is changed to lasts a while when losses grow
 _WORTH_A_CHANGE = 0.8  # another code makes all that is stored unreachable
 
 
@@ -119,7 +120,8 @@ def choose(
         price: What a member costs.
         reclaims: By the warm-up's interval [s]: in how many of these intervals a number of members was reclaimed.
         wished: Availability to reach, below 1.
-        present: The code of what is stored; it is kept unless it is not enough or another saves a fifth.
+        present: The code of what is stored; it is kept unless it is not enough or another saves a fifth. One that takes
+            its place loses a quarter of what it may.
 
     Raises:
         InvalidSettingError: There are too few members for a chunk of parity, more were reclaimed than there are, or
@@ -136,17 +138,24 @@ def choose(
         kept = _best(same) if same else None
         if kept and kept.is_enough >= best.is_enough and _cost(best) > _WORTH_A_CHANGE * _cost(kept):
             best = kept
+        elif best.keeping.redundancy != present:
+            best = _best([one for one in tried if one.availability >= 1 - (1 - wished) * _SPARE] or tried)
     return _explained(best, tried, load, reclaims or {}, wished)
 
 
-def expected(members: int, warm_s: int, intervals: Mapping[int, int]) -> Reclaims:
-    """Return how many members an interval of warm-ups reclaims: what was measured, before that the paper's."""
-    if warm_s <= WARM_UPS_S[0]:
+def expected(members: int, warm_s: int, reclaims: Mapping[int, Mapping[int, int]]) -> Reclaims:
+    """Return how many members an interval of warm-ups reclaims: what was measured, before that the paper's.
+
+    Members that are left alone for longer are not reclaimed less, whatever has been measured of shorter intervals.
+    """
+    shortest_s = WARM_UPS_S[0]
+    if warm_s <= shortest_s:
         prior = poisson(_PER_MIN * members / _PAPERS_MEMBERS * warm_s / 60, members)
     else:
         all_at_once = min(1.0, warm_s / _ALL_EVERY_S)
-        prior = Reclaims(members, {0: 1 - all_at_once, members: all_at_once})
-    return measured(intervals, prior, _PRIOR_INTERVALS)
+        at_once = Reclaims(members, {0: 1 - all_at_once, members: all_at_once})
+        prior = expected(members, shortest_s, reclaims).after(ceil(warm_s / shortest_s)).plus(at_once)
+    return measured(reclaims.get(warm_s, {}), prior, _PRIOR_INTERVALS)
 
 
 class Odds:
@@ -191,7 +200,7 @@ def _ways(members: int, load: Load, reclaims: Mapping[int, Mapping[int, int]]) -
     fitting = [data for data in _DATA if data < members]
     fast = [data for data in fitting if _way_ms(load, data) <= _CHUNK_MS] or fitting[-1:]
     for warm_s in sorted({*WARM_UPS_S, *reclaims}):
-        odds = Odds(expected(members, warm_s, reclaims.get(warm_s, {})), warm_s)
+        odds = Odds(expected(members, warm_s, reclaims), warm_s)
         for backup_s in BACKUPS_S:
             if backup_s and backup_s < warm_s:
                 continue
