@@ -250,6 +250,19 @@ def test_reclaims_are_counted_once_each(world: World, hub: Hub) -> None:
     assert reclaims.per_minute * reclaims.watched_minutes == pytest.approx(3)
 
 
+def test_reclaims_of_members_in_use_are_counted_by_what_hubs_report(world: World, hub: Hub) -> None:
+    known = world.members.environment("pool-3")["environment"]
+    world.members.asked.clear()
+    for environment in (known, known, "copy", known, "third"):
+        hub.read()
+        world.clock.sleep(REPORT_S)
+        hub.report({"pool-3": environment})
+    world.clock.sleep(1)
+
+    assert "pool-3" not in world.members.asked
+    assert [count for _, count in _rows(world).reclaims.recent] == [1]
+
+
 def test_environment_with_chunks_is_a_copy_and_no_reclaim(world: World, hub: Hub) -> None:
     world.members.reclaim("pool-3")
     world.members.store("pool-3", _MB)

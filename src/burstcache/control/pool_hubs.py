@@ -42,7 +42,7 @@ def report(tools: PoolTools, hub: KnownHub, totals: HubTotals, used: Mapping[str
         reported_at_us=now_us,
         used_at_us=now_us if is_used else known.used_at_us,
         totals=totals,
-        used={**known.used, **{name: (environment, now_us) for name, environment in used.items()}},
+        used={**known.used, **{name: (used[name] or known.used.get(name, ("", 0))[0], now_us) for name in used}},
     )
     tools.table.put_hub(seen)
     choice = rows.state.choice or tools.table.put_first_choice(choice_of(tools, rows, now_us))

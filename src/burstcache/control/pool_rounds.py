@@ -50,9 +50,12 @@ def run_round(tools: PoolTools, rows: PoolRows) -> PoolRows | None:
     for name, (environment, at_us) in used.items():
         seen = members.get(name, MemberSeen())
         if environment not in ("", seen.environment, seen.former):
+            met, is_reclaimed = seen.met(
+                environment, chunks=1, stored_bytes=seen.stored_bytes, at_us=at_us, has_copies=choice.backup_s > 0
+            )
+            members[name] = replace(met, chunks=seen.chunks, seen_at_us=seen.seen_at_us)  # what it has is not known
             made += 1
-            reclaimed += bool(seen.environment) and not choice.backup_s  # else it is the copy, as far as is known
-            members[name] = replace(seen, environment=environment, former=seen.environment, seen_at_us=at_us)
+            reclaimed += is_reclaimed
     for name, answer in zip(due, _ask_all(tools, due), strict=True):
         seen = members.get(name, MemberSeen())
         if answer is None:

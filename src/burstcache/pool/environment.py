@@ -119,7 +119,7 @@ class MemberEnvironment:
 
     async def _say_bye(self) -> None:
         for connection in self._connections:
-            connection.leave()
+            connection.leave(self._id)
         if self._connections:  # this environment sleeps as soon as it has answered, so what is sent has to be gone
             await asyncio.wait([connection.ended for connection in self._connections], timeout=_FAREWELL_LIMIT_S)
         for connection in self._connections:

@@ -38,7 +38,7 @@ class Kind(enum.IntEnum):
     REFUSED = 11  # a PUT larger than the member's memory
     PING = 12  # hub: are you there?
     PONG = 13
-    BYE = 14  # member: it returns; what it has not answered by now it has not done
+    BYE = 14  # member: it returns, its environment by name; what it has not answered by now it has not done
     READER = 32  # a reader that members cannot dial: the name of the member it wants, a nonce, its proof
     COPY = 33  # a second environment of a member, to take over the chunks of the first: name, nonce, proof
     LIST = 34  # copy: the next page of what the first one has; number 0: from the beginning

@@ -42,9 +42,9 @@ class Seen:
 
 def connected_to(hub: PoolHub, seen: Seen) -> dict[str, str]:
     """Return the members that were connected to a hub since the last call, and note for how long."""
-    used, hub.used = hub.used | hub.members.keys(), set()
+    used, hub.used = dict.fromkeys(hub.members, "") | hub.used, {}
     seen.served_ms = hub.served_s * 1000
-    return dict.fromkeys(used, "")
+    return used
 
 
 class Heartbeat:

@@ -43,6 +43,7 @@ class MemberLink(Link):
     def handle(self, header: Header, name: bytes, payload: memoryview | None) -> None:
         self._hub.heard(self)
         if header.kind is Kind.BYE:
+            self._hub.used[self.name] = name.decode(errors="replace")
             self._hub.forget(self)
             self.transport.close()
         super().handle(header, name, payload)
@@ -60,7 +61,7 @@ class Hub:
         id: The hub's name, which no other one has.
         members: Connections by member.
         served_s: How long members were connected, all together, apart from those that are now [s].
-        used: Members that were connected, until its reader empties it.
+        used: Members that were connected, each with its environment if it said BYE, until its reader empties it.
 
     Raises:
         InvalidSettingError: A token is too short.
@@ -75,7 +76,7 @@ class Hub:
         self.id = secrets.token_hex(8)
         self.members: dict[str, MemberLink] = {}
         self.served_s = 0.0
-        self.used: set[str] = set()
+        self.used: dict[str, str] = {}
         self._token = token
         self._invoke = invoke
         self._woken: dict[str, Member] = {}
@@ -170,7 +171,7 @@ class Hub:
         """Let a connection go; an environment that was being copied takes over again."""
         now_s = asyncio.get_running_loop().time()
         self.served_s, link.since_s = self.served_s + now_s - link.since_s, now_s
-        self.used.add(link.name)
+        self.used.setdefault(link.name, "")
         if self._firsts.get(link.name) is link:
             del self._firsts[link.name]
         if self.members.get(link.name) is link:

@@ -69,9 +69,9 @@ class MemberConnection(FrameConnection):
         is_asked = self._asked or self._fetching or self.is_copied or (self._copying and not self._copying.is_over)
         return not (is_asked or is_receiving or self.transport.get_write_buffer_size())
 
-    def leave(self) -> None:
-        """Say BYE, and end the connection when that and all earlier answers are sent."""
-        self.send(Kind.BYE, 0)
+    def leave(self, environment: str = "") -> None:
+        """Say BYE with the environment's name, and end the connection when that and all earlier answers are sent."""
+        self.send(Kind.BYE, 0, environment.encode())
         self.transport.close()
 
     def place(self, header: Header, name: bytes) -> memoryview | None:

@@ -41,12 +41,12 @@ class MemberSeen:
     ) -> tuple[MemberSeen, bool]:
         """Return the member after an answer, and whether its memory was lost since the answer before.
 
-        An environment that was not known is a reclaim, unless it has chunks where members are copied: then it is a
-        copy of the one before.
+        An environment that was not known is a reclaim. Where members are copied, the first that has chunks is the
+        copy; another one has taken the place of either.
         """
         if environment in (self.environment, ""):
             return replace(self, seen_at_us=at_us, chunks=chunks, stored_bytes=stored_bytes, is_silent=False), False
-        is_copy = has_copies and chunks > 0
+        is_copy = has_copies and chunks > 0 and not self.former
         is_reclaimed = bool(self.environment) and environment != self.former and not is_copy
         return MemberSeen(environment, self.environment, at_us, chunks, stored_bytes), is_reclaimed
 

@@ -45,6 +45,10 @@ def test_other_environment_with_chunks_is_a_copy() -> None:
     assert not _met(MemberSeen("a"), "b", chunks=2)[1]
 
 
+def test_third_environment_of_a_member_that_is_copied_has_taken_the_place_of_one() -> None:
+    assert _met(MemberSeen("b", former="a"), "c", chunks=2)[1]
+
+
 def test_where_nothing_is_copied_chunks_were_written_anew() -> None:
     assert _met(MemberSeen("a"), "b", chunks=2, has_copies=False)[1]
 
