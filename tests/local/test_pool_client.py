@@ -52,6 +52,18 @@ def test_what_one_program_brought_into_the_pool_is_read_by_the_next(cloud: Local
     assert tiers[:2] == ["s3", "s3"]
 
 
+def test_a_program_is_configured_for_the_pool_by_its_environment(
+    cloud: LocalCloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in cloud.variables.items():
+        monkeypatch.setenv(name, value)
+
+    with Client() as client:
+        cloud.client("s3").put_object(Bucket=client.bucket_name, Key="third", Body=_BODY)
+
+        until(lambda: client.get("third").tier == "pool")
+
+
 def test_a_client_that_does_not_want_the_pool_reads_from_s3(cloud: LocalCloud) -> None:
     with client_of(cloud, pool=False) as client:
         cloud.client("s3").put_object(Bucket=client.bucket_name, Key="other", Body=_BODY)

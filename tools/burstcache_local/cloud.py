@@ -42,6 +42,7 @@ from burstcache_local.template.read import read
 from burstcache_local.template.template import LocalTemplate
 
 _PROJECT = Path(__file__).parents[2]
+_FURTHER_SETTINGS = {"BURSTCACHE_POOL": "PoolSettings", "BURSTCACHE_STATE": "StateSettings"}  # outputs of some stacks
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ class LocalCloud:
             "AWS_S3_DISABLE_EXPRESS_SESSION_AUTH": "true",  # moto has no sessions
             "BUCKET_NAME": self.bucket_name,
             "BURSTCACHE_READER": self.outputs["ReaderSettings"],
-            **({"BURSTCACHE_STATE": self.outputs["StateSettings"]} if "StateSettings" in self.outputs else {}),
+            **{name: self.outputs[output] for name, output in _FURTHER_SETTINGS.items() if output in self.outputs},
         }
 
     @property

@@ -370,7 +370,7 @@ class _Parts:
             max_stale_s=bounds.max_stale_s,
         )
         pool = None if configuration.pool is None else PoolThread(configuration.pool, clock)
-        self._slices = Slices(ObjectStore(settings.bucket_name, clients.s3), pool)
+        self._slices = Slices(ObjectStore(settings.bucket_name, clients.s3), pool, self.reader.forget)
         self.large = LargeObjects(self.reader, self._slices, settings.max_object_bytes)
         self.read = self.reader.read if pool is None else self.large.read
         self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix="burstcache")

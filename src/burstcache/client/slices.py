@@ -10,7 +10,7 @@ from functools import partial
 
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.client.pool import PoolThread, fetched
-from burstcache.core.errors import OriginUnavailableError
+from burstcache.core.errors import ObjectNotFoundError, OriginUnavailableError, PreconditionFailedError
 from burstcache.core.pool.slices import Version, extents
 
 AT_ONCE = 4  # slices of one read that are under way
@@ -22,10 +22,17 @@ Begin = Callable[[int, memoryview], "Future[bool]"]
 class Slices:
     """Reads parts of versions of objects. Threads may share it."""
 
-    def __init__(self, store: ObjectStore, pool: PoolThread | None) -> None:
-        """Remember where to read; without a pool from S3 alone."""
+    def __init__(self, store: ObjectStore, pool: PoolThread | None, forget: Callable[[str], None]) -> None:
+        """Remember where to read.
+
+        Args:
+            store: S3.
+            pool: The pool; None: there is none.
+            forget: Is called with the hash of a key whose object is found to be another version, or deleted.
+        """
         self._store = store
         self._pool = pool
+        self._forget = forget
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="burstcache-slices")
         self._is_closed = False
 
@@ -72,10 +79,15 @@ class Slices:
             self._pool.close()
 
     def _fetch(self, version: Version, start: int, into: memoryview) -> None:
+        read = partial(self._store.read_part, version.key, version.etag, start, into)
         try:
-            self._store.read_part(version.key, version.etag, start, into)
-        except OriginUnavailableError:  # once more: a body that broke off is no reason to fail a long stream
-            self._store.read_part(version.key, version.etag, start, into)
+            try:
+                read()
+            except OriginUnavailableError:  # once more: a body that broke off is no reason to fail a long stream
+                read()
+        except (PreconditionFailedError, ObjectNotFoundError):
+            self._forget(version.key_hash)
+            raise
 
 
 def blank(size_bytes: int) -> memoryview:

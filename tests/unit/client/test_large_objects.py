@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from botocore.exceptions import ResponseStreamingError
+from botocore.exceptions import ClientError, ResponseStreamingError
 
 import burstcache
 from burstcache import logs
@@ -302,8 +302,13 @@ def test_a_wrapped_client_streams_large_objects_through_the_pool(rig: Rig) -> No
 
 def test_a_wrapped_client_s_stream_of_an_overwritten_object_breaks_off_as_boto3_s_does(rig: Rig) -> None:
     with rig.client(freshness="immutable") as client:
-        stream = burstcache.wrap(rig.s3, client=client).get_object(Bucket=BUCKET, Key="key")["Body"]
+        s3 = burstcache.wrap(rig.s3, client=client)
+        answer = s3.get_object(Bucket=BUCKET, Key="key")
+        stream = answer["Body"]
         stream.read(10)
         rig.put(2)
         with pytest.raises(ResponseStreamingError, match="no longer the version"):
             stream.read()
+        with pytest.raises(ClientError, match="PreconditionFailed"):
+            s3.get_object(Bucket=BUCKET, Key="key", IfMatch=answer["ETag"])
+        assert s3.get_object(Bucket=BUCKET, Key="key")["Body"].read() == body(2)
