@@ -267,7 +267,11 @@ def test_a_member_that_has_gone_without_a_word_is_found_out_by_a_ping(monkeypatc
             await write(reader)
             for member in lambda_.environments.values():
                 for connection in member._connections:
-                    connection.transport.pause_reading()  # as an environment that is frozen
+                    connection.transport.pause_reading()  # as that of an environment that is frozen, for ever
+                member._connections = set()
+            for task in lambda_.begun:
+                task.cancel()
+            lambda_.begun.clear()
             assert await read(reader) == _BODY
 
         assert set((lambda_.invoked - Counter(_NAMES)).values()) == {1}
