@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from burstcache.adapters.executions import execution_arn
+from burstcache.adapters.executions import Executions, execution_arn
 from burstcache.adapters.pool_table import PoolRows, PoolTable
 from burstcache.control.pool_life import LOOK_S, MOST_TICKS, TICK_TAKES_S, start
 from burstcache.core.errors import FunctionFailedError, InvalidSettingError, ServiceTransientError, SupersededError
@@ -359,6 +360,68 @@ def test_throttled_control_function_is_asked_again(world: World, hub: Hub, monke
     assert len(_running(world)) == 1
 
 
+def test_start_that_fails_is_repeated_by_the_next_report(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub, start = Hub(world), Executions.start
+    errors = [ServiceTransientError("throttled", code="ThrottlingException")]
+
+    def fails_first(executions: Executions, *args: Any) -> bool:
+        if errors:
+            raise errors.pop()
+        return start(executions, *args)
+
+    monkeypatch.setattr(Executions, "start", fails_first)
+    hub.store("pool-3")
+    with pytest.raises(ServiceTransientError):
+        hub.report()
+    assert _running(world) == []
+
+    hub.report()
+
+    assert len(_running(world)) == 1
+
+
+def test_next_part_is_started_although_the_tick_that_ended_the_former_died(
+    world: World, hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = _rows(world).state
+    tick = {"op": "tick", "generation": state.generation, "part": 1, "ticks": MOST_TICKS - 1}
+    with monkeypatch.context() as patch:
+        patch.setattr(Executions, "start", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            world.invoke("pool_control", tick)
+    assert f"pool-{state.generation}-2" not in _running(world)
+
+    with pytest.raises(SupersededError):
+        world.invoke("pool_control", tick)
+
+    assert f"pool-{state.generation}-2" in _running(world)
+
+
+@pytest.mark.parametrize("call", ["claim_round", "finish_round", "change", "put_hub"])
+def test_write_that_the_table_refuses_is_made_again(
+    world: World, hub: Hub, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    write, errors = getattr(PoolTable, call), [ServiceTransientError("busy", code="InternalServerError")]
+
+    def fails_first(*args: Any, **changes: Any) -> Any:
+        if errors:
+            raise errors.pop()
+        return write(*args, **changes)
+
+    if call != "put_hub":  # the machine's alone
+        hub.leave()
+    monkeypatch.setattr(PoolTable, call, fails_first)
+    with contextlib.suppress(ServiceTransientError):
+        hub.report() if call == "put_hub" else world.clock.sleep(2 * LOOK_S)
+    hub.report_for(2 * LOOK_S, reads=1)
+
+    assert errors == []
+    assert len(_running(world)) == 1
+    rows = _rows(world)
+    assert world.clock.now_us() - rows.state.warmed_at_us <= 2 * LOOK_S * US_PER_S
+    assert not any(member.is_silent for member in rows.members.values())
+
+
 def test_reader_of_a_paused_stack_gets_no_members(world: World, hub: Hub) -> None:
     world.pauses.begin("a test")
 
@@ -383,7 +446,7 @@ def test_pool_goes_on_when_the_pause_is_over(world: World, hub: Hub) -> None:
 # End
 
 
-def test_nobody_reads_for_an_hour_and_nothing_is_invoked_any_more(world: World, hub: Hub) -> None:
+def test_nobody_reads_for_long_and_nothing_is_invoked_any_more(world: World, hub: Hub) -> None:
     began_us = world.clock.now_us()
 
     hub.report_for(KEEP_S - 600)

@@ -66,7 +66,7 @@ MAX_OBJECT_BYTES = 4 << 20
 BOOT_S, STOP_S = 0.5, 10  # of an instance
 _RECORD_S = 1  # until the scheduler hears of an invocation that has failed
 GRACE_S, SAVE_LOOK_S = 60, 10  # of a database of state
-POOL_MEMBERS, KEEP_S = 16, 3_600
+POOL_MEMBERS, KEEP_S = 16, 1_200
 
 
 class ProcessKilledError(Exception):

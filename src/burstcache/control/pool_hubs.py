@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from burstcache.control.pool_life import is_due, start
+from burstcache.control.pool_life import is_due, see_that_it_runs, start
 from burstcache.control.pool_rounds import choice_of
 from burstcache.control.pool_tools import PoolTools
 from burstcache.core.errors import InvalidSettingError
@@ -47,7 +47,9 @@ def report(tools: PoolTools, hub: KnownHub, totals: HubTotals, used: Mapping[str
     tools.table.put_hub(seen)
     choice = rows.state.choice or tools.table.put_first_choice(choice_of(tools, rows, now_us))
     is_kept, wanted_since_us = rows.state.is_kept(now_us), now_us - tools.keep_s * US_PER_S
-    if not (is_paused or is_kept) and seen.used_at_us > max(rows.state.ended_at_us, wanted_since_us):
+    if is_kept:
+        see_that_it_runs(tools, rows.state)
+    elif not is_paused and seen.used_at_us > max(rows.state.ended_at_us, wanted_since_us):
         start(tools, rows.state)
     return PoolPlan(
         members=[] if is_paused else list(tools.members),

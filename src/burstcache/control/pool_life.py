@@ -24,6 +24,12 @@ def is_due(state: PoolState, now_us: int) -> bool:
     return now_us >= state.warmed_at_us + warm_s * US_PER_S - _EARLY_US
 
 
+def see_that_it_runs(tools: PoolTools, state: PoolState) -> None:
+    """Start the execution that keeps members, until it has shown that it is there: its start may have failed."""
+    if state.warmed_at_us < state.generation * 1000:
+        _execute(tools, state)
+
+
 def start(tools: PoolTools, seen: PoolState) -> bool:
     """Have members kept alive from now on; False if somebody else just did that."""
     now_us = tools.clock.now_us()
@@ -57,6 +63,8 @@ def tick(tools: PoolTools, generation: int, part: int, *, ticks: int) -> Ticked:
     now_us, rows = tools.clock.now_us(), tools.table.read()
     state = rows.state
     if (state.generation, state.part) != (generation, part) or state.ended_at_us > generation * 1000:
+        if (state.generation, state.part) == (generation, part + 1):
+            _execute(tools, state)  # a tick that has ended this part may have died before it did
         raise SupersededError(f"the pool is kept by {state.execution_name}, or by nobody")
     reason, has_hubs = _over(tools, rows, now_us), bool(rows.live_hubs(now_us))
     late_us = REPORT_S * US_PER_S if has_hubs else 0  # only their reports tell which members are busy
