@@ -81,9 +81,9 @@ def test_a_cold_pool_keeps_an_object_and_gives_it_to_another_hub_later(wake: Wak
 
 
 def test_a_member_has_the_same_environment_again_and_says_so(cloud: LocalCloud, function: str) -> None:
-    environments = [answer(cloud, function, "pool-98")["environment"] for _ in range(5)]
+    environments = [answer(cloud, function, "pool-98")["environment"] for _ in range(6)]
 
-    assert len(set(environments)) <= 2  # one that has just answered may not be free yet
+    assert len(set(environments)) < len(environments)  # not one alone: one that has just answered may not be free yet
     assert answer(cloud, function, "pool-99")["environment"] not in environments
 
 

@@ -25,7 +25,7 @@ _SURE_S = 0.1  # after a sign of life; a member that leaves says BYE, so this is
 _PONG_LIMIT_S = 1.0  # to invoke a member that runs after all would make a second one, without its chunks
 _WAKE_LIMIT_S = 10.0  # as long as an environment may take to begin
 _SETTLE_S = 0.05  # after a BYE; until the environment has returned, an invocation would make another one
-_REST_S = 10.0  # after a wake that failed: nothing is asked of a member that cannot be woken
+_REST_S = 10.0  # after a wake that failed, a member gets no requests
 
 _logger = logging.getLogger(__name__)
 

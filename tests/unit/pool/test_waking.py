@@ -265,14 +265,17 @@ def test_a_member_that_has_gone_without_a_word_is_found_out_by_a_ping(monkeypatc
         lambda_ = Lambda()
         async with pool(lambda_) as (_, reader):
             await write(reader)
-            for member in lambda_.environments.values():
-                for connection in member._connections:
-                    connection.transport.pause_reading()  # as that of an environment that is frozen, for ever
+            frozen = [connection for member in lambda_.environments.values() for connection in member._connections]
+            for connection in frozen:
+                connection.transport.pause_reading()
+            for member, task in zip(lambda_.environments.values(), lambda_.begun, strict=True):
                 member._connections = set()
-            for task in lambda_.begun:
                 task.cancel()
             lambda_.begun.clear()
             assert await read(reader) == _BODY
+            for connection in frozen:
+                connection.transport.abort()
+            await asyncio.gather(*(connection.ended for connection in frozen))
 
         assert set((lambda_.invoked - Counter(_NAMES)).values()) == {1}
 
