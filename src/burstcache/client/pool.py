@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Executor, Future
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from concurrent.futures import Executor, Future, wait
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from burstcache.adapters.breaker import Breakers
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from burstcache.pool.read_through import Fetch, ReadThrough
 
 _POOL = "pool"
+_OPEN_LIMIT_S = 2.0  # for which the first read waits until the pool is open
 _SETTLE_LIMIT_S = 5.0  # of waiting for what is on its way into the pool when a client closes
 
 
@@ -39,59 +41,70 @@ class PoolThread:
         self._breakers = Breakers(clock)
         self._lock = threading.Lock()
         self._running: _Running | None = None
+        self._is_closed = False
 
     def read(self, version: Version, start: int, into: memoryview, fetch: Fetch, threads: Executor) -> Future[bool]:
         """Begin to read a part of one slice; arguments, result and errors are those of `ReadThrough.read`."""
-        running = self._started(threads)
-        if running is None:
-            return threads.submit(fetched, fetch, start, into)
-        return asyncio.run_coroutine_threadsafe(running.through.read(version, start, into, fetch), running.loop)
+        with self._lock:  # what is begun before the end is cancelled by it, and nothing is begun after it
+            if (through := self._opened(threads)) is not None and self._running is not None:
+                return asyncio.run_coroutine_threadsafe(through.read(version, start, into, fetch), self._running.loop)
+        return threads.submit(fetched, fetch, start, into)
 
     def close(self) -> None:
         """End the thread, when what is on its way into the pool is there, or after some seconds."""
         with self._lock:
             running, self._running = self._running, None
+            self._is_closed = True
         if running is not None:
             running.end()
 
-    def _started(self, threads: Executor) -> _Running | None:
-        if self._running is None and not self._breakers.is_open(_POOL):
-            with self._lock:
-                if self._running is None:
-                    self._running = self._start(threads)
-        return self._running
+    def _opened(self, threads: Executor) -> ReadThrough | None:
+        """Return the pool, for which the first read waits a little; None: not yet, or not at all."""
+        wait_s = 0.0
+        if self._running is None:
+            if self._is_closed or self._breakers.is_open(_POOL):
+                return None
+            self._running, wait_s = _Running(partial(self._open, threads)), _OPEN_LIMIT_S
+        opened = self._running.opened
+        wait((opened,), wait_s)
+        if not opened.done():
+            return None
+        if (error := opened.exception()) is None:
+            return opened.result()
+        self._running = None
+        self._breakers.fail(_POOL)
+        logger().warning("the pool cannot be opened, S3 serves", reason=repr(error))
+        return None
 
-    def _start(self, threads: Executor) -> _Running | None:
+    async def _open(self, threads: Executor, ends: AsyncExitStack) -> ReadThrough:
         # With prices, codes and checksums, which few processes need.
         from burstcache.core.pool.heat import SliceHeat
         from burstcache.pool.read_through import ReadThrough
 
-        async def open_(ends: AsyncExitStack) -> ReadThrough:
-            pool = await ends.enter_async_context(self._opener())
-            heat = SliceHeat(pays_within_s=pool.pays_within_s)
-            through = ReadThrough(pool.reader, pool.redundancies, heat, threads, self._clock, pool.seen)
-            ends.push_async_callback(asyncio.wait_for, through.settle(), _SETTLE_LIMIT_S)
-            return through
+        pool = await ends.enter_async_context(self._opener())
+        heat = SliceHeat(pays_within_s=pool.pays_within_s)
+        through = ReadThrough(pool.reader, pool.redundancies, heat, threads, self._clock, pool.seen)
+        ends.push_async_callback(_settle, through)
+        return through
 
-        try:
-            return _Running(open_)
-        except Exception as error:  # whatever it is, S3 has the objects
-            self._breakers.fail(_POOL)
-            logger().warning("the pool cannot be opened, S3 serves", reason=repr(error))
-            return None
+
+async def _settle(through: ReadThrough) -> None:
+    with suppress(TimeoutError):
+        await asyncio.wait_for(through.settle(), _SETTLE_LIMIT_S)
 
 
 class _Running:
-    """The thread while it runs."""
+    """The thread while it runs. `opened` is the pool, or what opening it has raised."""
 
     def __init__(self, open_: Callable[[AsyncExitStack], Awaitable[ReadThrough]]) -> None:
-        """Start it, and return when the pool is open; raise what opening it raises."""
-        opened: Future[tuple[ReadThrough, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+        self.opened: Future[ReadThrough] = Future()
+        begun: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
 
         async def live() -> None:
             end = asyncio.Event()
+            begun.set_result((asyncio.get_running_loop(), end))
             async with AsyncExitStack() as ends:
-                opened.set_result((await open_(ends), asyncio.get_running_loop(), end))
+                self.opened.set_result(await open_(ends))
                 await end.wait()
 
         def run() -> None:
@@ -99,18 +112,19 @@ class _Running:
                 with asyncio.Runner(loop_factory=_loop_factory()) as runner:
                     runner.run(live())
             except Exception as error:
-                if not opened.done():
-                    opened.set_exception(error)
-                else:
+                if self.opened.done():
                     logger().warning("the pool was not left in order", reason=repr(error))
+                else:
+                    self.opened.set_exception(error)
 
         self._thread = threading.Thread(target=run, name="burstcache-pool", daemon=True)
         self._thread.start()
-        self.through, self.loop, self._end = opened.result()
+        self.loop, self._end = begun.result()
 
     def end(self) -> None:
-        """Leave the pool."""
-        self.loop.call_soon_threadsafe(self._end.set)
+        """Leave the pool, once it is open."""
+        with suppress(RuntimeError):  # it could not be opened
+            self.loop.call_soon_threadsafe(self._end.set)
         if threading.current_thread() is not self._thread:  # it had the last reference to the client
             self._thread.join()
 

@@ -14,7 +14,7 @@ from burstcache.client.slices import AT_ONCE, Begin, blank, read_parts
 from burstcache.core.pool.slices import SLICE_BYTES, extents
 
 SOUGHT_BYTES = 256 * 1024  # what a reader that has sought gets at a time, until it goes on in order
-_PEEKED_BYTES = 64 * 1024
+_PEEKED_BYTES = 8 * 1024
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import random
+import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
@@ -244,6 +245,22 @@ def test_a_pool_that_cannot_be_opened_is_named_once_and_s3_serves(
     assert [(each.tier, each.body == body()) for each in found] == [("s3", True)] * 3
     (line,) = caplog.messages
     assert "no route to members" in line
+
+
+def test_a_pool_that_takes_long_to_open_is_not_waited_for(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("burstcache.client.pool._OPEN_LIMIT_S", 0.01)
+    may_open = threading.Event()
+
+    @contextlib.asynccontextmanager
+    async def slow() -> AsyncIterator[OpenPool]:
+        await asyncio.to_thread(may_open.wait)
+        async with rig.open() as pool:
+            yield pool
+
+    with Client(bucket=BUCKET, s3=rig.s3, pool=slow, freshness="immutable") as client:
+        assert client.get("key").body == body()
+        may_open.set()
+        until(lambda: client.get("key").tier == "pool")
 
 
 def test_members_that_are_gone_cost_no_byte(rig: Rig) -> None:
