@@ -14,7 +14,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from burstcache.adapters.functions import wake_by_name
-from burstcache.core.messages.pool import Serve
+from burstcache.core.messages.pool import MemberState, Serve
 from burstcache.core.pool.slices import PooledObject, Redundancy
 from burstcache.pool.certificate import hub_tls
 from burstcache.pool.hub import Hub
@@ -78,6 +78,13 @@ def test_a_cold_pool_keeps_an_object_and_gives_it_to_another_hub_later(wake: Wak
 
     asyncio.run(with_hub(write))
     assert asyncio.run(with_hub(read)) == body
+
+
+def test_a_member_says_what_it_has(cloud: LocalCloud, function: str) -> None:
+    state = answer(cloud, function, "pool-97")
+
+    assert state.keys() == MemberState.__annotations__.keys()
+    assert (state["chunks"], state["stored_bytes"], state["served"]) == (0, 0, 0)
 
 
 def test_a_member_has_the_same_environment_again_and_says_so(cloud: LocalCloud, function: str) -> None:

@@ -59,7 +59,7 @@ class MemberEnvironment:
         }
 
     async def serve(self, name: str, hub: HubAddress, *, until_s: float) -> None:
-        """Serve a hub, and what others it names, until staying no longer pays; then return, after a BYE to each.
+        """Serve a hub until staying no longer pays; then say BYE and return.
 
         Args:
             name: The member's.
