@@ -264,6 +264,17 @@ def test_reclaims_of_members_in_use_are_counted_by_what_hubs_report(world: World
     assert [count for _, count in _rows(world).reclaims.recent] == [1]
 
 
+def test_environment_that_a_hub_met_long_ago_is_no_news(world: World, hub: Hub) -> None:
+    world.clock.sleep(REPORT_S)
+    hub.report({"pool-3": world.members.environment("pool-3")["environment"]})
+    for _ in range(2):
+        world.members.reclaim("pool-3")
+        hub.report_for(3 * REPORT_S, reads=1)
+    hub.report_for(3 * REPORT_S, reads=1)
+
+    assert [count for _, count in _rows(world).reclaims.recent] == [1, 1]
+
+
 def test_environment_with_chunks_is_a_copy_and_no_reclaim(world: World, hub: Hub) -> None:
     world.members.reclaim("pool-3")
     world.members.store("pool-3", _MB)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from burstcache.adapters.pool_table import PoolRows
@@ -16,7 +16,7 @@ from burstcache.control.pool_tools import PoolTools
 from burstcache.core.errors import BurstcacheError
 from burstcache.core.messages.pool import MemberState
 from burstcache.core.parameters import US_PER_S
-from burstcache.core.pool.kept import MemberSeen, PoolChoice, PoolTotals
+from burstcache.core.pool.kept import HubSeen, MemberSeen, PoolChoice, PoolTotals
 from burstcache.core.pool.redundancy import Load, choose
 from burstcache.core.pool.slices import SLICE_BYTES
 from burstcache.logs import logger
@@ -37,58 +37,72 @@ def run_round(tools: PoolTools, rows: PoolRows) -> PoolRows | None:
     Returns:
         None if another round has begun since the rows were read.
     """
-    now_us = tools.clock.now_us()
+    now_us, since_us = tools.clock.now_us(), rows.state.warmed_at_us
     if not tools.table.claim_round(rows.state, now_us):
         return None
-    totals = _without_the_lost(tools, rows, now_us)
+    totals, hubs = _without_the_lost(tools, rows, now_us)
     choice = rows.state.choice or choice_of(tools, rows, now_us)
     used = _used(rows)
     lately_us = now_us - round(choice.warm_s * _LATELY * US_PER_S)
     due = [name for name in tools.members if used.get(name, ("", 0))[1] < lately_us]
-    members = dict(rows.members)
-    made = reclaimed = warm_ms = 0
+    roll = _Roll(dict(rows.members), has_copies=choice.backup_s > 0)
     for name, (environment, at_us) in used.items():
-        seen = members.get(name, MemberSeen())
-        if environment not in ("", seen.environment, seen.former):
-            met, is_reclaimed = seen.met(
-                environment, chunks=1, stored_bytes=seen.stored_bytes, at_us=at_us, has_copies=choice.backup_s > 0
-            )
-            members[name] = replace(met, chunks=seen.chunks, seen_at_us=seen.seen_at_us)  # what it has is not known
-            made += 1
-            reclaimed += is_reclaimed
+        roll.used(name, environment, at_us)
     for name, answer in zip(due, _ask_all(tools, due), strict=True):
-        seen = members.get(name, MemberSeen())
-        if answer is None:
-            members[name] = replace(seen, is_silent=True)
-            continue
-        members[name], is_reclaimed = seen.met(
-            answer["environment"],
-            chunks=answer["chunks"],
-            stored_bytes=answer["stored_bytes"],
-            at_us=now_us,
-            has_copies=choice.backup_s > 0,
-        )
-        warm_ms += answer["billed_ms"]
-        made += answer["environment"] not in (seen.environment, seen.former)
-        reclaimed += is_reclaimed
-    reclaims, since_us = rows.reclaims, rows.state.warmed_at_us
+        roll.asked(name, answer, now_us)
+    reclaims = rows.reclaims
     if now_us - since_us <= _WATCHED * choice.warm_s * US_PER_S:
-        reclaims = reclaims.after(reclaimed, warm_s=choice.warm_s, since_us=since_us, at_us=now_us)
+        reclaims = reclaims.after(roll.reclaimed, warm_s=choice.warm_s, since_us=since_us, at_us=now_us)
     totals = replace(
         totals,
         rounds=totals.rounds + 1,
         warm_ups=totals.warm_ups + len(due),
-        warm_ms=totals.warm_ms + warm_ms,
-        environments=totals.environments + made,
+        warm_ms=totals.warm_ms + roll.billed_ms,
+        environments=totals.environments + roll.made,
     )
-    after = PoolRows(replace(rows.state, warmed_at_us=now_us, totals=totals), members, reclaims, rows.hubs)
+    after = PoolRows(replace(rows.state, warmed_at_us=now_us, totals=totals), roll.members, reclaims, hubs)
     if now_us >= choice.chosen_at_us + _CHOOSE_EVERY_US:
         choice = choice_of(tools, after, now_us)
-    after = replace(after, state=replace(after.state, choice=choice))
-    tools.table.finish_round(after.members, after.reclaims, choice, totals)
-    silent = sum(member.is_silent for member in members.values())
-    logger().info("round", extra={"warmed": len(due), "silent": silent, "made": made, "reclaimed": reclaimed})
-    return after
+    tools.table.finish_round(roll.members, reclaims, choice, totals)
+    logger().info("round", extra={"warmed": len(due), "made": roll.made, "reclaimed": roll.reclaimed})
+    return replace(after, state=replace(after.state, choice=choice))
+
+
+@dataclass(slots=True)
+class _Roll:
+    """The members, as a round meets one after the other."""
+
+    members: dict[str, MemberSeen]
+    has_copies: bool
+    made: int = 0  # environments that were not known
+    reclaimed: int = 0
+    billed_ms: int = 0
+
+    def used(self, name: str, environment: str, at_us: int) -> None:
+        """Note in which environment a hub has met a member; what it holds is not known."""
+        seen = self.members.get(name, MemberSeen())
+        if at_us > seen.seen_at_us and environment not in ("", seen.environment, seen.former):
+            met = self._meet(seen, environment, chunks=1, stored_bytes=seen.stored_bytes, at_us=at_us)
+            self.members[name] = replace(met, chunks=seen.chunks, seen_at_us=seen.seen_at_us)
+
+    def asked(self, name: str, answer: MemberState | None, at_us: int) -> None:
+        """Note what a member has answered; None: it has not."""
+        seen = self.members.get(name, MemberSeen())
+        if answer is None:
+            self.members[name] = replace(seen, is_silent=True)
+            return
+        self.members[name] = self._meet(
+            seen, answer["environment"], chunks=answer["chunks"], stored_bytes=answer["stored_bytes"], at_us=at_us
+        )
+        self.billed_ms += answer["billed_ms"]
+
+    def _meet(self, seen: MemberSeen, environment: str, *, chunks: int, stored_bytes: int, at_us: int) -> MemberSeen:
+        met, is_reclaimed = seen.met(
+            environment, chunks=chunks, stored_bytes=stored_bytes, at_us=at_us, has_copies=self.has_copies
+        )
+        self.made += environment not in (seen.environment, seen.former)
+        self.reclaimed += is_reclaimed
+        return met
 
 
 def choice_of(tools: PoolTools, rows: PoolRows, now_us: int) -> PoolChoice:
@@ -139,13 +153,15 @@ def _used(rows: PoolRows) -> dict[str, tuple[str, int]]:
     return used
 
 
-def _without_the_lost(tools: PoolTools, rows: PoolRows, now_us: int) -> PoolTotals:
-    """Drop the rows of hubs that are gone, and return the totals with what they saw."""
-    totals = rows.state.totals
+def _without_the_lost(tools: PoolTools, rows: PoolRows, now_us: int) -> tuple[PoolTotals, tuple[HubSeen, ...]]:
+    """Drop the rows of hubs that are gone; return the totals with what they saw, and the hubs that are left."""
+    totals, left = rows.state.totals, []
     for hub in rows.hubs:
         if not hub.is_live(now_us) and tools.table.drop_hub(hub):
             totals = totals.plus(hub)
-    return totals
+        else:
+            left.append(hub)
+    return totals, tuple(left)
 
 
 def _ask_all(tools: PoolTools, names: Sequence[str]) -> list[MemberState | None]:
