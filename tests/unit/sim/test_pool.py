@@ -122,7 +122,7 @@ def test_more_parity_loses_less() -> None:
 
 
 def test_what_does_not_fit_is_dropped_and_is_no_loss() -> None:
-    run_ = simulated(in_turn(2, 2, 600, 40 * MB), memory_mb=256)
+    run_ = simulated(in_turn(0.5, 6, 100, 40 * MB), memory_mb=256)
     total = run_.total
 
     assert total.slice_evictions > 0 == total.slice_losses
@@ -181,7 +181,7 @@ def test_a_bill_is_what_was_counted_times_the_prices() -> None:
 
 
 def test_what_hubs_count_predicts_the_bill_of_the_run() -> None:
-    run_ = simulated(in_turn(10, 60, 10), stay=STAY)
+    run_ = simulated(in_turn(3, 60, 10), stay=STAY)
     total = run_.total
     totals = PoolTotals(
         requests=total.slice_reads,
@@ -230,6 +230,7 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_the_command_shows_what_was_found_the_bill_and_what_else_one_could_buy(
     log: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -244,6 +245,7 @@ def test_the_command_shows_what_was_found_the_bill_and_what_else_one_could_buy(
         assert rival in text
 
 
+@pytest.mark.slow
 def test_the_commands_json_has_the_counts_and_the_rivals(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sim", "pool", str(log), "--code", "8+2", "--backup-s", "300", "--hub", "fargate", "--json"]) == 0
 

@@ -1,7 +1,6 @@
 """A pool's bill: what was simulated, or counted in a run, times today's prices.
 
-What runs around the members is in it: the state machine that wakes them, the control function, the hub. What it takes
-for a tick is counted in the template's state machine and handlers.
+What runs around the members is in it: the state machine that has them woken, the control function, the table, the hub.
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ WISHED = 0.99
 WARM_UPS_S = (60, 540)  # of which the paper says what to expect
 BACKUPS_S = (0, 60, 120, 300, 600, 900, 1_800, 3_600)  # 0: none
 
+# Assumed; AWS has not been asked.
 WARM_UP_MS = 2
 SERVE_MS = 5  # of an invocation that serves one chunk, in addition to the chunk's way
 BACKUP_MS = 150  # until source and copy have found each other through the hub, and agree on what is missing
