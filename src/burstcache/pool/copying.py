@@ -1,7 +1,7 @@
 """A copy in the making: a second environment of a member takes over the chunks of the first, and serves meanwhile.
 
 Source:
-    Wang et al., "InfiniCache", FAST 2020, section 4.2: delta-sync backup between peer replicas.
+    Wang 2020, section 4.2: delta-sync backup between peer replicas.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ class OpenPool:
     Attributes:
         reader: Reads and writes slices, on the event loop that has opened it.
         redundancies: Returns how slices are coded; the first is that of new ones.
-        seen: Counts what is asked of it.
+        seen: Counts its requests.
         pays_within_s: As for `SliceHeat` [s].
     """
 

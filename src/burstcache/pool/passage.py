@@ -55,8 +55,8 @@ class Passage(FrameConnection):
     """A hub's end of a reader's connection to one member.
 
     What a member answers is passed on as it arrives. A chunk on its way to a member is received whole first: the
-    member's connection is shared, and no reader may hold it up. Neither is a slow reader waited for, but no more is
-    asked of a member until it has taken what it has asked for. When the member goes, the connection ends.
+    member's connection is shared, and no reader may hold it up. Neither is a slow reader waited for, but its
+    member gets no further request until it has taken what it asked for. When the member goes, the connection ends.
 
     Args:
         find: Returns what the member is asked over; None: it is not there.

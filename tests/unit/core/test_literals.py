@@ -58,6 +58,10 @@ ALLOWED = {
     "control/operations.py": {"op"},  # the field by which operations are told apart
     "control/state_leases.py": {"op"},
     "control/cache_life.py": {"op"},  # … and orders
+    "control/pool_operations.py": {"op"},
+    "handlers/pool_control.py": {"op"},
+    "pool/waking.py": {"op"},
+    "pool/environment.py": {"served"},  # of a member's answer
     "handlers/cache.py": {"epoch"},  # logged
 }
 
