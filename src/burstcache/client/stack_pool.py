@@ -22,6 +22,7 @@ from burstcache.core.pool.heat import pays_within_s
 from burstcache.core.pool.slices import Redundancy
 from burstcache.core.worth import sheet_of_region, wait_usd_from_text
 from burstcache.logs import logger
+from burstcache.pool.backup import Backups
 from burstcache.pool.heartbeat import Heartbeat, Seen, connected_to
 from burstcache.pool.hub import Hub
 from burstcache.pool.open_pool import OpenPool
@@ -64,6 +65,8 @@ async def open_stack_pool(access: PoolAccess, worth: ExpressAccess, clients: Cli
 
         def follow(plan: PoolPlan) -> None:
             reader.members = tuple(plan["members"])
+            if hub.neighbours:
+                hub.neighbours.follow(plan["hubs"])
 
         heartbeat = Heartbeat(
             invoke_by_name(functions, access.control_function_name),
@@ -74,7 +77,8 @@ async def open_stack_pool(access: PoolAccess, worth: ExpressAccess, clients: Cli
         )
         try:
             await heartbeat.report()
-            beating = asyncio.create_task(heartbeat.run())
+            backups = Backups(hub, wake).run(lambda: heartbeat.plan["backup_s"])
+            tasks = [asyncio.create_task(work) for work in (heartbeat.run(), backups)]
             try:
                 yield OpenPool(
                     reader,
@@ -83,7 +87,8 @@ async def open_stack_pool(access: PoolAccess, worth: ExpressAccess, clients: Cli
                     _pays_within_s(access, worth, heartbeat.redundancies[0]),
                 )
             finally:
-                beating.cancel()
+                for task in tasks:
+                    task.cancel()
                 await heartbeat.leave()
         finally:
             await hub.stop()

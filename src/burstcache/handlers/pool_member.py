@@ -44,7 +44,7 @@ def handler(event: dict[str, Any], context: Any) -> MemberState:
     match event.get("op"):
         case "serve":
             until_s = began_s + context.get_remaining_time_in_millis() / 1000 - _LEFT_S
-            runner.run(member.serve(context.tenant_id, event["hub"], until_s=until_s))
+            runner.run(member.serve(context.tenant_id, event["hub"], until_s=until_s, is_peer=event["peer"]))
         case "warm":
             pass
         case other:

@@ -33,10 +33,14 @@ class _Question:
 
     def answered(self, request: int, header: Header, payload: memoryview | None) -> None:
         is_whole = payload is not None or not header.payload_bytes
-        self.answer.set_result((header, payload or memoryview(b"")) if is_whole else None)
+        self._settle((header, payload or memoryview(b"")) if is_whole else None)
 
     def failed(self, request: int) -> None:
-        self.answer.set_result(None)
+        self._settle(None)
+
+    def _settle(self, answer: tuple[Header, memoryview] | None) -> None:
+        if not self.answer.done():  # else what has asked was cancelled
+            self.answer.set_result(answer)
 
 
 class _SourceLostError(Exception):

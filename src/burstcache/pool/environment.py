@@ -6,13 +6,19 @@ import asyncio
 import logging
 import math
 import secrets
+from typing import Any
 
 from burstcache.adapters.clock import Clock, instant, seconds_since
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.messages.pool import HubAddress, MemberState
 from burstcache.core.pool.chunk_store import ChunkStore
 from burstcache.core.pool.stay import Stay
-from burstcache.pool.member import MemberConnection
+from burstcache.pool.copying import Copying
+from burstcache.pool.frames import Kind
+from burstcache.pool.link import request_numbers
+from burstcache.pool.member import MemberConnection, room
+from burstcache.pool.proof import Introduction
+from burstcache.pool.remote_hub import Address, RemoteLink
 from burstcache.pool.tls import member_tls
 
 _DIAL_LIMIT_S = 3.0  # a hub that is gone does not refuse: its address may be nobody's
@@ -43,6 +49,8 @@ class MemberEnvironment:
         self._born_us = clock.now_us()
         self._served = 0
         self._connections: set[MemberConnection] = set()
+        self._dials: set[asyncio.Task[None]] = set()
+        self._retired = asyncio.Event()  # a copy has everything
         self._is_first = True  # no request of this invocation has arrived
         self._idle_since = self._answered_at = instant(clock)
         self._stayed_ms: float | None = None  # of the present gap, inf: all of it; None: not known
@@ -58,26 +66,34 @@ class MemberEnvironment:
             "billed_ms": math.ceil((self._clock.monotonic_s() - began_s) * 1000),
         }
 
-    async def serve(self, name: str, hub: HubAddress, *, until_s: float) -> None:
-        """Serve a hub until staying no longer pays; then say BYE and return.
+    async def serve(self, name: str, hub: HubAddress, *, until_s: float, is_peer: bool = False) -> None:
+        """Serve a hub, and what others it names, until staying no longer pays; then return, after a BYE to each.
 
         Args:
             name: The member's.
             hub: Which one; if it cannot be reached, nothing happens.
             until_s: When to return at the latest [s of the clock].
+            is_peer: Whether another environment of the member runs, whose chunks this one is to have, too.
 
         Raises:
             InvalidSettingError: The hub has no certificate, and one is demanded.
         """
         self._is_first = True
-        await self.dial(name, hub)
+        self._retired.clear()
+        await self.dial(name, hub, is_peer=is_peer)
         self._idle_since = instant(self._clock)
-        while self._connections and (wait_s := self._wait_s(until_s)) > 0:
-            await asyncio.wait([connection.ended for connection in self._connections], timeout=wait_s)
+        retired = asyncio.create_task(self._retired.wait())
+        while self._connections and not retired.done() and (wait_s := self._wait_s(until_s)) > 0:
+            ends = [connection.ended for connection in self._connections]
+            changes: list[asyncio.Future[Any]] = [retired, *self._dials, *ends]
+            await asyncio.wait(changes, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
             self._connections = {connection for connection in self._connections if not connection.ended.done()}
+        retired.cancel()
+        for dial in self._dials:
+            dial.cancel()
         await self._say_bye()
 
-    async def dial(self, name: str, hub: HubAddress) -> None:
+    async def dial(self, name: str, hub: HubAddress, *, is_peer: bool = False) -> None:
         """Connect to a hub; if it cannot be reached, nothing happens.
 
         Raises:
@@ -88,20 +104,34 @@ class MemberEnvironment:
         tls = member_tls(hub["certificate"]) if hub["certificate"] else None
         token = bytes.fromhex(hub["token"])
 
-        def connection() -> MemberConnection:
-            return MemberConnection(
-                name, token, self._store, wake=hub["wake"], arrived=self._arrived, answered=self._answered
-            )
-
+        address = Address(hub["host"], hub["port"], tls)
+        copying = None
+        if is_peer:
+            link = RemoteLink(address, Introduction(Kind.COPY, name.encode(), token), request_numbers())
+            copying = Copying(self._store, link, room)
+        made = MemberConnection(
+            name,
+            token,
+            self._store,
+            copying=copying,
+            wake=hub["wake"],
+            arrived=self._arrived,
+            answered=self._answered,
+            dial=lambda other: self._dial_too(name, other),
+            retire=self._retired.set,
+        )
         try:
             async with asyncio.timeout(_DIAL_LIMIT_S):
-                _, made = await asyncio.get_running_loop().create_connection(
-                    connection, hub["host"], hub["port"], ssl=tls, server_hostname="" if tls else None
-                )
+                await address.connect(made)
         except OSError as error:
             _logger.warning("the hub %s at %s:%d: %r", hub["id"], hub["host"], hub["port"], error)
         else:
             self._connections.add(made)
+
+    def _dial_too(self, name: str, hub: HubAddress) -> None:
+        dial = asyncio.create_task(self.dial(name, hub))
+        self._dials.add(dial)
+        dial.add_done_callback(self._dials.discard)
 
     def _wait_s(self, until_s: float) -> float:
         """Return for how long to wait for more requests; 0 or less: return now."""

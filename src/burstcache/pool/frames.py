@@ -40,12 +40,15 @@ class Kind(enum.IntEnum):
     PONG = 13
     BYE = 14  # member: it returns, its environment by name; what it has not answered by now it has not done
     READER = 32  # a reader that members cannot dial: the name of the member it wants, a nonce, its proof
-    COPY = 33  # a second environment of a member, to take over the chunks of the first: name, nonce, proof
+    COPY = 33  # a second environment, to take over the first one's chunks: name, nonce, proof; to the first: one comes
     LIST = 34  # copy: the next page of what the first one has; number 0: from the beginning
     LISTED = 35  # a page, newest chunks first; an empty one ends the list
     FETCH = 36  # copy: a GET that does not mean that anybody wanted the chunk
     DONE = 37  # copy: it has everything
     COPIED = 38  # hub to the first one: the copy has everything (number 1: return) or is gone (0: go on)
+    NEIGHBOUR = 39  # another hub: its id, a nonce, its proof
+    DIAL = 40  # to a member: a hub that needs it, as JSON; to its hub, with its name (number 1: wake it for that)
+    WRITTEN = 41  # to the hub that has a member copied: it was written to; its name
 
 
 class Header(NamedTuple):

@@ -11,13 +11,18 @@ from typing import TypeVar
 
 from burstcache.core.errors import FrameError, InvalidSettingError
 from burstcache.core.messages.pool import HubAddress
+from burstcache.core.pool.chunk_store import Buffer
 from burstcache.pool import proof
-from burstcache.pool.connection import FrameConnection
+from burstcache.pool.connection import HANDSHAKE_LIMIT_S, FrameConnection
+from burstcache.pool.copies import Copies
 from burstcache.pool.door import Door, Part
 from burstcache.pool.frames import Header, Kind
-from burstcache.pool.link import Asked, Link, request_numbers
+from burstcache.pool.link import Asked, Asker, Link, request_numbers
+from burstcache.pool.neighbours import NeighbourEnd, Neighbours
 from burstcache.pool.passage import CopyPassage, Passage
 from burstcache.pool.waking import Invoke, Member
+
+_MAX_AT_THE_DOOR = 1024  # connections that have not proved anything: more than members and readers that come at once
 
 C = TypeVar("C", bound=FrameConnection)
 
@@ -39,6 +44,13 @@ class MemberLink(Link):
     def connection_lost(self, exc: Exception | None) -> None:
         self._hub.forget(self)
         super().connection_lost(exc)
+
+    def ask(
+        self, kind: Kind, asker: Asker, name: bytes, payload: Buffer = b"", *, number: int = 0, crc32c: int = 0
+    ) -> int:
+        if kind is Kind.PUT and self._hub.members.get(self.name) is self:
+            self._hub.written.add(self.name)
+        return super().ask(kind, asker, name, payload, number=number, crc32c=crc32c)
 
     def handle(self, header: Header, name: bytes, payload: memoryview | None) -> None:
         self._hub.heard(self)
@@ -62,6 +74,8 @@ class Hub:
         members: Connections by member.
         served_s: How long members were connected, all together, apart from those that are now [s].
         used: Members that were connected, each with its environment if it said BYE, until its reader empties it.
+        written: Members that were written to since they were last copied.
+        neighbours: Other hubs of the same pool, of which one may have the member that is needed.
 
     Raises:
         InvalidSettingError: A token is too short.
@@ -78,15 +92,17 @@ class Hub:
         self.served_s = 0.0
         self.used: dict[str, str] = {}
         self._token = token
-        self._invoke = invoke
+        self.written: set[str] = set()
+        self.neighbours = Neighbours(self.id, invoke) if invoke else None
         self._woken: dict[str, Member] = {}
         self._wakes: dict[int, str] = {}  # members that are to dial in, by the number in their invocations
         self._wake_numbers = itertools.count(1)
         self._requests = request_numbers()
-        self._firsts: dict[str, MemberLink] = {}  # environments that are copied, by member
+        self._copies = Copies(self._reinstate)
         self._parts: dict[Kind, tuple[bytes, Part]] = {
             Kind.PROOF: (token, self._meet_member),
             Kind.COPY: (token, self._meet_copy),
+            Kind.NEIGHBOUR: (token, self._meet_neighbour),
         }
         if reader_token is not None:
             self._parts[Kind.READER] = reader_token, self._meet_reader
@@ -113,7 +129,13 @@ class Hub:
             reached_at: The address that members dial; empty: `host`.
         """
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: Door(self._parts, self._keep), host, port, ssl=tls)
+        self._server = await loop.create_server(
+            lambda: Door(self._parts, self._open),
+            host,
+            port,
+            ssl=tls,
+            ssl_handshake_timeout=HANDSHAKE_LIMIT_S if tls else None,
+        )
         port = int(self._server.sockets[0].getsockname()[1])
         self._address = reached_at or host, port, certificate
         return port
@@ -123,6 +145,8 @@ class Hub:
         self._server.close()
         for member in self._woken.values():
             member.stop()
+        if self.neighbours:
+            await self.neighbours.stop()
         connections = list(self._connections)
         for connection in connections:
             connection.end()
@@ -130,10 +154,10 @@ class Hub:
 
     def link(self, member: str) -> Asked | None:
         """Return what a member is asked over; None: it is not there, and cannot be woken."""
-        if not self._invoke:
+        if not self.neighbours:
             return self.members.get(member)
         if member not in self._woken:
-            self._woken[member] = Member(member, self, self._invoke, self._requests)
+            self._woken[member] = Member(member, self, self.neighbours.wake, self._requests)
         return self._woken[member]
 
     def address_for(self, member: str) -> HubAddress:
@@ -153,13 +177,12 @@ class Hub:
     def welcome(self, link: MemberLink) -> None:
         """Take a member in; an earlier connection of the same name ends, unless it is being copied."""
         former = self.members.get(link.name)
-        if former and link.is_copy and link.name not in self._firsts:
-            self._firsts[link.name] = former
-        elif former:
-            former.end()
         self.members[link.name] = link
+        is_copied = former is not None and link.is_copy and self._copies.begin(former, link)
+        if former and not is_copied:
+            former.end()
         if woken := self._woken.get(link.name):
-            woken.connected(is_copy=link.is_copy and bool(former))
+            woken.connected(is_copy=is_copied)
 
     def heard(self, link: MemberLink) -> None:
         """Note that a member has shown that it is there."""
@@ -172,27 +195,37 @@ class Hub:
         now_s = asyncio.get_running_loop().time()
         self.served_s, link.since_s = self.served_s + now_s - link.since_s, now_s
         self.used.setdefault(link.name, "")
-        if self._firsts.get(link.name) is link:
-            del self._firsts[link.name]
-        if self.members.get(link.name) is link:
+        was_active = self.members.get(link.name) is link
+        if was_active:
             del self.members[link.name]
-            self._end_copy(link.name, is_done=False)
-            if link.name in self._woken and link.name not in self.members:
-                self._woken[link.name].gone()
+        self._copies.lost(link)
+        if was_active and link.name in self._woken and link.name not in self.members:
+            self._woken[link.name].gone()
 
-    def _end_copy(self, member: str, *, is_done: bool) -> None:
-        first = self._firsts.pop(member, None)
-        if not first:
-            return
-        first.send(Kind.COPIED, 0, number=is_done)
-        if not is_done:
-            if copy := self.members.get(member):
-                copy.send(Kind.COPIED, 0, number=1)
-            self.members[member] = first
+    def expect_copy(self, member: str) -> asyncio.Future[bool] | None:
+        """Have a member stay until a second environment has its chunks; None: it has no connection.
+
+        The result is whether that one has everything. It has to be invoked soon after.
+        """
+        first = self.members.get(member)
+        return self._copies.expect(first) if first else None
+
+    def abandon_copy(self, member: str) -> None:
+        """Let a member go on that waits for a second environment: that one will not come."""
+        self._copies.abandon(member)
+
+    def _reinstate(self, link: MemberLink) -> None:
+        self.members[link.name] = link
+
+    def _open(self, door: Door) -> None:
+        self._keep(door)
+        is_open = self._server.is_serving()  # else it was accepted when the hub stopped
+        if not is_open or sum(isinstance(each, Door) for each in self._connections) > _MAX_AT_THE_DOOR:
+            door.end()
 
     def _meet_member(self, name: str, header: Header) -> MemberLink:
         # Lambda may deliver an event twice: the second environment would be an empty one.
-        if self._invoke and self._wakes.pop(header.request, None) != name:
+        if self.neighbours and self._wakes.pop(header.request, None) != name:
             raise FrameError(f"member {name} dials in for wake {header.request}, which is another's or used")
         return self._keep(MemberLink(self, name, self._requests, is_copy=header.number == 1))
 
@@ -200,15 +233,15 @@ class Hub:
         return self._keep(Passage(lambda: self.link(member)))
 
     def _meet_copy(self, member: str, header: Header) -> CopyPassage:
-        passage = self._keep(CopyPassage(lambda: self._firsts.get(member)))
-        copy = self.members.get(member)
+        return self._keep(self._copies.passage(member))
 
-        def ended(_: object) -> None:
-            if copy and self.members.get(member) is copy:
-                self._end_copy(member, is_done=passage.is_done)
+    def _meet_neighbour(self, hub: str, header: Header) -> NeighbourEnd:
+        return self._keep(NeighbourEnd(self.members.get, self._take_duty, self.written.add))
 
-        passage.ended.add_done_callback(ended)
-        return passage
+    def _take_duty(self, member: str) -> Asked | None:
+        if self.neighbours:
+            self.neighbours.take_duty(member)
+        return self.link(member)
 
     def _keep(self, connection: C) -> C:
         self._connections.add(connection)

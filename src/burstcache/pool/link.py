@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from typing import Protocol
 
@@ -21,6 +22,27 @@ class Asker(Protocol):
 
     def failed(self, request: int) -> None:
         """Take note that the member is gone."""
+
+
+class Told:
+    """Asks for something without a payload; the future is whether it was answered by this kind of frame."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._kind = kind
+
+    def place(self, request: int, header: Header) -> None:
+        return None
+
+    def answered(self, request: int, header: Header, payload: memoryview | None) -> None:
+        self._settle(header.kind is self._kind)
+
+    def failed(self, request: int) -> None:
+        self._settle(False)
+
+    def _settle(self, answer: bool) -> None:
+        if not self.answer.done():  # else what has asked was cancelled
+            self.answer.set_result(answer)
 
 
 class Asked(Protocol):

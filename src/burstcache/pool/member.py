@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import mmap
 import ssl
 from collections.abc import Callable, Iterator
+from typing import cast
 
 from burstcache.core.errors import FrameError
+from burstcache.core.messages.pool import HubAddress
 from burstcache.core.pool.chunk_store import Chunk, ChunkStore
 from burstcache.pool.connection import FrameConnection
 from burstcache.pool.copying import Copying
@@ -29,6 +32,8 @@ class MemberConnection(FrameConnection):
         wake: Which of the hub's invocations this is; 0: none.
         arrived: Is called when a request begins to arrive.
         answered: Is called when one has been worked on.
+        dial: Is called with another hub that needs the member.
+        retire: Is called when a copy has taken over everything; None: the connection ends.
 
     Attributes:
         is_copied: Whether another environment is taking over these chunks.
@@ -45,6 +50,8 @@ class MemberConnection(FrameConnection):
         wake: int = 0,
         arrived: Callable[[], None] = lambda: None,
         answered: Callable[[], None] = lambda: None,
+        dial: Callable[[HubAddress], None] = lambda _: None,
+        retire: Callable[[], None] | None = None,
     ) -> None:
         super().__init__()
         self.is_copied = False
@@ -52,14 +59,13 @@ class MemberConnection(FrameConnection):
         self._wake = wake
         self._arrived, self._answered = arrived, answered
         self._copying = copying
+        self._dial, self._retire = dial, retire
         self._copy: asyncio.Task[bool]
         self._pages: Iterator[bytes] = iter(())
         self._fetching: set[int] = set()  # requests whose chunk is on its way from there
         self._introduction = Introduction(Kind.PROOF, name.encode(), token)
         self._store = store
-        self._asked: dict[
-            int, tuple[Kind, bytes]
-        ] = {}  # slices that were asked for, by request, while the connection is busy
+        self._asked: dict[int, tuple[Kind, bytes]] = {}  # slices by request, while the connection is busy
         self._is_busy = False
 
     @property
@@ -76,10 +82,11 @@ class MemberConnection(FrameConnection):
 
     def place(self, header: Header, name: bytes) -> memoryview | None:
         if header.kind is Kind.PUT:
-            self._arrived()
+            if not self.is_copied:  # else it is what its copy sends back
+                self._arrived()
             if not self._store.fits(header.payload_bytes):
                 return None
-        return _room(header.payload_bytes)
+        return room(header.payload_bytes)
 
     def handle(self, header: Header, name: bytes, payload: memoryview | None) -> None:
         if not self.is_trusted:
@@ -98,12 +105,15 @@ class MemberConnection(FrameConnection):
                 self._asked.pop(header.request, None)
                 self._fetching.discard(header.request)
                 return
+            case Kind.COPY:
+                self.is_copied = True
+                return
             case Kind.COPIED:
                 self.is_copied = False
                 if header.number:
-                    self.transport.close()
+                    (self._retire or self.transport.close)()
                 return
-        if header.kind is not Kind.PUT:
+        if header.kind in (Kind.GET, Kind.DELETE):
             self._arrived()
         self._serve(header, name, payload)
         self._answered()
@@ -133,6 +143,9 @@ class MemberConnection(FrameConnection):
                 if self._copying:
                     self._copying.deleted(name)
                 self.send(Kind.MISSING, header.request)
+            case Kind.DIAL:
+                self._dial(hub_address(bytes(payload or b"")))
+                self.send(Kind.STORED, header.request)
             case Kind.LIST:
                 if not header.number:
                     self._pages, self.is_copied = pages(self._store), True
@@ -168,11 +181,29 @@ class MemberConnection(FrameConnection):
             self.send(Kind.MISSING, request)
 
 
-def _room(size_bytes: int) -> memoryview:
+def room(size_bytes: int) -> memoryview:
     """Return memory for a chunk; of a large one the system gets every page back when the chunk is dropped."""
     if size_bytes < _MAPPED_FROM_BYTES:
         return memoryview(bytearray(size_bytes))
     return memoryview(mmap.mmap(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+
+
+def hub_address(payload: bytes) -> HubAddress:
+    """Return the hub that a DIAL names.
+
+    Raises:
+        FrameError: It names none.
+    """
+    try:
+        address = json.loads(payload)
+        texts = all(isinstance(address[key], str) for key in ("id", "host", "token", "certificate"))
+        numbers = all(isinstance(address[key], int) for key in ("port", "wake"))
+        bytes.fromhex(address["token"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise FrameError(f"no hub's address: {error!r}") from error
+    if not (texts and numbers and 0 < address["port"] < 1 << 16 and 0 <= address["wake"] < 1 << 32):
+        raise FrameError("no hub's address: one of its values is of another kind")
+    return cast(HubAddress, address)
 
 
 async def serve(

@@ -37,7 +37,10 @@ class _Request:
         if self._link:
             self._link.cancel(self._number)
 
-    def place(self, request: int, header: Header) -> Sink:
+    def place(self, request: int, header: Header) -> Sink | None:
+        if self.is_passing:  # it was lost half way, and is answered again: what has passed cannot be taken back
+            self._passage.end()
+            return None
         self.is_passing = True
         self._passage.transport.write(header._replace(request=self._header.request, name_bytes=0).pack())
         return self._passage.pass_on

@@ -65,7 +65,7 @@ class RemoteLink(Link):
         """
         try:
             await self._address.connect(self)
-        except OSError:
+        except (OSError, asyncio.CancelledError):
             self.give_up()
             raise
 

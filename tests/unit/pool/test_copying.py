@@ -98,7 +98,7 @@ async def _copy(pool: LocalPool, store: ChunkStore) -> _Copy:
     address = Address("127.0.0.1", pool.port)
     link = RemoteLink(address, Introduction(Kind.COPY, b"pool-0", TOKEN), request_numbers())
     copying = Copying(store, link, _allocate)
-    connection = MemberConnection("pool-0", TOKEN, store, copying)
+    connection = MemberConnection("pool-0", TOKEN, store, copying=copying)
     await address.connect(connection)
     await eventually(lambda: connection.is_trusted)
     return _Copy(store, link, copying, connection)
@@ -209,6 +209,28 @@ def test_a_copy_answers_while_it_is_made_and_what_is_written_to_it_both_have() -
             assert _contents(copy.store) == _contents(pool.stores["pool-0"])
             assert _name(1_000) in _contents(copy.store)
             assert _name(50) not in _contents(copy.store)
+
+    asyncio.run(scenario())
+
+
+def test_what_arrives_after_it_was_deleted_or_written_anew_is_not_kept() -> None:
+    async def scenario() -> None:
+        async with _pool(range(3)) as pool:
+            first = pool.hub.members["pool-0"]
+            first.transport.pause_reading()
+            copy = await _copy(pool, ChunkStore(_BYTES))
+            asked = [asyncio.create_task(_ask(pool, Kind.GET, _name(number))) for number in (0, 1)]
+            await eventually(lambda: len(copy.copying._fetches) == 2)
+
+            await _ask(pool, Kind.DELETE, _name(0))
+            await _ask(pool, Kind.PUT, _name(1), b"another chunk", number=4)
+            first.transport.resume_reading()
+
+            assert await asyncio.gather(*asked) == [(Kind.FOUND, _payload(0)), (Kind.FOUND, _payload(1))]
+            assert await copy.end()
+            assert _contents(copy.store) == _contents(pool.stores["pool-0"])
+            assert set(_contents(copy.store)) == {_name(1), _name(2)}
+            assert _contents(copy.store)[_name(1)] == (4, 13, b"another chunk")
 
     asyncio.run(scenario())
 

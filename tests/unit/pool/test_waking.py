@@ -189,7 +189,8 @@ def test_an_event_that_comes_twice_makes_no_second_member() -> None:
             await lambda_.invoke(member, event)
 
         async with pool(lambda_) as (hub, reader):
-            hub._invoke = invoke
+            assert hub.neighbours
+            hub.neighbours._invoke = invoke
             await write(reader)
             links = dict(hub.members)
             stranger = environment()

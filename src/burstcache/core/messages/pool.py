@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
+from burstcache.core.messages.pool_control import KnownHub
 
-class HubAddress(TypedDict):
-    """Where a hub is, and what it and a member prove themselves by."""
 
-    id: str
-    host: str
-    port: int
-    token: str  # hexadecimal; who may invoke the function may read the pool
-    certificate: str  # PEM: the only one that the member believes; empty: without TLS
+class HubAddress(KnownHub):
+    """A hub that a member is to dial."""
+
     wake: int  # the hub lets in one connection for each
 
 

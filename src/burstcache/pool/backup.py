@@ -1,0 +1,115 @@
+"""When members are copied: each that was written to, through a second environment of it that its hub invokes.
+
+Source:
+    Wang et al., "InfiniCache", FAST 2020, section 4.2: every T_bak, two peer replicas of one function are made alike.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from burstcache.core.errors import BurstcacheError
+from burstcache.core.messages.pool import Serve
+from burstcache.pool.frames import Kind
+from burstcache.pool.hub import Hub
+from burstcache.pool.link import Told
+
+_AT_ONCE = 4  # copies that a hub passes at a time: readers share its network
+_LOOK_EVERY_S = 5.0  # whether a copy goes on; one that did not move for as long has ended
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """One backup of a member.
+
+    Attributes:
+        is_whole: Whether both environments are alike; if not, the first one has everything as before.
+        took_s: From the invocation until the first one could return.
+    """
+
+    is_whole: bool
+    took_s: float
+
+
+class Backups:
+    """Copies the members of a hub that were written to.
+
+    Args:
+        hub: The hub; it wakes members.
+        invoke: Invokes the member of a name with an event.
+    """
+
+    def __init__(self, hub: Hub, invoke: Callable[[str, Serve], Awaitable[None]]) -> None:
+        self._hub = hub
+        self._invoke = invoke
+
+    async def run(self, every_s: Callable[[], float]) -> None:
+        """Copy what was written, again and again.
+
+        Args:
+            every_s: Returns how often [s]; 0: never.
+        """
+        while True:
+            await asyncio.sleep(every_s() or _LOOK_EVERY_S)
+            if every_s():
+                await self.back_up_all()
+
+    async def back_up_all(self) -> dict[str, Backup]:
+        """Copy all members that were written to since their last copy; those that fail are tried again next time.
+
+        Of several hubs, one copies a member, and the others tell it.
+        """
+        limit = asyncio.Semaphore(_AT_ONCE)
+        made: dict[str, Backup] = {}
+
+        async def one(member: str) -> None:
+            neighbours = self._hub.neighbours
+            if neighbours and not neighbours.is_first(member):
+                if await neighbours.hand_over(member):
+                    self._hub.written.discard(member)
+            else:
+                async with limit:
+                    made[member] = await self.back_up(member)
+
+        await asyncio.gather(*map(one, list(self._hub.written)))
+        return made
+
+    async def back_up(self, member: str) -> Backup:
+        """Copy one member."""
+        begun_s = time.monotonic()
+        self._hub.written.discard(member)
+        is_whole = False
+        try:
+            if await self._is_awake(member):
+                is_whole = await self._copy(member)
+        except BurstcacheError as error:
+            _logger.warning("member %s is not copied: %s", member, error)
+        if not is_whole:
+            self._hub.written.add(member)
+        return Backup(is_whole, time.monotonic() - begun_s)
+
+    async def _copy(self, member: str) -> bool:
+        copied = self._hub.expect_copy(member)
+        if not copied:
+            return False
+        event: Serve = {"op": "serve", "hub": self._hub.address_for(member), "peer": True}
+        try:
+            await self._invoke(member, event)
+        except (BurstcacheError, asyncio.CancelledError):
+            self._hub.abandon_copy(member)
+            raise
+        return await copied
+
+    async def _is_awake(self, member: str) -> bool:
+        asked = self._hub.link(member)
+        if not asked:
+            return False
+        awake = Told(Kind.MISSING)
+        asked.ask(Kind.FETCH, awake, b"")
+        return await awake.answer

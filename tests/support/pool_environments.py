@@ -1,0 +1,77 @@
+"""Members as Lambda runs them, in this process: an environment for each invocation of a member that is busy."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from burstcache.adapters.clock import SystemClock
+from burstcache.core.messages.pool import Serve
+from burstcache.core.pool.chunk_store import ChunkStore
+from burstcache.core.pool.stay import Stay, StayPrices
+from burstcache.pool.environment import MemberEnvironment
+from support.waiting import LIMIT_S
+
+_CLOCK = SystemClock()
+
+
+@dataclass
+class Environment:
+    """One environment."""
+
+    store: ChunkStore
+    member: MemberEnvironment
+    invocation: asyncio.Task[None] | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether an invocation runs."""
+        return self.invocation is not None and not self.invocation.done()
+
+    async def finished(self) -> None:
+        """Wait until no invocation runs."""
+        if self.invocation:
+            await self.invocation
+
+
+@dataclass
+class Members:
+    """The members' function.
+
+    Attributes:
+        environments: By member, those that were used last at the end.
+        invocations: All, in order: member and event.
+    """
+
+    capacity_bytes: int = 64_000_000
+    stay_ms: float = LIMIT_S * 1000  # until they are told to go
+    environments: defaultdict[str, list[Environment]] = field(default_factory=lambda: defaultdict(list))
+    invocations: list[tuple[str, Serve]] = field(default_factory=list)
+
+    async def invoke(self, member: str, event: Serve) -> None:
+        """Run an event in an environment that is free, or in a new one."""
+        self.invocations.append((member, event))
+        free = [each for each in self.environments[member] if not each.is_busy]
+        environment = free[-1] if free else self._made(member)
+        until_s = _CLOCK.monotonic_s() + LIMIT_S
+        environment.invocation = asyncio.create_task(
+            environment.member.serve(member, event["hub"], until_s=until_s, is_peer=event["peer"])
+        )
+
+    async def asleep(self, member: str) -> None:
+        """Wait until no environment of a member runs."""
+        for each in self.environments[member]:
+            await each.finished()
+
+    async def settle(self) -> None:
+        """Wait until no invocation runs."""
+        for member in self.environments:
+            await self.asleep(member)
+
+    def _made(self, member: str) -> Environment:
+        store = ChunkStore(self.capacity_bytes)
+        stay = Stay.without_experience(StayPrices(idle_usd_per_ms=1.0, wake_usd=self.stay_ms))
+        environment = Environment(store, MemberEnvironment(store, stay, _CLOCK, demands_tls=False))
+        self.environments[member].append(environment)
+        return environment

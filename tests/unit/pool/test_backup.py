@@ -1,0 +1,169 @@
+"""Members that were written to are copied by their hub, and either environment has everything afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import pytest
+
+from burstcache.core.errors import FunctionFailedError
+from burstcache.core.messages.pool import Serve
+from burstcache.core.pool.chunk_store import ChunkStore
+from burstcache.core.pool.slices import PooledObject, Redundancy
+from burstcache.pool.backup import Backups
+from burstcache.pool.hub import Hub
+from burstcache.pool.reader import PoolReader
+from support.pool import TOKEN
+from support.pool_environments import Members
+from support.waiting import LIMIT_S, eventually
+
+_NAMES = [f"pool-{number}" for number in range(6)]
+_OBJECT = PooledObject("hash", "v1", 300_000, Redundancy(4, 2))
+_BODY = memoryview(random.Random(1).randbytes(300_000))
+
+
+@dataclass
+class _Pool:
+    members: Members
+    hub: Hub
+    reader: PoolReader
+    backups: Backups
+
+    async def read(self) -> bytes | None:
+        """Read the object; None if it is lost."""
+        room = memoryview(bytearray(_OBJECT.size_bytes))
+        return None if await self.reader.read(_OBJECT, room) else bytes(room)
+
+
+@contextlib.asynccontextmanager
+async def _pool(stay_ms: float = LIMIT_S * 1000) -> AsyncIterator[_Pool]:
+    members = Members(stay_ms=stay_ms)
+    hub = Hub(TOKEN, invoke=members.invoke)
+    await hub.start("127.0.0.1")
+    try:
+        async with asyncio.timeout(LIMIT_S):
+            yield _Pool(members, hub, PoolReader(hub, _NAMES, LIMIT_S), Backups(hub, members.invoke))
+    finally:
+        await hub.stop()
+        await members.settle()
+
+
+def _chunks(store: ChunkStore) -> dict[bytes, bytes]:
+    return {name: bytes(chunk.payload) for name in store.newest_first() if (chunk := store.peek(name))}
+
+
+@pytest.mark.parametrize("stay_ms", [LIMIT_S * 1000, 1.0])
+def test_after_a_backup_both_environments_have_the_chunks_and_one_has_returned(stay_ms: float) -> None:
+    async def scenario() -> None:
+        async with _pool(stay_ms) as pool:
+            await pool.reader.write(_OBJECT, _BODY)
+
+            made = await pool.backups.back_up_all()
+
+            assert set(made) == set(_NAMES)
+            assert all(backup.is_whole and backup.took_s > 0 for backup in made.values())
+            for name in _NAMES:
+                first, second = pool.members.environments[name]
+                assert _chunks(first.store) == _chunks(second.store) != {}
+                await first.finished()
+            assert await pool.read() == _BODY
+
+    asyncio.run(scenario())
+
+
+def test_whichever_environment_is_lost_the_other_one_serves() -> None:
+    async def scenario(lost: int) -> bytes | None:
+        async with _pool() as pool:
+            await pool.reader.write(_OBJECT, _BODY)
+            await pool.backups.back_up_all()
+            for name in _NAMES:
+                pool.hub.members[name].end()
+                await pool.members.asleep(name)
+                del pool.members.environments[name][lost]
+            return await pool.read()
+
+    assert [asyncio.run(scenario(lost)) for lost in (0, 1)] == [_BODY, _BODY]
+
+
+def test_only_members_that_were_written_to_are_copied_again() -> None:
+    async def scenario() -> list[set[str]]:
+        async with _pool() as pool:
+            await pool.reader.write(_OBJECT, _BODY)
+            copied = [set(await pool.backups.back_up_all()), set(await pool.backups.back_up_all())]
+            await pool.read()
+            copied.append(set(await pool.backups.back_up_all()))
+            return copied
+
+    assert asyncio.run(scenario()) == [set(_NAMES), set(), set()]
+
+
+def test_a_member_that_sleeps_is_woken_to_be_copied() -> None:
+    async def scenario() -> None:
+        async with _pool() as pool:
+            await pool.reader.write(_OBJECT, _BODY)
+            pool.hub.members["pool-0"].end()
+            await pool.members.asleep("pool-0")
+
+            assert (await pool.backups.back_up("pool-0")).is_whole
+
+            first, second = pool.members.environments["pool-0"]
+            assert _chunks(first.store) == _chunks(second.store) != {}
+
+    asyncio.run(scenario())
+
+
+def test_a_copy_that_cannot_be_invoked_or_never_comes_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("burstcache.pool.copies._ARRIVES_WITHIN_S", 0.05)
+
+    async def refuse(member: str, event: Serve) -> None:
+        raise FunctionFailedError("no")
+
+    async def forget(member: str, event: Serve) -> None:
+        """Lose the event."""
+
+    async def scenario() -> None:
+        async with _pool() as pool:
+            await pool.reader.write(_OBJECT, _BODY)
+            for invoke in (refuse, forget):
+                made = await Backups(pool.hub, invoke).back_up_all()
+                assert not any(backup.is_whole for backup in made.values())
+                assert await pool.read() == _BODY
+            made = await pool.backups.back_up_all()
+            assert all(backup.is_whole for backup in made.values())
+
+    asyncio.run(scenario())
+
+
+def test_a_copy_that_stops_gives_the_member_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("burstcache.pool.copies._MOVES_WITHIN_S", 0.05)
+
+    async def scenario() -> None:
+        async with _pool() as pool:
+            await pool.reader.write(_OBJECT, _BODY)
+            first = pool.hub.members["pool-0"]
+            first.transport.pause_reading()  # so its copy learns nothing
+            copying = asyncio.create_task(pool.backups._copy("pool-0"))
+
+            assert not await copying
+            assert pool.hub.members["pool-0"] is first
+            first.transport.resume_reading()
+            assert await pool.read() == _BODY
+
+    asyncio.run(scenario())
+
+
+def test_backups_are_made_again_and_again_and_not_at_all_if_they_do_not_pay() -> None:
+    async def scenario() -> None:
+        async with _pool() as pool:
+            await pool.reader.write(_OBJECT, _BODY)
+            task = asyncio.create_task(pool.backups.run(lambda: 0.01))
+            await eventually(lambda: not pool.hub.written)
+            await pool.reader.write(_OBJECT, _BODY)
+            await eventually(lambda: not pool.hub.written)
+            task.cancel()
+
+    asyncio.run(scenario())
