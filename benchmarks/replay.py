@@ -1,6 +1,7 @@
 """Whether a replay keeps its schedule: requests at a constant rate to a server that only answers, on one core.
 
-Next to it stands the same schedule with requests that are not sent: what the event loop and its timers are late by themselves.
+Next to it stands the same schedule with requests that are not sent: what the event loop and its timers are late by
+themselves.
 
     python -m benchmarks.replay [--seconds 10] [--rates 500 1000 2000]
 """
