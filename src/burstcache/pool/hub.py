@@ -187,7 +187,8 @@ class Hub:
     def heard(self, link: MemberLink) -> None:
         """Note that a member has shown that it is there."""
         link.heard_s = asyncio.get_running_loop().time()
-        if woken := self._woken.get(link.name):
+        woken = self._woken.get(link.name)
+        if woken and self.members.get(link.name) is link:  # not what an environment says that was replaced
             woken.heard()
 
     def forget(self, link: MemberLink) -> None:
