@@ -73,6 +73,8 @@ def tick(tools: PoolTools, generation: int, part: int, *, ticks: int) -> Ticked:
     if reason:
         tools.table.change(state, deadline_at_us=0, ended_at_us=now_us)
         raise PoolUnusedError(reason)
+    if rows.state.warmed_at_us >= generation * 1000 and _is_silent(tools, rows):
+        raise FunctionFailedError("no member of the pool answers; the log of pool control says why")
     warm_s = rows.state.choice.warm_s if rows.state.choice else 0
     wait_s = max(warm_s, LOOK_S if has_hubs else 0)
     is_last = ticks + 1 >= MOST_TICKS
@@ -103,6 +105,9 @@ def _over(tools: PoolTools, rows: PoolRows, now_us: int) -> str:
         member.stored_bytes for member in members if member
     ):
         return "nothing is stored in the pool"
-    if all(member and member.is_silent for member in members):
-        raise FunctionFailedError("no member of the pool answers; the log of pool control says why")
     return ""
+
+
+def _is_silent(tools: PoolTools, rows: PoolRows) -> bool:
+    """Whether no member has answered the last time that it was invoked."""
+    return all(name in rows.members and rows.members[name].is_silent for name in tools.members)
