@@ -45,7 +45,7 @@ class Members:
     """
 
     capacity_bytes: int = 64_000_000
-    stay_ms: float = LIMIT_S * 1000  # until they are told to go
+    stay_ms: float = LIMIT_S * 1000  # until their hub is gone
     environments: defaultdict[str, list[Environment]] = field(default_factory=lambda: defaultdict(list))
     invocations: list[tuple[str, Serve]] = field(default_factory=list)
 

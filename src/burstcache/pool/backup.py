@@ -1,7 +1,7 @@
 """When members are copied: each that was written to, through a second environment of it that its hub invokes.
 
 Source:
-    Wang et al., "InfiniCache", FAST 2020, section 4.2: every T_bak, two peer replicas of one function are made alike.
+    Wang 2020, section 4.2: every T_bak, two peer replicas of one function are made alike.
 """
 
 from __future__ import annotations

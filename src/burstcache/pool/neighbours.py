@@ -1,4 +1,4 @@
-"""Several hubs, one pool: a member that one of them has connected is told to dial the others that need it.
+"""Several hubs, one pool: a member that one of them has connected gets the addresses of others that need it.
 
 A member that sleeps is invoked by one hub alone, the first by rendezvous hashing: two invocations at once would make
 two environments, of which one is empty.
@@ -48,7 +48,7 @@ class Neighbours:
         self._duties: set[str] = set()  # members that a neighbour wants this hub to wake
 
     def follow(self, hubs: Iterable[KnownHub]) -> None:
-        """Take note of all other hubs."""
+        """Note all other hubs."""
         self._known = {hub["id"]: hub for hub in hubs if hub["id"] != self._id}
         for id_ in self._links.keys() - self._known.keys():
             self._links.pop(id_).end()
@@ -122,7 +122,7 @@ class NeighbourEnd(FrameConnection):
     Args:
         connected: Returns a member's connection, if it has one.
         awake: Returns what a member is asked over, and wakes it for that.
-        written: Takes note of a member that was written to.
+        written: Notes a member that was written to.
     """
 
     def __init__(
