@@ -62,7 +62,11 @@ def _refuse(argv: Sequence[str]) -> int:
     parser = Parser(prog=f"burstcache {group}".rstrip(), description=_sentence(GROUPS[group]))
     if not group:
         parser.add_argument("--version", action="version", version=f"burstcache {__version__}")
-    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND")
+    # argparse finds room for the longest word without the indent of the list, and would break its line: the name of
+    # the column, which is not indented as much, makes that room.
+    longest = max(map(len, children(group)))
+    parser.usage = f"{parser.prog} [-h]{'' if group else ' [--version]'} COMMAND ..."
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND".ljust(longest + 2))
     for word, help_ in children(group).items():
         subparsers.add_parser(word, help=help_)
     rest = argv[1:] if group else argv

@@ -41,7 +41,14 @@ GROUPS = {
 }
 
 # The extra of the distribution that the commands behind a first word need.
-EXTRAS = {"local": "local", "config": "local", "sim": "sim", "advise": "sim", "replay": "replay"}
+EXTRAS = {
+    "local": "local",
+    "config": "local",
+    "sim": "sim",
+    "advise": "sim",
+    "replay": "replay",
+    "dashboard": "dashboard",
+}
 
 COMMANDS = (
     Command("local up", "start everything that template.yaml describes; Ctrl-C ends it", f"{_LOCAL}:up", f"{_RUN}:up"),
@@ -84,6 +91,12 @@ COMMANDS = (
     ),
     Command("lambda stop", "end the cache function that holds a key", f"{_OWN}:lambda_key", f"{_OPERATE}:lambda_stop"),
     Command("pool", "show the pool: members, hubs, reclaims, codes and why, bill", f"{_OWN}:stack", f"{_SHOW}:pool"),
+    Command(
+        "dashboard",
+        "serve a page that shows a stack, on this machine only",
+        "burstcache_dashboard.arguments:dashboard",
+        "burstcache_dashboard.command:dashboard",
+    ),
     Command("pause", "let nothing start any more: S3 serves, and nodes stop", f"{_OWN}:pause", f"{_OPERATE}:pause"),
     Command("resume", "end a pause, also that of a spent budget", f"{_OWN}:stack", f"{_OPERATE}:resume"),
     Command(

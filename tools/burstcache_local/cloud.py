@@ -18,6 +18,7 @@ from aiohttp import web
 
 from burstcache_local import ports
 from burstcache_local.errors import LocalCloudError, TemplateError
+from burstcache_local.front.access_log import AccessLog
 from burstcache_local.front.front_door import Front
 from burstcache_local.functions import EventInvokeConfig, FunctionSpec
 from burstcache_local.iam.guard import Guard
@@ -260,7 +261,9 @@ class LocalCloud:
         return HttpApi(states, self._loop.loop)
 
     def _start_servers(self) -> None:
-        self._front = Front(self._lambdas)
+        log = AccessLog(self.run_dir)
+        self._closers.callback(log.close)
+        self._front = Front(self._lambdas, log)
         self.front_url = self._loop.serve(
             lambda: web.ServerRunner(self._front.server(), shutdown_timeout=0.5), self.options.front_port
         )

@@ -183,7 +183,7 @@ def _end_at_once(number: int, frame: FrameType | None) -> None:
 
 def _clear(run_dir: Path) -> None:
     """Remove the logs of the previous run."""
-    for path in run_dir.glob("*.log"):
+    for path in (*run_dir.glob("*.log"), *run_dir.glob("*.jsonl")):
         path.unlink()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from typing import Any
 from aiohttp import web
 from multidict import CIMultiDict
 
+from burstcache_local.front.access_log import AccessLog
 from burstcache_local.front.http_events import (
     HttpAnswer,
     HttpRequest,
@@ -91,8 +93,8 @@ Door = HttpApi | LoadBalancer
 class Front:
     """The web application. It starts before the stack, whose outputs name its URL, and gets its door afterwards."""
 
-    def __init__(self, lambdas: Lambdas) -> None:
-        self._lambdas = lambdas
+    def __init__(self, lambdas: Lambdas, log: AccessLog) -> None:
+        self._lambdas, self._log = lambdas, log
         self.door: Door | None = None
 
     def server(self) -> Server:
@@ -102,7 +104,10 @@ class Front:
     async def _handle(self, request: HttpRequest) -> web.Response:
         if self.door is None:
             return _response(_message(503, "Service Unavailable"), request.method)
-        return _response(await self.door.handle(request, self._lambdas), request.method)
+        began_s = time.time()
+        answer = await self.door.handle(request, self._lambdas)
+        self._log.write(request, answer, began_s)
+        return _response(answer, request.method)
 
 
 async def _invoke(lambdas: Lambdas, function: str, event: dict[str, Any]) -> Outcome:

@@ -1,0 +1,63 @@
+"""All that is known of one key: its reads, its lives with their states, one trace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from burstcache.core.keys import key_hash
+from burstcache.core.table import KeyRow
+from burstcache.queries.history import History
+from burstcache_dashboard.source import Rows, Source
+from burstcache_dashboard.waterfall import newest_trace
+
+_MOST_LIVES, _MOST_READS = 6, 2_000
+
+
+def key_page(source: Source, rows: Rows, key: str) -> dict[str, Any] | None:
+    """Return what the page of a key shows; None if the table does not have the key. Times are in ms."""
+    hash_ = key_hash(key)
+    row = next((row for row in rows.keys if row.hash == hash_), None)
+    if row is None:
+        return None
+    reads = source.measures.reads_of(key)
+    trace = newest_trace(source, hash_)
+    return {
+        "key": key,
+        "hash": hash_,
+        "etag": row.etag,
+        # Without the reads themselves, those that its row remembers: only when they were is known.
+        "reads": [asdict(read) for read in list(reads)[-_MOST_READS:]]
+        if reads is not None
+        else [{"at_ms": request.at_us // 1000} for request in row.window],
+        "areReadsKnown": reads is not None,
+        "lives": _lives(source, row),
+        "trace": asdict(trace) if trace else None,
+        "nowMs": rows.at_us // 1000,
+    }
+
+
+def _lives(source: Source, row: KeyRow) -> Sequence[dict[str, Any]]:
+    """Return the newest lives of a key, oldest first, each with the states that it has entered."""
+    names = source.executions_of(f"{row.hash[:16]}-", _MOST_LIVES)
+    lives = []
+    for name in reversed(list(names)):
+        history = source.system.key_history(name)
+        steps = history.read_new() or []
+        lives.append(
+            {
+                "name": name,
+                "url": "" if source.log_dir else _console_url(source.region, history),
+                "steps": [{"atMs": step.at_us // 1000, "state": step.state, "failure": step.failure} for step in steps],
+            }
+        )
+    return lives
+
+
+def _console_url(region: str, history: History) -> str:
+    """Return where the console of Step Functions shows an execution."""
+    return (
+        f"https://{region}.console.aws.amazon.com/states/home?region={region}"
+        f"#/v2/executions/details/{history.execution_arn}"
+    )

@@ -1,0 +1,147 @@
+"""What a local run has measured, read from the logs of its folder as they grow."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Iterator
+from math import ceil
+from pathlib import Path
+from urllib.parse import parse_qs, unquote
+
+from burstcache import metrics
+from burstcache_dashboard.measured import FunctionUse, Latencies, Measured, Read, Slots, TierUse
+from burstcache_local.emf import Sample, samples
+from burstcache_local.front.access_log import FILE
+
+_SLOT_S, _SLOTS = 2, 450  # a quarter of an hour
+_MOST_REQUESTS = 200_000  # of all keys, remembered for receipts and for the reads of a key
+_MOST_BYTES = 16_000_000  # read of one file at a time
+_REPORT = re.compile(r"^REPORT .*?Duration: ([\d.]+) ms\tMemory Size: (\d+) MB(?:\tInit Duration: ([\d.]+) ms)?", re.M)
+_LOGICAL_ID = re.compile(r".*-(\w+)-[0-9A-F]{12}")  # in the name of a function, which is that of its log
+
+
+class LocalLogs:
+    """Follows a run's folder. Reads are those of the front door: what programs read through the library is not seen."""
+
+    def __init__(self, folder: Path, *, since_us: int) -> None:
+        """Have read nothing yet.
+
+        Args:
+            folder: Of the run's logs.
+            since_us: When the run began [us].
+        """
+        self._folder, self._offsets = folder, dict[Path, int]()
+        self._since_us = since_us
+        self._latencies: defaultdict[str, Latencies] = defaultdict(Latencies)
+        self._bytes: Counter[str] = Counter()
+        self._requests: deque[tuple[str, Read]] = deque(maxlen=_MOST_REQUESTS)
+        self._slots = Slots(_SLOT_S, _SLOTS)
+        self._failed = self._promotions = 0
+        self._fallbacks: Counter[str] = Counter()
+        self._lives: Counter[str] = Counter()
+        self._node_s = 0.0
+        self._functions: dict[str, FunctionUse] = {}
+
+    def read(self) -> Measured:
+        """Return what is in the logs by now."""
+        now_s = max(self._follow_requests(), 0.0)
+        for path in sorted(self._folder.glob("*.log")):
+            self._follow_function(path)
+        return Measured(
+            since_us=self._since_us,
+            until_us=round(now_s * 1_000_000),
+            tiers={tier: self._use(tier) for tier in self._latencies},
+            failed_reads=self._failed,
+            fallbacks=dict(self._fallbacks),
+            lives=dict(self._lives),
+            promotions=self._promotions,
+            node_s=self._node_s,
+            functions=dict(self._functions),
+            series=tuple((start, dict(counts)) for start, counts in self._slots),
+            slot_s=_SLOT_S,
+        )
+
+    def reads_of(self, key: str) -> Iterable[Read]:
+        """Return the newest reads of a key, oldest first."""
+        return [read for of, read in self._requests if of == key]
+
+    def newest_requests(self) -> list[tuple[int, str, int]]:
+        """Return the newest reads that were answered, of all keys: time [us], key, size."""
+        return [(read.at_ms * 1000, key, read.size_bytes) for key, read in self._requests if read.status < 400]
+
+    def _use(self, tier: str) -> TierUse:
+        latencies = self._latencies[tier]
+        mean_ms = latencies.total_ms / latencies.count if latencies.count else None
+        p50, p90, p99 = (latencies.percentile_ms(share) for share in (0.5, 0.9, 0.99))
+        return TierUse(latencies.count, self._bytes[tier], mean_ms, p50, p90, p99)
+
+    def _follow_requests(self) -> float:
+        """Read the front door's new lines; return the time of the last [s]."""
+        for line in self._new_text(self._folder / FILE).splitlines():
+            asked = json.loads(line)
+            if asked["method"] != "GET" or not (key := _key(asked["path"], asked["query"])):
+                continue
+            status, tier = asked["status"], asked["tier"] or "s3"
+            read = Read(asked["at"], tier, asked["latency_ms"], asked["bytes"], status)
+            self._requests.append((key, read))
+            if status >= 500:
+                self._failed += 1
+            elif status < 400:
+                self._latencies[tier].add(read.latency_ms)
+                self._bytes[tier] += read.size_bytes
+                self._slots.add(read.at_ms / 1000, tier)
+        return self._requests[-1][1].at_ms / 1000 if self._requests else 0.0
+
+    def _follow_function(self, path: Path) -> None:
+        text = self._new_text(path)
+        if not text or not (found := _LOGICAL_ID.fullmatch(path.stem)):
+            return
+        name = found[1]
+        for sample in samples(text):
+            self._count(sample)
+        for duration_ms, memory_mb, init_ms in _REPORT.findall(text):
+            former = self._functions.get(name, FunctionUse(0, 0, 0))
+            billed_ms = ceil(float(duration_ms) + float(init_ms or 0))
+            self._functions[name] = FunctionUse(former.invocations + 1, former.billed_ms + billed_ms, int(memory_mb))
+
+    def _count(self, sample: Sample) -> None:
+        name, dimensions = sample.metric.name, dict(sample.metric.dimensions)
+        if name == metrics.FALLBACKS.name:
+            self._fallbacks[dimensions[metrics.FALLBACKS.dimension]] += round(sample.value)
+        elif name == metrics.LIVES.name:
+            self._lives[dimensions[metrics.LIVES.dimension]] += round(sample.value)
+        elif name == metrics.PROMOTIONS.name:
+            self._promotions += round(sample.value)
+        elif name == metrics.NODE_SECONDS.name:
+            self._node_s += sample.value
+
+    def _new_text(self, path: Path) -> str:
+        """Return the whole lines that a file has got since the last look."""
+        return "".join(self._new_pieces(path))
+
+    def _new_pieces(self, path: Path) -> Iterator[str]:
+        offset = self._offsets.get(path, 0)
+        try:
+            if path.stat().st_size <= offset:
+                return
+            with path.open("rb") as log:
+                log.seek(offset)
+                while piece := log.read(_MOST_BYTES):
+                    complete, newline, _ = piece.rpartition(b"\n")
+                    if not newline:
+                        return
+                    offset += len(complete) + 1
+                    self._offsets[path] = offset
+                    log.seek(offset)
+                    yield complete.decode(errors="replace") + "\n"
+        except FileNotFoundError:  # the run has ended
+            return
+
+
+def _key(path: str, query: str) -> str:
+    """Return the key that a request is for; empty if it is for none."""
+    if path.startswith("/objects/"):
+        return unquote(path.removeprefix("/objects/"))
+    return parse_qs(query).get("key", [""])[0] if path == "/objects" else ""

@@ -1,0 +1,147 @@
+"""What a stack has measured of its own work, wherever it was read."""
+
+from __future__ import annotations
+
+import bisect
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from math import exp, log
+from typing import Protocol
+
+TIERS = ("memory", "redis", "lambda", "express", "s3")
+
+_GROWTH = log(1.05)  # a bucket is 5 % wide, so a percentile is at most that far off
+
+
+@dataclass(slots=True)
+class Latencies:
+    """A histogram of latencies whose buckets grow by 5 %: any number of reads in a few hundred numbers."""
+
+    count: int = 0
+    total_ms: float = 0.0
+    _buckets: Counter[int] = field(default_factory=Counter)
+
+    def add(self, latency_ms: float) -> None:
+        """Count one read."""
+        self.count += 1
+        self.total_ms += latency_ms
+        self._buckets[round(log(max(latency_ms, 0.01)) / _GROWTH)] += 1
+
+    def percentile_ms(self, share: float) -> float | None:
+        """Return the latency that a share of the reads stayed within; None without a read [ms]."""
+        if not self.count:
+            return None
+        buckets = sorted(self._buckets)
+        upto, seen = [], 0
+        for bucket in buckets:
+            seen += self._buckets[bucket]
+            upto.append(seen)
+        place = bisect.bisect_left(upto, share * self.count)
+        return exp(buckets[min(place, len(buckets) - 1)] * _GROWTH)
+
+
+@dataclass(frozen=True, slots=True)
+class TierUse:
+    """What one tier has served."""
+
+    reads: int
+    bytes: int
+    mean_ms: float | None  # None: not known
+    p50_ms: float | None
+    p90_ms: float | None
+    p99_ms: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionUse:
+    """What one function has been billed for."""
+
+    invocations: int
+    billed_ms: int
+    memory_mb: int
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a stack has measured since an instant."""
+
+    since_us: int
+    until_us: int  # later work is not in it yet
+    tiers: Mapping[str, TierUse]
+    failed_reads: int
+    fallbacks: Mapping[str, int]  # by reason
+    lives: Mapping[str, int]  # by outcome
+    promotions: int
+    node_s: float  # of runs that have ended, or been counted meanwhile
+    functions: Mapping[str, FunctionUse]  # by logical id
+    # Reads of each tier in each slot of time: (start of the slot [s], tier → reads), the oldest first.
+    series: tuple[tuple[int, Mapping[str, int]], ...]
+    slot_s: int
+
+    @property
+    def reads(self) -> int:
+        """All reads."""
+        return sum(use.reads for use in self.tiers.values())
+
+    @property
+    def saved_ms(self) -> float | None:
+        """Return what readers did not wait because a tier above S3 served them; None if S3's time is not known [ms].
+
+        By medians: the first reads of all come from S3, and wait for the proxy's own start, too.
+        """
+        below = self.tiers.get("s3")
+        if below is None or below.p50_ms is None:
+            return None
+        above = [use for tier, use in self.tiers.items() if tier != "s3"]
+        return sum(use.reads * (below.p50_ms - use.p50_ms) for use in above if use.p50_ms is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One read of a key."""
+
+    at_ms: int
+    tier: str
+    latency_ms: float
+    size_bytes: int
+    status: int
+
+
+class Measures(Protocol):
+    """Reads what a stack has measured."""
+
+    def read(self) -> Measured:
+        """Return what is known by now; a call may give the former answer again."""
+        ...
+
+    def reads_of(self, key: str) -> Iterable[Read] | None:
+        """Return the newest reads of a key, oldest first; None where nobody knows them."""
+        ...
+
+    def newest_requests(self) -> list[tuple[int, str, int]] | None:
+        """Return the newest reads of all keys as time [us], key and size; None where nobody knows them."""
+        ...
+
+
+class Slots:
+    """Counts reads by tier in slots of time, the newest ones only."""
+
+    def __init__(self, slot_s: int, most: int) -> None:
+        self.slot_s = slot_s
+        self._slots: deque[tuple[int, Counter[str]]] = deque(maxlen=most)
+
+    def add(self, at_s: float, tier: str, count: int = 1) -> None:
+        """Count reads of one instant, which is hardly ever before the newest slot."""
+        start = int(at_s) // self.slot_s * self.slot_s
+        for slot_start, counts in reversed(self._slots):
+            if slot_start == start:
+                counts[tier] += count
+                return
+            if slot_start < start:
+                break
+        if not self._slots or self._slots[-1][0] < start:
+            self._slots.append((start, Counter({tier: count})))
+
+    def __iter__(self) -> Iterator[tuple[int, Counter[str]]]:
+        return iter(self._slots)

@@ -1,0 +1,100 @@
+// One key: where it was when, its reads, its lives, one trace.
+
+import { TIER_NAMES, clock, duration, drawn, element, fill, milliseconds, table } from "./text.js";
+
+const TIER_OF_STATE = {
+  Lambda: "lambda", RestrictedLambda: "lambda", RedisBootup: "lambda", SeedRedis: "lambda", RedisRunning: "redis",
+};
+const LEAST_MS = 1, WIDTH = 1000, BAND = [24, 50], PLOT = [70, 180];
+
+export async function showKey(parent, key) {
+  const answer = await fetch(`key?key=${encodeURIComponent(key)}`);
+  const back = element("p", {}, element("a", { href: "#" }, "← all keys"));
+  const title = element("h2", {}, key);
+  if (!answer.ok) return fill(parent, back, element("section", {}, title, element("p", {}, "The table has no such key: nobody asked for it lately.")));
+  const found = await answer.json();
+  const parts = [back, element("section", {}, title, ...strip(found))];
+  if (found.explained) parts.push(element("section", {}, element("h2", {}, "Why it is there"), element("pre", {}, found.explained)));
+  parts.push(element("section", {}, element("h2", {}, "Lives"), lives(found)));
+  parts.push(element("section", {}, element("h2", {}, "A trace of its newest read"), ...waterfall(found.trace)));
+  fill(parent, ...parts);
+}
+
+// The bands of time in which a tier above S3 served the key, by the states of its lives.
+function bands(found) {
+  const made = [];
+  for (const { steps } of found.lives) {
+    steps.forEach((step, place) => {
+      const tier = TIER_OF_STATE[step.state];
+      const end = steps[place + 1]?.atMs ?? found.nowMs;
+      if (tier) made.push({ tier, state: step.state, from: step.atMs, to: end });
+    });
+  }
+  return made;
+}
+
+function strip(found) {
+  const served = bands(found);
+  const times = [...found.reads.map((read) => read.at_ms), ...served.map((band) => band.from)];
+  if (!times.length) return [element("p", {}, "No reads are known.")];
+  const first = Math.min(...times), span = Math.max(found.nowMs - first, 1000);
+  const x = (at) => Math.max(0, ((at - first) / span) * WIDTH);
+  const most = Math.max(10, ...found.reads.map((read) => read.latency_ms ?? 0));
+  const y = (latency) => PLOT[1] - (Math.log(Math.max(latency, LEAST_MS)) / Math.log(most)) * (PLOT[1] - PLOT[0]);
+  const svg = drawn("svg", { class: "strip", viewBox: `0 0 ${WIDTH} 210`, preserveAspectRatio: "none", role: "img" });
+  svg.append(drawn("rect", { x: 0, y: BAND[0], width: WIDTH, height: BAND[1] - BAND[0], fill: "var(--s3-fill)" }));
+  for (const band of served) {
+    const rect = drawn("rect", { x: x(band.from), y: BAND[0], width: Math.max(1, x(band.to) - x(band.from)), height: BAND[1] - BAND[0], fill: `var(--${band.tier})` });
+    rect.append(Object.assign(drawn("title"), { textContent: `${band.state}, ${clock(band.from)}, ${duration(band.to - band.from)}` }));
+    svg.append(rect);
+  }
+  for (const read of found.reads) {
+    const tall = read.tier ? y(read.latency_ms) : PLOT[1] - 20;
+    svg.append(drawn("line", { x1: x(read.at_ms), x2: x(read.at_ms), y1: PLOT[1], y2: tall, stroke: read.tier ? `var(--${read.tier})` : "var(--soft)", "stroke-width": 1.5, "vector-effect": "non-scaling-stroke" }));
+  }
+  svg.append(drawn("line", { x1: 0, x2: WIDTH, y1: PLOT[1], y2: PLOT[1], class: "axis", "vector-effect": "non-scaling-stroke" }));
+  svg.setAttribute("aria-label", summary(found, served, first));
+  const legend = element("ul", { class: "legend" }, ...["redis", "lambda", "s3"].map((tier) =>
+    element("li", {}, element("span", { class: `dot ${tier}-ink` }), TIER_NAMES[tier])));
+  const ends = `${clock(first)} to ${clock(found.nowMs)}. Above: the tier that served the key. Below: a line for each read`;
+  const note = found.areReadsKnown
+    ? `${ends}, as tall as it took, on a logarithmic scale up to ${milliseconds(most)}.`
+    : `${ends} that its row remembers; which tier answered and how long it took is not known without traces.`;
+  return [legend, svg, element("p", { class: "note" }, note)];
+}
+
+function summary(found, served, first) {
+  const each = served.map((band) => `${band.state} from ${clock(band.from)} for ${duration(band.to - band.from)}`);
+  return `${found.reads.length} reads since ${clock(first)}. ${each.join("; ") || "S3 served it all the time"}`;
+}
+
+function lives(found) {
+  if (!found.lives.length) return element("p", {}, "It has had none: S3 has served it, or a node as a guest.");
+  const columns = [{ name: "State" }, { name: "Entered" }, { name: "Lasted", number: true }];
+  const made = found.lives.toReversed().map((life) => {
+    const rows = life.steps.map((step, place) => {
+      const next = life.steps[place + 1]?.atMs ?? (step.state ? found.nowMs : null);
+      const state = step.state || (step.failure ? element("span", { class: "bad" }, `failed: ${step.failure}`) : "end");
+      return [state, clock(step.atMs, true), next === null ? "" : duration(next - step.atMs)];
+    });
+    const name = life.url ? element("a", { href: life.url, rel: "noreferrer" }, life.name) : life.name;
+    return element("div", {}, element("h3", {}, name), rows.length ? table(life.name, columns, rows) : "Step Functions has no such execution any more.");
+  });
+  return element("div", { class: "lives" }, ...made);
+}
+
+function waterfall(trace) {
+  if (!trace) return [element("p", {}, "None. With the parameter Tracing = Active, X-Ray has one of each second's first request; a local run keeps all.")];
+  const span = Math.max(...trace.bars.map((bar) => bar.end_ms), 1);
+  const rows = trace.bars.map((bar) => {
+    const svg = drawn("svg", { viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" });
+    svg.append(drawn("rect", { class: bar.is_failed ? "bar failed" : "bar", x: (100 * bar.start_ms) / span, y: 1, height: 8, width: Math.max(0.4, (100 * (bar.end_ms - bar.start_ms)) / span) }));
+    const name = `${"\u2003".repeat(bar.depth)}${bar.name}${bar.is_failed ? " (failed)" : ""}`;
+    return [name, milliseconds(bar.start_ms), milliseconds(bar.end_ms - bar.start_ms), svg];
+  });
+  const columns = [{ name: "Part" }, { name: "Began after", number: true, minor: true }, { name: "Took", number: true }, { name: "When" }];
+  const made = table("Trace", columns, rows);
+  made.classList.add("waterfall");
+  const id = trace.url ? element("a", { href: trace.url, rel: "noreferrer" }, trace.id) : trace.id;
+  return [element("p", {}, `${clock(trace.at_ms, true)}, answered by ${TIER_NAMES[trace.tier] ?? "S3"}: `, id), made];
+}

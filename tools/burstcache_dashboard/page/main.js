@@ -1,0 +1,82 @@
+// Holds the newest state of the stack, which the server's events change, and has each part of the page show it.
+
+import { Chart } from "./chart.js";
+import { Diagram } from "./diagram.js";
+import { showKey } from "./key.js";
+import { Keys } from "./keys.js";
+import { showBill, showFailures, showFigures, showNodes, showRivals, showStatus, showTiers } from "./panels.js";
+import { clock } from "./text.js";
+
+const KEY_EVERY_MS = 3000;
+const at = (id) => document.getElementById(id);
+const state = {};
+const diagram = new Diagram(at("diagram"));
+const chart = new Chart(at("chart"), at("legend"));
+const keys = new Keys(at("keys"), at("filter"), at("state"), at("shown"));
+const about = await (await fetch("about")).json();
+
+at("about").textContent = `${about.stack}, ${about.isLocal ? "on this machine" : about.region}${about.policy ? `, policy ${about.policy}` : ""}`;
+document.title = `${about.stack} · Burstcache`;
+
+function show(news) {
+  if (news.states) { diagram.show(news.states); keys.states(news.states); }
+  if (news.status) showStatus(at("on"), news.status);
+  if (news.figures || news.receipt) showFigures(at("figures"), at("figures-note"), state.figures, state.receipt, about.isLocal);
+  if (news.figures) showTiers(at("tiers"), state.figures);
+  if (news.series) chart.show(news.series);
+  if (news.failures) showFailures(at("failed"), news.failures);
+  if (news.nodes) showNodes(at("nodes"), news.nodes);
+  if ("receipt" in news) showBill(at("bill"), news.receipt);
+}
+
+function take(event, isAll) {
+  const began = performance.now();
+  const { keys: rows, gone, atMs, ...news } = JSON.parse(event.data);
+  Object.assign(state, news);
+  if (isAll) keys.replace(rows ?? {});
+  else if (rows || gone) keys.change(rows ?? {}, gone ?? []);
+  show(news);
+  said("", `Live`);
+  performance.measure(isAll ? "all" : "change", { start: began });
+}
+
+function said(kind, text) {
+  const place = at("connection");
+  place.className = kind;
+  if (place.textContent !== text) place.textContent = text;
+}
+
+const events = new EventSource("events");
+events.addEventListener("all", (event) => take(event, true));
+events.addEventListener("change", (event) => take(event, false));
+events.addEventListener("trouble", (event) => said("bad", `Since ${clock(Date.now())} not to be read: ${JSON.parse(event.data).what}`));
+events.addEventListener("error", () => said("bad", "The dashboard's server does not answer; trying again …"));
+
+at("compare").addEventListener("click", async () => {
+  at("compare").disabled = true;
+  at("comparing").textContent = "Replaying the requests for each of them …";
+  try {
+    const answer = await fetch("rivals");
+    if (!answer.ok) throw new Error(answer.statusText);
+    showRivals(at("rivals"), await answer.json(), state.receipt);
+    at("comparing").textContent = `As of ${clock(Date.now())}.`;
+  } catch (error) {
+    at("comparing").textContent = `It failed: ${error.message}`;
+  }
+  at("compare").disabled = false;
+});
+
+let timer = 0;
+async function route(isNew = true) {
+  clearTimeout(timer);
+  const key = new URLSearchParams(location.hash.slice(1)).get("key");
+  at("overview").hidden = key !== null;
+  at("key-page").hidden = key === null;
+  if (key === null) return;
+  if (isNew) at("key-page").replaceChildren();
+  await showKey(at("key-page"), key).catch((error) => said("bad", `The key cannot be shown: ${error.message}`));
+  if (isNew) at("main").focus();
+  timer = setTimeout(() => route(false), KEY_EVERY_MS);
+}
+addEventListener("hashchange", () => route());
+route();

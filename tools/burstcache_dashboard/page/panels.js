@@ -1,0 +1,104 @@
+// The parts of the page that are drawn anew whenever their figures change.
+
+import { TIER_NAMES, bytes, clock, count, duration, element, fill, milliseconds, plural, table, usd } from "./text.js";
+
+export function showStatus(parent, status) {
+  const { pause, live, nodesOn, nodes } = status;
+  let said;
+  if (pause) said = `Paused since ${clock(pause.sinceMs)}${pause.untilMs ? ` until ${clock(pause.untilMs)}` : ""}: ${pause.reason}. S3 serves.`;
+  else if (live || nodesOn.length) said = `On: ${plural(live, "key")} above S3, ${nodesOn.length} of ${plural(nodes, "node")} on.`;
+  else said = "Ready and off: S3 serves every key, no node runs.";
+  if (parent.textContent !== said) parent.textContent = said;
+}
+
+export function showFigures(parent, note, figures, receipt, isLocal) {
+  const { reads, savedMs } = figures;
+  const each = savedMs !== null && reads ? ` ${milliseconds(savedMs / reads)} a read` : "";
+  const pairs = [
+    ["Saved for readers", savedMs === null ? "not known yet" : duration(savedMs), each],
+    ["Cost so far", usd(receipt?.usd), figures.sinceMs ? ` since ${clock(figures.sinceMs)}` : ""],
+    ["Cost of a month like this", usd(receipt?.monthUsd), receipt ? ` ${usd(receipt.idleMonthUsd)} of it idle` : ""],
+    ["Reads", count(reads), shareAbove(figures)],
+  ];
+  fill(parent, ...pairs.map(([name, value, small]) =>
+    element("div", {}, element("dt", {}, name), element("dd", {}, value, element("small", {}, small)))));
+  const said = isLocal
+    ? "Reads through the front door, timed there; what programs read through the library is not seen. Saved: against S3's median. Prices are AWS's: nothing is billed here."
+    : "Reads of the last day through the proxy, from CloudWatch, up to five minutes late; what programs read through the library is not in its metrics. Saved: against S3's median.";
+  if (note.textContent !== said) note.textContent = said;
+}
+
+function shareAbove(figures) {
+  const below = figures.tiers.find(({ tier }) => tier === "s3")?.reads ?? 0;
+  return figures.reads ? ` ${Math.round(100 * (1 - below / figures.reads))} % without S3` : "";
+}
+
+export function showTiers(parent, figures) {
+  const columns = [
+    { name: "Tier" }, { name: "Reads", number: true }, { name: "Share", number: true },
+    { name: "Median", number: true }, { name: "90 %", number: true, minor: true }, { name: "99 %", number: true },
+    { name: "Bytes", number: true, minor: true },
+  ];
+  const rows = figures.tiers.map((use) => [
+    element("span", {}, element("span", { class: `dot ${use.tier}-ink` }), TIER_NAMES[use.tier]),
+    count(use.reads), `${((100 * use.reads) / figures.reads).toFixed(1)} %`,
+    milliseconds(use.p50_ms), milliseconds(use.p90_ms), milliseconds(use.p99_ms), bytes(use.bytes),
+  ]);
+  fill(parent, rows.length ? table("Share and latency by tier", columns, rows) : element("p", { class: "note" }, "No reads yet."));
+}
+
+export function showFailures(parent, failures) {
+  if (!failures.length) return fill(parent, element("p", {}, "Nothing."));
+  const columns = [{ name: "When" }, { name: "What", wide: true }];
+  fill(parent, table("What failed", columns, failures.map(({ atMs, what }) => [clock(atMs), what])));
+}
+
+export function showNodes(parent, nodes) {
+  if (!nodes.length) return fill(parent, element("p", {}, "This stack has no Redis."));
+  const columns = [
+    { name: "Node" }, { name: "Phase" }, { name: "Up for" }, { name: "Leases", number: true },
+    { name: "Objects", number: true }, { name: "Guests", minor: true }, { name: "Held by hand until", minor: true }, { name: "Generation", number: true, minor: true },
+  ];
+  const rows = nodes.map((node) => [
+    node.node,
+    node.notBeforeMs ? `cooling down until ${clock(node.notBeforeMs)}` : node.phase,
+    uptime(node), count(node.keys.length), bytes(node.objectBytes), node.guests ? "taken" : "no", clock(node.heldMs),
+    node.generation || "–",
+  ]);
+  const note = "Objects: the sizes of the keys that their rows place on the node, guests included; Redis itself is not asked.";
+  fill(parent, table("Nodes", columns, rows), element("p", { class: "note" }, note));
+}
+
+// In whole minutes after the first, so that the table stays as it is for as long.
+function uptime(node) {
+  const since = node.readyMs || node.bootedMs;
+  const up = Math.max(0, Date.now() - since);
+  return since ? duration(up < 60_000 ? up : up - (up % 60_000)) : "–";
+}
+
+export function showBill(parent, receipt) {
+  if (!receipt) return fill(parent, element("p", {}, "No prices for this stack."));
+  const columns = [{ name: "Item", wide: true }, { name: "Quantity", number: true }, { name: "Unit", minor: true }, { name: "So far", number: true }];
+  const rows = receipt.lines.map((line) => [
+    line.text + (line.idle ? " (always)" : ""), line.quantity.toLocaleString("en-GB", { maximumSignificantDigits: 4 }), line.unit, usd(line.usd),
+  ]);
+  fill(parent, table("The bill so far", columns, rows, ["Sum", "", "", usd(receipt.usd)]), element("p", { class: "note" }, receipt.note));
+}
+
+export function showRivals(parent, found, receipt) {
+  if (!found.rivals.length) return fill(parent, element("p", {}, "No requests yet."));
+  const columns = [
+    { name: "What", wide: true }, { name: "These requests", number: true }, { name: "A month of them", number: true },
+    { name: "Without S3", number: true, minor: true }, { name: "For what", wide: true, minor: true },
+  ];
+  const own = [element("strong", {}, "Burstcache, as it ran"), usd(receipt?.usd), usd(receipt?.monthUsd), "–", "the bill above"];
+  const rows = found.rivals.map((rival) => [
+    rival.name, usd(rival.usd), usd(rival.monthUsd), `${rival.inMemoryPct.toFixed(1)} %`,
+    rival.lines.map((line) => `${line.text} ${usd(line.usd)}`).join(", ") + (rival.note ? `; ${rival.note}` : ""),
+  ]);
+  const what = found.exact
+    ? `${plural(found.requests, "request")} since ${clock(found.sinceMs)}, each as it came`
+    : `${plural(found.requests, "request")} in the times that CloudWatch counted them, spread over the keys by what their rows remember: which key each was for is not known`;
+  fill(parent, table("What others would have billed", columns, [own, ...rows]),
+    element("p", { class: "note" }, `${what}. Readers are on the internet, through the same front door where a rival has none. Prices by the hour are for the time so far.`));
+}

@@ -1,0 +1,202 @@
+"""The bill so far, item by item, and what others would have billed for the same requests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Literal
+
+from burstcache.core.prices import PriceSheet
+from burstcache.core.table import NodeRow
+from burstcache_dashboard.measured import Measured
+from burstcache_dashboard.source import Rows, Source
+from burstcache_sim.bill.cost import Bill, Usage, bill
+from burstcache_sim.bill.usage import Setup, idle_usage
+from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H
+
+_BYTES_PER_GB = 1024**3
+_CACHE, _PROXY, _SCHEDULER = "CacheFunction", "ProxyFunction", "SchedulerFunction"
+_SELF_TEST = "SelfTestFunction"  # of the deployment, and of whoever asks it
+# What everybody can buy today, and the bound that nobody sells. Each has a line of its own in docs/use/advise.md.
+RIVALS = (
+    "s3-only",
+    "s3-express",
+    "ec2",
+    "elasticache-valkey",
+    "elasticache-redis",
+    "serverless-valkey",
+    "cloudfront",
+    "perfect-automation",
+)
+NOT_COUNTED = (
+    "Not in this bill: DynamoDB, EventBridge, Step Functions, logs and metrics, which docs/operate/costs.md prices;"
+    " the free tier is not deducted."
+)
+_LEAST_S = 60.0  # a shorter time says nothing of a month
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What a stack has cost since an instant."""
+
+    so_far: Bill
+    month_usd: float | None  # at the rate of the time so far; None: too short a time
+    idle_month_usd: float  # of that: what stands with or without requests
+
+
+def setup_of(parameters: Mapping[str, str]) -> Setup:
+    """Return how a stack with these parameters is deployed, as far as its bill depends on it."""
+    usual, relay = Setup(), parameters.get("Relay", "nlb")
+    assert relay in ("nlb", "direct", "none"), "the template accepts no other"
+    door: Literal["alb", "http-api"] = "alb" if parameters.get("FrontDoor") == "alb" else "http-api"
+    return Setup(
+        instance_type=parameters.get("RedisInstanceType", usual.instance_type),
+        cache_memory_mb=int(parameters.get("CacheMemoryMb", usual.cache_memory_mb)),
+        front_door=door,
+        readers="internet",
+        nodes=int(parameters.get("RedisNodeCount", 1)),
+        always_on_nodes=int(parameters.get("RedisAlwaysOnNodes", 0)),
+        relay=relay,  # type: ignore[arg-type]  # as asserted
+        express=bool(parameters.get("ExpressZone")),
+    )
+
+
+def receipt_of(measured: Measured, rows: Rows, setup: Setup, prices: PriceSheet) -> Receipt:
+    """Return what a stack has cost so far, and what a month like that costs; raises `PriceMissingError`."""
+    period_us = max(1, rows.at_us - measured.since_us)
+    standing = idle_usage(setup, period_us)
+    so_far = bill(_usage(measured, rows, setup, standing), prices)
+    idle_month = bill(idle_usage(setup, HOURS_PER_MONTH * US_PER_H), prices)
+    month_usd = None
+    if period_us >= _LEAST_S * 1_000_000:
+        by_use = float(so_far.usd_exact - bill(standing, prices).usd_exact)
+        month_usd = by_use * HOURS_PER_MONTH * US_PER_H / period_us + idle_month.usd
+    return Receipt(so_far, month_usd, idle_month.usd)
+
+
+def _usage(measured: Measured, rows: Rows, setup: Setup, standing: Usage) -> Usage:
+    used = {name: use for name, use in measured.functions.items() if name != _SELF_TEST}
+    gb_s = {name: Fraction(use.billed_ms * use.memory_mb, 1000 * 1024) for name, use in used.items()}
+    cache, proxy, scheduler = (gb_s.get(name, Fraction(0)) for name in (_CACHE, _PROXY, _SCHEDULER))
+    cache_requests = used[_CACHE].invocations if _CACHE in used else 0
+    from_s3 = measured.tiers.get("s3")
+    body_bytes = sum(use.bytes for use in measured.tiers.values())
+    is_http_api = setup.front_door == "http-api"
+    return replace(
+        standing,
+        instance_type=setup.instance_type,
+        cache_gb_s=cache,
+        cache_requests=cache_requests,
+        node_h=Fraction(round(measured.node_s + sum(running_s(node, rows.at_us) for node, _ in rows.nodes)), 3600),
+        # A cache function asks S3 when it starts, and what takes a key to Redis asks twice.
+        s3_gets=(from_s3.reads if from_s3 else 0) + cache_requests + 2 * measured.promotions,
+        internet_gb=Fraction(body_bytes, _BYTES_PER_GB),
+        front_door_512kb=measured.reads + measured.failed_reads if is_http_api else 0,
+        alb_lcu_h=0 if is_http_api else Fraction(body_bytes, _BYTES_PER_GB) / Fraction(4, 10),
+        proxy_gb_s=proxy,
+        scheduler_gb_s=scheduler,
+        control_gb_s=sum(gb_s.values(), Fraction(0)) - cache - proxy - scheduler,
+        function_requests=sum(use.invocations for use in used.values()) - cache_requests,
+    )
+
+
+def running_s(node: NodeRow, now_us: int) -> float:
+    """Return for how long a node has run that nobody has counted yet [s]."""
+    if node.phase_at(now_us) not in ("running", "booting"):
+        return 0.0
+    return max(0, now_us - (node.metered_at_us or node.ready_at_us or now_us)) / 1_000_000
+
+
+def receipt_fields(receipt: Receipt) -> dict[str, Any]:
+    """Return a receipt as the page shows it."""
+    lines = [line for line in receipt.so_far.lines if line.quantity]
+    return {
+        "usd": receipt.so_far.usd,
+        "monthUsd": receipt.month_usd,
+        "idleMonthUsd": receipt.idle_month_usd,
+        "lines": [
+            {
+                "text": line.text,
+                "quantity": float(line.quantity),
+                "unit": line.unit,
+                "usd": line.usd,
+                "idle": line.is_fixed,
+            }
+            for line in lines
+        ],
+        "note": NOT_COUNTED,
+    }
+
+
+def rivals_of(source: Source, rows: Rows, measured: Measured) -> dict[str, Any]:
+    """Return what others would have billed for the requests so far, cheapest first; takes seconds at first.
+
+    On a deployed stack nobody knows each request: as many are taken as CloudWatch counted in each slot of time, spread
+    over the keys of the table by what their rows remember.
+    """
+    from burstcache_sim.bill.comparison import Comparison
+    from burstcache_sim.bill.demand import demand_of
+    from burstcache_sim.bill.locality import locality_of
+
+    requests, is_exact = source.measures.newest_requests(), True
+    if requests is None:
+        requests, is_exact = _spread(rows, measured), False
+    if not requests:
+        return {"rivals": [], "requests": 0, "exact": is_exact}
+    trace, setup = _trace(requests), setup_of(source.parameters)
+    period_us = max(rows.at_us - requests[0][0], 1)
+    demand = demand_of(trace, object_bytes=setup.object_bytes, period_us=period_us)
+    locality = locality_of(trace, object_bytes=setup.object_bytes, period_us=period_us)
+    comparison = Comparison(demand, locality, source.prices, setup)
+    cheapest: dict[str, Any] = {}
+    for offer in comparison.of_offers():
+        kind = offer.name.partition(":")[0]
+        if kind in RIVALS and kind not in cheapest:
+            cheapest[kind] = {
+                "name": offer.name,
+                "usd": offer.usd,
+                "monthUsd": offer.usd_per_month,
+                "inMemoryPct": offer.in_memory_pct,
+                "note": offer.note,
+                "lines": [{"text": line.text, "usd": line.usd} for line in offer.bill.lines if line.usd_exact],
+            }
+    return {
+        "rivals": list(cheapest.values()),
+        "requests": len(requests),
+        "sinceMs": requests[0][0] // 1000,
+        "exact": is_exact,
+    }
+
+
+def _spread(rows: Rows, measured: Measured) -> list[tuple[int, str, int]]:
+    """Return requests in time, evenly within each slot, each key as often as its row's window suggests."""
+    keys = [(row.key, row.size_bytes) for row in rows.keys for _ in range(max(1, len(row.window)))]
+    if not keys:
+        return []
+    requests, number = [], 0
+    for start_s, counts in measured.series:
+        count = sum(counts.values())
+        for place in range(count):
+            # A step that shares no divisor with most lengths visits all keys before it begins anew.
+            key, size = keys[number * 7919 % len(keys)]
+            requests.append((start_s * 1_000_000 + place * measured.slot_s * 1_000_000 // count, key, size))
+            number += 1
+    return requests
+
+
+def _trace(requests: list[tuple[int, str, int]]) -> Any:
+    import numpy as np
+
+    from burstcache_sim.traces.trace import Trace
+
+    requests = sorted(requests)
+    number_of: dict[str, int] = {}
+    ids = [number_of.setdefault(key, len(number_of)) for _, key, _ in requests]
+    begun_us = requests[0][0]
+    return Trace(
+        np.array([at_us - begun_us for at_us, _, _ in requests], np.int64),
+        np.array(ids, np.int32),
+        np.array([size for _, _, size in requests], np.int64),
+        tuple(number_of),
+    )

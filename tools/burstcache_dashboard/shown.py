@@ -1,0 +1,163 @@
+"""What the page shows, as plain values for JSON; times in ms since 1970."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from burstcache.core.table import KeyRow, Lease, NodeRow
+from burstcache.queries.keys import key_view
+from burstcache.queries.nodes import node_view
+from burstcache_dashboard.measured import TIERS, Measured
+from burstcache_dashboard.receipt import Receipt, receipt_fields
+from burstcache_dashboard.source import Rows
+
+if TYPE_CHECKING:
+    from types_boto3_stepfunctions.type_defs import ExecutionListItemTypeDef
+
+GUEST = "Guest"  # in a node's memory, without a life of its own
+
+Sections = dict[str, Any]  # the page's parts by name; `keys` is a table of its own: hash → row
+
+
+def shown(
+    rows: Rows, measured: Measured, receipt: Receipt | None, failed: Sequence[ExecutionListItemTypeDef]
+) -> Sections:
+    """Return all parts of the page."""
+    keys = {row.hash: _key(row, rows) for row in rows.keys}
+    states = Counter(fields[1] for fields in keys.values())
+    return {
+        "keys": keys,
+        "status": _status(rows, states),
+        "states": dict(states),
+        "nodes": [_node(row, leases, rows, keys.values()) for row, leases in rows.nodes],
+        "figures": _figures(measured),
+        "series": _series(measured),
+        "receipt": receipt_fields(receipt) if receipt else None,
+        "failures": _failures(rows, measured, failed),
+    }
+
+
+def _key(row: KeyRow, rows: Rows) -> list[Any]:
+    """Return name, state, tier, node, since when, requests, size, failures in a row, end of a cool-down."""
+    view = key_view(row, rows.at_us)
+    state, tier, node = view.state, str(view.tier), view.node
+    if tier == "s3" and (home := _home(row.hash, rows)):
+        state, tier, node = GUEST, "redis", home
+    elif view.is_expired:
+        state = "S3"
+    newest_us = row.window[-1].at_us if row.window else 0
+    return [
+        row.key,
+        state,
+        tier,
+        node,
+        view.since_us // 1000,
+        f"{view.requests}{'+' if view.is_window_full else ''}",
+        row.size_bytes,
+        row.failures,
+        view.not_before_us // 1000,
+        newest_us // 1000,
+    ]
+
+
+def _home(hash_: str, rows: Rows) -> str:
+    """Return the running node that keeps a key as a guest; empty if there is none."""
+    return next(
+        (row.node for row, _ in rows.nodes if row.phase_at(rows.at_us) == "running" and row.is_home_of(hash_)), ""
+    )
+
+
+def _status(rows: Rows, states: Mapping[str, int]) -> dict[str, Any]:
+    pause = rows.pause
+    live = sum(count for state, count in states.items() if state != "S3")
+    running = [row.node for row, _ in rows.nodes if row.phase_at(rows.at_us) != "stopped"]
+    return {
+        "live": live,
+        "nodesOn": running,
+        "nodes": len(rows.nodes),
+        "pause": {"reason": pause.reason, "sinceMs": pause.since_us // 1000, "untilMs": pause.until_us // 1000}
+        if pause
+        else None,
+    }
+
+
+def _node(row: NodeRow, leases: tuple[Lease, ...], rows: Rows, keys: Iterable[list[Any]]) -> dict[str, Any]:
+    view = node_view(row, leases, rows.at_us)
+    return {
+        "node": view.node,
+        "phase": view.phase,
+        "generation": view.generation,
+        "readyMs": view.ready_at_us // 1000 if view.phase == "running" else 0,
+        "bootedMs": row.booted_at_us // 1000 if view.phase != "stopped" else 0,
+        "keys": list(view.keys),
+        "objectBytes": sum(fields[6] for fields in keys if fields[2] == "redis" and fields[3] == row.node),
+        "guests": bool(row.peers) and view.phase == "running",
+        "heldMs": view.held_until_us // 1000,
+        "failures": row.failures,
+        "notBeforeMs": row.not_before_us // 1000 if row.is_barred(rows.at_us) else 0,
+    }
+
+
+def _figures(measured: Measured) -> dict[str, Any]:
+    return {
+        "sinceMs": measured.since_us // 1000,
+        "reads": measured.reads,
+        "savedMs": measured.saved_ms,
+        "failedReads": measured.failed_reads,
+        "fallbacks": measured.fallbacks,
+        "lives": measured.lives,
+        "promotions": measured.promotions,
+        "tiers": [{"tier": tier, **asdict(measured.tiers[tier])} for tier in TIERS if tier in measured.tiers],
+    }
+
+
+def _series(measured: Measured) -> dict[str, Any]:
+    """Return reads a second by tier, with the slots in which nothing was read."""
+    by_start = dict(measured.series)
+    if not by_start:
+        return {"at": [], "tiers": {}}
+    step = measured.slot_s
+    last = max(max(by_start), measured.until_us // 1_000_000 // step * step - step)
+    starts = range(min(by_start), last + step, step)
+    tiers = [tier for tier in TIERS if any(tier in counts for counts in by_start.values())]
+    nothing: Mapping[str, int] = {}
+    lines = {tier: [round(by_start.get(start, nothing).get(tier, 0) / step, 3) for start in starts] for tier in tiers}
+    return {"at": list(starts), "tiers": lines}
+
+
+def _failures(rows: Rows, measured: Measured, failed: Sequence[ExecutionListItemTypeDef]) -> list[dict[str, Any]]:
+    """Return what went wrong, the newest first; what has no time stands first."""
+    found: list[dict[str, Any]] = []
+    if measured.failed_reads:
+        found.append({"atMs": 0, "what": f"{measured.failed_reads:,} reads were answered with an error (5xx)"})
+    for reason, count in measured.fallbacks.items():
+        found.append({"atMs": 0, "what": f"{count:,} reads fell back to a lower tier: {reason.replace('_', ' ')}"})
+    for row, _ in rows.nodes:
+        if row.failures:
+            found.append({"atMs": 0, "what": f"node {row.node}: {row.failures} failed boots in a row"})
+    for execution in failed:
+        found.append(
+            {
+                "atMs": round(execution["stopDate"].timestamp() * 1000),
+                "what": f"execution {execution['name']} ended as {execution['status']}",
+            }
+        )
+    return found
+
+
+def changes(former: Sections, now: Sections) -> Sections:
+    """Return what is new: changed sections, changed keys, and the hashes of keys that are gone; empty if nothing is."""
+    changed = {name: value for name, value in now.items() if name != "keys" and value != former.get(name)}
+    before, after = former["keys"], now["keys"]
+    keys = {hash_: fields for hash_, fields in after.items() if before.get(hash_) != fields}
+    gone = [hash_ for hash_ in before if hash_ not in after]
+    return changed | ({"keys": keys} if keys else {}) | ({"gone": gone} if gone else {})
+
+
+def event(name: str, sections: Sections) -> bytes:
+    """Return a server-sent event."""
+    return f"event: {name}\ndata: {json.dumps(sections, separators=(',', ':'))}\n\n".encode()

@@ -1,0 +1,100 @@
+"""Where the page's figures come from: the rows of any stack, and what it has measured, here or in CloudWatch."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from burstcache.core.prices import PriceSheet
+from burstcache.core.table import KeyRow, Lease, NodeRow, Pause
+from burstcache.core.worth import sheet_of_region
+from burstcache.queries.system import System
+from burstcache_cli.stack import Stack
+from burstcache_dashboard.cloudwatch import CloudWatch
+from burstcache_dashboard.local_logs import LocalLogs
+from burstcache_dashboard.measured import Measures
+from burstcache_local.state_file import RunningCloud
+
+if TYPE_CHECKING:
+    from types_boto3_stepfunctions.literals import ExecutionStatusType
+    from types_boto3_stepfunctions.type_defs import ExecutionListItemTypeDef
+
+_FAILED: tuple[ExecutionStatusType, ...] = ("FAILED", "TIMED_OUT", "ABORTED")
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The table at one instant."""
+
+    at_us: int
+    keys: tuple[KeyRow, ...]
+    nodes: tuple[tuple[NodeRow, tuple[Lease, ...]], ...]
+    pause: Pause | None
+
+
+@dataclass(frozen=True)
+class Source:
+    """One stack that is looked at. Reading takes time: never on the event loop."""
+
+    stack: Stack
+    system: System
+    measures: Measures
+    log_dir: Path | None  # of a local run; None: the stack is deployed
+
+    def rows(self) -> Rows:
+        """Return the table as it is now; raise ServiceError if DynamoDB fails."""
+        system = self.system
+        nodes = ((system.nodes.read(name), tuple(system.nodes.leases(name))) for name in system.node_names)
+        return Rows(system.clock.now_us(), tuple(system.key_rows()), tuple(nodes), system.pauses.read())
+
+    @cached_property
+    def region(self) -> str:
+        """The region of the stack."""
+        return str(self.stack.session.region_name)
+
+    @cached_property
+    def prices(self) -> PriceSheet:
+        """The prices of the region."""
+        return sheet_of_region(self.region)
+
+    @cached_property
+    def parameters(self) -> dict[str, str]:
+        """The parameters that the stack was made with."""
+        (described,) = self.stack.client("cloudformation").describe_stacks(StackName=self.stack.name)["Stacks"]
+        return {each["ParameterKey"]: each["ParameterValue"] for each in described.get("Parameters", [])}
+
+    def failed_executions(self, most: int = 20) -> list[ExecutionListItemTypeDef]:
+        """Return the newest executions of both machines that failed, newest first."""
+        found: list[ExecutionListItemTypeDef] = []
+        for arn in filter(None, (self.system.key_machine_arn, self.system.node_machine_arn)):
+            for status in _FAILED:
+                answer = self.stack.clients.states.list_executions(
+                    stateMachineArn=arn, statusFilter=status, maxResults=most
+                )
+                found += answer["executions"]
+        return sorted(found, key=lambda each: each["stopDate"], reverse=True)[:most]
+
+    def executions_of(self, needle: str, most: int) -> Iterable[str]:
+        """Return the names of the newest lives whose names have `needle` in them, of the newest thousand of all."""
+        if not (arn := self.system.key_machine_arn):
+            return []
+        listed = self.stack.clients.states.list_executions(stateMachineArn=arn, maxResults=1000)["executions"]
+        return [each["name"] for each in listed if needle in each["name"]][:most]
+
+
+def _began_us(running: RunningCloud) -> int:
+    """Return when the local run's process began, which its description counts in ticks since the machine's boot."""
+    booted_s = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+    return round((booted_s + int(running.started) / os.sysconf("SC_CLK_TCK")) * 1_000_000)
+
+
+def source_of(stack: Stack, running: RunningCloud | None) -> Source:
+    """Return what a stack shows; `running` describes it if it is the local run."""
+    log_dir = Path(running.log_dir) if running else None
+    measures = LocalLogs(log_dir, since_us=_began_us(running)) if running and log_dir else CloudWatch(stack)
+    return Source(stack, stack.system(), measures, log_dir)

@@ -1,0 +1,110 @@
+"""Looks at a stack while somebody looks at the page, and tells all pages what has changed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from burstcache.core.errors import BurstcacheError
+from burstcache_dashboard.measured import Measured
+from burstcache_dashboard.receipt import receipt_of, setup_of
+from burstcache_dashboard.shown import Sections, changes, event, shown
+from burstcache_dashboard.source import Rows, Source
+
+if TYPE_CHECKING:
+    from types_boto3_stepfunctions.type_defs import ExecutionListItemTypeDef
+
+_EVERY_LOCAL_S, _EVERY_DEPLOYED_S = 1.0, 5.0
+_PAUSE_PER_WORK = 20  # of a core at most a twentieth, however large the table is
+_FAILED_EVERY_S = 10.0
+_KEEP_ALIVE_S = 15.0
+_MOST_WAITING = 8  # changes that a page may not have taken yet; a slower one gets everything anew
+
+
+@dataclass
+class Watching:
+    """The newest state of a stack. Without a page that listens nothing is read."""
+
+    source: Source
+    rows: Rows | None = None
+    measured: Measured | None = None
+    _sections: Sections | None = None
+    _pages: set[asyncio.Queue[bytes | None]] = field(default_factory=set)
+    _task: asyncio.Task[None] | None = None
+    _failed: list[ExecutionListItemTypeDef] = field(default_factory=list)
+    _failed_at_s: float = -_FAILED_EVERY_S
+
+    async def events(self) -> AsyncIterator[bytes]:
+        """Yield everything, then what changes, until the page leaves."""
+        page: asyncio.Queue[bytes | None] = asyncio.Queue(_MOST_WAITING)
+        self._pages.add(page)
+        if self._task is None:
+            self._task = asyncio.create_task(self._watch())
+        try:
+            if self._sections is not None and len(self._pages) > 1:
+                yield event("all", self._sections)
+            while True:
+                try:
+                    told = await asyncio.wait_for(page.get(), _KEEP_ALIVE_S)
+                except TimeoutError:
+                    told = b": still here\n\n"
+                yield event("all", self._sections or {}) if told is None else told
+        finally:
+            self._pages.discard(page)
+            if not self._pages and self._task:
+                self._task.cancel()
+                self._task = None
+
+    async def look(self) -> tuple[Rows, Measured]:
+        """Return rows and figures, read anew unless a page has them read all the time."""
+        if self._task is None or self.rows is None or self.measured is None:
+            return await asyncio.to_thread(self._read)
+        return self.rows, self.measured
+
+    async def _watch(self) -> None:
+        every_s = _EVERY_LOCAL_S if self.source.log_dir else _EVERY_DEPLOYED_S
+        is_first = True
+        while True:
+            worked_s = 0.0
+            try:
+                sections, worked_s = await asyncio.to_thread(self._sections_now)
+            except Exception as error:  # whatever a service answers, the page says it and goes on
+                self._tell(event("trouble", {"what": _said(error)}))
+                is_first = True
+            else:
+                former, self._sections = self._sections, sections
+                new = sections if is_first or former is None else changes(former, sections)
+                self._tell(event("all" if is_first else "change", new | {"atMs": round(time.time() * 1000)}))
+                is_first = False
+            await asyncio.sleep(max(every_s, _PAUSE_PER_WORK * worked_s))
+
+    def _tell(self, told: bytes) -> None:
+        for page in self._pages:
+            if page.full():
+                while not page.empty():
+                    page.get_nowait()
+                page.put_nowait(None)
+            else:
+                page.put_nowait(told)
+
+    def _sections_now(self) -> tuple[Sections, float]:
+        """Return the page's parts, and how much of a processor they have taken [s]."""
+        began_s = time.thread_time()
+        rows, measured = self._read()
+        source = self.source
+        if time.monotonic() - self._failed_at_s >= _FAILED_EVERY_S:
+            self._failed, self._failed_at_s = source.failed_executions(), time.monotonic()
+        receipt = receipt_of(measured, rows, setup_of(source.parameters), source.prices)
+        sections = shown(rows, measured, receipt, self._failed)
+        return sections, time.thread_time() - began_s
+
+    def _read(self) -> tuple[Rows, Measured]:
+        self.rows, self.measured = self.source.rows(), self.source.measures.read()
+        return self.rows, self.measured
+
+
+def _said(error: Exception) -> str:
+    return str(error) if isinstance(error, BurstcacheError) else f"{type(error).__name__}: {error}"
