@@ -72,7 +72,6 @@ class Hub:
     Attributes:
         id: The hub's name, which no other one has.
         members: Connections by member.
-        served_s: How long members were connected, all together, apart from those that are now [s].
         used: Members that were connected, each with its environment if it said BYE, until its reader empties it.
         written: Members that were written to since they were last copied.
         neighbours: Other hubs of the same pool, of which one may have the member that is needed.
@@ -89,7 +88,7 @@ class Hub:
                 )
         self.id = secrets.token_hex(8)
         self.members: dict[str, MemberLink] = {}
-        self.served_s = 0.0
+        self._served_s = 0.0  # by connections that are gone
         self.used: dict[str, str] = {}
         self._token = token
         self.written: set[str] = set()
@@ -109,6 +108,13 @@ class Hub:
         self._connections: set[FrameConnection] = set()
         self._server: asyncio.Server
         self._address: tuple[str, int, str]
+
+    @property
+    def served_s(self) -> float:
+        """How long members were connected until now, all together [s]."""
+        now_s = asyncio.get_running_loop().time()
+        links = (link for link in self._connections if isinstance(link, MemberLink))
+        return self._served_s + sum(now_s - link.since_s for link in links)
 
     async def start(
         self,
@@ -194,7 +200,7 @@ class Hub:
     def forget(self, link: MemberLink) -> None:
         """Let a connection go; an environment that was being copied takes over again."""
         now_s = asyncio.get_running_loop().time()
-        self.served_s, link.since_s = self.served_s + now_s - link.since_s, now_s
+        self._served_s, link.since_s = self._served_s + now_s - link.since_s, now_s
         self.used.setdefault(link.name, "")
         was_active = self.members.get(link.name) is link
         if was_active:

@@ -77,7 +77,8 @@ class MemberConnection(FrameConnection):
 
     def leave(self, environment: str = "") -> None:
         """Say BYE with the environment's name, and end the connection when that and all earlier answers are sent."""
-        self.send(Kind.BYE, 0, environment.encode())
+        if self.is_trusted:  # else the hub still waits for a proof
+            self.send(Kind.BYE, 0, environment.encode())
         self.transport.close()
 
     def place(self, header: Header, name: bytes) -> memoryview | None:

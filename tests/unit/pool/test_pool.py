@@ -16,7 +16,7 @@ from burstcache.core.pool.placement import holders
 from burstcache.core.pool.slices import PooledObject, Redundancy
 from burstcache.pool.frames import Header, Kind
 from burstcache.pool.hub import Hub
-from burstcache.pool.member import serve
+from burstcache.pool.member import MemberConnection, serve
 from burstcache.pool.reader import PoolReader
 from support.pool import TOKEN, LocalPool, running_pool, tls_contexts
 from support.waiting import LIMIT_S, eventually
@@ -431,3 +431,36 @@ def test_the_newest_connection_of_a_member_counts() -> None:
             assert list(pool.hub.members) == ["pool-0"]
 
     asyncio.run(scenario())
+
+
+def test_members_that_are_still_connected_are_counted_as_having_served() -> None:
+    async def scenario() -> tuple[float, float, float]:
+        async with running_pool(2) as pool:
+            await eventually(lambda: pool.hub.served_s > 0)
+            while_connected_s = pool.hub.served_s
+            await pool.stop("pool-0")
+            await pool.stop("pool-1")
+            await eventually(lambda: not pool.hub.members)
+            return while_connected_s, pool.hub.served_s, pool.hub.served_s
+
+    while_connected_s, afterwards_s, later_s = asyncio.run(scenario())
+
+    assert while_connected_s <= afterwards_s == later_s
+
+
+def test_a_member_that_leaves_before_its_hub_has_answered_sends_nothing() -> None:
+    async def scenario() -> bytes:
+        received: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+        async def silent_hub(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            received.set_result(await reader.read())
+            writer.close()
+
+        async with await asyncio.start_server(silent_hub, "127.0.0.1") as server:
+            port = server.sockets[0].getsockname()[1]
+            made = MemberConnection("pool-0", TOKEN, ChunkStore(1_000))
+            await asyncio.get_running_loop().create_connection(lambda: made, "127.0.0.1", port)
+            made.leave("environment")
+            return await asyncio.wait_for(received, LIMIT_S)
+
+    assert asyncio.run(scenario()) == b""
