@@ -83,13 +83,13 @@ def _watch(process_id: int, stop_at_s: float) -> list[Sample]:
 
 
 def _sample(process_id: int, at_s: float) -> Sample:
-    family = _family(process_id)
-    memory_kb = sum(_memory_kb(process) for process in family)
-    sockets = sum(_sockets(process) for process in family)
-    return Sample(at_s, len(family), memory_kb / 1024, sockets)
+    members = family(process_id)
+    memory_kb = sum(_memory_kb(process) for process in members)
+    sockets = sum(_sockets(process) for process in members)
+    return Sample(at_s, len(members), memory_kb / 1024, sockets)
 
 
-def _family(process_id: int) -> list[int]:
+def family(process_id: int) -> list[int]:
     """Return a process and all its descendants."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
@@ -99,11 +99,11 @@ def _family(process_id: int) -> list[int]:
             except OSError:
                 continue
             children.setdefault(parent, []).append(int(entry.name))
-    family, open_ = [], [process_id]
+    found, open_ = [], [process_id]
     while open_:
-        family.append(open_.pop())
-        open_ += children.get(family[-1], [])
-    return family
+        found.append(open_.pop())
+        open_ += children.get(found[-1], [])
+    return found
 
 
 def _memory_kb(process_id: int) -> int:

@@ -139,11 +139,11 @@ class LocalCloud:
         finally:
             self._lambdas.concurrency = usual
 
-    def kill(self, logical_id: str) -> int:
-        """Let every environment of a function die in the middle of its work; return how many there were."""
+    def kill(self, logical_id: str, count: int | None = None) -> int:
+        """Let environments of a function die in the middle of their work, at most `count`; return how many did."""
 
         async def kill() -> int:
-            return self._lambdas.kill(self.physical_ids[logical_id])
+            return self._lambdas.kill(self.physical_ids[logical_id], count)
 
         return self._loop.run(kill())
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from random import Random
+from random import Random, sample
 
 from burstcache_local.errors import LocalCloudError
 from burstcache_local.functions import EventInvokeConfig, FunctionSpec, Outcome
@@ -190,9 +190,16 @@ class Lambdas:
         spec, config = await self.function_for(name, tenant_id)
         self._background(self._deliver(spec, config, payload, request_id, tenant_id, trace))
 
-    def kill(self, name: str) -> int:
-        """Let every environment of a function die as if its memory had run out; return how many there were."""
-        dying = [environment for environment in self._environments if environment.function == name]
+    def kill(self, name: str, count: int | None = None) -> int:
+        """Let environments of a function die as if their memory had run out; return how many did.
+
+        Args:
+            name: The function's.
+            count: How many at most, at random; None: all.
+        """
+        dying = [each for each in self._environments if each.function == name and not each.is_lost]
+        if count is not None:
+            dying = sample(dying, min(count, len(dying)))
         for environment in dying:
             environment.kill()
         return len(dying)
