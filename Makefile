@@ -33,7 +33,7 @@ $(VENV)/.ready: pyproject.toml
 	touch $@
 
 run: setup ## start the whole system on this machine, without Docker or AWS; Ctrl-C ends it
-	$(BIN)/burstcache local up
+	$(BIN)/burstcache local up --dashboard-port 8082
 
 stop: setup ## end the local run from another terminal
 	$(BIN)/burstcache local down
@@ -97,7 +97,12 @@ invoke: setup $(SAM_VENV)/.sam-$(SAM_VERSION) ## run one function in Docker on E
 	$(BIN)/burstcache local env --sam > build/env.json
 	$(SAM) local invoke $(FUNCTION) --event $(EVENT)
 
-test: setup ## run all tests but those against a deployed stack
+# The dashboard's tests drive a browser: Debian's where it is installed, else Playwright's own.
+$(VENV)/.browser: $(VENV)/.ready
+	command -v chromium >/dev/null || $(BIN)/playwright install --with-deps --only-shell chromium
+	touch $@
+
+test: setup $(VENV)/.browser ## run all tests but those against a deployed stack
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --ignore tests/e2e
 
 test-fast: setup ## run the quick tests: no local run, no linter, no test marked as slow, a tenth of each random search

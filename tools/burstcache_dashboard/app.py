@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import socket
 from pathlib import Path
 from typing import Any
 
+import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -31,9 +33,22 @@ _HEADERS = (
 )
 
 
-def make_app(source: Source) -> Starlette:
+class Server(uvicorn.Server):
+    """Serves the page of a stack."""
+
+    def __init__(self, source: Source) -> None:
+        self._watching = Watching(source)
+        app = make_app(source, self._watching)
+        super().__init__(uvicorn.Config(app, log_level="warning", access_log=False))
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the pages' streams, which would never end by themselves, and then everything."""
+        self._watching.end()
+        await super().shutdown(sockets)
+
+
+def make_app(source: Source, watching: Watching) -> Starlette:
     """Return the application that shows a stack."""
-    watching = Watching(source)
 
     async def page(request: Request) -> Response:
         return FileResponse(_PAGE / "index.html", headers={"cache-control": "no-cache"})
@@ -49,7 +64,7 @@ def make_app(source: Source) -> Starlette:
     async def key(request: Request) -> Response:
         rows, _ = await watching.look()
         found = await asyncio.to_thread(key_page, source, rows, request.query_params.get("key", ""))
-        return JSONResponse(found, status_code=200 if found else 404)
+        return JSONResponse(found)
 
     async def rivals(request: Request) -> Response:
         rows, measured = await watching.look()

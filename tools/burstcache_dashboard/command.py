@@ -5,11 +5,9 @@ from __future__ import annotations
 import argparse
 import socket
 
-import uvicorn
-
 from burstcache.core.errors import InvalidSettingError
 from burstcache_cli.stack import stack_of
-from burstcache_dashboard.app import make_app
+from burstcache_dashboard.app import Server
 from burstcache_dashboard.source import source_of
 from burstcache_local import state_file
 from burstcache_terminal.exit_codes import ExitCode
@@ -26,13 +24,11 @@ def dashboard(args: argparse.Namespace) -> ExitCode:
     """
     stack = stack_of(args)
     running = None if args.stack_name else state_file.read(args.state_dir)
-    app = make_app(source_of(stack, running))
+    server = Server(source_of(stack, running))
     with listening(args.port) as listener:
         port = listener.getsockname()[1]
         print(f"http://{HOST}:{port}/ shows {stack.name}; Ctrl-C ends it", flush=True)
-        # Open streams end at once: there is nothing that they could still be told.
-        config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=1)
-        uvicorn.Server(config).run(sockets=[listener])
+        server.run(sockets=[listener])
     return ExitCode.SUCCESS
 
 

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from burstcache.core.errors import BurstcacheError
 from burstcache_dashboard.measured import Measured
@@ -22,6 +22,7 @@ _PAUSE_PER_WORK = 20  # of a core at most a twentieth, however large the table i
 _FAILED_EVERY_S = 10.0
 _KEEP_ALIVE_S = 15.0
 _MOST_WAITING = 8  # changes that a page may not have taken yet; a slower one gets everything anew
+_Told = bytes | Literal["anew", "end"]  # an event; or everything anew; or that the stream ends
 
 
 @dataclass
@@ -32,14 +33,14 @@ class Watching:
     rows: Rows | None = None
     measured: Measured | None = None
     _sections: Sections | None = None
-    _pages: set[asyncio.Queue[bytes | None]] = field(default_factory=set)
+    _pages: set[asyncio.Queue[_Told]] = field(default_factory=set)
     _task: asyncio.Task[None] | None = None
     _failed: list[ExecutionListItemTypeDef] = field(default_factory=list)
     _failed_at_s: float = -_FAILED_EVERY_S
 
     async def events(self) -> AsyncIterator[bytes]:
         """Yield everything, then what changes, until the page leaves."""
-        page: asyncio.Queue[bytes | None] = asyncio.Queue(_MOST_WAITING)
+        page: asyncio.Queue[_Told] = asyncio.Queue(_MOST_WAITING)
         self._pages.add(page)
         if self._task is None:
             self._task = asyncio.create_task(self._watch())
@@ -51,12 +52,21 @@ class Watching:
                     told = await asyncio.wait_for(page.get(), _KEEP_ALIVE_S)
                 except TimeoutError:
                     told = b": still here\n\n"
-                yield event("all", self._sections or {}) if told is None else told
+                if told == "end":
+                    return
+                yield event("all", self._sections or {}) if told == "anew" else told
         finally:
             self._pages.discard(page)
             if not self._pages and self._task:
                 self._task.cancel()
                 self._task = None
+
+    def end(self) -> None:
+        """End all streams."""
+        for page in self._pages:
+            while page.full():
+                page.get_nowait()
+            page.put_nowait("end")
 
     async def look(self) -> tuple[Rows, Measured]:
         """Return rows and figures, read anew unless a page has them read all the time."""
@@ -86,7 +96,7 @@ class Watching:
             if page.full():
                 while not page.empty():
                     page.get_nowait()
-                page.put_nowait(None)
+                page.put_nowait("anew")
             else:
                 page.put_nowait(told)
 

@@ -23,6 +23,7 @@ def up(parser: argparse.ArgumentParser) -> None:
     add("--origin", type=Path, default=_SAMPLES, metavar="DIR", help="files that become the origin's objects")
     add("--port", type=_PORT, default=8080, help="port that clients talk to (default: 8080; 0: any free one)")
     add("--endpoint-port", type=_PORT, default=8081, metavar="PORT", help="port of the AWS services (default: 8081)")
+    add("--dashboard-port", type=_PORT, metavar="PORT", help="serve the dashboard there, too (default: do not)")
     add("--boot-s", type=_SECONDS, default=5.0, metavar="S", help="how long a Redis node takes to start (default: 5)")
     add("--stop-s", type=_SECONDS, default=0.5, metavar="S", help="how long it takes to stop (default: 0.5)")
     add(

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from burstcache_local.cloud import LocalCloud
 
 _DOWN_LIMIT_S = 120.0  # it ends in seconds; on a machine that is busy with more, it takes longer
+_DASHBOARD_LIMIT_S = 60.0  # it starts in a second or two
 _NOTHING_RUNS = "No local cloud runs from this folder: `burstcache local up` starts one."
 
 
@@ -99,7 +100,7 @@ def _up(args: argparse.Namespace) -> ExitCode:
         )
     # What can be refused is refused before anything is loaded.
     files = origin_files(args.origin)
-    ports.check_free(args.port, args.endpoint_port)
+    ports.check_free(args.port, args.endpoint_port, args.dashboard_port or 0)
     print("Starting: functions, queues, tables and machines from the template …", flush=True)
     begun_s = time.monotonic()
     run_dir = args.state_dir.resolve() / "logs"
@@ -113,7 +114,8 @@ def _up(args: argparse.Namespace) -> ExitCode:
         try:
             with _signals(_interrupt):
                 state_file.write(describe(cloud), args.state_dir)
-                _print_welcome(cloud, [file.key for file in files], time.monotonic() - begun_s)
+                dashboard = _dashboard(args, run_dir)
+                _print_welcome(cloud, [file.key for file in files], time.monotonic() - begun_s, dashboard)
                 if args.verbose:
                     follower.start()
                 signal.pause()
@@ -205,7 +207,30 @@ def describe(cloud: LocalCloud) -> RunningCloud:
     )
 
 
-def _print_welcome(cloud: LocalCloud, keys: Sequence[str], took_s: float) -> None:
+def _dashboard(args: argparse.Namespace, run_dir: Path) -> str:
+    """Start the page that shows this run, if a port was given; return its address, or why there is none.
+
+    It is a process of its own, which reads what any other command reads, and ends with this one.
+    """
+    if args.dashboard_port is None:
+        return ""
+    from burstcache_local.machines import processes
+
+    log = run_dir / "dashboard.txt"
+    log.unlink(missing_ok=True)
+    words = ["--port", str(args.dashboard_port), "--state-dir", str(args.state_dir.resolve())]
+    command = [sys.executable, "-m", "burstcache_cli.cli", "dashboard", *words]
+    process = processes.start(command, env=os.environ, log=log)
+    end_s = time.monotonic() + _DASHBOARD_LIMIT_S
+    while process.poll() is None and time.monotonic() < end_s:
+        said = log.read_text()
+        if said.startswith("http://") and said.endswith("\n"):
+            return said.partition(" ")[0]
+        time.sleep(0.05)
+    return f"none: {' '.join(log.read_text().split()) or 'it does not start'}"
+
+
+def _print_welcome(cloud: LocalCloud, keys: Sequence[str], took_s: float, dashboard: str) -> None:
     key = "hello.txt" if "hello.txt" in keys else next(iter(keys), "new.txt")
     # An HTTP API cuts a path at an encoded question mark.
     path = f"/objects?key={quote(key, safe='')}" if "?" in key else f"/objects/{quote(key)}"
@@ -213,6 +238,7 @@ def _print_welcome(cloud: LocalCloud, keys: Sequence[str], took_s: float) -> Non
         f"Burstcache runs ({took_s:.1f} s). Logs: {cloud.run_dir}",
         f"  Objects:  {cloud.front_url}/objects/…",
         f"  Origin:   {cloud.endpoint_url}/{cloud.bucket_name}   ({len(keys)} objects)",
+        *([f"  Dashboard: {dashboard}"] if dashboard else []),
         "Try, in another terminal:",
         f"  curl -i {shlex.quote(cloud.front_url + path)}          # a few times within seconds: X-Cache-Tier",
         f"  date | curl -T - {cloud.endpoint_url}/{cloud.bucket_name}/new.txt   # a write straight to S3",

@@ -11,8 +11,9 @@ export async function showKey(parent, key) {
   const answer = await fetch(`key?key=${encodeURIComponent(key)}`);
   const back = element("p", {}, element("a", { href: "#" }, "← all keys"));
   const title = element("h2", {}, key);
-  if (!answer.ok) return fill(parent, back, element("section", {}, title, element("p", {}, "The table has no such key: nobody asked for it lately.")));
+  if (!answer.ok) throw new Error(answer.statusText);
   const found = await answer.json();
+  if (!found) return fill(parent, back, element("section", {}, title, element("p", {}, "The table has no such key: nobody asked for it lately.")));
   const parts = [back, element("section", {}, title, ...strip(found))];
   if (found.explained) parts.push(element("section", {}, element("h2", {}, "Why it is there"), element("pre", {}, found.explained)));
   parts.push(element("section", {}, element("h2", {}, "Lives"), lives(found)));

@@ -30,7 +30,7 @@ export function table(caption, columns, rows, foot = null) {
   ];
   if (foot) parts.push(element("tfoot", {}, element("tr", {}, ...foot.map(cell))));
   const made = element("table", {}, ...parts);
-  return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, made);
+  return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `${caption}, table` }, made);
 }
 
 // Replaces what an element holds, unless it would look the same; focus and scrolling stay where they are.

@@ -1,0 +1,257 @@
+"""The dashboard in a browser, over a local run whose objects pass through all tiers."""
+
+from __future__ import annotations
+
+import http.client
+import re
+import threading
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from burstcache.adapters.items import to_values
+from burstcache.core.keys import key_hash
+from burstcache.core.table import key_item
+from burstcache_cli.stack import find_stack
+from burstcache_dashboard.app import Server
+from burstcache_dashboard.command import listening
+from burstcache_dashboard.source import source_of
+from burstcache_local import state_file
+from burstcache_local.cloud import LocalCloud, LocalOptions
+from burstcache_local.command import describe
+from support.browser import NARROW, WIDE, chromium, opened
+from support.policies import THESIS
+from support.waiting import LIMIT_S, until
+
+_HOT, _STRANGE, _COLD = "hot.txt", "<img src=x onerror=alert(1)>.txt", 300
+_AXE = files("axe_core_python").joinpath("axe.min.js").read_text()
+
+expect.set_options(timeout=LIMIT_S * 1000)
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
+    """A stack with some hundred keys, of which one is in Redis."""
+    parameters = THESIS | {"Tracing": "Active", "PolicyOverrides": "redis_utilization_s=3600"}
+    options = LocalOptions(boot_s=0.2, stop_s=0.2, run_dir=tmp_path_factory.mktemp("logs"), parameters=parameters)
+    with LocalCloud(options) as running:
+        for key in (_HOT, _STRANGE):
+            running.client("s3").put_object(Bucket=running.bucket_name, Key=key, Body=b"text")
+        get(running, _STRANGE)
+        until(lambda: get(running, _HOT) == "redis")
+        put_cold_rows(running)
+        yield running
+
+
+@pytest.fixture(scope="module")
+def url(cloud: LocalCloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the dashboard of that stack."""
+    folder = tmp_path_factory.mktemp("state")
+    with serving(cloud, folder) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One browser for all tests."""
+    with chromium() as running:
+        yield running
+
+
+class serving:
+    """Serves a cloud's dashboard from this process."""
+
+    def __init__(self, cloud: LocalCloud, folder: Path) -> None:
+        state_file.write(describe(cloud), folder)
+        self._server = Server(source_of(find_stack(state_dir=folder), state_file.read(folder)))
+        self._listener = listening(0)
+        self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._listener]})
+
+    def __enter__(self) -> str:
+        self._thread.start()
+        until(lambda: self._server.started)
+        return f"http://127.0.0.1:{self._listener.getsockname()[1]}/"
+
+    def __exit__(self, *error: object) -> None:
+        self._server.should_exit = True
+        self._thread.join()
+        self._listener.close()
+
+
+def get(cloud: LocalCloud, key: str) -> str:
+    """Read an object; return the tier that answered."""
+    answer = asked(cloud.front_url, f"/objects/{quote(key)}")
+    return answer.headers["X-Cache-Tier"] or ""
+
+
+def asked(url: str, path: str, *, method: str = "GET", **headers: str) -> http.client.HTTPResponse:
+    """Return the answer to a request."""
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=LIMIT_S)
+    connection.request(method, path, headers=headers)
+    answer = connection.getresponse()
+    answer.read()
+    connection.close()
+    return answer
+
+
+def put_cold_rows(cloud: LocalCloud) -> None:
+    """Put rows of keys that S3 serves."""
+    rows = [
+        {**key_item(key_hash(key)), "key": key, "phase": "s3", "window": ["1:a"], "size_bytes": number}
+        for number, key in enumerate(f"cold/{number:04}.bin" for number in range(_COLD))
+    ]
+    requests: list[Any] = [{"PutRequest": {"Item": to_values(row)}} for row in rows]
+    for start in range(0, len(requests), 25):
+        batch = {cloud.outputs["TableName"]: requests[start : start + 25]}
+        cloud.client("dynamodb").batch_write_item(RequestItems=batch)
+
+
+def mistakes(page: Page) -> list[str]:
+    """Return what axe-core finds wrong on a page."""
+    page.evaluate(_AXE)
+    found = page.evaluate("axe.run()")
+    return [f"{each['id']}: {node['html']}" for each in found["violations"] for node in each["nodes"]]
+
+
+def test_page_says_that_it_is_on_what_it_saves_and_what_it_costs(browser: Browser, url: str) -> None:
+    with opened(browser, url) as page:
+        expect(page.locator("#on")).to_have_text("On: 1 key above S3, 1 of 1 node on.")
+        expect(page.locator("#figures")).to_contain_text("Saved for readers")
+        expect(page.locator("#figures")).to_contain_text("$")
+        expect(page.locator("#failed")).to_have_text("Nothing.")
+        expect(page.get_by_role("table", name="Nodes")).to_contain_text("running")
+        expect(page.get_by_role("table", name="The bill so far")).to_contain_text("Redis node t4g.micro")
+
+
+def test_state_diagram_counts_the_keys_of_each_state(browser: Browser, url: str) -> None:
+    with opened(browser, url) as page:
+        diagram = page.locator("#diagram svg")
+
+        expect(diagram).to_have_attribute("aria-label", with_text("RedisRunning: 1 key,"))
+        expect(diagram).to_have_attribute("aria-label", with_text(f"S3: {_COLD + 1} keys"))
+
+
+def test_page_follows_the_reads_by_itself(browser: Browser, url: str, cloud: LocalCloud) -> None:
+    with opened(browser, url) as page:
+        tiers = page.get_by_role("table", name="Share and latency by tier")
+        row = tiers.get_by_role("row").filter(has_text="Redis")
+        before = int(row.locator("td").nth(1).inner_text())
+
+        assert get(cloud, _HOT) == "redis"
+
+        expect(row.locator("td").nth(1)).to_have_text(str(before + 1))
+
+
+def test_hundreds_of_keys_are_a_table_of_the_rows_in_view(browser: Browser, url: str) -> None:
+    with opened(browser, url) as page:
+        expect(page.locator("#shown")).to_have_text(f"{_COLD + 2} keys")
+        table = page.locator("#keys table")
+        expect(table).to_have_attribute("aria-rowcount", str(_COLD + 3))
+
+        assert page.locator("#keys tbody tr[data-hash]").count() < 50
+
+        page.locator("#keys thead button", has_text="Key").click()
+        page.locator("#keys").evaluate("element => element.scrollTop = element.scrollHeight")
+        expect(table.get_by_role("link", name=_HOT)).to_be_visible()
+
+
+def test_keys_are_filtered_by_name_and_state(browser: Browser, url: str) -> None:
+    with opened(browser, url) as page:
+        page.get_by_label("Name contains").fill("COLD/02")
+        expect(page.locator("#shown")).to_have_text(f"100 of {_COLD + 2} keys")
+
+        page.get_by_label("Name contains").fill("")
+        page.get_by_role("combobox", name="State").select_option("RedisRunning")
+        expect(page.locator("#keys tbody tr[data-hash] a")).to_have_text([_HOT])
+
+
+def test_keyboard_sorts_and_opens_a_key(browser: Browser, url: str) -> None:
+    with opened(browser, url) as page:
+        page.get_by_label("Name contains").fill("cold/000")
+        size = page.locator("#keys thead th", has_text="Size")
+        size.get_by_role("button").focus()
+        page.keyboard.press("Enter")
+        expect(size).to_have_attribute("aria-sort", "descending")
+        first = page.locator("#keys tbody a").first
+        expect(first).to_have_text("cold/0009.bin")
+
+        first.focus()
+        page.keyboard.press("Enter")
+
+        expect(page.get_by_role("heading", name="cold/0009.bin")).to_be_visible()
+        expect(page.locator("main")).to_be_focused()
+
+
+def test_page_of_a_key_has_its_reads_lives_and_a_trace(browser: Browser, url: str) -> None:
+    with opened(browser, f"{url}#key={_HOT}") as page:
+        strip = page.locator("svg.strip")
+        expect(strip).to_have_attribute("aria-label", with_text("RedisRunning from"))
+        lives = page.get_by_role("table").first
+        for state in ("Lambda", "RedisBootup", "RedisRunning"):
+            expect(lives.get_by_role("cell", name=state, exact=True)).to_be_visible()
+
+        trace = page.get_by_role("table", name="Trace")
+
+        expect(trace.get_by_role("cell", name="proxy", exact=True)).to_be_visible()
+        expect(trace).to_contain_text("redis node-1")
+
+
+def test_key_that_nobody_asked_for_is_said_to_be_unknown(browser: Browser, url: str) -> None:
+    with opened(browser, f"{url}#key=unknown.txt") as page:
+        expect(page.locator("#key-page")).to_contain_text("no such key")
+
+
+def test_name_of_a_key_is_shown_as_text(browser: Browser, url: str) -> None:
+    with opened(browser, url) as page:
+        page.get_by_label("Name contains").fill("onerror")
+        page.get_by_role("link", name=_STRANGE).click()
+
+        expect(page.get_by_role("heading", name=_STRANGE)).to_be_visible()
+        assert page.locator("img").count() == 0
+
+
+def test_bill_stands_beside_those_of_others(browser: Browser, url: str) -> None:
+    with opened(browser, url) as page:
+        page.get_by_role("button", name="Compare").click()
+        rivals = page.get_by_role("table", name="What others would have billed")
+
+        for name in ("Burstcache, as it ran", "s3-only", "cloudfront", "elasticache-valkey", "ec2:"):
+            expect(rivals).to_contain_text(name)
+
+
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+@pytest.mark.parametrize("is_dark", [False, True])
+@pytest.mark.parametrize("place", ["", f"#key={_HOT}"])
+def test_axe_finds_nothing_and_nothing_is_wider_than_the_window(
+    browser: Browser, url: str, place: str, is_dark: bool, width: int
+) -> None:
+    with opened(browser, url + place, width=width, is_dark=is_dark) as page:
+        shown = page.locator("svg.strip") if place else page.get_by_role("link", name=_HOT)
+        expect(shown).to_be_visible()
+
+        assert mistakes(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_page_of_another_name_is_refused(url: str) -> None:
+    assert asked(url, "/", Host="burstcache.example").status == 400
+
+
+@pytest.mark.parametrize("path", ["/", "/events", "/key", "/rivals", "/about", "/page/main.js"])
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
+def test_nothing_but_reading_is_answered(url: str, path: str, method: str) -> None:
+    assert asked(url, path, method=method).status == 405
+
+
+def test_page_runs_no_script_of_others(url: str) -> None:
+    assert "default-src 'self'" in (asked(url, "/").headers["Content-Security-Policy"] or "")
+
+
+def with_text(text: str) -> re.Pattern[str]:
+    """Return a pattern that finds a text."""
+    return re.compile(re.escape(text))

@@ -1,0 +1,38 @@
+"""Debian's Chromium, or Playwright's own where there is none, and a page that reports its own mistakes."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from support.waiting import LIMIT_S
+
+WIDE, NARROW = 1280, 390  # pixels
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Start a browser, and end it."""
+    with sync_playwright() as playwright:
+        # Root, which containers run tests as, has no sandbox; the pages are our own.
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def opened(browser: Browser, url: str, *, width: int = WIDE, is_dark: bool = False) -> Iterator[Page]:
+    """Open a page in a window of its own; fail if it throws an error or logs one."""
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme="dark" if is_dark else "light")
+    context.set_default_timeout(LIMIT_S * 1000)
+    page = context.new_page()
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+    page.goto(url)
+    yield page
+    context.close()
+    assert not problems
