@@ -108,6 +108,21 @@ class SchedulerSettings(_Settings):
 
 
 @dataclass(frozen=True)
+class PolicySettings(_Settings):
+    """What a stack decides by, for those who ask why; `worth_in` reads the rest of it."""
+
+    policy_name: Annotated[str, _text, "POLICY"]
+    policy: Annotated[LivePolicy, policy_in]
+    redis_nodes: Annotated[tuple[RedisNode, ...], _nodes]
+    always_on_nodes: Annotated[int, _whole, "REDIS_ALWAYS_ON_NODES"]
+    max_hot_keys: Annotated[int, _whole, "MAX_HOT_KEYS"]
+    has_relay: Annotated[bool, _is, "HAS_RELAY"]
+    max_object_bytes: Annotated[int, _whole, "MAX_OBJECT_BYTES"]
+    memory_mb: Annotated[int, _whole, "MEMORY_MB"]  # of the proxy's own tier
+    pool_members: Annotated[int, _whole, "POOL_MEMBERS"]
+
+
+@dataclass(frozen=True)
 class CacheSettings(_Settings):
     """The settings of the cache function."""
 
@@ -270,10 +285,11 @@ def policy_in(environ: Mapping[str, str]) -> LivePolicy:
         sensitivity=_text(environ, "POLICY_SENSITIVITY"),
         overrides=_given(environ, "POLICY_OVERRIDES"),
     )
-    return live_policy(_text(environ, "POLICY"), parameters, partial(_worth, environ))
+    return live_policy(_text(environ, "POLICY"), parameters, partial(worth_in, environ))
 
 
-def _worth(environ: Mapping[str, str]) -> Worth:
+def worth_in(environ: Mapping[str, str]) -> Worth:
+    """Return what hits are worth by `environ`, or raise InvalidSettingError as `policy_in`."""
     from burstcache.core.worth import Worth, sheet_of_region, tier_prices, wait_usd_from_text  # prices of three regions
 
     prices = tier_prices(

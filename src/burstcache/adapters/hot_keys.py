@@ -81,12 +81,21 @@ class HotKeys:
             return "full" if hot_reason == "ConditionalCheckFailed" else "collided"
         return "started"
 
+    def live(self, now_us: int) -> frozenset[str]:
+        """Return the hashes of the keys that count for the limit, once those that are cold at this instant are gone."""
+        started = self._read().get("live", set())
+        rows = self.keys.read_many(started)
+        return frozenset(hash_ for hash_, row in rows.items() if row.is_live(now_us))
+
+    def _read(self) -> HotColumns:
+        answer = ask(self.client.get_item, TableName=self.keys.table_name, Key=_HOT, ConsistentRead=True)
+        return cast(HotColumns, to_plain(answer.get("Item", {})))
+
     def _sweep(self, now_us: int) -> bool:
         """Remove cold keys from the full set, at most once a second; return whether another attempt makes sense."""
         if self.clock.monotonic_s() - self._swept_at_s < 1:
             return False
-        answer = ask(self.client.get_item, TableName=self.keys.table_name, Key=_HOT, ConsistentRead=True)
-        hot = cast(HotColumns, to_plain(answer.get("Item", {})))
+        hot = self._read()
         started = hot.get("live", set())
         rows = self.keys.read_many(started)
         cold = {hash_ for hash_ in started if hash_ not in rows or not rows[hash_].is_live(now_us)}

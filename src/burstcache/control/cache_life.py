@@ -86,14 +86,14 @@ class KeyCache:
 
     def over(self, outcome: Literal["idle", "promoted", "gone"]) -> LambdaOver:
         """Return how the life has ended, as its execution shows it."""
-        ran_s = (self.tools.clock.now_us() - self.began_us) / US_PER_S
+        ran_us = self.tools.clock.now_us() - self.began_us
         first_us, last_us = self.requests.first_us, self.requests.last_us
         return LambdaOver(
             outcome=outcome,
             served=self.requests.served,
             first_request=iso(first_us) if first_us else "",
             last_request=iso(last_us) if last_us else "",
-            estimated_usd=round(ran_s * float(self.tools.meter.prices.lambda_usd_per_s), 9),
+            estimated_usd=round(float(self.tools.meter.prices.cache_usd(ran_us)), 9),
             estimate_covers=CACHE_FUNCTION,
         )
 

@@ -182,12 +182,11 @@ class NodeLife:
             self.digest.show_node(row)
             stopped = self._switch_off(row)
         ran_s = (self.clock.now_us() - row.booted_at_us) // US_PER_S
-        prices = self.meter.prices
         return RunOver(
             **stopped,
             booted_at=iso(row.booted_at_us),
             ran_s=ran_s,
-            estimated_usd=round(float(ran_s * prices.redis_usd_per_s + prices.run_usd), 9),
+            estimated_usd=round(float(self.meter.prices.node_usd(ran_s * US_PER_S)), 9),
             estimate_covers=NODE_RUN,
         )
 

@@ -16,6 +16,7 @@ from fractions import Fraction
 from math import exp
 
 from burstcache.core.breakeven import THESIS_PRICES, BreakevenPrices
+from burstcache.core.compared import Compared
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.parameters import US_PER_S
 
@@ -155,8 +156,10 @@ def learn(belief: Belief, gap_us: int, parameters: HazardParameters) -> Belief:
     return Belief(tuple(weights), tuple(counts), gaps)
 
 
-def pays(belief: Belief, worth: Worth, *, idle_us: int = 0) -> bool:
-    """Return whether gains outweigh losses, or equal them, after a silence since the last request.
+def weighed(belief: Belief, worth: Worth, *, idle_us: int = 0) -> tuple[float, float]:
+    """Return expected gains and losses after a silence since the last request, as `Worth` has them [USD/s].
+
+    Both are multiplied by the chance of that silence.
 
     Args:
         belief: The belief since the last request.
@@ -170,7 +173,19 @@ def pays(belief: Belief, worth: Worth, *, idle_us: int = 0) -> bool:
         gains += chance * gain
         losses += chance * loss
         alive *= alive
+    return gains, losses
+
+
+def pays(belief: Belief, worth: Worth, *, idle_us: int = 0) -> bool:
+    """Return whether gains outweigh losses, or equal them, after a silence; arguments as for `weighed`."""
+    gains, losses = weighed(belief, worth, idle_us=idle_us)
     return gains >= losses
+
+
+def compares(belief: Belief, worth: Worth, *, idle_us: int = 0) -> Compared:
+    """Return what `pays` compares, an hour; arguments as for `weighed`."""
+    gains_usd_per_s, losses_usd_per_s = weighed(belief, worth, idle_us=idle_us)
+    return Compared("expected_usd_per_h", 3600 * gains_usd_per_s, 3600 * losses_usd_per_s)
 
 
 def pays_until_us(belief: Belief, worth: Worth) -> int:

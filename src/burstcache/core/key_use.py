@@ -14,8 +14,9 @@ from typing import Protocol
 
 from burstcache.core import breakeven, hazard
 from burstcache.core.breakeven import BreakevenPrices
+from burstcache.core.compared import Compared
 from burstcache.core.hazard import Belief
-from burstcache.core.node_use import BreakevenUse, HazardUse, NodeUse, decode, interrupted
+from burstcache.core.node_use import BreakevenUse, HazardUse, NodeUse, UseRule, decode, interrupted
 from burstcache.core.worth import MICRO, Worth
 
 KeyUse = NodeUse
@@ -28,6 +29,10 @@ _LIFE_S = 120  # how long hazard takes a cache function's life to last: its star
 
 class KeyRule(Protocol):
     """How the use of a key is learned and judged. A value: equal rules decide alike."""
+
+    @property
+    def arrivals(self) -> UseRule:
+        """The rule by which its arrivals are learned."""
 
     @property
     def ever_starts(self) -> bool:
@@ -57,6 +62,9 @@ class KeyRule(Protocol):
             is_booting: Whether the key's node boots, so that there is only that time to bridge.
         """
 
+    def start_compares(self, use: KeyUse, *, is_booting: bool) -> tuple[Compared, ...]:
+        """Return what `starts` compares; all of it has to hold."""
+
     def lives_until_us(self, use: KeyUse, *, is_booting: bool) -> int:
         """Return when a cache function no longer pays, if no request follows [us]."""
 
@@ -83,6 +91,10 @@ class BreakevenKey:
     def starts(self, use: KeyUse, *, is_booting: bool) -> bool:
         """Whether enough requests came within the limit."""
         return self.arrivals.boots(use, use.last_us)
+
+    def start_compares(self, use: KeyUse, *, is_booting: bool) -> tuple[Compared, ...]:
+        """Return within how long the newest requests came, and the limit."""
+        return self.arrivals.boot_compares(use, use.last_us)
 
     def lives_until_us(self, use: KeyUse, *, is_booting: bool) -> int:
         """Return the end of the stay after the newest request."""
@@ -117,6 +129,10 @@ class HazardKey:
         """Whether the expected rate pays for a cache function."""
         belief = _belief(use)
         return belief.gaps > 0 and hazard.pays(belief, self._worth(is_booting))
+
+    def start_compares(self, use: KeyUse, *, is_booting: bool) -> tuple[Compared, ...]:
+        """Return what the expected rates earn and lose."""
+        return (hazard.compares(_belief(use), self._worth(is_booting)),)
 
     def lives_until_us(self, use: KeyUse, *, is_booting: bool) -> int:
         """Return the instant from which the expected rate no longer pays."""

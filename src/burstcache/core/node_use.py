@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, isqrt
@@ -21,6 +21,7 @@ from typing import Protocol
 
 from burstcache.core import breakeven, hazard
 from burstcache.core.breakeven import BreakevenParameters, BreakevenPrices
+from burstcache.core.compared import Compared
 from burstcache.core.hazard import LONGEST_IDLE_US, RATES_PER_S, Belief, HazardParameters
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.worth import MICRO, Worth
@@ -32,6 +33,7 @@ MOST_LOADS = 2_000  # guests that a boot brings: as many as are read in ten seco
 _LEAST_GAP_S = 4
 LEAST_ARRIVALS = 4  # of a full list of hits
 _NEVER_US = -1
+_MOST_ARRIVALS = 64  # at one instant; more change no decision
 _FOR_LATE_ONES = 16  # more arrivals that are remembered than a boot looks back on: readers report in turns
 _US_PER_MS = 1_000
 
@@ -72,6 +74,9 @@ class UseRule(Protocol):
     def boots(self, use: NodeUse, at_us: int) -> bool:
         """Whether a node that is off boots at a repeat, which is already observed."""
 
+    def boot_compares(self, use: NodeUse, at_us: int) -> tuple[Compared, ...]:
+        """Return what `boots` compares; all of it has to hold."""
+
     def stop_us(self, use: NodeUse, since_us: int) -> int:
         """Return when a node that has run since `since_us` no longer pays, if no hit follows [us]."""
 
@@ -86,6 +91,32 @@ class UseRule(Protocol):
 def use_or_first(rule: UseRule, use: NodeUse | None) -> NodeUse:
     """Return a stored use; a new one if there is none, or only that of another policy."""
     return use if use is not None and rule.knows(use) else rule.first()
+
+
+def arrive(rule: UseRule, use: NodeUse, at_us: int) -> NodeUse:
+    """Return the use after as much weight as makes one more arrival."""
+    return rule.observe(use, at_us, rule.whole - use.part)
+
+
+def weight_until(rule: UseRule, use: NodeUse, at_us: int, decides: Callable[[NodeUse], bool]) -> int | None:
+    """Return the least weight at an instant with which something is decided [millionths]; None: with none.
+
+    Only arrivals count, so what decides is asked after each of them, and before the first.
+    """
+    weight = 0
+    for _ in range(_MOST_ARRIVALS):
+        if decides(use):
+            return weight
+        weight += rule.whole - use.part
+        use = arrive(rule, use, at_us)
+    return None
+
+
+def stops_at_us(rule: UseRule, use: NodeUse, *, since_us: int, look_at_us: int) -> int:
+    """Return at which look a running node stops if no hit follows; `look_at_us` is the next one [us]."""
+    while (following_us := rule.next_look_us(use, since_us=since_us, at_us=look_at_us)) is not None:
+        look_at_us = following_us
+    return look_at_us
 
 
 def interrupted(use: NodeUse) -> NodeUse:
@@ -172,6 +203,10 @@ class BreakevenUse(_ByWorth):
         """Whether enough arrivals came within the limit, the last one now."""
         return _are_close(use, at_us, self.parameters)
 
+    def boot_compares(self, use: NodeUse, at_us: int) -> tuple[Compared, ...]:
+        """Return within how long the newest arrivals came, and the limit."""
+        return (_closeness(use, at_us, self.parameters),)
+
     def stop_us(self, use: NodeUse, since_us: int) -> int:
         """Return the later of the minimum run's end and of the stay after the newest arrival."""
         return breakeven.redis_stop_us(since_us=since_us, last_us=use.last_us, parameters=self.parameters)
@@ -206,8 +241,13 @@ class HazardUse(_ByWorth):
     def boots(self, use: NodeUse, at_us: int) -> bool:
         """Whether enough arrivals came lately, and the expected rate pays for the node."""
         return _are_close(use, at_us, self.least) and hazard.pays(
-            _belief(use), self.parameters.boot, idle_us=min(max(at_us - use.last_us, 0), LONGEST_IDLE_US)
+            _belief(use), self.parameters.boot, idle_us=_idle_us(use, at_us)
         )
+
+    def boot_compares(self, use: NodeUse, at_us: int) -> tuple[Compared, ...]:
+        """Return within how long the newest arrivals came, and what the expected rates earn and lose."""
+        earned = hazard.compares(_belief(use), self.parameters.boot, idle_us=_idle_us(use, at_us))
+        return _closeness(use, at_us, self.least), earned
 
     def stop_us(self, use: NodeUse, since_us: int) -> int:
         """Return the later of the minimum run's end and of the instant at which the expected rate no longer pays."""
@@ -277,18 +317,37 @@ def _look_us(worth: Worth) -> int:
     return int(US_PER_S * worth.prices.look_usd / worth.prices.redis_usd_per_s)
 
 
-def _are_close(use: NodeUse, at_us: int, parameters: BreakevenParameters) -> bool:
-    """Whether as many arrivals as boot by break-even came within its limit; that of `at_us`, or the last, is one."""
-    times_us, requests = use.times_us, parameters.boot_requests
+def _span_us(use: NodeUse, at_us: int, requests: int) -> int | None:
+    """Return the shortest time of that number of arrivals with the last or that of `at_us`; None: too few [us]."""
+    times_us = use.times_us
     place = bisect_right(times_us, at_us) - 1
-    return any(
-        max(at_us, newest_us) - oldest_us < parameters.boot_within_us
-        for newest_us, oldest_us in zip(
-            times_us[max(place, requests - 1) : place + requests],
-            times_us[max(place - requests + 1, 0) : place + 1],
-            strict=False,
-        )
+    return min(
+        (
+            max(at_us, newest_us) - oldest_us
+            for newest_us, oldest_us in zip(
+                times_us[max(place, requests - 1) : place + requests],
+                times_us[max(place - requests + 1, 0) : place + 1],
+                strict=False,
+            )
+        ),
+        default=None,
     )
+
+
+def _are_close(use: NodeUse, at_us: int, parameters: BreakevenParameters) -> bool:
+    """Whether as many arrivals as boot by break-even came within its limit."""
+    span_us = _span_us(use, at_us, parameters.boot_requests)
+    return span_us is not None and span_us < parameters.boot_within_us
+
+
+def _closeness(use: NodeUse, at_us: int, parameters: BreakevenParameters) -> Compared:
+    span_us = _span_us(use, at_us, parameters.boot_requests)
+    value_s = None if span_us is None else span_us / US_PER_S
+    return Compared("arrivals_span_s", value_s, parameters.boot_within_us / US_PER_S)
+
+
+def _idle_us(use: NodeUse, at_us: int) -> int:
+    return min(max(at_us - use.last_us, 0), LONGEST_IDLE_US)
 
 
 def _times_us(use: NodeUse, at_us: int, parameters: BreakevenParameters) -> tuple[int, ...]:

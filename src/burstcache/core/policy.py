@@ -48,10 +48,16 @@ def remember(window: Iterable[Request], seen: Iterable[Request], length: int) ->
     return tuple(sorted({*window, *seen})[-length:])
 
 
+def window_span_us(times_us: Sequence[int], parameters: Parameters) -> int | None:
+    """Return how far apart the newest `lambda_window_elements` of the times (oldest first) are; None: too few [us]."""
+    elements = parameters.lambda_window_elements
+    return times_us[-1] - times_us[-elements] if len(times_us) >= elements else None
+
+
 def is_hot(times_us: Sequence[int], parameters: Parameters) -> bool:
     """Whether the newest `lambda_window_elements` of the times (oldest first) lie within `lambda_threshold`."""
-    elements = parameters.lambda_window_elements
-    return len(times_us) >= elements and times_us[-1] - times_us[-elements] < parameters.lambda_threshold_us
+    span_us = window_span_us(times_us, parameters)
+    return span_us is not None and span_us < parameters.lambda_threshold_us
 
 
 def starts(window: Sequence[Request], *, now_us: int, changed_at_us: int, parameters: Parameters) -> bool:
@@ -98,6 +104,16 @@ def may_start(
     )
 
 
+def requests_to_start(window: Sequence[Request], *, now_us: int, changed_at_us: int, parameters: Parameters) -> int:
+    """Return how many requests start a key that S3 serves if all of them come now; arguments as for `starts`."""
+    for requests in range(1, parameters.lambda_window_elements):
+        more = [Request(now_us, f"more-{number}") for number in range(requests)]
+        following = remember(window, more, len(window) + requests)
+        if starts(following, now_us=now_us, changed_at_us=changed_at_us, parameters=parameters):
+            return requests
+    return parameters.lambda_window_elements
+
+
 def is_silent(*, started_at_us: int, now_us: int) -> bool:
     """Whether an execution that has not announced itself should be started again, which is harmless if it runs."""
     return now_us - started_at_us >= ANNOUNCE_WITHIN_US
@@ -135,7 +151,12 @@ def lambda_serves(life: LambdaLife, parameters: Parameters) -> LambdaLife:
 
 def wants_promotion(life: LambdaLife, parameters: Parameters) -> bool:
     """Whether the load lasts, so that Redis pays; whether its node can take the key now is another question."""
-    return not life.is_promoted and life.count > parameters.redis_threshold
+    return not life.is_promoted and requests_to_promotion(life.count, parameters) == 0
+
+
+def requests_to_promotion(count: int, parameters: Parameters) -> int:
+    """Return how many more requests ask for Redis after `count` since the trigger."""
+    return max(parameters.redis_threshold + 1 - count, 0)
 
 
 def promote(life: LambdaLife, parameters: Parameters) -> LambdaLife:
@@ -155,9 +176,14 @@ def newest_queue(times_us: Iterable[int]) -> tuple[int, ...]:
     return tuple(sorted(times_us)[-QUEUE_LENGTH:])
 
 
+def idle_after_us(queue_us: Sequence[int], parameters: Parameters) -> int:
+    """Return after which instant a key with these last five times, oldest first, is idle [us]."""
+    return queue_us[0] + parameters.redis_utilization_us
+
+
 def is_idle(queue_us: Sequence[int], *, check_at_us: int, parameters: Parameters) -> bool:
     """Whether, at a check's nominal instant, the last five requests are no longer within `redis_utilization`."""
-    return check_at_us - queue_us[0] > parameters.redis_utilization_us
+    return check_at_us > idle_after_us(queue_us, parameters)
 
 
 def is_released(queue_us: Sequence[int], *, was_missing: bool, check_at_us: int, parameters: Parameters) -> bool:
@@ -198,6 +224,11 @@ def plan_check(check_at_us: int, *, checks: int) -> NodeCheck:
     )
 
 
+def check_runs_us(deadline_us: int) -> int:
+    """Return when the check runs that a running node's deadline was planned for [us]."""
+    return deadline_us - CHECK_LATENESS_US
+
+
 def next_check_us(
     queues_us: Iterable[Sequence[int]], *, ready_at_us: int, after_us: int, parameters: Parameters
 ) -> int:
@@ -214,7 +245,7 @@ def next_check_us(
         parameters: The policy's parameters.
     """
     earliest_us = min(
-        (queue[0] + parameters.redis_utilization_us if queue else after_us for queue in queues_us), default=after_us
+        (idle_after_us(queue, parameters) if queue else after_us for queue in queues_us), default=after_us
     )
     checks_passed = (max(earliest_us, after_us) - ready_at_us) // parameters.redis_check_us
     return ready_at_us + (max(checks_passed, 0) + 1) * parameters.redis_check_us

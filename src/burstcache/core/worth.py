@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Literal
 
 from burstcache.core.errors import InvalidSettingError, PriceMissingError
+from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import SHEETS, PriceSheet, price_sheet
 
 Rung = Literal["redis", "lambda", "express", "s3"]
@@ -46,6 +47,14 @@ class TierPrices:
     has_express: bool = False
     express_get_usd: Fraction = Fraction(0)
     express_usd_per_byte: Fraction = Fraction(0)
+
+    def node_usd(self, ran_us: int) -> Fraction:
+        """Return what one run of a node costs, boot and stop included [USD]."""
+        return self.run_usd + Fraction(ran_us, US_PER_S) * self.redis_usd_per_s
+
+    def cache_usd(self, ran_us: int) -> Fraction:
+        """Return what a cache function costs, apart from the life that it belongs to [USD]."""
+        return Fraction(ran_us, US_PER_S) * self.lambda_usd_per_s
 
     def read_usd(self, rung: Rung, size_bytes: int) -> Fraction:
         """Return what one read costs where the object is [USD]."""

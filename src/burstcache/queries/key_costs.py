@@ -1,0 +1,103 @@
+"""What a key has cost so far, and what it would cost and save in a month at the present rate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from burstcache.core.node_use import decode, use_or_first
+from burstcache.core.parameters import US_PER_S
+from burstcache.core.worth import MICRO
+from burstcache.queries.history import Step
+from burstcache.queries.moves import Known, StackRules
+from burstcache.queries.states import STATE_OF_KEY_PHASE
+
+_MONTH_S = 730 * 3600  # as price lists have it
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What something has cost until now, by list prices."""
+
+    of: Literal["cache_function", "node_run"]
+    since_us: int
+    usd: float
+    keys: int = 1  # that share it
+    share_usd: float = 0.0  # of this key, if all of them use it alike
+
+
+@dataclass(frozen=True, slots=True)
+class Month:
+    """A month of 730 hours at the present rate. A rate is None where fewer than two requests are known."""
+
+    requests_per_min: float | None  # of the key; while a faster tier serves it nobody writes its requests down
+    saved_usd: float | None  # by serving these from memory
+    node_requests_per_min: float | None  # worth as much as hits above bare S3, for all keys of its node
+    node_saved_usd: float | None
+    node_usd: float | None  # of a node that runs all the time; None: the stack has none
+    node_pays_from_per_min: float | None
+    cache_function_usd: float | None  # of one that runs all the time; None: the stack has none
+    cache_function_pays_from_per_min: float | None
+
+
+def costs_of(known: Known, rules: StackRules, steps: Sequence[Step], *, sharers: int) -> tuple[Cost, ...]:
+    """Return what the key's life and the present run of its node have cost.
+
+    Args:
+        known: What the table has of the key.
+        rules: What the stack decides by.
+        steps: The states that the execution of a live key has entered.
+        sharers: How many keys use the node, if it runs.
+    """
+    now_us, row, node, prices = known.now_us, known.row, known.node, rules.worth.prices
+    costs = []
+    if row.is_live(now_us) and row.entry != "redis":
+        until_us = next((step.at_us for step in steps if step.state == STATE_OF_KEY_PHASE["redis_running"]), now_us)
+        usd = float(prices.cache_usd(max(until_us - row.changed_at_us, 0)) + prices.life_usd)
+        costs.append(Cost("cache_function", row.changed_at_us, usd, share_usd=usd))
+    if node and node.phase_at(now_us) != "stopped":
+        usd = float(prices.node_usd(max(now_us - node.booted_at_us, 0)))
+        share_usd = usd / sharers if sharers and known.is_served else 0.0
+        costs.append(Cost("node_run", node.booted_at_us, usd, sharers, share_usd))
+    return tuple(costs)
+
+
+def month_of(known: Known, rules: StackRules) -> Month:
+    """Return what a month costs and saves at the present rate."""
+    now_us, worth = known.now_us, rules.worth
+    hit_usd, key_hit_usd = float(worth.hit_usd), float(worth.hit_usd * worth.weight_of(known.size_bytes) / MICRO)
+    key_per_s = None if known.is_served else _per_s([request.at_us for request in known.row.window], now_us)
+    node_per_s = None
+    if (use := rules.settings.policy.use) is not None:
+        if known.row.use and not known.is_served:
+            learned = decode(known.row.use)
+            if use.key.knows(learned):
+                key_per_s = _per_s(learned.times_us, now_us) or key_per_s
+        node_use = use_or_first(use.node, known.use.use)
+        is_running = known.node is not None and known.node.phase_at(now_us) == "running"
+        arrivals_per_s = _per_s(node_use.times_us, known.use.looked_at_us if is_running else now_us)
+        node_per_s = None if arrivals_per_s is None else arrivals_per_s * use.node.whole / MICRO
+    node_usd_per_s = float(worth.prices.redis_usd_per_s) if rules.settings.redis_nodes else None
+    cache_usd_per_s = float(worth.prices.lambda_usd_per_s) if rules.settings.has_relay else None
+    return Month(
+        requests_per_min=_times(key_per_s, 60),
+        saved_usd=_times(key_per_s, _MONTH_S * key_hit_usd),
+        node_requests_per_min=_times(node_per_s, 60),
+        node_saved_usd=_times(node_per_s, _MONTH_S * hit_usd),
+        node_usd=_times(node_usd_per_s, _MONTH_S),
+        node_pays_from_per_min=_times(node_usd_per_s, 60 / hit_usd),
+        cache_function_usd=_times(cache_usd_per_s, _MONTH_S),
+        cache_function_pays_from_per_min=_times(cache_usd_per_s, 60 / key_hit_usd) if key_hit_usd else None,
+    )
+
+
+def _per_s(times_us: Sequence[int], now_us: int) -> float | None:
+    """Return the rate of requests at these times, the oldest first, with the present gap."""
+    if len(times_us) < 2 or now_us <= times_us[0]:
+        return None
+    return (len(times_us) - 1) * US_PER_S / (now_us - times_us[0])
+
+
+def _times(value: float | None, factor: float) -> float | None:
+    return None if value is None else value * factor

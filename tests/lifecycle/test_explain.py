@@ -1,0 +1,220 @@
+"""What is said of a key agrees with what the deployed functions then do."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from burstcache.core.parameters import US_PER_S
+from burstcache.core.seen import SEEN_WITHIN_US
+from support.explained import MAX_HOT_KEYS, explained, move
+from support.functions import MAX_OBJECT_BYTES, NODE
+from support.policies import BY_USE, policy_named
+from support.world import World
+
+MakeWorld = Callable[..., World]
+KEY = "cars.json"
+LONG_S = 24 * 3600
+
+
+def report_now(world: World, key: str, requests: int) -> list[str]:
+    """Report GETs that all came now."""
+    now_us = world.clock.now_us()
+    return [world.report(key, at_us=now_us, request_id=f"now-{now_us}-{number}") for number in range(requests)]
+
+
+def until_changed(world: World, state: Callable[[], object], *, within_s: float = LONG_S) -> int:
+    """Let time pass until a state changes; return when it did [us]."""
+    before = state()
+    world.until(lambda: state() != before, within_s=within_s, every_s=0.25)
+    return world.clock.now_us()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_key_starts_with_exactly_the_requests_that_are_said_to_start_it(seed: int, world: World) -> None:
+    chance = random.Random(seed)
+    world.put_object(KEY)
+    for _ in range(12):
+        world.clock.sleep(chance.choice([0.1, 5, 9, 10.5, 11, 30]))
+
+        said = move(explained(world, KEY), "is_hot")
+        assert said.requests is not None
+        outcomes = report_now(world, KEY, said.requests)
+
+        assert outcomes == ["remembered"] * (said.requests - 1) + ["started"], f"seed {seed}"
+        assert said.holds == ()
+        world.leave(KEY, is_failed=False)
+        world.clock.sleep(chance.choice([0.1, 20]))
+        if move(explained(world, KEY), "is_hot").requests != 1:
+            assert world.report(KEY) == "remembered"
+
+
+@pytest.mark.parametrize("reason", ["cool_down", "too_large", "paused", "full"])
+def test_what_is_said_to_keep_a_key_with_s3_does(reason: str, world: World) -> None:
+    world.started(KEY)
+    world.leave(KEY, is_failed=reason == "cool_down")
+    world.clock.sleep(20)
+    size_bytes = MAX_OBJECT_BYTES + 1 if reason == "too_large" else 4
+    world.report(KEY, size_bytes=size_bytes)
+    if reason == "paused":
+        world.pauses.begin("a test")
+    if reason == "full":
+        for number in range(MAX_HOT_KEYS):
+            world.started(f"other {number}")
+
+    said = move(explained(world, KEY), "is_hot")
+    outcome = world.report(KEY, request_id="another", size_bytes=size_bytes)
+
+    assert said.requests == 1
+    assert [hold.reason for hold in said.holds] == [reason]
+    assert outcome == (reason if reason in ("paused", "full") else "remembered")
+
+
+def test_cool_down_ends_when_it_is_said_to(world: World) -> None:
+    world.started(KEY)
+    world.leave(KEY, is_failed=True, failures=1)
+    (hold,) = move(explained(world, KEY), "is_hot").holds
+
+    world.clock.sleep((hold.until_us - world.clock.now_us()) / US_PER_S - 0.01)
+    early = world.get_twice(KEY)[-1]
+    world.clock.sleep(0.02)
+
+    assert early == "remembered"
+    assert world.report(KEY) == "started"
+
+
+def test_life_of_a_cache_function_ends_when_it_is_said_to(make_world: MakeWorld) -> None:
+    world = make_world(runs_machines=True)
+    world.started(KEY)
+    world.until(lambda: world.row(KEY).tier == "lambda", within_s=60, every_s=0.25)
+    explanation = explained(world, KEY)
+
+    ended_us = until_changed(world, lambda: world.row(KEY).tier)
+
+    assert (explanation.tier, explanation.rule, explanation.state) == ("lambda", "is_hot", "Lambda")
+    assert explanation.compared[0].value == pytest.approx(0.001)
+    assert 0 <= ended_us - move(explanation, "tick").at_us < 0.5 * US_PER_S
+
+
+def test_redis_is_asked_for_with_the_requests_that_are_said_to_promote(make_world: MakeWorld) -> None:
+    world = make_world(runs_machines=True)
+    world.started(KEY)
+    world.until(lambda: world.row(KEY).tier == "lambda", within_s=60, every_s=0.25)
+    requests = move(explained(world, KEY), "wants_promotion").requests
+    assert requests is not None
+    assert requests > 1
+
+    for _ in range(requests - 1):
+        world.get(KEY)
+    world.clock.sleep(1)
+    before = world.row(KEY).phase
+    world.get(KEY)
+    world.until(lambda: world.row(KEY).phase == "redis_running", within_s=120)
+    world.clock.sleep(3)
+    explanation = explained(world, KEY)
+
+    assert before == "lambda"
+    assert (explanation.tier, explanation.rule, explanation.node) == ("redis", "wants_promotion", NODE)
+    assert {cost.of for cost in explanation.costs} == {"cache_function", "node_run"}
+    left_us = until_changed(world, lambda: world.row(KEY).tier)
+    assert left_us >= move(explanation, "is_released").at_us
+
+
+@pytest.mark.parametrize("has_relay", [True, False])
+@pytest.mark.parametrize("name", BY_USE)
+@pytest.mark.parametrize("seed", range(2))
+def test_use_decides_with_exactly_the_requests_that_are_said_to(
+    seed: int, name: str, has_relay: bool, make_world: MakeWorld
+) -> None:
+    world = make_world(policy=policy_named(name), has_relay=has_relay, runs_machines=True)
+    chance = random.Random(seed)
+    world.put_object(KEY)
+    decided = 0
+    for _ in range(30):
+        world.clock.sleep(chance.choice([0.5, 3, 20, 200]))
+        explanation = explained(world, KEY, name)
+        said = {each.rule: each for each in explanation.moves}
+        if "node_boots" not in said or explanation.state != "S3":
+            world.until(lambda: world.node().phase == "stopped", within_s=LONG_S, every_s=5)
+            continue
+        boots, starts = said["node_boots"].requests, said["key_starts"].requests if "key_starts" in said else None
+        assert boots is not None
+        least = boots if starts is None or (said["key_starts"].holds) else min(boots, starts)
+        asked = chance.randint(1, max(least, 1))
+        outcomes = report_now(world, KEY, asked)
+
+        seed_and_step = f"seed {seed}"
+        assert (world.node().phase == "booting") == (asked >= boots), seed_and_step
+        if starts is not None and starts < boots:
+            assert outcomes[-1] == ("started" if asked >= starts else "remembered"), seed_and_step
+        decided += asked >= least
+    assert decided
+
+
+@pytest.mark.parametrize("name", BY_USE)
+def test_first_request_of_an_unknown_key_does_not_count_for_its_node(name: str, make_world: MakeWorld) -> None:
+    world = make_world(policy=policy_named(name), has_relay=False, runs_machines=True)
+    world.put_object(KEY)
+    unseen = move(explained(world, KEY, name), "node_boots").requests
+    world.report(KEY)
+    world.clock.sleep(SEEN_WITHIN_US / US_PER_S + 1)
+    forgotten = move(explained(world, KEY, name), "node_boots").requests
+
+    assert unseen == forgotten
+    assert unseen is not None
+    report_now(world, KEY, unseen - 1)
+    assert world.node().phase == "stopped"
+    report_now(world, KEY, 1)
+    assert world.node().phase == "booting"
+
+
+def running(name: str, make_world: MakeWorld) -> World:
+    """Return a world whose node runs and has the key."""
+    world = make_world(policy=policy_named(name), has_relay=False, runs_machines=True)
+    world.put_object(KEY)
+    report_now(world, KEY, move(explained(world, KEY, name), "node_boots").requests or 0)
+    world.until(lambda: world.node().phase == "running", within_s=120)
+    world.clock.sleep(3)
+    return world
+
+
+@pytest.mark.parametrize("name", BY_USE)
+@pytest.mark.parametrize("hits", [0, 25, 70])
+def test_node_stops_when_it_is_said_to(name: str, hits: int, make_world: MakeWorld) -> None:
+    world = running(name, make_world)
+    for _ in range(hits):
+        world.clock.sleep(2)
+        assert world.read(KEY) == "redis"
+
+    said = [move(explained(world, KEY, name), "node_stops")]
+    while (explanation := explained(world, KEY, name)).tier == "redis":
+        said.append(move(explanation, "node_stops"))
+        world.clock.sleep(1)
+    first = next(each for each in said if each.known_at_us == said[-1].known_at_us)
+
+    assert 2 * US_PER_S <= world.clock.now_us() - first.at_us < 5 * US_PER_S
+
+
+@pytest.mark.parametrize("name", BY_USE)
+@pytest.mark.parametrize("fewer", [0, 1])
+def test_exactly_the_hits_that_are_said_to_keep_a_node_running_do_so(
+    fewer: int, name: str, make_world: MakeWorld
+) -> None:
+    world = running(name, make_world)
+    while (said := move(explained(world, KEY, name), "node_stops")).requests is None:
+        world.clock.sleep(5)
+
+    for _ in range(said.requests - fewer):
+        assert world.read(KEY) == "redis"
+    world.clock.sleep((said.at_us - world.clock.now_us()) / US_PER_S + 4)
+
+    assert (world.node().phase == "running") == (fewer == 0)
+
+
+def test_key_that_nobody_has_asked_for_is_with_s3(world: World) -> None:
+    explanation = explained(world, "never read")
+
+    assert (explanation.tier, explanation.state, explanation.since_us, explanation.costs) == ("s3", "S3", 0, ())
+    assert move(explanation, "is_hot").requests == world.parameters.lambda_window_elements
