@@ -17,7 +17,7 @@ from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H
 
 _BYTES_PER_GB = 1024**3
 _CACHE, _PROXY, _SCHEDULER = "CacheFunction", "ProxyFunction", "SchedulerFunction"
-_SELF_TEST = "SelfTestFunction"  # of the deployment, and of whoever asks it
+_SELF_TEST = "SelfTestFunction"  # of the deployment and of `doctor`
 # What everybody can buy today, and the bound that nobody sells. Each has a line of its own in docs/use/advise.md.
 RIVALS = (
     "s3-only",

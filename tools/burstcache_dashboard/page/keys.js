@@ -75,9 +75,11 @@ export class Keys {
     this.due = true;
     requestAnimationFrame(() => {
       this.due = false;
+      const began = performance.now();
       if (this.isUnsorted) this.sort();
       this.isUnsorted = false;
       this.draw();
+      performance.measure("drawn", { start: began });
     });
   }
 

@@ -1,0 +1,189 @@
+"""Measure the dashboard's page with 5,000 keys, or record a burst on it.
+
+python -m benchmarks.dashboard_page                       # first paint, updates, the server's share of a core
+python -m benchmarks.dashboard_page docs/images           # dashboard-{burst,key,phone}.png
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from benchmarks.common import Cloud, Getter, Setup, environment, running_cloud
+from burstcache.adapters.items import to_values
+from burstcache.core.keys import key_hash
+from burstcache.core.table import key_item
+
+_KEYS, _CHANGING = 5_000, 500
+_WATCHED_S = 30.0
+_BURST = Setup(
+    "tick_s=2,lambda_threshold_s=3,redis_utilization_s=8,redis_check_s=5",
+    boot_s=8,
+    stop_s=12,
+    max_hot_keys=8,
+    is_traced=True,
+)
+SETUPS = (_BURST,)
+_BODY = b"burst " * 2000
+_FIRST, _SECOND = [f"burst-{number}.bin" for number in range(4)], "during-the-stop.bin"
+
+expect.set_options(timeout=120_000)
+
+
+def main() -> int:
+    """Measure, or record the pictures; return the exit code."""
+    print(environment())
+    with running_cloud(_BURST) as cloud, browser() as chromium:
+        if len(sys.argv) > 1:
+            record(cloud, chromium, Path(sys.argv[1]))
+        else:
+            measure(cloud, chromium)
+    return 0
+
+
+def measure(cloud: Cloud, chromium: Browser) -> None:
+    """Print what the page and its server take with 5,000 keys."""
+    _put_rows(cloud, range(_KEYS), requests=1)
+    with serving(cloud) as (url, process):
+        began_s = _cpu_s(process.pid)
+        time.sleep(_WATCHED_S)
+        print(f"server without a page: {100 * (_cpu_s(process.pid) - began_s) / _WATCHED_S:.1f} % of a core")
+        page = chromium.new_page(viewport={"width": 1280, "height": 900})
+        page.goto(url)
+        expect(page.locator("#shown")).to_have_text(f"{_KEYS:,} keys")
+        paint_ms = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+        (first,) = _measures(page, "all")
+        print(f"first paint {paint_ms:.0f} ms; all keys taken in {first:.0f} ms of the main thread")
+        time.sleep(5)  # what follows the start is not idle
+        began_s = _cpu_s(process.pid)
+        time.sleep(_WATCHED_S)
+        print(f"server with a page: {100 * (_cpu_s(process.pid) - began_s) / _WATCHED_S:.1f} % of a core")
+        for turn in range(5):
+            _put_rows(cloud, range(_CHANGING), requests=2 + turn)
+            time.sleep(6)
+        updates = _measures(page, "change")
+        frames = page.evaluate("performance.getEntriesByName('drawn').map(each => each.duration)")
+        print(f"{len(updates)} updates, of up to {_CHANGING} keys: {_spread(updates)} ms; tables {_spread(frames)} ms")
+
+
+def record(cloud: Cloud, chromium: Browser, folder: Path) -> None:
+    """Have keys pass through all states, and take pictures on the way."""
+    for key in [*_FIRST, _SECOND, *(f"quiet/{number:02}.bin" for number in range(40))]:
+        cloud.put(key, _BODY)
+    with serving(cloud) as (url, _), reading(cloud) as wanted:
+        page = chromium.new_page(viewport={"width": 1280, "height": 1000}, color_scheme="light")
+        page.goto(url)
+        getter = Getter(cloud.url)
+        for number in range(40):
+            getter.get(f"quiet/{number:02}.bin")
+        wanted += _FIRST
+        _await_state(page, "RedisBootup")
+        _await_state(page, "RedisRunning")
+        time.sleep(4)
+        page.screenshot(path=folder / "dashboard-burst.png")
+        wanted.clear()
+        expect(page.get_by_role("table", name="Nodes")).to_contain_text("stopping")
+        wanted.append(_SECOND)
+        _await_state(page, "RestrictedLambda")
+        _await_state(page, "RedisRunning")
+        phone = chromium.new_page(viewport={"width": 390, "height": 844}, color_scheme="dark")
+        phone.goto(url)
+        _await_state(phone, "RedisRunning")
+        time.sleep(4)
+        phone.screenshot(path=folder / "dashboard-phone.png")
+        wanted.clear()
+        expect(page.locator("#on")).to_contain_text("Ready and off")
+        page.goto(f"{url}#key={_SECOND}")
+        expect(page.locator("svg.strip")).to_be_visible()
+        page.screenshot(path=folder / "dashboard-key.png", full_page=True)
+
+
+@contextmanager
+def browser() -> Iterator[Browser]:
+    """Start Chromium: the machine's, or Playwright's own."""
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        yield running
+        running.close()
+
+
+@contextmanager
+def serving(cloud: Cloud) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """Run `burstcache dashboard`; yield its address and its process."""
+    state_dir = str(cloud.log_dir.parent)
+    command = [sys.executable, "-m", "burstcache_cli.cli", "dashboard", "--state-dir", state_dir]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout
+    try:
+        yield process.stdout.readline().split()[0], process
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+@contextmanager
+def reading(cloud: Cloud) -> Iterator[list[str]]:
+    """Read each key of a list four times a second, whatever the list has by then."""
+    wanted: list[str] = []
+    is_over = threading.Event()
+
+    def read() -> None:
+        with ThreadPoolExecutor(8) as readers:
+            while not is_over.wait(0.25):
+                list(readers.map(lambda key: Getter(cloud.url).get(key), [*wanted]))
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    try:
+        yield wanted
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def _await_state(page: Page, state: str) -> None:
+    diagram = page.locator("#diagram svg")
+    expect(diagram).to_have_attribute("aria-label", re.compile(rf"\b{state}: [1-9]"))
+
+
+def _put_rows(cloud: Cloud, numbers: range, *, requests: int) -> None:
+    rows: list[Any] = []
+    for number in numbers:
+        key = f"folder-{number % 50:02}/object-{number:05}.bin"
+        window = [f"{place}:{number}" for place in range(requests)]
+        row = {**key_item(key_hash(key)), "key": key, "phase": "s3", "window": window, "size_bytes": 1000 + number}
+        rows.append({"PutRequest": {"Item": to_values(row)}})
+    table, dynamodb = cloud.stack.output("TableName"), cloud.client("dynamodb")
+    for start in range(0, len(rows), 25):
+        dynamodb.batch_write_item(RequestItems={table: rows[start : start + 25]})
+
+
+def _measures(page: Page, name: str) -> list[float]:
+    durations: list[float] = page.evaluate(f"performance.getEntriesByName('{name}').map(each => each.duration)")
+    return durations
+
+
+def _spread(values: list[float]) -> str:
+    return f"median {statistics.median(values):.1f}, at most {max(values):.1f}" if values else "none"
+
+
+def _cpu_s(process_id: int) -> float:
+    fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
