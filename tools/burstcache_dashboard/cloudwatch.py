@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,41 +41,10 @@ class CloudWatch:
 
     def _measured(self) -> Measured:
         until_s = int(time.time()) // _PERIOD_S * _PERIOD_S + _PERIOD_S
-        since_s = until_s - _SPAN_S
         functions = self._function_names()
-        queries = dict(self._queries(functions))
-        series = self._asked(queries, since_s, until_s)
-        total = {id_: sum(values.values()) for id_, values in series.items()}
-        tiers, slots = {}, dict[int, Counter[str]]()
-        for number, tier in enumerate(metrics.LATENCY_MS.values):
-            if not (reads := round(total[f"n{number}"])):
-                continue
-            for at_s, count in series[f"n{number}"].items():
-                slots.setdefault(at_s, Counter())[tier] += round(count)
-            of_day = (self._newest(series, f"p{share}_{number}") for share in (50, 90, 99))
-            p50, p90, p99 = of_day
-            mean_ms = total[f"s{number}"] / reads
-            tiers[tier] = TierUse(reads, round(total[f"b{number}"]), mean_ms, p50, p90, p99)
-        return Measured(
-            since_us=since_s * 1_000_000,
-            until_us=until_s * 1_000_000,
-            tiers=tiers,
-            failed_reads=round(total["failed"]),
-            fallbacks=_counts(metrics.FALLBACKS, "fallback", total),
-            lives=_counts(metrics.LIVES, "life", total),
-            promotions=round(total["promotions"]),
-            node_s=total["node_s"],
-            functions={
-                logical_id: FunctionUse(round(total[f"i{number}"]), round(total[f"d{number}"]), memory_mb)
-                for number, (logical_id, (_, memory_mb)) in enumerate(functions.items())
-            },
-            series=tuple((at_s, dict(counts)) for at_s, counts in sorted(slots.items())),
-            slot_s=_PERIOD_S,
-        )
-
-    def _newest(self, series: Mapping[str, Mapping[int, float]], id_: str) -> float | None:
-        values = series[id_]
-        return values[max(values)] if values else None
+        series = self._asked(dict(self._queries(functions)), until_s - _SPAN_S, until_s)
+        memory_mb = {logical_id: memory_mb for logical_id, (_, memory_mb) in functions.items()}
+        return measured_of(series, memory_mb, until_s)
 
     def _queries(self, functions: Mapping[str, tuple[str, int]]) -> Iterator[tuple[str, dict[str, Any]]]:
         def own(metric: Metric, stat: str, value: str = "", period_s: int = _PERIOD_S) -> dict[str, Any]:
@@ -122,6 +91,45 @@ class CloudWatch:
                         memory_mb = api.get_function_configuration(FunctionName=name)["MemorySize"]
                         self._functions[resource["LogicalResourceId"]] = name, memory_mb
         return self._functions
+
+
+def measured_of(series: Mapping[str, Mapping[int, float]], memory_mb: Mapping[str, int], until_s: int) -> Measured:
+    """Return what the last day's values say.
+
+    Args:
+        series: By query, the values by the start of their period [s].
+        memory_mb: Of each function, by logical id, in the order of the queries [MB].
+        until_s: The end of the day [s].
+    """
+    total = defaultdict[str, float](float, {id_: sum(values.values()) for id_, values in series.items()})
+    tiers, slots = {}, dict[int, Counter[str]]()
+    for number, tier in enumerate(metrics.LATENCY_MS.values):
+        if not (reads := round(total[f"n{number}"])):
+            continue
+        for at_s, count in series[f"n{number}"].items():
+            slots.setdefault(at_s, Counter())[tier] += round(count)
+        p50, p90, p99 = (_newest(series.get(f"p{share}_{number}", {})) for share in (50, 90, 99))
+        tiers[tier] = TierUse(reads, round(total[f"b{number}"]), total[f"s{number}"] / reads, p50, p90, p99)
+    return Measured(
+        since_us=(until_s - _SPAN_S) * 1_000_000,
+        until_us=until_s * 1_000_000,
+        tiers=tiers,
+        failed_reads=round(total["failed"]),
+        fallbacks=_counts(metrics.FALLBACKS, "fallback", total),
+        lives=_counts(metrics.LIVES, "life", total),
+        promotions=round(total["promotions"]),
+        node_s=total["node_s"],
+        functions={
+            logical_id: FunctionUse(round(total[f"i{number}"]), round(total[f"d{number}"]), memory)
+            for number, (logical_id, memory) in enumerate(memory_mb.items())
+        },
+        series=tuple((at_s, dict(counts)) for at_s, counts in sorted(slots.items())),
+        slot_s=_PERIOD_S,
+    )
+
+
+def _newest(values: Mapping[int, float]) -> float | None:
+    return values[max(values)] if values else None
 
 
 def _query(namespace: str, name: str, dimensions: Mapping[str, str], stat: str, period_s: int) -> dict[str, Any]:

@@ -1,0 +1,103 @@
+"""What a local run has measured, from its logs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from burstcache import metrics
+from burstcache.metrics import emf_line
+from burstcache_dashboard.local_logs import LocalLogs
+from burstcache_dashboard.measured import FunctionUse
+
+_PROXY_LOG = "burstcache-ProxyFunction-0123456789AB.log"
+
+
+def request(at_ms: int, path: str, **changes: object) -> str:
+    line = {"at": at_ms, "method": "GET", "path": path, "query": "", "status": 200, "bytes": 100, "latency_ms": 10.0}
+    return json.dumps({**line, "tier": "s3", **changes}) + "\n"
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> LocalLogs:
+    return LocalLogs(tmp_path, since_us=5)
+
+
+def append(folder: Path, name: str, text: str) -> None:
+    with (folder / name).open("a") as file:
+        file.write(text)
+
+
+def test_reads_are_counted_by_tier_as_they_come(logs: LocalLogs, tmp_path: Path) -> None:
+    append(tmp_path, "requests.jsonl", request(1_000, "/objects/a") + request(1_500, "/objects/a", tier="redis"))
+    first = logs.read()
+    append(tmp_path, "requests.jsonl", request(4_000, "/objects/b"))
+
+    assert {tier: use.reads for tier, use in first.tiers.items()} == {"s3": 1, "redis": 1}
+    assert logs.read().tiers["s3"].reads == 2
+    assert logs.read().series == ((0, {"s3": 1, "redis": 1}), (4, {"s3": 1}))
+
+
+def test_half_a_line_waits_for_its_end(logs: LocalLogs, tmp_path: Path) -> None:
+    line = request(1_000, "/objects/a")
+    append(tmp_path, "requests.jsonl", line[:20])
+    assert logs.read().reads == 0
+
+    append(tmp_path, "requests.jsonl", line[20:])
+
+    assert logs.read().reads == 1
+
+
+def test_key_is_decoded_from_path_or_query(logs: LocalLogs, tmp_path: Path) -> None:
+    lines = request(1, "/objects/a%20b/c") + request(2, "/objects", query="key=a%3Fb") + request(3, "/other")
+    append(tmp_path, "requests.jsonl", lines)
+    logs.read()
+
+    assert logs.newest_requests() == [(1_000, "a b/c", 100), (2_000, "a?b", 100)]
+    assert [read.at_ms for read in logs.reads_of("a?b")] == [2]
+
+
+def test_failed_and_refused_reads_are_no_reads_of_a_tier(logs: LocalLogs, tmp_path: Path) -> None:
+    lines = request(1, "/objects/a", status=503) + request(2, "/objects/a", status=404) + request(3, "/objects/a")
+    append(tmp_path, "requests.jsonl", lines + request(4, "/objects/a", method="HEAD"))
+
+    measured = logs.read()
+
+    assert (measured.reads, measured.failed_reads) == (1, 1)
+
+
+def test_functions_are_billed_by_their_reports_with_their_starts(logs: LocalLogs, tmp_path: Path) -> None:
+    report = "REPORT RequestId: 1\tDuration: 10.20 ms\tMemory Size: 512 MB"
+    append(tmp_path, _PROXY_LOG, f"{report}\tInit Duration: 100.00 ms\n{report}\n")
+
+    assert logs.read().functions == {"ProxyFunction": FunctionUse(2, 111 + 11, 512)}
+
+
+def test_metrics_are_taken_from_what_functions_print(logs: LocalLogs, tmp_path: Path) -> None:
+    stack = {metrics.STACK: "burstcache"}
+    lines = [
+        emf_line({metrics.NODE_SECONDS: [30.5]}, stack, at_ms=1),
+        emf_line({metrics.FALLBACKS: [2]}, {**stack, "Reason": "redis_down"}, at_ms=1),
+        emf_line({metrics.LIVES: [1]}, {**stack, "Outcome": "idle"}, at_ms=1),
+        emf_line({metrics.PROMOTIONS: [3]}, stack, at_ms=1),
+    ]
+    append(tmp_path, _PROXY_LOG, "\n".join(lines) + "\n")
+
+    measured = logs.read()
+
+    assert (measured.node_s, measured.promotions) == (30.5, 3)
+    assert (measured.fallbacks, measured.lives) == ({"redis_down": 2}, {"idle": 1})
+
+
+def test_time_saved_is_that_against_the_median_of_s3(logs: LocalLogs, tmp_path: Path) -> None:
+    slow = [request(at, "/objects/a", latency_ms=latency) for at, latency in ((1, 50), (2, 50), (3, 9_000))]
+    quick = [request(at, "/objects/a", latency_ms=2, tier="redis") for at in range(10)]
+    append(tmp_path, "requests.jsonl", "".join(slow + quick))
+
+    assert logs.read().saved_ms == pytest.approx(10 * 48, rel=0.06)
+
+
+def test_run_without_a_read_has_saved_nobody_knows_what(logs: LocalLogs) -> None:
+    assert logs.read().saved_ms is None

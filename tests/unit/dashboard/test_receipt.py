@@ -1,0 +1,76 @@
+"""The bill of what has been measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from burstcache.core.table import NodeRow
+from burstcache.core.worth import sheet_of_region
+from burstcache_dashboard.measured import FunctionUse, Measured, TierUse
+from burstcache_dashboard.receipt import Receipt, receipt_of, setup_of
+from burstcache_dashboard.source import Rows
+from burstcache_sim.units import US_PER_H
+
+PRICES = sheet_of_region("us-east-1")
+SINCE_US = 1_785_542_400_000_000
+NOTHING = Measured(SINCE_US, SINCE_US, {}, 0, {}, {}, 0, 0.0, {}, (), 2)
+
+
+def receipt(measured: Measured, *, hours: float = 1.0, node: NodeRow | None = None, **parameters: str) -> Receipt:
+    rows = Rows(SINCE_US + round(hours * US_PER_H), (), ((node, ()),) if node else (), None)
+    return receipt_of(measured, rows, setup_of(parameters), PRICES)
+
+
+def usd_of(receipt: Receipt, text: str) -> float:
+    return sum(line.usd for line in receipt.so_far.lines if line.text == text)
+
+
+def test_stack_that_nobody_reads_costs_its_idle_price() -> None:
+    idle = receipt(NOTHING, hours=730)
+
+    assert idle.so_far.usd == pytest.approx(idle.idle_month_usd)
+    assert idle.month_usd == pytest.approx(idle.idle_month_usd)
+
+
+def test_reads_functions_and_nodes_are_billed_at_list_prices() -> None:
+    measured = replace(
+        NOTHING,
+        tiers={"s3": TierUse(1000, 10, None, None, None, None), "redis": TierUse(500, 10, None, None, None, None)},
+        functions={"CacheFunction": FunctionUse(2, 4096, 1000), "ProxyFunction": FunctionUse(1500, 10_000, 512)},
+        node_s=3600.0,
+        promotions=1,
+    )
+
+    billed = receipt(measured)
+
+    assert usd_of(billed, "S3 GET") == pytest.approx(1004 * float(PRICES.usd("s3-get")))
+    assert usd_of(billed, "Redis node t4g.micro") == pytest.approx(float(PRICES.usd("ec2:t4g.micro")))
+    assert usd_of(billed, "cache function, duration") == pytest.approx(4 * float(PRICES.usd("lambda-duration:arm")))
+    assert usd_of(billed, "HTTP API") == pytest.approx(1500 * float(PRICES.usd("http-api-request")))
+
+
+def test_node_that_runs_is_billed_since_it_was_counted_last() -> None:
+    now_us = SINCE_US + US_PER_H
+    node = NodeRow("node-1", "running", ready_at_us=1, metered_at_us=now_us - 1_800_000_000, deadline_at_us=now_us + 1)
+
+    assert usd_of(receipt(NOTHING, node=node), "Redis node t4g.micro") == pytest.approx(
+        float(PRICES.usd("ec2:t4g.micro")) / 2
+    )
+
+
+def test_self_test_of_the_deployment_is_not_billed() -> None:
+    tested = replace(NOTHING, functions={"SelfTestFunction": FunctionUse(9, 9000, 1024)})
+
+    assert receipt(tested).so_far.usd == receipt(NOTHING).so_far.usd
+
+
+def test_seconds_say_nothing_of_a_month() -> None:
+    assert receipt(NOTHING, hours=0.01).month_usd is None
+
+
+def test_relay_and_nodes_that_a_stack_lacks_cost_nothing() -> None:
+    bare = receipt(NOTHING, Relay="none", RedisNodeCount="0")
+
+    assert bare.so_far.usd == 0

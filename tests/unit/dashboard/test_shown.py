@@ -1,0 +1,67 @@
+"""What the page shows, and what it is told of changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from burstcache.core.policy import Request
+from burstcache.core.table import KeyRow, Lease, NodeRow, Pause
+from burstcache_dashboard.measured import Measured
+from burstcache_dashboard.shown import changes, shown
+from burstcache_dashboard.source import Rows
+
+NOW_US = 1_785_542_400_000_000
+HASH = "0123456789abcdef0123456789abcdef"
+NOTHING = Measured(0, 0, {}, 0, {}, {}, 0, 0.0, {}, (), 2)
+RUNNING = NodeRow("node-1", "running", generation=1, ready_at_us=NOW_US - 1, deadline_at_us=NOW_US + 1)
+
+
+def page(*keys: KeyRow, nodes: tuple[tuple[NodeRow, tuple[Lease, ...]], ...] = (), **rest: Any) -> dict[str, Any]:
+    return shown(Rows(NOW_US, keys, nodes, rest.pop("pause", None)), rest.pop("measured", NOTHING), None, [])
+
+
+def test_key_without_a_life_is_a_guest_of_its_home_that_runs() -> None:
+    row = KeyRow(HASH, "cars.json", window=(Request(NOW_US, "a"),), size_bytes=7)
+    home = NodeRow("node-1", "running", generation=1, deadline_at_us=NOW_US + 1, peers=("node-1",))
+    with_guests, without = page(row, nodes=((home, ()),)), page(row, nodes=((RUNNING, ()),))
+
+    assert with_guests["keys"][HASH][1:4] == ["Guest", "redis", "node-1"]
+    assert with_guests["nodes"][0]["objectBytes"] == 7
+    assert without["keys"][HASH][1:4] == ["S3", "s3", ""]
+
+
+def test_row_past_its_deadline_is_one_of_s3() -> None:
+    expired = KeyRow(HASH, "k", "lambda", epoch=1, tier="lambda", holder="r", deadline_at_us=NOW_US)
+
+    assert page(expired)["states"] == {"S3": 1}
+
+
+def test_pause_is_shown_with_its_reason() -> None:
+    assert page(pause=Pause("by hand", NOW_US))["status"]["pause"]["reason"] == "by hand"
+
+
+def test_failures_are_those_of_reads_nodes_and_tiers() -> None:
+    measured = Measured(0, 0, {}, 3, {"redis_down": 2}, {}, 0, 0.0, {}, (), 2)
+    failed = page(nodes=((NodeRow("node-1", failures=2), ()),), measured=measured)["failures"]
+
+    assert [each["what"] for each in failed] == [
+        "3 reads were answered with an error (5xx)",
+        "2 reads fell back to a lower tier: redis down",
+        "node node-1: 2 failed boots in a row",
+    ]
+
+
+def test_slots_without_a_read_are_drawn_as_nothing() -> None:
+    measured = Measured(0, 10_000_000, {}, 0, {}, {}, 0, 0.0, {}, ((0, {"s3": 4}), (6, {"redis": 2})), 2)
+
+    series = page(measured=measured)["series"]
+
+    assert series == {"at": [0, 2, 4, 6, 8], "tiers": {"redis": [0, 0, 0, 1, 0], "s3": [2, 0, 0, 0, 0]}}
+
+
+def test_page_is_told_what_has_changed_alone() -> None:
+    former = {"keys": {"a": [1], "b": [2], "c": [3]}, "nodes": [1], "status": {"live": 1}}
+    now = {"keys": {"a": [1], "b": [9], "d": [4]}, "nodes": [1], "status": {"live": 2}}
+
+    assert changes(former, now) == {"status": {"live": 2}, "keys": {"b": [9], "d": [4]}, "gone": ["c"]}
+    assert changes(now, now) == {}
