@@ -34,6 +34,7 @@ class MemberLink(Link):
         super().__init__(requests)
         self.name = name
         self.is_copy = is_copy
+        self.has_left = False  # it has said BYE
         self.since_s = self.heard_s = asyncio.get_running_loop().time()  # when it was made, something arrived last
         self._hub = hub
 
@@ -56,6 +57,7 @@ class MemberLink(Link):
         self._hub.heard(self)
         if header.kind is Kind.BYE:
             self._hub.used[self.name] = name.decode(errors="replace")
+            self.has_left = True
             self._hub.forget(self)
             self.transport.close()
         super().handle(header, name, payload)
@@ -207,7 +209,7 @@ class Hub:
             del self.members[link.name]
         self._copies.lost(link)
         if was_active and link.name in self._woken and link.name not in self.members:
-            self._woken[link.name].gone()
+            self._woken[link.name].gone(has_left=link.has_left)
 
     def expect_copy(self, member: str) -> asyncio.Future[bool] | None:
         """Have a member stay until a second environment has its chunks; None: it has no connection.

@@ -25,6 +25,7 @@ _SURE_S = 0.1  # after a sign of life; a member that leaves says BYE, so this is
 _PONG_LIMIT_S = 1.0  # to invoke a member that runs after all would make a second one, without its chunks
 _WAKE_LIMIT_S = 10.0  # as long as an environment may take to begin
 _SETTLE_S = 0.05  # after a BYE; until the environment has returned, an invocation would make another one
+_LOST_SETTLE_S = 1.0  # after the loss of a connection without a BYE: the environment notes that when it gets to it
 _REST_S = 10.0  # after a wake that failed, a member gets no requests
 
 _logger = logging.getLogger(__name__)
@@ -86,7 +87,7 @@ class Member:
         self._limit: asyncio.TimerHandle | None = None
         self._call: asyncio.Task[None] | None = None
         self._rests_until_s = 0.0
-        self._gone_s = -math.inf
+        self._settled_at_s = -math.inf  # then the environment has returned
         self._loop = asyncio.get_running_loop()
 
     def ask(
@@ -118,9 +119,9 @@ class Member:
         if self._limit:
             self._meet(Event.HEARD)
 
-    def gone(self) -> None:
-        """Note that there is no connection any more."""
-        self._gone_s = self._loop.time()
+    def gone(self, *, has_left: bool) -> None:
+        """Note that there is no connection any more; `has_left`: the member said so before."""
+        self._settled_at_s = self._loop.time() + (_SETTLE_S if has_left else _LOST_SETTLE_S)
         self._meet(Event.GONE)
 
     def answered(self, request: int) -> None:
@@ -184,8 +185,8 @@ class Member:
         self._call = self._loop.create_task(self._invoke_with(event))
 
     async def _invoke_with(self, event: Serve) -> None:
-        if (settled_s := self._gone_s + _SETTLE_S - self._loop.time()) > 0:
-            await asyncio.sleep(settled_s)
+        if (left_s := self._settled_at_s - self._loop.time()) > 0:
+            await asyncio.sleep(left_s)
         try:
             await self._invoke(self._name, event)
         except BurstcacheError as error:

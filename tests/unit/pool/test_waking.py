@@ -283,6 +283,30 @@ def test_a_member_that_has_gone_without_a_word_is_found_out_by_a_ping(monkeypatc
     run(scenario)
 
 
+def test_a_member_whose_connection_is_lost_is_not_invoked_before_it_has_returned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("burstcache.pool.waking._SETTLE_S", 0.0)
+    monkeypatch.setattr("burstcache.pool.waking._LOST_SETTLE_S", 0.3)
+
+    class Watched(Lambda):
+        async def invoke(self, member: str, event: Serve) -> None:
+            assert not self.environments[member]._connections, "another environment would be made, without chunks"
+            await super().invoke(member, event)
+
+    async def scenario() -> None:
+        lambda_ = Watched()
+        async with pool(lambda_) as (hub, reader):
+            await write(reader)
+            for link in list(hub.members.values()):
+                link.end()
+            assert await read(reader) == _BODY
+
+        assert lambda_.invoked == Counter(_NAMES * 2)
+
+    run(scenario)
+
+
 def test_a_hub_without_a_certificate_is_refused_where_one_is_demanded() -> None:
     async def scenario() -> None:
         address: HubAddress = {"id": "h", "host": "127.0.0.1", "port": 1, "token": "", "certificate": "", "wake": 1}
