@@ -34,9 +34,9 @@ class Metric:
     values: tuple[str, ...] = ()  # that the dimension may have
 
 
-_TIERS = ("memory", "redis", "lambda", "express", "s3")
-LATENCY_MS = Metric("LatencyMs", "Milliseconds", "Tier", _TIERS)  # of a read in the proxy; as many samples as reads
-READ_BYTES = Metric("ReadBytes", "Bytes", "Tier", _TIERS)
+TIERS = ("memory", "redis", "lambda", "express", "s3")
+LATENCY_MS = Metric("LatencyMs", "Milliseconds", "Tier", TIERS)  # of a read in the proxy; as many samples as reads
+READ_BYTES = Metric("ReadBytes", "Bytes", "Tier", TIERS)
 FAILED_READS = Metric("FailedReads", "Count")  # answered with a 5xx
 FALLBACKS = Metric("Fallbacks", "Count", "Reason", ("redis_down", "relay_down", "silent", "left_alone", "other"))
 LIVES = Metric("Lives", "Count", "Outcome", ("idle", "promoted", "gone", "left_redis", "superseded", "failed"))

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from math import exp, log
 from typing import Protocol
 
-TIERS = ("memory", "redis", "lambda", "express", "s3")
-
 _GROWTH = log(1.05)  # a bucket is 5 % wide, so a percentile is at most that far off
 
 

@@ -12,10 +12,10 @@ from burstcache.core.table import NodeRow
 from burstcache_dashboard.measured import Measured
 from burstcache_dashboard.source import Rows, Source
 from burstcache_sim.bill.cost import Bill, Usage, bill
+from burstcache_sim.bill.market import BYTES_PER_GB
 from burstcache_sim.bill.usage import Setup, idle_usage
 from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H
 
-_BYTES_PER_GB = 1024**3
 _CACHE, _PROXY, _SCHEDULER = "CacheFunction", "ProxyFunction", "SchedulerFunction"
 _SELF_TEST = "SelfTestFunction"  # of the deployment and of `doctor`
 # What everybody can buy today, and the bound that nobody sells. Each has a line of its own in docs/use/advise.md.
@@ -91,9 +91,9 @@ def _usage(measured: Measured, rows: Rows, setup: Setup, standing: Usage) -> Usa
         node_h=Fraction(round(measured.node_s + sum(running_s(node, rows.at_us) for node, _ in rows.nodes)), 3600),
         # A cache function asks S3 when it starts, and what takes a key to Redis asks twice.
         s3_gets=(from_s3.reads if from_s3 else 0) + cache_requests + 2 * measured.promotions,
-        internet_gb=Fraction(body_bytes, _BYTES_PER_GB),
+        internet_gb=Fraction(body_bytes, BYTES_PER_GB),
         front_door_512kb=measured.reads + measured.failed_reads if is_http_api else 0,
-        alb_lcu_h=0 if is_http_api else Fraction(body_bytes, _BYTES_PER_GB) / Fraction(4, 10),
+        alb_lcu_h=0 if is_http_api else Fraction(body_bytes, BYTES_PER_GB) / Fraction(4, 10),
         proxy_gb_s=proxy,
         scheduler_gb_s=scheduler,
         control_gb_s=sum(gb_s.values(), Fraction(0)) - cache - proxy - scheduler,

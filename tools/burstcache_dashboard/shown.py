@@ -9,9 +9,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from burstcache.core.table import KeyRow, Lease, NodeRow
+from burstcache.metrics import TIERS
 from burstcache.queries.keys import key_view
 from burstcache.queries.nodes import node_view
-from burstcache_dashboard.measured import TIERS, Measured
+from burstcache_dashboard.measured import Measured
 from burstcache_dashboard.receipt import Receipt, receipt_fields
 from burstcache_dashboard.source import Rows
 

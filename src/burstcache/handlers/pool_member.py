@@ -9,14 +9,13 @@ from typing import Any
 from burstcache.adapters.clock import SystemClock
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.messages.pool import MemberState
-from burstcache.core.pool.chunk_store import ChunkStore
+from burstcache.core.pool.chunk_store import ChunkStore, member_bytes
 from burstcache.core.pool.stay import Stay, stay_prices
 from burstcache.core.worth import sheet_of_region, wait_usd_from_text
 from burstcache.handlers._init import at_init, logs_requests
 from burstcache.pool.environment import MemberEnvironment
 from burstcache.settings import PoolMemberSettings
 
-_CHUNKS_SHARE = 0.85  # of the function's memory; the interpreter, and chunks on their way, take the rest
 _LEFT_S = 5.0  # before the function's time-out: a BYE is never late
 _clock = SystemClock()
 
@@ -25,7 +24,7 @@ _clock = SystemClock()
 def environment() -> tuple[MemberEnvironment, asyncio.Runner]:
     """Make what keeps chunks, and the event loop of all invocations."""
     settings = PoolMemberSettings.read(os.environ)
-    store = ChunkStore(int(_CHUNKS_SHARE * settings.memory_mb * 1024 * 1024))
+    store = ChunkStore(member_bytes(settings.memory_mb))
     prices = stay_prices(
         sheet_of_region(settings.region),
         memory_mb=settings.memory_mb,

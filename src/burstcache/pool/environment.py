@@ -12,7 +12,7 @@ from burstcache.adapters.clock import Clock, instant, seconds_since
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.messages.pool import HubAddress, MemberState
 from burstcache.core.pool.chunk_store import ChunkStore
-from burstcache.core.pool.stay import Stay
+from burstcache.core.pool.stay import ONE_BURST_MS, Stay
 from burstcache.pool.copying import Copying
 from burstcache.pool.frames import Kind
 from burstcache.pool.link import request_numbers
@@ -25,7 +25,6 @@ _DIAL_LIMIT_S = 3.0  # a hub that is gone does not refuse: its address may be no
 _FAREWELL_LIMIT_S = 1.0
 _AWAITED_LIMIT_MS = 1000.0  # what the hub wants follows on its welcome
 _LOOK_MS = 10.0  # how often to look whether that has come, or whether a busy member is idle
-_ONE_BURST_MS = 1.0  # shorter gaps cost nothing, and would crowd out those that say something
 
 _logger = logging.getLogger(__name__)
 
@@ -158,7 +157,7 @@ class MemberEnvironment:
 
     def _arrived(self) -> None:
         gap_ms = seconds_since(self._clock, self._answered_at) * 1000
-        if self._stayed_ms is not None and gap_ms >= _ONE_BURST_MS:
+        if self._stayed_ms is not None and gap_ms >= ONE_BURST_MS:
             self._stay = self._stay.after(gap_ms, self._stayed_ms)
         self._stayed_ms = math.inf
         self._is_first = False

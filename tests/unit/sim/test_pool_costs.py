@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import pytest
 
+from burstcache.core.pool.chunk_store import member_bytes
 from burstcache.core.pool.costs import member_price
 from burstcache.core.pool.redundancy import SERVE_MS, Load, choose
 from burstcache.core.pool.slices import SLICE_BYTES
@@ -14,7 +15,6 @@ from burstcache.core.prices import price_sheet
 from burstcache_sim.bill.nodes import ec2_nodes
 from burstcache_sim.bill.pool import control_use, pool_bill
 from burstcache_sim.pool.reclaims import ReclaimProcess, reclaim_process, usual
-from burstcache_sim.pool.scenario import capacity_bytes
 from support.project import ROOT
 
 PRICES = price_sheet("today-us-east-1")
@@ -25,7 +25,7 @@ Cells = tuple[float, float, float]  # a GB kept for an hour, a slice written, a 
 
 def pool(members: int, reclaims: ReclaimProcess | None = None) -> Cells:
     """A pool that is full, read ten times as often as written."""
-    price, held_bytes = member_price(PRICES, 1_769), capacity_bytes(1_769)
+    price, held_bytes = member_price(PRICES, 1_769), member_bytes(1_769)
     load = Load(Fraction(40 * members), Fraction(4 * members), members * held_bytes * 10 // 12 // SLICE_BYTES)
     choice = choose(members, load, price, {60: (reclaims or usual(members)).day()})
     code = choice.keeping.redundancy

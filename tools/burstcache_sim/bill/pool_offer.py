@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from burstcache.core.pool.chunk_store import member_bytes
 from burstcache.core.pool.costs import member_price
 from burstcache.core.pool.redundancy import Load, choose
 from burstcache.core.pool.slices import SLICE_BYTES
@@ -14,7 +15,6 @@ from burstcache_sim.bill.cost import BillLine
 from burstcache_sim.bill.market import Market, Offer
 from burstcache_sim.bill.pool import control_use, pool_bill
 from burstcache_sim.pool.reclaims import usual
-from burstcache_sim.pool.scenario import capacity_bytes
 
 SIZES = (12, 16, 32, 64, 128, 256, 400)  # members worth trying
 MEMORY_MB = 1_769
@@ -40,7 +40,7 @@ def pool_offer(market: Market, members: int) -> Offer:
         load = Load(reads_per_h, misses * slices_each / hours, stored_slices, slice_bytes)
         choice = choose(members, load, price, measured)
         code = choice.keeping.redundancy
-        usable_bytes = members * capacity_bytes(MEMORY_MB) * code.data // code.chunks
+        usable_bytes = members * member_bytes(MEMORY_MB) * code.data // code.chunks
         missed = market.lru_misses(usable_bytes)
         misses = missed + (demand.requests - missed) * (1 - Fraction(choice.availability))
     assert choice is not None
@@ -68,6 +68,6 @@ def pools_worth_trying(market: Market) -> list[Offer]:
     found = []
     for members in SIZES:
         found.append(pool_offer(market, members))
-        if members * capacity_bytes(MEMORY_MB) // 2 >= market.locality.stored_bytes:
+        if members * member_bytes(MEMORY_MB) // 2 >= market.locality.stored_bytes:
             break
     return found

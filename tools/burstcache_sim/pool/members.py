@@ -5,10 +5,9 @@ from __future__ import annotations
 from math import ceil, inf
 
 from burstcache.core.pool.chunk_store import Chunk, ChunkStore
-from burstcache.core.pool.stay import Stay
+from burstcache.core.pool.stay import ONE_BURST_MS, Stay
 from burstcache_sim.pool.scenario import Counts, PoolScenario
 
-_ONE_BURST_MS = 1.0  # what comes sooner belongs to the same reads
 _LONGEST_MS = 895_000.0  # of an invocation: Lambda's quarter of an hour, less five seconds
 
 
@@ -46,7 +45,7 @@ class SimulatedMember:
     def serve(self, now_ms: float, size_bytes: int, counts: Counts) -> None:
         """Serve a chunk, on the invocation that runs or on a new one."""
         scenario = self._scenario
-        if self._stay and self._busy_ms >= 0 and (gap_ms := now_ms - self._busy_ms) > _ONE_BURST_MS:
+        if self._stay and self._busy_ms >= 0 and (gap_ms := now_ms - self._busy_ms) >= ONE_BURST_MS:
             self._stay = self._stay.after(gap_ms, self._limit_ms if now_ms > self._until_ms else inf)
             self._limit_ms = self._stay.limit_ms()
         if now_ms > self._until_ms or now_ms - self._begun_ms > _LONGEST_MS:

@@ -5,15 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, fields
 
+from burstcache.core.pool.chunk_store import member_bytes
 from burstcache.core.pool.redundancy import BACKUP_MS, BYTES_PER_MS, SERVE_MS, WARM_UP_MS
 from burstcache.core.pool.slices import SLICE_BYTES, Redundancy
 from burstcache.core.pool.stay import StayPrices
 from burstcache_sim.pool.reclaims import ReclaimProcess
-
-
-def capacity_bytes(memory_mb: int) -> int:
-    """Return what a member of that memory may store [bytes]."""
-    return memory_mb * 1024**2 * 85 // 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +18,7 @@ class PoolScenario:
 
     Attributes:
         members: How many there are.
-        memory_mb: Of each; 85 % of it is for chunks [MB].
+        memory_mb: Of each [MB].
         redundancy: How slices are coded.
         warm_s: How often a member that is not there is woken [s].
         backup_s: How often a member copies what is new to its second environment; 0: never [s].
@@ -59,7 +55,7 @@ class PoolScenario:
     @property
     def capacity_bytes(self) -> int:
         """What a member may store [bytes]."""
-        return capacity_bytes(self.memory_mb)
+        return member_bytes(self.memory_mb)
 
     @property
     def usable_bytes(self) -> float:

@@ -8,6 +8,12 @@ from dataclasses import dataclass
 Buffer = bytes | bytearray | memoryview
 
 ENTRY_BYTES = 512  # what a chunk takes apart from its payload: name, object, two places in tables
+_CHUNKS_PERCENT = 85  # of a member's memory; the interpreter, and chunks on their way, take the rest
+
+
+def member_bytes(memory_mb: int) -> int:
+    """Return what a member of that memory may store [bytes]."""
+    return memory_mb * 1024**2 * _CHUNKS_PERCENT // 100
 
 
 @dataclass(slots=True)

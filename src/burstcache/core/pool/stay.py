@@ -19,6 +19,7 @@ from fractions import Fraction
 from burstcache.core.prices import PriceSheet
 from burstcache.core.worth import WAIT_MS
 
+ONE_BURST_MS = 1.0  # shorter gaps cost nothing, and would crowd out those that say something
 GAPS = 256  # as many of the last ones are an estimate
 WAKE_MS = 15  # from the invocation to the first answer of an environment that is there, the handshakes included
 _WOKEN_TOGETHER = 12  # members that one read waits for at once, so each is to blame for a part of the wait
