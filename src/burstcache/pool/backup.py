@@ -98,7 +98,7 @@ class Backups:
         copied = self._hub.expect_copy(member)
         if not copied:
             return False
-        event: Serve = {"op": "serve", "hub": self._hub.address_for(member), "peer": True}
+        event = Serve(op="serve", hub=self._hub.address_for(member), peer=True)
         try:
             await self._invoke(member, event)
         except (BurstcacheError, asyncio.CancelledError):

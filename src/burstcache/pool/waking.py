@@ -181,7 +181,7 @@ class Member:
             self._loop.call_soon(self._meet, Event.SILENT)
             return
         self._limit = self._loop.call_later(_WAKE_LIMIT_S, self._meet, Event.SILENT)
-        event: Serve = {"op": "serve", "hub": self._hub.address_for(self._name), "peer": False}
+        event = Serve(op="serve", hub=self._hub.address_for(self._name), peer=False)
         self._call = self._loop.create_task(self._invoke_with(event))
 
     async def _invoke_with(self, event: Serve) -> None:

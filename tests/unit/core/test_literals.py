@@ -60,7 +60,6 @@ ALLOWED = {
     "control/cache_life.py": {"op"},  # … and orders
     "control/pool_operations.py": {"op"},
     "handlers/pool_control.py": {"op"},
-    "pool/waking.py": {"op"},
     "pool/environment.py": {"served"},  # of a member's answer
     "handlers/cache.py": {"epoch"},  # logged
 }
