@@ -85,11 +85,13 @@ class Soak:
     Attributes:
         counts: Operations by kind, faults, bytes, slices from the pool (`hits`) and from the origin (`s3`).
         problems: Wrong bytes, and errors.
+        done: How many operations have begun, those of earlier runs included: the next run may begin there.
     """
 
-    def __init__(self, cloud: LocalCloud, largest_bytes: int) -> None:
+    def __init__(self, cloud: LocalCloud, largest_bytes: int, done: int = 0) -> None:
         self.counts: Counter[str] = Counter()
         self.problems: list[str] = []
+        self.done = done
         self._cloud = cloud
         self._content = memoryview(random.Random(0).randbytes(largest_bytes + _SHIFTS))
         s3 = cloud.client("s3")
@@ -109,6 +111,7 @@ class Soak:
                     ends = await asyncio.gather(*(self._work(work, pool, through) for _ in range(_AT_ONCE)))
                     is_over = "hub" not in ends
                     await through.settle()
+                print(f"after {self.done:,} operations: {dict(self.counts)}", file=sys.stderr)
 
     def _open(self) -> AbstractAsyncContextManager[OpenPool]:
         assert self._configuration.pool
@@ -117,6 +120,7 @@ class Soak:
     async def _work(self, work: Iterator[Operation], pool: OpenPool, through: ReadThrough) -> str:
         """Do one operation after the other, until the hub is to restart or nothing is left."""
         for operation in work:
+            self.done += 1
             self.counts[operation.kind] += 1
             if operation.kind == "hub":
                 return "hub"
@@ -183,7 +187,7 @@ def soak(*, count: int, seed: int, largest_bytes: int, begin: int = 0, fault_eve
     }
     began_s, before = time.monotonic(), {*family(os.getpid())}
     with LocalCloud(LocalOptions(parameters=parameters)) as cloud:
-        run = Soak(cloud, largest_bytes)
+        run = Soak(cloud, largest_bytes, begin)
         work = islice(operations(seed, largest_bytes, keys=max(20, count // 50), fault_every=fault_every), begin, count)
         asyncio.run(run.run(work))
         log = cloud.run_dir / f"{cloud.physical_ids[_MEMBER]}.log"

@@ -257,6 +257,25 @@ def test_a_member_more_leaves_what_was_written_readable() -> None:
     assert asyncio.run(scenario()) == [_object(262_144 + number)[1] for number in range(20)]
 
 
+def test_no_read_is_wrong_while_a_pool_of_8_members_has_16_and_then_8_again() -> None:
+    async def scenario() -> None:
+        objects = {_object(100_000 + number, f"v{number}") for number in range(4)}
+        async with running_pool(16) as pool:
+            everyone = list(pool.stores)
+            for members in (everyone[:8], everyone, everyone[:8]):
+                pool.reader.members = tuple(members)
+                for object_, body in objects:
+                    assert await _read(pool, object_) in (None, body)
+                    assert await pool.reader.write(object_, body) == []
+                    assert await _read(pool, object_) == body
+            for name in everyone[8:]:
+                await pool.stop(name)
+            for object_, body in objects:
+                assert await _read(pool, object_) == body
+
+    asyncio.run(scenario())
+
+
 def test_a_silent_member_costs_its_chunk_alone() -> None:
     async def scenario() -> bytes | None:
         object_, body = _object(300_000)
