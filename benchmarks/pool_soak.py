@@ -182,6 +182,7 @@ def soak(*, count: int, seed: int, largest_bytes: int, begin: int = 0, fault_eve
     parameters = {
         "PoolMembers": str(MEMBERS),
         "PoolMemoryMb": str(MEMORY_MB),
+        "HitValueUsdPerMillion": "100",  # members stay for most of a second: a busy machine wakes them slowly
         "Relay": "none",
         "RedisNodeCount": "0",
     }
