@@ -1,4 +1,4 @@
-"""A stand-in for S3 with one object of any size whose bytes are computed: ranged GETs and HEADs over HTTP, no more.
+"""A stand-in for S3 with objects of any size whose bytes are computed: ranged GETs and HEADs over HTTP, no more.
 
 moto keeps objects in memory and takes longer for a range than this machine's network, so not five gigabytes of them.
 """
@@ -25,16 +25,17 @@ def generated(start: int, end: int) -> Iterator[bytes]:
         start += len(_BLOCK) - offset
 
 
-def serve_generated(port: int, size_bytes: int) -> None:
-    """Serve an object under any key, until the process ends."""
+def serve_generated(port: int, size_bytes: int | None = None) -> None:
+    """Serve an object under any key, until the process ends; without a size, keys end with a slash and theirs."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_HEAD(self) -> None:
-            self._head(200, size_bytes)
+            self._head(200, self._size_bytes)
 
         def do_GET(self) -> None:
+            size_bytes = self._size_bytes
             match = _RANGE.fullmatch(self.headers.get("Range", ""))
             if self.headers.get("If-Match", ETAG) != ETAG:
                 return self._head(412, 0)
@@ -42,6 +43,10 @@ def serve_generated(port: int, size_bytes: int) -> None:
             self._head(206 if match else 200, end - start, f"bytes {start}-{end - 1}/{size_bytes}" if match else "")
             with contextlib.suppress(ConnectionError):  # a reader that wants no more
                 self.wfile.writelines(generated(start, end))
+
+        @property
+        def _size_bytes(self) -> int:
+            return int(self.path.rpartition("/")[2]) if size_bytes is None else size_bytes
 
         def _head(self, status: int, length: int, content_range: str = "") -> None:
             self.send_response(status)

@@ -1,17 +1,19 @@
-"""How fast objects are read from the pool and written to it: 16 members as processes on loopback, one hub.
+"""How fast objects are read from the pool and written to it: 16 members as processes on loopback.
 
-In the same run: a bare read over 11 sockets, which is as fast as this machine moves the same bytes, redis-py's GET,
-and parallel ranged GETs from the S3 of the local run. All read into a buffer that is there already where they can.
+Clients are processes, too, each with its hub in it; without and with TLS between hub and members. In the same run: a
+bare read over 11 sockets, which is as fast as this machine moves the same bytes, redis-py's GET (with hiredis if that
+is installed), and parallel ranged GETs from the S3 of the local run. `GET through Client` is the whole way of a
+program, into memory that is new each time; all others that can read into a buffer that is there already. The last
+column is how long the reading process worked, which other work on the machine changes less.
 
-    python -m benchmarks.pool [--rounds 20] [--without-s3]
+    pip install -e '.[peers]' && python -m benchmarks.pool [--rounds 20] [--without-s3]
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import math
-import mmap
+import multiprocessing
 import os
 import secrets
 import selectors
@@ -20,23 +22,20 @@ import ssl
 import statistics
 import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import redis
-import uvloop
+from redis.utils import HIREDIS_AVAILABLE
 
 from benchmarks.common import Setup, environment, running_cloud
-from benchmarks.pool_processes import processes, run_member, run_sender
+from benchmarks.generated_s3 import serve_generated
+from benchmarks.pool_clients import CLIENT, GET, GET_FEWER_FIRST, PUT, Times, Work, room, run_client, timed
+from benchmarks.pool_processes import processes, run_member_of, run_sender
 from benchmarks.read_path import free_port, wait_for_port
-from benchmarks.tls import authority
-from burstcache.core.pool.slices import PooledObject, Redundancy
-from burstcache.pool.hub import Hub
-from burstcache.pool.reader import PoolReader
+from burstcache.core.pool.slices import Redundancy
 
 SETUPS = (Setup(),)
 _MEMBERS = [f"pool-{number}" for number in range(16)]
@@ -45,13 +44,7 @@ _CODES = (Redundancy(10, 1), Redundancy(10, 2))
 _CLIENTS = (1, 4)
 _BARE_SOCKETS = 11
 _RANGE_BYTES = 8 * 1024 * 1024  # what AWS's own transfer managers ask for at once
-
-
-def room(size_bytes: int) -> memoryview:
-    """Return a buffer in large pages, as a program that reads large objects again and again has one."""
-    pages = mmap.mmap(-1, size_bytes)
-    pages.madvise(mmap.MADV_HUGEPAGE)
-    return memoryview(pages)
+_SMALLEST_LARGE_MB = 10  # smaller objects do not go through the pool
 
 
 class BareRead:
@@ -91,7 +84,8 @@ def redis_server(ends: ExitStack) -> redis.Redis:
     ends.callback(server.wait)
     ends.callback(server.kill)
     wait_for_port(port)
-    return redis.Redis(port=port)
+    pool = redis.ConnectionPool(port=port, socket_read_size=1 << 20)  # its default of 64 KiB takes longer
+    return redis.Redis(connection_pool=pool)
 
 
 class RangedRead:
@@ -116,106 +110,77 @@ class RangedRead:
         list(self._threads.map(one, range(0, len(into), _RANGE_BYTES)))
 
 
-async def timed(rounds: int, clients: int, work: Callable[[int, int], Awaitable[object]]) -> list[float]:
-    """Return how long each call took [ms]: `work(client, round)`, the clients at the same time."""
-    times_ms: list[float] = []
+class Clients:
+    """Clients as processes, and the members that serve all of them."""
 
-    async def client(number: int) -> None:
-        for turn in range(rounds):
-            begun = time.perf_counter()
-            await work(number, turn)
-            times_ms.append((time.perf_counter() - begun) * 1000)
+    def __init__(self, ends: ExitStack, s3_port: int, *, has_tls: bool) -> None:
+        token = secrets.token_bytes(32)
+        pipes = [multiprocessing.Pipe() for _ in range(max(_CLIENTS))]
+        self.has_tls = has_tls
+        self._pipes: list[Connection] = [own for own, _ in pipes]
+        arguments = [
+            (other, f"client-{number}", _MEMBERS, token, s3_port, has_tls) for number, (_, other) in enumerate(pipes)
+        ]
+        ends.enter_context(processes(run_client, arguments))
+        for _, other in pipes:
+            other.close()
+        hubs = [pipe.recv() for pipe in self._pipes]
+        ends.enter_context(processes(run_member_of, [(hubs, name, token) for name in _MEMBERS]))
 
-    await asyncio.gather(*(client(number) for number in range(clients)))
-    return times_ms
+    def do(self, work: Work, clients: int) -> Times:
+        """Have some of them do something at the same time."""
+        for pipe in self._pipes[:clients]:
+            pipe.send(work)
+        times = [pipe.recv() for pipe in self._pipes[:clients]]
+        return Times([each for one in times for each in one.each_ms], statistics.mean(one.cpu_ms for one in times))
 
 
-def show(what: str, size_mb: int, clients: int, times_ms: list[float]) -> None:
+def show(what: str, size_mb: int, times: Times, *, clients: int = 1, has_tls: bool = False) -> None:
     """Print one row."""
-    p99 = statistics.quantiles(times_ms, n=100)[-1] if len(times_ms) > 1 else times_ms[0]
-    figures = f"{min(times_ms):8.1f} {statistics.median(times_ms):8.1f} {min(p99, max(times_ms)):8.1f}"
-    print(f"{what:<16} {size_mb:>4} {clients:>7} {figures}", flush=True)
+    p99 = statistics.quantiles(times.each_ms, n=100, method="inclusive")[-1]
+    figures = f"{min(times.each_ms):8.1f} {statistics.median(times.each_ms):8.1f} {p99:8.1f} {times.cpu_ms:8.1f}"
+    print(f"{what:<26} {size_mb:>4} {clients:>7} {'TLS' if has_tls else '':>4} {figures}", flush=True)
 
 
-async def measure(
-    rounds: int, bare: BareRead, server: redis.Redis, s3: RangedRead | None, tls_folder: Path | None
-) -> None:
-    """Print all rows; with TLS by a certificate in `tls_folder`, if there is one."""
-    token = secrets.token_bytes(32)
-    hub = Hub(token)
-    tls, ca_pem = None, ""
-    if tls_folder:
-        ca_pem = authority(tls_folder)
-        tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        tls.load_cert_chain(tls_folder / "server.pem", tls_folder / "server.key")
-    port = await hub.start("127.0.0.1", tls=tls)
-    with processes(run_member, [(port, name, token, ca_pem) for name in _MEMBERS]):
-        while len(hub.members) < len(_MEMBERS):
-            await asyncio.sleep(0.05)
-        reader = PoolReader(hub, _MEMBERS)
-        for size_index, size_mb in enumerate(_SIZES_MB):
-            await measure_size(rounds if size_mb < 100 else max(4, rounds // 2), size_index, reader, bare, server, s3)
-        await hub.stop()
-
-
-async def measure_size(
-    rounds: int, size_index: int, reader: PoolReader, bare: BareRead, server: redis.Redis, s3: RangedRead | None
+def measure_size(
+    size_mb: int, rounds: int, pools: list[Clients], bare: BareRead, server: redis.Redis, s3: RangedRead | None
 ) -> None:
     """Print the rows of one size."""
-    size_mb = _SIZES_MB[size_index]
-    size_bytes = size_mb * 1_000_000
-    body = room(size_bytes)
-    body[:] = expected = os.urandom(size_bytes)
-    into = [room(size_bytes + _BARE_SOCKETS)[:size_bytes] for _ in range(max(_CLIENTS))]
-
-    async def others(read: Callable[[], object]) -> list[float]:
-        async def work(client: int, turn: int) -> None:
-            read()
-
-        return await timed(rounds, 1, work)
-
-    spare = room(size_bytes + _BARE_SOCKETS)
-    show("bare read", size_mb, 1, await others(lambda: bare.read(size_index, spare)))
-    for code in _CODES:
-        for clients in _CLIENTS:
-
-            async def put(client: int, turn: int, code: Redundancy = code) -> None:
-                object_ = PooledObject(f"{size_mb}/{client}", "etag", size_bytes, code)
-                if await reader.write(object_, body):
-                    raise SystemExit("a write was not stored")
-
-            async def get(client: int, turn: int, code: Redundancy = code) -> None:
-                object_ = PooledObject(f"{size_mb}/{client}", "etag", size_bytes, code)
-                if await reader.read(object_, into[client]):
-                    raise SystemExit("a read found a slice lost")
-
-            name = f"{code.data}+{code.parity}"
-            show(f"PUT {name}", size_mb, clients, await timed(rounds, clients, put))
-            show(f"GET {name}", size_mb, clients, await timed(rounds, clients, get))
-            if any(each.tobytes() != expected for each in into[:clients]):
-                raise SystemExit("a read returned wrong bytes")
-            for client in range(clients):
-                await reader.delete(PooledObject(f"{size_mb}/{client}", "etag", size_bytes, code))
-    show("bare read", size_mb, 1, await others(lambda: bare.read(size_index, spare)))
-    server.set("object", body)
-    show("redis-py GET", size_mb, 1, await others(lambda: server.get("object")))
+    size_index, size_bytes = _SIZES_MB.index(size_mb), size_mb * 1_000_000
+    into = room(size_bytes + _BARE_SOCKETS)
+    kinds = [PUT, GET, CLIENT] if size_mb >= _SMALLEST_LARGE_MB else [PUT, GET]
+    for clients in _CLIENTS:
+        for code in _CODES:
+            show("bare read over 11 sockets", size_mb, timed(rounds, lambda: bare.read(size_index, into)))
+            for pool in pools:
+                for kind in [*kinds, GET_FEWER_FIRST] if code.parity > 1 else kinds:
+                    times = pool.do(Work(kind, size_bytes, code, rounds), clients)
+                    show(f"{kind} {code.data}+{code.parity}", size_mb, times, clients=clients, has_tls=pool.has_tls)
+    server.set("object", into[:size_bytes])
+    name = "redis-py with hiredis" if HIREDIS_AVAILABLE else "redis-py"
+    show(f"{name} GET", size_mb, timed(rounds, lambda: server.get("object")))
     if s3:
-        show("S3 ranged GETs", size_mb, 1, await others(lambda: s3.read(size_mb, into[0])))
+        show("ranged S3 GETs", size_mb, timed(rounds, lambda: s3.read(size_mb, into[:size_bytes])))
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=20, help="of each client; half as many at 100 MB")
-    parser.add_argument("--tls", action="store_true", help="between hub and members")
     parser.add_argument("--without-s3", action="store_true", help="start no local run")
     arguments = parser.parse_args()
-    print(environment())
-    print("                   MB clients   min ms   p50 ms   p99 ms")
+    print(f"{environment()}, {ssl.OPENSSL_VERSION}")
+    print(f"{'':<26}   MB clients       {'min ms':>8} {'p50 ms':>8} {'p99 ms':>8} {'CPU ms':>8}")
     with ExitStack() as ends:
         s3 = None if arguments.without_s3 else RangedRead(ends)
-        folder = Path(ends.enter_context(tempfile.TemporaryDirectory())) if arguments.tls else None
-        uvloop.run(measure(arguments.rounds, BareRead(ends), redis_server(ends), s3, folder))
+        port = free_port()
+        ends.enter_context(processes(serve_generated, [(port,)]))
+        wait_for_port(port)
+        pools = [Clients(ends, port, has_tls=has_tls) for has_tls in (False, True)]
+        bare, server = BareRead(ends), redis_server(ends)
+        for size_mb in _SIZES_MB:
+            rounds = arguments.rounds if size_mb < 100 else max(4, arguments.rounds // 2)
+            measure_size(size_mb, rounds, pools, bare, server, s3)
 
 
 if __name__ == "__main__":

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import multiprocessing
 import socket
-import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.context import ForkServerProcess
 from typing import Any
 
@@ -14,6 +14,7 @@ import uvloop
 
 from burstcache.core.pool.chunk_store import ChunkStore
 from burstcache.pool.member import serve
+from burstcache.pool.tls import member_tls
 
 _MEMBER_BYTES = 256_000_000
 _PROCESSES = multiprocessing.get_context("forkserver")
@@ -21,10 +22,25 @@ _PROCESSES = multiprocessing.get_context("forkserver")
 _PROCESSES.set_forkserver_preload(["benchmarks.pool_processes", "benchmarks.read_path"])
 
 
-def run_member(port: int, name: str, token: bytes, ca_pem: str = "") -> None:
-    """Be one member until the hub ends the connection; with TLS if there is an authority to trust."""
-    tls = ssl.create_default_context(cadata=ca_pem) if ca_pem else None
-    uvloop.run(serve("127.0.0.1", port, name, token, ChunkStore(_MEMBER_BYTES), tls))
+def run_member(port: int, name: str, token: bytes) -> None:
+    """Be one member of the hub on a port until the hub ends the connection."""
+    uvloop.run(serve("127.0.0.1", port, name, token, ChunkStore(_MEMBER_BYTES)))
+
+
+def run_member_of(hubs: Sequence[tuple[int, str]], name: str, token: bytes) -> None:
+    """Be one member of hubs, given by port and certificate (empty: without TLS), until all are gone."""
+    store = ChunkStore(_MEMBER_BYTES)
+
+    async def serve_one(port: int, certificate: str) -> None:
+        tls = member_tls(certificate) if certificate else None
+        with contextlib.suppress(OSError):
+            while True:  # on a busy machine a handshake may take too long
+                await serve("127.0.0.1", port, name, token, store, tls)
+
+    async def serve_all() -> None:
+        await asyncio.gather(*(serve_one(*hub) for hub in hubs))
+
+    uvloop.run(serve_all())
 
 
 def run_sender(port: int, lengths: list[int]) -> None:

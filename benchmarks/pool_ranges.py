@@ -17,10 +17,8 @@ import resource
 import time
 from collections.abc import AsyncIterator
 
-import boto3
-from botocore.config import Config
-
 from benchmarks.generated_s3 import ETAG, generated, serve_generated
+from benchmarks.pool_clients import generated_s3
 from benchmarks.pool_processes import processes, run_member
 from benchmarks.read_path import free_port, wait_for_port
 from burstcache.client import Client
@@ -113,17 +111,9 @@ def main() -> None:
     hot = sorted(random.Random(2).sample(range(slices - 1), max(1, slices // 100)))
     version = Version("large", key_hash("large"), ETAG, size_bytes)
     port, pool = free_port(), Pool()
-    s3 = boto3.client(
-        "s3",
-        endpoint_url=f"http://127.0.0.1:{port}",
-        region_name="us-east-1",
-        aws_access_key_id="local",
-        aws_secret_access_key="local",
-        config=Config(s3={"addressing_style": "path"}, response_checksum_validation="when_required"),
-    )
     with processes(serve_generated, [(port, size_bytes)]):
         wait_for_port(port)
-        with Client(bucket="bucket", s3=s3, pool=pool.open, freshness="immutable") as client:
+        with Client(bucket="bucket", s3=generated_s3(port), pool=pool.open, freshness="immutable") as client:
             figures = read_ranges(client, size_bytes, hot, arguments.rounds)
             stored = pool.stored(version)
             if arguments.stream:

@@ -1,0 +1,205 @@
+"""Clients of a pool as processes, each with a hub of its own, for `benchmarks.pool`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import mmap
+import statistics
+import threading
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from multiprocessing.connection import Connection
+from typing import Any
+
+import boto3
+from botocore.config import Config
+
+from benchmarks.generated_s3 import ETAG, generated
+from burstcache.client import Client
+from burstcache.core.keys import key_hash
+from burstcache.core.pool.placement import holders
+from burstcache.core.pool.slices import PooledObject, Redundancy, Slice, Version
+from burstcache.pool.asking import SliceRead
+from burstcache.pool.certificate import hub_tls
+from burstcache.pool.hub import Hub
+from burstcache.pool.link import Links
+from burstcache.pool.open_pool import OpenPool
+from burstcache.pool.reader import PoolReader
+
+_SLICES_LEARNT = 20  # before a 95th percentile says something
+_OPEN_LIMIT_S = 180.0
+
+PUT, GET, GET_FEWER_FIRST, CLIENT = "PUT", "GET", "GET, one spare first", "GET through Client"
+KINDS = (PUT, GET, GET_FEWER_FIRST, CLIENT)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a client does `rounds` times, after one time that does not count; `kind` is one of `KINDS`."""
+
+    kind: str
+    size_bytes: int
+    code: Redundancy
+    rounds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """How long each call took, and how long this process's processors worked for one [ms]."""
+
+    each_ms: list[float]
+    cpu_ms: float
+
+
+def room(size_bytes: int) -> memoryview:
+    """Return a buffer in large pages, as a program that reads large objects again and again has one."""
+    pages = mmap.mmap(-1, size_bytes)
+    pages.madvise(mmap.MADV_HUGEPAGE)
+    return memoryview(pages)
+
+
+def timed(rounds: int, call: Callable[[], object]) -> Times:
+    """Return how long calls took."""
+
+    async def work() -> None:
+        call()
+
+    return asyncio.run(timed_on_loop(rounds, work))
+
+
+async def timed_on_loop(rounds: int, work: Callable[[], Awaitable[object]]) -> Times:
+    """Return how long coroutines took, one after another."""
+    each_ms: list[float] = []
+    cpu_began_s = time.process_time()
+    for _ in range(rounds):
+        began_s = time.perf_counter()
+        await work()
+        each_ms.append((time.perf_counter() - began_s) * 1000)
+    return Times(each_ms, (time.process_time() - cpu_began_s) * 1000 / rounds)
+
+
+class FewerFirst(PoolReader):
+    """Asks one holder more than it needs, and the rest when that takes longer than 95 % of the slices before."""
+
+    def __init__(self, hub: Links, members: Sequence[str], limit_s: float) -> None:
+        super().__init__(hub, members, limit_s)
+        self._took_s: deque[float] = deque(maxlen=10 * _SLICES_LEARNT)
+        self._read = 0
+        self._p95_s = limit_s
+
+    async def read_slice(self, slice_: Slice, into: memoryview) -> bool:
+        first = slice_.redundancy.data + 1
+        order = holders(slice_.name, self.members, slice_.redundancy.chunks)
+        read = SliceRead(slice_, into, self._hub, ())
+        began_s = time.perf_counter()
+        try:
+            read.ask(order[:first])
+            done, _ = await asyncio.wait((read.is_whole,), timeout=self._p95_s)
+            if not done:
+                read.ask(order[first:])
+                await asyncio.wait((read.is_whole,), timeout=self.limit_s)
+        finally:
+            is_whole = read.end()
+        self._learn(time.perf_counter() - began_s)
+        return is_whole
+
+    def _learn(self, took_s: float) -> None:
+        self._took_s.append(took_s)
+        self._read += 1
+        if self._read % _SLICES_LEARNT == 0:
+            self._p95_s = statistics.quantiles(self._took_s, n=20)[-1]
+
+
+class _Pool:
+    """A pool whose hub is in this process; where it listens is sent over a pipe, and members come."""
+
+    def __init__(self, pipe: Connection, members: Sequence[str], token: bytes, *, has_tls: bool) -> None:
+        self._pipe, self._members, self._token, self._has_tls = pipe, members, token, has_tls
+        self.code = Redundancy(10, 1)
+        self.is_open = threading.Event()
+        self.hub: Hub
+        self.loop: asyncio.AbstractEventLoop
+
+    @contextlib.asynccontextmanager
+    async def open(self) -> AsyncIterator[OpenPool]:
+        """Run the hub."""
+        self.hub, self.loop = Hub(self._token), asyncio.get_running_loop()
+        tls, certificate = hub_tls(datetime.now(UTC)) if self._has_tls else (None, "")
+        self._pipe.send((await self.hub.start("127.0.0.1", tls=tls), certificate))
+        while len(self.hub.members) < len(self._members):
+            await asyncio.sleep(0.01)
+        self.is_open.set()
+        yield OpenPool(PoolReader(self.hub, self._members, _OPEN_LIMIT_S), lambda: [self.code])
+        await self.hub.stop()
+
+
+class _Worker:
+    """Does what one client is asked for, and checks what it reads."""
+
+    def __init__(self, client: Client, pool: _Pool, name: str, members: Sequence[str]) -> None:
+        self._client, self._pool, self._name, self._members = client, pool, name, members
+
+    def do(self, work: Work) -> Times:
+        """Return how long it took."""
+        self._pool.code = work.code
+        key = f"{self._name}/{work.size_bytes}"
+        expected = room(work.size_bytes)
+        expected[:] = b"".join(generated(0, work.size_bytes))
+        if work.kind == CLIENT:
+            return self._through_client(key, expected, work.rounds)
+        object_ = Version(key, key_hash(key), ETAG, work.size_bytes).pooled(work.code)
+        into = room(work.size_bytes)
+        times = asyncio.run_coroutine_threadsafe(self._through_reader(work, object_, expected, into), self._pool.loop)
+        result = times.result()
+        if work.kind != PUT and into != expected:
+            raise AssertionError(f"{work} returned wrong bytes")
+        return result
+
+    def _through_client(self, key: str, expected: memoryview, rounds: int) -> Times:
+        if self._client.get(key).body != expected:
+            raise AssertionError(f"{key} has wrong bytes")
+
+        def get() -> None:
+            if self._client.get(key).tier != "pool":
+                raise AssertionError(f"{key} was not in the pool")
+
+        return timed(rounds, get)
+
+    async def _through_reader(self, work: Work, object_: PooledObject, expected: memoryview, into: memoryview) -> Times:
+        kind = FewerFirst if work.kind == GET_FEWER_FIRST else PoolReader
+        reader = kind(self._pool.hub, self._members, _OPEN_LIMIT_S)
+
+        async def once() -> None:
+            if await (reader.write(object_, expected) if work.kind == PUT else reader.read(object_, into)):
+                raise AssertionError(f"{work} lost a slice")
+
+        await timed_on_loop(_SLICES_LEARNT if work.kind == GET_FEWER_FIRST else 1, once)
+        return await timed_on_loop(work.rounds, once)
+
+
+def run_client(pipe: Connection, name: str, members: Sequence[str], token: bytes, s3_port: int, has_tls: bool) -> None:
+    """Be one client: send where the hub listens, then what each `Work` took, until None arrives."""
+    pool = _Pool(pipe, members, token, has_tls=has_tls)
+    with Client(bucket="bucket", s3=generated_s3(s3_port), pool=pool.open, freshness="immutable") as client:
+        client.get("first/10000000")  # opens the pool
+        if not pool.is_open.wait(_OPEN_LIMIT_S):
+            raise AssertionError("members did not come")
+        worker = _Worker(client, pool, name, members)
+        while (work := pipe.recv()) is not None:
+            pipe.send(worker.do(work))
+
+
+def generated_s3(port: int) -> Any:
+    """Return boto3's client of the stand-in for S3 on a port."""
+    return boto3.client(
+        "s3",
+        endpoint_url=f"http://127.0.0.1:{port}",
+        region_name="us-east-1",
+        aws_access_key_id="local",
+        aws_secret_access_key="local",
+        config=Config(s3={"addressing_style": "path"}, response_checksum_validation="when_required"),
+    )
