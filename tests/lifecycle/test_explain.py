@@ -17,6 +17,7 @@ from support.world import World
 MakeWorld = Callable[..., World]
 KEY = "cars.json"
 LONG_S = 24 * 3600
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3))]
 
 
 def report_now(world: World, key: str, requests: int) -> list[str]:
@@ -32,11 +33,11 @@ def until_changed(world: World, state: Callable[[], object], *, within_s: float 
     return world.clock.now_us()
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_key_starts_with_exactly_the_requests_that_are_said_to_start_it(seed: int, world: World) -> None:
     chance = random.Random(seed)
     world.put_object(KEY)
-    for _ in range(12):
+    for _ in range(8):
         world.clock.sleep(chance.choice([0.1, 5, 9, 10.5, 11, 30]))
 
         said = move(explained(world, KEY), "is_hot")
@@ -124,7 +125,7 @@ def test_redis_is_asked_for_with_the_requests_that_are_said_to_promote(make_worl
 
 @pytest.mark.parametrize("has_relay", [True, False])
 @pytest.mark.parametrize("name", BY_USE)
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_use_decides_with_exactly_the_requests_that_are_said_to(
     seed: int, name: str, has_relay: bool, make_world: MakeWorld
 ) -> None:
@@ -132,7 +133,7 @@ def test_use_decides_with_exactly_the_requests_that_are_said_to(
     chance = random.Random(seed)
     world.put_object(KEY)
     decided = 0
-    for _ in range(30):
+    for _ in range(12):
         world.clock.sleep(chance.choice([0.5, 3, 20, 200]))
         explanation = explained(world, KEY, name)
         said = {each.rule: each for each in explanation.moves}
@@ -181,7 +182,7 @@ def running(name: str, make_world: MakeWorld) -> World:
 
 
 @pytest.mark.parametrize("name", BY_USE)
-@pytest.mark.parametrize("hits", [0, 25, 70])
+@pytest.mark.parametrize("hits", [0, 25, pytest.param(70, marks=pytest.mark.slow)])
 def test_node_stops_when_it_is_said_to(name: str, hits: int, make_world: MakeWorld) -> None:
     world = running(name, make_world)
     for _ in range(hits):

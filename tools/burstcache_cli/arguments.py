@@ -46,6 +46,11 @@ def keys(parser: argparse.ArgumentParser) -> None:
     stack(parser)
 
 
+def explain(parser: argparse.ArgumentParser) -> None:
+    """Add which key is meant."""
+    lambda_key(parser)
+
+
 def routes(parser: argparse.ArgumentParser) -> None:
     """Add the options of `routes`."""
     stack(parser)

@@ -67,6 +67,12 @@ COMMANDS = (
         "burstcache_cli.doctor:doctor",
     ),
     Command("keys", "list the keys: state, tier, since when, requests, execution", f"{_OWN}:keys", f"{_SHOW}:keys"),
+    Command(
+        "explain",
+        "answer why a key is where it is, and what would move it",
+        f"{_OWN}:explain",
+        "burstcache_cli.explain:explain_key",
+    ),
     Command("watch", "print the states of a key or a node as it enters them", f"{_OWN}:watch", f"{_SHOW}:watch"),
     Command(
         "routes",

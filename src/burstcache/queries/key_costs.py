@@ -75,8 +75,7 @@ def month_of(known: Known, rules: StackRules) -> Month:
             if use.key.knows(learned):
                 key_per_s = _per_s(learned.times_us, now_us) or key_per_s
         node_use = use_or_first(use.node, known.use.use)
-        is_running = known.node is not None and known.node.phase_at(now_us) == "running"
-        arrivals_per_s = _per_s(node_use.times_us, known.use.looked_at_us if is_running else now_us)
+        arrivals_per_s = _per_s(node_use.times_us, _use_known_us(known))
         node_per_s = None if arrivals_per_s is None else arrivals_per_s * use.node.whole / MICRO
     node_usd_per_s = float(worth.prices.redis_usd_per_s) if rules.settings.redis_nodes else None
     cache_usd_per_s = float(worth.prices.lambda_usd_per_s) if rules.settings.has_relay else None
@@ -90,6 +89,13 @@ def month_of(known: Known, rules: StackRules) -> Month:
         cache_function_usd=_times(cache_usd_per_s, _MONTH_S),
         cache_function_pays_from_per_min=_times(cache_usd_per_s, 60 / key_hit_usd) if key_hit_usd else None,
     )
+
+
+def _use_known_us(known: Known) -> int:
+    """Return until when the node's use is known: a running one's until the last look at it [us]."""
+    if known.node is None or known.node.phase_at(known.now_us) != "running":
+        return known.now_us
+    return max(known.use.looked_at_us, known.node.ready_at_us)
 
 
 def _per_s(times_us: Sequence[int], now_us: int) -> float | None:

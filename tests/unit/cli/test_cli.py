@@ -29,6 +29,24 @@ from support.project import PYTHONPATH, ROOT
 
 REGION = "eu-west-1"
 STACK = ("--stack-name", "mine", "--region", REGION)
+DECIDES_BY = {
+    "AWS_REGION": REGION,
+    "REDIS_NODES": "node-1=i-1@10.0.0.5:6379",
+    "REDIS_ALWAYS_ON_NODES": "0",
+    "MAX_HOT_KEYS": "2",
+    "HAS_RELAY": "true",
+    "MAX_OBJECT_BYTES": "4194304",
+    "EXPRESS_BUCKET": "",
+    "POLICY": "breakeven",
+    "HIT_VALUE_USD_PER_MILLION": "10",
+    "REDIS_INSTANCE_TYPE": "t4g.micro",
+    "CACHE_MEMORY_MB": "256",
+    "POLICY_RATE": "9",
+    "POLICY_SENSITIVITY": "4",
+    "POLICY_OVERRIDES": "",
+    "MEMORY_MB": "0",
+    "POOL_MEMBERS": "0",
+}
 TEMPLATE = {
     "Resources": {
         "Table": {
@@ -51,6 +69,7 @@ TEMPLATE = {
         "KeyLifecycleArn": {"Value": f"arn:aws:states:{REGION}:123456789012:stateMachine:mine-key-lifecycle"},
         "RedisNodeArn": {"Value": f"arn:aws:states:{REGION}:123456789012:stateMachine:mine-redis-node"},
         "RedisNodes": {"Value": "node-1=i-1@10.0.0.5:6379"},
+        "PolicySettings": {"Value": json.dumps(DECIDES_BY)},
         "PoolSettings": {"Value": json.dumps({"AWS_REGION": REGION, "POOL_MEMORY_MB": "1769"})},
     },
 }
@@ -191,6 +210,20 @@ def test_routes_prints_hot_keys_only_and_whether_their_route_is_followed(
         "hot.json   redis   node-1  3           -          no: node-1 runs generation 4",
         "warm.json  lambda  -       -           request-1  yes",
     ]
+
+
+def test_explain_reads_the_policy_and_the_rows_of_a_stack(aws: Aws, capsys: pytest.CaptureFixture[str]) -> None:
+    aws.put_key("cars.json", window=["5:a", "6:b"], size_bytes=70)
+
+    assert main(["explain", "cars.json", *STACK]) == 0
+    text = capsys.readouterr().out
+    assert main(["explain", "cars.json", "--json", *STACK]) == 0
+    found = json.loads(capsys.readouterr().out)
+
+    assert "served by   S3" in text
+    assert "size        70 bytes" in text
+    assert (found["tier"], found["policy"]) == ("s3", "breakeven")
+    assert [move["rule"] for move in found["moves"]] == ["node_boots", "key_starts"]
 
 
 def test_pool_that_was_not_used_says_so(aws: Aws, capsys: pytest.CaptureFixture[str]) -> None:
@@ -340,8 +373,8 @@ def test_trace_of_an_error_is_shown_to_those_who_ask(
 @pytest.mark.parametrize(
     ("argv", "line"),
     [
-        ([], "a command is missing: expected one of local, doctor, keys, watch"),
-        (["kyes"], "'kyes' is no command: expected one of local, doctor, keys, watch"),
+        ([], "a command is missing: expected one of local, doctor, keys, explain"),
+        (["kyes"], "'kyes' is no command: expected one of local, doctor, keys, explain"),
         (["--fast"], "unrecognized arguments: --fast"),
         (["keys", "--fast"], "unrecognized arguments: --fast"),
         (["redis"], "burstcache redis: a command is missing: expected one of start, stop, ping, status"),

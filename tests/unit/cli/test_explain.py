@@ -1,0 +1,118 @@
+"""What a person reads of a key."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from burstcache.core.compared import Compared, Measure
+from burstcache.core.worth import Below
+from burstcache.queries.explain import Explanation, ServedBy
+from burstcache.queries.key_costs import Cost, Month
+from burstcache.queries.moves import Hold, Move, Reason, Rule
+from burstcache_cli.explain import explanation_text
+
+NOW_US = 1_785_542_400_000_000  # 2026-08-01T00:00:00Z
+UNKNOWN = Month(None, None, None, None, 6.1, 13.7, 8.8, 19.6)
+
+
+def explanation(
+    *moves: Move,
+    rule: ServedBy = "",
+    compared: tuple[Compared, ...] = (),
+    costs: tuple[Cost, ...] = (),
+    month: Month = UNKNOWN,
+    below: Below = "s3",
+) -> Explanation:
+    return Explanation(
+        key="cars.json",
+        at_us=NOW_US,
+        policy="thesis",
+        state="Lambda" if rule else "S3",
+        is_expired=False,
+        tier="lambda" if rule else "s3",
+        below=below,
+        since_us=NOW_US - 60_000_000 if rule else 0,
+        rule=rule,
+        compared=compared,
+        size_bytes=1_234,
+        execution_name="",
+        node="node-1",
+        node_phase="stopped",
+        moves=moves,
+        costs=costs,
+        month=month,
+    )
+
+
+def test_key_of_s3_says_what_would_start_it_and_what_keeps_it() -> None:
+    move = Move(
+        "lambda",
+        "is_hot",
+        requests=1,
+        compared=(Compared("window_span_s", 12.0, 10.0),),
+        holds=(Hold("full", value=2, limit=2),),
+    )
+
+    assert (
+        explanation_text(explanation(move))
+        == """\
+key         cars.json
+served by   S3
+because     no faster tier has it
+policy      thesis
+state       S3
+size        1,234 bytes
+node        node-1, stopped
+
+What would move it
+to function 1 request now: its requests come close to each other
+            with one more the newest requests span 12 s, and must stay below 10
+            s
+            but 2 keys are hot, and MaxHotKeys is 2
+
+Cost so far
+nothing
+
+A month at the present rate
+key         its rate is not known: fewer than two of its requests are noted
+node        6.1 USD if it ran all the time; it pays above 13.7 requests a minute
+function    8.8 USD if it ran all the time; it pays above 19.6 requests a minute"""
+    )
+
+
+def test_key_of_a_cache_function_says_when_that_ends_and_what_it_has_cost() -> None:
+    costs = (Cost("cache_function", NOW_US - 60_000_000, 0.0002), Cost("node_run", NOW_US - 1, 0.004, 4, 0.001))
+    move = Move("s3", "tick", at_us=NOW_US + 5_000_000, compared=(Compared("tick_s", None, 5.0),), known_at_us=NOW_US)
+    text = explanation_text(explanation(move, rule="is_hot", costs=costs, month=Month(2, 1.5, 3, 2.5, *(None,) * 4)))
+
+    assert "served by   cache function since 2026-07-31T23:59:00Z" in text
+    assert "to S3       not before 2026-08-01T00:00:05Z, in 5 s" in text
+    assert "each request adds 5 s" in text
+    assert "this life   0.0002 USD for its cache function since 2026-07-31T23:59:00Z" in text
+    assert "of 4 keys: 0.001 USD" in text
+    assert "key         2 requests a minute; memory would save 1.5 USD" in text
+
+
+@pytest.mark.parametrize("rule", get_args(Rule))
+@pytest.mark.parametrize("reason", get_args(Reason))
+def test_each_rule_and_each_hold_has_a_sentence(rule: Rule, reason: Reason) -> None:
+    hold = Hold(reason, until_us=NOW_US, value=3, limit=2)
+
+    text = explanation_text(explanation(Move("redis", rule, requests=2, holds=(hold,))))
+
+    assert "{" not in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("measure", get_args(Measure))
+@pytest.mark.parametrize("value", [None, 3.5])
+def test_each_comparison_has_a_sentence(measure: Measure, value: float | None) -> None:
+    text = explanation_text(explanation(rule="is_hot", compared=(Compared(measure, value, 2.0),)))
+
+    assert "{" not in text
+
+
+def test_copy_in_express_is_named_as_what_serves_without_memory() -> None:
+    assert "without     S3 Express would serve it" in explanation_text(explanation(below="express"))

@@ -1,0 +1,198 @@
+"""What follows from the rows of a key: where it is, what it costs, what keeps it there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from burstcache.adapters.use_table import StoredUse
+from burstcache.core.node_use import NodeUse
+from burstcache.core.parameters import US_PER_S
+from burstcache.core.policy import CHECK_LATENESS_US, Request
+from burstcache.core.table import KeyRow, Lease, NodeRow, SeenKey
+from burstcache.queries.explain import explanation, stack_rules
+from burstcache.queries.history import Step
+from burstcache.queries.moves import Hold, Known, Move, StackRules
+
+S = US_PER_S
+NOW_US = 1_785_542_400 * S
+HASH = "0123456789abcdef0123456789abcdef"
+NODE = "node-1"
+VARIABLES = {
+    "AWS_REGION": "us-east-1",
+    "REDIS_NODES": f"{NODE}=i-1@10.0.0.5:6379",
+    "REDIS_ALWAYS_ON_NODES": "0",
+    "MAX_HOT_KEYS": "2",
+    "HAS_RELAY": "true",
+    "MAX_OBJECT_BYTES": "1000000",
+    "EXPRESS_BUCKET": "",
+    "POLICY": "thesis",
+    "HIT_VALUE_USD_PER_MILLION": "10",
+    "REDIS_INSTANCE_TYPE": "t4g.micro",
+    "CACHE_MEMORY_MB": "256",
+    "POLICY_RATE": "9",
+    "POLICY_SENSITIVITY": "4",
+    "POLICY_OVERRIDES": "",
+    "MEMORY_MB": "0",
+    "POOL_MEMBERS": "0",
+}
+
+
+def rules(**changes: str) -> StackRules:
+    return stack_rules(VARIABLES | changes)
+
+
+def known(row: KeyRow | None = None, node: NodeRow | None = None, **changes: Any) -> Known:
+    fields: dict[str, Any] = {"is_served": False} | changes
+    return Known(NOW_US, row or KeyRow(HASH, "k"), node or NodeRow(NODE), **fields)
+
+
+def running(**changes: Any) -> NodeRow:
+    """Return a node that has been ready for a minute, a second after its boot, and is checked in half a minute."""
+    fields: dict[str, Any] = {
+        "phase": "running",
+        "generation": (NOW_US - 61 * S) // 1000,
+        "ready_at_us": NOW_US - 60 * S,
+        "deadline_at_us": NOW_US + 30 * S + CHECK_LATENESS_US,
+        "peers": (NODE,),
+    }
+    return NodeRow(NODE, **(fields | changes))
+
+
+def moves_by_rule(known: Known, rules: StackRules) -> dict[str, Move]:
+    return {move.rule: move for move in explanation(known, rules).moves}
+
+
+def test_key_in_redis_pays_its_share_of_the_run_and_its_cache_function_until_redis_had_it() -> None:
+    row = KeyRow(
+        HASH,
+        "k",
+        phase="redis_running",
+        epoch=7,
+        tier="redis",
+        node=NODE,
+        generation=running().generation,
+        changed_at_us=NOW_US - 100 * S,
+        deadline_at_us=NOW_US + S,
+        window=(Request(NOW_US - 100 * S, "a"),),
+        trigger=Request(NOW_US - 100 * S, "a"),
+    )
+    prices = rules().worth.prices
+
+    found = explanation(
+        known(row, running(), is_served=True), rules(), [Step(NOW_US - 40 * S, "RedisRunning")], sharers=4
+    )
+
+    function, node = found.costs
+    assert (found.tier, found.rule, found.since_us) == ("redis", "wants_promotion", NOW_US - 40 * S)
+    assert function.usd == pytest.approx(float(60 * prices.lambda_usd_per_s + prices.life_usd))
+    assert node.usd == pytest.approx(float(61 * prices.redis_usd_per_s + prices.run_usd))
+    assert node.share_usd == pytest.approx(node.usd / 4)
+
+
+def test_month_follows_from_the_requests_that_s3_served() -> None:
+    window = tuple(Request(NOW_US - ago * S, f"r{ago}") for ago in (40, 30, 20))
+
+    month = explanation(known(KeyRow(HASH, "k", window=window)), rules()).month
+
+    assert month.requests_per_min == pytest.approx(2 / 40 * 60)
+    assert month.saved_usd == pytest.approx(2 / 40 * 730 * 3600 * float(rules().worth.hit_usd))
+    assert month.node_usd == pytest.approx(730 * 0.0084)
+    assert month.node_pays_from_per_min == pytest.approx(0.0084 / 60 / float(rules().worth.hit_usd))
+
+
+def test_rate_is_not_made_up_from_one_request() -> None:
+    month = explanation(known(KeyRow(HASH, "k", window=(Request(NOW_US - S, "r"),))), rules()).month
+
+    assert month.requests_per_min is month.saved_usd is None
+
+
+def test_stack_without_nodes_and_relay_has_no_price_for_them_and_says_why_nothing_starts() -> None:
+    bare = rules(REDIS_NODES="", HAS_RELAY="false")
+
+    found = explanation(Known(NOW_US, KeyRow(HASH, "k"), None, is_served=False), bare)
+
+    assert found.month.node_usd is found.month.cache_function_usd is None
+    assert found.moves[0].holds == (Hold("no_tier"),)
+    assert (found.node, found.node_phase) == ("", "")
+
+
+def test_further_places_are_named_where_the_stack_has_them() -> None:
+    row = KeyRow(HASH, "k", size_bytes=1000)
+    all_of_them = rules(MEMORY_MB="64", EXPRESS_BUCKET="copies", POOL_MEMBERS="16")
+
+    assert set(moves_by_rule(known(row), rules())) == {"is_hot"}
+    found = moves_by_rule(known(row), all_of_them)
+    assert set(found) == {"is_hot", "memory", "copies"}
+    assert all_of_them.express is not None
+    assert found["copies"].requests == all_of_them.express.copy_at(1000)
+
+
+def test_object_that_no_tier_takes_is_read_from_the_pool() -> None:
+    large = known(KeyRow(HASH, "k", size_bytes=1_000_001))
+
+    found = moves_by_rule(large, rules(MEMORY_MB="64", POOL_MEMBERS="16"))
+
+    assert set(found) == {"is_hot", "pool"}
+    assert found["is_hot"].holds == (Hold("too_large", value=1_000_001, limit=1_000_000),)
+
+
+@pytest.mark.parametrize("policy", ["breakeven", "hazard"])
+def test_guest_is_served_by_its_running_node_until_a_look_finds_it_idle(policy: str) -> None:
+    by_use = rules(POLICY=policy)
+    rule = by_use.settings.policy.use
+    assert rule is not None
+    use = rule.node.observe(rule.node.first(), NOW_US - 61 * S, rule.node.whole)
+
+    found = explanation(
+        known(
+            node=running(),
+            is_served=True,
+            use=StoredUse(use, version=1),
+            seen=SeenKey(HASH, "k", 10, NOW_US - S),
+            leases=(Lease(NODE, "by-hand", held_until_us=NOW_US + 500 * S),),
+        ),
+        rules(POLICY=policy, REDIS_ALWAYS_ON_NODES="1"),
+    )
+
+    (move,) = found.moves
+    assert (found.tier, found.rule, found.since_us, found.size_bytes) == ("redis", "node_boots", NOW_US - 60 * S, 10)
+    assert (move.rule, move.at_us >= NOW_US) == ("node_stops", True)
+    assert [hold.reason for hold in move.holds] == ["held_by_hand", "always_on"]
+
+
+def test_use_of_another_policy_counts_for_nothing() -> None:
+    learned = NodeUse(last_us=NOW_US - S, times_us=tuple(NOW_US - second * S for second in (3, 2, 1)))
+    seen = SeenKey(HASH, "k", 10, NOW_US - S)
+    by_hazard = rules(POLICY="hazard", HAS_RELAY="false")
+
+    with_it, without = (
+        moves_by_rule(known(use=use, seen=seen), by_hazard)["node_boots"]
+        for use in (StoredUse(learned, version=1), StoredUse())
+    )
+
+    assert with_it == without
+
+
+def test_cache_function_that_no_load_pays_for_is_said_never_to_start() -> None:
+    cheap = rules(POLICY="breakeven", HIT_VALUE_USD_PER_MILLION="0")
+
+    assert moves_by_rule(known(), cheap)["key_starts"].holds == (Hold("never_pays"),)
+
+
+def test_started_life_waits_for_its_cache_function() -> None:
+    row = KeyRow(HASH, "k", phase="lambda", epoch=7, deadline_at_us=NOW_US + S, trigger=Request(NOW_US, "by-hand"))
+
+    found = explanation(known(row), rules())
+
+    assert (found.tier, found.state) == ("s3", "Lambda")
+    assert [move.rule for move in found.moves] == ["cache_function_ready", "wants_promotion"]
+
+
+def test_expired_life_is_one_of_s3() -> None:
+    row = KeyRow(HASH, "k", phase="lambda", epoch=7, tier="lambda", deadline_at_us=NOW_US - 1)
+
+    found = explanation(known(row), rules())
+
+    assert (found.tier, found.is_expired, found.moves[0].rule) == ("s3", True, "is_hot")

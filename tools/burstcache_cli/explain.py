@@ -1,0 +1,204 @@
+"""`burstcache explain`: why a key is where it is, in sentences or as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+
+from burstcache.core.compared import Compared, Measure
+from burstcache.core.parameters import US_PER_S
+from burstcache.queries.explain import Explanation, ServedBy, explain, stack_rules
+from burstcache.queries.key_costs import Cost
+from burstcache.queries.moves import Hold, Move, Reason, Rule, StackRules, To
+from burstcache_cli.stack import Stack, stack_of
+from burstcache_terminal.exit_codes import ExitCode
+from burstcache_terminal.text import NOTHING, count_text, duration_text, number_text, time_text, wrapped_text
+
+_COLUMN = 12  # characters before what a line says
+_TIERS: dict[To, str] = {
+    "s3": "S3",
+    "express": "S3 Express",
+    "lambda": "cache function",
+    "redis": "Redis",
+    "memory": "memory",
+    "pool": "pool",
+}
+_LABELS: dict[To, str] = {**_TIERS, "express": "Express", "lambda": "function"}
+_BECAUSE: dict[ServedBy, str] = {
+    "": "no faster tier has it",
+    "by_hand": "a person started it",
+    "is_hot": "its requests came close to each other",
+    "key_starts": "its own requests paid for a cache function",
+    "wants_promotion": "its load lasted",
+    "node_boots": "the requests for all keys of its node paid for the node, which takes it as a guest",
+}
+_RULES: dict[Rule, str] = {
+    "is_hot": "its requests come close to each other",
+    "key_starts": "its own requests pay for a cache function",
+    "cache_function_ready": "the cache function has been started and gets ready",
+    "tick": "its cache function ends unless requests prolong its life",
+    "key_ends": "its requests no longer pay for the cache function",
+    "wants_promotion": "its load lasts",
+    "node_boots": "the requests for all keys of the node pay for it",
+    "node_ready": "the node boots and takes the key when it is ready",
+    "is_released": "a check of the node finds it idle",
+    "node_stops": "a look at the node finds that it no longer pays",
+    "copies": "a reader copies what it has read so often from S3",
+    "memory": "a reader keeps what it has read for as long as it may be stale",
+    "pool": "programs with the client library read it from the pool",
+}
+_MEASURES: dict[Measure, tuple[str, str]] = {  # with a value, without one
+    "window_span_s": (
+        "with one more the newest requests span {value}, and must stay below {limit}",
+        "its newest requests must span less than {limit}",
+    ),
+    "requests_since_start": ("{value} since the start, and must exceed {limit}", "must exceed {limit}"),
+    "queue_span_s": (
+        "the fifth newest request was {value} ago, and must be older than {limit}",
+        "the fifth newest request must be older than {limit}",
+    ),
+    "arrivals_span_s": (
+        "with one more arrival the newest ones span {value}, and must stay below {limit}",
+        "too few arrivals yet; the newest ones must span less than {limit}",
+    ),
+    "expected_usd_per_h": (
+        "with one more arrival the rates that pay earn {value} USD/h, and must reach the {limit} that the others lose",
+        "",
+    ),
+    "tick_s": ("", "each request adds {limit}"),
+    "size_bytes": ("{value} bytes of {limit} allowed", ""),
+}
+_HOLDS: dict[Reason, str] = {
+    "cool_down": "it cools down after {value} failed lives{until}",
+    "too_large": "its {value} bytes exceed the {limit} that a tier takes",
+    "no_tier": "the stack has neither cache functions nor nodes",
+    "paused": "the stack is paused{until}; `burstcache resume` ends that",
+    "node_cools_down": "the node cools down after {value} failed boots{until}",
+    "node_stopping": "the node is stopping",
+    "full": "{value} keys are hot, and MaxHotKeys is {limit}",
+    "never_pays": "no load pays for a cache function at these prices",
+    "held_by_hand": "a person holds the node{until}",
+    "always_on": "the node never stops (RedisAlwaysOnNodes)",
+}
+
+
+def explain_key(args: argparse.Namespace) -> ExitCode:
+    """Print why a key is where it is."""
+    stack = stack_of(args)
+    explanation = explain(stack.system(), rules_of(stack), args.key)
+    print(json.dumps(asdict(explanation), indent=2) if args.json else explanation_text(explanation))
+    return ExitCode.SUCCESS
+
+
+def rules_of(stack: Stack) -> StackRules:
+    """Return what a stack decides by, or raise InvalidSettingError or StackIncompleteError."""
+    return stack_rules(json.loads(stack.output("PolicySettings")))
+
+
+def explanation_text(explanation: Explanation) -> str:
+    """Return what a person wants to know of a key, in lines of at most 80 characters."""
+    sections = (
+        ("", _where(explanation)),
+        ("What would move it", (line for move in explanation.moves for line in _move(move, explanation.at_us))),
+        ("Cost so far", map(_cost, explanation.costs)),
+        ("A month at the present rate", _month(explanation)),
+    )
+    texts = []
+    for title, lines in sections:
+        body = "\n".join(
+            wrapped_text(f"{label:{_COLUMN}}{text}", indent=" " * _COLUMN) for label, text in lines if text
+        )
+        texts.append(f"{title}\n{body or 'nothing'}" if title else body)
+    return "\n\n".join(texts)
+
+
+def _where(explanation: Explanation) -> Iterator[tuple[str, str]]:
+    on = f" on {explanation.node}" if explanation.tier == "redis" else ""
+    since = f" since {time_text(explanation.since_us)}" if explanation.since_us else ""
+    because = [_BECAUSE[explanation.rule], *map(_compared, explanation.compared)]
+    yield "key", explanation.key
+    yield "served by", f"{_TIERS[explanation.tier]}{on}{since}"
+    yield "because", "; ".join(filter(None, because))
+    yield "policy", explanation.policy
+    yield "state", explanation.state + (", past its deadline" if explanation.is_expired else "")
+    yield "execution", explanation.execution_name
+    yield "size", f"{explanation.size_bytes:,} bytes" if explanation.size_bytes else "unknown"
+    yield "node", f"{explanation.node}, {explanation.node_phase}" if explanation.node else "none"
+    yield "without", f"{_TIERS[explanation.below]} would serve it" if explanation.below == "express" else ""
+
+
+def _move(move: Move, at_us: int) -> Iterator[tuple[str, str]]:
+    yield f"to {_LABELS[move.to]}", _when(move, at_us)
+    yield "", "; ".join(filter(None, map(_compared, move.compared)))
+    if move.known_at_us:
+        yield "", f"as of {time_text(move.known_at_us)}: later requests are not in these numbers"
+    for hold in move.holds:
+        yield "", f"but {_hold(hold)}"
+
+
+def _when(move: Move, at_us: int) -> str:
+    rule = _RULES[move.rule]
+    if move.at_us:
+        left_s = max(move.at_us - at_us, 0) / US_PER_S
+        kept = f"; {count_text(move.requests, 'request')} before that would prevent it" if move.requests else ""
+        return f"not before {time_text(move.at_us)}, in {duration_text(left_s)}: {rule}{kept}"
+    if move.requests is None:
+        return rule
+    if move.rule == "copies":
+        return f"at read {move.requests} from S3: {rule}"
+    return f"{count_text(move.requests, 'request')} now: {rule}"
+
+
+def _compared(compared: Compared) -> str:
+    known, unknown = _MEASURES[compared.measure]
+    sentence = unknown if compared.value is None else known
+    return sentence.format(
+        value=_amount(compared.measure, compared.value), limit=_amount(compared.measure, compared.limit)
+    )
+
+
+def _amount(measure: Measure, value: float | None) -> str:
+    if value is None:
+        return NOTHING
+    return duration_text(value) if measure.endswith("_s") else number_text(value)
+
+
+def _hold(hold: Hold) -> str:
+    value, limit = (NOTHING if amount is None else number_text(amount) for amount in (hold.value, hold.limit))
+    until = f" until {time_text(hold.until_us)}" if hold.until_us else ""
+    return _HOLDS[hold.reason].format(value=value, limit=limit, until=until)
+
+
+def _cost(cost: Cost) -> tuple[str, str]:
+    since, usd = time_text(cost.since_us), number_text(cost.usd)
+    if cost.of == "cache_function":
+        return "this life", f"{usd} USD for its cache function since {since}"
+    share = f"; this key's share, of {count_text(cost.keys, 'key')}: {number_text(cost.share_usd)} USD"
+    return "this run", f"{usd} USD for the node since {since}{share if cost.share_usd else ''}"
+
+
+def _month(explanation: Explanation) -> Iterator[tuple[str, str]]:
+    month = explanation.month
+    if month.requests_per_min is not None:
+        yield "key", _rate(month.requests_per_min, month.saved_usd)
+    elif explanation.tier == "s3":
+        yield "key", "its rate is not known: fewer than two of its requests are noted"
+    else:
+        yield "key", "its rate is not known: only requests that S3 serves are noted one by one"
+    if month.node_usd is not None:
+        if month.node_requests_per_min is not None:
+            yield "all keys", _rate(month.node_requests_per_min, month.node_saved_usd)
+        yield "node", _price(month.node_usd, month.node_pays_from_per_min)
+    if month.cache_function_usd is not None:
+        yield "function", _price(month.cache_function_usd, month.cache_function_pays_from_per_min)
+
+
+def _rate(per_min: float, saved_usd: float | None) -> str:
+    return f"{number_text(per_min)} requests a minute; memory would save {number_text(saved_usd or 0.0)} USD"
+
+
+def _price(usd: float, pays_from_per_min: float | None) -> str:
+    pays = "" if pays_from_per_min is None else f"; it pays above {number_text(pays_from_per_min)} requests a minute"
+    return f"{number_text(usd)} USD if it ran all the time{pays}"
