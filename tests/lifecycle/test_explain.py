@@ -1,4 +1,4 @@
-"""What is said of a key agrees with what the deployed functions then do."""
+"""Each prediction of `burstcache explain` is what the deployed functions then do."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ def until_changed(world: World, state: Callable[[], object], *, within_s: float 
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_key_starts_with_exactly_the_requests_that_are_said_to_start_it(seed: int, world: World) -> None:
+def test_key_starts_with_exactly_the_predicted_requests(seed: int, world: World) -> None:
     chance = random.Random(seed)
     world.put_object(KEY)
     for _ in range(8):
         world.clock.sleep(chance.choice([0.1, 5, 9, 10.5, 11, 30]))
 
-        said = move(explained(world, KEY), "is_hot")
-        assert said.requests is not None
-        outcomes = report_now(world, KEY, said.requests)
+        predicted = move(explained(world, KEY), "is_hot")
+        assert predicted.requests is not None
+        outcomes = report_now(world, KEY, predicted.requests)
 
-        assert outcomes == ["remembered"] * (said.requests - 1) + ["started"], f"seed {seed}"
-        assert said.holds == ()
+        assert outcomes == ["remembered"] * (predicted.requests - 1) + ["started"], f"seed {seed}"
+        assert predicted.holds == ()
         world.leave(KEY, is_failed=False)
         world.clock.sleep(chance.choice([0.1, 20]))
         if move(explained(world, KEY), "is_hot").requests != 1:
@@ -53,7 +53,7 @@ def test_key_starts_with_exactly_the_requests_that_are_said_to_start_it(seed: in
 
 
 @pytest.mark.parametrize("reason", ["cool_down", "too_large", "paused", "full"])
-def test_what_is_said_to_keep_a_key_with_s3_does(reason: str, world: World) -> None:
+def test_predicted_hold_keeps_a_key_with_s3(reason: str, world: World) -> None:
     world.started(KEY)
     world.leave(KEY, is_failed=reason == "cool_down")
     world.clock.sleep(20)
@@ -65,15 +65,15 @@ def test_what_is_said_to_keep_a_key_with_s3_does(reason: str, world: World) -> N
         for number in range(MAX_HOT_KEYS):
             world.started(f"other {number}")
 
-    said = move(explained(world, KEY), "is_hot")
+    predicted = move(explained(world, KEY), "is_hot")
     outcome = world.report(KEY, request_id="another", size_bytes=size_bytes)
 
-    assert said.requests == 1
-    assert [hold.reason for hold in said.holds] == [reason]
+    assert predicted.requests == 1
+    assert [hold.reason for hold in predicted.holds] == [reason]
     assert outcome == (reason if reason in ("paused", "full") else "remembered")
 
 
-def test_cool_down_ends_when_it_is_said_to(world: World) -> None:
+def test_cool_down_ends_at_the_predicted_instant(world: World) -> None:
     world.started(KEY)
     world.leave(KEY, is_failed=True, failures=1)
     (hold,) = move(explained(world, KEY), "is_hot").holds
@@ -86,7 +86,7 @@ def test_cool_down_ends_when_it_is_said_to(world: World) -> None:
     assert world.report(KEY) == "started"
 
 
-def test_life_of_a_cache_function_ends_when_it_is_said_to(make_world: MakeWorld) -> None:
+def test_life_of_a_cache_function_ends_at_the_predicted_instant(make_world: MakeWorld) -> None:
     world = make_world(runs_machines=True)
     world.started(KEY)
     world.until(lambda: world.row(KEY).tier == "lambda", within_s=60, every_s=0.25)
@@ -99,7 +99,7 @@ def test_life_of_a_cache_function_ends_when_it_is_said_to(make_world: MakeWorld)
     assert 0 <= ended_us - move(explanation, "tick").at_us < 0.5 * US_PER_S
 
 
-def test_redis_is_asked_for_with_the_requests_that_are_said_to_promote(make_world: MakeWorld) -> None:
+def test_redis_is_asked_for_at_the_predicted_request(make_world: MakeWorld) -> None:
     world = make_world(runs_machines=True)
     world.started(KEY)
     world.until(lambda: world.row(KEY).tier == "lambda", within_s=60, every_s=0.25)
@@ -126,9 +126,7 @@ def test_redis_is_asked_for_with_the_requests_that_are_said_to_promote(make_worl
 @pytest.mark.parametrize("has_relay", [True, False])
 @pytest.mark.parametrize("name", BY_USE)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_use_decides_with_exactly_the_requests_that_are_said_to(
-    seed: int, name: str, has_relay: bool, make_world: MakeWorld
-) -> None:
+def test_use_decides_at_the_predicted_request(seed: int, name: str, has_relay: bool, make_world: MakeWorld) -> None:
     world = make_world(policy=policy_named(name), has_relay=has_relay, runs_machines=True)
     chance = random.Random(seed)
     world.put_object(KEY)
@@ -136,13 +134,16 @@ def test_use_decides_with_exactly_the_requests_that_are_said_to(
     for _ in range(12):
         world.clock.sleep(chance.choice([0.5, 3, 20, 200]))
         explanation = explained(world, KEY, name)
-        said = {each.rule: each for each in explanation.moves}
-        if "node_boots" not in said or explanation.state != "S3":
+        predicted = {each.rule: each for each in explanation.moves}
+        if "node_boots" not in predicted or explanation.state != "S3":
             world.until(lambda: world.node().phase == "stopped", within_s=LONG_S, every_s=5)
             continue
-        boots, starts = said["node_boots"].requests, said["key_starts"].requests if "key_starts" in said else None
+        boots, starts = (
+            predicted["node_boots"].requests,
+            predicted["key_starts"].requests if "key_starts" in predicted else None,
+        )
         assert boots is not None
-        least = boots if starts is None or (said["key_starts"].holds) else min(boots, starts)
+        least = boots if starts is None or predicted["key_starts"].holds else min(boots, starts)
         asked = chance.randint(1, max(least, 1))
         outcomes = report_now(world, KEY, asked)
 
@@ -183,33 +184,31 @@ def running(name: str, make_world: MakeWorld) -> World:
 
 @pytest.mark.parametrize("name", BY_USE)
 @pytest.mark.parametrize("hits", [0, 25, pytest.param(70, marks=pytest.mark.slow)])
-def test_node_stops_when_it_is_said_to(name: str, hits: int, make_world: MakeWorld) -> None:
+def test_node_stops_at_the_predicted_look(name: str, hits: int, make_world: MakeWorld) -> None:
     world = running(name, make_world)
     for _ in range(hits):
         world.clock.sleep(2)
         assert world.read(KEY) == "redis"
 
-    said = [move(explained(world, KEY, name), "node_stops")]
+    predicted = [move(explained(world, KEY, name), "node_stops")]
     while (explanation := explained(world, KEY, name)).tier == "redis":
-        said.append(move(explanation, "node_stops"))
+        predicted.append(move(explanation, "node_stops"))
         world.clock.sleep(1)
-    first = next(each for each in said if each.known_at_us == said[-1].known_at_us)
+    first = next(each for each in predicted if each.known_at_us == predicted[-1].known_at_us)
 
     assert 2 * US_PER_S <= world.clock.now_us() - first.at_us < 5 * US_PER_S
 
 
 @pytest.mark.parametrize("name", BY_USE)
 @pytest.mark.parametrize("fewer", [0, 1])
-def test_exactly_the_hits_that_are_said_to_keep_a_node_running_do_so(
-    fewer: int, name: str, make_world: MakeWorld
-) -> None:
+def test_exactly_the_predicted_hits_keep_a_node_running(fewer: int, name: str, make_world: MakeWorld) -> None:
     world = running(name, make_world)
-    while (said := move(explained(world, KEY, name), "node_stops")).requests is None:
+    while (predicted := move(explained(world, KEY, name), "node_stops")).requests is None:
         world.clock.sleep(5)
 
-    for _ in range(said.requests - fewer):
+    for _ in range(predicted.requests - fewer):
         assert world.read(KEY) == "redis"
-    world.clock.sleep((said.at_us - world.clock.now_us()) / US_PER_S + 4)
+    world.clock.sleep((predicted.at_us - world.clock.now_us()) / US_PER_S + 4)
 
     assert (world.node().phase == "running") == (fewer == 0)
 

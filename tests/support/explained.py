@@ -1,4 +1,4 @@
-"""What `burstcache explain` says of a key in a world."""
+"""The explanation of a key in a world."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def rules_of(world: World, policy_name: str) -> StackRules:
 
 
 def explained(world: World, key: str, policy_name: str = "thesis") -> Explanation:
-    """Return what is said of a key now."""
+    """Return why a key is where it is now."""
     system = System(
         table_name=TABLE,
         key_machine_arn=world.key_machine,

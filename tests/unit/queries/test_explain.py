@@ -175,7 +175,7 @@ def test_use_of_another_policy_counts_for_nothing() -> None:
     assert with_it == without
 
 
-def test_cache_function_that_no_load_pays_for_is_said_never_to_start() -> None:
+def test_cache_function_that_no_load_pays_for_never_starts() -> None:
     cheap = rules(POLICY="breakeven", HIT_VALUE_USD_PER_MILLION="0")
 
     assert moves_by_rule(known(), cheap)["key_starts"].holds == (Hold("never_pays"),)
