@@ -92,6 +92,7 @@ class Soak:
         self.counts: Counter[str] = Counter()
         self.problems: list[str] = []
         self.done = done
+        self._restarts = False  # the hub is to
         self._cloud = cloud
         self._content = memoryview(random.Random(0).randbytes(largest_bytes + _SHIFTS))
         s3 = cloud.client("s3")
@@ -102,14 +103,14 @@ class Soak:
 
     async def run(self, work: Iterator[Operation]) -> None:
         """Do everything, with one hub after the other."""
-        is_over = False
+        self._restarts = True
         with ThreadPoolExecutor(_AT_ONCE) as threads:
-            while not is_over:
+            while self._restarts:
+                self._restarts = False
                 async with self._open() as pool:
                     heat = SliceHeat(pays_within_s=pool.pays_within_s)
                     through = ReadThrough(pool.reader, pool.redundancies, heat, threads, SystemClock(), pool.seen)
-                    ends = await asyncio.gather(*(self._work(work, pool, through) for _ in range(_AT_ONCE)))
-                    is_over = "hub" not in ends
+                    await asyncio.gather(*(self._work(work, pool, through) for _ in range(_AT_ONCE)))
                     await through.settle()
                 print(f"after {self.done:,} operations: {dict(self.counts)}", file=sys.stderr)
 
@@ -117,18 +118,16 @@ class Soak:
         assert self._configuration.pool
         return self._configuration.pool()
 
-    async def _work(self, work: Iterator[Operation], pool: OpenPool, through: ReadThrough) -> str:
+    async def _work(self, work: Iterator[Operation], pool: OpenPool, through: ReadThrough) -> None:
         """Do one operation after the other, until the hub is to restart or nothing is left."""
-        for operation in work:
+        while not self._restarts and (operation := next(work, None)):
             self.done += 1
             self.counts[operation.kind] += 1
-            if operation.kind == "hub":
-                return "hub"
+            self._restarts |= operation.kind == "hub"
             try:
                 await self._do(operation, pool, through)
             except Exception as error:  # each is a finding
                 self.problems.append(f"{operation}: {error!r}")
-        return ""
 
     async def _do(self, operation: Operation, pool: OpenPool, through: ReadThrough) -> None:
         key, etag = f"key-{operation.key}", f'"v{operation.version}"'

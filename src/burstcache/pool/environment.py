@@ -24,6 +24,7 @@ from burstcache.pool.tls import member_tls
 _DIAL_LIMIT_S = 3.0  # a hub that is gone does not refuse: its address may be nobody's
 _FAREWELL_LIMIT_S = 1.0
 _AWAITED_LIMIT_MS = 1000.0  # what the hub wants follows on its welcome
+_STALLED_S = 15.0  # a hub that neither sends nor takes a byte of what is under way is gone; copies begin within 10 s
 _LOOK_MS = 10.0  # how often to look whether that has come, or whether a busy member is idle
 
 _logger = logging.getLogger(__name__)
@@ -48,6 +49,7 @@ class MemberEnvironment:
         self._born_us = clock.now_us()
         self._served = 0
         self._connections: set[MemberConnection] = set()
+        self._moved: dict[MemberConnection, tuple[tuple[int, ...], float]] = {}  # what was under way, and since when
         self._dials: set[asyncio.Task[None]] = set()
         self._retired = asyncio.Event()  # a copy has everything
         self._is_first = True  # no request of this invocation has arrived
@@ -138,13 +140,28 @@ class MemberEnvironment:
         limit_ms = self._stay.limit_ms()
         if not all(connection.is_idle for connection in self._connections):
             self._idle_since = instant(self._clock)
-            return min(left_s, max(limit_ms, _LOOK_MS) / 1000)
+            self._end_stalled()
+            return min(left_s, max(limit_ms, _LOOK_MS) / 1000, _STALLED_S)
+        self._moved.clear()
         idle_ms = seconds_since(self._clock, self._idle_since) * 1000
         if any(connection.is_awaited for connection in self._connections) and idle_ms < _AWAITED_LIMIT_MS:
             return min(left_s, _LOOK_MS / 1000)
         if not self._is_first:
             self._stayed_ms = idle_ms if idle_ms >= limit_ms else None if left_s <= 0 else math.inf
         return min(left_s, (limit_ms - idle_ms) / 1000)
+
+    def _end_stalled(self) -> None:
+        """End connections on which something is under way that has not moved for long: staying is paid for."""
+        now_s, before = self._clock.monotonic_s(), self._moved
+        self._moved = {}
+        for connection in self._connections:
+            if not connection.is_idle:
+                under_way, since_s = before.get(connection, ((), now_s))
+                if under_way != connection.under_way:
+                    since_s = now_s
+                elif now_s - since_s >= _STALLED_S:
+                    connection.end()
+                self._moved[connection] = connection.under_way, since_s
 
     async def _say_bye(self) -> None:
         for connection in self._connections:
@@ -154,6 +171,7 @@ class MemberEnvironment:
         for connection in self._connections:
             connection.transport.abort()
         self._connections = set()
+        self._moved = {}
 
     def _arrived(self) -> None:
         gap_ms = seconds_since(self._clock, self._answered_at) * 1000

@@ -67,6 +67,7 @@ class MemberConnection(FrameConnection):
         self._store = store
         self._asked: dict[int, tuple[Kind, bytes]] = {}  # slices by request, while the connection is busy
         self._is_busy = False
+        self._frames = 0
 
     @property
     def is_idle(self) -> bool:
@@ -74,6 +75,13 @@ class MemberConnection(FrameConnection):
         is_receiving = self._room is not self._header_room
         is_asked = self._asked or self._fetching or self.is_copied or (self._copying and not self._copying.is_over)
         return not (is_asked or is_receiving or self.transport.get_write_buffer_size())
+
+    @property
+    def under_way(self) -> tuple[int, ...]:
+        """What changes when anything moves: frames that have come, what is left of one, of answers, of a copy."""
+        copied_bytes = self._store.stored_bytes if self._copying else 0
+        left_bytes = len(self._room) + self._left
+        return self._frames, left_bytes, self.transport.get_write_buffer_size(), copied_bytes
 
     def leave(self, environment: str = "") -> None:
         """Say BYE with the environment's name, and end the connection when that and all earlier answers are sent."""
@@ -99,6 +107,7 @@ class MemberConnection(FrameConnection):
                 self._copy = asyncio.create_task(self._copying.run())
             return
         self.is_awaited = False
+        self._frames += 1
         match header.kind:
             case Kind.PING:
                 return self.send(Kind.PONG, header.request)

@@ -15,13 +15,14 @@ import pytest
 from burstcache.adapters.clock import SystemClock
 from burstcache.core.errors import InvalidSettingError, ServiceError
 from burstcache.core.messages.pool import HubAddress, Serve
-from burstcache.core.pool.chunk_store import ChunkStore
+from burstcache.core.pool.chunk_store import Chunk, ChunkStore
 from burstcache.core.pool.slices import PooledObject, Redundancy
 from burstcache.core.pool.stay import Stay, StayPrices
 from burstcache.pool.certificate import hub_tls
 from burstcache.pool.environment import MemberEnvironment
 from burstcache.pool.frames import Kind
 from burstcache.pool.hub import Hub, MemberLink
+from burstcache.pool.link import Told
 from burstcache.pool.member import MemberConnection
 from burstcache.pool.reader import PoolReader
 from support.pool import TOKEN
@@ -303,6 +304,25 @@ def test_a_member_whose_connection_is_lost_is_not_invoked_before_it_has_returned
             assert await read(reader) == _BODY
 
         assert lambda_.invoked == Counter(_NAMES * 2)
+
+    run(scenario)
+
+
+def test_a_hub_that_takes_no_answer_any_more_does_not_keep_its_members(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("burstcache.pool.environment._STALLED_S", 0.1)
+
+    async def scenario() -> None:
+        lambda_ = Lambda()
+        lambda_.limit_s = 2 * LIMIT_S
+        async with pool(lambda_) as (hub, reader):
+            await write(reader)
+            for name, link in hub.members.items():
+                store = lambda_.environments[name]._store
+                store.put(b"large", Chunk(0, 0, memoryview(bytes(8_000_000))))
+                link.transport.pause_reading()  # as a frozen hub does
+                link.ask(Kind.GET, Told(Kind.FOUND), b"large")
+
+            await asyncio.gather(*lambda_.begun)
 
     run(scenario)
 
