@@ -92,6 +92,35 @@ def items_change_one_at_a_time(services: Services) -> None:
     assert counted == "100"
 
 
+def scans_are_written_at_once(services: Services) -> None:
+    from moto.core import serialize
+
+    create_table(services, "rows")
+    dynamodb = services.client("dynamodb")
+    rows = [
+        {"pk": {"S": str(number)}, "n": {"N": "7"}, "use": {"B": b"\x00\xff"}, "window": {"L": [{"S": "é"}]}}
+        for number in range(3)
+    ]
+    for row in rows:
+        dynamodb.put_item(TableName="rows", Item=row)
+    members, write = 0, serialize.JSONSerializer._serialize
+
+    def counting(self: Any, *arguments: Any, **named: Any) -> Any:
+        nonlocal members
+        members += 1
+        return write(self, *arguments, **named)
+
+    serialize.JSONSerializer._serialize = counting
+    try:
+        found = dynamodb.scan(TableName="rows")
+    finally:
+        serialize.JSONSerializer._serialize = write
+
+    assert sorted(found["Items"], key=lambda row: row["pk"]["S"]) == rows
+    assert found["Count"] == 3
+    assert members == 0
+
+
 def models_are_forgotten(services: Services) -> None:
     from moto.dynamodb.models.dynamo_type import Item
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from types_boto3_stepfunctions.type_defs import ExecutionListItemTypeDef
 
 _EVERY_LOCAL_S, _EVERY_DEPLOYED_S = 1.0, 5.0
-_PAUSE_PER_WORK = 20  # of a core at most a twentieth, however large the table is
+# However large the table is: of a core at most a twentieth, and of what answers (on this machine the local run) a fifth.
+_PAUSE_PER_WORK, _PAUSE_PER_WAIT = 20, 4
 _FAILED_EVERY_S = 10.0
 _KEEP_ALIVE_S = 15.0
 _MOST_WAITING = 8  # changes that a page may not have taken yet; a slower one gets everything anew
@@ -78,7 +79,7 @@ class Watching:
         every_s = _EVERY_LOCAL_S if self.source.log_dir else _EVERY_DEPLOYED_S
         is_first = True
         while True:
-            worked_s = 0.0
+            worked_s, began_s = 0.0, time.monotonic()
             try:
                 sections, worked_s = await asyncio.to_thread(self._sections_now)
             except Exception as error:  # whatever a service answers, the page says it and goes on
@@ -89,7 +90,8 @@ class Watching:
                 new = sections if is_first or former is None else changes(former, sections)
                 self._tell(event("all" if is_first else "change", new | {"atMs": round(time.time() * 1000)}))
                 is_first = False
-            await asyncio.sleep(max(every_s, _PAUSE_PER_WORK * worked_s))
+            waited_s = time.monotonic() - began_s
+            await asyncio.sleep(max(every_s, _PAUSE_PER_WORK * worked_s, _PAUSE_PER_WAIT * waited_s))
 
     def _tell(self, told: bytes) -> None:
         for page in self._pages:
