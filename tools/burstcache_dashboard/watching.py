@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from types_boto3_stepfunctions.type_defs import ExecutionListItemTypeDef
 
 _EVERY_LOCAL_S, _EVERY_DEPLOYED_S = 1.0, 5.0
-# However large the table is: of a core at most a twentieth, and of what answers (on this machine the local run) a fifth.
+# However large the table is: of a core at most a twentieth, and of what answers (here the local run) a fifth.
 _PAUSE_PER_WORK, _PAUSE_PER_WAIT = 20, 4
 _FAILED_EVERY_S = 10.0
 _KEEP_ALIVE_S = 15.0

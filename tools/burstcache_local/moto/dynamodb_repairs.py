@@ -46,7 +46,7 @@ def scans_are_written_at_once() -> None:
         body = orjson.dumps(scan(self).result, default=_base64).decode()
         return 200, {**self.response_headers, "Content-Type": "application/x-amz-json-1.0"}, body
 
-    DynamoHandler.scan = written  # type: ignore[method-assign]
+    DynamoHandler.scan = written
 
 
 def _base64(value: Any) -> str:
