@@ -1,4 +1,4 @@
-"""What the page shows, and what it is told of changes."""
+"""What the page shows, and which changes reach it."""
 
 from __future__ import annotations
 
