@@ -14,7 +14,7 @@ from burstcache.core.errors import FunctionFailedError
 from burstcache.core.messages.pool import Serve
 from burstcache.core.pool.chunk_store import ChunkStore
 from burstcache.core.pool.slices import PooledObject, Redundancy
-from burstcache.pool.backup import Backups
+from burstcache.pool.backup import Backup, Backups
 from burstcache.pool.hub import Hub
 from burstcache.pool.reader import PoolReader
 from support.pool import TOKEN
@@ -62,7 +62,7 @@ def test_after_a_backup_both_environments_have_the_chunks_and_one_has_returned(s
         async with _pool(stay_ms) as pool:
             await pool.reader.write(_OBJECT, _BODY)
 
-            made = {}
+            made: dict[str, Backup] = {}
             while pool.hub.written:  # one that stays for a millisecond may leave before its copy is expected
                 made |= await pool.backups.back_up_all()
 
