@@ -4,7 +4,7 @@ Members are reclaimed and killed at random, and the hub restarts. Every byte is 
 the origin. In the end nothing may run, and what members were billed for is held to the prediction. Exit code 1 if not.
 What is done depends on the seed alone, so a run that was interrupted goes on with `--begin` where it was.
 
-    python -m benchmarks.pool_soak [--operations 20000] [--seed 1] [--largest-mb 64] [--begin 0]
+    python -m benchmarks.pool_soak [--operations 20000] [--seed 1] [--largest-mb 64] [--begin 0] [--minutes 10]
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from itertools import islice
-from math import ceil
+from math import ceil, inf
 from pathlib import Path
 
 import boto3
@@ -88,10 +88,11 @@ class Soak:
         done: How many operations have begun, those of earlier runs included: the next run may begin there.
     """
 
-    def __init__(self, cloud: LocalCloud, largest_bytes: int, done: int = 0) -> None:
+    def __init__(self, cloud: LocalCloud, largest_bytes: int, *, done: int, until_s: float) -> None:
         self.counts: Counter[str] = Counter()
         self.problems: list[str] = []
         self.done = done
+        self._until_s = until_s
         self._restarts = False  # the hub is to
         self._cloud = cloud
         self._content = memoryview(random.Random(0).randbytes(largest_bytes + _SHIFTS))
@@ -112,7 +113,7 @@ class Soak:
                     through = ReadThrough(pool.reader, pool.redundancies, heat, threads, SystemClock(), pool.seen)
                     await asyncio.gather(*(self._work(work, pool, through) for _ in range(_AT_ONCE)))
                     await through.settle()
-                print(f"after {self.done:,} operations: {dict(self.counts)}", file=sys.stderr)
+                print(f"after {self.done:,} operations: {dict(self.counts)}, {self.problems}", file=sys.stderr)
 
     def _open(self) -> AbstractAsyncContextManager[OpenPool]:
         assert self._configuration.pool
@@ -120,7 +121,7 @@ class Soak:
 
     async def _work(self, work: Iterator[Operation], pool: OpenPool, through: ReadThrough) -> None:
         """Do one operation after the other, until the hub is to restart or nothing is left."""
-        while not self._restarts and (operation := next(work, None)):
+        while not self._restarts and time.monotonic() < self._until_s and (operation := next(work, None)):
             self.done += 1
             self.counts[operation.kind] += 1
             self._restarts |= operation.kind == "hub"
@@ -176,7 +177,9 @@ def billed(log: Path) -> PoolUse:
     )
 
 
-def soak(*, count: int, seed: int, largest_bytes: int, begin: int = 0, fault_every: int = 20) -> dict[str, object]:
+def soak(
+    *, count: int, seed: int, largest_bytes: int, begin: int = 0, limit_s: float = inf, fault_every: int = 20
+) -> dict[str, object]:
     """Run operations and return the figures; whatever is under `problems` must not be."""
     parameters = {
         "PoolMembers": str(MEMBERS),
@@ -187,7 +190,7 @@ def soak(*, count: int, seed: int, largest_bytes: int, begin: int = 0, fault_eve
     }
     began_s, before = time.monotonic(), {*family(os.getpid())}
     with LocalCloud(LocalOptions(parameters=parameters)) as cloud:
-        run = Soak(cloud, largest_bytes, begin)
+        run = Soak(cloud, largest_bytes, done=begin, until_s=began_s + limit_s)
         work = islice(operations(seed, largest_bytes, keys=max(20, count // 50), fault_every=fault_every), begin, count)
         asyncio.run(run.run(work))
         log = cloud.run_dir / f"{cloud.physical_ids[_MEMBER]}.log"
@@ -199,7 +202,7 @@ def soak(*, count: int, seed: int, largest_bytes: int, begin: int = 0, fault_eve
         run.problems.append(f"processes that are left: {left}")
     for hub in rows.hubs:
         totals = totals.plus(hub)
-    figures = {**run.counts, "took_s": round(time.monotonic() - began_s), "peak_mb": _peak_mb()}
+    figures = {"done": run.done, **run.counts, "took_s": round(time.monotonic() - began_s), "peak_mb": _peak_mb()}
     return {
         **figures,
         "bill": _compared(used, totals, MEMBERS + run.counts["reclaimed"] + run.counts["killed"]),
@@ -252,6 +255,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--largest-mb", type=int, default=64)
     parser.add_argument("--begin", type=int, default=0, help="the first operation that is done")
+    parser.add_argument(
+        "--minutes", type=float, default=inf, help="ends then; `done` in the figures says where to begin"
+    )
     arguments = parser.parse_args()
     print(environment(), f"seed {arguments.seed}", file=sys.stderr)
     figures = soak(
@@ -259,6 +265,7 @@ def main() -> int:
         seed=arguments.seed,
         largest_bytes=arguments.largest_mb * 1_000_000,
         begin=arguments.begin,
+        limit_s=arguments.minutes * 60,
     )
     print(json.dumps(figures, indent=1))
     return 1 if figures["problems"] else 0
