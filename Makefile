@@ -12,7 +12,7 @@ PYTHON = $(shell for python in python3.11 python3 python3.12 python3.13 python3.
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run stop demo picture thesis paper map load pool-soak build layer validate deploy invoke test test-fast check lint format types clean
+.PHONY: help setup run stop demo picture thesis paper map load evaluate pool-soak build layer validate deploy invoke test test-fast check lint format types clean
 
 # Processes that run tests at a time; `make test WORKERS=0` runs them in one, for a debugger.
 WORKERS ?= auto
@@ -55,6 +55,9 @@ map: setup ## map the loads for which this is the best buy: table and pictures i
 
 load: setup ## load each tier to saturation, by the front door and the client: docs/images/load.png, a quarter of an hour
 	$(BIN)/python -m benchmarks.load docs/images/load.png
+
+evaluate: setup ## replay the thesis's spikes against the local run and hold them against the simulator: half an hour
+	$(BIN)/python -m benchmarks.evaluate
 
 pool-soak: setup ## 20,000 PUTs, GETs and deletes through the pool while members and hubs come and go; SEED=N
 	$(BIN)/python -m benchmarks.pool_soak $(if $(SEED),--seed $(SEED))

@@ -47,6 +47,7 @@ EXTRAS = {
     "sim": "sim",
     "advise": "sim",
     "replay": "replay",
+    "evaluate": "replay",
     "dashboard": "dashboard",
 }
 
@@ -116,6 +117,12 @@ COMMANDS = (
         "send a trace's requests to a live stack, each when it is due",
         f"{_REPLAY}.arguments:replay",
         f"{_REPLAY}.command:run",
+    ),
+    Command(
+        "evaluate",
+        "hold a replay against the simulator: tiers, latencies, bill",
+        f"{_REPLAY}.arguments:evaluate",
+        f"{_REPLAY}.evaluate:run",
     ),
     Command(
         "sim generate", "write a trace; the same seed gives the same bytes", f"{_SIM}:generate", f"{_WORK}.generate:run"

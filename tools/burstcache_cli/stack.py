@@ -67,6 +67,30 @@ class Stack:
             )
         return self.outputs[name]
 
+    @property
+    def is_deployed(self) -> bool:
+        """Whether it is one of AWS, not the local run's."""
+        return not self.endpoint_urls
+
+    @cached_property
+    def functions(self) -> Mapping[str, str]:
+        """The names of its functions, by logical id."""
+        pages = self.client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=self.name)
+        listed = (each for page in pages for each in page["StackResourceSummaries"])
+        return {
+            each["LogicalResourceId"]: each["PhysicalResourceId"]
+            for each in listed
+            if each["ResourceType"] == "AWS::Lambda::Function"
+        }
+
+    def configuration(self, function_name: str) -> Mapping[str, Any]:
+        """Return how a function is configured, in the terms of Lambda's API."""
+        # The local run's endpoint of Lambda only invokes; what describes functions is behind that of all services.
+        urls = {service: url for service, url in self.endpoint_urls.items() if service != "lambda"}
+        client = Clients("patient", session=self.session, endpoint_urls=urls).make("lambda")
+        configuration: Mapping[str, Any] = client.get_function_configuration(FunctionName=function_name)
+        return configuration
+
     @cached_property
     def node_names(self) -> tuple[str, ...]:
         """The Redis nodes of this stack, which may have none."""

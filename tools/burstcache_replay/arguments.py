@@ -1,4 +1,4 @@
-"""The options of `burstcache replay`."""
+"""The options of `burstcache replay` and `burstcache evaluate`."""
 
 from __future__ import annotations
 
@@ -56,6 +56,23 @@ def replay(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="reads under way at a time with --client (default: 64)",
     )
+    which_stack(parser)
+    add("--json", action="store_true", help="print JSON")
+
+
+def evaluate(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `evaluate`."""
+    add = parser.add_argument
+    add("results", type=Path, metavar="RESULTS", help="the folder that `burstcache replay` wrote")
+    for name, seconds, what in (
+        ("boot", 30, "a node takes from the call to its first answer"),
+        ("stop", 30, "a node takes to stop"),
+        ("cold-start", 0.6, "a cache function takes from the request that starts it, in a new environment"),
+        ("warm-start", 0.02, "the same, in an environment that it has had before"),
+    ):
+        value = number(least=0, what="a number of seconds")
+        help_ = f"what {what} in the simulation (default: {seconds})"
+        add(f"--{name}-s", type=value, default=float(seconds), metavar="S", help=help_)
     which_stack(parser)
     add("--json", action="store_true", help="print JSON")
 

@@ -13,6 +13,8 @@ import signal
 import time
 import uuid
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from math import ceil
 from pathlib import Path
 
 from burstcache_local.functions import FunctionSpec, Outcome, failed
@@ -239,8 +241,10 @@ class Environment:
         figures = [
             f"REPORT RequestId: {request_id}",
             f"Duration: {duration_ms:.2f} ms",
+            f"Billed Duration: {ceil(duration_ms + init_ms)} ms",
             f"Memory Size: {self._spec.memory_mb} MB",
             *([f"Init Duration: {init_ms:.2f} ms"] if init_ms else []),
+            f"Time: {datetime.now(UTC).isoformat(timespec='milliseconds')}",  # CloudWatch has it next to each line
         ]
         self._log(f"END RequestId: {request_id}\n" + "\t".join(figures))
 

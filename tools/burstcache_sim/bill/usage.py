@@ -21,9 +21,10 @@ _BYTES_PER_GB = 1024**3
 
 # EC2 bills from `running`, 16 s after the start; the rules' boot of 30 s lasts until Redis answers. At the end the
 # check waits 2 s for stragglers, and StopNode asks EC2 within a second; what stops is not billed.
-_BILLED_BEFORE_READY_S = 30 - 16
-_BILLED_AFTER_STOP_S = 2 + 1
-_LEAST_NODE_S = 60
+BILLED_BEFORE_READY_S = 30 - 16
+STOP_CALL_S = 1
+_BILLED_AFTER_STOP_S = 2 + STOP_CALL_S
+LEAST_NODE_S = 60
 
 # Handlers [ms]. The hit is that of `docs/operate/costs.md`; S3 answers within 15 to 60 ms; the rest is AWS calls of
 # about 10 ms each.
@@ -406,12 +407,12 @@ def promotions(result: RunResult) -> int:
 
 def _node_s(result: RunResult) -> int:
     """Return the seconds that EC2 bills: each run from `running` to the stop, at least a minute [s]."""
-    around_s = _BILLED_BEFORE_READY_S + _BILLED_AFTER_STOP_S
+    around_s = BILLED_BEFORE_READY_S + _BILLED_AFTER_STOP_S
     if result.redis_s and not result.redis_spans_us:  # only sums are known: each run was billed its minute already
         return result.redis_s + around_s * result.redis_starts
     runs_s = [-(-(stop_us - ready_us) // US_PER_S) + around_s for ready_us, stop_us in result.redis_spans_us]
     unready = max(0, result.redis_starts - len(runs_s))  # still booting at the horizon
-    return sum(max(_LEAST_NODE_S, run_s) for run_s in runs_s) + _LEAST_NODE_S * unready
+    return sum(max(LEAST_NODE_S, run_s) for run_s in runs_s) + LEAST_NODE_S * unready
 
 
 def _init_gb_s(result: RunResult, setup: Setup, wakes: int) -> Fraction:

@@ -1,0 +1,74 @@
+"""What `burstcache evaluate` prints, refuses and reads again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from burstcache.core.errors import InvalidSettingError
+from burstcache_cli.cli import main
+from burstcache_replay import measured as measuring
+from burstcache_replay import recording
+from burstcache_replay.prediction import predict, stand_of
+from burstcache_replay.schedule import Answer
+from support.project import ROOT
+
+RECORDED = ROOT / "tests" / "golden" / "data" / "spikes" / "breakeven-50"
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(RECORDED, tmp_path / "results"))
+
+
+def test_a_recording_is_evaluated_without_its_stack(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", str(results)]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "150 requests under breakeven, in the trace's own time"
+    assert lines[2].startswith("TIER   PREDICTED  MEASURED  PREDICTED MS  MEAN MS")
+    assert lines[3].split()[:3] == ["redis", "128", "125"]
+    assert "As predicted: 147 of 150 requests (98.00 %)" in lines
+    assert "  3: Redis came later" in lines
+    assert "With functions and nodes that are ready in the simulation when they were: 150" in lines
+
+
+def test_a_slower_boot_is_an_option(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", str(results), "--boot-s", "35.2", "--json"]) == 0
+
+    assert json.loads(capsys.readouterr().out)["same_tier_pct"] == 100
+
+
+def test_a_file_that_is_no_measurement_is_named(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (results / "measured.json").write_text('{"settings": {}}')
+
+    assert main(["evaluate", str(results)]) == 2
+
+    assert "measured.json: expected what `burstcache evaluate` writes: KeyError" in capsys.readouterr().err
+
+
+def test_a_stack_with_copies_in_express_is_refused() -> None:
+    measured, recorded = measuring.read(RECORDED), recording.read(RECORDED)
+    assert measured is not None
+    with_express = replace(measured, settings={**measured.settings, "EXPRESS_BUCKET": "copies"})
+
+    with pytest.raises(InvalidSettingError, match="S3 Express"):
+        stand_of(with_express, recorded)
+
+
+def test_what_no_tier_was_asked_for_is_not_predicted() -> None:
+    measured, recorded = measuring.read(RECORDED), recording.read(RECORDED)
+    assert measured is not None
+    answers = [Answer(200, "memory", 125), Answer(404, "s3"), Answer(503, "")]
+    outcomes = [replace(each, answer=answer) for each, answer in zip(recorded.outcomes[-3:], answers, strict=True)]
+    changed = replace(recorded, outcomes=[*recorded.outcomes[:-3], *outcomes])
+
+    found = predict(stand_of(measured, changed), changed)
+
+    assert found.tiers[-3:] == ("memory", "s3", "redis")
+    assert (found.result.n, found.result.n_memory) == (150, 1)
+    assert len(found.result.tiers) == 148

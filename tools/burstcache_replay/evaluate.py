@@ -1,0 +1,134 @@
+"""`burstcache evaluate RESULTS`: a replay joined with what the stack took, next to the simulator's prediction."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from burstcache_cli.stack import Stack, stack_of
+from burstcache_replay import measured as measuring
+from burstcache_replay import recording
+from burstcache_replay.evaluation import Evaluation, evaluate
+from burstcache_replay.executions import running
+from burstcache_replay.measured import Measured
+from burstcache_replay.recording import Recorded
+from burstcache_replay.summary import summarise
+from burstcache_sim.world.timings import THESIS_TIMINGS, Timings
+from burstcache_terminal.exit_codes import ExitCode
+from burstcache_terminal.text import count_text, fixed_text, number_text, table_text, wrapped_text
+
+_POLL_S = 2.0
+_US_PER_S = 1_000_000
+_NOT_MEASURED = (
+    "Not in it, because nothing counts them by the request: the table, events, logs, metrics, transfer; and what runs"
+    " all the time."
+)
+
+
+def run(args: argparse.Namespace) -> ExitCode:
+    """Evaluate a replay, and keep what was asked of the stack next to it."""
+    recorded = recording.read(args.results)
+    measured = measuring.read(args.results)
+    if measured is None:
+        args.stack_name = args.stack_name or recorded.replay.stack_name
+        try:
+            measured = _measured(stack_of(args), args, recorded)
+        except KeyboardInterrupt:
+            return ExitCode.INTERRUPTED
+        measuring.write(args.results, measured)
+    found = evaluate(recorded, measured, _timings(args))
+    print(json.dumps(found.as_dict(), indent=2) if args.json else evaluation_text(found, recorded))
+    return ExitCode.SUCCESS
+
+
+def _timings(args: argparse.Namespace) -> Timings:
+    return replace(
+        THESIS_TIMINGS,
+        cold_start_us=round(args.cold_start_s * _US_PER_S),
+        warm_start_us=round(args.warm_start_s * _US_PER_S),
+        redis_boot_us=round(args.boot_s * _US_PER_S),
+        redis_stop_us=round(args.stop_s * _US_PER_S),
+    )
+
+
+def _measured(
+    stack: Stack, args: argparse.Namespace, recorded: Recorded, sleep: Callable[[float], None] = time.sleep
+) -> Measured:
+    """Wait until everything that the replay started is off, and ask the stack what it took."""
+    since_us = recorded.replay.began_us
+    arns = [stack.outputs[name] for name in ("KeyLifecycleArn", "RedisNodeArn") if name in stack.outputs]
+    told: set[str] = set()
+    while names := set(running(stack.clients.states, arns, since_us=since_us)):
+        for name in sorted(names - told):
+            print(f"waiting for the end of {name}", file=sys.stderr)
+        told |= names
+        sleep(_POLL_S)
+    return measuring.measure(stack, args.state_dir, since_us=since_us, until_us=time.time_ns() // 1000)
+
+
+def evaluation_text(found: Evaluation, recorded: Recorded) -> str:
+    """Return it as tables for a person."""
+    parts = [
+        f"{count_text(found.requests, 'request')} under {found.policy}, {_speed_text(recorded.replay.speed)}",
+        _tiers_text(found, recorded),
+        _same_text(found),
+        _bill_text(found),
+        table_text(
+            ("BEHIND IT", "PREDICTED", "MEASURED"),
+            [(each.text, number_text(each.predicted), number_text(each.measured)) for each in found.quantities],
+            right=(1, 2),
+        ),
+        wrapped_text(_NOT_MEASURED),
+    ]
+    return "\n\n".join(parts)
+
+
+def _speed_text(speed: float) -> str:
+    return "in the trace's own time" if speed == 1 else f"{number_text(speed)} times as fast as the trace"
+
+
+def _tiers_text(found: Evaluation, recorded: Recorded) -> str:
+    spreads = {each.tier: each.latency for each in summarise(recorded.outcomes).tiers}
+    rows = [
+        (
+            each.tier,
+            f"{each.predicted:,}",
+            f"{each.measured:,}",
+            _ms_text(each.predicted_ms if each.predicted else None),
+            _ms_text(each.measured_ms),
+            *(map(_ms_text, (spreads[each.tier].p50_ms, spreads[each.tier].p99_ms)) if each.measured else ("-", "-")),
+        )
+        for each in found.tiers
+    ]
+    header = ("TIER", "PREDICTED", "MEASURED", "PREDICTED MS", "MEAN MS", "P50 MS", "P99 MS")
+    return table_text(header, rows, right=range(1, 7))
+
+
+def _ms_text(value_ms: float | None) -> str:
+    return "-" if value_ms is None else fixed_text(value_ms, 1)
+
+
+def _same_text(found: Evaluation) -> str:
+    lines = [
+        f"As predicted: {found.same_tier:,} of {count_text(found.requests, 'request')} ({found.same_tier_pct:.2f} %)"
+    ]
+    lines += [f"  {count:,}: {cause}" for cause, count in found.causes.items()]
+    lines.append(
+        f"With functions and nodes that are ready in the simulation when they were: {found.same_tier_as_timed:,}"
+    )
+    return "\n".join(lines)
+
+
+def _bill_text(found: Evaluation) -> str:
+    def row(text: str, predicted_usd: float, measured_usd: float) -> tuple[str, ...]:
+        apart = f"{100 * (measured_usd / predicted_usd - 1):+.1f}" if predicted_usd else "-"
+        return text, f"{predicted_usd:.6f}", f"{measured_usd:.6f}", apart
+
+    cache = [row(item.text, item.predicted_usd, item.measured_usd) for item in found.items if item.is_cache]
+    around = [row(item.text, item.predicted_usd, item.measured_usd) for item in found.items if not item.is_cache]
+    rows = [*cache, row("the cache", *found.usd(only_cache=True)), *around, row("all", *found.usd(only_cache=False))]
+    return table_text(("BILL", "PREDICTED USD", "MEASURED USD", "%"), rows, right=(1, 2, 3))

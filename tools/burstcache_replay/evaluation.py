@@ -1,0 +1,265 @@
+"""A replay held against the simulator: tiers, latencies and the bill, and why they differ."""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from burstcache.core.keys import key_execution_name, key_hash
+from burstcache.core.parameters import US_PER_S
+from burstcache_replay.differences import causes
+from burstcache_replay.executions import NodeRun
+from burstcache_replay.function_use import FunctionUse
+from burstcache_replay.measured import Measured
+from burstcache_replay.prediction import MEMORY, Prediction, Stand, predict, stand_of
+from burstcache_replay.recording import Recorded
+from burstcache_replay.summary import is_failed
+from burstcache_sim.bill.clock import Clock
+from burstcache_sim.bill.cost import BILLED, Usage, bill
+from burstcache_sim.bill.usage import BILLED_BEFORE_READY_S, LEAST_NODE_S, STOP_CALL_S, live_usage, promotions
+from burstcache_sim.latency import FRONT_DOOR_MS
+from burstcache_sim.world.result import RunResult
+from burstcache_sim.world.timings import Timings
+
+_CACHE = tuple(name for name, billed in BILLED.items() if billed.is_cache)
+# What of the rest a replay can measure. Units of the table, events, bytes of logs and metrics are not counted anywhere.
+_AROUND = ("proxy_gb_s", "scheduler_gb_s", "control_gb_s", "init_gb_s", "function_requests", "transitions")
+
+
+@dataclass(frozen=True, slots=True)
+class TierShare:
+    """The requests of one tier."""
+
+    tier: str
+    predicted: int
+    measured: int
+    predicted_ms: float | None  # mean latency; None: no request, or nothing is assumed
+    measured_ms: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One item of the bill."""
+
+    text: str
+    is_cache: bool  # one of the four that the thesis bills
+    predicted_usd: float
+    measured_usd: float
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """What stands behind the bill, and the requests."""
+
+    text: str
+    predicted: float
+    measured: float
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What a replay was predicted to meet and to cost, and what it met and cost."""
+
+    policy: str
+    requests: int
+    same_tier: int
+    same_tier_as_timed: int  # if functions and nodes had been ready in the simulation when they were
+    tiers: tuple[TierShare, ...]
+    failed: int
+    causes: Mapping[str, int]  # requests that were served elsewhere
+    items: tuple[Item, ...]
+    quantities: tuple[Quantity, ...]
+
+    @property
+    def same_tier_pct(self) -> float:
+        """Share of the requests that the predicted tier served [%]."""
+        return 100 * self.same_tier / max(1, self.requests)
+
+    def usd(self, *, only_cache: bool) -> tuple[float, float]:
+        """Return the predicted and the measured sum [USD]."""
+        items = [item for item in self.items if item.is_cache or not only_cache]
+        return sum(item.predicted_usd for item in items), sum(item.measured_usd for item in items)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it for JSON, with the sums."""
+        names = ("predicted", "measured")
+        cache, total = (dict(zip(names, self.usd(only_cache=only), strict=True)) for only in (True, False))
+        return asdict(self) | {"same_tier_pct": self.same_tier_pct, "cache_usd": cache, "total_usd": total}
+
+
+def evaluate(recorded: Recorded, measured: Measured, timings: Timings) -> Evaluation:
+    """Return a replay next to its prediction.
+
+    Args:
+        recorded: What its requests met.
+        measured: What the stack took.
+        timings: How long the simulator's nodes take.
+
+    Raises:
+        InvalidSettingError: The stack cannot be simulated here.
+    """
+    stand = stand_of(measured, recorded)
+    predicted = predict(stand, recorded, timings)
+    return Evaluation(
+        policy=stand.name,
+        requests=len(recorded.outcomes),
+        same_tier=_same(predicted, recorded),
+        same_tier_as_timed=_same_as_timed(stand, recorded, measured, timings),
+        tiers=_tiers(predicted, recorded, stand),
+        failed=sum(map(is_failed, recorded.outcomes)),
+        causes=causes(predicted.tiers, recorded.outcomes, recorded.keys),
+        items=_items(predicted.result, recorded, measured, stand),
+        quantities=_quantities(predicted.result, recorded, measured, timings),
+    )
+
+
+def _same(predicted: Prediction, recorded: Recorded) -> int:
+    pairs = zip(predicted.tiers, recorded.outcomes, strict=True)
+    return sum(tier == outcome.answer.tier and not is_failed(outcome) for tier, outcome in pairs)
+
+
+def _same_as_timed(stand: Stand, recorded: Recorded, measured: Measured, timings: Timings) -> int:
+    """Return how many requests are as predicted with the starts of functions and the readiness of nodes measured."""
+    if started_us := _started_us(recorded, measured):
+        cache = measured.functions.get("CacheFunction", FunctionUse())
+        init_us = 1_000 * cache.init_ms // max(1, cache.cold_starts)
+        timings = replace(timings, warm_start_us=started_us, cold_start_us=started_us + init_us)
+    predicted = predict(stand, recorded, timings)
+    late_us = _ready_late_us(predicted.result, measured.executions.node_runs, recorded.replay.began_us)
+    if late_us is not None:
+        timings = replace(timings, redis_boot_us=max(0, timings.redis_boot_us + late_us))
+        predicted = predict(stand, recorded, timings)
+    return _same(predicted, recorded)
+
+
+def _started_us(recorded: Recorded, measured: Measured) -> int | None:
+    """Return how long after a request for its key a cache function was called, on average; None if none was [us]."""
+    replay = recorded.replay
+    due_us: dict[str, list[float]] = {}
+    for key, due_s in zip(recorded.keys, recorded.due_s.tolist(), strict=True):
+        at_us = replay.began_us + (due_s - replay.origin_s) / replay.speed * US_PER_S
+        due_us.setdefault(key_execution_name(key, key_hash(key), 0)[:-1], []).append(at_us)
+    waits_us = [
+        called_us - requests_us[before - 1]
+        for name, called_us in measured.executions.lives.functions_us
+        if (requests_us := due_us.get(name.rpartition("-")[0] + "-")) and (before := bisect(requests_us, called_us))
+    ]
+    return round(sum(waits_us) / len(waits_us)) if waits_us else None
+
+
+def _tiers(predicted: Prediction, recorded: Recorded, stand: Stand) -> tuple[TierShare, ...]:
+    foreseen = Counter(predicted.tiers)
+    latencies_ms: dict[str, list[float]] = {}
+    for outcome in recorded.outcomes:
+        if not is_failed(outcome):
+            latencies_ms.setdefault(outcome.answer.tier or f"status {outcome.answer.status}", []).append(
+                1e3 * outcome.latency_s
+            )
+    clock = Clock(front_door_ms=FRONT_DOOR_MS if stand.setup.readers == "internet" else 0.0)
+    assumed = {"s3": clock.ours.s3_ms, "lambda": clock.ours.lambda_ms, "redis": clock.ours.redis_ms}
+    return tuple(
+        TierShare(
+            tier,
+            foreseen[tier],
+            len(times_ms := latencies_ms.get(tier, [])),
+            assumed[tier] + clock.ours.network_ms if tier in assumed else None,
+            sum(times_ms) / len(times_ms) if times_ms else None,
+        )
+        for tier in sorted({*foreseen, *latencies_ms}, key=lambda tier: (tier != MEMORY, tier))
+    )
+
+
+def _items(result: RunResult, recorded: Recorded, measured: Measured, stand: Stand) -> tuple[Item, ...]:
+    busy_s = len({int(due_s / recorded.replay.speed) for due_s in recorded.due_s.tolist()})
+    foreseen = live_usage(result, stand.setup, period_us=max(1, result.end_us), busy_s=max(1, busy_s))
+    met = _usage(result, recorded, measured, stand)
+    return tuple(
+        Item(
+            BILLED[name].text.format(instance_type=stand.setup.instance_type),
+            BILLED[name].is_cache,
+            *(_usd(name, usage, stand) for usage in (foreseen, met)),
+        )
+        for name in (*_CACHE, *_AROUND)
+        if getattr(foreseen, name) or getattr(met, name)
+    )
+
+
+def _usd(name: str, usage: Usage, stand: Stand) -> float:
+    alone = Usage(usage.architecture, usage.instance_type, **{name: getattr(usage, name)})
+    return bill(alone, stand.prices).usd
+
+
+def _usage(result: RunResult, recorded: Recorded, measured: Measured, stand: Stand) -> Usage:
+    """Return what the replay took; S3's GETs by what the code does for each request, life and promotion.
+
+    What boots load of guests is as predicted: no history has it.
+    """
+    functions, executions = measured.functions, measured.executions
+    cache = functions.get("CacheFunction", FunctionUse())
+    handovers = max(0, cache.invocations - len(executions.lives.functions_us))
+    from_s3 = sum(outcome.answer.tier == "s3" for outcome in recorded.outcomes)
+    put_by_control = 2 * executions.lives.promotions + result.guests.loads
+    others = [use for name, use in functions.items() if name != "CacheFunction"]
+    return Usage(
+        architecture=stand.setup.architecture,
+        instance_type=stand.setup.instance_type,
+        cache_gb_s=_gb_s(cache),
+        cache_requests=cache.invocations,
+        node_h=Fraction(sum(map(_billed_s, executions.node_runs)), 3600),
+        s3_gets=from_s3 + cache.invocations + handovers + put_by_control,
+        proxy_gb_s=_gb_s(functions.get("ProxyFunction", FunctionUse())),
+        scheduler_gb_s=_gb_s(functions.get("SchedulerFunction", FunctionUse())),
+        control_gb_s=_gb_s(functions.get("RedisControlFunction", FunctionUse())),
+        init_gb_s=sum((_gb_s(replace(use, ran_ms=use.init_ms)) for use in functions.values()), Fraction(0)),
+        function_requests=sum(use.invocations for use in others),
+        transitions=executions.transitions,
+    )
+
+
+def _gb_s(use: FunctionUse) -> Fraction:
+    return Fraction(use.ran_ms * use.memory_mb, 1024 * 1000)
+
+
+def _billed_s(run: NodeRun) -> int:
+    """Return the seconds that EC2 bills of a run: its history does not say when the instance was `running`."""
+    if not (run.ready_us and run.stop_us):
+        return LEAST_NODE_S
+    return max(LEAST_NODE_S, BILLED_BEFORE_READY_S + -(-(run.stop_us - run.ready_us) // US_PER_S) + STOP_CALL_S)
+
+
+def _ready_late_us(result: RunResult, runs: Sequence[NodeRun], began_us: int) -> int | None:
+    """Return how much later than predicted nodes were ready on average; None if not as many were [us]."""
+    ready_us = sorted(run.ready_us - began_us for run in runs if run.ready_us)
+    spans_us = sorted(result.redis_spans_us)
+    if not ready_us or len(ready_us) != len(spans_us):
+        return None
+    return sum(met - foreseen for met, (foreseen, _) in zip(ready_us, spans_us, strict=True)) // len(ready_us)
+
+
+def _quantities(result: RunResult, recorded: Recorded, measured: Measured, timings: Timings) -> tuple[Quantity, ...]:
+    runs = [run for run in measured.executions.node_runs if run.ready_us]
+    cache = measured.functions.get("CacheFunction", FunctionUse())
+    lives = measured.executions.lives
+    served_us = sum(run.stop_us - run.ready_us for run in runs if run.stop_us)
+    found = [
+        Quantity("lives in a cache function", result.invocations, len(lives.functions_us)),
+        Quantity("cache function runs [s]", result.lambda_ms / 1e3, cache.ran_ms / 1e3),
+        Quantity("promotions with a lease", promotions(result), lives.promotions),
+        Quantity("runs of nodes", result.redis_starts, len(measured.executions.node_runs)),
+        Quantity("nodes serve [s]", result.redis_us_exact / 1e6, served_us / 1e6),
+    ]
+    if (started_us := _started_us(recorded, measured)) is not None:
+        found.append(Quantity("request to call of a function [s]", timings.warm_start_us / 1e6, started_us / 1e6))
+    if runs:
+        booted_us = sum(run.ready_us - run.boot_us for run in runs) / len(runs)
+        found.append(Quantity("a boot takes [s]", timings.redis_boot_us / 1e6, booted_us / 1e6))
+        first_us = min(run.ready_us for run in runs) - recorded.replay.began_us
+        if result.redis_spans_us:
+            found.append(Quantity("first node ready at [s]", min(result.redis_spans_us)[0] / 1e6, first_us / 1e6))
+    if lives.failures:
+        found.append(Quantity("lives that failed", 0, lives.failures))
+    return tuple(found)

@@ -1,0 +1,113 @@
+"""What a stack took for a replay, kept next to it in `measured.json`: a stack may be gone when it is looked at again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from burstcache.core.errors import InvalidSettingError
+from burstcache_cli.stack import Stack
+from burstcache_local import state_file
+from burstcache_replay.executions import Executions, Lives, NodeRun, read_executions
+from burstcache_replay.function_use import FunctionUse, of_log_files, of_log_groups, of_metrics
+
+MEASURED = "measured.json"
+FUNCTIONS = ("ProxyFunction", "SchedulerFunction", "CacheFunction", "RedisControlFunction")
+_WITHOUT_REPORTS = "ProxyFunction"  # on a stack: two lines a read would cost a fifth of a hit (template.yaml)
+# What decides, of the scheduler's environment.
+_SETTINGS = (
+    "POLICY", "POLICY_RATE", "POLICY_SENSITIVITY", "POLICY_OVERRIDES", "HIT_VALUE_USD_PER_MILLION", "HAS_RELAY",
+    "REDIS_NODES", "REDIS_INSTANCE_TYPE", "CACHE_MEMORY_MB", "EXPRESS_BUCKET",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a stack took from the first request until it was off again, and the settings by which it decided."""
+
+    settings: Mapping[str, str]  # with `AWS_REGION`
+    architecture: str  # of its functions
+    functions: Mapping[str, FunctionUse]  # by logical id
+    executions: Executions
+    until_us: int  # when it was looked at, since 1970
+
+
+def measure(stack: Stack, state_dir: Path, *, since_us: int, until_us: int) -> Measured:
+    """Ask a stack what it took in a time [us since 1970].
+
+    Raises:
+        StackIncompleteError: It has no scheduler: nothing is decided.
+        QueryFailedError: Its logs do not answer.
+    """
+    configuration = stack.configuration(stack.output("SchedulerFunctionName"))
+    variables = configuration["Environment"]["Variables"]
+    return Measured(
+        settings={name: variables.get(name, "") for name in _SETTINGS} | {"AWS_REGION": stack.session.region_name},
+        architecture={"arm64": "arm", "x86_64": "x86"}[configuration.get("Architectures", ["arm64"])[0]],
+        functions=_functions(stack, state_dir, since_us, until_us),
+        executions=read_executions(
+            stack.clients.states,
+            key_machine_arn=stack.outputs.get("KeyLifecycleArn", ""),
+            node_machine_arn=stack.outputs.get("RedisNodeArn", ""),
+            since_us=since_us,
+        ),
+        until_us=until_us,
+    )
+
+
+def _functions(stack: Stack, state_dir: Path, since_us: int, until_us: int) -> dict[str, FunctionUse]:
+    names = {logical_id: name for logical_id, name in stack.functions.items() if logical_id in FUNCTIONS}
+    if running := None if stack.is_deployed else state_file.read(state_dir):
+        return of_log_files(Path(running.log_dir), names, since_us=since_us)
+    configurations = {logical_id: stack.configuration(name) for logical_id, name in names.items()}
+    groups = {logical_id: each["LoggingConfig"]["LogGroup"] for logical_id, each in configurations.items()}
+    proxy = groups.pop(_WITHOUT_REPORTS, None)
+    found = of_log_groups(stack.client("logs"), groups, since_us=since_us, until_us=until_us)
+    if proxy is not None:
+        memory_mb = configurations[_WITHOUT_REPORTS]["MemorySize"]
+        found[_WITHOUT_REPORTS] = of_metrics(
+            stack.client("cloudwatch"), names[_WITHOUT_REPORTS], memory_mb, since_us=since_us, until_us=until_us
+        )
+    return found
+
+
+def write(folder: Path, measured: Measured) -> None:
+    """Write it next to the replay."""
+    (folder / MEASURED).write_text(json.dumps(asdict(measured), indent=2) + "\n")
+
+
+def read(folder: Path) -> Measured | None:
+    """Return what was written; None if nothing was.
+
+    Raises:
+        InvalidSettingError: The file is not one of `burstcache evaluate`.
+    """
+    path = folder / MEASURED
+    if not path.exists():
+        return None
+    try:
+        return _of_json(json.loads(path.read_text()))
+    except (ValueError, TypeError, KeyError) as error:
+        raise InvalidSettingError(f"{path}: expected what `burstcache evaluate` writes: {error!r}") from error
+
+
+def _of_json(fields: dict[str, Any]) -> Measured:
+    executions = fields["executions"]
+    return Measured(
+        fields["settings"],
+        fields["architecture"],
+        {name: FunctionUse(**use) for name, use in fields["functions"].items()},
+        Executions(
+            Lives(
+                tuple((name, at_us) for name, at_us in executions["lives"]["functions_us"]),
+                executions["lives"]["promotions"],
+                executions["lives"]["failures"],
+            ),
+            tuple(NodeRun(**run) for run in executions["node_runs"]),
+            executions["transitions"],
+        ),
+        fields["until_us"],
+    )
