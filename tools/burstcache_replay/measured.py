@@ -1,4 +1,4 @@
-"""What a stack took for a replay, kept next to it in `measured.json`: a stack may be gone when it is looked at again."""
+"""What a stack took for a replay, kept in its folder as `measured.json`: the stack may be gone when one looks again."""
 
 from __future__ import annotations
 
