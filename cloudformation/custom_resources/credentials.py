@@ -62,4 +62,5 @@ _KEEP: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, str]]] = {
     "Custom::Passwords": _keep_passwords,
     "Custom::RelayCertificate": _keep_certificate,
     "Custom::RedisCertificate": _keep_certificate,
+    "Custom::HubCertificate": _keep_certificate,
 }

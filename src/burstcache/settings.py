@@ -209,6 +209,18 @@ class PoolAccess(_Settings):
     control_function_name: Annotated[str, _text, "POOL_CONTROL_FUNCTION_NAME"]
     demands_tls: Annotated[bool, _yes, "POOL_TLS"]
     memory_mb: Annotated[int, _whole, "POOL_MEMORY_MB"]
+    hub: Annotated[str, _text, "POOL_HUB"]  # none: in the program itself; fargate: elsewhere
+
+
+@dataclass(frozen=True)
+class HubSettings(_Settings):
+    """The settings of a hub for readers that members cannot dial."""
+
+    member_function_name: Annotated[str, _text, "POOL_MEMBER_FUNCTION_NAME"]
+    control_function_name: Annotated[str, _text, "POOL_CONTROL_FUNCTION_NAME"]
+    tls_pem: Annotated[str, _given, "HUB_TLS_PEM"]  # its key and certificate; empty: without TLS
+    ca_pem: Annotated[str, _given, "HUB_CA_PEM"]  # what members and readers trust
+    port: Annotated[int, _whole, "HUB_PORT"]
 
 
 @dataclass(frozen=True)
@@ -229,6 +241,7 @@ class PoolControlSettings(_Settings):
     members: Annotated[int, _whole, "POOL_MEMBERS"]
     memory_mb: Annotated[int, _whole, "POOL_MEMORY_MB"]
     keep_s: Annotated[int, _whole, "POOL_KEEP_S"]
+    hub_service: Annotated[str, _given, "POOL_HUB_SERVICE"]  # cluster/service; empty: there is none
     member_function_name: Annotated[str, _text, "POOL_MEMBER_FUNCTION_NAME"]
     region: Annotated[str, _text, "AWS_REGION"]
 

@@ -245,6 +245,7 @@ class Functions(Machines):
             members=tuple(tenants(POOL_MEMBERS)),
             price=member_price(sheet_of_region(REGION), 1_769),
             keep_s=KEEP_S,
+            hubs=None,
             warm=self.members.warm,
             clock=clock,
         )

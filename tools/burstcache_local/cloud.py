@@ -220,11 +220,24 @@ class LocalCloud:
         nodes = NodeAgent(self._services, NodeTimes(options.boot_s, options.stop_s), self.run_dir)
         nodes.start()
         self._closers.callback(nodes.stop)
-        tasks = TaskAgent(self._services, self.run_dir, {"RELAY_HOST": block.relay_address})
+        tasks = TaskAgent(self._services, self.run_dir, self._task_variables())
         self._create_stack(template)
         tasks.start()
         self._closers.callback(tasks.stop)
         upload(files, self.bucket_name, self._services.client("s3"))
+
+    def _task_variables(self) -> dict[str, str]:
+        """Return what the containers of tasks get in addition to their own variables."""
+        address = self._block.relay_address
+        return {
+            "RELAY_HOST": address,
+            "HUB_HOST": address,
+            "AWS_ACCESS_KEY_ID": "local",
+            "AWS_SECRET_ACCESS_KEY": "local",
+            "AWS_ENDPOINT_URL": self.endpoint_url,
+            "AWS_ENDPOINT_URL_LAMBDA": self.lambda_endpoint_url,
+            "AWS_USE_DUALSTACK_ENDPOINT": "false",
+        }
 
     def _temporary_dir(self) -> Path:
         folder = tempfile.TemporaryDirectory(prefix="burstcache-", ignore_cleanup_errors=True)

@@ -62,7 +62,7 @@ class Account:
         """Return how many vCPUs the On-Demand instances of Graviton families may have; None if AWS does not say."""
         return self._quota(*_NODE_VCPUS)
 
-    def relay_vcpus(self) -> float | None:
+    def task_vcpus(self) -> float | None:
         """Return how many vCPUs Fargate Spot gives; None if AWS does not say."""
         return self._quota(*_SPOT_VCPUS)
 

@@ -50,8 +50,9 @@ class PoolRows:
     hubs: tuple[HubSeen, ...] = ()
 
     def live_hubs(self, now_us: int) -> list[HubSeen]:
-        """Return the hubs that still report."""
-        return [hub for hub in self.hubs if hub.is_live(now_us)]
+        """Return the hubs that still report, the last that did first."""
+        live = [hub for hub in self.hubs if hub.address["host"] and hub.is_live(now_us)]
+        return sorted(live, key=lambda hub: -hub.reported_at_us)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,7 @@ class PoolTable:
             port=hub.address["port"],
             token=hub.address["token"],
             certificate=hub.address["certificate"],
+            takes_readers=hub.takes_readers,
             reported_at_us=hub.reported_at_us,
             used_at_us=hub.used_at_us,
             totals=json.dumps(hub.totals),
@@ -127,6 +129,10 @@ class PoolTable:
         if self._update(changes, table.HAS_NO_CHOICE) is None:
             return self.read().state.choice or choice
         return choice
+
+    def put_reader(self, at_us: int) -> None:
+        """Write when a reader last needed a hub elsewhere."""
+        self._update(PoolStateColumns(reader_at_us=at_us))
 
     def claim_round(self, seen: PoolState, now_us: int) -> bool:
         """Let a round begin; False if another one has begun since."""

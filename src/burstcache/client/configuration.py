@@ -135,9 +135,15 @@ def _of_stack(texts: Mapping[str, str], source: str, session: Any, urls: Mapping
 def _open_pool(
     access: PoolAccess, worth: ExpressAccess, session: Any, urls: Mapping[str, str]
 ) -> AbstractAsyncContextManager[OpenPool]:
-    from burstcache.client.stack_pool import open_stack_pool  # with codes and checksums: the extra `pool`
+    clients = Clients("control", session=session, endpoint_urls=urls)
+    # With codes and checksums: the extra `pool`.
+    if access.hub == "none":
+        from burstcache.client.stack_pool import open_stack_pool
 
-    return open_stack_pool(access, worth, Clients("control", session=session, endpoint_urls=urls))
+        return open_stack_pool(access, worth, clients)
+    from burstcache.client.remote_pool import open_remote_pool
+
+    return open_remote_pool(access, worth, clients)
 
 
 def _without_stack(bucket: str, express: ExpressAccess) -> ReaderSettings:

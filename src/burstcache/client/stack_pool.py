@@ -29,7 +29,7 @@ from burstcache.pool.open_pool import OpenPool
 from burstcache.pool.reader import PoolReader
 from burstcache.settings import ExpressAccess, PoolAccess
 
-_LIMIT_S = 2.0  # of a slice, a cold start included; S3 needs less for most slices
+READ_LIMIT_S = 2.0  # of a slice, a cold start included; S3 needs less for most slices
 _WAKES = 16  # at a time
 
 
@@ -61,7 +61,7 @@ async def open_stack_pool(access: PoolAccess, worth: ExpressAccess, clients: Cli
         host = await asyncio.to_thread(own_address, functions.meta.endpoint_url)
         tls, certificate = _tls() if access.demands_tls else (None, "")
         port = await hub.start(host, tls=tls, certificate=certificate)
-        reader = PoolReader(hub, (), _LIMIT_S)
+        reader = PoolReader(hub, (), READ_LIMIT_S)
 
         def follow(plan: PoolPlan) -> None:
             reader.members = tuple(plan["members"])
@@ -84,7 +84,7 @@ async def open_stack_pool(access: PoolAccess, worth: ExpressAccess, clients: Cli
                     reader,
                     lambda: heartbeat.redundancies,
                     seen,
-                    _pays_within_s(access, worth, heartbeat.redundancies[0]),
+                    what_pays_within_s(access, worth, heartbeat.redundancies[0]),
                 )
             finally:
                 for task in tasks:
@@ -94,7 +94,8 @@ async def open_stack_pool(access: PoolAccess, worth: ExpressAccess, clients: Cli
             await hub.stop()
 
 
-def _pays_within_s(access: PoolAccess, worth: ExpressAccess, redundancy: Redundancy) -> float:
+def what_pays_within_s(access: PoolAccess, worth: ExpressAccess, redundancy: Redundancy) -> float:
+    """Return within which time a slice has to be asked for again to be worth its place in the pool [s]."""
     sheet = sheet_of_region(worth.region)
     within_s = pays_within_s(
         member_price(sheet, access.memory_mb),

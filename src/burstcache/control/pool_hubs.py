@@ -15,11 +15,14 @@ from burstcache.core.parameters import US_PER_S
 from burstcache.core.pool.kept import REPORT_S, HubSeen
 from burstcache.core.pool.slices import Redundancy
 
+STARTING_REPORT_S = 10  # between two reports of a reader whose hub is on its way
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _TOKEN = re.compile(r"([0-9a-f]{2}){16,64}")
 
 
-def report(tools: PoolTools, hub: KnownHub, totals: HubTotals, used: Mapping[str, str]) -> PoolPlan:
+def report(
+    tools: PoolTools, hub: KnownHub, totals: HubTotals, used: Mapping[str, str], *, takes_readers: bool = False
+) -> PoolPlan:
     """Note that a hub is there, have members kept alive if it needs them, and tell it what it has to know.
 
     Args:
@@ -27,12 +30,60 @@ def report(tools: PoolTools, hub: KnownHub, totals: HubTotals, used: Mapping[str
         hub: Where it is.
         totals: What it has seen since its start.
         used: The members that were connected to it since its last report, each with its environment if that is known.
+        takes_readers: Whether it is there for readers that members cannot dial.
 
     Raises:
         InvalidSettingError: The report is not accepted.
         ServiceError: DynamoDB or Step Functions fails.
     """
     _check(hub, totals, used)
+    plan = _noted(tools, hub, totals, used, takes_readers=takes_readers)
+    if takes_readers:
+        end_unused_hub(tools)
+    return plan
+
+
+def report_reader(tools: PoolTools, id_: str, totals: HubTotals) -> PoolPlan:
+    """Note that a reader is there that members cannot dial, and have a hub started for it if there is none.
+
+    Args:
+        tools: What the control works with.
+        id_: The reader's, which no hub has.
+        totals: What it has seen since its start.
+
+    Returns:
+        The plan; its hubs are those that take readers in. If there is none yet, the next report is expected soon.
+
+    Raises:
+        InvalidSettingError: The report is not accepted, or the stack has no such hub.
+        ServiceError: DynamoDB, Step Functions or ECS fails.
+    """
+    if tools.hubs is None:
+        raise InvalidSettingError("this stack has no hub for readers that members cannot dial; PoolHub fargate is one")
+    _check_totals(id_, totals)
+    plan = _noted(tools, KnownHub(id=id_, host="", port=0, token="", certificate=""), totals, {})
+    if plan["members"]:
+        tools.table.put_reader(tools.clock.now_us())
+    if plan["members"] and not plan["hubs"]:
+        tools.hubs.run(1)
+        plan["report_s"] = STARTING_REPORT_S
+    return plan
+
+
+def end_unused_hub(tools: PoolTools) -> None:
+    """End the hub for readers that members cannot dial if none has reported for `keep_s`, or the stack is paused.
+
+    Raises:
+        ServiceError: DynamoDB or ECS fails.
+    """
+    unused_since_us = tools.table.read().state.reader_at_us + tools.keep_s * US_PER_S
+    if tools.hubs and (tools.clock.now_us() >= unused_since_us or tools.pauses.read() is not None):
+        tools.hubs.run(0)
+
+
+def _noted(
+    tools: PoolTools, hub: KnownHub, totals: HubTotals, used: Mapping[str, str], *, takes_readers: bool = False
+) -> PoolPlan:
     now_us, rows = tools.clock.now_us(), tools.table.read()
     is_paused = tools.pauses.read() is not None
     known = next((each for each in rows.hubs if each.address["id"] == hub["id"]), HubSeen(hub))
@@ -42,9 +93,11 @@ def report(tools: PoolTools, hub: KnownHub, totals: HubTotals, used: Mapping[str
         reported_at_us=now_us,
         used_at_us=now_us if is_used else known.used_at_us,
         totals=totals,
+        takes_readers=takes_readers,
         used={**known.used, **{name: (used[name] or known.used.get(name, ("", 0))[0], now_us) for name in used}},
     )
     tools.table.put_hub(seen)
+    is_reader = not hub["host"]
     choice = rows.state.choice or tools.table.put_first_choice(choice_of(tools, rows, now_us))
     is_kept, wanted_since_us = rows.state.is_kept(now_us), now_us - tools.keep_s * US_PER_S
     if is_kept:
@@ -58,8 +111,12 @@ def report(tools: PoolTools, hub: KnownHub, totals: HubTotals, used: Mapping[str
         warm_s=choice.warm_s,
         backup_s=choice.backup_s,
         report_s=REPORT_S,
-        is_round_due=is_kept and not is_paused and is_due(rows.state, now_us),
-        hubs=[each.address for each in rows.live_hubs(now_us) if each.address["id"] != hub["id"]],
+        is_round_due=is_kept and not is_paused and not is_reader and is_due(rows.state, now_us),
+        hubs=[
+            each.address
+            for each in rows.live_hubs(now_us)
+            if each.address["id"] != hub["id"] and (each.takes_readers or not is_reader)
+        ],
     )
 
 
@@ -79,18 +136,22 @@ def _coded(redundancy: Redundancy) -> Coded:
 
 
 def _check(hub: KnownHub, totals: HubTotals, used: Mapping[str, str]) -> None:
-    if not _ID.fullmatch(hub["id"]):
-        raise InvalidSettingError(f"hub id {hub['id'][:80]!r}: 1 to 64 letters, digits, _ and - are accepted")
+    _check_totals(hub["id"], totals)
+    if not hub["host"]:
+        raise InvalidSettingError(f"hub {hub['id']} has no address")
     if not _TOKEN.fullmatch(hub["token"]):
         raise InvalidSettingError(f"the token of hub {hub['id']}: 16 to 64 bytes in hexadecimal digits are accepted")
     if not 0 < hub["port"] < 1 << 16:
         raise InvalidSettingError(f"port {hub['port']} of hub {hub['id']}: 1 to 65535 are accepted")
+    if not all(isinstance(text, str) for pair in used.items() for text in pair):
+        raise InvalidSettingError(f"used members of hub {hub['id']}: names with environments are accepted")
+
+
+def _check_totals(id_: str, totals: HubTotals) -> None:
+    if not _ID.fullmatch(id_):
+        raise InvalidSettingError(f"hub id {id_[:80]!r}: 1 to 64 letters, digits, _ and - are accepted")
     if set(totals) != set(HubTotals.__annotations__) or not all(
         isinstance(count, int) and count >= 0 for count in totals.values()
     ):
-        raise InvalidSettingError(
-            f"totals of hub {hub['id']}: whole numbers of at least 0 are accepted, called"
-            f" {', '.join(HubTotals.__annotations__)}"
-        )
-    if not all(isinstance(text, str) for pair in used.items() for text in pair):
-        raise InvalidSettingError(f"used members of hub {hub['id']}: names with environments are accepted")
+        names = ", ".join(HubTotals.__annotations__)
+        raise InvalidSettingError(f"totals of hub {id_}: whole numbers of at least 0 are accepted, called {names}")

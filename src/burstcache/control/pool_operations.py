@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from burstcache.control.pool_hubs import leave, report
+from burstcache.control.package import packed
+from burstcache.control.pool_hubs import end_unused_hub, leave, report, report_reader
 from burstcache.control.pool_life import is_due, tick
 from burstcache.control.pool_rounds import run_round
 from burstcache.control.pool_tools import PoolTools
 from burstcache.core.messages.answers import Done
-from burstcache.core.messages.pool_control import PoolOperation, PoolPlan, Rounded, Ticked
+from burstcache.core.messages.pool_control import Package, PoolOperation, PoolPlan, Rounded, Ticked
 
 
-def run(tools: PoolTools, operation: PoolOperation) -> PoolPlan | Ticked | Rounded | Done:
+def run(tools: PoolTools, operation: PoolOperation) -> PoolPlan | Ticked | Rounded | Package | Done:
     """Do what is asked for; raise a BurstcacheError if that fails."""
     match operation["op"]:
         case "hub":
-            return report(tools, operation["hub"], operation["totals"], operation["used"])
+            address, takes_readers = operation["hub"], operation.get("takes_readers", False)
+            return report(tools, address, operation["totals"], operation["used"], takes_readers=takes_readers)
+        case "reader":
+            return report_reader(tools, operation["id"], operation["totals"])
+        case "code":
+            end_unused_hub(tools)
+            return Package(zip=packed())
         case "leave":
             leave(tools, operation["id"], operation["totals"])
             return Done()

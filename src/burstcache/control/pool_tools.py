@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.executions import Executions
+from burstcache.adapters.hub_service import HubService
 from burstcache.adapters.pauses import Pauses
 from burstcache.adapters.pool_table import PoolTable
 from burstcache.core.messages.pool import MemberState
@@ -25,6 +26,7 @@ class PoolTools:
         members: All members' names.
         price: Of a member.
         keep_s: How long chunks are kept that nobody asks for [s].
+        hubs: Starts and ends the hub for readers that members cannot dial; None: there is none.
         warm: Invokes a member that has nothing else to do and returns its answer, or raises a BurstcacheError.
         clock: The time.
     """
@@ -36,5 +38,6 @@ class PoolTools:
     members: tuple[str, ...]
     price: MemberPrice
     keep_s: int
+    hubs: HubService | None
     warm: Callable[[str], MemberState]
     clock: Clock

@@ -20,6 +20,7 @@ from burstcache.adapters.event_publisher import EventPublisher
 from burstcache.adapters.executions import Executions
 from burstcache.adapters.express_copies import ExpressCopies
 from burstcache.adapters.functions import invoke_tenant
+from burstcache.adapters.hub_service import HubService
 from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
@@ -192,6 +193,9 @@ def of_pool_control(settings: PoolControlSettings, clients: Clients, clock: Cloc
     yield Trial("table", probes.endpoint_of(client), lambda: pool.try_out())
     yield _Parts(clients, clock, run).machine("pool", settings.pool_arn)
     member, *_ = tenants(settings.members)
+    if settings.hub_service:
+        hubs = HubService(settings.hub_service, clients.make)
+        yield Trial("hub", probes.endpoint_of(clients.make("ecs")), hubs.try_out)
     yield Trial(f"member {member}", probes.endpoint_of(functions), lambda: warm(member, Warm(op="warm")))
 
 

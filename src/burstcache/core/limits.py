@@ -20,7 +20,7 @@ class Needs:
     reserved: int = 0  # concurrency that the stack reserves for its proxy
     node_type: str = ""
     nodes: int = 0
-    relay_vcpus: float = 0
+    task_vcpus: float = 0  # of relay and hub
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Limits:
 
     concurrency: int
     node_vcpus: float | None = None
-    relay_vcpus: float | None = None
+    task_vcpus: float | None = None
     zones_without_node_type: Sequence[str] = ()
 
 
@@ -75,10 +75,10 @@ def shortfalls(needs: Needs, limits: Limits) -> Iterator[str]:
             " fewer or smaller nodes, or ask for more under Service Quotas, Amazon EC2, Running On-Demand Standard"
             " instances"
         )
-    if limits.relay_vcpus is not None and needs.relay_vcpus > limits.relay_vcpus:
+    if limits.task_vcpus is not None and needs.task_vcpus > limits.task_vcpus:
         yield (
-            f"the relay takes {needs.relay_vcpus:g} vCPU and the account may run {limits.relay_vcpus:g}: use Relay"
-            " none, or ask for more under Service Quotas, AWS Fargate, Fargate Spot vCPU resource count"
+            f"the tasks take {needs.task_vcpus:g} vCPU and the account may run {limits.task_vcpus:g}: use Relay and"
+            " PoolHub none, or ask for more under Service Quotas, AWS Fargate, Fargate Spot vCPU resource count"
         )
     for zone in limits.zones_without_node_type:
         yield f"EC2 has no {needs.node_type} in zone {zone}: use another RedisInstanceType or another zone"

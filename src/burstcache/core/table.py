@@ -172,6 +172,7 @@ class PoolStateColumns(TypedDict, total=False):
     deadline_at_us: int
     ended_at_us: int
     warmed_at_us: int
+    reader_at_us: int
     choice: str  # JSON, as are the columns below it
     totals: str
 
@@ -190,6 +191,7 @@ class PoolHubColumns(TypedDict, total=False):
     port: int
     token: str
     certificate: str
+    takes_readers: bool
     reported_at_us: int
     used_at_us: int
     totals: str  # JSON, as is the column below it

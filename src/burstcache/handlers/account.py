@@ -47,12 +47,12 @@ def prepare(asked: Mapping[str, Any], account: Account) -> Limits:
         reserved=int(asked["ProxyConcurrency"]),
         node_type=asked["NodeType"],
         nodes=int(asked["Nodes"]),
-        relay_vcpus=float(asked["RelayVcpus"]),
+        task_vcpus=float(asked["TaskVcpus"]),
     )
     limits = Limits(
         concurrency=account.concurrency(),
         node_vcpus=account.node_vcpus() if needs.nodes else None,
-        relay_vcpus=account.relay_vcpus() if needs.relay_vcpus else None,
+        task_vcpus=account.task_vcpus() if needs.task_vcpus else None,
         zones_without_node_type=account.zones_without(needs.node_type, asked.get("Zones", [])) if needs.nodes else (),
     )
     if too_low := list(shortfalls(needs, limits)):

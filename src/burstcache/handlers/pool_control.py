@@ -10,13 +10,14 @@ from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.executions import Executions
 from burstcache.adapters.functions import invoke_tenant
+from burstcache.adapters.hub_service import HubService
 from burstcache.adapters.pauses import Pauses
 from burstcache.adapters.pool_table import PoolTable
 from burstcache.control.pool_operations import run
 from burstcache.control.pool_tools import PoolTools
 from burstcache.core.messages.answers import Done
 from burstcache.core.messages.pool import MemberState, Warm
-from burstcache.core.messages.pool_control import PoolOperation, PoolPlan, Rounded, Ticked
+from burstcache.core.messages.pool_control import Package, PoolOperation, PoolPlan, Rounded, Ticked
 from burstcache.core.pool.costs import member_price
 from burstcache.core.pool.kept import tenants
 from burstcache.core.worth import sheet_of_region
@@ -44,6 +45,7 @@ def tools() -> PoolTools:
         members=tuple(tenants(settings.members)),
         price=member_price(sheet_of_region(settings.region), settings.memory_mb),
         keep_s=settings.keep_s,
+        hubs=HubService(settings.hub_service, clients.make) if settings.hub_service else None,
         warm=warm,
         clock=clock,
     )
@@ -52,10 +54,11 @@ def tools() -> PoolTools:
 @traces_requests
 @logs_requests
 @answers_self_test("pool_control")
-def handler(event: dict[str, Any], context: Any) -> PoolPlan | Ticked | Rounded | Done:
+def handler(event: dict[str, Any], context: Any) -> PoolPlan | Ticked | Rounded | Package | Done:
     """Do what a hub or the pool's state machine asks for."""
     with passing_failures_named():
         answer = run(tools(), cast(PoolOperation, event))
-    if event["op"] != "hub":  # a report comes every minute, and its hub's token lets its reader into the pool
+    # A report comes every minute, and its hub's token lets its reader into the pool; nobody reads code in a log.
+    if event["op"] not in ("hub", "reader", "code"):
         logger().info("pool control", extra={"event": event, "answer": answer})
     return answer

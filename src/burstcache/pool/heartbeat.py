@@ -55,6 +55,7 @@ class Heartbeat:
         hub: Where the hub is.
         seen: What it sees.
         connected: Returns the members that were connected since its last call, such as `connected_to`.
+        takes_readers: Whether the hub is there for readers that members cannot dial.
         follow: Is called with each plan.
 
     Attributes:
@@ -70,18 +71,20 @@ class Heartbeat:
         seen: Seen,
         *,
         connected: Callable[[], Mapping[str, str]] = dict,
+        takes_readers: bool = False,
         follow: Callable[[PoolPlan], None] | None = None,
     ) -> None:
         self._control = control
         self._hub = hub
         self._seen = seen
         self._connected = connected
+        self._takes_readers = takes_readers
         self._follow = follow
 
     @property
     def redundancies(self) -> tuple[Redundancy, ...]:
         """How slices are coded; the first is that of new ones."""
-        return tuple(map(_redundancy, (self.plan["redundancy"], *self.plan["former"])))
+        return redundancies_of(self.plan)
 
     async def report(self) -> PoolPlan:
         """Report once, and return the plan.
@@ -92,7 +95,13 @@ class Heartbeat:
         """
         used, self._seen.used = self._seen.used | dict(self._connected()), {}
         try:
-            asked = Hub(op="hub", hub=self._hub, totals=self._seen.totals(), used=used)
+            asked = Hub(
+                op="hub",
+                hub=self._hub,
+                totals=self._seen.totals(),
+                used=used,
+                takes_readers=self._takes_readers,
+            )
             self.plan = cast(PoolPlan, await asyncio.to_thread(self._control, asked))
         except BurstcacheError:
             self._seen.used = used | self._seen.used
@@ -120,6 +129,11 @@ class Heartbeat:
             await asyncio.to_thread(self._control, Leave(op="leave", id=self._hub["id"], totals=self._seen.totals()))
         except BurstcacheError as error:
             logger().warning("pool control does not answer", reason=str(error))
+
+
+def redundancies_of(plan: PoolPlan) -> tuple[Redundancy, ...]:
+    """Return how slices are coded by a plan; the first is that of new ones."""
+    return tuple(map(_redundancy, (plan["redundancy"], *plan["former"])))
 
 
 def _redundancy(coded: Coded) -> Redundancy:

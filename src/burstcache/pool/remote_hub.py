@@ -140,7 +140,7 @@ class RemoteHub:
         link = self._links.get(member)
         if link and not link.ended.done():
             return link
-        if asyncio.get_running_loop().time() < self._retry_at_s:
+        if not self.is_reachable:
             return None
         link = RemoteLink(self._address, Introduction(Kind.READER, member.encode(), self._token), self._requests)
         self._links[member] = link
@@ -148,6 +148,11 @@ class RemoteHub:
         self._dials.add(dial)
         dial.add_done_callback(self._dials.discard)
         return link
+
+    @property
+    def is_reachable(self) -> bool:
+        """False if the hub could not be reached a moment ago."""
+        return asyncio.get_running_loop().time() >= self._retry_at_s
 
     async def stop(self) -> None:
         """End all connections."""

@@ -6,8 +6,8 @@ import pytest
 
 from burstcache.core.limits import Limits, Needs, busy_concurrency, most_hot_keys, shortfalls, vcpus_of
 
-DEFAULT = Needs(hot_keys=2, node_type="t4g.micro", nodes=1, relay_vcpus=0.25)
-NEW_ACCOUNT = Limits(concurrency=10, node_vcpus=5, relay_vcpus=6)
+DEFAULT = Needs(hot_keys=2, node_type="t4g.micro", nodes=1, task_vcpus=0.25)
+NEW_ACCOUNT = Limits(concurrency=10, node_vcpus=5, task_vcpus=6)
 
 
 def test_two_hot_keys_and_a_small_node_fit_into_a_new_account() -> None:
@@ -54,10 +54,10 @@ def test_nodes_that_cannot_all_run_are_named_with_their_vcpus() -> None:
     assert said.startswith("3 x r7g.large have 6 vCPUs and the account may run 5: use fewer or smaller nodes")
 
 
-def test_a_relay_that_fargate_does_not_give_is_named() -> None:
-    (said,) = shortfalls(DEFAULT, Limits(concurrency=10, relay_vcpus=0))
+def test_tasks_that_fargate_does_not_give_are_named() -> None:
+    (said,) = shortfalls(DEFAULT, Limits(concurrency=10, task_vcpus=0))
 
-    assert said.startswith("the relay takes 0.25 vCPU and the account may run 0")
+    assert said.startswith("the tasks take 0.25 vCPU and the account may run 0")
 
 
 def test_a_zone_without_the_instance_type_is_named() -> None:
@@ -67,4 +67,4 @@ def test_a_zone_without_the_instance_type_is_named() -> None:
 
 
 def test_a_limit_that_aws_does_not_give_stops_nothing() -> None:
-    assert list(shortfalls(Needs(node_type="r8g.large", nodes=8, relay_vcpus=9), Limits(concurrency=10))) == []
+    assert list(shortfalls(Needs(node_type="r8g.large", nodes=8, task_vcpus=9), Limits(concurrency=10))) == []

@@ -94,7 +94,7 @@ def test_two_stacks_may_make_the_role_at_once(desk: Desk) -> None:
 
 
 def test_without_a_relay_no_role_is_made(desk: Desk) -> None:
-    assert desk.ask("create", EcsRole="false", HotKeys="0", RelayVcpus="0")["Status"] == "SUCCESS"
+    assert desk.ask("create", EcsRole="false", HotKeys="0", TaskVcpus="0")["Status"] == "SUCCESS"
     assert roles(desk) == []
 
 

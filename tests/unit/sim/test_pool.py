@@ -175,7 +175,7 @@ def test_a_bill_is_what_was_counted_times_the_prices() -> None:
     by_text = {line.text: line.usd for line in billed.lines}
     assert by_text["members, warm-up, invocations"] == pytest.approx(total.warm_ups * 2e-7)
     assert by_text["members, new environments"] == pytest.approx(total.environments * 1_769 / 1024 * 0.000167)
-    assert by_text["hub, balancer"] == pytest.approx(run_.period_us / 3.6e9 * 0.0225)
+    assert by_text["hub, memory"] == pytest.approx(run_.period_us / 3.6e9 * 0.00114)
     assert billed.usd_exact == sum((line.usd_exact for line in billed.lines), Fraction(0))
     assert {line.text for line in pool_bill(pool_use(run_, only_members=True), prices).lines} < set(by_text)
 

@@ -133,6 +133,10 @@ def _ec2(operation: str, asked: Parameters, place: Place) -> Iterable[Need]:
             yield Need("kms:CreateGrant", kms_key, {"kms:GrantIsForAWSResource": ("true",), "kms:ViaService": (via,)})
 
 
+def _ecs(operation: str, asked: Parameters, place: Place) -> Iterable[Need]:
+    yield Need(f"ecs:{operation}", place.arn("ecs", f"service/{asked['cluster']}/{asked['service']}"))
+
+
 def _lambda(operation: str, asked: Parameters, place: Place) -> Iterable[Need]:
     if operation == "Invoke":
         name = asked["FunctionName"]
@@ -164,6 +168,7 @@ _NEEDS: Mapping[str, Callable[[str, Parameters, Place], Iterable[Need]]] = {
     "cloudformation": _cloudformation,
     "dynamodb": _dynamodb,
     "ec2": _ec2,
+    "ecs": _ecs,  # of services alone
     "events": _events,
     "iam": _iam,
     "lambda": _lambda,

@@ -20,7 +20,7 @@ _CONTROL_REQUESTS = 2  # its report, and the round of warm-ups
 _CONTROL_MS = 150  # of each: members are woken at the same time
 _TRANSITIONS = Fraction(2, 5)  # the machine looks after the reports every five minutes, in two states
 _ROW_READS, _ROW_WRITES, _MEMBER_BYTES = 3, 4, 150  # all members are in one row
-HUB_VCPU, HUB_GB = Fraction(1, 2), Fraction(1)  # on Fargate
+HUB_VCPU, HUB_GB = Fraction(1, 2), Fraction(1)  # on Fargate Spot, as in template.yaml
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,6 @@ class PoolUse:
     row_writes: Amount = 0
     hub_vcpu_h: Amount = 0
     hub_gb_h: Amount = 0
-    hub_balancer_h: Amount = 0
     s3_gets: Amount = 0
 
 
@@ -59,9 +58,8 @@ _BILLED: dict[str, tuple[str, str, bool]] = {  # price, text, whether it is ther
     "transitions": ("transition", "Step Functions", True),
     "row_reads": ("dynamodb-read", "DynamoDB reads", True),
     "row_writes": ("dynamodb-write", "DynamoDB writes", True),
-    "hub_vcpu_h": ("fargate-vcpu:arm", "hub, processor", True),
-    "hub_gb_h": ("fargate-memory:arm", "hub, memory", True),
-    "hub_balancer_h": ("nlb", "hub, balancer", True),
+    "hub_vcpu_h": ("fargate-spot-vcpu:arm", "hub, processor", True),
+    "hub_gb_h": ("fargate-spot-memory:arm", "hub, memory", True),
     "s3_gets": ("s3-get", "S3 GET of a slice that was not found", False),
 }
 
@@ -96,7 +94,6 @@ def pool_use(run: PoolRun, *, has_fargate_hub: bool = False, only_members: bool 
         **_control(run.scenario.members, Fraction(total.ticks * run.scenario.warm_s, 60)),
         hub_vcpu_h=HUB_VCPU * hours,
         hub_gb_h=HUB_GB * hours,
-        hub_balancer_h=hours,
         s3_gets=total.slice_reads - total.slice_hits,
     )
 

@@ -32,6 +32,21 @@ class Hub(TypedDict):
     hub: KnownHub
     totals: HubTotals
     used: dict[str, str]  # members that were connected since the last report, each with its environment if known
+    takes_readers: bool  # it is there for readers that members cannot dial
+
+
+class Reader(TypedDict):
+    """A reader that members cannot dial, at its start and once a minute: it needs a hub elsewhere."""
+
+    op: Literal["reader"]
+    id: str
+    totals: HubTotals  # what it has seen, as a hub counts it for its own reader
+
+
+class Code(TypedDict):
+    """A hub elsewhere, at its start: the code that it is to run."""
+
+    op: Literal["code"]
 
 
 class Leave(TypedDict):
@@ -57,7 +72,7 @@ class Round(TypedDict):
     op: Literal["round"]
 
 
-PoolOperation = Hub | Leave | Tick | Round
+PoolOperation = Hub | Reader | Leave | Tick | Round | Code
 
 
 class Coded(TypedDict):
@@ -68,7 +83,7 @@ class Coded(TypedDict):
 
 
 class PoolPlan(TypedDict):
-    """The answer to a hub's report."""
+    """The answer to a report."""
 
     members: list[str]  # tenant ids; empty: the stack is paused, and S3 serves
     redundancy: Coded  # of slices that are written from now on
@@ -77,7 +92,13 @@ class PoolPlan(TypedDict):
     backup_s: int  # how often a connected member is copied to its peer [s]; 0: never
     report_s: int  # when the hub is expected to report again
     is_round_due: bool  # members are to be invoked, and the hub asks for that
-    hubs: list[KnownHub]  # the others
+    hubs: list[KnownHub]  # the others; for a reader those that take readers in, which need no other token
+
+
+class Package(TypedDict):
+    """The answer to a hub that asks for its code."""
+
+    zip: str  # base64 of an archive; what is in it belongs on PYTHONPATH
 
 
 class Ticked(TypedDict):

@@ -146,13 +146,14 @@ NO_TOTALS = HubTotals(requests=0, hits=0, stored_bytes=0, invocations=0, served_
 
 @dataclass(frozen=True, slots=True)
 class HubSeen:
-    """A hub as it last reported."""
+    """A hub as it last reported, or a reader without one: then the address is empty but for the id."""
 
     address: KnownHub
     reported_at_us: int = 0
     used_at_us: int = 0  # when it last reported a hit or something stored; 0: never
     totals: HubTotals = field(default_factory=lambda: HubTotals(**NO_TOTALS))
     used: Mapping[str, tuple[str, int]] = field(default_factory=dict)  # members: environment, when it was reported [us]
+    takes_readers: bool = False  # it is there for readers that members cannot dial
 
     def is_live(self, now_us: int) -> bool:
         """Whether the hub is still expected to report."""
@@ -169,7 +170,8 @@ class HubSeen:
             certificate=item["certificate"],
         )
         used = {member: (environment, at_us) for member, (environment, at_us) in json.loads(item["used"]).items()}
-        return cls(address, item["reported_at_us"], item["used_at_us"], json.loads(item["totals"]), used)
+        totals = json.loads(item["totals"])
+        return cls(address, item["reported_at_us"], item["used_at_us"], totals, used, item.get("takes_readers", False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +185,7 @@ class PoolState:
     warmed_at_us: int = 0
     choice: PoolChoice | None = None  # None: none yet
     totals: PoolTotals = field(default_factory=PoolTotals)
+    reader_at_us: int = 0  # when a reader last reported that needs a hub elsewhere
 
     def is_kept(self, now_us: int) -> bool:
         """Whether an execution keeps the members alive."""
@@ -197,7 +200,7 @@ class PoolState:
     def from_item(cls, item: Mapping[str, Any]) -> Self:
         """Return the state in a DynamoDB item whose values are plain Python ones."""
         choice, totals = item.get("choice"), item.get("totals")
-        numbers = ("generation", "part", "deadline_at_us", "ended_at_us", "warmed_at_us")
+        numbers = ("generation", "part", "deadline_at_us", "ended_at_us", "warmed_at_us", "reader_at_us")
         return cls(
             **{name: item[name] for name in numbers if name in item},
             choice=decode_choice(choice) if choice else None,

@@ -1,0 +1,74 @@
+"""What a reader without a hub of its own reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from burstcache.client import remote_pool
+from burstcache.client.remote_pool import Reports
+from burstcache.core.errors import ServiceTransientError
+from burstcache.pool.heartbeat import Seen
+
+
+class _Desk:
+    """Pool control, as far as a reader sees it, and the time."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.told: list[Mapping[str, Any]] = []
+        self.fails = False
+        self.now_s = 1_000.0
+        self.seen = Seen()
+        monkeypatch.setattr(remote_pool.time, "time", lambda: self.now_s)
+        self.reports = Reports(self._control, self.seen)
+
+    def _control(self, payload: Mapping[str, Any]) -> object:
+        if self.fails:
+            raise ServiceTransientError("throttled", code="TooManyRequestsException")
+        self.told.append(payload)
+        return {}
+
+    def report_after(self, seconds: float, *, hits: int) -> None:
+        self.now_s += seconds
+        self.seen.hits += hits
+        self.reports.report()
+
+
+@pytest.fixture
+def desk(monkeypatch: pytest.MonkeyPatch) -> _Desk:
+    """A reader that has reported nothing."""
+    return _Desk(monkeypatch)
+
+
+def test_reports_are_totals_under_one_id(desk: _Desk) -> None:
+    desk.report_after(0, hits=1)
+    desk.report_after(60, hits=2)
+
+    assert [told["totals"]["hits"] for told in desk.told] == [1, 3]
+    assert len({told["id"] for told in desk.told}) == 1
+
+
+def test_a_program_that_was_frozen_reports_only_what_is_new_as_another_reader(desk: _Desk) -> None:
+    desk.report_after(0, hits=1)
+    desk.report_after(600, hits=2)
+    desk.report_after(60, hits=4)
+    desk.reports.leave()
+
+    assert [told["totals"]["hits"] for told in desk.told] == [1, 2, 6, 6]
+    first, *others = [told["id"] for told in desk.told]
+    assert len(set(others)) == 1
+    assert first not in others
+
+
+def test_what_pool_control_did_not_take_is_reported_later(desk: _Desk) -> None:
+    desk.report_after(0, hits=1)
+    desk.fails = True
+    with pytest.raises(ServiceTransientError):
+        desk.report_after(100, hits=2)
+    desk.fails = False
+
+    desk.report_after(100, hits=4)
+
+    assert [told["totals"]["hits"] for told in desk.told] == [1, 6]
