@@ -54,7 +54,18 @@ def test_payload_has_exactly_the_fields_of_its_message(name: str) -> None:
 def test_every_step_of_the_machines_is_an_operation_and_every_other_one_is_for_people_or_events() -> None:
     sent = {payload["op"] for payload in _PAYLOADS.values() if "op" in payload}
 
-    of_others = {"hold", "release", "ping", "stop_cache", "instance_stopped", "follow_write", "hub", "round"}
+    of_others = {
+        "hold",
+        "release",
+        "ping",
+        "stop_cache",
+        "instance_stopped",
+        "follow_write",
+        "hub",
+        "round",
+        "reader",
+        "code",
+    }
     of_others |= {"serve", "warm"}  # of hubs, and of a round
     assert set(_BY_OP) - sent == of_others
 

@@ -26,6 +26,7 @@ _ACTIONS = {
     "query": "dynamodb:Query",
     "transact_write_items": "dynamodb:UpdateItem",  # all it is used for
     "update_item": "dynamodb:UpdateItem",
+    "update_service": "ecs:UpdateService",
     "describe_instance_type_offerings": "ec2:DescribeInstanceTypeOfferings",
     "describe_instances": "ec2:DescribeInstances",
     "start_instances": "ec2:StartInstances",

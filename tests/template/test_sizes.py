@@ -47,6 +47,7 @@ _KNOWN = {
 # All others get names of CloudFormation's, which shortens the stack's in them.
 _NAMES = {
     ("AWS::CloudWatch::Dashboard", "DashboardName"): 255,
+    ("AWS::ECS::Service", "ServiceName"): 255,
     ("AWS::ECS::TaskDefinition", "Family"): 255,
     ("AWS::Events::EventBus", "Name"): 256,
     ("AWS::Logs::LogGroup", "LogGroupName"): 512,

@@ -116,6 +116,7 @@ _POOL = {
     "POOL_CONTROL_FUNCTION_NAME": "control",
     "POOL_TLS": "yes",
     "POOL_MEMORY_MB": "1769",
+    "POOL_HUB": "none",
 }
 
 

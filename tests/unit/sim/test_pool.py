@@ -254,4 +254,4 @@ def test_the_commands_json_has_the_counts_and_the_rivals(log: Path, capsys: pyte
     assert (found["code"], found["backup_s"], found["requests"], found["hits"]) == ("8+2", 300, 300, 290)
     assert {rival["name"].partition(":")[0] for rival in found["rivals"]} >= {"ec2", "s3-express-all"}
     assert found["usd"] == pytest.approx(sum(line["usd"] for line in found["lines"]))
-    assert any(line["item"] == "hub, balancer" for line in found["lines"])
+    assert any(line["item"] == "hub, memory" for line in found["lines"])
