@@ -42,7 +42,7 @@ class Stack:
     def tasks(self) -> int:
         """How many hubs ECS is to run."""
         (service,) = self._ecs.describe_services(cluster="cluster", services=["hub"])["services"]
-        return service["desiredCount"]
+        return int(service["desiredCount"])
 
     def read(self, totals: HubTotals | None = None) -> PoolPlan:
         """Report as a reader that needs the hub."""

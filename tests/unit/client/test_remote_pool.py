@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from burstcache.client import remote_pool
 from burstcache.client.remote_pool import Reports
 from burstcache.core.errors import ServiceTransientError
 from burstcache.pool.heartbeat import Seen
@@ -21,7 +20,7 @@ class _Desk:
         self.fails = False
         self.now_s = 1_000.0
         self.seen = Seen()
-        monkeypatch.setattr(remote_pool.time, "time", lambda: self.now_s)
+        monkeypatch.setattr("burstcache.client.remote_pool.time.time", lambda: self.now_s)
         self.reports = Reports(self._control, self.seen)
 
     def _control(self, payload: Mapping[str, Any]) -> object:
