@@ -201,7 +201,15 @@ def test_page_of_a_key_has_its_reads_lives_and_a_trace(browser: Browser, url: st
         expect(trace).to_contain_text("redis node-1")
 
 
-def test_key_that_nobody_asked_for_is_said_to_be_unknown(browser: Browser, url: str) -> None:
+def test_page_of_a_key_says_why_it_is_there(browser: Browser, url: str) -> None:
+    with opened(browser, f"{url}#key={_HOT}") as page:
+        explained = page.locator("pre")
+
+        expect(explained).to_contain_text("served by   Redis on node-1")
+        expect(explained).to_contain_text("What would move it")
+
+
+def test_key_that_nobody_asked_for_is_shown_as_unknown(browser: Browser, url: str) -> None:
     with opened(browser, f"{url}#key=unknown.txt") as page:
         expect(page.locator("#key-page")).to_contain_text("no such key")
 

@@ -1,4 +1,4 @@
-"""All that is known of one key: its reads, its lives with their states, one trace."""
+"""All that is known of one key: its reads, why it is where it is, its lives with their states, one trace."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any
 
 from burstcache.core.keys import key_hash
 from burstcache.core.table import KeyRow
+from burstcache.queries.explain import explain
 from burstcache.queries.history import History
+from burstcache_cli.explain import explanation_text
+from burstcache_cli.stack import StackIncompleteError
 from burstcache_dashboard.source import Rows, Source
 from burstcache_dashboard.waterfall import newest_trace
 
@@ -32,10 +35,19 @@ def key_page(source: Source, rows: Rows, key: str) -> dict[str, Any] | None:
         if reads is not None
         else [{"at_ms": request.at_us // 1000} for request in row.window],
         "areReadsKnown": reads is not None,
+        "explained": _explained(source, key),
         "lives": _lives(source, row),
         "trace": asdict(trace) if trace else None,
         "nowMs": rows.at_us // 1000,
     }
+
+
+def _explained(source: Source, key: str) -> str:
+    """Return what `burstcache explain` says of a key, or why it cannot: a stack may be older than the command."""
+    try:
+        return explanation_text(explain(source.system, source.rules, key))
+    except StackIncompleteError as error:
+        return str(error)
 
 
 def _lives(source: Source, row: KeyRow) -> Sequence[dict[str, Any]]:

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 from burstcache.core.prices import PriceSheet
 from burstcache.core.table import KeyRow, Lease, NodeRow, Pause
 from burstcache.core.worth import sheet_of_region
+from burstcache.queries.moves import StackRules
 from burstcache.queries.system import System
+from burstcache_cli.explain import rules_of
 from burstcache_cli.stack import Stack
 from burstcache_dashboard.cloudwatch import CloudWatch
 from burstcache_dashboard.local_logs import LocalLogs
@@ -61,6 +63,11 @@ class Source:
     def prices(self) -> PriceSheet:
         """The prices of the region."""
         return sheet_of_region(self.region)
+
+    @cached_property
+    def rules(self) -> StackRules:
+        """What the stack decides by; raises StackIncompleteError if it does not say."""
+        return rules_of(self.stack)
 
     @cached_property
     def parameters(self) -> dict[str, str]:

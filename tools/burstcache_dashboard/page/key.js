@@ -15,7 +15,7 @@ export async function showKey(parent, key) {
   const found = await answer.json();
   if (!found) return fill(parent, back, element("section", {}, title, element("p", {}, "The table has no such key: nobody asked for it lately.")));
   const parts = [back, element("section", {}, title, ...strip(found))];
-  if (found.explained) parts.push(element("section", {}, element("h2", {}, "Why it is there"), element("pre", {}, found.explained)));
+  parts.push(element("section", {}, element("h2", {}, "Why it is there"), element("pre", {}, found.explained)));
   parts.push(element("section", {}, element("h2", {}, "Lives"), lives(found)));
   parts.push(element("section", {}, element("h2", {}, "A trace of its newest read"), ...waterfall(found.trace)));
   fill(parent, ...parts);
