@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import boto3
 import pytest
@@ -50,6 +51,31 @@ def test_what_one_program_brought_into_the_pool_is_read_by_the_next(cloud: Local
         until(has_streamed)
 
     assert tiers[:2] == ["s3", "s3"]
+
+
+def test_programs_that_begin_at_the_same_time_share_the_pool_and_one_that_ends_leaves_it_whole(
+    cloud: LocalCloud,
+) -> None:
+    cloud.client("s3").put_object(Bucket=cloud.bucket_name, Key="shared", Body=_BODY)
+    with client_of(cloud) as staying, client_of(cloud) as ending:
+
+        def are_pooled() -> bool:
+            with ThreadPoolExecutor(2) as threads:
+                found = list(threads.map(lambda client: client.get("shared"), (staying, ending)))
+            assert all(each.body == _BODY for each in found)
+            return [each.tier for each in found] == ["pool", "pool"]
+
+        until(are_pooled)
+        ending.close()
+        tiers = []
+
+        def is_pooled() -> bool:
+            found = staying.get("shared")
+            assert found.body == _BODY
+            tiers.append(found.tier)
+            return tiers[-3:] == ["pool"] * 3
+
+        until(is_pooled)
 
 
 def test_a_program_is_configured_for_the_pool_by_its_environment(

@@ -86,7 +86,8 @@ def _noted(
 ) -> PoolPlan:
     now_us, rows = tools.clock.now_us(), tools.table.read()
     is_paused = tools.pauses.read() is not None
-    known = next((each for each in rows.hubs if each.address["id"] == hub["id"]), HubSeen(hub))
+    reported = next((each for each in rows.hubs if each.address["id"] == hub["id"]), None)
+    known = reported or HubSeen(hub)
     is_used = any(totals[name] > known.totals[name] for name in ("hits", "stored_bytes"))
     seen = HubSeen(
         hub,
@@ -98,6 +99,8 @@ def _noted(
     )
     tools.table.put_hub(seen)
     is_reader = not hub["host"]
+    if not reported:  # of two that begin at the same time, at least one learns of the other
+        rows = tools.table.read()
     choice = rows.state.choice or tools.table.put_first_choice(choice_of(tools, rows, now_us))
     is_kept, wanted_since_us = rows.state.is_kept(now_us), now_us - tools.keep_s * US_PER_S
     if is_kept:

@@ -50,7 +50,7 @@ class MemberEnvironment:
         self._served = 0
         self._connections: set[MemberConnection] = set()
         self._moved: dict[MemberConnection, tuple[tuple[int, ...], float]] = {}  # what was under way, and since when
-        self._dials: set[asyncio.Task[None]] = set()
+        self._dials: set[asyncio.Task[bool]] = set()
         self._retired = asyncio.Event()  # a copy has everything
         self._is_first = True  # no request of this invocation has arrived
         self._idle_since = self._answered_at = instant(clock)
@@ -94,8 +94,8 @@ class MemberEnvironment:
             dial.cancel()
         await self._say_bye()
 
-    async def dial(self, name: str, hub: HubAddress, *, is_peer: bool = False) -> None:
-        """Connect to a hub; if it cannot be reached, nothing happens.
+    async def dial(self, name: str, hub: HubAddress, *, is_peer: bool = False) -> bool:
+        """Connect to a hub, and return whether it can be reached.
 
         Raises:
             InvalidSettingError: The hub has no certificate, and one is demanded.
@@ -126,19 +126,21 @@ class MemberEnvironment:
                 await address.connect(made)
         except OSError as error:
             _logger.warning("the hub %s at %s:%d: %r", hub["id"], hub["host"], hub["port"], error)
-        else:
-            self._connections.add(made)
+            return False
+        self._connections.add(made)
+        return True
 
-    def _dial_too(self, name: str, hub: HubAddress) -> None:
+    def _dial_too(self, name: str, hub: HubAddress) -> asyncio.Task[bool]:
         dial = asyncio.create_task(self.dial(name, hub))
         self._dials.add(dial)
         dial.add_done_callback(self._dials.discard)
+        return dial
 
     def _wait_s(self, until_s: float) -> float:
         """Return for how long to wait for more requests; 0 or less: return now."""
         left_s = until_s - self._clock.monotonic_s()
         limit_ms = self._stay.limit_ms()
-        if not all(connection.is_idle for connection in self._connections):
+        if self._dials or not all(connection.is_idle for connection in self._connections):
             self._idle_since = instant(self._clock)
             self._end_stalled()
             return min(left_s, max(limit_ms, _LOOK_MS) / 1000, _STALLED_S)

@@ -186,6 +186,8 @@ class Hub:
         """Take a member in; an earlier connection of the same name ends, unless it is being copied."""
         former = self.members.get(link.name)
         self.members[link.name] = link
+        if self.neighbours:
+            self.neighbours.arrived(link.name)
         is_copied = former is not None and link.is_copy and self._copies.begin(former, link)
         if former and not is_copied:
             former.end()
@@ -244,13 +246,26 @@ class Hub:
     def _meet_copy(self, member: str, header: Header) -> CopyPassage:
         return self._keep(self._copies.passage(member))
 
-    def _meet_neighbour(self, hub: str, header: Header) -> NeighbourEnd:
-        return self._keep(NeighbourEnd(self.members.get, self._take_duty, self.written.add))
+    def _meet_neighbour(self, hub: str, header: Header) -> FrameConnection:
+        if not self.neighbours:
+            raise FrameError(f"the hub {hub} dials in, and this one wakes nobody")
+        neighbours = self.neighbours
 
-    def _take_duty(self, member: str) -> Asked | None:
-        if self.neighbours:
-            self.neighbours.take_duty(member)
-        return self.link(member)
+        def awake(member: str) -> Asked | None:
+            is_awake = member in self.members or neighbours.is_invoked(member)
+            return self.link(member) if is_awake else None
+
+        def waking(member: str) -> Asked | None:
+            if member not in self._woken or self._woken[member].is_asleep:
+                neighbours.take_duty(member)
+            return self.link(member)
+
+        def settled_in_s(member: str) -> float:
+            return self._woken[member].settled_in_s if member in self._woken else 0.0
+
+        return self._keep(
+            NeighbourEnd(neighbours, awake=awake, waking=waking, settled_in_s=settled_in_s, written=self.written.add)
+        )
 
     def _keep(self, connection: C) -> C:
         self._connections.add(connection)

@@ -32,7 +32,7 @@ class MemberConnection(FrameConnection):
         wake: Which of the hub's invocations this is; 0: none.
         arrived: Is called when a request begins to arrive.
         answered: Is called when one has been worked on.
-        dial: Is called with another hub that needs the member.
+        dial: Connects to another hub that needs the member; whether it can be reached. None: to none.
         retire: Is called when a copy has taken over everything; None: the connection ends.
 
     Attributes:
@@ -50,7 +50,7 @@ class MemberConnection(FrameConnection):
         wake: int = 0,
         arrived: Callable[[], None] = lambda: None,
         answered: Callable[[], None] = lambda: None,
-        dial: Callable[[HubAddress], None] = lambda _: None,
+        dial: Callable[[HubAddress], asyncio.Future[bool]] | None = None,
         retire: Callable[[], None] | None = None,
     ) -> None:
         super().__init__()
@@ -154,8 +154,7 @@ class MemberConnection(FrameConnection):
                     self._copying.deleted(name)
                 self.send(Kind.MISSING, header.request)
             case Kind.DIAL:
-                self._dial(hub_address(bytes(payload or b"")))
-                self.send(Kind.STORED, header.request)
+                self._dial_for(header.request, hub_address(bytes(payload or b"")))
             case Kind.LIST:
                 if not header.number:
                     self._pages, self.is_copied = pages(self._store), True
@@ -183,6 +182,19 @@ class MemberConnection(FrameConnection):
                 self._tell(request, fetch.result())
 
         fetch.add_done_callback(fetched)
+
+    def _dial_for(self, request: int, hub: HubAddress) -> None:
+        """Connect to another hub, and answer when that has been done or has failed."""
+        if not self._dial:
+            return self.send(Kind.MISSING, request)
+
+        def dialled(dial: asyncio.Future[bool]) -> None:
+            if dial.cancelled() or self.transport.is_closing():  # it returns, and is asked once more when it is back
+                return
+            is_reached = dial.exception() is None and dial.result()
+            self.send(Kind.STORED if is_reached else Kind.MISSING, request)
+
+        self._dial(hub).add_done_callback(dialled)
 
     def _tell(self, request: int, chunk: Chunk | None) -> None:
         if chunk:

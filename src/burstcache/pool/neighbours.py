@@ -1,7 +1,8 @@
 """Several hubs, one pool: a member that one of them has connected gets the addresses of others that need it.
 
 A member that sleeps is invoked by one hub alone, the first by rendezvous hashing: two invocations at once would make
-two environments, of which one is empty.
+two environments, of which one is empty. A hub that has just begun is not in the plans of the others yet, but what it
+asks them for says where it is.
 """
 
 from __future__ import annotations
@@ -11,19 +12,22 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 
-from burstcache.core.errors import FrameError
-from burstcache.core.messages.pool import Serve
+from burstcache.core.errors import BurstcacheError, FrameError
+from burstcache.core.messages.pool import HubAddress, Serve
 from burstcache.core.messages.pool_control import KnownHub
 from burstcache.core.pool.placement import holders
 from burstcache.pool.connection import FrameConnection
 from burstcache.pool.frames import Header, Kind
 from burstcache.pool.link import Asked, Told, request_numbers
+from burstcache.pool.member import hub_address
 from burstcache.pool.proof import Introduction
 from burstcache.pool.remote_hub import Address, RemoteLink
 from burstcache.pool.tls import member_tls
 
-IF_CONNECTED, IN_ANY_CASE = 0, 1  # numbers of a DIAL: only if the member has a connection, or wake it for that
-_LIMIT_S = 2.0  # of a neighbour's answer; a member that has to be woken first may take longer, and is awaited anyway
+IF_AWAKE, IN_ANY_CASE = 0, 1  # numbers of a DIAL: only if the member runs or is invoked, or wake it for that
+_LIMIT_S = 2.0  # of a neighbour's sign of life; a member that has to be woken first may take longer
+ARRIVES_WITHIN_S = 10.0  # as long as an environment may take to begin
+_SILENT_S = 30.0  # for which a neighbour that gave none is not asked
 _MAX_ADDRESS_BYTES = 16 * 1024
 
 _logger = logging.getLogger(__name__)
@@ -42,16 +46,29 @@ class Neighbours:
     def __init__(self, id_: str, invoke: Invoke) -> None:
         self._id = id_
         self._invoke = invoke
-        self._known: dict[str, KnownHub] = {}
+        self._planned: dict[str, KnownHub] = {}
+        self._met: dict[str, KnownHub] = {}  # hubs that have asked this one since the plan, and are connected
+        self._silent_until_s: dict[str, float] = {}
+        self._invoked_until_s: dict[str, float] = {}  # members that are to arrive here
         self._links: dict[str, RemoteLink] = {}
         self._requests = request_numbers()
         self._duties: set[str] = set()  # members that a neighbour wants this hub to wake
 
     def follow(self, hubs: Iterable[KnownHub]) -> None:
-        """Note all other hubs."""
-        self._known = {hub["id"]: hub for hub in hubs if hub["id"] != self._id}
-        for id_ in self._links.keys() - self._known.keys():
+        """Note the hubs of a plan."""
+        self._planned = {hub["id"]: hub for hub in hubs if hub["id"] != self._id}
+        self._met.clear()  # one that is there, but not in the plan yet, will ask again
+        for id_ in self._links.keys() - self._planned.keys():
             self._links.pop(id_).end()
+
+    def meet(self, hub: HubAddress, end: FrameConnection) -> None:
+        """Note a hub that has asked this one, until its connection ends or the next plan comes."""
+        id_ = hub["id"]
+        self._silent_until_s.pop(id_, None)
+        if id_ == self._id or id_ in self._met:
+            return
+        self._met[id_] = hub
+        end.ended.add_done_callback(lambda _: self._met.pop(id_, None))
 
     def is_first(self, member: str) -> bool:
         """Whether this hub is the one that invokes a member."""
@@ -60,6 +77,14 @@ class Neighbours:
     def take_duty(self, member: str) -> None:
         """Invoke a member the next time, whatever this hub knows of others: one of them has asked for that."""
         self._duties.add(member)
+
+    def is_invoked(self, member: str) -> bool:
+        """Whether this hub has invoked a member that has still to arrive."""
+        return self._now_s() < self._invoked_until_s.get(member, 0.0)
+
+    def arrived(self, member: str) -> None:
+        """Note that a member has dialled this hub."""
+        self._invoked_until_s.pop(member, None)
 
     async def wake(self, member: str, event: Serve) -> None:
         """Have a member dial this hub: by a neighbour that has it or has to wake it, else by an invocation.
@@ -71,15 +96,21 @@ class Neighbours:
         self._duties.discard(member)
         payload = json.dumps(event["hub"]).encode()
         asked = [
-            self._ask(hub, Kind.DIAL, member, payload, IN_ANY_CASE if id_ == first else IF_CONNECTED)
-            for id_, hub in self._known.items()
+            self._ask(hub, Kind.DIAL, member, payload, IN_ANY_CASE if id_ == first else IF_AWAKE)
+            for id_, hub in self._known().items()
         ]
-        if not any(await asyncio.gather(*asked)):
+        if any(await asyncio.gather(*asked)):
+            return
+        self._invoked_until_s[member] = self._now_s() + ARRIVES_WITHIN_S
+        try:
             await self._invoke(member, event)
+        except BurstcacheError:
+            self.arrived(member)
+            raise
 
     async def hand_over(self, member: str) -> bool:
         """Tell the hub that invokes a member that it was written to, and return whether it has taken note."""
-        hub = self._known.get(self._first(member))
+        hub = self._known().get(self._first(member))
         return hub is not None and await self._ask(hub, Kind.WRITTEN, member, b"", 0)
 
     async def stop(self) -> None:
@@ -90,19 +121,33 @@ class Neighbours:
         await asyncio.gather(*(link.ended for link in links))
 
     def _first(self, member: str) -> str:
-        return holders(member.encode(), [self._id, *self._known], 1)[0]
+        return holders(member.encode(), [self._id, *self._known()], 1)[0]
+
+    def _known(self) -> dict[str, KnownHub]:
+        now_s = self._now_s()
+        known = self._met | self._planned
+        return {id_: hub for id_, hub in known.items() if now_s >= self._silent_until_s.get(id_, 0.0)}
+
+    def _now_s(self) -> float:
+        return asyncio.get_running_loop().time()
 
     async def _ask(self, hub: KnownHub, kind: Kind, member: str, payload: bytes, number: int) -> bool:
         """Return whether a hub does what it is asked for."""
-        told = Told(Kind.STORED)
+        told, there = Told(Kind.STORED), Told(Kind.PONG)
         try:
             async with asyncio.timeout(_LIMIT_S):
                 link = await self._link(hub)
                 link.ask(kind, told, member.encode(), payload, number=number)
-                return await told.answer
+                link.ask(Kind.PING, there, b"")
+                await there.answer
         except OSError as error:
-            _logger.warning("the hub %s does not answer: %r", hub["id"], error)
+            if hub["id"] in self._known():
+                _logger.warning("the hub %s does not answer: %r", hub["id"], error)
+            self._silent_until_s[hub["id"]] = self._now_s() + _SILENT_S
+            if silent := self._links.pop(hub["id"], None):
+                silent.end()
             return False
+        return await told.answer
 
     async def _link(self, hub: KnownHub) -> RemoteLink:
         link = self._links.get(hub["id"])
@@ -120,21 +165,27 @@ class NeighbourEnd(FrameConnection):
     """A hub's end of the connection that another hub has made.
 
     Args:
-        connected: Returns a member's connection, if it has one.
-        awake: Returns what a member is asked over, and wakes it for that.
+        neighbours: The other hubs.
+        awake: Returns what a member that runs, or is invoked, is asked over.
+        waking: Returns what a member is asked over, and wakes it for that.
+        settled_in_s: Returns in how many seconds a member that has left can be invoked.
         written: Notes a member that was written to.
     """
 
     def __init__(
         self,
-        connected: Callable[[str], Asked | None],
+        neighbours: Neighbours,
+        *,
         awake: Callable[[str], Asked | None],
+        waking: Callable[[str], Asked | None],
+        settled_in_s: Callable[[str], float],
         written: Callable[[str], None],
     ) -> None:
         super().__init__()
+        self._neighbours = neighbours
+        self._awake, self._waking = awake, waking
+        self._settled_in_s = settled_in_s
         self._written = written
-        self._connected = connected
-        self._awake = awake
 
     def place(self, header: Header, name: bytes) -> memoryview:
         if header.payload_bytes > _MAX_ADDRESS_BYTES:
@@ -145,16 +196,22 @@ class NeighbourEnd(FrameConnection):
 
     def handle(self, header: Header, name: bytes, payload: memoryview | None) -> None:
         member = name.decode(errors="replace")
-        if header.kind is Kind.WRITTEN:
-            self._written(member)
-            return self.send(Kind.STORED, header.request)
-        if header.kind is not Kind.DIAL or not payload:
-            raise FrameError(f"a hub does not send {header.kind.name}")
-        asked = self._awake(member) if header.number == IN_ANY_CASE else self._connected(member)
-        if asked:
-            asked.ask(Kind.DIAL, _Answer(self, header.request), b"", payload)
-        else:
-            self.send(Kind.MISSING, header.request)
+        match header.kind:
+            case Kind.PING:
+                self.send(Kind.PONG, header.request)
+            case Kind.WRITTEN:
+                self._written(member)
+                self.send(Kind.STORED, header.request)
+            case Kind.DIAL if payload:
+                self._neighbours.meet(hub_address(bytes(payload)), self)
+                asked = self._waking(member) if header.number == IN_ANY_CASE else self._awake(member)
+                if asked:
+                    asked.ask(Kind.DIAL, _Answer(self, header.request), b"", payload)
+                else:  # the other one will invoke it: not before its environment has returned
+                    answer = _Answer(self, header.request)
+                    asyncio.get_running_loop().call_later(self._settled_in_s(member), answer.failed, 0)
+            case _:
+                raise FrameError(f"a hub does not send {header.kind.name}")
 
 
 class _Answer:

@@ -15,6 +15,7 @@ from burstcache.core.pool.states import ASLEEP, Action, Event, after
 from burstcache.pool.connection import Place
 from burstcache.pool.frames import Header, Kind
 from burstcache.pool.link import Asker
+from burstcache.pool.neighbours import ARRIVES_WITHIN_S
 
 if TYPE_CHECKING:
     from burstcache.pool.hub import Hub, MemberLink
@@ -23,7 +24,6 @@ Invoke = Callable[[str, Serve], Awaitable[None]]  # the member's name, its event
 
 _SURE_S = 0.1  # after a sign of life; a member that leaves says BYE, so this is about those that cannot
 _PONG_LIMIT_S = 1.0  # to invoke a member that runs after all would make a second one, without its chunks
-_WAKE_LIMIT_S = 10.0  # as long as an environment may take to begin
 _SETTLE_S = 0.05  # after a BYE; until the environment has returned, an invocation would make another one
 _LOST_SETTLE_S = 1.0  # after the loss of a connection without a BYE: the environment notes that when it gets to it
 _REST_S = 10.0  # after a wake that failed, a member gets no requests
@@ -89,6 +89,16 @@ class Member:
         self._rests_until_s = 0.0
         self._settled_at_s = -math.inf  # then the environment has returned
         self._loop = asyncio.get_running_loop()
+
+    @property
+    def is_asleep(self) -> bool:
+        """Whether it has no connection, and nobody has asked for one."""
+        return self._reach == ASLEEP
+
+    @property
+    def settled_in_s(self) -> float:
+        """In how many seconds an environment that has left has returned, so that it can be invoked again."""
+        return max(0.0, self._settled_at_s - self._loop.time())
 
     def ask(
         self, kind: Kind, asker: Asker, name: bytes, payload: Buffer = b"", *, number: int = 0, crc32c: int = 0
@@ -172,6 +182,8 @@ class Member:
             case Action.GIVE_UP:
                 if self._loop.time() >= self._rests_until_s:
                     self._rests_until_s = self._loop.time() + _REST_S
+                if self._call:
+                    self._call.cancel()
                 self._give_up()
             case Action.HANG_UP:
                 self.end()
@@ -180,13 +192,12 @@ class Member:
         if self._loop.time() < self._rests_until_s:
             self._loop.call_soon(self._meet, Event.SILENT)
             return
-        self._limit = self._loop.call_later(_WAKE_LIMIT_S, self._meet, Event.SILENT)
+        self._limit = self._loop.call_later(ARRIVES_WITHIN_S, self._meet, Event.SILENT)
         event = Serve(op="serve", hub=self._hub.address_for(self._name), peer=False)
         self._call = self._loop.create_task(self._invoke_with(event))
 
     async def _invoke_with(self, event: Serve) -> None:
-        if (left_s := self._settled_at_s - self._loop.time()) > 0:
-            await asyncio.sleep(left_s)
+        await asyncio.sleep(self.settled_in_s)
         try:
             await self._invoke(self._name, event)
         except BurstcacheError as error:

@@ -10,12 +10,16 @@ from dataclasses import dataclass
 
 import pytest
 
+from burstcache.core.messages.pool import Serve
 from burstcache.core.messages.pool_control import KnownHub
 from burstcache.core.pool.placement import holders
 from burstcache.core.pool.slices import PooledObject, Redundancy
 from burstcache.pool.backup import Backups
+from burstcache.pool.connection import FrameConnection
 from burstcache.pool.hub import Hub
+from burstcache.pool.member import MemberConnection
 from burstcache.pool.reader import PoolReader
+from burstcache.pool.remote_hub import Address
 from support.pool_environments import Members
 from support.waiting import LIMIT_S, eventually
 
@@ -45,8 +49,8 @@ async def _started(members: Members, number: int) -> _Hub:
 
 
 @contextlib.asynccontextmanager
-async def _hubs(count: int) -> AsyncIterator[tuple[Members, list[_Hub]]]:
-    members = Members()
+async def _hubs(count: int, stay_ms: float = LIMIT_S * 1000) -> AsyncIterator[tuple[Members, list[_Hub]]]:
+    members = Members(stay_ms=stay_ms)
     hubs = [await _started(members, number) for number in range(count)]
     for each in hubs:
         assert each.hub.neighbours
@@ -83,6 +87,64 @@ def test_hubs_that_need_a_sleeping_member_at_the_same_time_invoke_it_once() -> N
             assert all(event["hub"]["id"] == holders(name.encode(), ids, 1)[0] for name, event in members.invocations)
             for each in hubs:
                 assert [await each.read(number) for number in range(3)] == _BODIES[:3]
+
+    asyncio.run(scenario())
+
+
+def test_a_hub_that_begins_is_known_to_others_as_soon_as_it_asks_them() -> None:
+    async def scenario() -> None:
+        async with _hubs(2) as (members, hubs):
+            earlier, _ = hubs
+            assert earlier.hub.neighbours
+            earlier.hub.neighbours.follow([])  # its plan is older than the other hub
+
+            await asyncio.gather(*(each.reader.write(_OBJECTS[n], _BODIES[n]) for n, each in enumerate(hubs)))
+
+            assert sorted(member for member, _ in members.invocations) == _NAMES
+            assert [await each.read(number) for each in hubs for number in (0, 1)] == _BODIES[:2] * 2
+
+    asyncio.run(scenario())
+
+
+def test_a_member_that_leaves_first_dials_the_hub_that_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = Address.connect
+
+    async def connect_slowly(address: Address, protocol: FrameConnection) -> None:
+        if isinstance(protocol, MemberConnection):
+            await asyncio.sleep(0.05)
+        await connect(address, protocol)
+
+    monkeypatch.setattr(Address, "connect", connect_slowly)
+
+    async def scenario() -> None:
+        async with _hubs(2, stay_ms=1.0) as (_, hubs):
+            for _ in range(3):
+                writes = (each.reader.write(_OBJECTS[n], _BODIES[n]) for n, each in enumerate(hubs))
+                assert await asyncio.gather(*writes) == [[], []]
+            assert [await each.read(number) for each in hubs for number in (0, 1)] == _BODIES[:2] * 2
+
+    asyncio.run(scenario())
+
+
+def test_members_are_invoked_when_the_hub_that_was_asked_for_them_dies() -> None:
+    async def scenario() -> None:
+        async with _hubs(2) as (members, hubs):
+            dying, staying = hubs
+            wanted = asyncio.Event()
+
+            async def never(member: str, event: Serve) -> None:
+                wanted.set()
+                await asyncio.Event().wait()
+
+            assert dying.hub.neighbours
+            dying.hub.neighbours._invoke = never
+            write = asyncio.create_task(staying.reader.write(_OBJECTS[0], _BODIES[0]))
+            await wanted.wait()
+            await dying.hub.stop()
+
+            assert await write == []
+            assert await staying.read(0) == _BODIES[0]
+            assert {event["hub"]["id"] for _, event in members.invocations} == {staying.hub.id}
 
     asyncio.run(scenario())
 
