@@ -125,6 +125,21 @@ def test_two_hubs_that_start_at_once_start_one_execution(world: World) -> None:
     assert not start(world.pool, replace(seen, deadline_at_us=0))
 
 
+def test_of_two_hubs_that_begin_at_once_one_learns_of_the_other(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = Hub(world, "hub-1"), Hub(world, "hub-2")
+    meanwhile, read = [other.report], PoolTable.read
+
+    def read_and_lose_time(table: PoolTable) -> PoolRows:
+        rows = read(table)
+        while meanwhile:
+            meanwhile.pop()()
+        return rows
+
+    monkeypatch.setattr(PoolTable, "read", read_and_lose_time)
+
+    assert one.report()["hubs"] == [other.address]
+
+
 def test_hubs_learn_of_each_other_until_one_is_gone(world: World) -> None:
     one, other = Hub(world, "hub-1"), Hub(world, "hub-2")
     one.report()

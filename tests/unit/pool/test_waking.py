@@ -245,7 +245,7 @@ def test_members_that_do_not_come_are_not_waited_for_when_the_others_are_enough(
 
 
 def test_members_that_do_not_come_cost_no_more_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("burstcache.pool.waking._WAKE_LIMIT_S", 0.05)
+    monkeypatch.setattr("burstcache.pool.waking.ARRIVES_WITHIN_S", 0.05)
 
     async def scenario() -> None:
         lambda_ = Lambda()
