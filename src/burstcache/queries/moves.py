@@ -111,7 +111,7 @@ def moves_of(known: Known, rules: StackRules) -> tuple[Move, ...]:
     """Return where a key may go from where it is: up first."""
     use = rules.settings.policy.use
     moves = _leased(known, rules) if use is None else _by_use(known, rules, use)
-    return (*moves, *_beside(known, rules))
+    return (*moves, *_further(known, rules))
 
 
 def _leased(known: Known, rules: StackRules) -> Iterator[Move]:
@@ -138,7 +138,8 @@ def _leased(known: Known, rules: StackRules) -> Iterator[Move]:
             yield Move(
                 "redis",
                 "wants_promotion",
-                requests=policy.requests_to_promotion(count, parameters),
+                # A cache function that is owed Redis asks when it is ready, and later at each request that it serves.
+                requests=policy.requests_to_promotion(count, parameters) or (1 if row.tier else None),
                 compared=(Compared("requests_since_start", count, parameters.redis_threshold),),
                 known_at_us=known_at_us,
                 holds=tuple(_boot_holds(known, rules)),
@@ -253,7 +254,7 @@ def _node_stops(known: Known, rules: StackRules, decides: UsePolicy, node: NodeR
     )
 
 
-def _beside(known: Known, rules: StackRules) -> Iterator[Move]:
+def _further(known: Known, rules: StackRules) -> Iterator[Move]:
     """Yield where reads may be served whatever the key's life: the reader's memory, a copy in Express, the pool."""
     settings, size_bytes = rules.settings, known.size_bytes
     is_small = size_bytes <= settings.max_object_bytes

@@ -10,7 +10,7 @@ from burstcache.adapters.use_table import StoredUse
 from burstcache.core.node_use import NodeUse
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.policy import CHECK_LATENESS_US, Request
-from burstcache.core.table import KeyRow, Lease, NodeRow, SeenKey
+from burstcache.core.table import KeyRow, Lease, NodeRow, Pause, SeenKey
 from burstcache.queries.explain import explanation, stack_rules
 from burstcache.queries.history import Step
 from burstcache.queries.moves import Hold, Known, Move, StackRules
@@ -188,6 +188,31 @@ def test_started_life_waits_for_its_cache_function() -> None:
 
     assert (found.tier, found.state) == ("s3", "Lambda")
     assert [move.rule for move in found.moves] == ["cache_function_ready", "wants_promotion"]
+
+
+@pytest.mark.parametrize(("tier", "requests"), [("", None), ("lambda", 1)])
+def test_load_that_has_lasted_asks_for_redis_once_ready_and_then_at_the_next_request(
+    tier: Any, requests: int | None
+) -> None:
+    trigger = Request(NOW_US - 60 * S, "t")
+    row = KeyRow(
+        HASH,
+        "k",
+        phase="lambda",
+        epoch=7,
+        tier=tier,
+        ready_at_us=NOW_US - S,
+        deadline_at_us=NOW_US + S,
+        trigger=trigger,
+        window=(trigger, *(Request(NOW_US - ago * S, f"r{ago}") for ago in (6, 5, 4, 3, 2))),
+    )
+    paused = Pause("a test", since_us=1, until_us=NOW_US + 9)
+
+    move = moves_by_rule(known(row, pause=paused), rules())["wants_promotion"]
+
+    assert move.requests == requests
+    assert move.compared[0].value == 5 > move.compared[0].limit
+    assert move.holds == (Hold("paused", until_us=NOW_US + 9),)
 
 
 def test_expired_life_is_one_of_s3() -> None:
