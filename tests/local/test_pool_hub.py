@@ -86,3 +86,10 @@ def test_a_hub_that_is_no_longer_wanted_says_so_and_ends(cloud: LocalCloud, clie
     until(lambda: not _hubs())
     log = Path(cloud.run_dir / f"{service}.log").read_text()
     assert "Traceback" not in log
+
+
+def test_the_self_test_tries_the_right_to_start_a_hub(cloud: LocalCloud) -> None:
+    tested = cloud.invoke("PoolControlFunction", {"op": "self_test", "run": "hub"})
+
+    (hub,) = [tried for tried in tested["tried"] if tried["part"] == "hub"]
+    assert hub["problem"] == ""
