@@ -6,19 +6,16 @@ import base64
 import io
 import zipfile
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
-import boto3
 import pytest
 
-from burstcache.adapters.hub_service import HubService
 from burstcache.control.pool_hubs import STARTING_REPORT_S
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.messages.pool_control import HubTotals, KnownHub, PoolPlan
 from burstcache.core.pool.kept import NO_TOTALS, REPORT_S
 from support.functions import KEEP_S
-from support.roles import REGION
+from support.hub_service import add_hub_service
 from support.world import World
 
 _HUB = KnownHub(id="hub-1", host="2600:1f18::5", port=4_230, token="ab" * 32, certificate="")
@@ -30,13 +27,7 @@ class Stack:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self._ecs = boto3.client("ecs", region_name=REGION)
-        self._ecs.create_cluster(clusterName="cluster")
-        self._ecs.register_task_definition(
-            family="hub", containerDefinitions=[{"name": "hub", "image": "hub", "memory": 1_024}]
-        )
-        self._ecs.create_service(cluster="cluster", serviceName="hub", taskDefinition="hub", desiredCount=0)
-        world.pool = replace(world.pool, hubs=HubService("cluster/hub", lambda _: self._ecs))
+        self._ecs = add_hub_service(world)
 
     @property
     def tasks(self) -> int:

@@ -13,6 +13,7 @@ from burstcache.core.keys import key_hash
 from burstcache.core.pool.kept import NO_TOTALS
 from support.aws import put_row
 from support.functions import NODE, POOL_MEMBERS
+from support.hub_service import add_hub_service
 from support.project import ROOT
 from support.world import World
 
@@ -58,6 +59,8 @@ _ANSWERS: dict[str, Callable[[dict[str, Any]], bool]] = {
     "state/release": lambda answer: answer == {"phase": "running", "held_until_us": 0},
     "origin/object_created": lambda answer: answer == {"refreshed": ""},
     "pool_control/hub": lambda answer: len(answer["members"]) == POOL_MEMBERS,
+    "pool_control/code": lambda answer: bool(answer["zip"]),
+    "pool_control/reader": lambda answer: answer["hubs"] == [],  # it has just been started
     "pool_control/leave": lambda answer: answer == {},
     "pool_control/round": lambda answer: answer == {"did_run": True},
     "pool_control/tick": lambda answer: answer["ticks"] == 1,
@@ -67,8 +70,10 @@ _ANSWERS: dict[str, Callable[[dict[str, Any]], bool]] = {
 
 @pytest.fixture
 def world(make_world: Callable[..., World]) -> World:
-    """A world with a database, whose machines hold what they are given."""
-    return make_world(databases=["orders"])
+    """A world with a database and a hub, whose machines hold what they are given."""
+    world = make_world(databases=["orders"])
+    add_hub_service(world)
+    return world
 
 
 def _arrange(world: World, sample: str) -> None:
