@@ -79,7 +79,7 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     """One that is only asked."""
     shell = Shell(tmp_path_factory.mktemp("running"))
-    shell.start("--verbose")
+    shell.start("--verbose", "--dashboard-port", "0")
     yield shell
     shell.end(signal.SIGTERM)
 
@@ -112,6 +112,15 @@ def test_up_answers_requests_and_says_what_to_try(running: Shell) -> None:
         assert answer.read().startswith(b"Hello from the origin.")
     assert f"{state['endpoint_url']}/{state['bucket_name']}/new.txt" in said
     assert "burstcache watch hello.txt" in said
+
+
+def test_dashboard_is_served_where_up_says(running: Shell) -> None:
+    (address,) = re.findall(r"Dashboard: (\S+)", running.said())
+
+    with urllib.request.urlopen(address) as answer:
+        assert b"<title>Burstcache</title>" in answer.read()
+    with urllib.request.urlopen(f"{address}about") as answer:
+        assert json.load(answer)["isLocal"]
 
 
 def test_a_write_to_the_endpoint_that_up_prints_is_read_through_the_front_door(running: Shell) -> None:
@@ -197,7 +206,7 @@ def test_status_and_a_second_up_know_of_the_first_and_down_ends_it(shell: Shell)
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_nothing_survives_the_end_however_it_comes(shell: Shell, number: int) -> None:
-    shell.start()
+    shell.start("--dashboard-port", "0")
     assert shell.up
     for _ in range(3):
         urllib.request.urlopen(f"{shell.state()['front_url']}/objects/hello.txt").close()

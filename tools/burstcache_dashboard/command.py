@@ -42,6 +42,7 @@ def listening(port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((HOST, port))
+        listener.listen(128)  # who has read the address may come before the server is up, and waits
     except OSError as error:
         listener.close()
         raise InvalidSettingError(f"--port {port}: {error.strerror}; 0 takes any free one") from error

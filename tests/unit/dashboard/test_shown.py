@@ -59,7 +59,7 @@ def test_slots_without_a_read_are_drawn_as_nothing() -> None:
     assert series == {"at": [0, 2, 4, 6, 8], "tiers": {"redis": [0, 0, 0, 1, 0], "s3": [2, 0, 0, 0, 0]}}
 
 
-def test_page_is_told_what_has_changed_alone() -> None:
+def test_what_has_changed_is_sent_alone() -> None:
     former = {"keys": {"a": [1], "b": [2], "c": [3]}, "nodes": [1], "status": {"live": 1}}
     now = {"keys": {"a": [1], "b": [9], "d": [4]}, "nodes": [1], "status": {"live": 2}}
 
