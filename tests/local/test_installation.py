@@ -13,7 +13,10 @@ from support.project import ROOT
 
 _IMPORT_ALL = """
 import importlib, pkgutil, burstcache
-with_an_extra = ("burstcache.client.files", "burstcache.client.filesystem", "burstcache.pool.")
+with_an_extra = (
+    *("burstcache.client.files", "burstcache.client.filesystem"),
+    *("burstcache.client.remote_pool", "burstcache.client.stack_pool", "burstcache.pool."),
+)
 for module in pkgutil.walk_packages(burstcache.__path__, "burstcache."):
     if not module.name.startswith(with_an_extra):
         importlib.import_module(module.name)

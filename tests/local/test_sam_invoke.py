@@ -41,7 +41,17 @@ from awslambdaric.__main__ import main
 main(sys.argv)
 """
 # Steps of a run or a life that this cloud does not have.
-_SUPERSEDED = ("abandon_node", "boot_node", "check_node", "join", "ready_node", "save_node", "seed", "stop_node")
+_SUPERSEDED = (
+    "abandon_node",
+    "boot_node",
+    "check_node",
+    "join",
+    "ready_node",
+    "save_node",
+    "seed",
+    "stop_node",
+    "tick",
+)
 
 
 class _Processes(Forks):
@@ -76,7 +86,7 @@ def _linked(folder: Path, *names: str) -> Path:
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
     samples = ROOT / "tools/burstcache_local/samples"
-    parameters = {"MonthlyBudgetUsd": "9", "StateDatabases": "orders"}
+    parameters = {"MonthlyBudgetUsd": "9", "StateDatabases": "orders", "PoolMembers": "8", "PoolHub": "fargate"}
     options = LocalOptions(origin=samples, parameters=parameters, run_dir=tmp_path_factory.mktemp("logs"))
     with LocalCloud(options) as running:
         yield running
@@ -105,8 +115,10 @@ def of_lambda(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return _linked(tmp_path_factory.mktemp("runtime") / "libraries", *_OF_LAMBDA)
 
 
-def invoked(function: dict[str, Any], libraries: Sequence[Path], event: bytes, log: Path) -> Outcome:
-    """Return what a fresh environment of a function makes of an event."""
+def invoked(
+    function: dict[str, Any], libraries: Sequence[Path], event: bytes, log: Path, tenant_id: str = ""
+) -> Outcome:
+    """Return what a fresh environment of a function, that of a tenant if one is named, makes of an event."""
     spec = FunctionSpec(
         name=function["variables"]["AWS_LAMBDA_FUNCTION_NAME"],
         arn=f"arn:aws:lambda:{function['variables']['AWS_REGION']}:123456789012:function:invoked",
@@ -121,7 +133,7 @@ def invoked(function: dict[str, Any], libraries: Sequence[Path], event: bytes, l
         environment = Environment(spec, _Processes(*libraries), log)
         await environment.start()
         try:
-            return await environment.invoke(str(uuid.uuid4()), event)
+            return await environment.invoke(str(uuid.uuid4()), event, tenant_id=tenant_id)
         finally:
             await environment.close()
 
@@ -145,10 +157,11 @@ def test_a_function_answers_its_samples(
     if path.parent.name == "credentials":
         libraries.insert(0, _linked(tmp_path / "compiled", *_COMPILED))
 
-    outcome = invoked(function, libraries, json.dumps(event).encode(), log)
+    tenant_id = "pool-0" if path.parent.name == "pool_member" else ""
+    outcome = invoked(function, libraries, json.dumps(event).encode(), log, tenant_id)
 
     answer = json.loads(outcome.body)
-    if path.parent.name == "redis_control" and path.stem in _SUPERSEDED:
+    if path.parent.name in ("pool_control", "redis_control") and path.stem in _SUPERSEDED:
         assert answer["errorType"] == "SupersededError", answer
     else:
         assert not outcome.error, (answer, log.read_text())
