@@ -206,7 +206,7 @@ def test_a_copy_answers_while_it_is_made_and_what_is_written_to_it_both_have() -
                 (Kind.MISSING, b""),
             )
             assert await copy.end()
-            assert _contents(copy.store) == _contents(pool.stores["pool-0"])
+            await eventually(lambda: _contents(copy.store) == _contents(pool.stores["pool-0"]))
             assert _name(1_000) in _contents(copy.store)
             assert _name(50) not in _contents(copy.store)
 
@@ -228,7 +228,7 @@ def test_what_arrives_after_it_was_deleted_or_written_anew_is_not_kept() -> None
 
             assert await asyncio.gather(*asked) == [(Kind.FOUND, _payload(0)), (Kind.FOUND, _payload(1))]
             assert await copy.end()
-            assert _contents(copy.store) == _contents(pool.stores["pool-0"])
+            await eventually(lambda: _contents(copy.store) == _contents(pool.stores["pool-0"]))
             assert set(_contents(copy.store)) == {_name(1), _name(2)}
             assert _contents(copy.store)[_name(1)] == (4, 13, b"another chunk")
 
