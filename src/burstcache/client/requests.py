@@ -16,6 +16,8 @@ from burstcache.web.keys import check_key
 from burstcache.web.ranges import parse_range
 from burstcache.web.request import Request
 
+_RANGES = "accepted: bytes=first-last, bytes=first- or bytes=-length, for example bytes=0-499"
+
 
 class Requests:
     """Makes requests, each with an id of its own, so that a repeated report of it counts once."""
@@ -50,13 +52,16 @@ class Requests:
             headers["if-modified-since"] = _http_date("if_modified_since", if_modified_since)
         if if_unmodified_since is not None:
             headers["if-unmodified-since"] = _http_date("if_unmodified_since", if_unmodified_since)
-        return self.read(method, key, headers, range=_checked("range", range) if range is not None else None)
+        if range is not None and parse_range(_checked("range", range)) is None:  # S3 would send the whole object
+            message = f"range={range[:100]!r} is not one range of bytes; {_RANGES}"
+            raise RefusedRequestError(400, "MalformedRange", message)
+        return self.read(method, key, headers, range=range)
 
     def read(self, method: str, key: str, conditions: Mapping[str, str], *, range: str | None) -> Request:
         """Return the read that HTTP headers ask for, names in lower case.
 
         Raises:
-            RefusedRequestError: The key or the range is malformed.
+            RefusedRequestError: The key is malformed.
         """
         check_key(key)
         return Request(

@@ -7,16 +7,17 @@ hot. HEADs (a cache would not make them faster), errors and objects too large to
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Protocol
 
 from burstcache.adapters.clock import Clock
-from burstcache.adapters.object_store import Conditions, ObjectAnswer, ObjectStore
+from burstcache.adapters.object_store import ObjectAnswer, ObjectStore
 from burstcache.core.errors import OriginError
 from burstcache.core.messages.events import KeyServed, ObjectRequested, RequestsServed, requests_served
 from burstcache.logs import logger
 from burstcache.serve.tally import Served
-from burstcache.web.conditions import range_applies
+from burstcache.web.conditions import failed_condition, passed_on, range_applies
 from burstcache.web.entry import Entry
 from burstcache.web.headers import not_modified_headers, object_headers
 from burstcache.web.request import Request
@@ -31,6 +32,8 @@ _BODY_WITHIN_S = 25.0
 # with its headers alone, for a caller that reads it in parts.
 Larger = Literal["redirect", "send", "leave"]
 
+# What comes before the range (RFC 9110, section 13.2.2), and S3 may not have been asked with.
+_DECIDED_FIRST = frozenset({"if-match", "if-none-match", "if-range"})
 _CODES = {403: "AccessDenied", 404: "NoSuchKey", 405: "MethodNotAllowed"}
 _CLIENT_S_OWN = frozenset({403, 404, 405})
 _BAD_KEY_CODES = frozenset({"KeyTooLongError", "InvalidURI", "InvalidArgument"})
@@ -149,23 +152,17 @@ class S3Tier:
 
     def _ask(self, request: Request) -> ObjectAnswer:
         ask = partial(self._store.head if request.method == "HEAD" else self._store.get, request.key)
-        conditions: Conditions = {
-            "if_match": request.headers.get("if-match", "").strip(),
-            "if_none_match": request.headers.get("if-none-match", "").strip(),
-            "if_modified_since": request.headers.get("if-modified-since", ""),
-            "if_unmodified_since": request.headers.get("if-unmodified-since", ""),
-        }
+        conditions = passed_on(request.headers, at_us=request.at_us)
         if request.range is None:
-            return ask(**conditions)
-        ranged: Conditions = {**conditions, "range_": str(request.range)}
-        part = ask(**ranged)
-        if "if-range" not in request.headers or part.status not in (200, 206, 416):
+            return _decided(request, ask(**conditions))
+        part = _decided(request, ask(**conditions, range_=str(request.range)))
+        if not (part.is_success or (part.status == 416 and not _DECIDED_FIRST.isdisjoint(request.headers))):
             return part
         # S3 ignores If-Range: the answer's ETag decides if the part was wanted (for a 416, the whole object's ETag).
-        if part.status != 416 and _is_wanted(request, part):
+        if part.is_success and _is_wanted(request, part):
             return part
         part.discard()
-        whole = ask(**conditions)
+        whole = _decided(request, ask(**conditions))
         if part.status == 416 and whole.is_success and _is_wanted(request, whole):
             whole.discard()
             return part
@@ -194,6 +191,16 @@ def _told(served: Served) -> KeyServed:
         size_bytes=served.size_bytes,
         etag=served.etag,
     )
+
+
+def _decided(request: Request, answer: ObjectAnswer) -> ObjectAnswer:
+    """Return S3's answer, or the one to which a condition leads that S3 was not asked with."""
+    etag, last_modified = answer.headers.get("etag", ""), answer.headers.get("last-modified", "")
+    status = failed_condition(request.headers, etag=etag, last_modified=last_modified, at_us=request.at_us)
+    if status is None or not answer.is_success:
+        return answer
+    answer.discard()
+    return replace(answer, status=status)
 
 
 def _is_wanted(request: Request, answer: ObjectAnswer) -> bool:

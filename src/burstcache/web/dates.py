@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
+_DAYS, _MONTHS = "Mon|Tue|Wed|Thu|Fri|Sat|Sun", "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
+_TIME = "[0-9]{2}:[0-9]{2}:[0-9]{2}"
+# RFC 9110, section 5.6.7: the form that is sent, and the two obsolete ones that a recipient must take.
+_HTTP_DATE = re.compile(
+    rf"(?:{_DAYS}), [0-9]{{2}} (?:{_MONTHS}) [0-9]{{4}} {_TIME} GMT"
+    rf"|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day, [0-9]{{2}}-(?:{_MONTHS})-[0-9]{{2}} {_TIME} GMT"
+    rf"|(?:{_DAYS}) (?:{_MONTHS}) [ 0-9][0-9] {_TIME} [0-9]{{4}}"
+)
+
 
 def parse_http_date(text: str) -> datetime | None:
-    """Return the instant of an HTTP date in UTC, or None: RFC 9110 ignores invalid dates in conditions."""
+    """Return the instant of an HTTP date in UTC, or None: RFC 9110 ignores in conditions what is none."""
+    if not _HTTP_DATE.fullmatch(text):
+        return None
     try:
-        parsed = parsedate_to_datetime(text)
-        return parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed.astimezone(UTC)
-    except (TypeError, ValueError, OverflowError, IndexError):
+        return parsedate_to_datetime(text).replace(tzinfo=UTC)
+    except (ValueError, OverflowError):  # such as the 31st of February
         return None

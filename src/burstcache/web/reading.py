@@ -32,13 +32,12 @@ def read_request(arrival: Arrival, *, request_id: str, at_us: int) -> Request:
     for name in _PASSED_ON:
         if not is_safe(arrival.headers.get(name, "")):
             raise RefusedRequestError(400, "MalformedHeader", f"{name}: only printable ASCII is accepted")
-    range_ = arrival.headers.get("range", "").strip()
     return Request(
         method=arrival.method,
         key=key,
         hash=key_hash(key),
         headers=arrival.headers,
-        range=parse_range(range_) if range_ else None,
+        range=parse_range(arrival.headers.get("range", "").strip()),
         request_id=request_id,
         at_us=at_us,
     )

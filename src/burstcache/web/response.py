@@ -63,7 +63,7 @@ def object_response(request: Request, meta: Mapping[str, str], body: bytes) -> R
         body: The whole object, or nothing for a HEAD.
     """
     etag, last_modified = meta["etag"], meta.get("last-modified", "")
-    status = failed_condition(request.headers, etag=etag, last_modified=last_modified)
+    status = failed_condition(request.headers, etag=etag, last_modified=last_modified, at_us=request.at_us)
     if status == PRECONDITION_FAILED:
         return precondition_failed(request.method)
     if status == NOT_MODIFIED:
@@ -75,5 +75,7 @@ def object_response(request: Request, meta: Mapping[str, str], body: bytes) -> R
     if (part := request.range.within(size_bytes)) is None:
         return range_not_satisfiable(request.method, size_bytes)
     first, end = part
+    if not size_bytes:  # a 206 cannot say which bytes an empty one has
+        return Response(200, headers, body)
     headers |= {"content-range": f"bytes {first}-{end - 1}/{size_bytes}", "content-length": str(end - first)}
     return Response(206, headers, body[first:end])
