@@ -98,7 +98,7 @@ class SchedulerSettings(_Settings):
 
     table_name: Annotated[str, _text, "TABLE_NAME"]
     key_lifecycle_arn: Annotated[str, _text, "KEY_LIFECYCLE_ARN"]
-    redis_node_arn: Annotated[str, _text, "REDIS_NODE_ARN"]
+    redis_node_arn: Annotated[str, _given, "REDIS_NODE_ARN"]  # empty: there are no nodes
     redis_nodes: Annotated[tuple[RedisNode, ...], _nodes]
     max_hot_keys: Annotated[int, _whole, "MAX_HOT_KEYS"]
     has_relay: Annotated[bool, _is, "HAS_RELAY"]
@@ -174,7 +174,7 @@ class JanitorSettings(_Settings):
 
     table_name: Annotated[str, _text, "TABLE_NAME"]
     key_lifecycle_arn: Annotated[str, _text, "KEY_LIFECYCLE_ARN"]
-    redis_node_arn: Annotated[str, _text, "REDIS_NODE_ARN"]
+    redis_node_arn: Annotated[str, _given, "REDIS_NODE_ARN"]  # empty: there are no nodes
     redis_nodes: Annotated[tuple[RedisNode, ...], _nodes]
     state_nodes: Annotated[tuple[RedisNode, ...], _state_nodes]
     always_on_nodes: Annotated[int, _whole, "REDIS_ALWAYS_ON_NODES"]

@@ -12,6 +12,7 @@ import pytest
 from burstcache import settings
 from burstcache.core.errors import InvalidSettingError
 from burstcache.metrics import STACK_VARIABLE
+from support.deployed import deployed
 from support.project import ROOT
 
 Resources = dict[str, dict[str, Any]]
@@ -161,6 +162,19 @@ def test_a_missing_variable_is_named_at_the_start(functions: Resources, template
         others = {other: value for other, value in environment.items() if other != variable}
         with pytest.raises(InvalidSettingError, match=variable):
             SETTINGS[name].read(others)
+
+
+@pytest.mark.parametrize("nodes", ["0", "1"])
+@pytest.mark.parametrize("relay", ["nlb", "none"])
+def test_every_function_of_a_stack_without_a_tier_accepts_what_is_empty_then(
+    cloudformation: dict[str, Any], template: dict[str, Any], relay: str, nodes: str
+) -> None:
+    resources = deployed(cloudformation, {"Relay": relay, "RedisNodeCount": nodes})
+
+    for name in SETTINGS.keys() & resources.keys():
+        given = resources[name]["Properties"]["Environment"]["Variables"]
+        empty = {variable: "" for variable, value in given.items() if value == ""}
+        SETTINGS[name].read(environment_of(template, template["Resources"][name]["Properties"]) | empty)
 
 
 def test_every_function_with_variables_has_settings(functions: Resources, template: dict[str, Any]) -> None:
