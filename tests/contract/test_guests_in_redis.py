@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import fakeredis
 import pytest
@@ -19,6 +21,7 @@ from support.waiting import LIMIT_S, free_port
 
 OLD = Entry({"etag": '"old"', "content-length": "3"}, b"old")
 NEW = Entry({"etag": '"new"', "content-length": "6"}, b"newest")
+_READERS = 100
 HASH, OTHER = "0" * 32, "1" * 32
 
 
@@ -68,6 +71,23 @@ def test_one_reader_at_a_time_loads_a_guest(objects: RedisObjects, client: redis
     remaining_ms = client.pttl(lease_key(HASH))
     assert isinstance(remaining_ms, int)
     assert 0 < remaining_ms <= LEASE_S * 1000
+
+
+def test_of_a_hundred_readers_at_once_one_brings_the_guest(objects: RedisObjects) -> None:
+    reads, stored = threading.Barrier(_READERS), []
+
+    def read(number: int) -> None:
+        reads.wait(LIMIT_S)
+        entry, token = objects.read_guest(HASH, at_us=number, leases=True)
+        reads.wait(LIMIT_S)  # nobody waits for the one that loads
+        if token:
+            assert entry is None
+            stored.append(objects.store_guest(HASH, NEW, token))
+
+    with ThreadPoolExecutor(_READERS) as threads:
+        list(threads.map(read, range(_READERS)))
+
+    assert stored == [True]
 
 
 def test_a_miss_by_a_reader_that_loads_nothing_takes_no_lease(objects: RedisObjects) -> None:

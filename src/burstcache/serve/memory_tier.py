@@ -16,6 +16,8 @@ _LARGEST_SHARE = 8
 # What Python takes on top, measured: of an entry its own objects and its places in ours, of a header two texts.
 _ENTRY_BYTES = 512
 _HEADER_BYTES = 120
+_ABSENCES_BYTES = 4 << 20
+_NOTHING = Entry({"content-length": "0"}, b"")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +77,15 @@ class Memory:
         if _size_bytes(kept) > self._kept.maxsize:
             return False
         with self._lock:
-            changed = self._digest.changed_since(ticket.sequence)
-            if changed is None or prefix in changed:
+            if self._has_changed(prefix, ticket.sequence):
                 return False
             self._kept[prefix] = kept
         return True
+
+    def may_have_changed(self, hash_: str, ticket: Ticket) -> bool:
+        """Whether the key's object may be another one than when this ticket was taken, as far as is known now."""
+        with self._lock:
+            return ticket.sequence is None or self._has_changed(prefix_of(hash_), ticket.sequence)
 
     def drop(self, hash_: str) -> None:
         """Forget the entry of a key."""
@@ -96,6 +102,10 @@ class Memory:
                 return
             for prefix in changed:
                 self._kept.pop(prefix, None)
+
+    def _has_changed(self, prefix: str, sequence: int) -> bool:
+        changed = self._digest.changed_since(sequence)
+        return changed is None or prefix in changed
 
 
 class Heads(Memory):
@@ -114,6 +124,23 @@ class Heads(Memory):
     def takes(self, size_bytes: int) -> bool:
         """Whether an object of that size is read in parts."""
         return size_bytes > self._above_bytes
+
+
+class Absences(Memory):
+    """Keys of which S3 said that it has no object: entries of nothing, some thousand."""
+
+    def __init__(self) -> None:
+        """Know of none."""
+        super().__init__(_ABSENCES_BYTES, max_object_bytes=0)
+
+    def note(self, hash_: str, ticket: Ticket) -> None:
+        """Remember what S3 said of a key."""
+        self.put(hash_, _NOTHING, ticket)
+
+    def ticket(self, hash_: str) -> Ticket | None:
+        """Return what was known before S3 said that it has no object; None if it did not."""
+        kept = self.get(hash_)
+        return None if kept is None else kept.ticket
 
 
 def _size_bytes(kept: Kept) -> int:

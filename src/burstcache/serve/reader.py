@@ -16,7 +16,9 @@ from burstcache.adapters.digest_reader import DigestReader, Start, in_thread
 from burstcache.core.digest import Route
 from burstcache.core.errors import ObjectNotFoundError, ObjectTooLargeError, OriginError
 from burstcache.logs import logger
-from burstcache.serve.memory_tier import Heads, Kept, Memory, Ticket
+from burstcache.serve.memory_tier import Absences, Heads, Kept, Memory, Ticket
+from burstcache.serve.s3_tier import no_such_key
+from burstcache.serve.shared_reads import SharedReads
 from burstcache.serve.tally import Served, Tally
 from burstcache.serve.tier import FAILURES_OF_ONE_KEY, Fill, Origin, Tier
 from burstcache.web.entry import Entry, entry_from_s3, head_from_s3
@@ -30,6 +32,7 @@ EXPRESS = Route("express")
 FellBack = Callable[[Exception | None], None]
 
 _SENT = (200, 206)
+_ASKING = {"cache-control", "if-match", "if-modified-since", "if-none-match", "if-range", "if-unmodified-since"}
 _NOT_FOUND = 404
 _MOST_ADOPTING = 8  # at a time: hits of many keys at once must not become as many threads and HEADs
 
@@ -93,6 +96,8 @@ class Reader:
         self._breakers = Breakers(clock)
         self._memory = memory
         self._heads = heads
+        self._absences = Absences() if memory is not None and max_stale_s > STRONG_S else None
+        self._shared = SharedReads()
         self._max_stale_s = max_stale_s
         self._start = start
         self._fell_back = fell_back
@@ -102,7 +107,7 @@ class Reader:
         self._tally = Tally(clock) if digest is not None and (memory is not None or has_express) else None
         self._telling = threading.Lock()
         # The digest that says what memory may serve; None: what has been confirmed lately may be served.
-        vouched_for = [each for each in (memory, heads) if each is not None]
+        vouched_for = [each for each in (memory, heads, self._absences) if each is not None]
         self._guard = digest if vouched_for and STRONG_S < max_stale_s < IMMUTABLE_S else None
         if self._guard is not None:
             for each in vouched_for:
@@ -122,15 +127,11 @@ class Reader:
 
     def read(self, request: Request) -> Response:
         """Return the answer to a GET or HEAD."""
-        found = self.lookup(request)
-        if isinstance(found, Response):
-            return found
-        response = self._origin.read(request)
-        if request.method == "GET" and response.status == 200 and self.keeps(len(response.body), found):
-            self.keep(request, entry_from_s3(response.headers, response.body), found)
-        if response.status in _SENT:
-            self.note_head(request, response.headers, found)
-        return response.served_by("s3", is_hit=False)
+        if (response := self._at_hand(request)) is not None:
+            return response
+        if self._memory is None or self._max_stale_s == STRONG_S or not _is_plain(request):
+            return self._load(request)
+        return self._load_once(self._memory, request)
 
     def head(self, request: Request) -> Entry | None:
         """Return what is known of an object that is read in parts, as fresh as `max_stale_s` asks, without its body.
@@ -143,7 +144,7 @@ class Reader:
         kept = self._heads.get(request.hash)  # after the digest, whose changes drop entries
         if kept is None:
             return None
-        return kept.entry if is_current or self._is_young(kept) else self._asked_head(self._heads, request)
+        return kept.entry if is_current or self._is_young(kept.ticket) else self._asked_head(self._heads, request)
 
     def note_head(self, request: Request, headers: Mapping[str, str], asked: Miss) -> Entry | None:
         """Remember what S3 said of an object if it is read in parts, and return it then.
@@ -164,11 +165,59 @@ class Reader:
 
     def lookup(self, request: Request) -> Response | Miss:
         """Return the answer of memory or of the tier that holds the object; if only S3 has it, what `keep` needs."""
+        return self._at_hand(request) or self._below(request)
+
+    def _at_hand(self, request: Request) -> Response | None:
+        """Return the answer of memory or of the tier that the digest names."""
         if self._memory is not None and (response := self._from_memory(self._memory, request)) is not None:
             return response
-        if self._max_stale_s == STRONG_S:
-            return self.miss()
-        return self._from_route(request) or self._from_filled(request)
+        return None if self._max_stale_s == STRONG_S else self._from_route(request)
+
+    def _below(self, request: Request) -> Response | Miss:
+        """Return the answer of a tier that its readers fill, or what `keep` needs."""
+        return self.miss() if self._max_stale_s == STRONG_S else self._from_filled(request)
+
+    def _load(self, request: Request) -> Response:
+        """Return the answer of what is below memory and the digest's routes."""
+        found = self._below(request)
+        if isinstance(found, Response):
+            return found
+        response = self._origin.read(request)
+        if request.method == "GET" and response.status == 200 and self.keeps(len(response.body), found):
+            self.keep(request, entry_from_s3(response.headers, response.body), found)
+        if response.status in _SENT:
+            self.note_head(request, response.headers, found)
+        elif self._absences is not None and response == no_such_key(request):
+            self._absences.note(request.hash, found.ticket)
+        return response.served_by("s3", is_hit=False)
+
+    def _load_once(self, memory: Memory, request: Request) -> Response:
+        """Return what `_load` does, or the answer of another thread's `_load` that memory could serve now."""
+        is_current = self._guard is not None and self._guard.is_known_within(self._max_stale_s)
+
+        def may_follow(ticket: Ticket) -> bool:
+            return (is_current or self._is_young(ticket)) and not memory.may_have_changed(request.hash, ticket)
+
+        shared, is_mine = self._shared.join(request.hash, self._ticket(), may_follow)
+        if not is_mine:
+            answer = shared.answer.result()
+            return self._load(request) if answer is None else self._followed(memory, request, answer)
+        response = None
+        try:
+            response = self.recall(request) or self._load(request)  # it may have arrived a moment ago
+            return response
+        finally:
+            self._shared.end(request.hash, shared, response)
+
+    def _followed(self, memory: Memory, request: Request, answer: Response) -> Response:
+        """Return and count what another read has got."""
+        if answer.status != 200 or answer.headers["x-cache-tier"] == "memory":
+            return answer
+        entry = Entry(answer.headers, answer.body)
+        if len(entry.body) == entry.size_bytes and memory.takes(entry.size_bytes):
+            return self._remembered(request, entry)
+        self._origin.report(request, etag=entry.etag, size_bytes=entry.size_bytes)
+        return answer.served_by("memory", is_hit=True)
 
     def _from_route(self, request: Request) -> Response | None:
         asked = None
@@ -187,7 +236,9 @@ class Reader:
             return None
         is_current = self._guard is not None and self._guard.is_known_within(self._max_stale_s)
         kept = self._memory.get(request.hash)  # after the digest, whose changes drop entries
-        return self._remembered(request, kept) if kept is not None and (is_current or self._is_young(kept)) else None
+        if kept is None:
+            return self._absence(request)
+        return self._remembered(request, kept.entry) if is_current or self._is_young(kept.ticket) else None
 
     def miss(self) -> Miss:
         """Return what is known now, for `keep`: of a read that asks S3 and no tier."""
@@ -209,13 +260,16 @@ class Reader:
         """
         if self._memory is not None:
             self._memory.put(request.hash, entry, miss.ticket)
+        if self._absences is not None:
+            self._absences.drop(request.hash)
         for route, fill in miss.fills:
             if entry.size_bytes <= fill.max_object_bytes:
                 self._fill(route, fill, request, entry)
 
     def forget(self, hash_: str) -> None:
         """Forget what memory has of a key, because the caller has changed the object."""
-        for each in (self._memory, self._heads):
+        self._shared.forget(hash_)
+        for each in (self._memory, self._heads, self._absences):
             if each is not None:
                 each.drop(hash_)
 
@@ -265,24 +319,31 @@ class Reader:
         is_current = self._guard is not None and self._guard.is_within(self._max_stale_s)
         kept = memory.get(request.hash)
         if kept is None:
-            return None
-        if not (is_current or self._is_young(kept)):
+            return self._absence(request)
+        if not (is_current or self._is_young(kept.ticket)):
             return self._confirmed(memory, request, kept)
-        return self._remembered(request, kept)
+        return self._remembered(request, kept.entry)
 
-    def _remembered(self, request: Request, kept: Kept) -> Response:
+    def _absence(self, request: Request) -> Response | None:
+        """Return what S3 said a moment ago, if it was that it has no such object."""
+        ticket = None if self._absences is None else self._absences.ticket(request.hash)
+        if ticket is None or seconds_since(self._clock, ticket.at) > min(self._max_stale_s, MAX_STALE_S):
+            return None
+        return no_such_key(request).served_by("memory", is_hit=True)
+
+    def _remembered(self, request: Request, entry: Entry) -> Response:
         if self._tells_memory:
-            self._note(request, kept.entry)
-        return _answer(request, kept.entry).served_by("memory", is_hit=True)
+            self._note(request, entry)
+        return _answer(request, entry).served_by("memory", is_hit=True)
 
     def _note(self, request: Request, entry: Entry) -> None:
         if self._tally is not None and request.method == "GET" and self._tally.note(request, entry):
             self._start(self.tell)
 
-    def _is_young(self, kept: Kept) -> bool:
+    def _is_young(self, ticket: Ticket) -> bool:
         if self._max_stale_s in (STRONG_S, IMMUTABLE_S):
             return self._max_stale_s == IMMUTABLE_S
-        return seconds_since(self._clock, kept.ticket.at) <= self._max_stale_s
+        return seconds_since(self._clock, ticket.at) <= self._max_stale_s
 
     def _confirmed(self, memory: Memory, request: Request, kept: Kept) -> Response | None:
         """Return the answer that S3 confirms by the entry's ETag, or gives anew; None if it gives no whole object."""
@@ -407,6 +468,11 @@ class Reader:
 
 def _answer(request: Request, entry: Entry) -> Response:
     return object_response(request, entry.meta, b"" if request.method == "HEAD" else entry.body)
+
+
+def _is_plain(request: Request) -> bool:
+    """Whether it asks for the whole object as it is."""
+    return request.method == "GET" and request.range is None and not _ASKING.intersection(request.headers)
 
 
 def _whole(request: Request, entry: Entry) -> Entry:

@@ -184,6 +184,11 @@ class S3Tier:
         return self._publisher.start(event)
 
 
+def no_such_key(request: Request) -> Response:
+    """Return what a read of an object that does not exist gets."""
+    return error_response(404, "NoSuchKey", f"there is no object {request.key!r}", method=request.method)
+
+
 def _told(served: Served) -> KeyServed:
     return KeyServed(
         key=served.key,
@@ -226,7 +231,7 @@ def _other(request: Request, answer: ObjectAnswer) -> Response:
         return range_not_satisfiable(method, answer.actual_size_bytes)
     code = answer.code if answer.code and not answer.code.isdigit() else _CODES.get(status, "OriginError")
     if code == "NoSuchKey":
-        return error_response(status, code, f"there is no object {request.key!r}", method=method)
+        return no_such_key(request)
     if status in _CLIENT_S_OWN or status >= 500 or code in _BAD_KEY_CODES:
         return error_response(status, code, f"S3 answered {status} {code}", method=method)
     logger().error(

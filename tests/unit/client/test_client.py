@@ -1,15 +1,19 @@
-"""A client while another thread closes it."""
+"""A client whose threads and tasks read at once, and one that another thread closes."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Semaphore
 from typing import Any
 
 import boto3
 import pytest
 
-from burstcache.client import Client
+from burstcache.client import AsyncClient, Client
 from burstcache.core.errors import RefusedRequestError
+from support.answers_at_once import answer_at_once
 
 
 def test_a_client_that_is_closed_between_two_steps_of_a_read_opens_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,3 +29,43 @@ def test_a_client_that_is_closed_between_two_steps_of_a_read_opens_again(monkeyp
         found = client.get_many([""], return_errors=True)
 
     assert isinstance(found[""], RefusedRequestError)
+
+
+class S3:
+    """A bucket with one object; counts its GETs, and answers after a number of reads have begun."""
+
+    def __init__(self, *, after: int) -> None:
+        self.asked, self.began, self._after = 0, Semaphore(0), after
+        self.client = boto3.client("s3", "eu-central-1", aws_access_key_id="id", aws_secret_access_key="secret")
+        answer_at_once(self.client, self._answer)
+
+    def _answer(self, request: Mapping[str, Any]) -> tuple[int, Mapping[str, str], bytes]:
+        self.asked += 1
+        for _ in range(self._after):
+            self.began.acquire()
+        return 200, {"etag": '"1"', "content-length": "6", "last-modified": "Sun, 22 Nov 2026 12:00:00 GMT"}, b"object"
+
+
+def test_a_hundred_threads_that_read_a_cold_key_make_one_read_of_s3() -> None:
+    s3 = S3(after=100)
+
+    def read(client: Client) -> bytes:
+        s3.began.release()
+        return client.get("key").body
+
+    with Client(bucket="b", s3=s3.client) as client, ThreadPoolExecutor(100) as threads:
+        bodies = set(threads.map(read, [client] * 100))
+
+    assert (bodies, s3.asked) == ({b"object"}, 1)
+
+
+def test_a_hundred_tasks_that_read_a_cold_key_make_one_read_of_s3() -> None:
+    s3 = S3(after=1)
+
+    async def main() -> set[bytes]:
+        async with AsyncClient(bucket="b", s3=s3.client) as client:
+            reads = [asyncio.ensure_future(client.get("key")) for _ in range(100)]
+            asyncio.get_running_loop().call_later(0, s3.began.release)  # all have begun
+            return {each.body for each in await asyncio.gather(*reads)}
+
+    assert (asyncio.run(main()), s3.asked) == ({b"object"}, 1)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cache
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -12,15 +15,18 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from burstcache.adapters.digest_reader import DigestReader
 from burstcache.core.digest import Digest, RoutedKey, prefix_of
-from burstcache.core.errors import ServiceTransientError
-from burstcache.serve.memory_tier import Memory
+from burstcache.core.errors import ObjectNotFoundError, ServiceTransientError
+from burstcache.serve.memory_tier import Memory, Ticket
 from burstcache.serve.reader import Miss, Reader
+from burstcache.serve.s3_tier import no_such_key
+from burstcache.serve.shared_reads import SharedRead, SharedReads
 from burstcache.serve.tally import Served
 from burstcache.web.entry import Entry
 from burstcache.web.request import Request
 from burstcache.web.response import Response
 from support.clock import ManualClock
 from support.searches import search
+from support.waiting import LIMIT_S
 
 _BOUND_S = 2.0
 _MOST_CHANGES = 3
@@ -34,17 +40,30 @@ def _entry(version: int) -> Entry:
     return Entry({"etag": f'"{version}"', "content-length": str(len(body))}, body)
 
 
+def _is_absent(version: int) -> bool:
+    """Whether the write that made this version was a deletion."""
+    return version % 4 == 3
+
+
 @dataclass
 class S3:
-    """The newest versions of all objects."""
+    """The newest versions of all objects; something may happen while an answer is on its way."""
 
     versions: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_HASHES, 0))
+    meanwhile: list[Callable[[], None]] = field(default_factory=list)
 
     def read(self, request: Request) -> Response:
-        entry = _entry(self.versions[request.key])
+        version = self.versions[request.key]
+        while self.meanwhile:
+            self.meanwhile.pop()()
+        if _is_absent(version):
+            return no_such_key(request)
+        entry = _entry(version)
         return Response(200, dict(entry.meta), entry.body)
 
     def confirm(self, request: Request, etag: str) -> Entry | None:
+        if _is_absent(self.versions[request.key]):
+            raise ObjectNotFoundError("deleted")
         entry = _entry(self.versions[request.key])
         return None if entry.etag == etag else entry
 
@@ -77,6 +96,25 @@ class Tier:
         """Nothing is open."""
 
 
+class Followed(SharedReads):
+    """Says when a read follows another."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_followed = threading.Event()
+
+    def join(self, hash_: str, ticket: Ticket, may_follow: Callable[[Ticket], bool]) -> tuple[SharedRead, bool]:
+        shared, is_mine = super().join(hash_, ticket, may_follow)
+        if not is_mine:
+            self.is_followed.set()
+        return shared, is_mine
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(2)
+
+
 class Readings(RuleBasedStateMachine):
     """One reader; writes and announcements happen as they like."""
 
@@ -99,6 +137,7 @@ class Readings(RuleBasedStateMachine):
             max_stale_s=_BOUND_S,
             start=self.in_background.append,
         )
+        self.shared = self.reader._shared = Followed()
 
     def _read_digest(self) -> Digest:
         if self.is_dead:
@@ -174,6 +213,26 @@ class Readings(RuleBasedStateMachine):
         self.read_once(key, after_s)
         self.read_once(key, again_after_s)
 
+    @rule(key=_KEYS, written=st.sampled_from(["", "unannounced", "announced"]), after_s=_TIMES_S)
+    def read_while_another_thread_reads(self, key: str, written: str, after_s: float) -> None:
+        later: list[tuple[float, Future[Response]]] = []
+
+        def read_elsewhere() -> None:
+            if written:
+                self.write(key, is_announced=written == "announced")
+            self.clock.now_s += after_s
+            self.shared.is_followed.clear()
+            answer = _threads().submit(self.reader.read, self._request(key))
+            answer.add_done_callback(lambda _: self.shared.is_followed.set())
+            later.append((self.clock.now_s, answer))
+            assert self.shared.is_followed.wait(LIMIT_S)
+
+        self.s3.meanwhile = [read_elsewhere]
+        self.read(key)
+        self.s3.meanwhile.clear()
+        for began_s, answer in later:
+            self._check(key, began_s, answer.result(LIMIT_S))
+
     @rule(key=_KEYS, overtaken_after_s=_TIMES_S, read_after_s=_TIMES_S)
     def load_that_a_write_overtakes(self, key: str, overtaken_after_s: float, read_after_s: float) -> None:
         self.somebody_begins_a_load(key)
@@ -188,10 +247,13 @@ class Readings(RuleBasedStateMachine):
 
         answer = self.reader.read(self._request(key))
 
+        self._check(key, began_s, answer)
+
+    def _check(self, key: str, began_s: float, answer: Response) -> None:
         if answer.headers["x-cache-tier"] in ("memory", "s3"):
-            version = int(answer.body)
-            newer = range(version + 1, self.s3.versions[key] + 1)
-            seen_s = [self.announced_at_s.get((key, each), math.inf) for each in newer]
+            newest = self.s3.versions[key]
+            version = int(answer.body) if answer.status == 200 else max(filter(_is_absent, range(newest + 1)))
+            seen_s = [self.announced_at_s.get((key, each), math.inf) for each in range(version + 1, newest + 1)]
             assert all(began_s <= at_s + _BOUND_S for at_s in seen_s), (key, version, began_s, seen_s)
 
     def _request(self, key: str) -> Request:

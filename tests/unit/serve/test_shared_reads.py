@@ -1,0 +1,332 @@
+"""Reads of one key at the same time: which of them S3 is asked for, and what is not remembered for too long."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import pytest
+
+from burstcache.adapters.digest_reader import DigestReader, at_once
+from burstcache.core.digest import Digest, Route, prefix_of
+from burstcache.serve.memory_tier import Memory, Ticket
+from burstcache.serve.reader import IMMUTABLE_S, STRONG_S, Reader
+from burstcache.serve.s3_tier import no_such_key
+from burstcache.serve.shared_reads import SharedRead, SharedReads
+from burstcache.serve.tally import Served
+from burstcache.serve.tier import Tier
+from burstcache.web.entry import Entry
+from burstcache.web.ranges import parse_range
+from burstcache.web.request import Request
+from burstcache.web.response import Response, error_response
+from support.clock import ManualClock
+from support.waiting import LIMIT_S, until
+
+_HASH = "0" * 32
+
+
+def get(method: str = "GET", range_: str | None = None) -> Request:
+    return Request(method, "a", _HASH, {}, parse_range(range_) if range_ else None, "request-1", 1)
+
+
+@dataclass
+class S3:
+    """An object of some version, or none; something may happen while an answer is on its way."""
+
+    version: int | None = 0
+    status: int = 200
+    meanwhile: Callable[[], None] = field(default=lambda: None)
+    asked: int = 0
+    reported: int = 0
+    size_bytes: int = 1
+
+    def read(self, request: Request) -> Response:
+        self.asked += 1
+        meanwhile, self.meanwhile = self.meanwhile, lambda: None
+        if self.version is None:
+            answer = no_such_key(request)
+        elif self.status != 200:
+            answer = error_response(self.status, "Code", "message")
+        else:
+            body = str(self.version).encode() * self.size_bytes
+            answer = Response(200, {"etag": f'"{self.version}"', "content-length": str(len(body))}, body)
+        meanwhile()
+        return answer
+
+    def confirm(self, request: Request, etag: str) -> Entry | None:
+        return (
+            None
+            if etag == f'"{self.version}"'
+            else Entry({"etag": f'"{self.version}"', "content-length": "1"}, str(self.version).encode())
+        )
+
+    def has(self, key: str, etag: str) -> bool:
+        raise AssertionError("there is no tier")
+
+    def report(self, request: Request, *, etag: str, size_bytes: int) -> None:
+        self.reported += 1
+
+    def count(self, batch: Sequence[Served]) -> None:
+        """Nobody asks."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class Watched(SharedReads):
+    """Counts who follows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.followers = 0
+
+    def join(self, hash_: str, ticket: Ticket, may_follow: Callable[[Ticket], bool]) -> tuple[SharedRead, bool]:
+        shared, is_mine = super().join(hash_, ticket, may_follow)
+        self.followers += not is_mine
+        return shared, is_mine
+
+
+class Desk:
+    """A reader, and reads in other threads while one of its own is under way."""
+
+    def __init__(self, *, max_stale_s: float = 2.0, memory_bytes: int = 1 << 20, has_stack: bool = False) -> None:
+        self.s3, self.clock, self.shared = S3(), ManualClock(1000.0), Watched()
+        self.digest = Digest()
+        digest = DigestReader(lambda: self.digest, self.clock, start=at_once) if has_stack else None
+        memory = Memory(memory_bytes, max_object_bytes=100) if memory_bytes else None
+        self.reader = Reader(
+            digest, self.s3, _no_tier, self.clock, memory=memory, max_stale_s=max_stale_s, start=at_once
+        )
+        self.reader._shared = self.shared
+        self.threads = ThreadPoolExecutor(100)
+
+    def read_meanwhile(self, first: Callable[[], None] = lambda: None, request: Request | None = None) -> Response:
+        """Return the answer of a read that begins while another one is under way, after `first`."""
+        later: list[Future[Response]] = []
+
+        def meanwhile() -> None:
+            first()
+            later.append(self.threads.submit(self.reader.read, request or get()))
+            until(lambda: later[0].done() or self.shared.followers)
+
+        self.s3.meanwhile = meanwhile
+        self.reader.read(get())
+        return later[0].result(LIMIT_S)
+
+
+def _no_tier(_: Route) -> Tier:
+    raise AssertionError("there is no tier")
+
+
+def test_a_hundred_reads_of_a_key_at_once_ask_s3_once() -> None:
+    desk, began = Desk(), threading.Semaphore(0)
+
+    def wait_for_all() -> None:
+        for _ in range(100):
+            began.acquire()
+
+    desk.s3.meanwhile = wait_for_all
+
+    def read(_: int) -> Response:
+        began.release()
+        return desk.reader.read(get())
+
+    answers = list(desk.threads.map(read, range(100)))
+
+    assert {answer.body for answer in answers} == {b"0"}
+    assert desk.s3.asked == 1
+    assert sorted(answer.headers["x-cache-tier"] for answer in answers) == ["memory"] * 99 + ["s3"]
+
+
+def test_a_read_follows_one_that_began_within_the_bound() -> None:
+    desk = Desk()
+
+    answer = desk.read_meanwhile(lambda: desk.clock.sleep(1.9))
+
+    assert (answer.body, answer.headers["x-cache-tier"], desk.s3.asked) == (b"0", "memory", 1)
+
+
+def test_a_read_does_not_follow_one_that_began_longer_ago_than_the_bound() -> None:
+    desk = Desk()
+
+    def write() -> None:
+        desk.s3.version = 1
+        desk.clock.sleep(2.1)
+
+    assert desk.read_meanwhile(write).body == b"1"
+
+
+def test_a_read_does_not_follow_one_that_began_before_a_change_that_is_known() -> None:
+    desk = Desk(has_stack=True)
+
+    def write() -> None:
+        desk.s3.version = 1
+        desk.digest = Digest(1, [prefix_of(_HASH)])
+        desk.clock.sleep(1.6)  # the digest is read anew
+
+    assert desk.read_meanwhile(write).body == b"1"
+
+
+def test_a_read_follows_an_old_one_while_the_digest_knows_of_no_change() -> None:
+    desk = Desk(has_stack=True)
+
+    answer = desk.read_meanwhile(lambda: desk.clock.sleep(60))
+
+    assert (answer.body, desk.s3.asked) == (b"0", 1)
+
+
+def test_a_read_does_not_follow_one_that_began_before_its_caller_wrote() -> None:
+    desk = Desk()
+
+    def write() -> None:
+        desk.s3.version = 1
+        desk.reader.forget(_HASH)
+
+    assert desk.read_meanwhile(write).body == b"1"
+
+
+@pytest.mark.parametrize(("max_stale_s", "memory_bytes"), [(STRONG_S, 1 << 20), (2.0, 0)], ids=["strong", "no memory"])
+def test_a_reader_that_promises_the_newest_version_follows_nobody(max_stale_s: float, memory_bytes: int) -> None:
+    desk = Desk(max_stale_s=max_stale_s, memory_bytes=memory_bytes)
+
+    assert desk.read_meanwhile(lambda: setattr(desk.s3, "version", 1)).body == b"1"
+
+
+def test_a_read_of_a_part_follows_nobody() -> None:
+    desk = Desk()
+
+    desk.read_meanwhile(request=get(range_="bytes=0-0"))
+
+    assert desk.s3.asked == 2
+
+
+def test_an_immutable_object_is_followed_for_ever() -> None:
+    desk = Desk(max_stale_s=IMMUTABLE_S)
+
+    desk.read_meanwhile(lambda: desk.clock.sleep(3600))
+
+    assert desk.s3.asked == 1
+
+
+def test_those_that_follow_get_the_error_of_the_one_that_asked() -> None:
+    desk = Desk()
+    desk.s3.status = 503
+
+    answer = desk.read_meanwhile()
+
+    assert (answer.status, answer.headers["x-cache-tier"], desk.s3.asked) == (503, "s3", 1)
+    assert desk.reader.read(get()).status == 503
+    assert desk.s3.asked == 2
+
+
+def test_an_object_too_large_to_be_kept_is_read_once_and_counted_for_each() -> None:
+    desk = Desk()
+    desk.s3.size_bytes = 200
+
+    answer = desk.read_meanwhile()
+
+    assert (answer.body, desk.s3.asked, desk.s3.reported) == (b"0" * 200, 1, 1)
+
+
+def test_a_read_whose_leader_broke_off_asks_s3_itself() -> None:
+    desk = Desk()
+    later: list[Future[Response]] = []
+
+    def break_off() -> None:
+        later.append(desk.threads.submit(desk.reader.read, get()))
+        until(lambda: desk.shared.followers)
+        raise KeyboardInterrupt
+
+    desk.s3.meanwhile = break_off
+
+    with pytest.raises(KeyboardInterrupt):
+        desk.reader.read(get())
+
+    assert later[0].result(LIMIT_S).body == b"0"
+    assert desk.s3.asked == 2
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_an_object_that_does_not_exist_is_remembered_for_the_bound(method: str) -> None:
+    desk = Desk()
+    desk.s3.version = None
+
+    missed = desk.reader.read(get(method))
+    desk.clock.sleep(1.9)
+    remembered = desk.reader.read(get(method))
+
+    assert (remembered.status, remembered.body) == (404, missed.body)
+    assert (missed.headers["x-cache-tier"], remembered.headers["x-cache-tier"]) == ("s3", "memory")
+    assert desk.s3.asked == 1
+
+
+@pytest.mark.parametrize("max_stale_s", [0.5, 2.0, 60.0, math.inf])
+def test_an_absence_is_forgotten_after_two_seconds_or_the_bound(max_stale_s: float) -> None:
+    desk = Desk(max_stale_s=max_stale_s)
+    desk.s3.version = None
+    desk.reader.read(get())
+    desk.s3.version = 1
+
+    desk.clock.sleep(min(max_stale_s, 2.0) + 0.1)
+
+    assert desk.reader.read(get()).body == b"1"
+
+
+def test_an_absence_is_forgotten_when_the_digest_names_the_key() -> None:
+    desk = Desk(has_stack=True)
+    desk.s3.version = None
+    desk.reader.read(get())
+    desk.s3.version, desk.digest = 1, Digest(1, [prefix_of(_HASH)])
+
+    desk.clock.sleep(1.6)
+
+    assert desk.reader.read(get()).body == b"1"
+
+
+def test_an_absence_that_a_write_overtook_is_not_remembered() -> None:
+    desk = Desk(has_stack=True)
+    desk.s3.version = None
+
+    def write() -> None:
+        desk.s3.version, desk.digest = 1, Digest(1, [prefix_of(_HASH)])
+        desk.clock.sleep(1.6)
+        assert desk.reader.read(get("HEAD")).status == 200  # reads the digest anew
+
+    desk.s3.meanwhile = write
+
+    assert desk.reader.read(get()).status == 404
+    assert desk.reader.read(get()).body == b"1"
+
+
+def test_an_absence_is_forgotten_when_the_caller_writes() -> None:
+    desk = Desk()
+    desk.s3.version = None
+    desk.reader.read(get())
+
+    desk.s3.version = 1
+    desk.reader.forget(_HASH)
+
+    assert desk.reader.read(get()).body == b"1"
+
+
+def test_a_strong_reader_remembers_no_absence() -> None:
+    desk = Desk(max_stale_s=STRONG_S)
+    desk.s3.version = None
+    desk.reader.read(get())
+
+    desk.s3.version = 1
+
+    assert desk.reader.read(get()).body == b"1"
+
+
+def test_other_errors_of_s3_are_not_remembered() -> None:
+    desk = Desk()
+    desk.s3.status = 404  # no such bucket, say
+
+    desk.reader.read(get())
+    desk.reader.read(get())
+
+    assert desk.s3.asked == 2
