@@ -5,6 +5,7 @@ from __future__ import annotations
 VARIABLES = {
     "TABLE_NAME": "table",
     "BUCKET_NAME": "bucket",
+    "ORIGIN_PREFIX": "",
     "BUS_NAME": "bus",
     "EXPRESS_BUCKET": "",
     "TAKES_GUESTS": "false",
@@ -22,6 +23,7 @@ VARIABLES = {
     "MAX_OBJECT_BYTES": "4194304",
     "MEMORY_MB": "0",
     "MAX_STALE_MS": "2000",
+    "JWT_PREFIXES": "",
     "MAX_HOT_KEYS": "5",
     "HAS_RELAY": "true",
     "CACHE_FUNCTION_NAME": "cache",

@@ -75,6 +75,7 @@ class ReaderSettings(_Settings):
 
     table_name: Annotated[str, _text, "TABLE_NAME"]
     bucket_name: Annotated[str, _text, "BUCKET_NAME"]
+    origin_prefix: Annotated[str, _given, "ORIGIN_PREFIX"]  # of all keys that are read; empty: the whole bucket is
     bus_name: Annotated[str, _given, "BUS_NAME"]  # empty: no key gets hot
     relay: Annotated[RelayAccess, _relay]
     redis: Annotated[RedisAccess, _redis]
@@ -90,6 +91,7 @@ class ProxySettings(ReaderSettings):
 
     memory_mb: Annotated[int, _whole, "MEMORY_MB"]
     max_stale_ms: Annotated[int, _whole, "MAX_STALE_MS"]
+    prefixes: Annotated[str, _given, "JWT_PREFIXES"]  # `web.prefixes`: what tokens give a right to; empty: to all keys
 
 
 @dataclass(frozen=True)
@@ -128,6 +130,7 @@ class CacheSettings(_Settings):
 
     table_name: Annotated[str, _text, "TABLE_NAME"]
     bucket_name: Annotated[str, _text, "BUCKET_NAME"]
+    origin_prefix: Annotated[str, _given, "ORIGIN_PREFIX"]
     bus_name: Annotated[str, _text, "BUS_NAME"]
     relay: Annotated[RelayAccess, _relay]
     max_object_bytes: Annotated[int, _whole, "MAX_OBJECT_BYTES"]
@@ -144,6 +147,7 @@ class RedisControlSettings(_Settings):
 
     table_name: Annotated[str, _text, "TABLE_NAME"]
     bucket_name: Annotated[str, _text, "BUCKET_NAME"]
+    origin_prefix: Annotated[str, _given, "ORIGIN_PREFIX"]
     redis_node_arn: Annotated[str, _text, "REDIS_NODE_ARN"]
     relay: Annotated[RelayAccess, _relay]
     redis: Annotated[RedisAccess, _redis]

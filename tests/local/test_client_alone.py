@@ -46,6 +46,7 @@ def variables(**changed: str) -> str:
             "AWS_REGION": REGION,
             "TABLE_NAME": TABLE,
             "BUCKET_NAME": BUCKET,
+            "ORIGIN_PREFIX": "",
             "BUS_NAME": BUS,
             "RELAY_URL": "nats://127.0.0.1:9",
             "RELAY_USER": "proxy",

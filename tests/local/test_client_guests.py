@@ -33,6 +33,7 @@ def node(monkeypatch: pytest.MonkeyPatch) -> Iterator[redis.Redis]:
     stack = {
         "TABLE_NAME": TABLE,
         "BUCKET_NAME": BUCKET,
+        "ORIGIN_PREFIX": "",
         "BUS_NAME": BUS,
         "AWS_REGION": REGION,
         "REDIS_NODES": f"node-1=i-1@127.0.0.1:{server.port}",

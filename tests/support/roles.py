@@ -133,6 +133,7 @@ _NAMES = {
     "AWS::StackId": STACK_ID,
     "AWS::StackName": STACK,
     "CredentialsIssue": "1",
+    "OriginPrefix": "",
     "CacheTable.Arn": _PLACE.arn("dynamodb", f"table/{TABLE}"),
     "EventBus.Arn": _PLACE.arn("events", f"event-bus/{BUS}"),
     "OriginBucket.Arn": f"arn:aws:s3:::{BUCKET}",

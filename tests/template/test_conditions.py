@@ -418,6 +418,8 @@ def test_objects_fit_through_the_front_door(translate: Translate, front_door: st
         ({"OriginBucketName": "mine"}, "read all of OriginBucketName"),
         ({"OriginBucketName": "mine", "FrontDoor": "alb", "AlbScheme": "internet-facing"}, "AlbScheme internal"),
         ({"ApiAuth": "jwt", "JwtIssuer": "https://example.com"}, "needs JwtIssuer and JwtAudience"),
+        ({"JwtPrefixes": "users/{sub}/"}, "only a token has claims"),
+        ({"JwtPrefixes": "users/{sub}/", "ApiAuth": "iam"}, "needs ApiAuth jwt"),
         ({"AWS::Region": "il-central-1"}, "no IPv6 endpoint"),
         ({**YOURS, "AWS::Region": "eu-west-1"}, "no task over IPv6 alone"),
         ({"MonthlyBudgetUsd": "50", "AWS::Region": "me-south-1"}, "makes no budgets"),

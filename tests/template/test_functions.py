@@ -71,6 +71,7 @@ VALUES = {
     "POLICY_RATE": "9",
     "POLICY_SENSITIVITY": "4",
     "POLICY_OVERRIDES": "",
+    "JWT_PREFIXES": "",
     "HAS_RELAY": "true",
     "CACHE_FUNCTION_NAME": "cache",
     "POOL_TLS": "yes",

@@ -66,6 +66,7 @@ class Aws:
         self.variables = VARIABLES | {
             "TABLE_NAME": TABLE,
             "BUCKET_NAME": BUCKET,
+            "ORIGIN_PREFIX": "",
             "BUS_NAME": BUS,
             "AWS_REGION": REGION,
             "KEY_LIFECYCLE_ARN": machine,

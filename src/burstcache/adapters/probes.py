@@ -47,6 +47,11 @@ def write(client: DynamoDBClient, table_name: str, item: ItemKey) -> None:
     write_if(client.put_item, TableName=table_name, Item=to_values(item), ConditionExpression=NEVER)
 
 
+def update(client: DynamoDBClient, table_name: str, item: ItemKey) -> None:
+    """Return if DynamoDB would update an item for this function, or raise ServiceError."""
+    write_if(client.update_item, TableName=table_name, Key=to_values(item), ConditionExpression=NEVER)
+
+
 def switch(client: EC2Client, instance_id: str) -> None:
     """Return if EC2 would start and stop an instance for this function, or raise ServiceError."""
     for call in (client.start_instances, client.stop_instances):

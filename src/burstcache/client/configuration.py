@@ -150,6 +150,7 @@ def _without_stack(bucket: str, express: ExpressAccess) -> ReaderSettings:
     return ReaderSettings(
         table_name="",
         bucket_name=bucket,
+        origin_prefix="",
         bus_name="",
         relay=RelayAccess(""),
         redis=RedisAccess(),

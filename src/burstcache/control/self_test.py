@@ -37,7 +37,7 @@ from burstcache.core.messages.pool import Warm
 from burstcache.core.messages.relay import control_subject, get_subject
 from burstcache.core.messages.self_test import SELF_TEST, hash_of_run
 from burstcache.core.pool.kept import tenants
-from burstcache.core.table import PAUSED_ITEM, Lease, LeaseColumns
+from burstcache.core.table import PAUSED_ITEM, Lease, key_item
 from burstcache.settings import (
     BudgetSettings,
     CacheSettings,
@@ -109,7 +109,7 @@ def of_proxy(settings: ProxySettings, clients: Clients, clock: Clock, run: str) 
     """Return what the proxy works with."""
     parts = _Parts(clients, clock, run)
     yield parts.digest(settings.table_name)
-    yield parts.origin(settings.bucket_name)
+    yield parts.origin(settings.bucket_name, settings.origin_prefix)
     if settings.bus_name:
         yield parts.bus(settings.bus_name)
     if settings.express.bucket_name:
@@ -133,7 +133,7 @@ def of_cache(settings: CacheSettings, clients: Clients, clock: Clock, run: str) 
     """Return what the cache function works with."""
     parts = _Parts(clients, clock, run)
     yield parts.table(settings.table_name)
-    yield parts.origin(settings.bucket_name)
+    yield parts.origin(settings.bucket_name, settings.origin_prefix)
     yield parts.bus(settings.bus_name)
     yield parts.tokens()
     yield from parts.answers_over_relay(settings.relay)
@@ -143,7 +143,7 @@ def of_redis_control(settings: RedisControlSettings, clients: Clients, clock: Cl
     """Return what Redis control works with."""
     parts = _Parts(clients, clock, run)
     yield parts.table(settings.table_name)
-    yield parts.origin(settings.bucket_name)
+    yield parts.origin(settings.bucket_name, settings.origin_prefix)
     yield parts.tokens()
     if settings.redis_nodes:
         yield parts.machine("redis_node", settings.redis_node_arn)
@@ -221,13 +221,13 @@ class _Parts:
         return Trial("table", probes.endpoint_of(client), lambda: keys.read(self._hash))
 
     def table(self, table_name: str) -> Trial:
-        """Read a row that is not there, and write to it."""
+        """Read the row of a key that is not there, and write to it."""
         client = self.clients.dynamodb
-        keys, nodes = KeyTable(table_name, client, self.clock), NodeTable(table_name, client)
+        keys = KeyTable(table_name, client, self.clock)
 
         def attempt() -> None:
             keys.read(self._hash)
-            nodes.change_lease(Lease(node=SELF_TEST, hash=self._hash, epoch=1), LeaseColumns(held_until_us=0))
+            probes.update(client, table_name, key_item(self._hash))
 
         return Trial("table", probes.endpoint_of(client), attempt)
 
@@ -242,11 +242,11 @@ class _Parts:
 
         return Trial("table", probes.endpoint_of(self.clients.dynamodb), attempt)
 
-    def origin(self, bucket_name: str) -> Trial:
+    def origin(self, bucket_name: str, prefix: str) -> Trial:
         store = ObjectStore(bucket_name, self.clients.s3)
 
         def attempt() -> None:
-            answer = store.get(f"{SELF_TEST}/{self.run}")
+            answer = store.get(f"{prefix}{SELF_TEST}/{self.run}")
             answer.discard()
             if answer.code != "NoSuchKey":
                 kind = AccessDeniedError if answer.code == "AccessDenied" else OriginError

@@ -109,6 +109,7 @@ def make_reader(
         has_express=express is not None,
         max_stale_s=max_stale_s,
         fell_back=fell_back,
+        prefix=settings.origin_prefix,
     )
 
 

@@ -17,13 +17,12 @@ from burstcache.core.digest import Route
 from burstcache.core.errors import ObjectNotFoundError, ObjectTooLargeError, OriginError
 from burstcache.logs import logger
 from burstcache.serve.memory_tier import Absences, Heads, Kept, Memory, Ticket
-from burstcache.serve.s3_tier import no_such_key
 from burstcache.serve.shared_reads import SharedReads
 from burstcache.serve.tally import Served, Tally
 from burstcache.serve.tier import FAILURES_OF_ONE_KEY, Fill, Origin, Tier
 from burstcache.web.entry import Entry, entry_from_s3, head_from_s3
 from burstcache.web.request import Request
-from burstcache.web.response import Response, object_response
+from burstcache.web.response import Response, no_such_key, object_response
 
 MAX_STALE_S = 2.0
 STRONG_S, IMMUTABLE_S = 0.0, math.inf  # as `max_stale_s`: S3 confirms each read; nothing ever asks
@@ -70,6 +69,7 @@ class Reader:
         max_stale_s: float = MAX_STALE_S,
         start: Start = in_thread,
         fell_back: FellBack = ignored,
+        prefix: str = "",
     ) -> None:
         """Remember the parts.
 
@@ -87,6 +87,7 @@ class Reader:
                 no tier is asked; infinite: objects never change.
             start: Runs work while the read goes on.
             fell_back: Gets the error of each tier that fails, and None for one that is left alone because it has.
+            prefix: Of the keys that may be read; no tier is asked for another one, which is as if it did not exist.
         """
         self._digest = digest
         self._origin = origin
@@ -101,6 +102,7 @@ class Reader:
         self._max_stale_s = max_stale_s
         self._start = start
         self._fell_back = fell_back
+        self._prefix = prefix
         self._adopting: set[str] = set()
         self._has_express = has_express
         self._tells_memory = tells_memory
@@ -168,7 +170,9 @@ class Reader:
         return self._at_hand(request) or self._below(request)
 
     def _at_hand(self, request: Request) -> Response | None:
-        """Return the answer of memory or of the tier that the digest names."""
+        """Return the answer of memory or of the tier that the digest names, or a 404 outside of the prefix."""
+        if not request.key.startswith(self._prefix):
+            return no_such_key(request).served_by("s3", is_hit=False)
         if self._memory is not None and (response := self._from_memory(self._memory, request)) is not None:
             return response
         return None if self._max_stale_s == STRONG_S else self._from_route(request)

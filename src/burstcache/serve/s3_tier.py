@@ -21,7 +21,14 @@ from burstcache.web.conditions import failed_condition, passed_on, range_applies
 from burstcache.web.entry import Entry
 from burstcache.web.headers import not_modified_headers, object_headers
 from burstcache.web.request import Request
-from burstcache.web.response import Response, error_response, precondition_failed, range_not_satisfiable, redirect
+from burstcache.web.response import (
+    Response,
+    error_response,
+    no_such_key,
+    precondition_failed,
+    range_not_satisfiable,
+    redirect,
+)
 
 _PRESIGNED_S = 60  # the client follows at once, and a leaked URL soon expires
 # The front door gives up at 29 s. S3 may take 20 s to its first byte (`adapters/clients.py`): a body that breaks off
@@ -182,11 +189,6 @@ class S3Tier:
             key=request.key, at_us=request.at_us, request_id=request.request_id, size_bytes=size_bytes, etag=etag
         )
         return self._publisher.start(event)
-
-
-def no_such_key(request: Request) -> Response:
-    """Return what a read of an object that does not exist gets."""
-    return error_response(404, "NoSuchKey", f"there is no object {request.key!r}", method=request.method)
 
 
 def _told(served: Served) -> KeyServed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from binascii import b2a_base64
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, unquote_to_bytes
@@ -20,7 +20,7 @@ _T = TypeVar("_T")
 class Arrival:
     """A request as it came in: path and query decoded, header names in lower case.
 
-    `request_id` is empty if the front door gives none.
+    `request_id` is empty if the front door gives none; `claims` are those of the token that an HTTP API has checked.
     """
 
     method: str
@@ -28,6 +28,7 @@ class Arrival:
     query: tuple[tuple[str, str], ...]
     headers: dict[str, str]
     request_id: str
+    claims: Mapping[str, str] = field(default_factory=dict)
 
 
 def arrival(event: Any) -> Arrival:
@@ -68,7 +69,13 @@ def _from_http_api(event: Event, context: Event) -> Arrival:
         query=_query(str(event.get("rawQueryString", ""))),
         headers={str(name).lower(): str(value) for name, value in _mapping(event.get("headers")).items()},
         request_id=str(context.get("requestId", "")),
+        claims=_claims(context),
     )
+
+
+def _claims(context: Event) -> dict[str, str]:
+    claims = _mapping(_mapping(_mapping(context.get("authorizer")).get("jwt")).get("claims"))
+    return {name: value for name, value in claims.items() if isinstance(value, str)}
 
 
 def _from_load_balancer(event: Event) -> Arrival:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from burstcache.core.errors import RefusedRequestError
 from burstcache.core.keys import key_hash
 from burstcache.web.front_door import Arrival
 from burstcache.web.headers import is_safe
 from burstcache.web.keys import requested_key
+from burstcache.web.prefixes import check_prefix
 from burstcache.web.ranges import parse_range
 from burstcache.web.request import Request
 
@@ -14,18 +17,21 @@ _METHODS = ("GET", "HEAD")
 _PASSED_ON = ("if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range", "range")
 
 
-def read_request(arrival: Arrival, *, request_id: str, at_us: int) -> Request:
+def read_request(arrival: Arrival, *, request_id: str, at_us: int, prefixes: Sequence[str] = ()) -> Request:
     """Return the read that a request asks for.
 
     Args:
         arrival: What the front door handed over.
         request_id: Identifies the request, so that a repeated report of it counts once.
         at_us: When it arrived [us since 1970].
+        prefixes: Patterns of the prefixes that the claims of a token give a right to; none: every key may be named.
 
     Raises:
-        RefusedRequestError: 400, 404 or 405, with what is accepted.
+        RefusedRequestError: 400, 403, 404 or 405, with what is accepted.
     """
     key = requested_key(arrival.path, arrival.query)
+    if prefixes:
+        check_prefix(key, prefixes, arrival.claims)
     if arrival.method not in _METHODS:
         message = f"the method {arrival.method[:20]!r} is not supported here; accepted: {', '.join(_METHODS)}"
         raise RefusedRequestError(405, "MethodNotAllowed", message, {"allow": ", ".join(_METHODS)})

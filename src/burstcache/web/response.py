@@ -37,6 +37,11 @@ def error_response(
     return Response(status, all_headers, b"" if method == "HEAD" else body, is_text=True)
 
 
+def no_such_key(request: Request) -> Response:
+    """Return the 404 of an object that does not exist, or is outside of what may be read."""
+    return error_response(404, "NoSuchKey", f"there is no object {request.key!r}", method=request.method)
+
+
 def precondition_failed(method: str) -> Response:
     return error_response(PRECONDITION_FAILED, "PreconditionFailed", _PRECONDITION_MESSAGE, method=method)
 

@@ -27,6 +27,7 @@ _VARIABLES = {
     "AWS_REGION": "us-east-1",
     "TABLE_NAME": "table",
     "BUCKET_NAME": "origin",
+    "ORIGIN_PREFIX": "",
     "BUS_NAME": "bus",
     "RELAY_URL": "tls://relay:4222",
     "RELAY_USER": "proxy",

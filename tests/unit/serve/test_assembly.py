@@ -17,6 +17,7 @@ from support.clock import ManualClock
 _SETTINGS = ReaderSettings(
     table_name=TABLE,
     bucket_name=BUCKET,
+    origin_prefix="",
     bus_name="",
     relay=RelayAccess(""),
     redis=RedisAccess(),

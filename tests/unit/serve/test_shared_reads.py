@@ -14,14 +14,13 @@ from burstcache.adapters.digest_reader import DigestReader, at_once
 from burstcache.core.digest import Digest, Route, prefix_of
 from burstcache.serve.memory_tier import Memory, Ticket
 from burstcache.serve.reader import IMMUTABLE_S, STRONG_S, Reader
-from burstcache.serve.s3_tier import no_such_key
 from burstcache.serve.shared_reads import SharedRead, SharedReads
 from burstcache.serve.tally import Served
 from burstcache.serve.tier import Tier
 from burstcache.web.entry import Entry
 from burstcache.web.ranges import parse_range
 from burstcache.web.request import Request
-from burstcache.web.response import Response, error_response
+from burstcache.web.response import Response, error_response, no_such_key
 from support.clock import ManualClock
 from support.waiting import LIMIT_S, until
 

@@ -18,12 +18,11 @@ from burstcache.core.digest import Digest, RoutedKey, prefix_of
 from burstcache.core.errors import ObjectNotFoundError, ServiceTransientError
 from burstcache.serve.memory_tier import Memory, Ticket
 from burstcache.serve.reader import Miss, Reader
-from burstcache.serve.s3_tier import no_such_key
 from burstcache.serve.shared_reads import SharedRead, SharedReads
 from burstcache.serve.tally import Served
 from burstcache.web.entry import Entry
 from burstcache.web.request import Request
-from burstcache.web.response import Response
+from burstcache.web.response import Response, no_such_key
 from support.clock import ManualClock
 from support.searches import search
 from support.waiting import LIMIT_S

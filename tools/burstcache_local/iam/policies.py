@@ -1,8 +1,8 @@
 """Policies: which statement grants a right, by its action, its resource and its conditions.
 
 Source:
-    IAM User Guide, "Policy evaluation logic" and "IAM JSON policy elements: Condition operators", of which
-    those below are known; another one is an error and never a grant.
+    IAM User Guide, "Policy evaluation logic", "IAM policy elements: Variables and tags" and "IAM JSON policy elements:
+    Condition operators", of which those below are known; another one is an error and never a grant.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+_VARIABLE = re.compile(r"\$\{([^}]*)\}")
 ANY = "*"  # the resource of an action that has no type of resource
 
 
@@ -52,10 +53,21 @@ def grants(documents: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Grant, Mapp
 def granting(documents: Iterable[Mapping[str, Any]], need: Need) -> Grant | None:
     """Return the right that meets a need, or None if no statement gives it."""
     for grant, conditions in grants(documents):
-        is_of_call = _like(need.action.lower(), grant.action.lower()) and _like(need.resource, grant.resource)
+        is_of_call = _like(need.action.lower(), grant.action.lower()) and _reaches(grant, need)
         if is_of_call and all(_holds(operator, keys, need.context) for operator, keys in conditions.items()):
             return grant
     return None
+
+
+def _reaches(grant: Grant, need: Need) -> bool:
+    """Whether a right's resource is that of a need; a variable in it stands for its text, wildcards and all."""
+    texts = _VARIABLE.split(grant.resource)
+    values = [need.context.get(name, ()) for name in texts[1::2]]
+    if any(len(each) != 1 for each in values):  # a variable without a value matches nothing
+        return False
+    patterns = [_pattern(text) for text in texts[::2]]
+    filled = "".join(pattern + re.escape(value) for pattern, (value,) in zip(patterns, values, strict=False))
+    return re.fullmatch(filled + patterns[-1], need.resource, re.DOTALL) is not None
 
 
 def _holds(operator: str, keys: Mapping[str, Any], context: Mapping[str, tuple[str, ...]]) -> bool:
@@ -83,7 +95,11 @@ def _like(value: str, pattern: str) -> bool:
 
 @cache
 def _regex(pattern: str) -> re.Pattern[str]:
-    return re.compile(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."), re.DOTALL)
+    return re.compile(_pattern(pattern), re.DOTALL)
+
+
+def _pattern(text: str) -> str:
+    return re.escape(text).replace(r"\*", ".*").replace(r"\?", ".")
 
 
 _OPERATORS: Mapping[str, Callable[[str, str], bool]] = {

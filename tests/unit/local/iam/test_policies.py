@@ -70,3 +70,27 @@ def test_a_statement_that_does_not_simply_allow_is_an_error(statement: dict[str,
 
     with pytest.raises(ValueError, match="only statements that allow an Action"):
         granting([{"Statement": given}], Need("a:B"))
+
+
+_TEAM = "aws:PrincipalTag/team"
+_PATH = "arn:aws:execute-api:us-east-2:123456789012:api/$default/GET/objects"
+
+
+@pytest.mark.parametrize(
+    ("team", "path", "is_granted"),
+    [
+        (("red",), "teams/red/x", True),
+        (("red",), "teams/blue/x", False),
+        (("red",), "teams/red", False),
+        (("*",), "teams/red/x", False),
+        (("?ed",), "teams/red/x", False),
+        (("*",), "teams/*/x", True),
+        ((), "teams/red/x", False),
+        ((), "teams//x", False),
+    ],
+)
+def test_a_variable_is_the_text_of_its_value(team: tuple[str, ...], path: str, is_granted: bool) -> None:
+    need = Need("execute-api:Invoke", f"{_PATH}/{path}", {_TEAM: team})
+    resource = f"{_PATH}/teams/${{{_TEAM}}}/*"
+
+    assert allows(need, Action="execute-api:Invoke", Resource=resource) == is_granted
