@@ -22,10 +22,8 @@ _OBJECT_HEADERS = frozenset(
     }
 )
 _USER_METADATA = "x-amz-meta-"
-# RFC 9110, 15.4.5: a 304 repeats what a cache needs to update its copy, and nothing about a body that it does not have.
-_NOT_IN_304 = frozenset(
-    {"content-type", "content-encoding", "content-language", "content-disposition", "content-length", "content-range"}
-)
+# RFC 9110, 15.4.5: a 304 repeats what a cache needs to update its copy, and nothing of what it has already.
+_IN_304 = frozenset({"etag", "last-modified", "cache-control", "expires", "x-amz-version-id"})
 _SAFE = re.compile(r"[\x20-\x7e\t]*")
 
 
@@ -44,7 +42,7 @@ def object_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 def not_modified_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """Return those of an object's headers that a 304 repeats."""
-    return {name: value for name, value in headers.items() if name not in _NOT_IN_304}
+    return {name: value for name, value in headers.items() if name in _IN_304}
 
 
 def sendable(value: str) -> str:

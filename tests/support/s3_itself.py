@@ -1,0 +1,378 @@
+"""S3's own answer to a GET or HEAD: as moto gives it, as it ought to be, and where the two differ.
+
+What it ought to be is RFC 9110's, and where that leaves a choice what S3 does, as others have recorded it: LocalStack's
+snapshots of AWS (`tests/aws/services/s3`: `test_get_object_range`, `test_s3_get_object_preconditions`) and the tables
+that Versity's gateway is held to (`tests/integration/GetObject.go`: `GetObject_with_range`,
+`GetObject_conditional_reads`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from botocore.exceptions import ClientError
+from hypothesis import strategies as st
+
+if TYPE_CHECKING:
+    from types_boto3_s3.client import S3Client
+
+T = TypeVar("T")
+
+_OF_THE_OBJECT = ("etag", "last-modified", "content-type", "content-encoding", "content-language")
+_OF_THE_OBJECT += (
+    "content-disposition",
+    "content-length",
+    "content-range",
+    "cache-control",
+    "expires",
+    "accept-ranges",
+)
+# RFC 9110, section 15.4.5: what a 304 repeats.
+_OF_A_304 = ("etag", "last-modified", "cache-control", "expires")
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+@dataclass(frozen=True)
+class Stored:
+    """An object in S3: its bytes, and the headers with which S3 sends it whole."""
+
+    body: bytes
+    headers: Mapping[str, str]
+
+    @property
+    def etag(self) -> str:
+        return self.headers["etag"]
+
+    @property
+    def modified(self) -> datetime:
+        return datetime.strptime(self.headers["last-modified"], "%a, %d %b %Y %H:%M:%S GMT").replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A status, the headers that are the object's, and the body; those of an error are the front door's own."""
+
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+    @classmethod
+    def of(cls, status: int, headers: Mapping[str, str], body: bytes) -> Answer:
+        """Return what can be compared of an answer."""
+        if status == 304:
+            return cls(status, {name: headers[name] for name in _OF_A_304 if name in headers})
+        if status == 416:
+            return cls(status, {"content-range": headers.get("content-range", "")})
+        if status not in (200, 206):
+            return cls(status)
+        kept = {
+            name: value for name, value in headers.items() if name in _OF_THE_OBJECT or name.startswith("x-amz-meta-")
+        }
+        return cls(status, kept, body)
+
+
+@dataclass(frozen=True)
+class Tag:
+    """An entity tag as a client writes it: the object's own or another."""
+
+    is_own: bool
+    is_weak: bool = False
+    is_bare: bool = False  # without quotes, as S3 takes it, too
+
+    def text(self, etag: str) -> str:
+        text = etag if self.is_own else '"other, tag"'
+        return text.strip('"') if self.is_bare else f"W/{text}" if self.is_weak else text
+
+
+@dataclass(frozen=True)
+class Tags:
+    """If-Match or If-None-Match: any object's (`*`), or a list."""
+
+    listed: tuple[Tag, ...] = ()
+    between: str = ","
+
+    def text(self, etag: str) -> str:
+        return self.between.join(tag.text(etag) for tag in self.listed) or "*"
+
+    def match(self, *, weakly: bool) -> bool:
+        """Whether the object is named, by weak or by strong comparison (section 8.8.3.2)."""
+        return not self.listed or any(tag.is_own and (weakly or not tag.is_weak) for tag in self.listed)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is one tag in quotes."""
+        return self.listed in ((Tag(is_own=True),), (Tag(is_own=False),))
+
+
+@dataclass(frozen=True)
+class Date:
+    """An HTTP date, so long after the object's; or, with `text`, none at all."""
+
+    after_s: int = 0
+    form: int = 0  # of section 5.6.7: the preferred one, RFC 850's, asctime's
+    no_date: str | None = None
+
+    def text(self, modified: datetime) -> str:
+        at = modified + timedelta(seconds=self.after_s)
+        if self.no_date is not None:
+            return self.no_date
+        if self.form == 1:
+            return f"{_WEEKDAYS[at.weekday()]}, {at:%d-%b-%y %H:%M:%S} GMT"
+        return at.strftime("%a %b %e %H:%M:%S %Y") if self.form == 2 else format_datetime(at, usegmt=True)
+
+
+@dataclass(frozen=True)
+class Range:
+    """A Range header, and the one range that it means; None: it is ignored (section 14.2), as S3 was recorded to do."""
+
+    text: str
+    means: tuple[int | None, int | None] | None = None
+
+    def part(self, size_bytes: int) -> slice | None:
+        """Return the part of an object; None if no byte of it exists (section 14.1.2)."""
+        assert self.means is not None
+        first, last = self.means
+        if first is None:
+            return slice(max(0, size_bytes - (last or 0)), size_bytes) if last else None
+        end = size_bytes if last is None else min(last + 1, size_bytes)
+        return slice(first, end) if first < size_bytes else None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A GET or HEAD of an object."""
+
+    method: str = "GET"
+    range: Range | None = None
+    if_match: Tags | None = None
+    if_none_match: Tags | None = None
+    if_modified_since: Date | None = None
+    if_unmodified_since: Date | None = None
+    if_range: Tag | Date | None = None
+
+    def headers(self, stored: Stored) -> dict[str, str]:
+        """Return the request's headers, names in lower case."""
+        headers = {} if self.range is None else {"range": self.range.text}
+        for name in ("if_match", "if_none_match"):
+            if (tags := getattr(self, name)) is not None:
+                headers[name.replace("_", "-")] = tags.text(stored.etag)
+        for name in ("if_modified_since", "if_unmodified_since"):
+            if (date := getattr(self, name)) is not None:
+                headers[name.replace("_", "-")] = date.text(stored.modified)
+        if self.if_range is not None:
+            is_tag = isinstance(self.if_range, Tag)
+            headers["if-range"] = self.if_range.text(stored.etag if is_tag else stored.modified)  # type: ignore[arg-type]
+        return headers
+
+
+def right_answer(asked: Asked, stored: Stored, *, now: datetime) -> Answer:
+    """Return the answer that S3 owes, by section 13.2.2 of RFC 9110."""
+    if asked.if_match is not None:
+        if not asked.if_match.match(weakly=False):
+            return Answer(412)
+    elif (date := asked.if_unmodified_since) is not None and date.no_date is None and date.after_s < 0:
+        return Answer(412)
+    if asked.if_none_match is not None:
+        if asked.if_none_match.match(weakly=True):
+            return Answer.of(304, stored.headers, b"")
+    elif asked.if_modified_since is not None and _is_unmodified(asked.if_modified_since, now - stored.modified):
+        return Answer.of(304, stored.headers, b"")
+    whole = Answer(200, stored.headers, stored.body if asked.method == "GET" else b"")
+    if asked.range is None or asked.range.means is None or not _range_applies(asked.if_range):
+        return whole
+    size_bytes = len(stored.body)
+    if (part := asked.range.part(size_bytes)) is None:
+        return Answer(416, {"content-range": f"bytes */{size_bytes}"})
+    if not size_bytes:  # the last bytes of an empty object: Versity's `GetObject_zero_len_with_range`
+        return whole
+    cut = {"content-range": f"bytes {part.start}-{part.stop - 1}/{size_bytes}"}
+    cut["content-length"] = str(part.stop - part.start)
+    return Answer(206, {**stored.headers, **cut}, stored.body[part] if asked.method == "GET" else b"")
+
+
+def _is_unmodified(since: Date, age: timedelta) -> bool:
+    """Whether If-Modified-Since ends a read; S3 ignores one in the future: `obj-ignore-future-modified-since`."""
+    return since.no_date is None and 0 <= since.after_s <= max(0.0, age.total_seconds())
+
+
+def _range_applies(condition: Tag | Date | None) -> bool:
+    """Whether If-Range lets the range be served: section 13.1.5, by strong comparison, and by the very same date."""
+    if isinstance(condition, Tag):
+        return condition.is_own and not condition.is_weak
+    return condition is None or (condition.no_date is None and condition.after_s == 0)
+
+
+class Moto:
+    """moto's S3, asked with any headers: botocore would refuse some of them."""
+
+    def __init__(self, s3: S3Client, bucket: str) -> None:
+        self._s3, self._bucket, self._headers = s3, bucket, dict[str, str]()
+        s3.meta.events.register("before-sign.s3", self._add)
+
+    def close(self) -> None:
+        """Leave the client as it was."""
+        self._s3.meta.events.unregister("before-sign.s3", self._add)
+
+    def stored(self, key: str) -> Stored:
+        """Return the object, whole."""
+        found = self.answer(key, "GET", {})
+        return Stored(found.body, found.headers)
+
+    def answer(self, key: str, method: str, headers: Mapping[str, str]) -> Answer:
+        """Return moto's answer; a 500 where it fails."""
+        self._headers = dict(headers)
+        try:
+            return self._answer(key, method)
+        except ValueError:  # its parsers let these through
+            return Answer(500)
+        finally:
+            self._headers = {}
+
+    def _answer(self, key: str, method: str) -> Answer:
+        found: Any
+        try:
+            found = (self._s3.get_object if method == "GET" else self._s3.head_object)(Bucket=self._bucket, Key=key)
+        except ClientError as error:
+            found = error.response
+        body = found["Body"].read() if "Body" in found else b""
+        status, headers = found["ResponseMetadata"]["HTTPStatusCode"], found["ResponseMetadata"]["HTTPHeaders"]
+        if status == 416:  # S3 names the size in the error's text, where the front door has a header (section 15.5.17)
+            size = found["Error"].get("ActualObjectSize")
+            headers = {"content-range": f"bytes */{size}"} if size else {}
+        return Answer.of(status, headers, body)
+
+    def _add(self, request: Any, **_: object) -> None:
+        for name, value in self._headers.items():
+            request.headers[name] = value
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where moto is wrong: by which rule, when, and one request that shows it."""
+
+    rule: str
+    applies: Callable[[Asked], bool]
+    example: Asked
+
+
+_OWN, _OTHER = Tag(is_own=True), Tag(is_own=False)
+_DAY_S = 24 * 3600
+
+
+def _is_to_come(date: Date | None) -> bool:
+    return date is not None and date.no_date is None and date.after_s >= _DAY_S
+
+
+def _is_no_date(date: Date | None) -> bool:
+    return date is not None and (date.no_date is not None or date.form != 0)
+
+
+# Real S3 was recorded to do what the rule says where a recording is named; of the others there is none.
+DIFFERENCES = (
+    Difference(
+        "13.1.1: * in If-Match is any object (Versity's table has it of S3), a list is one of tags",
+        lambda asked: asked.if_match is not None and not asked.if_match.is_plain,
+        Asked(if_match=Tags()),
+    ),
+    Difference(
+        "13.1.2: so it is with If-None-Match, compared weakly; tags without quotes in a HEAD (LocalStack's snapshot)",
+        lambda asked: asked.if_none_match is not None and not asked.if_none_match.is_plain,
+        Asked(if_none_match=Tags((_OTHER, _OWN))),
+    ),
+    Difference(
+        "13.1.3: If-None-Match goes before If-Modified-Since (S3's API reference, GetObject)",
+        lambda asked: asked.if_none_match is not None and asked.if_modified_since is not None,
+        Asked(if_none_match=Tags((_OTHER,)), if_modified_since=Date()),
+    ),
+    Difference(
+        "13.1.4: If-Match goes before If-Unmodified-Since (S3's API reference, GetObject)",
+        lambda asked: asked.if_match is not None and asked.if_unmodified_since is not None,
+        Asked(if_match=Tags((_OWN,)), if_unmodified_since=Date(-1)),
+    ),
+    Difference(
+        "5.6.7, 13.1.3, 13.1.4: three forms of dates are taken, and what is none is ignored",
+        lambda asked: _is_no_date(asked.if_modified_since) or _is_no_date(asked.if_unmodified_since),
+        Asked(if_modified_since=Date(no_date="yesterday")),
+    ),
+    Difference(
+        "an If-Modified-Since in the future is ignored (LocalStack's snapshot)",
+        lambda asked: _is_to_come(asked.if_modified_since),
+        Asked(if_modified_since=Date(_DAY_S)),
+    ),
+    Difference(
+        "14.1.1, 14.2: ranges of another unit, and what is none, are ignored (LocalStack's snapshot)",
+        lambda asked: asked.range is not None and asked.range.means is None,
+        Asked(range=Range("items=0-1")),
+    ),
+    Difference(
+        "13.1.5: If-Range; S3's API reference does not have it",
+        lambda asked: asked.range is not None and asked.if_range is not None,
+        Asked(range=Range("bytes=0-0", (0, 0)), if_range=_OTHER),
+    ),
+    Difference(
+        "15.4.5: a 304 has the Cache-Control and Expires of a 200",
+        lambda asked: asked.if_none_match is not None or asked.if_modified_since is not None,
+        Asked(if_none_match=Tags((_OWN,))),
+    ),
+    Difference(
+        "15.5.17: the answer to a HEAD of an impossible range has no text, so it cannot name the size",
+        lambda asked: asked.range is not None and asked.method == "HEAD",
+        Asked("HEAD", range=Range("bytes=99-", (99, None))),
+    ),
+)
+
+_POSITIONS = st.integers(0, 20) | st.integers(0, 2**70)
+_FORMS = st.sampled_from(["bytes", "Bytes", "BYTES"])
+
+
+@st.composite
+def _ranges(draw: st.DrawFn) -> Range:
+    unit, first, length = draw(_FORMS), draw(_POSITIONS), draw(_POSITIONS)
+    return draw(
+        st.sampled_from(
+            [
+                Range(f"{unit}={first}-{first + length}", (first, first + length)),
+                Range(f"{unit}=00{first}-", (first, None)),
+                Range(f"{unit}=-{length}", (None, length)),
+            ]
+        )
+    )
+
+
+_ODD_RANGES = ["bytes", "bytes=", "bytes=-", "bytes=,", "bytes=0-1,", "bytes=0-1,3-4", "bytes=2-1", "bytes= 0-1"]
+_ODD_RANGES += ["bytes=0 -1", "bytes=0--1", "bytes=-1-", "bytes=+1-2", "bytes=1_0-", "bytes:0-1", "0-1", "items=0-1"]
+_ODD_RANGES += ["bytes=0-1=", "bytes=0x0-0x1", "=0-1", "bytes=a-b", "bytes==0-1", "bytes=0-1;"]
+_WITHOUT_DIGITS = st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_categories=["Nd"]), min_size=1)
+_NO_DATES = ["yesterday", "0", "1795168800", "2026-11-22T10:00:00Z", "Sun, 06 Nov 1994 08:49:37 +0100"]
+_NO_DATES += ["Sun, 31 Feb 2026 10:00:00 GMT", "Sun, 06 Nov 1994 08:49:37", "sun, 06 nov 1994 08:49:37 gmt"]
+
+
+def _maybe(strategy: st.SearchStrategy[T]) -> st.SearchStrategy[T | None]:
+    return st.none() | st.none() | strategy
+
+
+def requests() -> st.SearchStrategy[Asked]:
+    """Return GETs and HEADs with ranges and conditions of every kind."""
+    quoted = st.builds(Tag, is_own=st.booleans(), is_weak=st.booleans())
+    tag = quoted | st.just(Tag(is_own=True, is_bare=True))
+    listed = st.lists(tag, min_size=1, max_size=4).map(tuple)
+    tags = st.just(Tags()) | st.builds(Tags, listed, st.sampled_from([",", ", ", " , ", ",,"]))
+    after_s = st.sampled_from([-(10**9), -_DAY_S, -1, 0, 1, _DAY_S, 10 * _DAY_S])
+    date = st.builds(Date, after_s, st.sampled_from([0, 0, 1, 2])) | st.sampled_from(_NO_DATES).map(
+        lambda text: Date(no_date=text)
+    )
+    ranges = _ranges() | st.sampled_from(_ODD_RANGES).map(Range) | _WITHOUT_DIGITS.map(lambda text: Range(text.strip()))
+    return st.builds(
+        Asked,
+        method=st.sampled_from(["GET", "GET", "HEAD"]),
+        range=_maybe(ranges),
+        if_match=_maybe(tags),
+        if_none_match=_maybe(tags),
+        if_modified_since=_maybe(date),
+        if_unmodified_since=_maybe(date),
+        if_range=_maybe(quoted | date),
+    )
