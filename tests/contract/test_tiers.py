@@ -84,10 +84,11 @@ def test_a_range_gives_that_part(stage: Stage, range_: str, status: int, body: b
     assert answer.headers["content-length"] == str(len(body))
 
 
-def test_a_range_beyond_the_end_is_a_416_that_names_the_size(stage: Stage) -> None:
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_a_range_beyond_the_end_is_a_416_that_names_the_size(stage: Stage, method: str) -> None:
     stage.holds("key", BODY)
 
-    answer = stage.read("key", range="bytes=10-")
+    answer = stage.read("key", method, range="bytes=10-")
 
     assert (answer.status, answer.headers["content-range"]) == (416, "bytes */10")
 

@@ -163,17 +163,18 @@ class S3Tier:
         if request.range is None:
             return _decided(request, ask(**conditions))
         part = _decided(request, ask(**conditions, range_=str(request.range)))
-        if not (part.is_success or (part.status == 416 and not _DECIDED_FIRST.isdisjoint(request.headers))):
+        # S3 ignores If-Range: the answer's ETag decides if the part was wanted.
+        if part.is_success and not _is_wanted(request, part):
+            part.discard()
+            return _decided(request, ask(**conditions))
+        if part.status != 416 or (request.method == "GET" and _DECIDED_FIRST.isdisjoint(request.headers)):
             return part
-        # S3 ignores If-Range: the answer's ETag decides if the part was wanted (for a 416, the whole object's ETag).
-        if part.is_success and _is_wanted(request, part):
-            return part
-        part.discard()
+        # A 416 has no ETag, and to a HEAD no size: the whole object has both.
         whole = _decided(request, ask(**conditions))
-        if part.status == 416 and whole.is_success and _is_wanted(request, whole):
-            whole.discard()
-            return part
-        return whole
+        if not (whole.is_success and _is_wanted(request, whole)):
+            return whole
+        whole.discard()
+        return replace(part, actual_size_bytes=whole.object_size_bytes)
 
     def _report(self, request: Request, answer: ObjectAnswer) -> Any:
         """Begin to report an answer, and return what to finish; None if it is none to report."""
