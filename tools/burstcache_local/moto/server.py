@@ -90,6 +90,8 @@ def _application(services: Services) -> WSGIApplication:
         from moto.core.base_backend import BackendDict
         from moto.core.config import default_user_config as config
         from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+
+        from burstcache_local.moto import quicker
     config["iam"]["load_aws_managed_policies"] = True
     if services.is_alone:
         for accounts in list(BackendDict._instances):
@@ -97,6 +99,7 @@ def _application(services: Services) -> WSGIApplication:
                 account.reset()
     config["lambda"]["use_docker"] = False
     moto_repairs.apply()
+    quicker.apply()
 
     def keep_error(_: object, exception: BaseException, **__: object) -> None:
         services.errors.append(exception)
