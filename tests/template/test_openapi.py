@@ -1,0 +1,66 @@
+"""The OpenAPI document says of the front door what the template, the code and the page for people say."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+import yaml
+from openapi_spec_validator import validate
+
+from support.project import ROOT
+
+_METHODS = {"get", "head", "put", "post", "delete", "patch", "options", "trace"}
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    return yaml.safe_load((ROOT / "docs/use/openapi.yaml").read_text())  # type: ignore[no-any-return]
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return (ROOT / "docs/use/http.md").read_text()
+
+
+def test_the_document_is_one_of_openapi_3_1(document: dict[str, Any]) -> None:
+    validate(document)
+
+    assert document["openapi"].startswith("3.1.")
+
+
+def test_its_operations_are_the_routes_of_the_template(
+    document: dict[str, Any], functions: dict[str, dict[str, Any]]
+) -> None:
+    events = [event["Properties"] for event in functions["ProxyFunction"]["Events"].values()]
+    routes = {(event["Path"].replace("{key+}", "{key}"), event["Method"]) for event in events}
+
+    described = {
+        (path, method.upper()) for path, item in document["paths"].items() for method in item.keys() & _METHODS
+    }
+
+    assert described == routes - {("$default", "ANY")}
+
+
+def test_it_has_the_headers_of_ours_and_the_tiers_that_the_page_names(document: dict[str, Any], page: str) -> None:
+    headers = document["components"]["headers"]
+
+    named = dict(re.findall(r"`(X-Cache[\w-]*): ([\w|]+)`", page))
+
+    assert {name: "|".join(headers[name]["schema"]["enum"]) for name in named} == named
+    assert {name for name in headers if name.startswith("X-")} == set(re.findall(r"X-Cache(?:-\w+)*", page))
+
+
+def test_it_names_each_reason_for_which_a_request_is_refused(document: dict[str, Any]) -> None:
+    sources = "".join(path.read_text() for path in (ROOT / "src/burstcache/web").glob("*.py"))
+    codes = set(re.findall(r'RefusedRequestError\(\s*400, "(\w+)"', sources)) - {"UnknownEvent"}
+
+    description = document["components"]["responses"]["Refused"]["description"]
+
+    assert codes
+    assert {code for code in codes if code not in description} == set()
+
+
+def test_the_page_leads_to_it(page: str) -> None:
+    assert "docs/use/openapi.yaml" in page
