@@ -1,9 +1,8 @@
 """S3's own answer to a GET or HEAD: as moto gives it, as it ought to be, and where the two differ.
 
 What it ought to be is RFC 9110's, and where that leaves a choice what S3 does, as others have recorded it: LocalStack's
-snapshots of AWS (`tests/aws/services/s3`: `test_get_object_range`, `test_s3_get_object_preconditions`) and the tables
-that Versity's gateway is held to (`tests/integration/GetObject.go`: `GetObject_with_range`,
-`GetObject_conditional_reads`).
+snapshots of AWS (its tests get_object_range and s3_get_object_preconditions) and the tables that Versity's gateway is
+held to (GetObject_with_range, GetObject_conditional_reads, GetObject_zero_len_with_range).
 """
 
 from __future__ import annotations
@@ -94,7 +93,7 @@ class Tags:
         return self.between.join(tag.text(etag) for tag in self.listed) or "*"
 
     def match(self, *, weakly: bool) -> bool:
-        """Whether the object is named, by weak or by strong comparison (section 8.8.3.2)."""
+        """Whether the object is named, by weak or by strong comparison (RFC 9110, section 8.8.3.2)."""
         return not self.listed or any(tag.is_own and (weakly or not tag.is_weak) for tag in self.listed)
 
     @property
@@ -108,7 +107,7 @@ class Date:
     """An HTTP date, so long after the object's; or, with `text`, none at all."""
 
     after_s: int = 0
-    form: int = 0  # of section 5.6.7: the preferred one, RFC 850's, asctime's
+    form: int = 0  # of RFC 9110, section 5.6.7: the preferred one, RFC 850's, asctime's
     no_date: str | None = None
 
     def text(self, modified: datetime) -> str:
@@ -122,13 +121,13 @@ class Date:
 
 @dataclass(frozen=True)
 class Range:
-    """A Range header, and the one range that it means; None: it is ignored (section 14.2), as S3 was recorded to do."""
+    """A Range header, and the one range that it means; None: S3 was recorded to ignore it."""
 
     text: str
     means: tuple[int | None, int | None] | None = None
 
     def part(self, size_bytes: int) -> slice | None:
-        """Return the part of an object; None if no byte of it exists (section 14.1.2)."""
+        """Return the part of an object; None if no byte of it exists (RFC 9110, section 14.1.2)."""
         assert self.means is not None
         first, last = self.means
         if first is None:
@@ -165,7 +164,7 @@ class Asked:
 
 
 def right_answer(asked: Asked, stored: Stored, *, now: datetime) -> Answer:
-    """Return the answer that S3 owes, by section 13.2.2 of RFC 9110."""
+    """Return the answer that S3 owes, by RFC 9110, section 13.2.2."""
     if asked.if_match is not None:
         if not asked.if_match.match(weakly=False):
             return Answer(412)
@@ -195,7 +194,7 @@ def _is_unmodified(since: Date, age: timedelta) -> bool:
 
 
 def _range_applies(condition: Tag | Date | None) -> bool:
-    """Whether If-Range lets the range be served: section 13.1.5, by strong comparison, and by the very same date."""
+    """Whether If-Range lets the range be served: RFC 9110, section 13.1.5, by strong comparison, and by the very same date."""
     if isinstance(condition, Tag):
         return condition.is_own and not condition.is_weak
     return condition is None or (condition.no_date is None and condition.after_s == 0)
@@ -235,7 +234,7 @@ class Moto:
             found = error.response
         body = found["Body"].read() if "Body" in found else b""
         status, headers = found["ResponseMetadata"]["HTTPStatusCode"], found["ResponseMetadata"]["HTTPHeaders"]
-        if status == 416:  # S3 names the size in the error's text, where the front door has a header (section 15.5.17)
+        if status == 416:  # S3 names the size in the error's text; RFC 9110, section 15.5.17, has a header for it
             size = found["Error"].get("ActualObjectSize")
             headers = {"content-range": f"bytes */{size}"} if size else {}
         return Answer.of(status, headers, body)

@@ -23,7 +23,7 @@ def failed_condition(headers: Mapping[str, str], *, etag: str, last_modified: st
         etag: The object's, as S3 gave it.
         last_modified: Likewise; an HTTP date.
         at_us: When the request came [us since 1970]: S3 ignores an If-Modified-Since that is later
-            (recorded by LocalStack, `test_s3_get_object_preconditions`).
+            (recorded by LocalStack, s3_get_object_preconditions).
 
     Source:
         RFC 9110, section 13.2.2: an entity tag decides before a date does.
@@ -55,7 +55,7 @@ def passed_on(headers: Mapping[str, str], *, at_us: int) -> PassedOn:
     """Return those of a request's conditions that S3 is asked with, so that it need not send what nobody wants.
 
     S3 decides these as `failed_condition` does. Lists, `*` and weak tags it does not document: what they decide is
-    decided on its answer. Where a tag decides, dates are left out, as section 13.1.3 and 13.1.4 ask.
+    decided on its answer. Where a tag decides, dates are left out (RFC 9110, section 13.1.3).
 
     Args:
         headers: The client's, names in lower case.

@@ -35,8 +35,8 @@ class ByteRange:
 def parse_range(text: str) -> ByteRange | None:
     """Return the one range that `text` asks for; None if the whole object is the answer.
 
-    That it is for another unit, for several ranges, and for whatever is malformed: section 14.2 lets a server ignore
-    those, and S3 does (recorded by LocalStack, `test_get_object_range`; moto pull 6778; awslabs/aws-c-s3 issue 257).
+    It is for another unit, for several ranges, and for what is malformed: RFC 9110, section 14.2, lets a server ignore
+    those, and S3 does (recorded by LocalStack, get_object_range; moto pull 6778; awslabs/aws-c-s3 issue 257).
     """
     if not (match := _RANGE.fullmatch(text)):
         return None
