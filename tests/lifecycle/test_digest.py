@@ -340,7 +340,7 @@ def test_a_copy_that_a_tier_has_not_replaced_yet_is_not_kept_in_memory(world: Wo
     world.written("k")
     served += [world.read("k"), world.read("k")]
 
-    assert served == ["redis", "redis", "redis", "memory"]
+    assert served == ["redis", "redis", "s3", "memory"]
 
 
 def test_what_memory_served_last_is_told_when_the_reader_closes(world: World) -> None:

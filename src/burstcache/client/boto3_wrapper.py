@@ -128,10 +128,16 @@ class _CachedBucket:
         found = self._client.reader.lookup(request)
         return self._client.reader.miss() if isinstance(found, Response) and found.status not in _EXACT else found
 
+    def ask(self, request: Request, miss: Miss, send: _Send) -> _Answer:
+        """Return S3's answer to a GET or HEAD; no older copy is answered after it."""
+        http, parsed = send()
+        self._client.reader.note_answer(request, http.status_code, http.headers, miss)
+        return http, parsed
+
     def load(self, request: Request, miss: Miss, send: _Send) -> _Answer:
         """Return S3's answer to a GET, and keep the object if it is small and the caller reads it to its end."""
         reader = self._client.reader
-        http, parsed = send()
+        http, parsed = self.ask(request, miss, send)
 
         def keep(body: bytes) -> None:
             if not self._is_written(request.hash):
@@ -210,7 +216,7 @@ class _CachedClient(BaseClient):
         if isinstance(found, Response):
             return parsed(found)
         if request.method == "HEAD":
-            return send()
+            return bucket.ask(request, found, send)
         answer = bucket.load(request, found, send)
         if (large := bucket.taken_over(request, found, answer)) is not None:
             return parsed(*large)

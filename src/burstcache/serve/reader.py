@@ -16,6 +16,7 @@ from burstcache.adapters.digest_reader import DigestReader, Start, in_thread
 from burstcache.core.digest import Route
 from burstcache.core.errors import ObjectNotFoundError, ObjectTooLargeError, OriginError
 from burstcache.logs import logger
+from burstcache.serve.answered import ABSENT, Answered
 from burstcache.serve.memory_tier import Absences, Heads, Kept, Memory, Ticket
 from burstcache.serve.shared_reads import SharedReads
 from burstcache.serve.tally import Served, Tally
@@ -99,6 +100,7 @@ class Reader:
         self._heads = heads
         self._absences = Absences() if memory is not None and max_stale_s > STRONG_S else None
         self._shared = SharedReads()
+        self._answered = Answered(clock)
         self._max_stale_s = max_stale_s
         self._start = start
         self._fell_back = fell_back
@@ -173,13 +175,16 @@ class Reader:
         """Return the answer of memory or of the tier that the digest names, or a 404 outside of the prefix."""
         if not request.key.startswith(self._prefix):
             return no_such_key(request).served_by("s3", is_hit=False)
-        if self._memory is not None and (response := self._from_memory(self._memory, request)) is not None:
+        response = None if self._memory is None else self._from_memory(self._memory, request)
+        if response is not None and self._may_follow(request, response):
             return response
-        return None if self._max_stale_s == STRONG_S else self._from_route(request)
+        response = None if self._max_stale_s == STRONG_S else self._from_route(request)
+        return response if response is not None and self._may_follow(request, response) else None
 
     def _below(self, request: Request) -> Response | Miss:
         """Return the answer of a tier that its readers fill, or what `keep` needs."""
-        return self.miss() if self._max_stale_s == STRONG_S else self._from_filled(request)
+        found = self.miss() if self._max_stale_s == STRONG_S else self._from_filled(request)
+        return found if isinstance(found, Miss) or self._may_follow(request, found) else self.miss()
 
     def _load(self, request: Request) -> Response:
         """Return the answer of what is below memory and the digest's routes."""
@@ -187,6 +192,7 @@ class Reader:
         if isinstance(found, Response):
             return found
         response = self._origin.read(request)
+        self.note_answer(request, response.status, response.headers, found)
         if request.method == "GET" and response.status == 200 and self.keeps(len(response.body), found):
             self.keep(request, entry_from_s3(response.headers, response.body), found)
         if response.status in _SENT:
@@ -205,7 +211,9 @@ class Reader:
         shared, is_mine = self._shared.join(request.hash, self._ticket(), may_follow)
         if not is_mine:
             answer = shared.answer.result()
-            return self._load(request) if answer is None else self._followed(memory, request, answer)
+            if answer is None or not self._may_follow(request, answer):
+                return self._load(request)
+            return self._followed(memory, request, answer)
         response = None
         try:
             response = self.recall(request) or self._load(request)  # it may have arrived a moment ago
@@ -215,6 +223,8 @@ class Reader:
 
     def _followed(self, memory: Memory, request: Request, answer: Response) -> Response:
         """Return and count what another read has got."""
+        if answer.status == _NOT_FOUND:
+            return answer.served_by("memory", is_hit=True)
         if answer.status != 200 or answer.headers["x-cache-tier"] == "memory":
             return answer
         entry = Entry(answer.headers, answer.body)
@@ -241,8 +251,27 @@ class Reader:
         is_current = self._guard is not None and self._guard.is_known_within(self._max_stale_s)
         kept = self._memory.get(request.hash)  # after the digest, whose changes drop entries
         if kept is None:
-            return self._absence(request)
-        return self._remembered(request, kept.entry) if is_current or self._is_young(kept.ticket) else None
+            response = self._absence(request)
+        else:
+            is_fresh = is_current or self._is_young(kept.ticket)
+            response = self._remembered(request, kept.entry) if is_fresh else None
+        return response if response is not None and self._may_follow(request, response) else None
+
+    def note_answer(self, request: Request, status: int, headers: Mapping[str, str], asked: Miss) -> None:
+        """Note which version S3 has answered: no older copy is answered after it.
+
+        Args:
+            request: The read.
+            status: S3's.
+            headers: S3's, names in lower case.
+            asked: What was known before.
+        """
+        if (version := _version(status, headers)) is not None:
+            self._answered.note(request.hash, version, asked.ticket.at)
+
+    def _may_follow(self, request: Request, response: Response) -> bool:
+        version = _version(response.status, response.headers)
+        return version is None or self._answered.may_follow(request.hash, version)
 
     def miss(self) -> Miss:
         """Return what is known now, for `keep`: of a read that asks S3 and no tier."""
@@ -359,6 +388,7 @@ class Reader:
                 memory.drop(request.hash)
             return None
         entry = newer or kept.entry
+        self._answered.note(request.hash, entry.etag, ticket.at)
         memory.put(request.hash, entry, ticket)
         is_hit = newer is None
         return _answer(request, entry).served_by("memory" if is_hit else "s3", is_hit=is_hit)
@@ -472,6 +502,11 @@ class Reader:
 
 def _answer(request: Request, entry: Entry) -> Response:
     return object_response(request, entry.meta, b"" if request.method == "HEAD" else entry.body)
+
+
+def _version(status: int, headers: Mapping[str, str]) -> str | None:
+    """Return which version of an object an answer is of; None: it does not say."""
+    return ABSENT if status == _NOT_FOUND else headers.get("etag")
 
 
 def _is_plain(request: Request) -> bool:
