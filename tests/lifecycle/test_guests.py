@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -107,7 +106,7 @@ def test_a_write_follows_the_tiers_from_below(world: World) -> None:
     run(world)
     world.control = replace(
         world.control,
-        store=lambda name: after(world.store, "remove_guests", lambda: order.append("redis")),
+        store=lambda name: after(world.store, "drop", lambda: order.append("redis")),
         relay=_Asked(order),
     )
     row = world.started("k")
@@ -119,11 +118,13 @@ def test_a_write_follows_the_tiers_from_below(world: World) -> None:
 
 
 class _Asked:
-    """A relay whose cache functions answer anything."""
+    """A relay that hands orders to nobody."""
 
     def __init__(self, order: list[str]) -> None:
         self._order = order
 
     def request(self, subject: str, payload: bytes, *, timeout_s: float) -> Any:
+        raise AssertionError("an order needs no answer")
+
+    def tell(self, subject: str, payload: bytes, *, timeout_s: float) -> None:
         self._order.append("lambda")
-        return b""

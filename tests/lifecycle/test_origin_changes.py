@@ -7,12 +7,10 @@ from typing import Any
 
 import pytest
 
-from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.redis_objects import object_key
 from burstcache.core.errors import RedisDownError, RelayDownError
 from burstcache.core.keys import key_hash
 from burstcache.core.table import KeyColumns
-from burstcache.web.entry import Entry
 from support.aws import put_row
 from support.functions import MAX_OBJECT_BYTES, NODE
 from support.interruptions import after
@@ -66,7 +64,7 @@ def test_write_of_which_the_cache_function_was_not_told_is_an_error_too(world: W
     with pytest.raises(RelayDownError):
         world.written("k")
 
-    assert _body_in_redis(world, "k") == (b"new" if phase == "redis_bootup" else None)
+    assert _body_in_redis(world, "k") is None
 
 
 def test_delete_while_the_node_boots_reaches_the_cache_function(world: World) -> None:
@@ -97,23 +95,6 @@ def test_write_between_load_and_announce_is_seen(world: World) -> None:
     world.until(lambda: world.row("k").tier == "lambda")
     world.until(lambda: world.body_in_lambda_tier("k") == b"new", within_s=1)
     assert life.join() == "idle"
-
-
-def test_write_during_an_earlier_life_does_not_concern_this_one(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    fetched: list[str] = []
-    fetch = ObjectStore.fetch
-
-    def counted(store: ObjectStore, key: str, **options: Any) -> Entry:
-        fetched.append(key)
-        return fetch(store, key, **options)
-
-    monkeypatch.setattr(ObjectStore, "fetch", counted)
-    row = world.started("k")
-    world.keys.update(row.hash, epoch=row.epoch, set_=KeyColumns(written_in=row.epoch - 1))
-
-    assert world.serve("k").join() == "idle"
-
-    assert fetched == ["k"]
 
 
 @pytest.fixture

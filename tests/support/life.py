@@ -99,7 +99,7 @@ class LifeStage:
             meter=METER,
         )
         entry = Entry({"etag": '"e"', "content-length": "4"}, b"body")
-        self.life = KeyCache(CacheTask(key, hash_, 1, 0, "token", "one"), tools, entry, 0, _FAR_US)
+        self.life = KeyCache(CacheTask(key, hash_, 1, 0, "token", "one"), tools, lambda _: entry, 0, _FAR_US)
         self._hash, self._relay = hash_, MemoryRelay(self.clock)
 
     def get(self, at_us: int) -> None:

@@ -84,6 +84,13 @@ class MemoryRelay:
         except TimeoutError:
             raise SilentHolderError(f"no answer to {subject} in {timeout_s} s") from None
 
+    def tell(self, subject: str, payload: bytes, *, timeout_s: float) -> None:
+        """Send a message to all that listen to `subject`, before anything that comes later."""
+        self.see_that_it_is_up()
+        with self._lock:
+            for listener in self._subscriptions[subject]:
+                listener.loop.call_soon_threadsafe(listener.deliver, payload, Future())
+
     def close(self) -> None:
         """Leave the relay, as a client does: nothing is to be done."""
 
@@ -130,8 +137,17 @@ class MemoryListener:
         for subscription in self._subscriptions:
             self._relay.remove(subscription)
 
-    async def listen(self, subject: str, *, queue: str, answer: Answer) -> Subscription:
-        """Answer what comes on a subject; of a queue group one gets it, and every listener without one."""
+    def follow_connection(self, hears: Callable[[bool], None]) -> None:
+        """Do as a client does whose connection lasts."""
+        self.hears = hears
+
+    async def listen(
+        self, subject: str, *, queue: str, answer: Answer, after: Subscription | None = None
+    ) -> Subscription:
+        """Answer what comes on a subject; of a queue group one gets it, and every listener without one.
+
+        What came before by `after` is answered first: a loop takes up messages as they come.
+        """
         subscription = Subscription(subject, queue, answer, asyncio.get_running_loop())
         self._subscriptions.append(subscription)
         self._relay.add(subscription)

@@ -160,7 +160,7 @@ class RedisStage(Stage):
         return RedisNodeTier(self._objects)
 
     def take(self, hash_: str, entry: Entry) -> None:
-        self._objects.put(hash_, entry)
+        assert self._objects.put(hash_, entry, self._objects.take_lease(hash_))
 
     def lets_go(self, key: str) -> None:
         self._objects.remove(key_hash(key))
@@ -183,7 +183,7 @@ class GuestStage(RedisStage):
         return RedisGuestTier(self._objects, MAX_OBJECT_BYTES)
 
     def lets_go(self, key: str) -> None:
-        self._objects.remove_guests([key_hash(key)])
+        self._objects.drop(key_hash(key))
 
 
 class ExpressStage(Stage):

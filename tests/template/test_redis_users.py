@@ -33,17 +33,17 @@ _WORK: dict[str, dict[str, Callable[[RedisObjects], object]]] = {
     },
     "control": {
         "ping": lambda node: node.ping(),
-        "put": lambda node: node.put("new", _ENTRY),
+        "take_lease": lambda node: node.take_lease("new"),
+        "put": lambda node: node.put("new", _ENTRY, node.take_lease("new")),
         "add_older_times": lambda node: node.add_older_times("kept", [1, 2]),
         "remove": lambda node: node.remove("kept"),
-        "remove_entry": lambda node: node.remove_entry("kept"),
         "queues": lambda node: node.queues(["kept", "none"]),
         "hits": lambda node: node.hits(),
         "memory_bytes": lambda node: node.memory_bytes(),
         "leave_out": lambda node: node.leave_out({"guest": 4}),
         "lease": lambda node: node.lease(["guest", "kept"]),
         "store_guest": lambda node: node.store_guest("guest", _ENTRY, node.lease(["guest"])["guest"]),
-        "remove_guests": lambda node: node.remove_guests(["guest", "kept"]),
+        "drop": lambda node: node.drop("kept"),
     },
 }
 
@@ -83,8 +83,8 @@ def connect(port: int) -> Iterator[Callable[[str], RedisObjects]]:
         return opened[-1]
 
     control = connect("control")
-    control.put("kept", _ENTRY)
-    control.remove_guests(["guest"])
+    control.put("kept", _ENTRY, control.take_lease("kept"))
+    control.drop("guest")
     yield connect
     for each in opened:
         each.close()

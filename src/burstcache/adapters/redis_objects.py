@@ -1,8 +1,8 @@
-"""A node's Redis: entries, the times of their newest requests, and who loads a guest.
+"""A node's Redis: entries, the times of their newest requests, and who loads an object.
 
-A guest is an entry that its readers put there. A reader that misses one takes its loading lease, reads the object below
-and stores it if the lease is still its own. The handling of a write removes entry and lease, so a copy of the old
-version finds no lease. Eviction and a restart take leases, too.
+What is to store an entry takes its loading lease, reads the object below, and stores it if the lease is its own still.
+The handling of a write removes entry and lease, so a copy of the old version finds no lease. Eviction and a restart
+take leases, too. A guest is an entry that its readers put there; that of a key with a life comes from Redis control.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from burstcache.web.entry import Entry, decode_meta, encode_meta
 _TIMEOUT_S = 0.5
 _CHECK_AFTER_IDLE_S = 10  # a connection that slept longer is pinged first: the environment may have been frozen
 LEASE_S = 5  # for a read of S3 with its retries; if a reader dies, the next one loads its object after this
+_CONTROL_LEASE_S = 90  # as long as Redis control may run: nobody else loads the object of a key with a life
 GUEST_S = 24 * 3600  # a write whose event is lost makes no guest stale for longer, though its node may never stop
 _HITS = "hits"  # of all guests: `time:size` of the newest ones, newest first [us, bytes]
 _LEFT_OUT = "left-out"  # sizes of the objects seen lately that the boot did not bring, by where they would be [bytes]
@@ -78,12 +79,12 @@ if is_here then return 0 end
 if ARGV[2] ~= "" and redis.call("SET", KEYS[2], ARGV[2], "NX", "EX", {LEASE_S}) then return 1 end
 return 0
 """)
-# KEYS: object, lease, left out. ARGV: token, meta, body.
-_STORE = _Script(f"""
+# KEYS: object, lease, left out. ARGV: token, meta, body, how long it is kept [s] (0: no limit).
+_STORE = _Script("""
 if redis.call("GET", KEYS[2]) ~= ARGV[1] then return 0 end
+redis.call("DEL", KEYS[1], KEYS[2])
 redis.call("HSET", KEYS[1], "meta", ARGV[2], "body", ARGV[3])
-redis.call("EXPIRE", KEYS[1], {GUEST_S})
-redis.call("DEL", KEYS[2])
+if ARGV[4] ~= "0" then redis.call("EXPIRE", KEYS[1], ARGV[4]) end
 redis.call("HDEL", KEYS[3], KEYS[1])
 return 1
 """)
@@ -202,9 +203,7 @@ class RedisObjects:
 
     def store_guest(self, hash_: str, entry: Entry, token: str) -> bool:
         """Store a guest if the lease with this token still holds, and give the lease back; False if it does not."""
-        with self._connected() as client:
-            keys = (object_key(hash_), lease_key(hash_), _LEFT_OUT)
-            return bool(_STORE.run(client, *keys, token, encode_meta(entry.meta), entry.body, keys=len(keys)))
+        return self._store(hash_, entry, token, kept_s=GUEST_S)
 
     def leave_out(self, sizes_bytes: Mapping[str, int]) -> None:
         """Have reads of guests that are not here count as hits until they are stored, by their hashes."""
@@ -213,12 +212,10 @@ class RedisObjects:
             for start in range(0, len(sizes), _AT_ONCE):
                 client.hset(_LEFT_OUT, mapping=dict(sizes[start : start + _AT_ONCE]))
 
-    def remove_guests(self, hashes: Iterable[str]) -> None:
-        """Forget guests and take their loading leases away, in one command."""
-        names = [name for hash_ in hashes for name in (object_key(hash_), lease_key(hash_))]
-        if names:
-            with self._connected() as client:
-                client.unlink(*names)
+    def drop(self, hash_: str) -> None:
+        """Forget an entry, and take the lease of what loads it, in one command; keep the times of its requests."""
+        with self._connected() as client:
+            client.unlink(object_key(hash_), lease_key(hash_))
 
     def hits(self) -> list[Hit]:
         """Return the newest hits of all guests, newest first, at most `MOST_HITS`."""
@@ -240,10 +237,16 @@ class RedisObjects:
                 pipeline.ltrim(recent_key(hash_), 0, QUEUE_LENGTH - 1)
             pipeline.execute()
 
-    def put(self, hash_: str, entry: Entry) -> None:
-        """Store an entry, and replace what was there."""
+    def take_lease(self, hash_: str) -> str:
+        """Take the loading lease of a key with a life from all that have it, and return its token."""
+        token = os.urandom(8).hex()
         with self._connected() as client:
-            client.hset(object_key(hash_), mapping={"meta": encode_meta(entry.meta), "body": entry.body})
+            client.set(lease_key(hash_), token, ex=_CONTROL_LEASE_S)
+        return token
+
+    def put(self, hash_: str, entry: Entry, token: str) -> bool:
+        """Store the entry of a key with a life if the lease with this token still holds; False if it does not."""
+        return self._store(hash_, entry, token, kept_s=0)
 
     def add_older_times(self, hash_: str, times_us: Sequence[int]) -> None:
         """Add the times of requests before Redis served, behind what proxies may have pushed already."""
@@ -255,14 +258,9 @@ class RedisObjects:
                 pipeline.execute()
 
     def remove(self, hash_: str) -> None:
-        """Forget an entry and its times."""
+        """Forget an entry and its times, and take the lease of what loads it."""
         with self._connected() as client:
-            client.unlink(object_key(hash_), recent_key(hash_))
-
-    def remove_entry(self, hash_: str) -> None:
-        """Forget an entry, but keep the times of its requests."""
-        with self._connected() as client:
-            client.unlink(object_key(hash_))
+            client.unlink(object_key(hash_), lease_key(hash_), recent_key(hash_))
 
     def queues(self, hashes: Iterable[str]) -> Mapping[str, tuple[int, ...]]:
         """Return per key the times of its newest requests [us], in one round trip.
@@ -278,6 +276,11 @@ class RedisObjects:
             answers = pipeline.execute()
         pairs = zip(asked, answers[::2], answers[1::2], strict=True)
         return {hash_: tuple(int(time_us) for time_us in times) if exists else () for hash_, exists, times in pairs}
+
+    def _store(self, hash_: str, entry: Entry, token: str, *, kept_s: int) -> bool:
+        keys = (object_key(hash_), lease_key(hash_), _LEFT_OUT)
+        with self._connected() as client:
+            return bool(_STORE.run(client, *keys, token, encode_meta(entry.meta), entry.body, kept_s, keys=len(keys)))
 
     @contextmanager
     def _connected(self) -> Iterator[redis.Redis]:

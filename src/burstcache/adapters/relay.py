@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, TypeVar
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -26,6 +26,7 @@ from burstcache.core.messages.relay import hash_of
 from burstcache.settings import RelayAccess
 from burstcache.traces import HEADER, answering, header, part
 
+T = TypeVar("T")
 Respond = Callable[[bytes], Awaitable[None]]
 Answer = Callable[[bytes, Respond], Awaitable[None]]
 
@@ -116,6 +117,10 @@ async def _hang_up(client: Client) -> None:
         await asyncio.wait_for(client.close(), _CHECK_TIMEOUT_S)
 
 
+def _ignored(hears: bool) -> None:
+    """Do nothing about a lost connection."""
+
+
 class RelayListener:
     """The connection of one cache function's environment; it outlives the environment's lives."""
 
@@ -123,6 +128,18 @@ class RelayListener:
         self._access = access
         self._secrets = secrets
         self._client: Client | None = None
+        self._hears: Callable[[bool], None] = _ignored
+        self._losses = 0
+        self._confirming: set[asyncio.Task[None]] = set()
+
+    def follow_connection(self, hears: Callable[[bool], None]) -> None:
+        """Call `hears` whenever messages may have been missed.
+
+        Args:
+            hears: With False when the connection is lost; with True when it is back, and the relay is known to have all
+                subscriptions again.
+        """
+        self._hears = hears
 
     async def open(self) -> None:
         """Be connected: the connection of the last life may have died while the environment was frozen.
@@ -144,6 +161,8 @@ class RelayListener:
                 timeout_s=_LISTENER_CONNECT_TIMEOUT_S,
                 allow_reconnect=True,
                 max_reconnect_attempts=-1,
+                disconnected_cb=self._lose,
+                reconnected_cb=self._find,
             )
         except RelayDownError as error:
             if isinstance(error.__cause__, ServiceError):
@@ -156,14 +175,25 @@ class RelayListener:
         if client is not None:
             await client.close()
 
-    async def listen(self, subject: str, *, queue: str, answer: Answer) -> Subscription:
+    async def listen(
+        self, subject: str, *, queue: str, answer: Answer, after: Subscription | None = None
+    ) -> Subscription:
         """Answer messages on `subject`.
 
         Of several listeners of one queue group exactly one gets each message. Without one (an empty text) all of them
         do, and the first answer counts.
+
+        Args:
+            subject: What to listen to.
+            queue: The queue group.
+            answer: Answers a message.
+            after: Another subscription, whose `answer` never waits: what came by it first is answered first. The relay
+                sends in order, but nats-py handles each subscription in a task of its own.
         """
 
         async def on_message(message: Msg) -> None:
+            while after is not None and after.pending_msgs:
+                await asyncio.sleep(0)
             caller = (message.headers or {}).get(HEADER, "")
             with answering(caller, key_hash=hash_of(subject)):
                 await answer(message.data, message.respond)
@@ -171,12 +201,8 @@ class RelayListener:
         return await self._connected.subscribe(subject, queue=queue, cb=on_message)
 
     async def flush(self, *, timeout_s: float = 10) -> None:
-        """Return when the relay has processed what was sent.
-
-        nats-py writes a PING at once and all else a moment later, so only the second PING is known to come after it.
-        """
-        for _ in range(2):
-            await self._connected.flush(timeout=timeout_s)  # type: ignore[arg-type]
+        """Return when the relay has processed what was sent."""
+        await _flush(self._connected, timeout_s)
 
     async def drain(self, subscription: Subscription) -> None:
         """End a subscription so that no request is lost: those on their way are still answered."""
@@ -187,11 +213,39 @@ class RelayListener:
         except (NatsError, OSError, TimeoutError):
             pass  # without the relay nothing is on its way
 
+    async def _lose(self) -> None:
+        self._losses += 1
+        self._hears(False)
+
+    async def _find(self) -> None:
+        # The handler of nats-py must not wait for the relay itself.
+        task = asyncio.get_running_loop().create_task(self._find_in(self._losses))
+        self._confirming.add(task)
+        task.add_done_callback(self._confirming.discard)
+
+    async def _find_in(self, losses: int) -> None:
+        while losses == self._losses:
+            try:
+                await self.flush()
+            except (NatsError, OSError, TimeoutError):
+                await asyncio.sleep(_CHECK_TIMEOUT_S)  # lost again, or a relay that has stopped for a while
+            else:
+                return self._hears(True)
+
     @property
     def _connected(self) -> Client:
         if self._client is None:
             raise RelayDownError("the relay is used before it is opened")
         return self._client
+
+
+async def _flush(client: Client, timeout_s: float) -> None:
+    """Return when the relay has processed what was sent.
+
+    nats-py writes a PING at once and all else a moment later, so only the second PING is known to come after it.
+    """
+    for _ in range(2):
+        await client.flush(timeout=timeout_s)  # type: ignore[arg-type]
 
 
 class RelayRequests:
@@ -216,21 +270,15 @@ class RelayRequests:
             SilentHolderError: A process holds the subject, but did not answer in `timeout_s`.
             RelayDownError: The relay itself does not answer, or the stack has none.
         """
-        if not self._url:
-            raise RelayDownError("the stack has no relay")
-        try:
-            connection = self._idle.pop()
-        except IndexError:
-            connection = self._make_connection()
-        try:
-            if _is_in_event_loop():
-                return self._beside_the_loop.submit(connection.request, subject, payload, timeout_s).result()
-            with part("relay"):
-                return connection.request(subject, payload, timeout_s)
-        finally:
-            self._idle.append(connection)
-            if self._is_closed:
-                self.close()
+        return self._with_connection(lambda connection: connection.request(subject, payload, timeout_s))
+
+    def tell(self, subject: str, payload: bytes, *, timeout_s: float) -> None:
+        """Return when the relay has sent a message to all that hold `subject`, before anything that it gets later.
+
+        Raises:
+            RelayDownError: The relay does not answer, or the stack has none.
+        """
+        self._with_connection(lambda connection: connection.tell(subject, payload, timeout_s))
 
     def close(self) -> None:
         """Leave the relay."""
@@ -239,6 +287,23 @@ class RelayRequests:
             with suppress(IndexError):  # another thread closes, too
                 connection = self._idle.pop()
                 self._beside_the_loop.submit(connection.close).result() if _is_in_event_loop() else connection.close()
+
+    def _with_connection(self, use: Callable[[_Requests], T]) -> T:
+        if not self._url:
+            raise RelayDownError("the stack has no relay")
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self._make_connection()
+        try:
+            if _is_in_event_loop():
+                return self._beside_the_loop.submit(use, connection).result()
+            with part("relay"):
+                return use(connection)
+        finally:
+            self._idle.append(connection)
+            if self._is_closed:
+                self.close()
 
     @cached_property
     def _beside_the_loop(self) -> ThreadPoolExecutor:
@@ -269,9 +334,26 @@ class _Requests:
     def request(self, subject: str, payload: bytes, timeout_s: float) -> bytes | None:
         return self._loop.run_until_complete(self._request(subject, payload, timeout_s))
 
+    def tell(self, subject: str, payload: bytes, timeout_s: float) -> None:
+        self._loop.run_until_complete(self._tell(subject, payload, timeout_s))
+
     def close(self) -> None:
         self._loop.run_until_complete(self._drop())
         self._loop.close()
+
+    async def _tell(self, subject: str, payload: bytes, timeout_s: float) -> None:
+        for is_last in (False, True):  # a connection may prove lost when it is used
+            client = await self._connected()
+            try:
+                await client.publish(subject, payload)
+                await _flush(client, timeout_s)
+            except Exception as error:
+                await self._drop()
+                if is_last:
+                    raise RelayDownError(f"{self._access.url}: {error!r}") from error
+            else:
+                self._used_at_s = self._clock.monotonic_s()
+                return
 
     async def _request(self, subject: str, payload: bytes, timeout_s: float) -> bytes | None:
         client = await self._connected()

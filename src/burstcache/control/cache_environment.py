@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 from cachetools import LRUCache
@@ -77,7 +78,8 @@ class CacheEnvironment:
                 if await self._may_not_follow(task):
                     await self._complete(task, _without_a_request("idle"))
                     return "idle"
-                cache = KeyCache(task, self.tools, await self._get_ready(task), began_us, end_by_us)
+                await self.relay.open()
+                cache = KeyCache(task, self.tools, partial(self._load, task.key), began_us, end_by_us)
                 end = await cache.serve(self.relay)
         except Exception as error:
             return await asyncio.to_thread(self._end_badly, task, error)
@@ -102,21 +104,9 @@ class CacheEnvironment:
                 await asyncio.sleep(pause_s)
         await asyncio.to_thread(self.tools.executions.succeed, task.token, over)
 
-    async def _get_ready(self, task: CacheTask) -> Entry:
-        """Return the object once the relay is connected, too."""
-        # Both finish before either's failure counts: a half-made connection would outlive the life unnoticed.
-        entry, opened = await asyncio.gather(
-            asyncio.to_thread(self._load, task.key), self.relay.open(), return_exceptions=True
-        )
-        if isinstance(entry, BaseException):
-            raise entry
-        if isinstance(opened, BaseException):
-            raise opened
-        return entry
-
-    def _load(self, key: str) -> Entry:
-        """Return the object: a warm copy that S3 confirms, or a new one."""
-        copy, objects, max_bytes = self.warm.get(key), self.tools.objects, self.tools.max_object_bytes
+    def _load(self, key: str, known: Entry | None) -> Entry:
+        """Return the object: the one that is known, or a warm copy, if S3 confirms it, or a new one."""
+        copy, objects, max_bytes = known or self.warm.get(key), self.tools.objects, self.tools.max_object_bytes
         if copy is None:
             entry = objects.fetch(key, max_bytes=max_bytes)
         else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -16,11 +16,12 @@ from burstcache.adapters.calls import passing_failures_named
 from burstcache.control.cache_requests import LifeRequests
 from burstcache.control.cache_title import Title
 from burstcache.control.cache_tools import CacheTask, CacheTools, End, Relay, Respond
+from burstcache.control.held_copy import HeldCopy
 from burstcache.core.cache_lives import CacheLife, new_life
 from burstcache.core.errors import BurstcacheError, ObjectNotFoundError, ObjectTooLargeError, ServiceError
 from burstcache.core.messages.answers import CACHE_FUNCTION, LambdaOver
 from burstcache.core.messages.encoding import encode, iso
-from burstcache.core.messages.relay import Ended, Get, Order, ServedElsewhere, control_subject, get_subject
+from burstcache.core.messages.relay import NOT_HERE, Ended, Get, Order, ServedElsewhere, control_subject, get_subject
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.policy import Request
 from burstcache.core.table import NodeRow
@@ -37,9 +38,10 @@ class KeyCache:
 
     task: CacheTask
     tools: CacheTools
-    entry: Entry
+    load: Callable[[Entry | None], Entry]  # returns the object as S3 has it, given the one that is known
     began_us: int  # when the invocation began
     end_by_us: int  # a little before its end
+    copy: HeldCopy = field(init=False)
     life: CacheLife = field(init=False)
     requests: LifeRequests = field(init=False)
     title: Title = field(init=False)
@@ -47,22 +49,27 @@ class KeyCache:
     _end: End = "idle"
     _over: asyncio.Event = field(default_factory=asyncio.Event)
     _sooner: asyncio.Event = field(default_factory=asyncio.Event)  # over, or the deadline has come closer
-    _stale: asyncio.Event = field(default_factory=asyncio.Event)
     _is_promoting: bool = False
     _not_promoted_before_us: int = 0  # the node cools down after a failed boot
     _work: set[asyncio.Task[None]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
+        self.copy = HeldCopy(self.tools.clock)
         self.life = new_life(self.tools.policy)
         self.requests = LifeRequests(self.life)
         self.title = Title(self.task, self.tools, self.life, self.requests, self._finish)
 
     async def serve(self, relay: Relay) -> End:
-        """Subscribe, announce, serve until the end, drain; return how it ended."""
+        """Hear orders, load, subscribe, announce, serve until the end, drain; return how it ended."""
         hash_ = self.task.hash  # its queue group, too: of an old and a new cache exactly one answers
-        gets = await relay.listen(get_subject(hash_), queue=hash_, answer=self._on_get)
+        relay.follow_connection(self.copy.follow_connection)
         orders = await relay.listen(control_subject(hash_), queue="", answer=self._on_control)  # both have a copy
+        subscriptions = [orders]
         try:
+            await relay.flush()
+            await self.copy.load(self._fetch)
+            gets = await relay.listen(get_subject(hash_), queue=hash_, answer=self._on_get, after=orders)
+            subscriptions.insert(0, gets)
             await relay.flush()
             if not await self._announce():
                 return "superseded"
@@ -78,8 +85,8 @@ class KeyCache:
                 logger().warning("the route stays in the row until the next step takes it off", exc_info=True)
             await self._report()
         finally:
-            await relay.drain(gets)
-            await relay.drain(orders)
+            for subscription in subscriptions:  # orders are heard for as long as GETs are answered
+                await relay.drain(subscription)
             for work in self._work:
                 work.cancel()
         return self._end
@@ -102,9 +109,6 @@ class KeyCache:
         row = await self.title.claim()
         if row is None:
             return False
-        # Of a write since the object was loaded the row knows, or only the cache function before this one has heard.
-        if row.written_in == self.task.epoch or self.task.attempt:
-            self._stale.set()
         self.node = row.node
         self.requests.take_over(row, is_first=not self.task.attempt)
         if self.task.attempt:
@@ -154,9 +158,12 @@ class KeyCache:
         if "served" in request:
             await respond(b"")
             return self._count([Request.decode(text) for text in request["served"]])
+        entry = await self.copy.get()
+        if entry is None:
+            return await respond(NOT_HERE)
         if request["method"] == "HEAD":  # costs no body, so it does not count as use
-            return await respond(wire.encode(self.entry.without_body()))
-        await respond(wire.encode(self.entry))
+            return await respond(wire.encode(entry.without_body()))
+        await respond(wire.encode(entry))
         self._count([Request(request["at_us"], request["request_id"])])
 
     def _count(self, requests: Iterable[Request]) -> None:
@@ -177,8 +184,7 @@ class KeyCache:
         if order.get("epoch", self.task.epoch) != self.task.epoch:
             return
         if order["op"] == "refresh":
-            self._stale.set()
-            await respond(b"{}")
+            self.copy.drop()
         elif order["op"] == "stop":
             await respond(encode(Ended(window=[request.encode() for request in self.requests.newest()])))
             self._finish("idle" if not self.life.is_promoted else "stopped")
@@ -215,31 +221,28 @@ class KeyCache:
 
     async def _report(self) -> None:
         """Report what was served since the last time; what cannot be is lost."""
-        served = self.requests.report(self.task.key, self.entry)
+        served = None if self.copy.known is None else self.requests.report(self.task.key, self.copy.known)
         if self.tools.reports is not None and served is not None:
             report = self.tools.reports.start(served)
             await asyncio.to_thread(self.tools.reports.finish, report)
 
     async def _follow_writes(self) -> None:
-        """Replace the copy after a write to the object; a write during the reload starts another."""
+        """Load the object again after a write to it; a write during the load starts another."""
         while True:
-            await self._stale.wait()
-            self._stale.clear()
+            await self.copy.is_due.wait()
+            self.copy.is_due.clear()
             try:
                 with passing_failures_named():
-                    newer = await asyncio.to_thread(
-                        self.tools.objects.fetch_if_newer,
-                        self.task.key,
-                        self.entry.etag,
-                        max_bytes=self.tools.max_object_bytes,
-                    )
+                    await self.copy.load(self._fetch)
             except (ObjectNotFoundError, ObjectTooLargeError):
                 return self._finish("gone")
             except BurstcacheError as error:  # unreadable now: S3 itself answers from here on
                 self._finish("failed")
                 await asyncio.to_thread(self.tools.executions.fail, self.task.token, error)
                 return
-            self.entry = newer or self.entry
+
+    async def _fetch(self, known: Entry | None) -> Entry:
+        return await asyncio.to_thread(self.load, known)
 
     def _finish(self, end: End) -> None:
         if not self._over.is_set():

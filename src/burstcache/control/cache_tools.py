@@ -30,8 +30,16 @@ class Relay(Protocol):
     async def close(self) -> None:
         """Leave the relay."""
 
-    async def listen(self, subject: str, *, queue: str, answer: Callable[[bytes, Respond], Awaitable[None]]) -> Any:
-        """Answer messages; of the listeners of one queue group exactly one gets each message, without one all do."""
+    def follow_connection(self, hears: Callable[[bool], None]) -> None:
+        """Call `hears` with False when messages may be missed, with True when none is any more, but some may be."""
+
+    async def listen(
+        self, subject: str, *, queue: str, answer: Callable[[bytes, Respond], Awaitable[None]], after: Any = None
+    ) -> Any:
+        """Answer messages; of the listeners of one queue group exactly one gets each message, without one all do.
+
+        What came before by the subscription `after`, whose `answer` never waits, is answered first.
+        """
 
     async def flush(self) -> None:
         """Return when the relay has processed what was sent."""

@@ -1,6 +1,6 @@
 """Guests of running nodes: objects that readers bring and that have no life of their own.
 
-A write removes a guest and its loading lease (`adapters/redis_objects.py`) before it is announced, so nothing older is
+A write removes a guest and its loading lease (`control/node_copies.py`) before it is announced, so nothing older is
 brought afterwards. A node whose row does not say `stopped` therefore hears of every write to a key whose home it is.
 """
 
@@ -13,11 +13,10 @@ from functools import partial
 from itertools import accumulate
 
 from burstcache.adapters.clock import Clock
-from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.adapters.use_table import UseTable
-from burstcache.core.errors import ObjectNotFoundError, ObjectTooLargeError, RedisDownError
+from burstcache.core.errors import ObjectNotFoundError, ObjectTooLargeError
 from burstcache.core.node_use import MOST_LOADS, use_or_first
 from burstcache.core.policies import UsePolicy
 from burstcache.core.seen import SEEN_WITHIN_US
@@ -34,31 +33,12 @@ _BATCH = 32  # leases that are taken at once: they are used up well before they 
 class Guests:
     """What the control plane does for guests. Every step may run twice."""
 
-    node_names: Sequence[str]
-    nodes: NodeTable
     uses: UseTable
     objects: ObjectStore
     store: Callable[[str], RedisObjects]  # by the node's name
     max_object_bytes: int
     clock: Clock
     policy: UsePolicy | None = None  # None: nodes that boot from now on take no guests
-
-    def remove(self, hashes: Sequence[str]) -> None:
-        """Remove guests whose objects were written, and the right to bring what was read of them before.
-
-        Raises:
-            RedisDownError: A node does not answer: old copies may still be read there. All others have been asked.
-            ServiceError: DynamoDB fails.
-        """
-        failure = None
-        for row in self.nodes.read_many(self.node_names):
-            try:
-                self.store(row.node).remove_guests([hash_ for hash_ in hashes if row.is_home_of(hash_)])
-            except RedisDownError as error:
-                if row.phase != "booting":  # there is nothing in it yet: it is filled once its row says `running`
-                    failure = error
-        if failure is not None:
-            raise failure
 
     def load(self, row: NodeRow, *, is_always_on: bool = False) -> None:
         """Bring the keys seen lately that pay for it, the newest first, before readers are shown the node.

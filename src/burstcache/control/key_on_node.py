@@ -15,7 +15,13 @@ from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.control.meter import Meter
 from burstcache.control.node_runs import NodeRuns
 from burstcache.core.deadlines import BOOTUP_S, RUNNING_S
-from burstcache.core.errors import NodeAbsentError, RedisDownError, RelayDownError, SupersededError
+from burstcache.core.errors import (
+    ContendedRowTransientError,
+    NodeAbsentError,
+    RedisDownError,
+    RelayDownError,
+    SupersededError,
+)
 from burstcache.core.messages.answers import Done, Held, Left, NodeReady, Seeded
 from burstcache.core.messages.encoding import iso
 from burstcache.core.messages.relay import Order, Stop, window_of
@@ -24,6 +30,9 @@ from burstcache.core.policy import Request, cool_down_us
 from burstcache.core.table import KeyColumn, KeyColumns, KeyRow, Lease
 
 AskCache = Callable[[str, Order], bytes | None]  # the key's hash, an order: the answer, None if none holds the key
+
+
+_MOST_LOADS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +44,15 @@ class Life:
     epoch: int
 
 
-def load(objects: ObjectStore, store: RedisObjects, hash_: str, key: str, *, max_bytes: int) -> None:
-    """Copy an object from S3 into Redis, again if it was written meanwhile, so that the last copy is right."""
-    while True:
-        entry = objects.fetch(key, max_bytes=max_bytes)
-        store.put(hash_, entry)
-        if objects.head(key).headers.get("etag") == entry.etag:
-            return
+def load(objects: ObjectStore, store: RedisObjects, hash_: str, key: str, *, max_bytes: int) -> bool:
+    """Copy an object from S3 into Redis; False if a write, or another load, has come meanwhile.
+
+    Raises:
+        ObjectNotFoundError, ObjectTooLargeError, OriginError: S3 does not give the object.
+        RedisDownError: The node does not take it.
+    """
+    token = store.take_lease(hash_)  # before S3 is asked: a write takes it away
+    return store.put(hash_, objects.fetch(key, max_bytes=max_bytes), token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +97,9 @@ class KeyOnNode:
             ObjectNotFoundError, ObjectTooLargeError, OriginError: S3 does not give the object.
             RedisDownError: The node does not take it.
             SupersededError: The key belongs to a newer life.
+            ContendedRowTransientError: Each copy came too late.
         """
-        load(self.objects, self.store(), life.hash, life.key, max_bytes=self.max_object_bytes)
+        self._load(life)
         deadline_us = self._in_s(RUNNING_S)
         row = self._change(
             life,
@@ -113,6 +125,12 @@ class KeyOnNode:
             self._return_to_s3(life, queue_us, failures=failures if is_failed else None)
             self.meter.left_redis(is_failed=is_failed)
         return _left(row, queue_us)
+
+    def _load(self, life: Life) -> None:
+        for _ in range(_MOST_LOADS):
+            if load(self.objects, self.store(), life.hash, life.key, max_bytes=self.max_object_bytes):
+                return
+        raise ContendedRowTransientError(f"{life.key!r} was written during each of {_MOST_LOADS} loads")
 
     def _stop_cache(self, life: Life) -> list[Request]:
         try:

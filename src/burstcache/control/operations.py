@@ -20,6 +20,7 @@ from burstcache.adapters.use_table import UseTable
 from burstcache.control.guests import Guests
 from burstcache.control.key_on_node import KeyOnNode, Life
 from burstcache.control.meter import Meter
+from burstcache.control.node_copies import NodeCopies
 from burstcache.control.node_judge import AlwaysOn, LeaseJudge, NodeJudge
 from burstcache.control.node_life import NodeLife
 from burstcache.control.node_looks import UseJudge
@@ -44,6 +45,9 @@ class Requests(Protocol):
 
     def request(self, subject: str, payload: bytes, *, timeout_s: float) -> bytes | None:
         """Return the answer of the process that holds `subject`, or None if none does; raise RelayDownError."""
+
+    def tell(self, subject: str, payload: bytes, *, timeout_s: float) -> None:
+        """Return when all that hold `subject` get a message before anything later; raise RelayDownError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,11 +208,11 @@ class RedisControl:
     def tier_copies(self) -> TierCopies:
         """The copies in cache functions and nodes."""
         return TierCopies(
-            guests=self.guests,
+            on_nodes=NodeCopies(self.node_names, self.nodes, self.store, self.clock),
             keys=self.keys,
             objects=self.objects,
             store=self.store,
-            ask_cache=self.ask_cache,
+            tell_cache=self.tell_cache,
             max_object_bytes=self.max_object_bytes,
             clock=self.clock,
         )
@@ -217,8 +221,6 @@ class RedisControl:
     def guests(self) -> Guests:
         """The part that looks after guests of running nodes."""
         return Guests(
-            node_names=self.node_names,
-            nodes=self.nodes,
             uses=self.uses,
             objects=self.objects,
             store=self.store,
@@ -239,6 +241,10 @@ class RedisControl:
     def stop_cache(self, key: str) -> CacheStopped:
         """Make the cache function that holds a key end, if there is one."""
         return CacheStopped(stopped=self.ask_cache(key_hash(key), Stop(op="stop")) is not None)
+
+    def tell_cache(self, hash_: str, order: Order) -> None:
+        """Return when the order is the next that the cache functions of a key get, before any later GET."""
+        self.relay.tell(control_subject(hash_), encode(order), timeout_s=_ANSWER_WITHIN_S)
 
     def ask_cache(self, hash_: str, order: Order) -> bytes | None:
         """Return what the cache function of a key answers; None if none holds the key."""

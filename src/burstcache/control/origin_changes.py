@@ -64,8 +64,8 @@ class OriginChanges:
         row = self.keys.read(hash_)
         if row is not None:
             self._correct_digest(row)
-        is_live = row is not None and row.is_live(self.clock.now_us())
-        if not is_live and not any(node.is_home_of(hash_) for node in self.nodes.read_many(self.node_names)):
+        may_be_held = row is not None and row.may_be_held(self.clock.now_us())
+        if not may_be_held and not any(node.is_home_of(hash_) for node in self.nodes.read_many(self.node_names)):
             return Refreshed(refreshed="")
         return cast(Refreshed, self.redis_control(FollowWrite(op="follow_write", key=key)))
 

@@ -25,10 +25,14 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypedDict
 
 from burstcache.core.keys import key_execution_name, node_execution_name
+from burstcache.core.parameters import US_PER_S
 from burstcache.core.phases import Entry, KeyPhase, NodePhase, Tier
 from burstcache.core.placement import is_home
 from burstcache.core.policy import Request
 
+# A cache function notices at a heartbeat (15 s) that its key is no longer its own; of what readers know 2 s are old at
+# most, as far as DynamoDB shows it at once. In both there is room for a slow step and for clocks that differ.
+_OUTLIVES_US, _REMEMBERED_US = 60 * US_PER_S, 10 * US_PER_S
 _KEY, _NODE, _LEASE, _SEEN = "KEY#", "NODE#", "LEASE#", "SEEN#"
 _ROUTE_ITEM, _NODE_ITEM, _USE_ITEM = "ROUTE", "NODE", "USE"
 
@@ -64,7 +68,6 @@ class KeyColumns(TypedDict, total=False):
     failures: int
     etag: str
     size_bytes: int
-    written_in: int
     use: bytes
     expires_at: int
     life_expires_at: int  # what the newest write of a life has made of `expires_at`
@@ -342,7 +345,6 @@ class KeyRow:
     failures: int = 0  # failed lives in a row
     etag: str = ""
     size_bytes: int = 0
-    written_in: int = 0  # epoch of the life that was still starting when the object was last written
     use: bytes = b""  # `core.key_use`, under a policy whose nodes take guests
 
     @classmethod
@@ -361,6 +363,17 @@ class KeyRow:
     def is_live(self, now_us: int) -> bool:
         """Whether an execution owns the key."""
         return self.phase != "s3" and now_us < self.deadline_at_us
+
+    def may_be_held(self, now_us: int) -> bool:
+        """Whether a cache function may hold a copy: one that has outlived its life leaves within this time."""
+        return self.phase != "s3" or now_us - self.changed_at_us < _OUTLIVES_US
+
+    def may_be_on(self, node: NodeRow, now_us: int) -> bool:
+        """Whether a node may have a copy of a life, or readers may still ask it for one of a life that is over."""
+        if node.phase not in ("running", "stopping"):  # it is filled once its row says `running`
+            return False
+        is_in_redis = self.phase in ("redis_bootup", "redis_running", "redis_shutdown")
+        return (is_in_redis and self.node == node.node) or now_us - self.changed_at_us < _REMEMBERED_US
 
     @property
     def is_announced(self) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from burstcache.adapters.relay import RelayRequests
 from burstcache.core.messages.encoding import encode
-from burstcache.core.messages.relay import Get, ServedElsewhere, get_subject
+from burstcache.core.messages.relay import NOT_HERE, Get, ServedElsewhere, get_subject
 from burstcache.serve.tally import Served
 from burstcache.web.entry import Entry, decode
 from burstcache.web.request import Request
@@ -32,7 +32,7 @@ class LambdaTier:
         """
         get = Get(at_us=request.at_us, request_id=request.request_id, method=request.method)
         answer = self.relay.request(get_subject(request.hash), encode(get), timeout_s=self.timeout_s)
-        return None if answer is None else decode(answer)
+        return None if answer is None or answer == NOT_HERE else decode(answer)
 
     def count(self, batch: Sequence[Served]) -> None:
         """Tell the cache functions what a reader's memory served of their keys; raise RelayDownError."""

@@ -10,6 +10,7 @@ import pytest
 
 from burstcache.adapters.use_table import StoredUse
 from burstcache.control.guests import Guests
+from burstcache.control.node_copies import NodeCopies
 from burstcache.core.errors import ObjectNotFoundError, RedisDownError
 from burstcache.core.keys import key_hash
 from burstcache.core.phases import NodePhase
@@ -64,7 +65,8 @@ class Desk:
         parts: Any = self
         s3: Any = self.s3
         store = self.stores.__getitem__
-        self.guests = Guests(_NAMES, parts, parts, s3, store, _MAX_OBJECT_BYTES, self.clock, self.policy)
+        self.copies = NodeCopies(_NAMES, parts, store, self.clock)
+        self.guests = Guests(parts, s3, store, _MAX_OBJECT_BYTES, self.clock, self.policy)
 
     def read(self, node: str) -> StoredUse:
         return StoredUse()
@@ -98,7 +100,8 @@ def test_a_write_takes_guests_from_their_homes_and_leaves_the_others(desk: Desk)
         desk.bring(key)
     assert {home_of(key) for key in _KEYS[:10]} == set(_NAMES)
 
-    desk.guests.remove([key_hash(key) for key in _KEYS[:10]])
+    for key in _KEYS[:10]:
+        desk.copies.drop(key_hash(key))
 
     assert [desk.has(key) for key in _KEYS] == [False] * 10 + [True] * 10
 
@@ -108,7 +111,7 @@ def test_a_node_hears_of_writes_until_it_has_stopped(desk: Desk, phase: NodePhas
     desk.rows = {name: replace(row, phase=phase) for name, row in desk.rows.items()}
     desk.bring("key-1")
 
-    desk.guests.remove([key_hash("key-1")])
+    desk.copies.drop(key_hash("key-1"))
 
     assert not desk.has("key-1")
 
@@ -119,18 +122,20 @@ def test_a_node_without_guests_is_not_asked(desk: Desk, row: dict[str, Any]) -> 
         desk.rows[name] = replace(desk.rows[name], **row)
         desk.redis[name].kill()
 
-    desk.guests.remove([key_hash("key-1")])
+    desk.copies.drop(key_hash("key-1"))
 
 
 def test_a_node_that_does_not_answer_is_an_error_after_all_others_were_asked(desk: Desk) -> None:
-    for key in _KEYS:
-        desk.bring(key)
+    desk.rows["node-1"] = replace(desk.rows["node-1"], peers=("node-1",))
+    key = next(key for key in _KEYS if home_of(key) == "node-2")
+    for node in _NAMES:
+        desk.bring(key, node)
     desk.redis["node-1"].kill()
 
     with pytest.raises(RedisDownError):
-        desk.guests.remove([key_hash(key) for key in _KEYS])
+        desk.copies.drop(key_hash(key))
 
-    assert not any(desk.has(key) for key in _KEYS if home_of(key) == "node-2")
+    assert not desk.has(key, "node-2")
 
 
 def test_a_node_that_boots_need_not_answer(desk: Desk) -> None:
@@ -138,7 +143,7 @@ def test_a_node_that_boots_need_not_answer(desk: Desk) -> None:
     for redis in desk.redis.values():
         redis.kill()
 
-    desk.guests.remove([key_hash("key-1")])
+    desk.copies.drop(key_hash("key-1"))
 
 
 def test_a_key_is_removed_from_every_node_that_took_it_when_it_booted(desk: Desk) -> None:
@@ -148,7 +153,7 @@ def test_a_key_is_removed_from_every_node_that_took_it_when_it_booted(desk: Desk
     for node in _NAMES:
         desk.bring(key, node)
 
-    desk.guests.remove([key_hash(key)])
+    desk.copies.drop(key_hash(key))
 
     assert [desk.has(key, node) for node in _NAMES] == [False, False]
 
@@ -217,7 +222,7 @@ def test_an_object_that_is_written_while_a_boot_loads_it_stays_away(desk: Desk) 
 
     def overtaken(key: str, *, max_bytes: int) -> Entry:
         old = fetch(key, max_bytes=max_bytes)
-        desk.guests.remove([key_hash(key)])
+        desk.copies.drop(key_hash(key))
         return old
 
     desk.s3.fetch = overtaken  # type: ignore[method-assign]

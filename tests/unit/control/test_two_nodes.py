@@ -105,6 +105,9 @@ class Relay:
     def request(self, subject: str, payload: bytes, *, timeout_s: float) -> bytes | None:
         return None
 
+    def tell(self, subject: str, payload: bytes, *, timeout_s: float) -> None:
+        pass
+
 
 class Instances:
     """Instances that run."""

@@ -14,6 +14,7 @@ from burstcache.adapters.digest_reader import DigestReader
 from burstcache.adapters.redis_objects import RedisObjects, lease_key, object_key
 from burstcache.adapters.use_table import StoredUse
 from burstcache.control.guests import Guests
+from burstcache.control.node_copies import NodeCopies
 from burstcache.core.digest import Digest, Route, RunningNode, prefix_of
 from burstcache.core.errors import RedisDownError
 from burstcache.core.placement import node_for
@@ -151,7 +152,8 @@ class Guesthouse(RuleBasedStateMachine):
         parts: Any = self
         uses: Any = Uses()
         policy = policy_named("breakeven").use
-        self.guests = Guests(_NAMES, parts, uses, parts.s3, self._store, _MAX_OBJECT_BYTES, self.clock, policy)
+        self.copies = NodeCopies(_NAMES, parts, self._store, self.clock)
+        self.guests = Guests(uses, parts.s3, self._store, _MAX_OBJECT_BYTES, self.clock, policy)
         self.readers = [self._reader() for _ in range(2)]
 
     def _reader(self) -> Reader:
@@ -197,7 +199,7 @@ class Guesthouse(RuleBasedStateMachine):
         """An attempt that fails is announced all the same, and comes again."""
         event = data.draw(st.sampled_from(self.events))
         try:
-            self.guests.remove([_HASHES[event.key]])
+            self.copies.drop(_HASHES[event.key])
             event.is_removed = True
         except RedisDownError:
             self.log.append(prefix_of(_HASHES[event.key]))
@@ -218,7 +220,7 @@ class Guesthouse(RuleBasedStateMachine):
     def _is_handled(self, event: Write) -> bool:
         self.log.append(prefix_of(_HASHES[event.key]))
         try:
-            self.guests.remove([_HASHES[event.key]])
+            self.copies.drop(_HASHES[event.key])
         except RedisDownError:
             return False
         self.log.append(prefix_of(_HASHES[event.key]))

@@ -24,11 +24,13 @@ class ServedElsewhere(TypedDict):
     served: list[str]
 
 
+NOT_HERE = b""  # the answer to a `Get` while the object is being loaded again
+
+
 class Refresh(TypedDict):
-    """The object was written: confirm the copy."""
+    """The object was written: let the copy go, whichever life it is of, and load the object again; no answer."""
 
     op: Literal["refresh"]
-    epoch: int
 
 
 class Stop(TypedDict):
