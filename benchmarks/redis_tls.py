@@ -80,7 +80,7 @@ def main() -> None:
         folder = Path(ends.enter_context(tempfile.TemporaryDirectory()))
         nodes = serve(arguments.server.absolute(), folder, ends)
         for name, size_bytes in SIZES_BYTES.items():
-            nodes[0].put(name, entry(size_bytes))
+            nodes[0].put(name, entry(size_bytes), nodes[0].take_lease(name))
             show(name, *in_turns(arguments.rounds, *(reading(node, name) for node in nodes)))
         show("connect", *in_turns(arguments.rounds // _CONNECTIONS_PER_READ, *map(connecting, nodes)))
 

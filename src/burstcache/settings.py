@@ -83,6 +83,7 @@ class ReaderSettings(_Settings):
     max_object_bytes: Annotated[int, _whole, "MAX_OBJECT_BYTES"]
     express: Annotated[ExpressAccess, _express]
     takes_guests: Annotated[bool, _is, "TAKES_GUESTS"]  # nodes do, under the stack's policy
+    origin_function_name: Annotated[str, _given, "ORIGIN_FUNCTION_NAME"]  # writers ask it; empty: there is no stack
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,7 @@ class _Asked:
     def __init__(self, order: list[str]) -> None:
         self._order = order
 
-    def request(self, subject: str, payload: bytes, *, timeout_s: float) -> Any:
+    def request(self, subject: str, payload: bytes, *, timeout_s: float) -> bytes | None:
         raise AssertionError("an order needs no answer")
 
     def tell(self, subject: str, payload: bytes, *, timeout_s: float) -> None:

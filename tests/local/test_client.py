@@ -329,13 +329,63 @@ def test_a_wrapped_boto3_client_heats_a_key_gets_hits_and_reads_what_it_writes(
     assert read() == (b"new", "s3")
 
 
+@pytest.fixture(scope="module")
+def writer(cloud: LocalCloud, variables: None) -> Iterator[Client]:
+    """A client of a program that may write."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("AWS_ACCESS_KEY_ID", role_with(cloud, "ReaderPolicyArn", "WriterPolicyArn"))
+        with Client(memory_bytes=0) as writer:
+            yield writer
+
+
+@pytest.mark.parametrize("tier", ["s3", "lambda"])
+def test_what_a_client_writes_is_read_by_others_once_it_is_answered(
+    cloud: LocalCloud, client: Client, writer: Client, tier: str
+) -> None:
+    write(cloud, client, writer, tier)
+
+
+def write(cloud: LocalCloud, client: Client, writer: Client, tier: str) -> None:
+    """Write to a key that others read from a tier, and delete it."""
+    key = f"written/{tier}"
+    put(cloud, key)
+    if tier != "s3":
+        until(lambda: client.get(key).tier == tier)
+
+    for number in range(20):
+        body = f"{number}".encode()
+        written = writer.put(key, body, content_type="text/plain")
+        found = client.get(key)
+        assert (found.body, found.etag, found.content_type) == (body, written.etag, "text/plain")
+        assert by_front_door(cloud, "GET", key, {}).body == body
+    writer.delete(key)
+
+    for reader in (client, writer):
+        with pytest.raises(errors.ObjectNotFoundError):
+            reader.get(key)
+    assert by_front_door(cloud, "GET", key, {}).status == 404
+
+
+def test_a_program_that_may_only_read_is_refused_by_s3(client: Client, refusals: list[str]) -> None:
+    with pytest.raises(errors.AccessDeniedError, match="refuses to write"):
+        client.put("refused", b"")
+
+    assert "s3:PutObject" in refusals.pop()
+
+
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_a_client_reads_from_a_node_what_the_front_door_and_boto3_read(
     cloud: LocalCloud, client: Client, method: str
 ) -> None:
-    # The last test: from now on keys go to the node at once.
+    # The last tests: from now on keys go to the node at once.
     hold = Hold(op="hold", node="node-1", for_s=600)
     control = cloud.outputs["RedisControlFunctionName"]
     cloud.client("lambda").invoke(FunctionName=control, Payload=json.dumps(hold).encode())
 
     compare(cloud, client, "redis", method)
+
+
+def test_what_a_client_writes_to_a_key_on_a_node_is_read_by_others_once_it_is_answered(
+    cloud: LocalCloud, client: Client, writer: Client
+) -> None:
+    write(cloud, client, writer, "redis")

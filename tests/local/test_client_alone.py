@@ -59,6 +59,7 @@ def variables(**changed: str) -> str:
             "EXPRESS_BUCKET": "",
             "HIT_VALUE_USD_PER_MILLION": "10",
             "TAKES_GUESTS": "false",
+            "ORIGIN_FUNCTION_NAME": "",
             "MAX_OBJECT_BYTES": "4194304",
             **changed,
         }

@@ -58,13 +58,14 @@ def template() -> Mapping[str, Any]:
     return yaml_parse((ROOT / "template.yaml").read_text())  # type: ignore[no-any-return]
 
 
-def role_with(cloud: LocalCloud, policy: str) -> str:
-    """Make a role with one of the policies that a stack's outputs name; return its name, with which a program signs."""
-    iam, name = cloud.client("iam"), policy.removesuffix("Arn")
+def role_with(cloud: LocalCloud, *policies: str) -> str:
+    """Make a role with policies that a stack's outputs name; return its name, with which a program signs."""
+    iam, name = cloud.client("iam"), policies[-1].removesuffix("Arn")
     trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "ec2.amazonaws.com"}}
     document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
     iam.create_role(RoleName=name, AssumeRolePolicyDocument=document)
-    iam.attach_role_policy(RoleName=name, PolicyArn=cloud.outputs[policy])
+    for policy in policies:
+        iam.attach_role_policy(RoleName=name, PolicyArn=cloud.outputs[policy])
     return name
 
 

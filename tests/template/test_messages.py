@@ -123,7 +123,7 @@ def test_a_return_to_s3_takes_off_all_that_a_life_wrote() -> None:
         "size_bytes",
         "attempt",
     }
-    kept |= {"lives_until_us", "served", "written_in", "use", "expires_at", "life_expires_at"}
+    kept |= {"lives_until_us", "served", "use", "expires_at", "life_expires_at"}
 
     for name in ("ReturnToS3", "ReturnToS3Failed"):
         expression = _MACHINES["key_lifecycle"][name]["Arguments"]["UpdateExpression"]

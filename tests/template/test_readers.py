@@ -153,7 +153,7 @@ def test_the_settings_to_paste_are_those_that_a_reader_reads(template: dict[str,
     }
     names |= {"RELAY_URL", "RELAY_USER", "RELAY_PASSWORD_PARAMETER", "RELAY_CA_PEM", "REDIS_NODES", "AWS_REGION"}
     names |= {"REDIS_USER", "REDIS_PASSWORD_PARAMETER", "REDIS_CA_PEM"}
-    names |= {"EXPRESS_BUCKET", "HIT_VALUE_USD_PER_MILLION", "TAKES_GUESTS"}
+    names |= {"EXPRESS_BUCKET", "HIT_VALUE_USD_PER_MILLION", "TAKES_GUESTS", "ORIGIN_FUNCTION_NAME"}
 
     assert settings_of(template["Outputs"]).keys() == names
 
@@ -178,6 +178,17 @@ def test_the_settings_to_paste_are_the_proxys(template: dict[str, Any], function
     assert {"Ref": settings["HIT_VALUE_USD_PER_MILLION"][2:-1]} == proxy["HIT_VALUE_USD_PER_MILLION"]
 
 
+def test_writers_may_write_and_have_copies_let_go_and_nothing_else(resources: Resources) -> None:
+    statements = resources["WriterPolicy"]["Properties"]["PolicyDocument"]["Statement"]
+    stated = {statement["Sid"]: statement["Action"] for statement in map(without_condition, statements)}
+
+    assert stated == {
+        "WriteOriginObjects": ["s3:PutObject", "s3:DeleteObject"],
+        "EncryptOriginObjects": "kms:GenerateDataKey",
+        "HaveCopiesLetGo": "lambda:InvokeFunction",
+    }
+
+
 @pytest.mark.parametrize("name", ["RelayCaPem", "RedisCaPem"])
 def test_a_certificate_in_the_settings_is_on_one_line(template: dict[str, Any], name: str) -> None:
     _, parts = template["Outputs"][OUTPUT]["Value"]["Fn::Sub"]
@@ -193,4 +204,5 @@ def test_the_outputs_name_what_to_attach_and_where_to_paste(template: dict[str, 
 
     assert VARIABLE in outputs[OUTPUT]["Description"]
     assert outputs["ReaderPolicyArn"]["Value"] == {"Ref": "ReaderPolicy"}
+    assert outputs["WriterPolicyArn"]["Value"] == {"Ref": "WriterPolicy"}
     assert outputs["ReaderSecurityGroupId"]["Value"] == {"Fn::GetAtt": ["ReaderSecurityGroup", "GroupId"]}

@@ -62,6 +62,8 @@ _EXCEPTIONS: Mapping[tuple[Profile, str], Config] = {
     # Express answers in milliseconds, or S3 does.
     ("read", "express"): _config(read_timeout_s=1, tries=1),
     ("caller", "express"): _config(read_timeout_s=5, tries=1, max_pool_connections=_READERS),
+    # A write waits until every copy is let go. To ask again does no harm.
+    ("caller", "lambda"): _config(read_timeout_s=35, tries=2, max_pool_connections=_READERS),
     # No front door waits for a caller's own read: it is as patient as boto3's own client, with more connections.
     ("caller", "s3"): _config(read_timeout_s=60, tries=3, max_pool_connections=_READERS),
     # Redis control may work up to its time-out of 90 s, and must not be invoked twice.

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from botocore.exceptions import BotoCoreError, ClientError
 
 from burstcache.core.errors import (
+    AccessDeniedError,
+    BurstcacheError,
     ObjectNotFoundError,
     ObjectTooLargeError,
     OriginError,
@@ -21,7 +23,15 @@ from burstcache.web.entry import Entry, entry_from_s3
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
 
-_OK, _PARTIAL, _NOT_MODIFIED, _NOT_FOUND, _PRECONDITION_FAILED = 200, 206, 304, 404, 412
+_OK, _PARTIAL, _NOT_MODIFIED, _FORBIDDEN, _NOT_FOUND, _CONFLICT, _PRECONDITION_FAILED = (
+    200,
+    206,
+    304,
+    403,
+    404,
+    409,
+    412,
+)
 _TOO_MANY = 429
 
 
@@ -95,6 +105,14 @@ class Conditions(TypedDict, total=False):
     if_unmodified_since: str
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What S3 says of a write: the new object's ETag with its quotes, empty after a deletion; the version, if any."""
+
+    etag: str
+    version_id: str = ""
+
+
 class ObjectStore:
     """Objects of one bucket."""
 
@@ -155,6 +173,24 @@ class ObjectStore:
             raise OriginUnavailableError(f"S3 sends {key!r} whole where a part was asked for")
         answer.read_into(into)
 
+    def put(
+        self, key: str, data: bytes, *, content_type: str = "", if_match: str = "", if_none_match: str = ""
+    ) -> Written:
+        """Write an object, on request only over that with an ETag (`if_match`), or if there is none (`*`).
+
+        Raises:
+            PreconditionFailedError: The condition does not hold, or another conditional write is under way.
+            AccessDeniedError: S3 refuses the write.
+            OriginUnavailableError: S3 does not answer: it may have the new object or not.
+            OriginError: It answered otherwise.
+        """
+        more = {"ContentType": content_type, "IfMatch": if_match, "IfNoneMatch": if_none_match}
+        return self._write(self._client.put_object, key, Body=data, **{k: v for k, v in more.items() if v})
+
+    def delete(self, key: str, *, if_match: str = "") -> Written:
+        """Delete an object, whether or not there is one; arguments and errors are those of `put`."""
+        return self._write(self._client.delete_object, key, **({"IfMatch": if_match} if if_match else {}))
+
     def presign(self, key: str, *, valid_s: int) -> str:
         """Return a URL that reads the object straight from S3 for `valid_s` seconds; it is bound to GET."""
         parameters = {"Bucket": self._bucket, "Key": key}
@@ -177,6 +213,26 @@ class ObjectStore:
             raise OriginUnavailableError(f"S3 cannot be asked: {error}") from error
         metadata = response["ResponseMetadata"]
         return ObjectAnswer(metadata["HTTPStatusCode"], metadata["HTTPHeaders"], _stream=response.get("Body"))
+
+    def _write(self, operation: Callable[..., Any], key: str, **more: Any) -> Written:
+        try:
+            answer = operation(Bucket=self._bucket, Key=key, **more)
+        except ClientError as error:
+            retries = error.response.get("ResponseMetadata", {}).get("RetryAttempts", 0)
+            raise _refused_write(key, _error_answer(error), retries) from error
+        except (BotoCoreError, OSError) as error:
+            raise OriginUnavailableError(f"S3 does not say whether it has written {key!r}: {error}") from error
+        return Written(answer.get("ETag", ""), answer.get("VersionId", ""))
+
+
+def _refused_write(key: str, answer: ObjectAnswer, retries: int) -> BurstcacheError:
+    if answer.status in (_PRECONDITION_FAILED, _CONFLICT):
+        if retries:  # it may have been met by a try of this very write whose answer was lost
+            return OriginUnavailableError(f"S3 does not say whether it has written {key!r}, or somebody else")
+        return PreconditionFailedError(f"{key!r} is not written: S3 answered {answer.status} {answer.code}")
+    if answer.status == _FORBIDDEN:
+        return AccessDeniedError(f"S3 refuses to write {key!r}: {answer.code}")
+    return _error(key, answer)
 
 
 def _entry(key: str, answer: ObjectAnswer, max_bytes: int) -> Entry:

@@ -275,10 +275,13 @@ class RelayRequests:
     def tell(self, subject: str, payload: bytes, *, timeout_s: float) -> None:
         """Return when the relay has sent a message to all that hold `subject`, before anything that it gets later.
 
+        In a stack without a relay nobody holds anything.
+
         Raises:
-            RelayDownError: The relay does not answer, or the stack has none.
+            RelayDownError: The relay does not answer.
         """
-        self._with_connection(lambda connection: connection.tell(subject, payload, timeout_s))
+        if self._url:
+            self._with_connection(lambda connection: connection.tell(subject, payload, timeout_s))
 
     def close(self) -> None:
         """Leave the relay."""

@@ -13,6 +13,7 @@ from functools import partial
 from types import TracebackType
 from typing import Literal, Self, Unpack, overload
 
+from burstcache.adapters.object_store import Written
 from burstcache.client.client import Arguments, Client, Keeping, outcomes
 from burstcache.client.objects import Object, object_in
 from burstcache.client.streams import ObjectFile
@@ -64,7 +65,7 @@ class AsyncObjectFile:
 
 
 class AsyncClient:
-    """Reads the objects of one bucket, as `Client` does, for tasks of an event loop."""
+    """Reads and writes the objects of one bucket, as `Client` does, for tasks of an event loop."""
 
     def __init__(self, **arguments: Unpack[Arguments]) -> None:
         """Make a client; arguments and errors are those of `Client`."""
@@ -144,6 +145,29 @@ class AsyncClient:
         wanted = list(dict.fromkeys(keys))
         found = await asyncio.gather(*map(outcome, wanted))
         return outcomes(dict(zip(wanted, found, strict=True)), return_errors=return_errors)
+
+    async def put(
+        self,
+        key: str,
+        data: bytes,
+        *,
+        content_type: str | None = None,
+        if_match: str | None = None,
+        if_none_match: str | None = None,
+    ) -> Written:
+        """Write an object; arguments, promise and errors are those of `Client.put`."""
+        put = partial(
+            self._client.put, data=data, content_type=content_type, if_match=if_match, if_none_match=if_none_match
+        )
+        return await asyncio.wrap_future(self._client.submit(put, key))
+
+    async def delete(self, key: str, *, if_match: str | None = None) -> Written:
+        """Delete an object; argument, promise and errors are those of `Client.put`."""
+        return await asyncio.wrap_future(self._client.submit(partial(self._client.delete, if_match=if_match), key))
+
+    async def purge(self, key: str) -> None:
+        """Let every copy of an object go; errors are those of `Client.purge`."""
+        await asyncio.wrap_future(self._client.submit(self._client.purge, key))
 
     async def close(self) -> None:
         """Send what is waiting to be reported, and close the connections. A later read opens new ones."""

@@ -15,17 +15,18 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar, Unpack, overload
 
 from burstcache.adapters.clock import SystemClock
-from burstcache.adapters.object_store import ObjectStore
+from burstcache.adapters.object_store import ObjectStore, Written
 from burstcache.client.configuration import Configuration, configure, local_run, with_pool
 from burstcache.client.large import LargeObjects
 from burstcache.client.objects import Object, object_in
 from burstcache.client.pool import PoolOpener, PoolThread
-from burstcache.client.requests import Requests
+from burstcache.client.requests import Requests, checked_conditions
 from burstcache.client.slices import Slices
 from burstcache.client.streams import ObjectFile
 from burstcache.core.errors import BurstcacheError, InvalidSettingError, RefusedRequestError
-from burstcache.serve.assembly import make_batches, make_reader
+from burstcache.serve.assembly import make_batches, make_reader, make_writer
 from burstcache.serve.reader import IMMUTABLE_S, STRONG_S, Reader
+from burstcache.web.keys import check_key
 from burstcache.web.request import Request
 from burstcache.web.response import Response
 
@@ -66,7 +67,7 @@ class Arguments(Keeping, total=False):
 
 
 class Client:
-    """Reads the objects of one bucket.
+    """Reads and writes the objects of one bucket.
 
     With a stack it asks the stack's tiers and S3; with a bucket alone it is a memory over S3. A cache that is out of
     reach never breaks a read: S3 serves, and one warning per cause on the logger `burstcache` names what is missing.
@@ -253,6 +254,51 @@ class Client:
             return_errors=return_errors,
         )
 
+    def put(
+        self,
+        key: str,
+        data: bytes,
+        *,
+        content_type: str | None = None,
+        if_match: str | None = None,
+        if_none_match: str | None = None,
+    ) -> Written:
+        """Write an object; when this returns, no reader of the stack gets the former one from a tier.
+
+        What another process keeps in its memory may be older by its `max_stale_ms`.
+
+        Args:
+            key: The object's key.
+            data: Its bytes.
+            content_type: Its media type; None: S3's own.
+            if_match: Only over the object with this ETag.
+            if_none_match: `*`: only if there is no object.
+
+        Raises:
+            PreconditionFailedError: The condition does not hold: nothing is written.
+            AccessDeniedError: S3 refuses the write.
+            CopiesNotDroppedError: S3 has the new object, but a tier has not confirmed that it has let its copy go:
+                readers may see the former one until S3's event has come through. To write again asks again.
+            OriginUnavailableError: S3 does not answer: it may have the new object or not.
+            RefusedRequestError: The key or a condition is malformed.
+        """
+        conditions = checked_conditions(key, if_match=if_match, if_none_match=if_none_match)
+        return self._current.writer.put(key, data, content_type=content_type or "", **conditions)
+
+    def delete(self, key: str, *, if_match: str | None = None) -> Written:
+        """Delete an object, whether or not there is one; argument, promise and errors are those of `put`."""
+        return self._current.writer.delete(key, **checked_conditions(key, if_match=if_match))
+
+    def purge(self, key: str) -> None:
+        """Let every copy of an object go, for a write of which the stack was not told.
+
+        Raises:
+            CopiesNotDroppedError: A tier has not confirmed that it has let its copy go.
+            RefusedRequestError: The key is malformed.
+        """
+        check_key(key)
+        self._current.writer.purge(key)
+
     def close(self) -> None:
         """Send what is waiting to be reported, and close the connections. A later read opens new ones."""
         self._finalizer()
@@ -369,6 +415,7 @@ class _Parts:
             memory_bytes=bounds.memory_bytes,
             max_stale_s=bounds.max_stale_s,
         )
+        self.writer = make_writer(settings, clients, self.reader)
         pool = None if configuration.pool is None else PoolThread(configuration.pool, clock)
         self._slices = Slices(ObjectStore(settings.bucket_name, clients.s3), pool, self.reader.forget)
         self.large = LargeObjects(self.reader, self._slices, settings.max_object_bytes)

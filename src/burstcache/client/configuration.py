@@ -158,4 +158,5 @@ def _without_stack(bucket: str, express: ExpressAccess) -> ReaderSettings:
         max_object_bytes=sys.maxsize,  # no tier has to hold them, and memory has a bound of its own
         express=express,
         takes_guests=False,
+        origin_function_name="",
     )

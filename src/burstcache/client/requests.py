@@ -75,6 +75,16 @@ class Requests:
         )
 
 
+def checked_conditions(key: str, **conditions: str | None) -> dict[str, str]:
+    """Return the conditions of a write that are given.
+
+    Raises:
+        RefusedRequestError: The key or a condition is malformed.
+    """
+    check_key(key)
+    return {name: _checked(name, value) for name, value in conditions.items() if value is not None}
+
+
 def _checked(name: str, value: str) -> str:
     if not value.strip() or not is_safe(value):
         raise RefusedRequestError(400, "MalformedHeader", f"{name}={value!r}: only printable ASCII is accepted")

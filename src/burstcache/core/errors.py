@@ -21,6 +21,7 @@ A name that ends in `TransientError` may be retried, others are final (`docs/und
     │   └── RangeNotSatisfiableError
     ├── PartDownError                         a part of the stack does not do its work
     │   ├── CleaningFailedError
+    │   ├── CopiesNotDroppedError
     │   ├── DatabaseAsleepError
     │   ├── FunctionFailedError
     │   ├── NodeFailedError
@@ -146,6 +147,18 @@ class PartDownError(BurstcacheError):
 
 class CleaningFailedError(PartDownError):
     """The janitor could not clean everything; its message names what it could not, and why."""
+
+
+class CopiesNotDroppedError(PartDownError):
+    """S3 has what was written, but not every tier has confirmed that it has let its copy go.
+
+    S3's event of the write has them go; until then some readers may see the object that was there before. To write it
+    again, or `Client.purge`, asks again. `etag` is that of the new object, empty after a deletion.
+    """
+
+    def __init__(self, message: str, *, etag: str = "") -> None:
+        super().__init__(message)
+        self.etag = etag
 
 
 class DatabaseAsleepError(PartDownError):

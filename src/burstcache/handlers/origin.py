@@ -1,4 +1,4 @@
-"""Origin function: an S3 event of the origin bucket in, readers told of the change; outside the network, so small."""
+"""Origin function: a write to an object in, from a writer or by S3's event; copies are let go, readers told."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def changes() -> OriginChanges:
 @answers_self_test("origin")
 def handler(event: dict[str, Any], context: Any) -> Refreshed:
     """Follow one write to an object, or its deletion."""
-    key = event["detail"]["object"]["key"]
+    key = event["key"] if "op" in event else event["detail"]["object"]["key"]
     refreshed = changes().follow(key)
     logger().info("write followed", extra={"key": key, "key_hash": key_hash(key), **refreshed})
     return refreshed

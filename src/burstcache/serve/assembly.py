@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.digest_reader import DigestReader, at_once, in_thread, read_digest
 from burstcache.adapters.event_publisher import EventPublisher, GatheredReports
+from burstcache.adapters.functions import invoke_by_name
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.secrets import Secrets
 from burstcache.core.digest import MAX_AGE_S, Route
+from burstcache.core.messages.operations import FollowWrite
 from burstcache.core.parameters import US_PER_S
 from burstcache.serve.memory_tier import Heads, Memory
 from burstcache.serve.reader import EXPRESS, IMMUTABLE_S, MAX_STALE_S, STRONG_S, FellBack, Reader, ignored
 from burstcache.serve.s3_tier import Larger, Reports, S3Tier
 from burstcache.serve.tier import Tier
+from burstcache.serve.writer import Writer
 from burstcache.settings import ExpressAccess, ReaderSettings, node_named
 
 if TYPE_CHECKING:
@@ -111,6 +114,16 @@ def make_reader(
         fell_back=fell_back,
         prefix=settings.origin_prefix,
     )
+
+
+def make_writer(settings: ReaderSettings, clients: Clients, reader: Reader) -> Writer:
+    """Return a writer of a stack's objects, or of a bucket's alone, in the process of this reader."""
+
+    def drop_copies(written: FollowWrite) -> object:
+        return invoke_by_name(clients.functions, settings.origin_function_name)(written)
+
+    store = ObjectStore(settings.bucket_name, clients.s3)
+    return Writer(store, drop_copies if settings.origin_function_name else None, reader.forget)
 
 
 def make_batches(settings: ReaderSettings, clients: Clients, clock: Clock) -> EventBatches:

@@ -17,6 +17,7 @@ _LARGEST_SHARE = 8
 _ENTRY_BYTES = 512
 _HEADER_BYTES = 120
 _ABSENCES_BYTES = 4 << 20
+_MOST_FORGOTTEN = 4096
 _NOTHING = Entry({"content-length": "0"}, b"")
 
 
@@ -57,6 +58,8 @@ class Memory:
         self._max_object_bytes = min(max_object_bytes, max_bytes // _LARGEST_SHARE)
         self._kept: LRUCache[str, Kept] = LRUCache(max_bytes, getsizeof=_size_bytes)
         self._digest = Digest()
+        self._forgotten_at_s: dict[str, float] = {}  # by prefix: no load that began before is kept
+        self._all_forgotten_at_s = float("-inf")
         self._lock = threading.Lock()
 
     def takes(self, size_bytes: int) -> bool:
@@ -77,7 +80,7 @@ class Memory:
         if _size_bytes(kept) > self._kept.maxsize:
             return False
         with self._lock:
-            if self._has_changed(prefix, ticket.sequence):
+            if self._has_changed(prefix, ticket.sequence) or self._is_forgotten(prefix, ticket):
                 return False
             self._kept[prefix] = kept
         return True
@@ -92,6 +95,16 @@ class Memory:
         with self._lock:
             self._kept.pop(prefix_of(hash_), None)
 
+    def forget(self, hash_: str, at: Instant) -> None:
+        """Forget the entry of a key that was written by this process, and keep no load of it that began before."""
+        prefix = prefix_of(hash_)
+        with self._lock:
+            self._kept.pop(prefix, None)
+            if len(self._forgotten_at_s) >= _MOST_FORGOTTEN:
+                self._all_forgotten_at_s = at.monotonic_s
+                self._forgotten_at_s.clear()
+            self._forgotten_at_s[prefix] = at.monotonic_s
+
     def follow(self, digest: Digest) -> None:
         """Forget what a newer digest says has changed since the last one."""
         with self._lock:
@@ -102,6 +115,10 @@ class Memory:
                 return
             for prefix in changed:
                 self._kept.pop(prefix, None)
+
+    def _is_forgotten(self, prefix: str, ticket: Ticket) -> bool:
+        forgotten_at_s = max(self._forgotten_at_s.get(prefix, self._all_forgotten_at_s), self._all_forgotten_at_s)
+        return ticket.at.monotonic_s <= forgotten_at_s
 
     def _has_changed(self, prefix: str, sequence: int) -> bool:
         changed = self._digest.changed_since(sequence)

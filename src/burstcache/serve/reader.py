@@ -304,7 +304,7 @@ class Reader:
         self._shared.forget(hash_)
         for each in (self._memory, self._heads, self._absences):
             if each is not None:
-                each.drop(hash_)
+                each.forget(hash_, instant(self._clock))
 
     def report(self, request: Request, *, etag: str, size_bytes: int) -> None:
         """Count a GET that the caller has read from S3 for the key's life; `size_bytes` is that of the whole object."""

@@ -40,6 +40,7 @@ _VARIABLES = {
     "MAX_OBJECT_BYTES": "4194304",
     "EXPRESS_BUCKET": "",
     "TAKES_GUESTS": "false",
+    "ORIGIN_FUNCTION_NAME": "origin",
     "HIT_VALUE_USD_PER_MILLION": "10",
 }
 _NOTHING: dict[str, Any] = {"stack_name": "", "bucket": "", "session": None, "endpoint_urls": None}

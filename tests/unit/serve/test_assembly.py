@@ -25,6 +25,7 @@ _SETTINGS = ReaderSettings(
     max_object_bytes=100,
     express=ExpressAccess(),
     takes_guests=False,
+    origin_function_name="",
 )
 
 

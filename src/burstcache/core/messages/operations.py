@@ -111,11 +111,11 @@ class AbandonNode(TypedDict):
     generation: int
 
 
-# Origin to Redis control ----------------------------------------------------------------------------------------------
+# A writer to Origin, Origin to Redis control --------------------------------------------------------------------------
 
 
 class FollowWrite(TypedDict):
-    """An object of the bucket was written or deleted: its copies in cache functions and nodes follow."""
+    """An object of the bucket was written or deleted: its copies are let go before the answer."""
 
     op: Literal["follow_write"]
     key: str

@@ -1,0 +1,86 @@
+"""One write: S3 first, then every copy is let go, then the answer. What comes after it sees the new object anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from burstcache.adapters.object_store import ObjectStore, Written
+from burstcache.core.errors import BurstcacheError, CopiesNotDroppedError
+from burstcache.core.keys import key_hash
+from burstcache.core.messages.operations import FollowWrite
+
+DropCopies = Callable[[FollowWrite], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Writes the objects of one bucket. Threads may share it.
+
+    Attributes:
+        store: S3.
+        drop_copies: Has the stack let copies go, and raises what that fails with; None: there is no stack, and no copy
+            that others know of.
+        forget: Lets go what this process remembers of a key, by its hash.
+    """
+
+    store: ObjectStore
+    drop_copies: DropCopies | None
+    forget: Callable[[str], None]
+
+    def put(
+        self, key: str, data: bytes, *, content_type: str = "", if_match: str = "", if_none_match: str = ""
+    ) -> Written:
+        """Write an object.
+
+        Args:
+            key: The object's key.
+            data: Its bytes.
+            content_type: Its media type; empty: S3's own.
+            if_match: Only over the object with this ETag; empty: any, or none.
+            if_none_match: `*`: only if there is no object; empty: any, or none.
+
+        Raises:
+            PreconditionFailedError: The condition does not hold, so nothing was written.
+            AccessDeniedError: S3 refuses the write.
+            CopiesNotDroppedError: S3 has the new object, but somewhere an old copy may still be read.
+            OriginUnavailableError: S3 does not answer: it may have the new object or not.
+            OriginError: S3 answers otherwise.
+        """
+        conditions = {"if_match": if_match, "if_none_match": if_none_match}
+        return self._write(key, partial(self.store.put, key, data, content_type=content_type, **conditions))
+
+    def delete(self, key: str, *, if_match: str = "") -> Written:
+        """Delete an object, whether or not there is one; arguments and errors are those of `put`."""
+        return self._write(key, partial(self.store.delete, key, if_match=if_match))
+
+    def purge(self, key: str) -> None:
+        """Let every copy of an object go; what it is read as next comes from S3.
+
+        Raises:
+            CopiesNotDroppedError: Somewhere an old copy may still be read.
+        """
+        try:
+            self._drop(key)
+        except BurstcacheError as error:
+            raise CopiesNotDroppedError(f"copies of {key!r} may still be read: {error}") from error
+        finally:
+            self.forget(key_hash(key))
+
+    def _write(self, key: str, write: Callable[[], Written]) -> Written:
+        try:
+            written = write()
+            try:
+                self._drop(key)
+            except BurstcacheError as error:
+                message = f"S3 has {key!r} as it was written, but copies of what was there may still be read: {error}"
+                raise CopiesNotDroppedError(message, etag=written.etag) from error
+            return written
+        finally:
+            # After the tiers, of which this process may have read meanwhile; also if S3 has it and could not say so.
+            self.forget(key_hash(key))
+
+    def _drop(self, key: str) -> None:
+        if self.drop_copies is not None:
+            self.drop_copies(FollowWrite(op="follow_write", key=key))
