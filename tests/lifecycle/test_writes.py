@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.core.errors import (
+    AccessDeniedError,
     BurstcacheError,
     CopiesNotDroppedError,
     FunctionFailedError,
@@ -30,7 +32,7 @@ def writer_in(world: World, reader: Reader) -> Writer:
         except BurstcacheError as error:  # as the Lambda service tells of it
             raise FunctionFailedError(f"origin failed: {error}") from error
 
-    return Writer(ObjectStore(BUCKET, world.clients.s3), drop_copies, reader.forget)
+    return Writer(ObjectStore(BUCKET, world.clients.s3), "", drop_copies, reader.forget)
 
 
 @pytest.fixture
@@ -133,6 +135,13 @@ def test_conditions_that_hold_write(world: World, writer: Writer) -> None:
     assert world.objects.fetch("k", max_bytes=MAX_OBJECT_BYTES).body == b"two"
 
 
+def test_a_key_outside_of_the_origin_is_not_written(world: World, writer: Writer) -> None:
+    with pytest.raises(AccessDeniedError, match="accepted: keys that begin with 'public/'"):
+        replace(writer, prefix="public/").put("k", b"new")
+
+    assert world.objects.head("k").status == 404
+
+
 def test_a_process_reads_from_its_memory_nothing_that_it_has_overwritten(world: World) -> None:
     world.put_object("k", b"old")
     world.reader = world.new_reader(memory_bytes=1 << 20)
@@ -144,7 +153,7 @@ def test_a_process_reads_from_its_memory_nothing_that_it_has_overwritten(world: 
 
 
 def test_a_bucket_without_a_stack_is_written_all_the_same(world: World) -> None:
-    writer = Writer(world.objects, None, world.reader.forget)
+    writer = Writer(world.objects, "", None, world.reader.forget)
 
     writer.put("k", b"new")
     writer.delete("k")

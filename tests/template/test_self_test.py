@@ -67,6 +67,7 @@ class Aws:
             "TABLE_NAME": TABLE,
             "BUCKET_NAME": BUCKET,
             "ORIGIN_PREFIX": "",
+            "ORIGIN_FUNCTION_NAME": "",
             "BUS_NAME": BUS,
             "AWS_REGION": REGION,
             "KEY_LIFECYCLE_ARN": machine,

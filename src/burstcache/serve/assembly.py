@@ -122,8 +122,12 @@ def make_writer(settings: ReaderSettings, clients: Clients, reader: Reader) -> W
     def drop_copies(written: FollowWrite) -> object:
         return invoke_by_name(clients.functions, settings.origin_function_name)(written)
 
-    store = ObjectStore(settings.bucket_name, clients.s3)
-    return Writer(store, drop_copies if settings.origin_function_name else None, reader.forget)
+    return Writer(
+        store=ObjectStore(settings.bucket_name, clients.s3),
+        prefix=settings.origin_prefix,
+        drop_copies=drop_copies if settings.origin_function_name else None,
+        forget=reader.forget,
+    )
 
 
 def make_batches(settings: ReaderSettings, clients: Clients, clock: Clock) -> EventBatches:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from burstcache.adapters.object_store import ObjectStore, Written
-from burstcache.core.errors import BurstcacheError, CopiesNotDroppedError
+from burstcache.core.errors import AccessDeniedError, BurstcacheError, CopiesNotDroppedError
 from burstcache.core.keys import key_hash
 from burstcache.core.messages.operations import FollowWrite
 
@@ -20,12 +20,14 @@ class Writer:
 
     Attributes:
         store: S3.
+        prefix: Of all keys that may be written; empty: all may be.
         drop_copies: Has the stack let copies go, and raises what that fails with; None: there is no stack, and no copy
             that others know of.
         forget: Lets go what this process remembers of a key, by its hash.
     """
 
     store: ObjectStore
+    prefix: str
     drop_copies: DropCopies | None
     forget: Callable[[str], None]
 
@@ -69,6 +71,8 @@ class Writer:
             self.forget(key_hash(key))
 
     def _write(self, key: str, write: Callable[[], Written]) -> Written:
+        if not key.startswith(self.prefix):
+            raise AccessDeniedError(f"{key!r} may not be written; accepted: keys that begin with {self.prefix!r}")
         try:
             written = write()
             try:
