@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from burstcache.core.keys import key_execution_name, key_hash
 from burstcache.core.parameters import US_PER_S
 from burstcache_replay.differences import causes
 from burstcache_replay.executions import NodeRun
@@ -18,6 +16,7 @@ from burstcache_replay.measured import Measured
 from burstcache_replay.prediction import MEMORY, Prediction, Stand, predict, stand_of
 from burstcache_replay.recording import Recorded
 from burstcache_replay.summary import is_failed
+from burstcache_replay.timed import booted_us, started_us, with_starts
 from burstcache_sim.bill.clock import Clock
 from burstcache_sim.bill.cost import BILLED, Usage, bill
 from burstcache_sim.bill.usage import BILLED_BEFORE_READY_S, LEAST_NODE_S, STOP_CALL_S, live_usage, promotions
@@ -124,31 +123,13 @@ def _same(predicted: Prediction, recorded: Recorded) -> int:
 
 def _same_as_timed(stand: Stand, recorded: Recorded, measured: Measured, timings: Timings) -> int:
     """Return how many requests are as predicted with the starts of functions and the readiness of nodes measured."""
-    if started_us := _started_us(recorded, measured):
-        cache = measured.functions.get("CacheFunction", FunctionUse())
-        init_us = 1_000 * cache.init_ms // max(1, cache.cold_starts)
-        timings = replace(timings, warm_start_us=started_us, cold_start_us=started_us + init_us)
+    timings = with_starts(timings, recorded, measured)
     predicted = predict(stand, recorded, timings)
     late_us = _ready_late_us(predicted.result, measured.executions.node_runs, recorded.replay.began_us)
     if late_us is not None:
         timings = replace(timings, redis_boot_us=max(0, timings.redis_boot_us + late_us))
         predicted = predict(stand, recorded, timings)
     return _same(predicted, recorded)
-
-
-def _started_us(recorded: Recorded, measured: Measured) -> int | None:
-    """Return how long after a request for its key a cache function was called, on average; None if none was [us]."""
-    replay = recorded.replay
-    due_us: dict[str, list[float]] = {}
-    for key, due_s in zip(recorded.keys, recorded.due_s.tolist(), strict=True):
-        at_us = replay.began_us + (due_s - replay.origin_s) / replay.speed * US_PER_S
-        due_us.setdefault(key_execution_name(key, key_hash(key), 0)[:-1], []).append(at_us)
-    waits_us = [
-        called_us - requests_us[before - 1]
-        for name, called_us in measured.executions.lives.functions_us
-        if (requests_us := due_us.get(name.rpartition("-")[0] + "-")) and (before := bisect(requests_us, called_us))
-    ]
-    return round(sum(waits_us) / len(waits_us)) if waits_us else None
 
 
 def _tiers(predicted: Prediction, recorded: Recorded, stand: Stand) -> tuple[TierShare, ...]:
@@ -252,11 +233,10 @@ def _quantities(result: RunResult, recorded: Recorded, measured: Measured, timin
         Quantity("runs of nodes", result.redis_starts, len(measured.executions.node_runs)),
         Quantity("nodes serve [s]", result.redis_us_exact / 1e6, served_us / 1e6),
     ]
-    if (started_us := _started_us(recorded, measured)) is not None:
-        found.append(Quantity("request to call of a function [s]", timings.warm_start_us / 1e6, started_us / 1e6))
-    if runs:
-        booted_us = sum(run.ready_us - run.boot_us for run in runs) / len(runs)
-        found.append(Quantity("a boot takes [s]", timings.redis_boot_us / 1e6, booted_us / 1e6))
+    if (call_us := started_us(recorded, measured)) is not None:
+        found.append(Quantity("request to call of a function [s]", timings.warm_start_us / 1e6, call_us / 1e6))
+    if (boot_us := booted_us(measured)) is not None:
+        found.append(Quantity("a boot takes [s]", timings.redis_boot_us / 1e6, boot_us / 1e6))
         first_us = min(run.ready_us for run in runs) - recorded.replay.began_us
         if result.redis_spans_us:
             found.append(Quantity("first node ready at [s]", min(result.redis_spans_us)[0] / 1e6, first_us / 1e6))
