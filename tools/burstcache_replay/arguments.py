@@ -73,6 +73,12 @@ def evaluate(parser: argparse.ArgumentParser) -> None:
         value = number(least=0, what="a number of seconds")
         help_ = f"what {what} in the simulation (default: {seconds})"
         add(f"--{name}-s", type=value, default=float(seconds), metavar="S", help=help_)
+    add(
+        "--rehearsal",
+        type=Path,
+        metavar="RESULTS",
+        help="an earlier replay, evaluated: starts and boots take as long as in it, as far as it had any",
+    )
     which_stack(parser)
     add("--json", action="store_true", help="print JSON")
 

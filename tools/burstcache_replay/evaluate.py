@@ -7,8 +7,9 @@ import json
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 
+from burstcache.core.errors import InvalidSettingError
 from burstcache_cli.stack import Stack, stack_of
 from burstcache_replay import measured as measuring
 from burstcache_replay import recording
@@ -17,6 +18,7 @@ from burstcache_replay.executions import running
 from burstcache_replay.measured import Measured
 from burstcache_replay.recording import Recorded
 from burstcache_replay.summary import summarise
+from burstcache_replay.timed import as_measured
 from burstcache_sim.world.timings import THESIS_TIMINGS, Timings
 from burstcache_terminal.exit_codes import ExitCode
 from burstcache_terminal.text import count_text, fixed_text, number_text, table_text, wrapped_text
@@ -32,6 +34,7 @@ _NOT_MEASURED = (
 def run(args: argparse.Namespace) -> ExitCode:
     """Evaluate a replay, and keep what was asked of the stack next to it."""
     recorded = recording.read(args.results)
+    timings = _timings(args)
     measured = measuring.read(args.results)
     if measured is None:
         args.stack_name = args.stack_name or recorded.replay.stack_name
@@ -40,19 +43,30 @@ def run(args: argparse.Namespace) -> ExitCode:
         except KeyboardInterrupt:
             return ExitCode.INTERRUPTED
         measuring.write(args.results, measured)
-    found = evaluate(recorded, measured, _timings(args))
-    print(json.dumps(found.as_dict(), indent=2) if args.json else evaluation_text(found, recorded))
+    found = evaluate(recorded, measured, timings)
+    source = f"as long as in {args.rehearsal}" if args.rehearsal else "as assumed"
+    if args.json:
+        print(json.dumps({**found.as_dict(), "timings": {"source": source, **asdict(timings)}}, indent=2))
+    else:
+        print(evaluation_text(found, recorded, source))
     return ExitCode.SUCCESS
 
 
 def _timings(args: argparse.Namespace) -> Timings:
-    return replace(
+    timings = replace(
         THESIS_TIMINGS,
         cold_start_us=round(args.cold_start_s * _US_PER_S),
         warm_start_us=round(args.warm_start_s * _US_PER_S),
         redis_boot_us=round(args.boot_s * _US_PER_S),
         redis_stop_us=round(args.stop_s * _US_PER_S),
     )
+    if args.rehearsal is None:
+        return timings
+    if (rehearsed := measuring.read(args.rehearsal)) is None:
+        raise InvalidSettingError(
+            f"--rehearsal {args.rehearsal}: has no {measuring.MEASURED}; expected a replay that was evaluated before"
+        )
+    return as_measured(timings, recording.read(args.rehearsal), rehearsed)
 
 
 def _measured(
@@ -70,7 +84,7 @@ def _measured(
     return measuring.measure(stack, args.state_dir, since_us=since_us, until_us=time.time_ns() // 1000)
 
 
-def evaluation_text(found: Evaluation, recorded: Recorded) -> str:
+def evaluation_text(found: Evaluation, recorded: Recorded, timings_source: str) -> str:
     """Return it as tables for a person."""
     parts = [
         f"{count_text(found.requests, 'request')} under {found.policy}, {_speed_text(recorded.replay.speed)}",
@@ -82,7 +96,7 @@ def evaluation_text(found: Evaluation, recorded: Recorded) -> str:
             [(each.text, number_text(each.predicted), number_text(each.measured)) for each in found.quantities],
             right=(1, 2),
         ),
-        wrapped_text(_NOT_MEASURED),
+        wrapped_text(f"Predicted with starts and boots {timings_source}. {_NOT_MEASURED}"),
     ]
     return "\n\n".join(parts)
 
