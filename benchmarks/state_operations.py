@@ -18,17 +18,17 @@ import statistics
 import sys
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import boto3
 import redis
 
 from benchmarks.common import PROJECT, environment
+from benchmarks.outcome import Progress, Table, add_options, leave
 from benchmarks.results_places import redis_beside
 from burstcache.state import state
 from burstcache_local.machines.nodes import REDIS_PORT, SERVER_PORT
-from burstcache_sim.report.drawing import INK, LINE_COLOURS, drawing, ticks_1_2_5
+from burstcache_sim.report.drawing import INK, LINE_COLOURS, ticks_1_2_5
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -65,6 +65,11 @@ class Side:
         if function_ms is not None:
             self.times_ms["function"].append(function_ms)
 
+    def cell(self, operation: str) -> str:
+        """Return mean and deviation; empty if the operation was not measured."""
+        values = self.times_ms[operation]
+        return f"{statistics.mean(values):.1f} ± {statistics.stdev(values):.1f}" if values else ""
+
     def text(self, operation: str) -> str:
         """Return mean and deviation, and the median."""
         values = self.times_ms[operation]
@@ -86,7 +91,9 @@ def settings_without_tls(cloud: LocalCloud) -> str:
     return json.dumps(settings | {"STATE_NODES": nodes, "STATE_CA_PEM": ""})
 
 
-def measure(cloud: LocalCloud, application: Stack, bare: redis.Redis, invocations: int) -> dict[str, Side]:
+def measure(
+    cloud: LocalCloud, application: Stack, bare: redis.Redis, invocations: int, progress: Progress
+) -> dict[str, Side]:
     """Return the times of all sides, which take turns."""
     import strings
 
@@ -111,7 +118,17 @@ def measure(cloud: LocalCloud, application: Stack, bare: redis.Redis, invocation
             texts = strings.random_strings()
             sides[BARE].add(strings.one_by_one(bare, texts))
             sides[BARE_PIPELINED].add(strings.pipelined(bare, texts))
+            progress.step("1,000 strings in each way")
     return sides
+
+
+def table_of(sides: dict[str, Side]) -> Table:
+    """Return his values and ours."""
+    columns = (*OPERATIONS, "function")
+    published = [[name, *(f"{means_ms[column]:,.1f}" for column in columns)] for name, means_ms in KUMAR_MS.items()]
+    measured = [[name, *(side.cell(column) for column in columns)] for name, side in sides.items()]
+    note = "1,000 strings, in ms, mean ± deviation. The function is the whole invocation, as its caller sees it."
+    return Table(("", *map(str.capitalize, columns)), 1, published + measured, note)
 
 
 def figure_of(sides: dict[str, Side]) -> Figure:
@@ -142,12 +159,12 @@ def figure_of(sides: dict[str, Side]) -> Figure:
 
 def main() -> int:
     """Measure, print and draw; return the exit code."""
-    from burstcache_local.cloud import LocalCloud, LocalOptions  # a second, which drawing alone does not take
-
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("image", type=Path, nargs="?", help="PNG to draw")
+    add_options(parser)
     parser.add_argument("--invocations", type=int, default=_INVOCATIONS, help="of each way, at least 2 (default: 100)")
     arguments = parser.parse_args()
+    from burstcache_local.cloud import LocalCloud, LocalOptions  # a second, which drawing alone does not take
+
     print(environment())
     with (
         redis_beside() as (_, port),
@@ -159,16 +176,15 @@ def main() -> int:
             "case-studies",
             {"StateSettings": settings_without_tls(cloud)},
         )
-        sides = measure(cloud, application, bare, arguments.invocations)
+        progress = Progress(arguments.invocations, is_told=arguments.page is not None)
+        sides = measure(cloud, application, bare, arguments.invocations, progress)
     columns = (*OPERATIONS, "function")
     print(f"\n{'ms: mean ± deviation, median':<30}" + "".join(f"{name:>24}" for name in columns))
     for name, means_ms in KUMAR_MS.items():
         print(f"{name:<30}" + "".join(f"{means_ms[column]:>8.1f}{'':>16}" for column in columns))
     for name, side in sides.items():
         print(f"{name:<30}" + "".join(side.text(column) for column in columns))
-    if arguments.image:
-        with drawing():
-            figure_of(sides).savefig(arguments.image, dpi=150, facecolor="white", metadata={"Software": None})
+    leave(arguments, table_of(sides), lambda: figure_of(sides))
     return 0
 
 

@@ -17,13 +17,13 @@ import statistics
 import sys
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.common import environment
+from benchmarks.outcome import Progress, Table, add_options, leave
 from benchmarks.state_operations import DATABASE, PARAMETERS, access_of
 from burstcache.state import state
-from burstcache_sim.report.drawing import INK, LINE_COLOURS, drawing
+from burstcache_sim.report.drawing import INK, LINE_COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,16 +43,21 @@ class Reactions:
     asleep_s: list[float]
     awake_s: list[float]  # another holds the database
 
+    @property
+    def columns_s(self) -> tuple[list[float], list[float], list[float]]:
+        """Asleep, asleep without the boot, awake [s]."""
+        return self.asleep_s, [each - self.boot_s for each in self.asleep_s], self.awake_s
+
     def line(self) -> str:
         """Return the printed row."""
         parts = (
             f"{statistics.mean(values):>6.2f} ± {statistics.stdev(values):<5.2f} {statistics.median(values):>6.2f}"
-            for values in (self.asleep_s, [each - self.boot_s for each in self.asleep_s], self.awake_s)
+            for values in self.columns_s
         )
         return f"{self.boot_s:>6.1f}  {'   '.join(parts)}"
 
 
-def measure(boot_s: float, cycles: int) -> Reactions:
+def measure(boot_s: float, cycles: int, progress: Progress) -> Reactions:
     """Return the reactions of a database whose instance boots in that time [s]."""
     from burstcache_local.cloud import LocalCloud, LocalOptions  # a second, which drawing alone does not take
 
@@ -71,6 +76,7 @@ def measure(boot_s: float, cycles: int) -> Reactions:
                 with state(DATABASE, **access) as other:
                     other.ping()
                     awake_s.append(time.perf_counter() - began_s)
+            progress.step(f"sleeps of an instance that boots in {boot_s:g} s")
     return Reactions(boot_s, asleep_s, awake_s)
 
 
@@ -79,6 +85,21 @@ def wait_until_asleep(cloud: LocalCloud) -> None:
     question: dict[str, Any] = {"op": "release", "database": DATABASE, "holder": "nobody"}
     while cloud.invoke("StateFunction", question)["phase"] != "stopped":
         time.sleep(_LOOK_EVERY_S)
+
+
+def table_of(all_reactions: list[Reactions]) -> Table:
+    """Return his value and ours."""
+    columns = ("", "Database off", "Off, without the boot", "Database on")
+    rows = [["Kumar: his container starts", f"about {_KUMAR_S:g}", "", ""]]
+    for each in all_reactions:
+        cells = (f"{statistics.mean(values):.2f} ± {statistics.stdev(values):.2f}" for values in each.columns_s)
+        rows.append([f"here, the instance boots in {each.boot_s:g} s", *cells])
+    cycles = sum(len(each.asleep_s) for each in all_reactions)
+    note = (
+        "From the question for a database to its first answered command, in s, mean ± deviation. What was written"
+        f" before a sleep was found after it {cycles} of {cycles} times (Kumar: 20 of 20)."
+    )
+    return Table(columns, 1, rows, note)
 
 
 def figure_of(all_reactions: list[Reactions]) -> Figure:
@@ -108,18 +129,18 @@ def figure_of(all_reactions: list[Reactions]) -> Figure:
 def main() -> int:
     """Measure, print and draw; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("image", type=Path, nargs="?", help="PNG to draw")
+    add_options(parser)
     parser.add_argument("--cycles", type=int, help="of each time to boot, at least 2 (default: 20 and 6)")
     arguments = parser.parse_args()
     print(environment())
     print("\ns: mean ± deviation, median\n  boot  asleep                   asleep, without boot     awake")
     all_reactions = []
-    for boot_s, cycles in _CYCLES.items():
-        all_reactions.append(measure(boot_s, arguments.cycles or cycles))
+    cycles_of = {boot_s: arguments.cycles or cycles for boot_s, cycles in _CYCLES.items()}
+    progress = Progress(sum(cycles_of.values()), is_told=arguments.page is not None)
+    for boot_s, cycles in cycles_of.items():
+        all_reactions.append(measure(boot_s, cycles, progress))
         print(all_reactions[-1].line(), flush=True)
-    if arguments.image:
-        with drawing():
-            figure_of(all_reactions).savefig(arguments.image, dpi=150, facecolor="white", metadata={"Software": None})
+    leave(arguments, table_of(all_reactions), lambda: figure_of(all_reactions))
     return 0
 
 

@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-import http.client
 import re
-import threading
 from collections.abc import Iterator
-from importlib.resources import files
-from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from burstcache.adapters.items import to_values
 from burstcache.core.keys import key_hash
 from burstcache.core.table import key_item
-from burstcache_cli.stack import find_stack
-from burstcache_dashboard.app import Server
-from burstcache_dashboard.command import listening
-from burstcache_dashboard.source import source_of
-from burstcache_local import state_file
 from burstcache_local.cloud import LocalCloud, LocalOptions
-from burstcache_local.command import describe
-from support.browser import NARROW, WIDE, chromium, opened
+from support.browser import NARROW, WIDE, chromium, mistakes, opened
+from support.dashboard import asked, serving
 from support.policies import THESIS
 from support.waiting import LIMIT_S, until
 
 _HOT, _STRANGE, _COLD = "hot.txt", "<img src=x onerror=alert(1)>.txt", 300
-_AXE = files("axe_core_python").joinpath("axe.min.js").read_text()
 
 expect.set_options(timeout=LIMIT_S * 1000)
 
@@ -63,40 +53,10 @@ def browser() -> Iterator[Browser]:
         yield running
 
 
-class serving:
-    """Serves a cloud's dashboard from this process."""
-
-    def __init__(self, cloud: LocalCloud, folder: Path) -> None:
-        state_file.write(describe(cloud), folder)
-        self._server = Server(source_of(find_stack(state_dir=folder), state_file.read(folder)))
-        self._listener = listening(0)
-        self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._listener]})
-
-    def __enter__(self) -> str:
-        self._thread.start()
-        until(lambda: self._server.started)
-        return f"http://127.0.0.1:{self._listener.getsockname()[1]}/"
-
-    def __exit__(self, *error: object) -> None:
-        self._server.should_exit = True
-        self._thread.join()
-        self._listener.close()
-
-
 def get(cloud: LocalCloud, key: str) -> str:
     """Read an object; return the tier that answered."""
     answer = asked(cloud.front_url, f"/objects/{quote(key)}")
     return answer.headers["X-Cache-Tier"] or ""
-
-
-def asked(url: str, path: str, *, method: str = "GET", **headers: str) -> http.client.HTTPResponse:
-    """Return the answer to a request."""
-    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=LIMIT_S)
-    connection.request(method, path, headers=headers)
-    answer = connection.getresponse()
-    answer.read()
-    connection.close()
-    return answer
 
 
 def put_cold_rows(cloud: LocalCloud) -> None:
@@ -109,13 +69,6 @@ def put_cold_rows(cloud: LocalCloud) -> None:
     for start in range(0, len(requests), 25):
         batch = {cloud.outputs["TableName"]: requests[start : start + 25]}
         cloud.client("dynamodb").batch_write_item(RequestItems=batch)
-
-
-def mistakes(page: Page) -> list[str]:
-    """Return what axe-core finds wrong on a page."""
-    page.evaluate(_AXE)
-    found = page.evaluate("axe.run()")
-    return [f"{each['id']}: {node['html']}" for each in found["violations"] for node in each["nodes"]]
 
 
 def test_page_says_that_it_is_on_what_it_saves_and_what_it_costs(browser: Browser, url: str) -> None:

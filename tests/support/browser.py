@@ -5,12 +5,14 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.resources import files
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from support.waiting import LIMIT_S
 
 WIDE, NARROW = 1280, 390  # pixels
+_AXE = files("axe_core_python").joinpath("axe.min.js").read_text()
 
 
 @contextmanager
@@ -36,3 +38,10 @@ def opened(browser: Browser, url: str, *, width: int = WIDE, is_dark: bool = Fal
     yield page
     context.close()
     assert not problems
+
+
+def mistakes(page: Page) -> list[str]:
+    """Return what axe-core finds wrong on a page."""
+    page.evaluate(_AXE)
+    found = page.evaluate("axe.run()")
+    return [f"{each['id']}: {node['html']}" for each in found["violations"] for node in each["nodes"]]

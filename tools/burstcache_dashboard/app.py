@@ -1,9 +1,10 @@
-"""The page's server: it answers GETs of this machine, and has no way to change anything."""
+"""The page's server: it answers this machine alone, and has no way to change a stack."""
 
 from __future__ import annotations
 
 import asyncio
 import dataclasses
+import secrets
 import socket
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,12 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from burstcache_dashboard.benchmarks import BenchmarkRunningError, Benchmarks
 from burstcache_dashboard.key_page import key_page
 from burstcache_dashboard.receipt import rivals_of
 from burstcache_dashboard.source import Source
@@ -36,25 +38,29 @@ _HEADERS = (
 class Server(uvicorn.Server):
     """Serves the page of a stack."""
 
-    def __init__(self, source: Source) -> None:
-        self._watching = Watching(source)
-        app = make_app(source, self._watching)
+    def __init__(self, source: Source, benchmarks: Benchmarks | None = None) -> None:
+        """Serve a stack's page, which offers benchmarks if there are any to offer."""
+        self._watching, self._benchmarks = Watching(source), benchmarks
+        app = make_app(source, self._watching, benchmarks)
         super().__init__(uvicorn.Config(app, log_level="warning", access_log=False))
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End the pages' streams, which would never end by themselves, and then everything."""
+        """End the pages' streams, which would never end by themselves, a benchmark, and then everything."""
         self._watching.end()
+        if self._benchmarks:
+            await asyncio.to_thread(self._benchmarks.close)
         await super().shutdown(sockets)
 
 
-def make_app(source: Source, watching: Watching) -> Starlette:
+def make_app(source: Source, watching: Watching, benchmarks: Benchmarks | None) -> Starlette:
     """Return the application that shows a stack."""
 
     async def page(request: Request) -> Response:
         return FileResponse(_PAGE / "index.html", headers={"cache-control": "no-cache"})
 
     async def about(request: Request) -> Response:
-        return JSONResponse(await asyncio.to_thread(_about, source))
+        token = benchmarks.token if benchmarks else None
+        return JSONResponse(await asyncio.to_thread(_about, source) | {"benchmarkToken": token})
 
     async def events(request: Request) -> Response:
         return StreamingResponse(
@@ -77,9 +83,53 @@ def make_app(source: Source, watching: Watching) -> Starlette:
             Route("/events", events, methods=["GET"]),
             Route("/key", key, methods=["GET"]),
             Route("/rivals", rivals, methods=["GET"]),
+            *(_benchmark_routes(benchmarks) if benchmarks else ()),
             Mount("/page", StaticFiles(directory=_PAGE)),
         ],
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=_HOSTS), Middleware(_WithHeaders)],
+    )
+
+
+def _benchmark_routes(benchmarks: Benchmarks) -> list[Route]:
+    """Return what the page starts, follows and cancels benchmarks by: the only requests that are not GETs."""
+
+    async def offered(request: Request) -> Response:
+        return JSONResponse(benchmarks.fields(), headers={"cache-control": "no-store"})
+
+    async def picture(request: Request) -> Response:
+        path = benchmarks.picture(request.path_params["name"])
+        return FileResponse(path, headers={"cache-control": "no-store"}) if path else PlainTextResponse("", 404)
+
+    async def start(request: Request) -> Response:
+        if not _is_of_the_page(request, benchmarks.token):
+            return PlainTextResponse("only the page of this server may ask for that", 403)
+        try:
+            await asyncio.to_thread(benchmarks.start, request.path_params["name"])
+        except LookupError:
+            return PlainTextResponse("there is no such benchmark", 404)
+        except BenchmarkRunningError as error:
+            return PlainTextResponse(str(error), 409)
+        return JSONResponse(benchmarks.fields(), 202)
+
+    async def cancel(request: Request) -> Response:
+        if not _is_of_the_page(request, benchmarks.token):
+            return PlainTextResponse("only the page of this server may ask for that", 403)
+        await asyncio.to_thread(benchmarks.cancel)
+        return JSONResponse(benchmarks.fields())
+
+    return [
+        Route("/benchmarks", offered, methods=["GET"]),
+        Route("/benchmarks/{name}", start, methods=["POST"]),
+        Route("/benchmarks/{name}", cancel, methods=["DELETE"]),
+        Route("/benchmarks/{name}/picture", picture, methods=["GET"]),
+    ]
+
+
+def _is_of_the_page(request: Request, token: str) -> bool:
+    """Whether a request is one of this server's page: of its origin, with the token that no other site can read."""
+    is_own_origin = request.headers.get("origin") == f"http://{request.headers['host']}"
+    return is_own_origin and secrets.compare_digest(
+        request.headers.get("x-burstcache-token", "").encode(), token.encode()
     )
 
 

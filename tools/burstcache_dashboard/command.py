@@ -8,6 +8,7 @@ import socket
 from burstcache.core.errors import InvalidSettingError
 from burstcache_cli.stack import stack_of
 from burstcache_dashboard.app import Server
+from burstcache_dashboard.benchmarks import Benchmarks
 from burstcache_dashboard.source import source_of
 from burstcache_local import state_file
 from burstcache_terminal.exit_codes import ExitCode
@@ -24,7 +25,8 @@ def dashboard(args: argparse.Namespace) -> ExitCode:
     """
     stack = stack_of(args)
     running = None if args.stack_name else state_file.read(args.state_dir)
-    server = Server(source_of(stack, running))
+    benchmarks = Benchmarks() if running else None
+    server = Server(source_of(stack, running), benchmarks if benchmarks and benchmarks.offers else None)
     with listening(args.port) as listener:
         port = listener.getsockname()[1]
         print(f"http://{HOST}:{port}/ shows {stack.name}; Ctrl-C ends it", flush=True)

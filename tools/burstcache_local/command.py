@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from burstcache_local import ports, state_file
+from burstcache_local.dashboard import Dashboard
 from burstcache_local.errors import LocalCloudError
 from burstcache_local.origin import origin_files
 from burstcache_local.state_file import RunningCloud
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from burstcache_local.cloud import LocalCloud
 
 _DOWN_LIMIT_S = 120.0  # it ends in seconds; on a machine that is busy with more, it takes longer
-_DASHBOARD_LIMIT_S = 60.0  # it starts in a second or two
 _NOTHING_RUNS = "No local cloud runs from this folder: `burstcache local up` starts one."
 
 
@@ -111,11 +111,12 @@ def _up(args: argparse.Namespace) -> ExitCode:
         cloud = _cloud(args, run_dir)
         cloud.start()
         follower = LogFollower(run_dir)
+        dashboard = Dashboard(args.dashboard_port, args.state_dir, log=run_dir / "dashboard.txt")
         try:
             with _signals(_interrupt):
                 state_file.write(describe(cloud), args.state_dir)
-                dashboard = _dashboard(args, run_dir)
-                _print_welcome(cloud, [file.key for file in files], time.monotonic() - begun_s, dashboard)
+                address = dashboard.start()
+                _print_welcome(cloud, [file.key for file in files], time.monotonic() - begun_s, address)
                 if args.verbose:
                     follower.start()
                 signal.pause()
@@ -124,6 +125,7 @@ def _up(args: argparse.Namespace) -> ExitCode:
         finally:
             with _signals(_end_at_once):
                 state_file.remove(args.state_dir)
+                dashboard.stop()
                 cloud.stop()
                 if args.verbose:
                     follower.stop()
@@ -205,29 +207,6 @@ def describe(cloud: LocalCloud) -> RunningCloud:
         variables=cloud.variables,
         sam_variables=cloud.sam_variables,
     )
-
-
-def _dashboard(args: argparse.Namespace, run_dir: Path) -> str:
-    """Start the page that shows this run, if a port was given; return its address, or why there is none.
-
-    It is a process of its own, which reads what any other command reads, and ends with this one.
-    """
-    if args.dashboard_port is None:
-        return ""
-    from burstcache_local.machines import processes
-
-    log = run_dir / "dashboard.txt"
-    log.unlink(missing_ok=True)
-    words = ["--port", str(args.dashboard_port), "--state-dir", str(args.state_dir.resolve())]
-    command = [sys.executable, "-m", "burstcache_cli.cli", "dashboard", *words]
-    process = processes.start(command, env=os.environ, log=log)
-    end_s = time.monotonic() + _DASHBOARD_LIMIT_S
-    while process.poll() is None and time.monotonic() < end_s:
-        said = log.read_text()
-        if said.startswith("http://") and said.endswith("\n"):
-            return said.partition(" ")[0]
-        time.sleep(0.05)
-    return f"none: {' '.join(log.read_text().split()) or 'it does not start'}"
 
 
 def _print_welcome(cloud: LocalCloud, keys: Sequence[str], took_s: float, dashboard: str) -> None:

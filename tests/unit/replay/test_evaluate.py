@@ -72,3 +72,32 @@ def test_what_no_tier_was_asked_for_is_not_predicted() -> None:
     assert found.tiers[-3:] == ("memory", "s3", "redis")
     assert (found.result.n, found.result.n_memory) == (150, 1)
     assert len(found.result.tiers) == 148
+
+
+def test_starts_and_boots_are_those_of_a_rehearsal(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rehearsal = RECORDED.with_name("thesis-50-seed-2")
+
+    assert main(["evaluate", str(results), "--rehearsal", str(rehearsal), "--json"]) == 0
+
+    found = json.loads(capsys.readouterr().out)
+    assert found["timings"]["source"] == f"as long as in {rehearsal}"
+    assert found["timings"]["warm_start_us"] == 302_457
+    assert found["timings"]["cold_start_us"] == 302_457 + 2_253_000
+    assert found["timings"]["redis_boot_us"] == 33_020_000
+    assert found["same_tier"] == 149
+
+
+def test_a_rehearsal_without_functions_changes_boots_alone(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", str(results), "--rehearsal", str(RECORDED), "--json"]) == 0
+
+    timings = json.loads(capsys.readouterr().out)["timings"]
+    assert (timings["warm_start_us"], timings["cold_start_us"]) == (20_000, 600_000)
+    assert timings["redis_boot_us"] == 33_222_000
+
+
+def test_a_rehearsal_that_was_not_evaluated_is_refused(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (results / "measured.json").unlink()
+
+    assert main(["evaluate", str(RECORDED), "--rehearsal", str(results)]) == 2
+
+    assert f"--rehearsal {results}: has no measured.json" in capsys.readouterr().err

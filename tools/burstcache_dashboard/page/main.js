@@ -1,5 +1,6 @@
 // Holds the newest state of the stack, which the server's events change, and has each part of the page show it.
 
+import { Benchmarks } from "./benchmarks.js";
 import { Chart } from "./chart.js";
 import { Diagram } from "./diagram.js";
 import { showKey } from "./key.js";
@@ -65,6 +66,11 @@ at("compare").addEventListener("click", async () => {
   }
   at("compare").disabled = false;
 });
+
+if (about.benchmarkToken) {
+  at("benchmarks-section").hidden = false;
+  new Benchmarks(at("benchmarks"), at("benchmarking"), about.benchmarkToken).follow();
+}
 
 let timer = 0;
 async function route(isNew = true) {

@@ -1,0 +1,48 @@
+"""A dashboard's server in this process, and requests to it."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from burstcache_cli.stack import find_stack
+from burstcache_dashboard.app import Server
+from burstcache_dashboard.benchmarks import Benchmarks
+from burstcache_dashboard.command import listening
+from burstcache_dashboard.source import source_of
+from burstcache_local import state_file
+from burstcache_local.cloud import LocalCloud
+from burstcache_local.command import describe
+from support.waiting import LIMIT_S, until
+
+
+class serving:
+    """Serves a cloud's dashboard from this process."""
+
+    def __init__(self, cloud: LocalCloud, folder: Path, benchmarks: Benchmarks | None = None) -> None:
+        state_file.write(describe(cloud), folder)
+        self._server = Server(source_of(find_stack(state_dir=folder), state_file.read(folder)), benchmarks)
+        self._listener = listening(0)
+        self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._listener]})
+
+    def __enter__(self) -> str:
+        self._thread.start()
+        until(lambda: self._server.started)
+        return f"http://127.0.0.1:{self._listener.getsockname()[1]}/"
+
+    def __exit__(self, *error: object) -> None:
+        self._server.should_exit = True
+        self._thread.join()
+        self._listener.close()
+
+
+def asked(url: str, path: str, *, method: str = "GET", **headers: str) -> http.client.HTTPResponse:
+    """Return the answer to a request."""
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=LIMIT_S)
+    connection.request(method, path, headers=headers)
+    answer = connection.getresponse()
+    answer.read()
+    connection.close()
+    return answer
