@@ -191,7 +191,8 @@ def figure_of(found: Sequence[Curve]) -> Figure:
         for size, axes in zip(SIZES_BYTES, row, strict=True):
             _draw(axes, [each for each in found if (each.way, each.size) == (way, size)])
             axes.set_title(f"{way}, {size}", loc="left", fontweight="bold")
-    rows[0][0].legend(fontsize=7.5)
+    lines, names = rows[0][0].get_legend_handles_labels()
+    figure.legend(lines, names, fontsize=7.5, ncols=len(names), loc="outside lower center")
     return figure
 
 
