@@ -2,6 +2,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 UV_VERSION := 0.13.8
+LOCK := requirements.lock
 # SAM CLI has an environment of its own: what it pins does not go with ours.
 SAM_VERSION := 1.170.0
 SAM_VENV := .venv-sam
@@ -12,7 +13,7 @@ PYTHON = $(shell for python in python3.11 python3 python3.12 python3.13 python3.
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run stop demo picture thesis paper map load evaluate pool-soak build layer validate deploy invoke test test-fast check lint format types clean
+.PHONY: help setup lock run stop demo picture thesis paper map load evaluate pool-soak build layer validate deploy invoke test test-fast check audit lint format types clean
 
 # Processes that run tests at a time; `make test WORKERS=0` runs them in one, for a debugger.
 WORKERS ?= auto
@@ -21,16 +22,26 @@ FAST := unit contract lifecycle template golden
 help: ## show the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
-setup: $(VENV)/.ready ## make .venv with the `burstcache` command (again only when pyproject.toml changes)
+setup: $(VENV)/.ready ## make .venv with the `burstcache` command (again only when pyproject.toml or the lock changes)
 
-# uv installs in a fifth of the time; where it cannot be had, pip alone does the same.
-$(VENV)/.ready: pyproject.toml
+# uv installs in a fifth of the time; where it cannot be had, pip alone does the same. Both take only what has a hash in the
+# lock, uv itself included.
+$(VENV)/.ready: pyproject.toml $(LOCK)
 	@test -n "$(PYTHON)" || { echo "make: no Python of 3.11 or newer was found on the PATH" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q --disable-pip-version-check uv==$(UV_VERSION) \
-	  && $(BIN)/uv pip install -q --python $(BIN)/python -e '.[dev]' \
-	  || $(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]'
+	awk '/^[^ #]/ { is_uv = /^uv==/ } is_uv' $(LOCK) > $(VENV)/uv.lock
+	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r $(VENV)/uv.lock \
+	  && $(BIN)/uv pip install -q --python $(BIN)/python --require-hashes -r $(LOCK) \
+	  || $(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r $(LOCK)
+	$(BIN)/uv pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e .
 	touch $@
+
+# Versions stand in pyproject.toml and in the requirements of the two packages, which Python 3.14 runs; the rest, and all
+# hashes, follow from them. What a package no longer needs is taken out of its requirements by hand, as a test demands.
+lock: ## write the lock anew, after a version in pyproject.toml or a requirements.txt was changed
+	$(BIN)/uv pip compile -q --universal --generate-hashes --no-header --extra dev pyproject.toml -o $(LOCK)
+	for folder in src cloudformation; do $(BIN)/uv pip compile -q --universal --generate-hashes --python-version 3.14 --no-header \
+	  --no-annotate --no-strip-extras -c $(LOCK) $$folder/requirements.txt -o $$folder/requirements.txt || exit 1; done
 
 run: setup ## start the whole system on this machine, without Docker or AWS; Ctrl-C ends it
 	$(BIN)/burstcache local up --dashboard-port 8082
@@ -77,7 +88,7 @@ build: $(SAM_VENV)/.sam-$(SAM_VERSION) ## build the functions' packages in .aws-
 layer: setup ## build the library as a layer for Lambda functions: build/layer
 	rm -rf build/layer
 	$(BIN)/uv pip install -q --target build/layer/python --python-version 3.14 --python-platform aarch64-manylinux2014 \
-	  --only-binary :all: -r src/requirements.txt
+	  --only-binary :all: --require-hashes -r src/requirements.txt
 	cp -R src/burstcache build/layer/python
 	find build/layer -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -111,7 +122,10 @@ test: setup $(VENV)/.browser ## run all tests but those against a deployed stack
 test-fast: setup ## run the quick tests: no local run, no linter, no test marked as slow, a tenth of each random search
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m 'not slow' --hypothesis-profile quick $(wildcard $(FAST:%=tests/%))
 
-check: lint types test ## everything that must hold before a commit
+check: lint types audit test ## everything that must hold before a commit
+
+audit: setup ## look for known vulnerabilities in what the lock installs; without a network it says that it could not
+	$(BIN)/python .ci/audit $(LOCK)
 
 lint: setup ## check format, rules, imports and the template, changing nothing
 	$(BIN)/ruff format --check .

@@ -46,19 +46,26 @@ def normalized(name: str) -> str:
 def test_functions_bring_what_they_import_and_nothing_else(
     functions: dict[str, dict[str, Any]], code: Callable[[str], list[ast.Module]], root: Path, folder: str
 ) -> None:
-    lines = (root / folder / "requirements.txt").read_text().split()
-    brought = {normalized(re.split(r"\[|==", line)[0]) for line in lines}
+    brought = set(locked(root, folder))
     ours = [properties for properties in functions.values() if properties.get("CodeUri", "src/") == f"{folder}/"]
     names = {name for properties in ours for tree in code(properties["Handler"]) for name in imported(tree)}
 
     packages = packages_distributions()
     needed = {normalized(packages[name][0]) for name in names - _OF_THE_RUNTIME}
 
-    assert brought == needed
+    assert brought == set().union(*(brought_along(name, for_python="3.14.0") for name in needed))
 
 
-def brought_along(requirement: str) -> set[str]:
-    """Names of the libraries that a line of the requirements installs, however deep; markers of extras are obeyed."""
+def locked(root: Path, folder: str) -> dict[str, Requirement]:
+    """Return what a package's requirements install, by name."""
+    lines = re.findall(
+        r"^[\w.-]+(?:\[.*?\])?==[^\\\n]+", (root / folder / "requirements.txt").read_text(), re.MULTILINE
+    )
+    return {normalized(each.name): each for each in map(Requirement, lines)}
+
+
+def brought_along(requirement: str, for_python: str) -> set[str]:
+    """Names of the libraries that a line of the requirements installs, however deep; markers are obeyed."""
     found: set[str] = set()
     waiting = [Requirement(requirement)]
     while waiting:
@@ -66,19 +73,16 @@ def brought_along(requirement: str) -> set[str]:
         found.add(normalized(asked.name))
         for line in requires(asked.name) or []:
             needed = Requirement(line)
-            extras = asked.extras or {""}
-            if needed.marker is None or any(needed.marker.evaluate({"extra": extra}) for extra in extras):
+            places = [{"extra": extra, "python_full_version": for_python} for extra in asked.extras or {""}]
+            if needed.marker is None or any(map(needed.marker.evaluate, places)):
                 waiting += [] if normalized(needed.name) in found else [needed]
     return found
 
 
 @pytest.mark.parametrize("folder", ["src", "cloudformation"])
 def test_no_second_sdk_hides_the_one_of_the_runtime(root: Path, folder: str) -> None:
-    lines = (root / folder / "requirements.txt").read_text().split()
-
-    assert brought_along("boto3") >= _OF_THE_RUNTIME
-    for line in lines:
-        assert brought_along(line) & _OF_THE_RUNTIME == set(), line
+    assert brought_along("boto3", for_python="3.14.0") >= _OF_THE_RUNTIME
+    assert locked(root, folder).keys() & _OF_THE_RUNTIME == set()
 
 
 def test_the_x_ray_library_comes_as_a_layer_where_traces_are_wanted(template: dict[str, Any]) -> None:

@@ -1,36 +1,115 @@
-"""What is installed here is what runs there: versions are exact, and stand alike in both places that name them."""
+"""What is installed here is what runs there: exact versions and their hashes, alike in all places that name them."""
 
 from __future__ import annotations
 
+import json
 import re
+import runpy
 import tomllib
+from collections.abc import Callable
+
+import pytest
 
 from support.project import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-FUNCTIONS = (ROOT / "src" / "requirements.txt").read_text().splitlines()
-CERTIFICATE = (ROOT / "cloudformation" / "requirements.txt").read_text().splitlines()
+BUILT_BY = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+MAKEFILE = (ROOT / "Makefile").read_text()
 IN_LAMBDA_ALREADY = "boto3"
+
+_PINNED = re.compile(r"[\w-]+(\[[\w,-]+\])?==[\w.]+")
+Locked = dict[str, frozenset[str]]
+
+
+def locked(path: str) -> Locked:
+    """Return the hashes of each pinned package in a lock, by `name==version`."""
+    blocks = re.split(r"^(?=[\w])", re.sub(r"^\s*#.*\n", "", (ROOT / path).read_text(), flags=re.MULTILINE), flags=re.M)
+    return {
+        pin(block): frozenset(re.findall(r"--hash=(sha256:[0-9a-f]{64})", block)) for block in blocks if block.strip()
+    }
+
+
+def pin(line: str) -> str:
+    """Return `name==version` of a requirement, without extras and markers."""
+    return re.sub(r"\[.*?\]", "", re.split(r"[ ;\\\n]", line)[0]).lower().replace("_", "-")
+
+
+LOCK = locked("requirements.lock")
+PACKAGES = {folder: locked(f"{folder}/requirements.txt") for folder in ("src", "cloudformation")}
+
+
+def named(*extras: str) -> list[str]:
+    """Return the requirements that the project names for itself and for extras."""
+    lines = [line for extra in extras for line in PROJECT["optional-dependencies"][extra]]
+    return [line for line in (*PROJECT["dependencies"], *lines) if not line.startswith("burstcache[")]
 
 
 def test_the_functions_are_packaged_with_the_versions_that_are_installed_here() -> None:
-    installed = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["functions"]]
+    wanted = {pin(line) for line in named("functions") if not line.startswith(IN_LAMBDA_ALREADY)}
 
-    assert sorted(FUNCTIONS) == sorted(line for line in installed if not line.startswith(IN_LAMBDA_ALREADY))
-
-
-def test_the_certificate_is_made_with_the_versions_of_the_local_run() -> None:
-    extras = PROJECT["optional-dependencies"]
-
-    assert set(CERTIFICATE) <= {*PROJECT["dependencies"], *extras["functions"], *extras["local"]}
+    assert wanted <= PACKAGES["src"].keys()
 
 
 def test_every_dependency_has_one_exact_version() -> None:
-    extras = [line for extra in PROJECT["optional-dependencies"].values() for line in extra]
-    named = [
-        line
-        for line in (*PROJECT["dependencies"], *extras, *FUNCTIONS, *CERTIFICATE)
-        if not line.startswith("burstcache[")
-    ]
+    lines = [*named(*PROJECT["optional-dependencies"]), *BUILT_BY]
 
-    assert [line for line in named if not re.fullmatch(r"[\w-]+(\[[\w,]+\])?==[\w.]+", line)] == []
+    assert [line for line in lines if not _PINNED.fullmatch(line)] == []
+
+
+def test_the_lock_has_every_version_that_the_project_names() -> None:
+    wanted = {pin(line) for line in [*named(*_extras_of("dev")), *BUILT_BY]}
+
+    assert wanted <= LOCK.keys()
+    assert all(line.startswith("uv==") for line in re.findall(r"uv==[\d.]+", MAKEFILE))
+    assert f"uv=={re.search(r'UV_VERSION := (.+)', MAKEFILE)[1]}" in LOCK  # type: ignore[index]
+
+
+def _extras_of(extra: str) -> set[str]:
+    """Return an extra and those that it names, however deep."""
+    own = [line for line in PROJECT["optional-dependencies"][extra] if line.startswith("burstcache[")]
+    inner = [name for line in own for name in line[len("burstcache[") : -1].split(",")]
+    return {extra}.union(*map(_extras_of, inner))
+
+
+@pytest.mark.parametrize("folder", PACKAGES)
+def test_a_package_of_functions_is_a_part_of_the_lock(folder: str) -> None:
+    assert PACKAGES[folder]
+    assert {each: LOCK[each] for each in PACKAGES[folder]} == PACKAGES[folder]
+
+
+def test_everything_in_the_lock_has_hashes() -> None:
+    assert len(LOCK) > 100
+    assert [each for each, hashes in LOCK.items() if not hashes] == []
+
+
+def test_nothing_is_installed_into_the_environment_without_its_hash() -> None:
+    recipe = re.search(r"^\$\(VENV\)/\.ready:.*?\n\n", MAKEFILE, re.MULTILINE | re.DOTALL)[0]  # type: ignore[index]
+    installs = re.findall(r"pip install[^\n]*", recipe)
+
+    assert len(installs) == 4
+    assert all("--require-hashes" in each or "--no-deps --no-build-isolation -e ." in each for each in installs)
+
+
+@pytest.fixture(scope="module")
+def verdict() -> Callable[[str, str], tuple[list[str], int]]:
+    return runpy.run_path(str(ROOT / ".ci" / "audit"))["verdict"]  # type: ignore[no-any-return]
+
+
+def test_a_known_vulnerability_fails_the_audit(verdict: Callable[[str, str], tuple[list[str], int]]) -> None:
+    vulnerable = {"name": "jinja2", "version": "2.11.0", "vulns": [{"id": "PYSEC-1", "fix_versions": ["2.11.3"]}]}
+    report = {"dependencies": [vulnerable, {"name": "six", "version": "1", "vulns": []}], "fixes": []}
+
+    lines, code = verdict(json.dumps(report), "Found 1 known vulnerability in 1 package")
+
+    assert code == 1
+    assert lines == ["jinja2 2.11.0: PYSEC-1, mended in 2.11.3", "2 packages audited, 1 known vulnerabilities"]
+
+
+def test_an_audit_that_could_not_be_made_says_so(verdict: Callable[[str, str], tuple[list[str], int]]) -> None:
+    skipped = {"dependencies": [{"name": "ours", "skip_reason": "not found"}], "fixes": []}
+
+    assert verdict("", "Traceback …\nConnectionError: no route") == (["NOT AUDITED: ConnectionError: no route"], 0)
+    assert verdict(json.dumps(skipped), "")[0] == [
+        "NOT AUDITED: ours: not found",
+        "0 packages audited, 0 known vulnerabilities",
+    ]
