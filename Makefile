@@ -13,7 +13,7 @@ PYTHON = $(shell for python in python3.11 python3 python3.12 python3.13 python3.
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup lock run stop demo picture thesis paper map load evaluate pool-soak build layer validate deploy invoke test test-fast check audit lint format types clean
+.PHONY: help setup lock run stop demo picture thesis paper map load evaluate pool-soak fuzz build layer validate deploy invoke test test-fast check audit lint format types clean
 
 # Processes that run tests at a time; `make test WORKERS=0` runs them in one, for a debugger.
 WORKERS ?= auto
@@ -72,6 +72,9 @@ evaluate: setup ## replay the thesis's spikes against the local run and hold the
 
 pool-soak: setup ## 20,000 PUTs, GETs and deletes through the pool while members and hubs come and go; SEED=N
 	$(BIN)/python -m benchmarks.pool_soak $(if $(SEED),--seed $(SEED))
+
+fuzz: setup ## 100,000 requests of every kind to the local run's front door, from where the last run was cut off; REQUESTS=N
+	PYTHONPATH=tests $(BIN)/python -m fuzz $(REQUESTS)
 
 # uv is what SAM builds packages with: for Lambda's Python and processor, without having either.
 $(SAM_VENV)/.sam-$(SAM_VERSION):

@@ -194,7 +194,7 @@ def _is_unmodified(since: Date, age: timedelta) -> bool:
 
 
 def _range_applies(condition: Tag | Date | None) -> bool:
-    """Whether If-Range lets the range be served: RFC 9110, section 13.1.5, by strong comparison, and by the very same date."""
+    """Whether If-Range lets the range be served (RFC 9110, section 13.1.5): compared strongly, or the same date."""
     if isinstance(condition, Tag):
         return condition.is_own and not condition.is_weak
     return condition is None or (condition.no_date is None and condition.after_s == 0)

@@ -1,0 +1,217 @@
+"""Requests of every kind for a front door: as its OpenAPI document describes them, and as it does not."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import requests
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from schemathesis import GenerationMode
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from burstcache.web.keys import MAX_KEY_BYTES
+from burstcache_local.cloud import LocalCloud
+from support.project import ROOT
+from support.s3_itself import Answer, Asked, Moto, right_answer
+from support.s3_itself import requests as reads
+from support.waiting import LIMIT_S, until
+
+_STORED = {"empty": b"", "ten": b"0123456789", "a/b c%": bytes(range(256)) * 40}
+_CONFORMS = [
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+]
+# Of the requests; the first three hold the answers to something, too.
+_SHARES = {"described": 0.3, "reads": 0.3, "keys": 0.05, "anything": 0.35}
+
+
+@dataclass
+class Tried:
+    """What was answered: requests by status, and by the tier that answered."""
+
+    statuses: Counter[int] = field(default_factory=Counter)
+    tiers: Counter[str] = field(default_factory=Counter)
+
+    def clear(self) -> None:
+        """Count anew."""
+        self.statuses.clear()
+        self.tiers.clear()
+
+    def note(self, status: int, headers: Mapping[str, str]) -> None:
+        """Count an answer, which must be none that is our fault."""
+        self.statuses[status] += 1
+        self.tiers[headers.get("x-cache-tier", "")] += 1
+        assert status < 500
+
+
+class Fuzzing:
+    """Requests to a local run, whose bucket gets some objects for them."""
+
+    def __init__(self, cloud: LocalCloud) -> None:
+        self.tried = Tried()
+        self._url, self._bucket = cloud.front_url, cloud.bucket_name
+        self._s3 = cloud.client("s3")
+        self._host = urlsplit(self._url).netloc
+        self._connection = http.client.HTTPConnection(self._host, timeout=LIMIT_S)
+        self._session = requests.Session()
+        self._schema = schemathesis.openapi.from_path(ROOT / "docs/use/openapi.yaml")
+        moto = Moto(self._s3, self._bucket)
+        for key, body in _STORED.items():
+            self._s3.put_object(Bucket=self._bucket, Key=key, Body=body, CacheControl="max-age=1", Metadata={"a": "b"})
+        self._stored = {key: moto.stored(key) for key in _STORED}
+        moto.close()
+        newest = max(stored.modified for stored in self._stored.values())
+        until(lambda: (datetime.now(UTC) - newest).total_seconds() > 2)  # a second after it is no date to come
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._connection.close()
+        self._session.close()
+
+    def run(self, count: int, *, number: int) -> None:
+        """Send about that many requests, others for each number; raise AssertionError for the first wrong answer."""
+        for kind, share in _SHARES.items():
+            getattr(self, f"_{kind}")(_search(max(1, round(count * share)), number))
+
+    def _described(self, search: Callable[[Any], Any]) -> None:
+        paths = {"/objects/{key}": ("GET", "HEAD"), "/objects": ("GET", "HEAD")}
+        operations = [self._schema[path][method] for path, methods in paths.items() for method in methods]
+        modes = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
+        cases = st.one_of([each.as_strategy(generation_mode=mode) for each in operations for mode in modes])
+
+        def ask(case: schemathesis.Case[Any]) -> None:
+            answer = case.call(base_url=self._url, session=self._session, timeout=LIMIT_S, allow_redirects=False)
+            headers = {name: values[0] for name, values in answer.headers.items()}
+            self.tried.note(answer.status_code, headers)
+            case.validate_response(answer, checks=_CONFORMS)
+
+        search(given(cases)(ask))()
+
+    def _reads(self, search: Callable[[Any], Any]) -> None:
+        def ask(key: str, asked: Asked) -> None:
+            stored = self._stored[key]
+            status, headers, body = self._send(
+                asked.method, f"/objects/{quote(key)}", list(asked.headers(stored).items())
+            )
+            answer = _comparable(Answer.of(status, headers, body))
+            right = _comparable(right_answer(asked, stored, now=datetime.now(UTC)))
+            assert answer == right, f"{answer} of {headers} is not {right}"
+
+        search(given(st.sampled_from(sorted(_STORED)), reads())(ask))()
+
+    def _keys(self, search: Callable[[Any], Any]) -> None:
+        def ask(key: str, in_path: bool) -> None:
+            self._s3.put_object(Bucket=self._bucket, Key=key, Body=key.encode())
+            is_path = in_path and not ({".", ".."} & set(key.split("/")) or {"?", "\ufffd"} & set(key))
+            target = f"/objects/{quote(key)}" if is_path else f"/objects?key={quote(key, safe='')}"
+            status, _, body = self._send("GET", target, [])
+            assert (status, body) == (200, key.encode())
+            self._s3.delete_object(Bucket=self._bucket, Key=key)
+
+        search(given(_keys(), st.booleans())(ask))()
+
+    def _anything(self, search: Callable[[Any], Any]) -> None:
+        def ask(method: str, target: str, headers: list[tuple[str, str]]) -> None:
+            status, answered, body = self._send(method, target, headers)
+            if method != "HEAD" and status >= 400 and answered["content-type"] == "application/json":
+                assert {"code", "message"} <= json.loads(body).get("error", json.loads(body) | {"code": ""}).keys()
+
+        search(given(_methods(), _targets(), st.lists(_headers(), max_size=4))(ask))()
+
+    def _send(self, method: str, target: str, headers: list[tuple[str, str]]) -> tuple[int, dict[str, str], bytes]:
+        self._connection.putrequest(method, target, skip_accept_encoding=True)
+        for name, value in headers:
+            self._connection.putheader(name, value)
+        self._connection.endheaders()
+        answer = self._connection.getresponse()
+        body = answer.read()
+        named = {name.lower(): value for name, value in answer.headers.items()}
+        self.tried.note(answer.status, named)
+        return answer.status, named, body
+
+
+def _search(count: int, number: int) -> Callable[[Any], Any]:
+    def configured(test: Any) -> Any:
+        chosen = settings(
+            max_examples=count,
+            database=None,
+            deadline=None,
+            phases=(Phase.generate, Phase.shrink),
+            suppress_health_check=list(HealthCheck),
+        )
+        return seed(number)(chosen(test))
+
+    return configured
+
+
+def _comparable(answer: Answer) -> Answer:
+    """Leave out what the 304 of moto's server lacks (RFC 9110, section 15.4.5), which tiers other than S3 have."""
+    return answer if answer.status != 304 else Answer(304, {"etag": answer.headers["etag"]})
+
+
+def _keys() -> st.SearchStrategy[str]:
+    """Return keys that S3 can have: every Unicode, dots, slashes, empty segments, up to 1,024 bytes.
+
+    moto's routes end at a line feed.
+    """
+    part = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n"), min_size=1, max_size=20)
+    odd = st.sampled_from(["", ".", "..", "...", "%2F", "+", " ", "%", "?", "#", "&", ";", "=", "\\", "~", "k" * 900])
+    keys = st.lists(part | odd, min_size=1, max_size=6).map("/".join)
+    return keys.filter(lambda key: 0 < len(key.encode()) <= MAX_KEY_BYTES and not _climbs(key))
+
+
+def _climbs(key: str) -> bool:
+    """Whether more '..' than names come before any point of a key, which S3 refuses."""
+    depth = 0
+    for segment in key.split("/"):
+        depth += {"..": -1, ".": 0, "": 0}.get(segment, 1)
+        if depth < 0:
+            return True
+    return False
+
+
+def _methods() -> st.SearchStrategy[str]:
+    return st.sampled_from(
+        ["GET", "GET", "GET", "HEAD", "PUT", "POST", "DELETE", "PATCH", "OPTIONS", "TRACE", "get", "X-Y"]
+    )
+
+
+def _targets() -> st.SearchStrategy[str]:
+    """Return targets in ASCII, as a client may send them: bytes percent-encoded well or not, any path, any query."""
+    encoded = st.binary(min_size=1, max_size=8).map(lambda data: "".join(f"%{byte:02x}" for byte in data))
+    odd = st.sampled_from(["%", "%zz", "%2", ".", "..", "%2e%2e", "%2f", "%5c", "%00", "+", ";", "@", ":", "k" * 1025])
+    plain = st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), max_size=10)
+    path = st.lists(encoded | odd | plain, max_size=6).map("/".join)
+    query = st.lists(
+        st.tuples(st.sampled_from(["key", "Key", "versionId", "response-expires", "x", ""]), encoded | odd | plain)
+    )
+    queries = query.map(lambda pairs: "?" + "&".join(f"{name}={value}" for name, value in pairs) if pairs else "")
+    starts = st.sampled_from(["/objects/", "/objects/", "/objects", "/objects//", "/", "//objects/", "/Objects/"])
+    return st.tuples(starts, path, queries).map("".join)
+
+
+def _headers() -> st.SearchStrategy[tuple[str, str]]:
+    names = ["Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range"]
+    names += ["Accept-Encoding", "Authorization", "Cookie", "Cache-Control", "X-Forwarded-For", "X-Amzn-Trace-Id"]
+    names += ["Content-Type", "Expect", "Via", "X-Odd!#$%&'*+-.^_`|~"]
+    text = st.text(st.characters(min_codepoint=0x20, max_codepoint=0xFF, exclude_characters="\x7f"), max_size=60)
+    fitting = st.sampled_from(
+        ["bytes=0-1", "bytes=-5", "*", '"x"', 'W/"x"', "Sun, 06 Nov 1994 08:49:37 GMT", "no-cache"]
+    )
+    return st.tuples(st.sampled_from(names), text | fitting)
