@@ -7,7 +7,7 @@ import json
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +18,7 @@ from aiohttp import web
 
 from burstcache_local import ports
 from burstcache_local.errors import LocalCloudError, TemplateError
+from burstcache_local.faults import Faults
 from burstcache_local.front.access_log import AccessLog
 from burstcache_local.front.front_door import Front
 from burstcache_local.functions import EventInvokeConfig, FunctionSpec
@@ -75,6 +76,7 @@ class LocalCloud:
         self.lambda_endpoint_url = ""  # invocations of functions, without the way through the former
         self.outputs: dict[str, str] = {}
         self.physical_ids: dict[str, str] = {}  # by logical id
+        self.faults = Faults()  # what goes wrong meanwhile
         self._stacks: list[Stack] = []  # the first one is the system's
         self._closers = ExitStack()
 
@@ -131,13 +133,36 @@ class LocalCloud:
         return json.loads(outcome.body)
 
     @contextmanager
-    def out_of_concurrency(self) -> Iterator[None]:
-        """Refuse every invocation for the duration of a `with`, as an account does whose concurrency is used up."""
-        usual, self._lambdas.concurrency = self._lambdas.concurrency, 0
+    def out_of_concurrency(self, *logical_ids: str) -> Iterator[None]:
+        """Refuse every invocation, or those of some functions, for the duration of a `with`.
+
+        So does an account whose concurrency is used up, or a function that reserves none.
+        """
+        usual = self._lambdas.concurrency, self._lambdas.refused
+        if logical_ids:
+            self._lambdas.refused |= {self.physical_ids[logical_id] for logical_id in logical_ids}
+        else:
+            self._lambdas.concurrency = 0
         try:
             yield
         finally:
-            self._lambdas.concurrency = usual
+            self._lambdas.concurrency, self._lambdas.refused = usual
+
+    @contextmanager
+    def clocks_ahead(self, ahead_s: Sequence[float]) -> Iterator[None]:
+        """Let the clocks of functions be ahead by these times in turn [s], for the duration of a `with`.
+
+        Those that run an invocation at its begin or end keep their clocks until they have answered.
+        """
+        with self.faults.of_clocks(ahead_s):
+            self._loop.loop.call_soon_threadsafe(self._lambdas.end_free)
+            yield
+        self._loop.loop.call_soon_threadsafe(self._lambdas.end_free)
+
+    @property
+    def invocations_under_way(self) -> int:
+        """How many invocations of functions run, or are still to come."""
+        return self._lambdas.under_way
 
     def kill(self, logical_id: str, count: int | None = None) -> int:
         """Let environments of a function die in the middle of their work, at most `count`; return how many did."""
@@ -209,15 +234,16 @@ class LocalCloud:
         server = MotoServer(
             self._services,
             options.endpoint_port,
-            before=lambda moto: self.guard.before(
-                states.before(lambda_api.before(moto, lambda: self._services.lambda_url))
+            before=lambda moto: self.faults.before(
+                self.guard.before(states.before(lambda_api.before(moto, lambda: self._services.lambda_url)))
             ),
         )
+        self.faults.more_threads = server.more_threads
         self.endpoint_url = server.start()
         self._closers.callback(server.stop)
         self._services.relay_address = block.relay_address
         self._start_servers()
-        nodes = NodeAgent(self._services, NodeTimes(options.boot_s, options.stop_s), self.run_dir)
+        nodes = NodeAgent(self._services, NodeTimes(options.boot_s, options.stop_s), self.run_dir, self.faults)
         nodes.start()
         self._closers.callback(nodes.stop)
         tasks = TaskAgent(self._services, self.run_dir, self._task_variables())
@@ -256,6 +282,7 @@ class LocalCloud:
             logs=self.run_dir,
             limits=self.options.limits,
             traces=self._traces,
+            clock_ahead_s=self.faults.clock_ahead_s,
         )
         self._closers.callback(lambda: self._loop.run(self._lambdas.close()))
         self._loop.run(self._lambdas.start())
@@ -333,10 +360,16 @@ class LocalCloud:
         )
 
     def _deliver(self, target: Mapping[str, Any], payload: bytes, rule: str, trace: str) -> None:
-        asyncio.run_coroutine_threadsafe(self._deliver_event(target, payload, rule, trace), self._loop.loop)
+        for after_s in self.faults.deliveries():
+            work = self._deliver_event(target, payload, rule, trace, after_s)
+            asyncio.run_coroutine_threadsafe(work, self._loop.loop)
 
-    async def _deliver_event(self, target: Mapping[str, Any], payload: bytes, rule: str, trace: str = "") -> None:
+    async def _deliver_event(
+        self, target: Mapping[str, Any], payload: bytes, rule: str, trace: str = "", after_s: float = 0.0
+    ) -> None:
         """Hand an event to a function; without the function or the right it goes to the target's dead-letter queue."""
+        if after_s:
+            await asyncio.sleep(after_s)
         try:
             if not self.guard.delivery_problem(target, rule):
                 await self._lambdas.invoke_event(target["Arn"], payload, request_id=str(uuid.uuid4()), trace=trace)

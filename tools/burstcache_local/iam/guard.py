@@ -17,7 +17,7 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 from burstcache_local.functions import ACCOUNT
 from burstcache_local.iam.needs import Place, missing_object, needs
 from burstcache_local.iam.policies import Grant, Need, granting, grants
-from burstcache_local.iam.requests import Request, refuse, request_of, signer_of
+from burstcache_local.iam.requests import Request, access_denied, refuse, request_of, signer_of
 from burstcache_local.lambdas.service import FunctionNotFoundError
 from burstcache_local.stepfunctions.errors import StateError
 from burstcache_local.stepfunctions.execution import ROLE, Call
@@ -67,7 +67,7 @@ class Guard:
                 return application(environ, start_response)
             request = request_of(environ)
             if problem := self._problem(role, request):
-                return refuse(request.service, problem, start_response)
+                return refuse(request.service, access_denied(request.service, problem), start_response)
             return application(environ, self._watched(role, request, start_response))
 
         return answer

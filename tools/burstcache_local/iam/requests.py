@@ -16,14 +16,14 @@ _FORM = "application/x-www-form-urlencoded"
 _OF_OBJECTS = {"GET": "GetObject", "HEAD": "HeadObject", "PUT": "PutObject", "DELETE": "DeleteObject"}
 _OF_BUCKETS = {"GET": "ListObjectsV2", "HEAD": "ListObjectsV2", "POST": "DeleteObjects", "PUT": "PutBucketLifecycle"}
 
-_REFUSED = "AccessDeniedException"
-_XML = {  # the error's code, and what stands around it
-    "cloudformation": ("AccessDenied", "<ErrorResponse>{}</ErrorResponse>"),
-    "ec2": ("UnauthorizedOperation", "<Response><Errors>{}</Errors><RequestID>local</RequestID></Response>"),
-    "iam": ("AccessDenied", "<ErrorResponse>{}</ErrorResponse>"),
-    "s3": ("AccessDenied", "{}"),
-    "s3express": ("AccessDenied", "{}"),
+_XML = {  # what stands around an error
+    "cloudformation": "<ErrorResponse>{}</ErrorResponse>",
+    "ec2": "<Response><Errors>{}</Errors><RequestID>local</RequestID></Response>",
+    "iam": "<ErrorResponse>{}</ErrorResponse>",
+    "s3": "{}",
+    "s3express": "{}",
 }
+_ACCESS_DENIED = dict.fromkeys(_XML, "AccessDenied") | {"ec2": "UnauthorizedOperation"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +82,28 @@ def _body(environ: WSGIEnvironment) -> bytes:
     return body
 
 
-def refuse(service: str, message: str, start_response: StartResponse) -> Iterable[bytes]:
-    """Answer that a caller may not, as a service does."""
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An answer that is an error."""
+
+    code: str
+    status: str = "403 Forbidden"
+    message: str = ""
+
+
+def access_denied(service: str, message: str) -> Refusal:
+    """Return what a service answers to a caller that may not."""
+    return Refusal(_ACCESS_DENIED.get(service, "AccessDeniedException"), message=message)
+
+
+def refuse(service: str, refusal: Refusal, start_response: StartResponse) -> Iterable[bytes]:
+    """Answer an error as a service does."""
     if service in _XML:
-        code, template = _XML[service]
-        kind, text = "text/xml", template.format(f"<Error><Code>{code}</Code><Message>{message}</Message></Error>")
+        error = f"<Error><Code>{refusal.code}</Code><Message>{refusal.message}</Message></Error>"
+        kind, text = "text/xml", _XML[service].format(error)
     else:
-        kind, text = "application/json", json.dumps({"__type": _REFUSED, "message": message})
+        kind, text = "application/json", json.dumps({"__type": refusal.code, "message": refusal.message})
     body = text.encode()
-    headers = [("Content-Type", kind), ("Content-Length", str(len(body))), ("x-amzn-ErrorType", _REFUSED)]
-    start_response("403 Forbidden", headers)
+    headers = [("Content-Type", kind), ("Content-Length", str(len(body))), ("x-amzn-ErrorType", refusal.code)]
+    start_response(refusal.status, headers)
     return [body]

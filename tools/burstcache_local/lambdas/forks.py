@@ -62,8 +62,10 @@ class Forks:
         theirs.close()
         self._loop.add_reader(self._wires, self._receive)
 
-    async def fork(self, handler: str, *, env: Mapping[str, str], root: Path, log: Path) -> Fork:
-        """Return a new process that runs AWS's runtime client for `handler`.
+    async def fork(
+        self, handler: str, *, env: Mapping[str, str], root: Path, log: Path, clock_ahead_s: float = 0.0
+    ) -> Fork:
+        """Return a new process that runs AWS's runtime client for `handler`, whose clock is ahead by as much [s].
 
         Raises:
             ConnectionError: The zygote has ended.
@@ -73,7 +75,8 @@ class Forks:
         order_id = next(self._ids)
         born: asyncio.Future[Fork] = self._loop.create_future()
         self._unborn[order_id] = born
-        self._send({"id": order_id, "handler": handler, "env": dict(env), "root": str(root), "log": str(log)})
+        process = {"handler": handler, "env": dict(env), "root": str(root), "log": str(log)}
+        self._send({"id": order_id, **process, "clock_ahead_s": clock_ahead_s})
         return await born
 
     def stop(self) -> None:

@@ -76,8 +76,8 @@ class Environment:
         self._current: Invocation | None = None
         self._answer: asyncio.Future[Outcome] | None = None
 
-    async def start(self) -> None:
-        """Start the process. It initialises itself while the first invocation waits."""
+    async def start(self, clock_ahead_s: float = 0.0) -> None:
+        """Start the process, with a clock that is ahead [s]. It initialises itself while the first invocation waits."""
         self._started_s = time.monotonic()
         self._log_file = self._log_path.open("ab", buffering=0)  # kept open: each invocation writes twice
         self._service = wire.Service(self._route)
@@ -85,7 +85,11 @@ class Environment:
         spec = self._spec
         try:
             self._process = await self._forks.fork(
-                spec.handler, env=spec.environment(f"127.0.0.1:{port}"), root=spec.root, log=self._log_path
+                spec.handler,
+                env=spec.environment(f"127.0.0.1:{port}"),
+                root=spec.root,
+                log=self._log_path,
+                clock_ahead_s=clock_ahead_s,
             )
         except BaseException:
             self._service.close()

@@ -105,8 +105,10 @@ class Lambdas:
         logs: Path,
         limits: LambdaLimits,
         traces: TraceDaemon | None = None,
+        clock_ahead_s: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._resolve, self._send, self._logs, self._limits, self._traces = resolve, send, logs, limits, traces
+        self._clock_ahead_s = clock_ahead_s  # of the next environment
         self._forks = Forks(logs / "zygote.log")
         self._known: dict[str, tuple[FunctionSpec, EventInvokeConfig]] = {}
         self._pools: dict[tuple[str, str], _Pool] = defaultdict(_Pool)
@@ -115,6 +117,7 @@ class Lambdas:
         self._tasks: set[asyncio.Task[None]] = set()
         self._running = 0
         self.concurrency = limits.concurrency  # may change while functions run
+        self.refused: frozenset[str] = frozenset()  # names of functions without concurrency; so may these
 
     @property
     def environments(self) -> frozenset[Environment]:
@@ -165,7 +168,7 @@ class Lambdas:
                 time limit.
         """
         spec, _ = await self.function_for(name, tenant_id)
-        if self._running >= self.concurrency:
+        if self._running >= self.concurrency or spec.name in self.refused:
             raise ThrottledError(f"Rate Exceeded: {self._running} invocations run")
         self._running += 1
         try:
@@ -203,6 +206,17 @@ class Lambdas:
         for environment in dying:
             environment.kill()
         return len(dying)
+
+    def end_free(self) -> None:
+        """End all environments that wait for an invocation: the next ones find new ones."""
+        for pool in self._pools.values():
+            for environment in list(pool.free):
+                self._reap(pool, environment)
+
+    @property
+    def under_way(self) -> int:
+        """How many invocations run, and events are on their way or wait to be tried again."""
+        return self._running + len(self._tasks)
 
     @property
     def tenant_environments(self) -> int:
@@ -277,7 +291,7 @@ class Lambdas:
     async def _start(self, spec: FunctionSpec, pool: _Pool) -> Environment:
         environment = Environment(spec, self._forks, self._logs / f"{spec.name}.log")
         try:
-            await environment.start()
+            await environment.start(self._clock_ahead_s())
         except BaseException:
             self._make_room(pool)
             raise

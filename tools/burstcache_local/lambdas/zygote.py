@@ -2,7 +2,8 @@
 
 It runs isolated (`python -I`), imports nothing of this package, and takes its orders as packets of JSON on a socket:
 
-    {"id": 7, "handler": …, "env": …, "root": …, "log": …}    fork, and run AWS's runtime client in the fork
+    {"id": 7, "handler": …, "env": …, "root": …, "log": …, "clock_ahead_s": 0}    fork, and run AWS's runtime client in
+                                                              the fork, whose clock is ahead by as much
     {"id": 7, "kill": true}                                   kill that fork and its process group
 
 It reports each fork under its order's id: {"id": 7, "pid": 4711} at its birth, {"id": 7, "exit": -9} at its end. Only
@@ -137,7 +138,15 @@ def _become(order: dict[str, Any], parent: int) -> None:
     os.environ.clear()
     os.environ.update(order["env"])
     time.tzset()
+    if order["clock_ahead_s"]:
+        _set_clock(order["clock_ahead_s"])
     sys.path.insert(0, order["root"])
+
+
+def _set_clock(ahead_s: float) -> None:
+    time_ns, ahead_ns = time.time_ns, round(ahead_s * 1e9)
+    time.time_ns = lambda: time_ns() + ahead_ns
+    time.time = lambda: time.time_ns() / 1e9
 
 
 def _run(handler: str) -> int:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from burstcache_local.errors import LocalCloudError
+from burstcache_local.faults import Faults
 from burstcache_local.machines import processes
 from burstcache_local.machines.tls_front import TlsFront
 from burstcache_local.machines.volume import StateVolume
@@ -50,8 +51,9 @@ class NodeTimes:
 class NodeAgent:
     """Runs the servers of one cloud's instances in moto."""
 
-    def __init__(self, services: Services, times: NodeTimes, logs: Path) -> None:
+    def __init__(self, services: Services, times: NodeTimes, logs: Path, faults: Faults | None = None) -> None:
         self._services, self._times, self._logs, self._binary = services, times, logs, redis_binary()
+        self._faults = faults or Faults()
         self._processes: dict[tuple[str, str], subprocess.Popen[bytes]] = {}  # by instance and program
         self._fronts: dict[str, TlsFront] = {}  # by instance
         self._volumes: dict[str, StateVolume] = {}  # by instance
@@ -98,6 +100,8 @@ class NodeAgent:
         if program := _heredoc(instance, "ANNOUNCE"):
             announcing = threading.Thread(target=self._announce, args=(instance, program), daemon=True)
             announcing.start()
+        while not self._faults.nodes_answer.wait(_RESTART_S) and not self._closing.is_set():
+            pass
         certificate = self._certificate(instance)
         port = SERVER_PORT if certificate else REDIS_PORT
         command = [str(self._binary), *_redis_arguments(instance, self._services, port)]

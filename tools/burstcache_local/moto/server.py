@@ -61,6 +61,15 @@ class MotoServer:
         self._services.cloud_url = f"http://127.0.0.1:{self._server.bind_addr[1]}"
         return self._services.cloud_url
 
+    @contextlib.contextmanager
+    def more_threads(self, count: int) -> Iterator[None]:
+        """Have more threads for the duration of a `with`."""
+        self._server.requests.grow(count)
+        try:
+            yield
+        finally:
+            self._server.requests.shrink(count)
+
     def stop(self) -> None:
         """Stop listening; connections are dropped."""
         from moto.core.config import default_user_config
