@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
 _LEAD_S = 0.05  # before the first request is due: by then the loop is under way
@@ -18,7 +18,7 @@ class Answer:
     status: int  # 0: nothing came
     tier: str = ""
     body_bytes: int = 0
-    error: str = ""  # why nothing came
+    error: str = ""  # why nothing came, or what is wrong with what came
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +44,14 @@ Send = Callable[[int], Awaitable[Answer]]
 
 
 async def replay(
-    due_s: list[float], send: Send, record: Callable[[Outcome], None], now_s: Callable[[], float] = time.monotonic
+    due_s: Iterable[float], send: Send, record: Callable[[Outcome], None], now_s: Callable[[], float] = time.monotonic
 ) -> int:
     """Send each request when it is due, and wait for the last answer.
 
     If it is cancelled, it sends no more, and returns when the answers to what is under way have come.
 
     Args:
-        due_s: When each request is due, from the start, ascending [s].
+        due_s: When each request is due, from the start, ascending [s]; asked for the next one when it has sent one.
         send: Sends the request of that number and returns its answer; it does not raise.
         record: Takes each outcome as it comes.
         now_s: The clock [s]; the event loop's own has whole milliseconds only, if it is uvloop.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -22,10 +22,21 @@ _TIER = "X-Cache-Tier"
 _KEPT_ALIVE_S = 30.0
 _REDIRECTS = (301, 302, 303, 307, 308)
 
+Judge = Callable[[str, bytes], str]  # a key and a body to what is wrong with it; empty: nothing
+
+
+def _accept(key: str, body: bytes) -> str:
+    return ""
+
 
 @asynccontextmanager
 async def front_door(
-    url: str, keys: Sequence[str], headers: Mapping[str, str], timeout_s: float, signer: Signer | None = None
+    url: str,
+    keys: Sequence[str],
+    headers: Mapping[str, str],
+    timeout_s: float,
+    signer: Signer | None = None,
+    judge: Judge = _accept,
 ) -> AsyncIterator[Send]:
     """Yield what sends a GET for the key of a number.
 
@@ -35,6 +46,7 @@ async def front_door(
         headers: Sent with each.
         timeout_s: How long an answer may take, its body included [s].
         signer: Signs each; None: nothing is signed.
+        judge: Says what is wrong with the body of a 200, as the answer's error.
     """
     import aiohttp
     from yarl import URL
@@ -54,7 +66,7 @@ async def front_door(
             if status in _REDIRECTS:  # a large object: S3 has it, and wants none of these headers
                 async with session.get(address.join(URL(response.headers["Location"], encoded=True))) as response:
                     body, status = await response.read(), response.status
-            return Answer(status, tier, len(body))
+            return Answer(status, tier, len(body), judge(keys[number], body) if status == 200 else "")
         except TimeoutError:
             return Answer(0, error=f"no answer within {timeout_s:g} s")
         except (aiohttp.ClientError, OSError) as error:
@@ -72,8 +84,11 @@ def _address(url: str, key: str) -> str:
 
 
 @asynccontextmanager
-async def library(client: Client, keys: Sequence[str], threads: int) -> AsyncIterator[Send]:
-    """Yield what reads the key of a number through a client, in threads; it is closed at the end."""
+async def library(client: Client, keys: Sequence[str], threads: int, judge: Judge = _accept) -> AsyncIterator[Send]:
+    """Yield what reads the key of a number through a client, in threads; it is closed at the end.
+
+    `judge` says what is wrong with a body, as the answer's error.
+    """
     loop = asyncio.get_running_loop()
 
     def read(key: str) -> Answer:
@@ -83,7 +98,7 @@ async def library(client: Client, keys: Sequence[str], threads: int) -> AsyncIte
             return Answer(404)
         except BurstcacheError as error:
             return Answer(0, error=type(error).__name__)
-        return Answer(200, found.tier, len(found.body))
+        return Answer(200, found.tier, len(found.body), judge(key, found.body))
 
     with client, ThreadPoolExecutor(threads) as pool:
 
