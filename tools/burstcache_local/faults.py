@@ -1,6 +1,6 @@
 """What can go wrong with AWS in a local cloud, switched on and off while it runs: calls, events and clocks.
 
-Processes die by `LocalCloud.kill` or by a signal. A program that only looks on signs as `OBSERVER`: no fault befalls it.
+Processes die by `LocalCloud.kill` or by a signal. No fault befalls a program that signs as `OBSERVER`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,109 @@
+"""All faults, one after the other, each under both policies at once: `make chaos`.
+
+    PYTHONPATH=tests python -m chaos [--from FAULT] [--only FAULT …] [--out DIR] [--reads-per-s N]
+
+A fault leaves a result, `FAULT.json`, and a picture. A run that was interrupted goes on where it was; `--from` does the
+faults from that one on anew. Exit code 1 if anything was found that must not be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from burstcache_local.machines import processes
+from chaos.faults import FAULTS, Fault
+from chaos.rate import sustained_per_s
+from chaos.report import draw, findings, parsed, table
+from chaos.run import CACHED_PER_S, POLICIES, Plan, Run
+
+_TESTS = Path(__file__).parents[1]
+_SHARE = 0.7  # of what the machine sustains
+_LIMIT_S = 420.0  # a run ends by itself long before
+_NAMES = [fault.name for fault in FAULTS]
+
+
+def main() -> int:
+    """Run the faults; return the exit code."""
+    parser = argparse.ArgumentParser(prog="chaos", description=__doc__.splitlines()[0])
+    add = parser.add_argument
+    add("--from", dest="first", choices=_NAMES, metavar="FAULT", help="do this one and those after it, anew")
+    add("--only", nargs="+", choices=_NAMES, default=_NAMES, metavar="FAULT", help="do these alone, anew")
+    add("--out", type=Path, default=_TESTS.parent / "build/chaos", metavar="DIR", help="where results go")
+    add("--reads-per-s", type=float, metavar="N", help="instead of what is measured first")
+    arguments = parser.parse_args()
+    out: Path = arguments.out.resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    for name in _anew(arguments.first, arguments.only):
+        (out / f"{name}.json").unlink(missing_ok=True)
+    reads_per_s = arguments.reads_per_s or _measured(out)
+    print(f"{reads_per_s:.1f} reads a second are served by S3; each policy gets half of {_SHARE:.0%}", flush=True)
+    plan = Plan(_SHARE * reads_per_s / len(POLICIES), CACHED_PER_S / len(POLICIES))
+    rows = []
+    for fault in FAULTS:
+        if fault.name in arguments.only:
+            runs = _runs(fault, plan, out)
+            rows += [(fault, run) for run in runs]
+            for run in runs:
+                for finding in findings(fault, run):
+                    print(f"{fault.name}, {run.policy}: {finding}", flush=True)
+    (out / "table.txt").write_text(report := table(rows))
+    print(report)
+    return 1 if any(findings(fault, run) for fault, run in rows) else 0
+
+
+def _anew(first: str | None, only: Sequence[str]) -> Sequence[str]:
+    """Return the faults whose results are not wanted any more."""
+    if first:
+        return _NAMES[_NAMES.index(first) :]
+    return () if only is _NAMES else only
+
+
+def _measured(out: Path) -> float:
+    """Return the rate that the machine sustains; it is measured once."""
+    path = out / "rate.json"
+    if not path.exists():
+        path.write_text(json.dumps(sustained_per_s()))
+    rate: float = json.loads(path.read_text())
+    return rate
+
+
+def _runs(fault: Fault, plan: Plan, out: Path) -> list[Run]:
+    """Return what came of a fault, which is done unless its result is there."""
+    path = out / f"{fault.name}.json"
+    if not path.exists():
+        runs = list(_done(fault, plan, out))
+        draw(fault, runs, out / f"{fault.name}.png")
+        path.write_text(json.dumps([asdict(run) for run in runs]))
+    return [parsed(run) for run in json.loads(path.read_text())]
+
+
+def _done(fault: Fault, plan: Plan, out: Path) -> Iterator[Run]:
+    """Do a fault under all policies at once, each in a process of its own."""
+    paths = {policy: out / f"{fault.name}.{policy}.run" for policy in POLICIES}
+    started = {}
+    for policy, path in paths.items():
+        command = [sys.executable, "-m", "chaos.run", fault.name, policy, json.dumps(asdict(plan)), str(path)]
+        log = out / f"{fault.name}.{policy}.log"
+        log.unlink(missing_ok=True)
+        started[policy] = processes.start(command, env=os.environ, log=log, cwd=_TESTS)
+    for policy, process in started.items():
+        try:
+            status = process.wait(_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            status = -1
+        processes.stop(process, grace_s=10)
+        if status:
+            sys.exit(f"{fault.name}, {policy}: the run ended with {status}; see {out}/{fault.name}.{policy}.log")
+        yield parsed(json.loads(paths[policy].read_text()))
+        paths[policy].unlink()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

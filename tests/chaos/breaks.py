@@ -1,0 +1,188 @@
+"""How things are broken: each is entered when a fault begins, and left when it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from random import Random
+
+from burstcache.adapters.redis_connection import connect
+from burstcache.adapters.redis_objects import object_key
+from burstcache.adapters.secrets import Secrets
+from burstcache.settings import ReaderSettings
+from burstcache_local.faults import CallFault
+from burstcache_local.iam.requests import Refusal
+from chaos.stage import Stage
+from support.processes import processes_named
+
+RELAY, REDIS = "nats-server", "redis-server"
+_FILLER = b"f" * 3_000_000
+
+
+Break = Callable[[Stage], AbstractContextManager[None]]
+
+
+def repeated(act: Callable[[Stage], None], every_s: float) -> Break:
+    """Do something at once and then at intervals."""
+
+    @contextmanager
+    def broken(stage: Stage) -> Iterator[None]:
+        over, errors = threading.Event(), list[Exception]()
+
+        def work() -> None:
+            try:
+                act(stage)
+                while not over.wait(every_s):
+                    act(stage)
+            except Exception as error:  # it is raised in the thread that waits for it
+                errors.append(error)
+
+        thread = threading.Thread(target=work, name="break")
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+        if errors:
+            raise errors[0]
+
+    return broken
+
+
+def killed(process: str, every_s: float = 1000.0) -> Break:
+    """Kill all servers of a name."""
+
+    def kill(stage: Stage) -> None:
+        for pid in processes_named(process):
+            os.kill(pid, signal.SIGKILL)
+            stage.counts[f"{process} killed"] += 1
+
+    return repeated(kill, every_s)
+
+
+def frozen(process: str) -> Break:
+    """Have the servers of a name stand still."""
+
+    @contextmanager
+    def broken(stage: Stage) -> Iterator[None]:
+        pids = processes_named(process)
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+            stage.counts[f"{process} frozen"] += 1
+        try:
+            yield
+        finally:
+            for pid in set(pids) & set(processes_named(process)):
+                os.kill(pid, signal.SIGCONT)
+
+    return broken
+
+
+def function_killed(logical_id: str, every_s: float, count: int | None = 1) -> Break:
+    """Kill environments of a function, whatever they are doing; `count` None: all."""
+
+    def kill(stage: Stage) -> None:
+        stage.counts[f"{logical_id} killed"] += stage.cloud.kill(logical_id, count)
+
+    return repeated(kill, every_s)
+
+
+def calls(
+    service: str, *operations: str, delay_s: float = 0.0, refusal: Refusal | None = None, is_cut: bool = False
+) -> Break:
+    """Have calls of a service wait, refused or cut off."""
+    return lambda stage: stage.cloud.faults.of_calls(
+        CallFault(service, frozenset(operations), delay_s, refusal, is_cut=is_cut)
+    )
+
+
+def unavailable(service: str, *operations: str, code: str = "ServiceUnavailable") -> Break:
+    """Have calls of a service answered with a 503."""
+    return calls(service, *operations, refusal=Refusal(code, "503 Service Unavailable", "made by a fault"))
+
+
+def events(deliveries: Callable[[Random], Sequence[float]]) -> Break:
+    """Deliver each event after these times [s]; none: it is lost."""
+    return lambda stage: stage.cloud.faults.of_events(lambda: deliveries(stage.chance))
+
+
+def refused(*logical_ids: str) -> Break:
+    """Have Lambda refuse invocations of functions, as without concurrency."""
+    return lambda stage: stage.cloud.out_of_concurrency(*logical_ids)
+
+
+def clocks(*ahead_s: float) -> Break:
+    """Have the clocks of functions that start be ahead by these times in turn."""
+    return lambda stage: stage.cloud.clocks_ahead(ahead_s)
+
+
+def nodes_silent(stage: Stage) -> AbstractContextManager[None]:
+    """Have no node that boots answer."""
+    return stage.cloud.faults.of_nodes()
+
+
+def instances_lost(stage: Stage) -> AbstractContextManager[None]:
+    """Have EC2 stop all instances, their servers being dead already."""
+
+    def lose(stage: Stage) -> None:
+        ec2 = stage.client("ec2")
+        found = ec2.describe_instances(Filters=[{"Name": "instance-state-name", "Values": ["running"]}])
+        ids = [each["InstanceId"] for group in found["Reservations"] for each in group["Instances"]]
+        for pid in processes_named(REDIS):
+            os.kill(pid, signal.SIGKILL)
+        if ids:
+            ec2.stop_instances(InstanceIds=ids)
+            stage.counts["instances lost"] += len(ids)
+
+    return repeated(lose, 1000.0)(stage)
+
+
+def redis_filled(stage: Stage) -> AbstractContextManager[None]:
+    """Write to a node what it has no room for, again and again."""
+    settings = ReaderSettings.read(stage.cloud.function_variables("ProxyFunction"))
+    (node,) = settings.redis_nodes
+    server = connect(node.host, node.port, settings.redis, Secrets(stage.client("ssm")))
+
+    def fill(stage: Stage) -> None:
+        for _ in range(20):
+            number = stage.counts["fillers written"]
+            server.hset(object_key(f"filler-{number}"), "data", _FILLER)
+            stage.counts["fillers written"] += 1
+
+    return repeated(fill, 0.5)(stage)
+
+
+def executions_stopped(stage: Stage) -> AbstractContextManager[None]:
+    """Stop executions by hand, one in each state that they come to."""
+    states = stage.client("stepfunctions")
+
+    def stop(stage: Stage) -> None:
+        for machine in stage.machines:
+            found = states.list_executions(stateMachineArn=machine, statusFilter="RUNNING")
+            for arn in (each["executionArn"] for each in found["executions"]):
+                history = states.get_execution_history(executionArn=arn, reverseOrder=True)["events"]
+                entered = [
+                    each["stateEnteredEventDetails"]["name"] for each in history if "stateEnteredEventDetails" in each
+                ]
+                if entered and not stage.counts[f"stopped in {entered[0]}"]:
+                    states.stop_execution(executionArn=arn, error="StoppedByHand", cause="made by a fault")
+                    stage.counts[f"stopped in {entered[0]}"] += 1
+
+    return repeated(stop, 0.1)(stage)
+
+
+def together(*breaks: Break) -> Break:
+    """Break several things at once."""
+
+    @contextmanager
+    def broken(stage: Stage) -> Iterator[None]:
+        with ExitStack() as entered:
+            for each in breaks:
+                entered.enter_context(each(stage))
+            yield
+
+    return broken

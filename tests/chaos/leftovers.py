@@ -1,0 +1,53 @@
+"""What runs in a stack, or is owed by it, when nobody reads any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chaos.stage import Stage
+
+_QUEUES = ("FailedEventsQueueUrl", "UndeliveredEventsQueueUrl")
+_AT_REST = ("s3", "stopped")
+
+
+def running(stage: Stage) -> list[str]:
+    """Return what runs: executions, instances, invocations and rows that say that something does."""
+    return [*_executions(stage), *_instances(stage), *_rows(stage), *_invocations(stage)]
+
+
+def undelivered(stage: Stage) -> int:
+    """Return how many events wait in queues for a person."""
+    sqs, count = stage.client("sqs"), "ApproximateNumberOfMessages"
+    urls = (stage.cloud.outputs[name] for name in _QUEUES)
+    found = [sqs.get_queue_attributes(QueueUrl=url, AttributeNames=[count])["Attributes"] for url in urls]
+    return sum(int(attributes[count]) for attributes in found)
+
+
+def _executions(stage: Stage) -> Iterator[str]:
+    pages = stage.client("stepfunctions").get_paginator("list_executions")
+    for arn in stage.machines:
+        for page in pages.paginate(stateMachineArn=arn, statusFilter="RUNNING"):
+            yield from (f"execution {execution['name']}" for execution in page["executions"])
+
+
+def _instances(stage: Stage) -> Iterator[str]:
+    found = stage.client("ec2").describe_instances()["Reservations"]
+    for instance in (each for group in found for each in group["Instances"]):
+        if (state := instance["State"]["Name"]) not in ("stopped", "terminated"):
+            yield f"instance {instance['InstanceId']} is {state}"
+
+
+def _rows(stage: Stage) -> Iterator[str]:
+    pages = stage.client("dynamodb").get_paginator("scan")
+    for page in pages.paginate(TableName=stage.cloud.outputs["TableName"]):
+        for item in page["Items"]:
+            sk, phase = item["sk"]["S"], item.get("phase", {}).get("S", "")
+            if sk in ("ROUTE", "NODE") and phase and phase not in _AT_REST:
+                yield f"row {item['pk']['S']} is {phase}"
+            elif sk.startswith("LEASE#"):
+                yield f"lease {item['pk']['S']} {sk}"
+
+
+def _invocations(stage: Stage) -> Iterator[str]:
+    if count := stage.cloud.invocations_under_way:
+        yield f"{count} invocations"

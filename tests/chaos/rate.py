@@ -1,0 +1,34 @@
+"""Which rate of reads this machine sustains with every key served by S3."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from chaos.run import Load, Plan, loaded, staged
+
+_MOST_P99_S = 0.2
+_FIRST_PER_S, _FACTOR = 5.0, 1.25
+_STEP_S, _COUNTED_S = 10.0, 7.0
+_TRIES = 2  # of a rate that is too high
+
+
+def sustained_per_s() -> float:
+    """Return the highest rate at which no read fails and 99 of 100 come in time; 0 if the lowest is too high."""
+    with staged("thesis", "s3") as stage, loaded(stage, Plan(_FIRST_PER_S)) as load:
+        rate, highest = _FIRST_PER_S, 0.0
+        while any(_is_sustained(load, rate) for _ in range(_TRIES)):
+            rate, highest = rate * _FACTOR, rate
+    return highest
+
+
+def _is_sustained(load: Load, per_s: float) -> bool:
+    load.set(per_s, 0.0)
+    began_s = time.time()
+    time.sleep(_STEP_S)
+    after_s = began_s + _STEP_S - _COUNTED_S
+    latencies_s = [each.latency_s for each in load.outcomes if each.way != "write" and each.due_s >= after_s]
+    has_failed = any(each.is_failed for each in load.outcomes if each.due_s >= after_s)
+    is_answered = len(latencies_s) >= 0.95 * per_s * _COUNTED_S
+    return is_answered and not has_failed and float(np.percentile(latencies_s, 99)) < _MOST_P99_S

@@ -1,0 +1,135 @@
+"""What came of the faults: findings, a row of the table, and a picture each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from burstcache_sim.report.drawing import INK, LINE_COLOURS, TIER_COLOURS, TIER_NAMES, drawing, head, new_figure
+from burstcache_terminal.text import fixed_text, table_text
+from chaos.faults import Fault
+from chaos.load import Outcome
+from chaos.run import Run
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MOST_P99_S = 0.4
+_TIERS = {"s3": "S", "lambda": "L", "redis": "R"}  # as answers name them, and as pictures do
+_TIMES = ("p50 ms", "p99 ms", "longest ms", "hits back s", "at rest s")
+HEADER = ("fault", "policy", "reads", "failed", "excused", "wrong", *_TIMES, "left")
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """A run in figures; latencies are of the reads that were due during the fault [s]."""
+
+    reads: int
+    failed: int  # reads and writes of the whole run that no excuse covers
+    excused: int
+    wrong: int
+    p50_s: float
+    p99_s: float
+    longest_s: float
+    why_failed: dict[str, int]
+
+
+def figures(fault: Fault, run: Run) -> Figures:
+    """Return the figures of a run."""
+    reads = [each for each in run.outcomes if each.way != "write"]
+    during = [each.latency_s for each in reads if run.fault_began_s <= each.due_s < run.fault_ended_s]
+    p50_s, p99_s, longest_s = np.percentile(during or [0.0], (50, 99, 100), method="higher")
+    failed = [each for each in run.outcomes if each.is_failed]
+    covered = [each for each in failed if fault.excuses(each)]
+    if fault.excuse and fault.excuse.one_each:
+        covered = covered[: run.counts.get(fault.excuse.one_each, 0)]
+    why = Counter(f"{each.way}: {each.error or each.status}" for each in failed)
+    return Figures(
+        reads=len(reads),
+        failed=len(failed) - len(covered),
+        excused=len(covered),
+        wrong=sum(each.is_wrong for each in run.outcomes),
+        p50_s=float(p50_s),
+        p99_s=float(p99_s),
+        longest_s=float(longest_s),
+        why_failed=dict(why),
+    )
+
+
+def findings(fault: Fault, run: Run) -> list[str]:
+    """Return what must not be."""
+    found, most_s = figures(fault, run), _MOST_P99_S + fault.delay_s
+    checks = (
+        (found.wrong, f"{found.wrong} wrong: {[each for each in run.outcomes if each.is_wrong][:3]}"),
+        (found.failed, f"{found.failed} failed: {found.why_failed}"),
+        (found.p99_s > most_s, f"p99 {found.p99_s * 1e3:.0f} ms during the fault, more than {most_s * 1e3:.0f}"),
+        (fault.begins and run.hot_s is None, f"hot keys were not in {fault.begins} when it began"),
+        (run.hits_back_s is None, "hits did not come back"),
+        (run.left, f"left: {run.left[:8]}"),
+        (run.undelivered, f"{run.undelivered} events are in the queues for a person"),
+    )
+    return [text for holds, text in checks if holds]
+
+
+def table(rows: Iterable[tuple[Fault, Run]]) -> str:
+    """Return a line for each run."""
+    cells = []
+    for fault, run in rows:
+        found = figures(fault, run)
+        times_ms = (f"{each * 1e3:.0f}" for each in (found.p50_s, found.p99_s, found.longest_s))
+        ends = ("-" if each is None else fixed_text(each, 1) for each in (run.hits_back_s, run.rest_s))
+        left = f"{len(run.left) + run.undelivered}"
+        counts = (f"{each}" for each in (found.reads, found.failed, found.excused, found.wrong))
+        cells.append((fault.name, run.policy, *counts, *times_ms, *ends, left))
+    return table_text(HEADER, cells, right=range(2, len(HEADER)))
+
+
+def draw(fault: Fault, runs: Sequence[Run], path: Path) -> None:
+    """Draw latency and tiers over time, a column for each policy, with the fault shaded."""
+    with drawing():
+        figure = new_figure(9, 4.8)
+        head(figure, fault.name)
+        columns = figure.subplots(2, len(runs), sharex="col", squeeze=False, gridspec_kw={"top": 0.86, "bottom": 0.1})
+        for run, latency, share in zip(runs, *columns, strict=True):
+            _draw_run(run, latency, share)
+        columns[0][0].set_ylabel("latency [ms]")
+        columns[1][0].set_ylabel("reads per second")
+        columns[1][0].legend(fontsize=7.5, loc="upper left", ncols=4)
+        figure.savefig(path, metadata={"Software": None})
+
+
+def _draw_run(run: Run, latency: Axes, share: Axes) -> None:
+    reads = [each for each in run.outcomes if each.way != "write"]
+    seconds = np.array([int(each.due_s - run.fault_began_s) for each in reads])
+    every = range(int(seconds.min()), int(seconds.max()) + 1)
+    times_ms = np.array([each.latency_s * 1e3 for each in reads])
+    for quantile, colour in ((50, LINE_COLOURS[0]), (99, LINE_COLOURS[1])):
+        values = [
+            np.percentile(times_ms[seconds == second], quantile) if (seconds == second).any() else np.nan
+            for second in every
+        ]
+        latency.plot(every, values, color=colour, label=f"p{quantile}")
+    failed = [(each.due_s - run.fault_began_s, each.latency_s * 1e3) for each in reads if each.is_failed]
+    latency.plot(*zip(*failed, strict=True) if failed else ((), ()), "x", color=INK, markersize=4, label="failed")
+    bottom = np.zeros(len(every))
+    for tier, letter in _TIERS.items():
+        counted = Counter(second for second, each in zip(seconds, reads, strict=True) if each.tier == tier)
+        heights = np.array([counted[second] for second in every])
+        share.bar(every, heights, 1.0, bottom, color=TIER_COLOURS[letter], label=TIER_NAMES[letter])
+        bottom += heights
+    for axes in (latency, share):
+        axes.axvspan(0, run.fault_ended_s - run.fault_began_s, color=LINE_COLOURS[5], alpha=0.12, linewidth=0)
+    latency.set_yscale("log")
+    latency.set_title(run.policy, loc="left", fontweight="bold")
+    latency.legend(fontsize=7.5, loc="upper left", ncols=3)
+    share.set_xlabel("seconds after the fault's begin")
+
+
+def parsed(run: dict[str, Any]) -> Run:
+    """Return a run as a result's file has it."""
+    return Run(**{**run, "outcomes": [Outcome(*each) for each in run["outcomes"]]})

@@ -1,0 +1,206 @@
+"""One fault in one local run: load, fault, and what is left when the load has ended.
+
+python -m chaos.run FAULT POLICY PLAN RESULT
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from random import Random
+from typing import IO
+
+from burstcache_local.cloud import LocalCloud, LocalOptions
+from chaos.faults import FAULTS, Fault
+from chaos.leftovers import running, undelivered
+from chaos.load import HOT_KEYS, HOT_SHARE, KEYS, Outcome, Target, versions
+from chaos.stage import Stage
+
+# Hot within seconds, and over within two minutes: the thesis's parameters are shorter, a hit of the other one is worth
+# more than by default.
+POLICIES = {
+    "thesis": {
+        "Policy": "thesis",
+        "PolicyOverrides": "tick_s=3,lambda_threshold_s=5,redis_utilization_s=10,redis_check_s=5",
+    },
+    "breakeven": {"HitValueUsdPerMillion": "50"},
+}
+CACHED_PER_S = 200.0
+_NEVER_HOT = {"PolicyOverrides": "lambda_threshold_s=0.000001"}
+_TIERS: dict[str, dict[str, str]] = {"": {}, "s3": _NEVER_HOT, "lambda": {"RedisNodeCount": "0"}, "redis": {}}
+_WRITES_PER_READ = 0.1
+_HOT, _SHARE_S = 0.8, 3.0  # which share of hot keys' reads caches answer, for how long, before they count as hot
+_RECENT = 5_000  # outcomes that are looked at
+_LOOK_EVERY_S = 0.25
+_TESTS = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How much load there is, and how long the parts of a run take."""
+
+    reads_per_s: float
+    cached_per_s: float = CACHED_PER_S  # where a cached tier stands
+    hot_keys: int = HOT_KEYS
+    heat_s: float = 45.0  # at most, until caches serve hot keys
+    before_s: float = 20.0
+    fault_s: float = 30.0
+    back_s: float = 45.0  # at most, until hits are back
+    rest_s: float = 120.0  # at most, until nothing runs
+
+
+@dataclass(slots=True)
+class Run:
+    """What came of a fault; instants are since 1970 [s]."""
+
+    fault: str
+    policy: str
+    reads_per_s: float
+    hot_s: float | None = None  # how long it took until caches served hot keys; None: they did not, or were not to
+    began_s: float = 0.0
+    fault_began_s: float = 0.0
+    fault_ended_s: float = 0.0
+    ended_s: float = 0.0  # the load
+    hits_back_s: float | None = None  # after the fault's end; None: they were not within `Plan.back_s`
+    rest_s: float | None = None  # after the load's end; None: not within `Plan.rest_s`
+    left: list[str] = field(default_factory=list)  # what ran or was owed then
+    undelivered: int = 0  # events in queues for a person
+    counts: dict[str, int] = field(default_factory=dict)  # what the fault has done
+    outcomes: list[Outcome] = field(default_factory=list)
+
+
+class Load:
+    """A load that runs in a process of its own."""
+
+    def __init__(self, target: Target) -> None:
+        self.outcomes: list[Outcome] = []
+        self._hot_keys = frozenset(KEYS[: target.hot_keys])
+        command = [sys.executable, "-m", "chaos.load"]
+        self._process = subprocess.Popen(
+            command, cwd=_TESTS, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
+        assert self._process.stdin
+        assert self._process.stdout
+        self._commands: IO[str] = self._process.stdin
+        self._reader = threading.Thread(target=self._read, args=(self._process.stdout,), name="outcomes")
+        self._reader.start()
+        print(json.dumps(asdict(target)), file=self._commands, flush=True)
+
+    def set(self, reads_per_s: float, hot_share: float) -> None:
+        """Read at a rate from now on, a share of it hot keys."""
+        print(reads_per_s, hot_share, file=self._commands, flush=True)
+
+    def stop(self) -> None:
+        """Send no more, and wait for all answers."""
+        self._commands.close()
+        self._reader.join()
+        if status := self._process.wait():
+            raise RuntimeError(f"the load ended with {status}")
+
+    def are_hits_back(self, after_s: float, tiers: Collection[str] = ("lambda", "redis")) -> bool:
+        """Whether these tiers answer nearly all reads of hot keys, of those that were due lately and after that."""
+        since_s = max(after_s, time.time() - _SHARE_S)
+        reads = [
+            each
+            for each in self.outcomes[-_RECENT:]
+            if each.due_s >= since_s and each.key in self._hot_keys and each.way != "write"
+        ]
+        return sum(each.tier in tiers for each in reads) >= max(1, _HOT * len(reads))
+
+    def _read(self, lines: IO[str]) -> None:
+        with lines:
+            for line in lines:
+                self.outcomes.append(Outcome(*json.loads(line)))
+
+
+@contextmanager
+def staged(policy: str, tier: str, run_dir: Path | None = None) -> Iterator[Stage]:
+    """Run a local cloud with all objects for the duration of a `with`."""
+    parameters = {**POLICIES[policy], **_TIERS[tier], "MaxHotKeys": str(HOT_KEYS)}
+    options = LocalOptions(boot_s=1.0, stop_s=0.5, parameters=parameters, run_dir=run_dir)
+    with LocalCloud(options) as cloud:
+        stage, objects = Stage(policy, cloud, Random(policy)), versions()
+        s3 = stage.client("s3")
+        for key in KEYS:
+            s3.put_object(Bucket=cloud.bucket_name, Key=key, Body=objects.value(key))
+        yield stage
+
+
+@contextmanager
+def loaded(stage: Stage, plan: Plan) -> Iterator[Load]:
+    """Load a local run until the end of a `with`."""
+    cloud = stage.cloud
+    load = Load(
+        Target(
+            front_url=cloud.front_url,
+            endpoint_url=cloud.endpoint_url,
+            region=cloud.region,
+            stack_name=cloud.stack_name,
+            bucket_name=cloud.bucket_name,
+            reads_per_s=plan.reads_per_s,
+            writes_per_s=_WRITES_PER_READ * plan.reads_per_s,
+            hot_keys=plan.hot_keys,
+            hot_share=0.0,
+        )
+    )
+    try:
+        yield load
+    finally:
+        load.stop()
+
+
+def befall(stage: Stage, fault: Fault, plan: Plan) -> Run:
+    """Load a local run, let a fault befall it, and return what came of it when nothing runs any more."""
+    reads_per_s = max(plan.reads_per_s, plan.cached_per_s) if fault.stands else plan.reads_per_s
+    run = Run(fault.name, stage.policy, reads_per_s)
+    stage.counts.clear()
+    with loaded(stage, plan) as load:
+        if fault.begins:
+            load.set(plan.reads_per_s, HOT_SHARE)
+            run.hot_s = _await(lambda: load.are_hits_back(0, [fault.begins]), plan.heat_s)
+            load.set(reads_per_s, HOT_SHARE)
+        else:
+            load.set(plan.reads_per_s * (1 - HOT_SHARE), 0.0)
+        run.began_s = time.time()
+        time.sleep(plan.before_s)
+        load.set(reads_per_s, HOT_SHARE)
+        run.fault_began_s = time.time()
+        with fault.breaks(stage):
+            time.sleep(plan.fault_s)
+        run.fault_ended_s = time.time()
+        run.hits_back_s = _await(lambda: load.are_hits_back(run.fault_ended_s), plan.back_s)
+    run.ended_s = time.time()
+    run.outcomes = load.outcomes
+    run.rest_s = _await(lambda: not running(stage), plan.rest_s)
+    run.left, run.undelivered, run.counts = running(stage), undelivered(stage), dict(stage.counts)
+    return run
+
+
+def _await(holds: Callable[[], bool], limit_s: float) -> float | None:
+    """Wait until something holds; return how long it took [s], or None if it takes longer than the limit."""
+    began_s = time.monotonic()
+    while not holds():
+        if time.monotonic() - began_s > limit_s:
+            return None
+        time.sleep(_LOOK_EVERY_S)
+    return time.monotonic() - began_s
+
+
+def main() -> None:
+    """Run a fault, and write what came of it."""
+    name, policy, plan, path = sys.argv[1:]
+    (fault,) = (fault for fault in FAULTS if fault.name == name)
+    with staged(policy, fault.begins) as stage:
+        run = befall(stage, fault, Plan(**json.loads(plan)))
+    Path(path).write_text(json.dumps(asdict(run)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""A local run of this process, in which something is to be broken."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import boto3
+
+from burstcache_local.cloud import LocalCloud
+from burstcache_local.faults import OBSERVER
+
+_MACHINES = ("KeyLifecycleArn", "RedisNodeArn")
+
+
+@dataclass(slots=True)
+class Stage:
+    """The local run."""
+
+    policy: str
+    cloud: LocalCloud
+    chance: Random
+    counts: Counter[str] = field(default_factory=Counter)  # what was done to it
+
+    def client(self, service: str) -> Any:
+        """Return a client that no fault befalls."""
+        session = boto3.Session(OBSERVER, "local", region_name=self.cloud.region)
+        return session.client(service, endpoint_url=self.cloud.endpoint_url)
+
+    @property
+    def machines(self) -> list[str]:
+        """ARNs of the state machines that the stack has."""
+        return [self.cloud.outputs[name] for name in _MACHINES if name in self.cloud.outputs]
