@@ -15,6 +15,7 @@ from burstcache.adapters.digest_reader import DigestReader
 from burstcache.adapters.event_publisher import EventPublisher
 from burstcache.adapters.express_copies import ExpressCopies
 from burstcache.adapters.object_store import ObjectStore
+from burstcache.adapters.patience import Patience
 from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.adapters.relay import RelayListener, RelayRequests, Respond
 from burstcache.adapters.secrets import Secrets
@@ -236,7 +237,7 @@ class LambdaStage(Stage):
         self._run(self._listener.open())
 
     def tier(self) -> Tier:
-        return LambdaTier(self._requests, timeout_s=LIMIT_S)
+        return LambdaTier(self._requests, Patience(least_s=LIMIT_S, most_s=LIMIT_S))
 
     def take(self, hash_: str, entry: Entry) -> None:
         async def answer(message: bytes, respond: Respond) -> None:

@@ -11,6 +11,7 @@ import redis
 import redis.asyncio
 
 from burstcache.adapters.certificates import refusal, trusting
+from burstcache.adapters.patience import Patience
 from burstcache.adapters.secrets import Secrets
 from burstcache.core.errors import RedisDownError
 from burstcache.settings import RedisAccess
@@ -19,7 +20,9 @@ from burstcache.settings import RedisAccess
 SERVER_NAME = "redis.burstcache.internal"
 
 
-def connect(host: str, port: int, access: RedisAccess, secrets: Secrets, **options: Any) -> redis.Redis:
+def connect(
+    host: str, port: int, access: RedisAccess, secrets: Secrets, *, patience: Patience | None = None, **options: Any
+) -> redis.Redis:
     """Return a client that connects at its first use.
 
     Args:
@@ -27,13 +30,21 @@ def connect(host: str, port: int, access: RedisAccess, secrets: Secrets, **optio
         port: Where it listens.
         access: As which user to connect, and whom to believe.
         secrets: Gives the user's password.
+        patience: How long to wait for a connection and for each answer; None: as the options say.
         options: More arguments of the library's connections.
 
     Raises:
         ServiceError: Systems Manager does not give the password.
         ssl.SSLError: The authority is not a certificate.
     """
-    arguments = {"host": host, "port": port, **arguments_of(access, secrets), **options}
+    arguments = {
+        "host": host,
+        "port": port,
+        "connection_class": PlainConnection,
+        "patience": patience,
+        **arguments_of(access, secrets),
+        **options,
+    }
     return redis.Redis.from_pool(redis.ConnectionPool(**arguments))
 
 
@@ -54,7 +65,28 @@ def arguments_of(access: RedisAccess, secrets: Secrets, *, is_async: bool = Fals
     return arguments
 
 
-class TlsConnection(redis.Connection):
+class PlainConnection(redis.Connection):
+    """A connection that waits as patience has it at the moment; the library's waits as it did when it was made."""
+
+    def __init__(self, *, patience: Patience | None = None, **options: Any) -> None:
+        """Remember how long to wait; the other options are those of the library."""
+        self._patience = patience
+        super().__init__(**options)  # type: ignore[no-untyped-call]
+
+    def _connect(self) -> socket.socket:
+        if self._patience is not None:
+            self.socket_timeout = self.socket_connect_timeout = self._patience.wait_s
+        plain: socket.socket = super()._connect()  # type: ignore[no-untyped-call]
+        return plain
+
+    def read_response(self, *arguments: Any, **options: Any) -> Any:
+        """Return an answer, or raise TimeoutError, as the library does."""
+        if self._patience is not None:
+            options.setdefault("timeout", self._patience.wait_s)
+        return super().read_response(*arguments, **options)
+
+
+class TlsConnection(PlainConnection):
     """A connection that is made and verified with a given context.
 
     The library's own makes a context for each connection, with all of the machine's authorities, and asks the server
@@ -64,10 +96,10 @@ class TlsConnection(redis.Connection):
     def __init__(self, *, tls: ssl.SSLContext, **options: Any) -> None:
         """Remember how to connect; the other options are those of the library."""
         self._tls = tls
-        super().__init__(**options)  # type: ignore[no-untyped-call]
+        super().__init__(**options)
 
     def _connect(self) -> socket.socket:
-        plain: socket.socket = super()._connect()  # type: ignore[no-untyped-call]
+        plain = super()._connect()
         try:
             return self._tls.wrap_socket(plain, server_hostname=SERVER_NAME)
         except ssl.SSLCertVerificationError as error:

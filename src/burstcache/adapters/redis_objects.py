@@ -18,6 +18,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from burstcache.adapters.patience import Patience
 from burstcache.adapters.redis_connection import connect
 from burstcache.adapters.secrets import Secrets
 from burstcache.core.errors import RedisDownError
@@ -102,7 +103,13 @@ class RedisObjects:
     """One node's Redis. Every method raises RedisDownError if it does not answer or refuses the password."""
 
     def __init__(
-        self, node: RedisNode, secrets: Secrets, access: RedisAccess, *, timeout_s: float = _TIMEOUT_S
+        self,
+        node: RedisNode,
+        secrets: Secrets,
+        access: RedisAccess,
+        *,
+        timeout_s: float = _TIMEOUT_S,
+        patience: Patience | None = None,
     ) -> None:
         """Remember how to connect; the connection is made at first use.
 
@@ -111,11 +118,13 @@ class RedisObjects:
             secrets: Gives the password.
             access: As which user to connect, and whom to believe.
             timeout_s: How long to wait for a connection, and for each answer [s].
+            patience: Decides that in its place for a caller that can do without.
         """
         self._node = node
         self._secrets = secrets
         self._access = access
         self._timeout_s = timeout_s
+        self._patience = patience
         self._client: redis.Redis | None = None
 
     def close(self) -> None:
@@ -310,6 +319,7 @@ class RedisObjects:
             self._secrets,
             socket_timeout=self._timeout_s,
             socket_connect_timeout=self._timeout_s,
+            patience=self._patience,
             health_check_interval=_CHECK_AFTER_IDLE_S,
             retry=Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,)),
             protocol=2,

@@ -36,6 +36,7 @@ _LISTENER_CONNECT_TIMEOUT_S = 5  # only its state waits for a life that starts, 
 # past the server's patience, and a request into a dead connection would cost its whole time-out.
 _TRUSTED_IDLE_S = 5.0
 _CHECK_TIMEOUT_S = 0.3
+_LEAST_S = 0.01  # of a request whose time was used up by its connection: it has been made for the next one
 _NEVER_S = float("-inf")
 # Selecting, feeding the stream, waking its reader: after these the loop has read what came while it was at rest.
 _LOOP_TURNS_TO_NOTICE_CLOSE = 3
@@ -267,7 +268,8 @@ class RelayRequests:
         """Return the answer of the process that holds `subject`; None if none does.
 
         Raises:
-            SilentHolderError: A process holds the subject, but did not answer in `timeout_s`.
+            SilentHolderError: A process holds the subject, but did not answer in `timeout_s`, the time to connect
+                included.
             RelayDownError: The relay itself does not answer, or the stack has none.
         """
         return self._with_connection(lambda connection: connection.request(subject, payload, timeout_s))
@@ -346,7 +348,7 @@ class _Requests:
 
     async def _tell(self, subject: str, payload: bytes, timeout_s: float) -> None:
         for is_last in (False, True):  # a connection may prove lost when it is used
-            client = await self._connected()
+            client = await self._connected(self._connect_timeout_s)
             try:
                 await client.publish(subject, payload)
                 await _flush(client, timeout_s)
@@ -359,10 +361,12 @@ class _Requests:
                 return
 
     async def _request(self, subject: str, payload: bytes, timeout_s: float) -> bytes | None:
-        client = await self._connected()
+        answer_by_s = self._loop.time() + timeout_s
+        client = await self._connected(min(timeout_s, self._connect_timeout_s))
         try:
             headers = {HEADER: trace} if (trace := header()) else None
-            message = await client.request(subject, payload, timeout=timeout_s, headers=headers)
+            left_s = max(answer_by_s - self._loop.time(), _LEAST_S)
+            message = await client.request(subject, payload, timeout=left_s, headers=headers)
         except NoRespondersError:
             message = None
         except NoAnswerError as error:
@@ -374,20 +378,20 @@ class _Requests:
         self._used_at_s = self._clock.monotonic_s()
         return None if message is None else message.data
 
-    async def _connected(self) -> Client:
+    async def _connected(self, within_s: float) -> Client:
         for _ in range(_LOOP_TURNS_TO_NOTICE_CLOSE):
             await asyncio.sleep(0)
         if self._client is not None and self._clock.monotonic_s() - self._used_at_s > _TRUSTED_IDLE_S:
-            await self._check(self._client)
+            await self._check(self._client, min(_CHECK_TIMEOUT_S, within_s / 2))
         if self._client is None or not self._client.is_connected:
             await self._drop()
-            self._client = await connect(self._access, self._secrets, timeout_s=self._connect_timeout_s)
+            self._client = await connect(self._access, self._secrets, timeout_s=within_s)
             self._used_at_s = self._clock.monotonic_s()
         return self._client
 
-    async def _check(self, client: Client) -> None:
+    async def _check(self, client: Client, timeout_s: float) -> None:
         try:
-            await client.flush(timeout=_CHECK_TIMEOUT_S)  # type: ignore[arg-type]
+            await client.flush(timeout=timeout_s)  # type: ignore[arg-type]
         except Exception:
             await self._drop()
 

@@ -10,6 +10,7 @@ from burstcache.adapters.digest_reader import DigestReader, at_once, in_thread, 
 from burstcache.adapters.event_publisher import EventPublisher, GatheredReports
 from burstcache.adapters.functions import invoke_by_name
 from burstcache.adapters.object_store import ObjectStore
+from burstcache.adapters.patience import Patience, in_time
 from burstcache.adapters.secrets import Secrets
 from burstcache.core.digest import MAX_AGE_S, Route
 from burstcache.core.messages.operations import FollowWrite
@@ -60,6 +61,8 @@ def make_reader(
         fell_back: As for `Reader`.
     """
 
+    patience = Patience()
+
     @cache
     def secrets() -> Secrets:
         return Secrets(clients.secrets)
@@ -71,14 +74,14 @@ def make_reader(
             from burstcache.serve.redis_tier import RedisGuestTier, RedisNodeTier
 
             node = node_named(route.node, settings.redis_nodes)
-            objects = RedisObjects(node, secrets(), settings.redis)
+            objects = RedisObjects(node, secrets(), settings.redis, patience=patience)
             return RedisGuestTier(objects, settings.max_object_bytes) if route.is_guest else RedisNodeTier(objects)
         if express is not None and route == EXPRESS:
             return express
         from burstcache.adapters.relay import RelayRequests
         from burstcache.serve.cache_function_tier import LambdaTier
 
-        return LambdaTier(RelayRequests(settings.relay, secrets(), clock))
+        return LambdaTier(RelayRequests(settings.relay, secrets(), clock), patience)
 
     if not settings.bus_name or max_stale_s == STRONG_S:  # no key gets hot for a reader that asks no tier
         publisher = None
@@ -91,8 +94,9 @@ def make_reader(
         vouches = (
             bool(memory_bytes) or larger == "leave"
         ) and STRONG_S < max_stale_s < IMMUTABLE_S  # for what memory serves
+        read = partial(read_digest, clients.dynamodb, settings.table_name, is_consistent=vouches)
         digest = DigestReader(
-            partial(read_digest, clients.dynamodb, settings.table_name, is_consistent=vouches),
+            in_time(read, patience),
             clock,
             max_age_s=MAX_AGE_S if max_stale_s == STRONG_S else min(MAX_AGE_S, max_stale_s),
             start=in_thread if reads_ahead else at_once,
@@ -112,6 +116,7 @@ def make_reader(
         has_express=express is not None,
         max_stale_s=max_stale_s,
         fell_back=fell_back,
+        s3_took=patience.s3_took,
         prefix=settings.origin_prefix,
     )
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from burstcache.adapters.patience import Patience
 from burstcache.adapters.relay import RelayRequests
 from burstcache.core.messages.encoding import encode
 from burstcache.core.messages.relay import NOT_HERE, Get, ServedElsewhere, get_subject
@@ -12,7 +13,7 @@ from burstcache.serve.tally import Served
 from burstcache.web.entry import Entry, decode
 from burstcache.web.request import Request
 
-_TIMEOUT_S = 1.0
+_COUNT_TIMEOUT_S = 1.0  # nobody waits for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,7 @@ class LambdaTier:
     """All cache functions of the stack; the relay knows which one holds a key."""
 
     relay: RelayRequests
-    timeout_s: float = _TIMEOUT_S  # how long a cache function may take to answer
+    patience: Patience = field(default_factory=Patience)  # how long a cache function may take to answer
 
     def fetch(self, request: Request) -> Entry | None:
         """Return the object, or None if no cache function holds it (yet, or any longer).
@@ -31,14 +32,14 @@ class LambdaTier:
             ValueError: The answer is not an entry.
         """
         get = Get(at_us=request.at_us, request_id=request.request_id, method=request.method)
-        answer = self.relay.request(get_subject(request.hash), encode(get), timeout_s=self.timeout_s)
+        answer = self.relay.request(get_subject(request.hash), encode(get), timeout_s=self.patience.wait_s)
         return None if answer is None or answer == NOT_HERE else decode(answer)
 
     def count(self, batch: Sequence[Served]) -> None:
         """Tell the cache functions what a reader's memory served of their keys; raise RelayDownError."""
         for served in batch:
             told = ServedElsewhere(served=[read.encode() for read in served.reads])
-            self.relay.request(get_subject(served.hash), encode(told), timeout_s=self.timeout_s)
+            self.relay.request(get_subject(served.hash), encode(told), timeout_s=_COUNT_TIMEOUT_S)
 
     def close(self) -> None:
         """Leave the relay."""

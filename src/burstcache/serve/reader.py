@@ -41,6 +41,10 @@ def ignored(error: Exception | None) -> None:
     """Do nothing about a tier that failed."""
 
 
+def unheeded(_: float) -> None:
+    """Do nothing about how long S3 took."""
+
+
 @dataclass(frozen=True, slots=True)
 class Miss:
     """A read that S3 has to answer: what was known before it, and the tiers that take the object."""
@@ -70,6 +74,7 @@ class Reader:
         max_stale_s: float = MAX_STALE_S,
         start: Start = in_thread,
         fell_back: FellBack = ignored,
+        s3_took: Callable[[float], None] = unheeded,
         prefix: str = "",
     ) -> None:
         """Remember the parts.
@@ -88,6 +93,7 @@ class Reader:
                 no tier is asked; infinite: objects never change.
             start: Runs work while the read goes on.
             fell_back: Gets the error of each tier that fails, and None for one that is left alone because it has.
+            s3_took: Gets how long S3 took to answer each read [s].
             prefix: Of the keys that may be read; no tier is asked for another one, which is as if it did not exist.
         """
         self._digest = digest
@@ -104,6 +110,7 @@ class Reader:
         self._max_stale_s = max_stale_s
         self._start = start
         self._fell_back = fell_back
+        self._s3_took = s3_took
         self._prefix = prefix
         self._adopting: set[str] = set()
         self._has_express = has_express
@@ -191,7 +198,9 @@ class Reader:
         found = self._below(request)
         if isinstance(found, Response):
             return found
+        began_s = self._clock.monotonic_s()
         response = self._origin.read(request)
+        self._s3_took(self._clock.monotonic_s() - began_s)
         self.note_answer(request, response.status, response.headers, found)
         if request.method == "GET" and response.status == 200 and self.keeps(len(response.body), found):
             self.keep(request, entry_from_s3(response.headers, response.body), found)

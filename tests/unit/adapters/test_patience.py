@@ -1,0 +1,64 @@
+"""How long a read waits for what it can do without."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from burstcache.adapters.patience import LEAST_S, MOST_S, Patience, in_time
+from burstcache.core.errors import ServiceTransientError
+from support.waiting import LIMIT_S
+
+
+def test_a_part_is_waited_for_in_proportion_to_what_s3_takes() -> None:
+    patience = Patience()
+
+    patience.s3_took(0.1)
+
+    assert patience.wait_s == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize(("s3_s", "wait_s"), [(0.001, LEAST_S), (20.0, MOST_S)])
+def test_the_wait_has_bounds(s3_s: float, wait_s: float) -> None:
+    patience = Patience()
+
+    for _ in range(100):
+        patience.s3_took(s3_s)
+
+    assert patience.wait_s == wait_s
+
+
+def test_one_slow_answer_of_s3_changes_the_wait_a_little() -> None:
+    patience = Patience()
+    patience.s3_took(0.02)
+
+    patience.s3_took(60.0)
+
+    assert LEAST_S < patience.wait_s < 0.6
+
+
+def test_before_s3_was_asked_the_wait_is_half_a_second() -> None:
+    assert Patience().wait_s == 0.5
+
+
+def test_a_call_in_time_gives_its_answer_or_its_error() -> None:
+    patience = Patience(least_s=LIMIT_S, most_s=LIMIT_S)
+
+    def fail() -> int:
+        raise TimeoutError("its own")
+
+    assert in_time(lambda: 1, patience)() == 1
+    with pytest.raises(TimeoutError, match="its own"):
+        in_time(fail, patience)()
+
+
+def test_a_call_that_hangs_is_given_up_and_so_are_those_after_it() -> None:
+    goes_on = threading.Event()
+    bounded = in_time(lambda: goes_on.wait(LIMIT_S), Patience(least_s=0.01, most_s=0.01))
+
+    for _ in range(3):
+        with pytest.raises(ServiceTransientError, match=r"no answer in 0.01 s"):
+            bounded()
+
+    goes_on.set()
