@@ -19,6 +19,7 @@ from pathlib import Path
 
 from burstcache_local.machines import processes
 from chaos.faults import FAULTS, Fault
+from chaos.load import HOT_KEYS
 from chaos.rate import sustained_per_s
 from chaos.report import draw, findings, parsed, table
 from chaos.run import CACHED_PER_S, POLICIES, Plan, Run
@@ -37,6 +38,9 @@ def main() -> int:
     add("--only", nargs="+", choices=_NAMES, default=_NAMES, metavar="FAULT", help="do these alone, anew")
     add("--out", type=Path, default=_TESTS.parent / "build/chaos", metavar="DIR", help="where results go")
     add("--reads-per-s", type=float, metavar="N", help="instead of what is measured first")
+    add(
+        "--cached-per-s", type=float, default=CACHED_PER_S, metavar="N", help="reads where a tier stands (default: 200)"
+    )
     arguments = parser.parse_args()
     out: Path = arguments.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
@@ -44,7 +48,9 @@ def main() -> int:
         (out / f"{name}.json").unlink(missing_ok=True)
     reads_per_s = arguments.reads_per_s or _measured(out)
     print(f"{reads_per_s:.1f} reads a second are served by S3; each policy gets half of {_SHARE:.0%}", flush=True)
-    plan = Plan(_SHARE * reads_per_s / len(POLICIES), CACHED_PER_S / len(POLICIES))
+    share_per_s = _SHARE * reads_per_s / len(POLICIES)
+    hot_keys = min(HOT_KEYS, max(2, round(share_per_s)))  # each is read about once a second
+    plan = Plan(share_per_s, arguments.cached_per_s / len(POLICIES), hot_keys)
     rows = []
     for fault in FAULTS:
         if fault.name in arguments.only:

@@ -126,7 +126,7 @@ async def _run(target: Target, commands: TextIO, results: TextIO) -> None:
             record(lambda number: "library" if number % 2 else "front door", lambda number: KEYS[picks.pop(number)]),
         )
         with ThreadPoolExecutor(_THREADS) as threads:
-            write, written = _writer(target, objects, session, threads)
+            write, written = _writer(target, objects, client, session, threads)
             writes = replay(_Pace(target.writes_per_s).due_s(), write, record(lambda _: "write", written))
             tasks = [asyncio.create_task(each) for each in (reads, writes)]
             await asyncio.to_thread(_obey, commands, pace)
@@ -146,24 +146,27 @@ def _obey(commands: TextIO, pace: _Pace) -> None:
 
 
 def _writer(
-    target: Target, objects: Versions, session: Any, threads: ThreadPoolExecutor
+    target: Target, objects: Versions, client: Client, session: Any, threads: ThreadPoolExecutor
 ) -> tuple[Send, Callable[[int], str]]:
-    """Return what writes the next version of a key straight to S3, and the key of a number."""
+    """Return what writes the next version of a key, in turn straight to S3 and by the library, and a number's key."""
     s3 = session.client("s3", endpoint_url=target.endpoint_url)
     chance = Random(target.seed + 1)
     picks: dict[int, str] = {}
 
-    def put(key: str) -> Answer:
+    def put(number: int, key: str) -> Answer:
         _, value = objects.begin(key)
         try:
-            s3.put_object(Bucket=target.bucket_name, Key=key, Body=value)
-        except Exception as error:  # whatever S3's client raises: the write may have happened
+            if number % 2:
+                client.put(key, value)
+            else:
+                s3.put_object(Bucket=target.bucket_name, Key=key, Body=value)
+        except Exception as error:  # whatever either raises: the write may have happened
             return Answer(0, error=type(error).__name__)
         return Answer(200)
 
     async def send(number: int) -> Answer:
         picks[number] = chance.choice(KEYS)
-        return await asyncio.get_running_loop().run_in_executor(threads, put, picks[number])
+        return await asyncio.get_running_loop().run_in_executor(threads, put, number, picks[number])
 
     return send, picks.pop
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _MOST_P99_S = 0.4
 _TIERS = {"s3": "S", "lambda": "L", "redis": "R"}  # as answers name them, and as pictures do
 _TIMES = ("p50 ms", "p99 ms", "longest ms", "hits back s", "at rest s")
-HEADER = ("fault", "policy", "reads", "failed", "excused", "wrong", *_TIMES, "left")
+HEADER = ("fault", "policy", "reads", "failed", "excused", "wrong", *_TIMES, "left", "writes", "refused")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,11 @@ class Figures:
     """A run in figures; latencies are of the reads that were due during the fault [s]."""
 
     reads: int
-    failed: int  # reads and writes of the whole run that no excuse covers
+    failed: int  # of the whole run, as all counts are: those that no excuse covers
     excused: int
     wrong: int
+    writes: int
+    refused: int  # writes that failed, or whose copies may not have been dropped: the writer knows
     p50_s: float
     p99_s: float
     longest_s: float
@@ -41,10 +43,10 @@ class Figures:
 
 def figures(fault: Fault, run: Run) -> Figures:
     """Return the figures of a run."""
-    reads = [each for each in run.outcomes if each.way != "write"]
+    reads = run.reads
     during = [each.latency_s for each in reads if run.fault_began_s <= each.due_s < run.fault_ended_s]
     p50_s, p99_s, longest_s = np.percentile(during or [0.0], (50, 99, 100), method="higher")
-    failed = [each for each in run.outcomes if each.is_failed]
+    failed = [each for each in reads if each.is_failed]
     covered = [each for each in failed if fault.excuses(each)]
     if fault.excuse and fault.excuse.one_each:
         covered = covered[: run.counts.get(fault.excuse.one_each, 0)]
@@ -53,7 +55,9 @@ def figures(fault: Fault, run: Run) -> Figures:
         reads=len(reads),
         failed=len(failed) - len(covered),
         excused=len(covered),
-        wrong=sum(each.is_wrong for each in run.outcomes),
+        wrong=sum(each.is_wrong for each in reads),
+        writes=len(run.outcomes) - len(reads),
+        refused=sum(each.is_failed for each in run.outcomes) - len(failed),
         p50_s=float(p50_s),
         p99_s=float(p99_s),
         longest_s=float(longest_s),
@@ -85,7 +89,8 @@ def table(rows: Iterable[tuple[Fault, Run]]) -> str:
         ends = ("-" if each is None else fixed_text(each, 1) for each in (run.hits_back_s, run.rest_s))
         left = f"{len(run.left) + run.undelivered}"
         counts = (f"{each}" for each in (found.reads, found.failed, found.excused, found.wrong))
-        cells.append((fault.name, run.policy, *counts, *times_ms, *ends, left))
+        writes = (f"{each}" for each in (found.writes, found.refused))
+        cells.append((fault.name, run.policy, *counts, *times_ms, *ends, left, *writes))
     return table_text(HEADER, cells, right=range(2, len(HEADER)))
 
 
@@ -104,7 +109,7 @@ def draw(fault: Fault, runs: Sequence[Run], path: Path) -> None:
 
 
 def _draw_run(run: Run, latency: Axes, share: Axes) -> None:
-    reads = [each for each in run.outcomes if each.way != "write"]
+    reads = run.reads
     seconds = np.array([int(each.due_s - run.fault_began_s) for each in reads])
     every = range(int(seconds.min()), int(seconds.max()) + 1)
     times_ms = np.array([each.latency_s * 1e3 for each in reads])

@@ -75,6 +75,11 @@ class Run:
     counts: dict[str, int] = field(default_factory=dict)  # what the fault has done
     outcomes: list[Outcome] = field(default_factory=list)
 
+    @property
+    def reads(self) -> list[Outcome]:
+        """The reads."""
+        return [each for each in self.outcomes if each.way != "write"]
+
 
 class Load:
     """A load that runs in a process of its own."""
