@@ -1,0 +1,242 @@
+"""The secrets of a run are where they belong, and not in logs, environments, arguments, events, histories or traces."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import boto3
+import pytest
+from moto.events.models import EventsBackend
+
+from burstcache.client import Client
+from burstcache.core.table import HUB_PREFIX, LEASE_PREFIX
+from burstcache.state import state
+from burstcache_local.cloud import LocalCloud, LocalOptions
+from support.policies import THESIS
+from support.waiting import until
+
+_PARAMETERS = THESIS | {
+    "Tracing": "Active",
+    "StateDatabases": "orders",
+    "StateGraceS": "1",
+    "PoolMembers": "8",
+    "PoolMemoryMb": "512",
+    "PolicyOverrides": "redis_utilization_s=3600",
+}
+_TOKENS = ("waiter", "running", "boot_token", "save_token", "token")  # columns
+_KINDS = {HUB_PREFIX: "hub", LEASE_PREFIX: "lease"}  # of rows with tokens, by the beginning of their sort key
+# Where secrets belong, with the reason.
+_FILES = {
+    "relay.conf": "the relay's own, which only its user reads, in its container",
+    "relay-tls.pem": "the same",
+}
+_ENVIRONMENTS = {
+    "nats-server": "ECS hands a task its secrets so; it is alone in its container",
+    "announce.py": "a node of state: systemd hands its program what a file has that only root reads",
+    "burstcache-state": "the same",
+}
+_LARGE = os.urandom(9 << 20)
+_MOST_FILE_BYTES = 64 << 20
+
+
+class Secrets:
+    """The secrets of a run, by what they are, and how each may be written."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, str] = {}
+
+    def add(self, name: str, value: str) -> None:
+        """Remember a secret; of a private key in PEM one of its lines, as line breaks are written in several ways."""
+        _, is_key, lines = value.partition("PRIVATE KEY-----\n")
+        text = lines.splitlines()[1] if is_key else value
+        for written in (text, base64.b64encode(text.encode()).decode().rstrip("="), quote(text, safe="")):
+            self._known[written.encode()] = name
+
+    def named(self, kind: str) -> set[str]:
+        """Return the names of those of a kind, without it."""
+        return {name.removeprefix(kind) for name in self._known.values() if name.startswith(kind)}
+
+    def within(self, text: bytes) -> set[str]:
+        """Return which of them a text has."""
+        return {name for written, name in self._known.items() if written in text}
+
+
+class Run:
+    """A run in which everything with a secret has been at work, and what could be seen of it from outside."""
+
+    def __init__(self, cloud: LocalCloud, folder: Path) -> None:
+        self.cloud, self._folder = cloud, folder
+        self.secrets = Secrets()
+        self.events: list[Any] = []
+        self.processes: dict[tuple[str, str], bytes] = {}  # arguments and environments by process
+
+    def work(self) -> None:
+        """Take a key through all tiers, hold a database twice, and read a large object through the pool."""
+        for parameter in self._parameters():
+            self.secrets.add(f"parameter {parameter['Name']}", parameter["Value"])
+        session = boto3.Session("local", "local", region_name=self.cloud.region)
+        urls = {"": self.cloud.endpoint_url}
+        s3 = self.cloud.client("s3")
+        s3.put_object(Bucket=self.cloud.bucket_name, Key="hot", Body=b"text")
+        s3.put_object(Bucket=self.cloud.bucket_name, Key="large", Body=_LARGE)
+        with Client(stack_name=self.cloud.stack_name, session=session, endpoint_urls=urls, memory_bytes=0) as client:
+            until(lambda: self._looked() and client.get("hot").tier == "redis")
+            s3.put_object(Bucket=self.cloud.bucket_name, Key="hot", Body=b"changed")
+            until(lambda: self._looked() and client.get("large").tier == "pool")
+            with state("orders", stack=self.cloud.stack_name, session=session, endpoint_urls=urls) as redis:
+                redis.set("k", "v")
+                self._looked()
+            until(lambda: self._looked() and self._is_asleep())
+        self._look_at_processes()
+
+    def files(self) -> Iterator[Path]:
+        """Yield the files of the run: its logs, and all that it left in the folder for temporary ones."""
+        return (path for path in self._folder.rglob("*") if path.is_file() and path.stat().st_size < _MOST_FILE_BYTES)
+
+    def histories(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the events of all executions, each with its machine."""
+        states = self.cloud.client("stepfunctions")
+        for machine in ("KeyLifecycle", "RedisNode", "Pool"):
+            for each in states.list_executions(stateMachineArn=self.cloud.physical_ids[machine])["executions"]:
+                described = states.describe_execution(executionArn=each["executionArn"])
+                yield machine, {"type": "Input", "input": described["input"]}
+                for page in states.get_paginator("get_execution_history").paginate(executionArn=each["executionArn"]):
+                    yield from ((machine, event) for event in page["events"])
+
+    def _parameters(self) -> list[Mapping[str, Any]]:
+        pages = self.cloud.client("ssm").get_paginator("get_parameters_by_path")
+        found = pages.paginate(Path="/burstcache", Recursive=True, WithDecryption=True)
+        return [each for page in found for each in page["Parameters"] if each["Type"] == "SecureString"]
+
+    def _looked(self) -> bool:
+        """Remember the tokens that are in the table now."""
+        for page in (
+            self.cloud.client("dynamodb").get_paginator("scan").paginate(TableName=self.cloud.outputs["TableName"])
+        ):
+            for item in page["Items"]:
+                for column in _TOKENS:
+                    if token := item.get(column, {}).get("S", ""):
+                        name = item["sk"]["S"]
+                        kind = next((each for begin, each in _KINDS.items() if name.startswith(begin)), "node")
+                        self.secrets.add(f"token of {kind} {column}", token)
+        self._look_at_processes()
+        return True
+
+    def _is_asleep(self) -> bool:
+        asked = {"op": "release", "database": "orders", "holder": "one"}
+        return bool(self.cloud.invoke("StateFunction", asked)["phase"] == "stopped")
+
+    def _look_at_processes(self) -> None:
+        for folder in Path("/proc").glob("[0-9]*"):
+            for part in ("cmdline", "environ"):
+                try:
+                    seen = (folder / part).read_bytes()
+                except OSError:  # it has ended, or is another's
+                    continue
+                self.processes[part, folder.name] = seen
+
+
+@pytest.fixture(scope="module")
+def run() -> Iterator[Run]:
+    patch = pytest.MonkeyPatch()
+    with tempfile.TemporaryDirectory(prefix="bc-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        patch.setenv("TMPDIR", name)
+        patch.setattr(tempfile, "tempdir", name)
+        options = LocalOptions(boot_s=0.2, stop_s=0.2, run_dir=folder / "run", parameters=_PARAMETERS)
+        with LocalCloud(options) as cloud:
+            run = Run(cloud, folder)
+            usual = EventsBackend.put_events
+
+            def put_events(backend: EventsBackend, events: list[Any]) -> Any:
+                run.events.extend(events)
+                return usual(backend, events)
+
+            patch.setattr(EventsBackend, "put_events", put_events)
+            run.work()
+            yield run
+    patch.undo()
+
+
+def test_every_kind_of_secret_was_at_work(run: Run) -> None:
+    passwords = {"relay": ("proxy", "cache", "control"), "redis": ("reader", "control"), "state": ("holder", "keeper")}
+    names = {f"{service}/1/{user}" for service, users in passwords.items() for user in users}
+
+    assert run.secrets.named("parameter /burstcache/burstcache/") == names | {"relay/1/tls", "redis/1/tls"}
+    assert run.secrets.named("token of ") == {
+        "hub token",
+        "lease waiter",
+        "lease running",
+        "node boot_token",
+        "node save_token",
+    }
+
+
+@pytest.mark.parametrize("written", ["{}", "a {} b"])
+def test_a_secret_is_found_however_it_is_written(written: str) -> None:
+    secrets = Secrets()
+    secrets.add("plain", "pa+ss/word==")
+    key = "-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMG\n-----END PRIVATE KEY-----\n"
+    secrets.add("key", key)
+
+    assert secrets.within(written.format("pa+ss/word==").encode()) == {"plain"}
+    assert secrets.within(written.format(base64.b64encode(b"pa+ss/word==").decode()).encode()) == {"plain"}
+    assert secrets.within(written.format(json.dumps(key)).encode()) == {"key"}
+    assert secrets.within(b"password") == set()
+
+
+def test_no_file_has_a_secret_but_those_of_one_owner(run: Run) -> None:
+    found = {path: names for path in run.files() if (names := run.secrets.within(path.read_bytes()))}
+
+    assert {path.name for path in found} == _FILES.keys()
+    assert {path.stat().st_mode & 0o077 for path in found} == {0}
+
+
+def test_no_function_has_a_secret_in_its_environment(run: Run) -> None:
+    functions = [name for name in run.cloud.physical_ids if name.endswith("Function")]
+    found = {name: run.secrets.within(json.dumps(run.cloud.function_variables(name)).encode()) for name in functions}
+
+    assert len(found) > 10
+    assert {name: names for name, names in found.items() if names} == {}
+
+
+def test_no_process_has_a_secret_among_its_arguments(run: Run) -> None:
+    arguments = {seen for (part, _), seen in run.processes.items() if part == "cmdline"}
+
+    assert any(b"nats-server" in seen for seen in arguments)
+    assert {seen for seen in arguments if run.secrets.within(seen)} == set()
+
+
+def test_no_process_has_a_secret_in_its_environment_but_those_that_need_it(run: Run) -> None:
+    environments = {pid: seen for (part, pid), seen in run.processes.items() if part == "environ"}
+    holders = [run.processes["cmdline", pid].decode() for pid, seen in environments.items() if run.secrets.within(seen)]
+
+    assert len(environments) > len(holders)
+    assert {next((name for name in _ENVIRONMENTS if name in each), each) for each in holders} == _ENVIRONMENTS.keys()
+
+
+def test_no_output_of_the_stack_has_a_secret(run: Run) -> None:
+    assert run.secrets.within(json.dumps(run.cloud.outputs).encode()) == set()
+
+
+def test_no_event_has_a_secret(run: Run) -> None:
+    assert run.events
+    assert run.secrets.within(json.dumps(run.events, default=str).encode()) == set()
+
+
+def test_no_history_has_a_secret_but_the_tokens_that_a_task_was_given(run: Run) -> None:
+    seen = [
+        (machine, event["type"], run.secrets.within(json.dumps(event, default=str).encode()))
+        for machine, event in run.histories()
+    ]
+    found = {(type_, name.partition(" ")[0]) for _, type_, names in seen for name in names}
+
+    assert {machine for machine, _, _ in seen} == {"KeyLifecycle", "RedisNode", "Pool"}
+    assert found == {("TaskScheduled", "token")}  # by Step Functions itself; inputs, outputs and errors have none
