@@ -127,7 +127,7 @@ def test_a_read_is_answered_as_by_s3(doors: Doors, key: str, asked: Asked, is_al
 
     assert (answer.status, answer.body) == (right.status, right.body)
     assert _comparable(answer, tier) == _comparable(right, tier)
-    assert tier == doors.stage.name
+    assert tier == ("s3" if right.status in (412, 416) else doors.stage.name)
 
 
 @search(300)

@@ -32,6 +32,7 @@ EXPRESS = Route("express")
 FellBack = Callable[[Exception | None], None]
 
 _SENT = (200, 206)
+_REFUSED = (412, 416)
 _ASKING = {"cache-control", "if-match", "if-modified-since", "if-none-match", "if-range", "if-unmodified-since"}
 _NOT_FOUND = 404
 _MOST_ADOPTING = 8  # at a time: hits of many keys at once must not become as many threads and HEADs
@@ -279,6 +280,9 @@ class Reader:
             self._answered.note(request.hash, version, asked.ticket.at)
 
     def _may_follow(self, request: Request, response: Response) -> bool:
+        """Whether a copy's answer is given; what a copy refuses S3 decides, which may have a newer version by now."""
+        if response.status in _REFUSED:
+            return False
         version = _version(response.status, response.headers)
         return version is None or self._answered.may_follow(request.hash, version)
 

@@ -65,6 +65,8 @@ def passed_on(headers: Mapping[str, str], *, at_us: int) -> PassedOn:
     if if_match := headers.get("if-match"):
         if tag := _one_tag(if_match, weakly=False):
             passed["if_match"] = tag
+        elif if_match.strip() != "*":
+            return passed  # S3 would say that the object is unchanged where this comes first
     elif unmodified_since := headers.get("if-unmodified-since"):
         passed["if_unmodified_since"] = unmodified_since
     if if_none_match := headers.get("if-none-match"):
