@@ -1,4 +1,4 @@
-"""A relay or a Redis that takes no step any more: a reader that could wait for minutes leaves it when S3 is quicker."""
+"""A relay or a Redis that takes no step any more, and a cache function that drowns: readers leave them for S3."""
 
 from __future__ import annotations
 
@@ -6,23 +6,25 @@ import asyncio
 import signal
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
+from nats.aio.subscription import Subscription
 
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.patience import Patience
 from burstcache.adapters.redis_objects import RedisObjects
-from burstcache.adapters.relay import RelayListener, RelayRequests
+from burstcache.adapters.relay import MOST_WAITING, Answer, RelayListener, RelayRequests, Respond
 from burstcache.core.errors import RedisDownError, RelayDownError, SilentHolderError
-from burstcache.core.messages.relay import get_subject
+from burstcache.core.messages.relay import NOT_HERE, get_subject
 from burstcache.serve.cache_function_tier import LambdaTier
 from burstcache.settings import RedisAccess, RedisNode, RelayAccess
 from burstcache.web.entry import Entry, encode
 from burstcache.web.request import Request
 from support.redis_in_process import NO_SECRETS
 from support.servers import RedisServer, serve_nats
-from support.waiting import LIMIT_S, free_port
+from support.waiting import LIMIT_S, free_port, until
 
 ENTRY = Entry({"etag": '"1"', "content-length": "1"}, b"1")
 REQUEST = Request("GET", "a", "0" * 32, {}, None, "request-1", 1)
@@ -46,6 +48,7 @@ def test_a_redis_that_freezes_under_a_connection_is_left_by_the_patience_of_the_
     objects = RedisObjects(node, NO_SECRETS, RedisAccess(), patience=patience)
     try:
         assert objects.read(REQUEST.hash, at_us=1) is None
+        assert server.process is not None
         server.process.send_signal(signal.SIGSTOP)
         lose(patience)
 
@@ -56,24 +59,25 @@ def test_a_redis_that_freezes_under_a_connection_is_left_by_the_patience_of_the_
         server.kill()
 
 
+async def give(_: bytes, respond: Respond) -> None:
+    await respond(encode(ENTRY))
+
+
 @contextmanager
-def cache_function(access: RelayAccess) -> Iterator[None]:
+def cache_function(access: RelayAccess, answer: Answer = give) -> Iterator[Subscription]:
     """Have something answer GETs."""
     loop, listener = asyncio.new_event_loop(), RelayListener(access, NO_SECRETS)
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
 
-    async def answer(message: bytes, respond: object) -> None:
-        await respond(encode(ENTRY))  # type: ignore[operator]
-
-    async def listen() -> None:
+    async def listen() -> Subscription:
         await listener.open()
-        await listener.listen(get_subject(REQUEST.hash), queue="q", answer=answer)
+        subscription = await listener.listen(get_subject(REQUEST.hash), queue="q", answer=answer, busy=NOT_HERE)
         await listener.flush()
+        return subscription
 
     try:
-        asyncio.run_coroutine_threadsafe(listen(), loop).result(LIMIT_S)
-        yield
+        yield asyncio.run_coroutine_threadsafe(listen(), loop).result(LIMIT_S)
     finally:
         asyncio.run_coroutine_threadsafe(listener.close(), loop).result(LIMIT_S)
         loop.call_soon_threadsafe(loop.stop)
@@ -96,6 +100,32 @@ def test_a_relay_that_freezes_under_a_connection_is_left_by_the_patience_of_the_
             with pytest.raises(RelayDownError):  # it takes a connection and says nothing
                 tier.fetch(REQUEST)
             server.send_signal(signal.SIGCONT)
+    finally:
+        tier.close()
+        server.kill()
+        server.wait()
+
+
+def test_of_a_queue_that_is_too_long_the_foremost_are_sent_to_s3_at_once() -> None:
+    port, goes_on, more = free_port(), threading.Event(), 10
+    server, access = serve_nats(port), RelayAccess(f"nats://127.0.0.1:{port}")
+    requests = RelayRequests(access, NO_SECRETS, SystemClock(), connect_timeout_s=LIMIT_S)
+    tier = LambdaTier(requests, Patience(least_s=LIMIT_S, most_s=LIMIT_S))
+
+    async def give_later(message: bytes, respond: Respond) -> None:
+        await asyncio.to_thread(goes_on.wait, LIMIT_S)
+        await give(message, respond)
+
+    try:
+        with cache_function(access, give_later) as subscription, ThreadPoolExecutor(100) as threads:
+            first = threads.submit(tier.fetch, REQUEST)
+            until(lambda: requests._idle == [] and subscription.delivered == 1)
+            rest = [threads.submit(tier.fetch, REQUEST) for _ in range(MOST_WAITING + more)]
+            until(lambda: subscription.pending_msgs == MOST_WAITING + more)
+            goes_on.set()
+
+            assert first.result(LIMIT_S) == ENTRY
+            assert [each.result(LIMIT_S) for each in rest].count(None) == more - 1
     finally:
         tier.close()
         server.kill()

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
+from burstcache.adapters.relay import MOST_WAITING
 from burstcache.core.errors import RelayDownError, SilentHolderError
 from support.virtual_time import VirtualClock
 
@@ -29,6 +30,7 @@ class Subscription:
     queue: str
     answer: Answer
     loop: asyncio.AbstractEventLoop
+    busy: bytes | None
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     under_way: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -44,6 +46,8 @@ class Subscription:
                 answered.set_result(data)
 
         async with self.turn:
+            if self.busy is not None and len(self.under_way) > 1 + MOST_WAITING:
+                return await respond(self.busy)
             await self.answer(payload, respond)
 
 
@@ -142,13 +146,19 @@ class MemoryListener:
         self.hears = hears
 
     async def listen(
-        self, subject: str, *, queue: str, answer: Answer, after: Subscription | None = None
+        self,
+        subject: str,
+        *,
+        queue: str,
+        answer: Answer,
+        after: Subscription | None = None,
+        busy: bytes | None = None,
     ) -> Subscription:
         """Answer what comes on a subject; of a queue group one gets it, and every listener without one.
 
         What came before by `after` is answered first: a loop takes up messages as they come.
         """
-        subscription = Subscription(subject, queue, answer, asyncio.get_running_loop())
+        subscription = Subscription(subject, queue, answer, asyncio.get_running_loop(), busy)
         self._subscriptions.append(subscription)
         self._relay.add(subscription)
         return subscription

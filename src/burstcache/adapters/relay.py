@@ -40,6 +40,7 @@ _LEAST_S = 0.01  # of a request whose time was used up by its connection: it has
 _NEVER_S = float("-inf")
 # Selecting, feeding the stream, waking its reader: after these the loop has read what came while it was at rest.
 _LOOP_TURNS_TO_NOTICE_CLOSE = 3
+MOST_WAITING = 64  # as many readers of one object as a busy stack has at once; each waits for those before it
 _HEARD = 8  # errors of one attempt to connect that are looked at
 # A relay that refuses a user says so and hangs up, and the first is lost when the second overtakes it.
 _ENDED = (BrokenPipeError, ConnectionResetError, UnexpectedEOF)
@@ -177,7 +178,13 @@ class RelayListener:
             await client.close()
 
     async def listen(
-        self, subject: str, *, queue: str, answer: Answer, after: Subscription | None = None
+        self,
+        subject: str,
+        *,
+        queue: str,
+        answer: Answer,
+        after: Subscription | None = None,
+        busy: bytes | None = None,
     ) -> Subscription:
         """Answer messages on `subject`.
 
@@ -190,16 +197,23 @@ class RelayListener:
             answer: Answers a message.
             after: Another subscription, whose `answer` never waits: what came by it first is answered first. The relay
                 sends in order, but nats-py handles each subscription in a task of its own.
+            busy: The answer to a message behind which more wait than are answered soon: its sender has an alternative.
+                None: they all wait.
         """
+
+        made: list[Subscription] = []
 
         async def on_message(message: Msg) -> None:
             while after is not None and after.pending_msgs:
                 await asyncio.sleep(0)
+            if busy is not None and made and made[0].pending_msgs > MOST_WAITING:
+                return await message.respond(busy)
             caller = (message.headers or {}).get(HEADER, "")
             with answering(caller, key_hash=hash_of(subject)):
                 await answer(message.data, message.respond)
 
-        return await self._connected.subscribe(subject, queue=queue, cb=on_message)
+        made.append(await self._connected.subscribe(subject, queue=queue, cb=on_message))
+        return made[0]
 
     async def flush(self, *, timeout_s: float = 10) -> None:
         """Return when the relay has processed what was sent."""

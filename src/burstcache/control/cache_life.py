@@ -68,7 +68,7 @@ class KeyCache:
         try:
             await relay.flush()
             await self.copy.load(self._fetch)
-            gets = await relay.listen(get_subject(hash_), queue=hash_, answer=self._on_get, after=orders)
+            gets = await relay.listen(get_subject(hash_), queue=hash_, answer=self._on_get, after=orders, busy=NOT_HERE)
             subscriptions.insert(0, gets)
             await relay.flush()
             if not await self._announce():
@@ -158,7 +158,8 @@ class KeyCache:
         if "served" in request:
             await respond(b"")
             return self._count([Request.decode(text) for text in request["served"]])
-        entry = await self.copy.get()
+        # In half of its time, so that the reader gets the answer in the other half.
+        entry = await self.copy.get(within_s=request.get("within_us", 0) / US_PER_S / 2)
         if entry is None:
             return await respond(NOT_HERE)
         if request["method"] == "HEAD":  # costs no body, so it does not count as use

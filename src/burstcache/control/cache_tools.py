@@ -34,11 +34,18 @@ class Relay(Protocol):
         """Call `hears` with False when messages may be missed, with True when none is any more, but some may be."""
 
     async def listen(
-        self, subject: str, *, queue: str, answer: Callable[[bytes, Respond], Awaitable[None]], after: Any = None
+        self,
+        subject: str,
+        *,
+        queue: str,
+        answer: Callable[[bytes, Respond], Awaitable[None]],
+        after: Any = None,
+        busy: bytes | None = None,
     ) -> Any:
         """Answer messages; of the listeners of one queue group exactly one gets each message, without one all do.
 
-        What came before by the subscription `after`, whose `answer` never waits, is answered first.
+        What came before by the subscription `after`, whose `answer` never waits, is answered first. Where too many
+        messages wait, the foremost are answered with `busy` at once, if it is given.
         """
 
     async def flush(self) -> None:

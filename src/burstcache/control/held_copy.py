@@ -13,7 +13,7 @@ from contextlib import suppress
 from burstcache.adapters.clock import Clock
 from burstcache.web.entry import Entry
 
-_AWAITED_S = 0.25  # after a write: S3 gives the new object sooner, and a reader that waits would ask it as well
+_AWAITED_S = 0.25  # after it has gone: S3 gives the new object sooner, and a reader that waits would ask it as well
 
 
 class HeldCopy:
@@ -26,16 +26,17 @@ class HeldCopy:
         self._clock = clock
         self._entry: Entry | None = None
         self._drops = 0
-        self._dropped_at_s = 0.0
+        self._gone_at_s = 0.0
         self._hears = True
         self._is_here = asyncio.Event()
 
     def drop(self) -> None:
         """Let the copy go: its object was written."""
+        if self._entry is not None:  # writes that follow one another would have readers wait for each
+            self._gone_at_s = self._clock.monotonic_s()
         self._entry = None
         self._is_here.clear()
         self._drops += 1
-        self._dropped_at_s = self._clock.monotonic_s()
         if self._hears:
             self.is_due.set()
 
@@ -57,10 +58,10 @@ class HeldCopy:
             self._entry = self.known
             self._is_here.set()
 
-    async def get(self) -> Entry | None:
-        """Return the copy, after a moment if it is being loaded again; None if it is not here."""
+    async def get(self, *, within_s: float) -> Entry | None:
+        """Return the copy, after a moment but `within_s` if it is being loaded again; None if it is not here."""
         if self._entry is None:
-            left_s = self._dropped_at_s + _AWAITED_S - self._clock.monotonic_s()
+            left_s = min(self._gone_at_s + _AWAITED_S - self._clock.monotonic_s(), within_s)
             if left_s > 0:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._is_here.wait(), left_s)

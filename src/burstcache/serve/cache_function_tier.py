@@ -9,6 +9,7 @@ from burstcache.adapters.patience import Patience
 from burstcache.adapters.relay import RelayRequests
 from burstcache.core.messages.encoding import encode
 from burstcache.core.messages.relay import NOT_HERE, Get, ServedElsewhere, get_subject
+from burstcache.core.parameters import US_PER_S
 from burstcache.serve.tally import Served
 from burstcache.web.entry import Entry, decode
 from burstcache.web.request import Request
@@ -31,8 +32,14 @@ class LambdaTier:
             RelayDownError: The relay does not answer.
             ValueError: The answer is not an entry.
         """
-        get = Get(at_us=request.at_us, request_id=request.request_id, method=request.method)
-        answer = self.relay.request(get_subject(request.hash), encode(get), timeout_s=self.patience.wait_s)
+        wait_s = self.patience.wait_s
+        get = Get(
+            at_us=request.at_us,
+            request_id=request.request_id,
+            method=request.method,
+            within_us=int(wait_s * US_PER_S),
+        )
+        answer = self.relay.request(get_subject(request.hash), encode(get), timeout_s=wait_s)
         return None if answer is None or answer == NOT_HERE else decode(answer)
 
     def count(self, batch: Sequence[Served]) -> None:

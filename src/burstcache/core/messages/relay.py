@@ -10,11 +10,15 @@ from burstcache.core.policy import Request
 
 @final
 class Get(TypedDict):
-    """The proxy asks the cache function that holds a key; the answer is an entry (`web.entry`)."""
+    """The proxy asks the cache function that holds a key; the answer is an entry (`web.entry`) or `NOT_HERE`.
+
+    `within_us` is how long the reader waits before it asks S3: a duration, since the clocks of two functions differ.
+    """
 
     at_us: int
     request_id: str
     method: str
+    within_us: NotRequired[int]  # of every reader but those of an earlier version
 
 
 @final
@@ -24,7 +28,7 @@ class ServedElsewhere(TypedDict):
     served: list[str]
 
 
-NOT_HERE = b""  # the answer to a `Get` while the object is being loaded again
+NOT_HERE = b""  # the answer to a `Get` while the object is being loaded again, or too many wait for an answer
 
 
 class Refresh(TypedDict):
