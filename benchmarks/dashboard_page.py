@@ -1,6 +1,6 @@
-"""Measure the dashboard's page with 5,000 keys, or record a burst on it.
+"""Measure the dashboard's page with 5,000 keys, at rest and while a load runs, or record a burst on it.
 
-python -m benchmarks.dashboard_page                       # first paint, updates, the server's share of a core
+python -m benchmarks.dashboard_page                       # first paint, updates, the server's share of a core, a load
 python -m benchmarks.dashboard_page docs/images           # dashboard-{burst,key,phone,benchmark}.png
 """
 
@@ -12,6 +12,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -26,9 +27,12 @@ from benchmarks.common import Cloud, Getter, Setup, environment, running_cloud
 from burstcache.adapters.items import to_values
 from burstcache.core.keys import key_hash
 from burstcache.core.table import key_item
+from burstcache_replay import recording
+from burstcache_replay.summary import Spread, is_failed
 
 _KEYS, _CHANGING = 5_000, 500
 _WATCHED_S = 30.0
+_LOADED_KEYS, _LOAD_PER_S, _TURNS = 40, 40, 3
 _BURST = Setup(
     "tick_s=2,lambda_threshold_s=3,redis_utilization_s=8,redis_check_s=5",
     boot_s=8,
@@ -74,9 +78,53 @@ def measure(cloud: Cloud, chromium: Browser) -> None:
         for turn in range(5):
             _put_rows(cloud, range(_CHANGING), requests=2 + turn)
             time.sleep(6)
-        updates = _measures(page, "change")
-        frames = page.evaluate("performance.getEntriesByName('drawn').map(each => each.duration)")
-        print(f"{len(updates)} updates, of up to {_CHANGING} keys: {_spread(updates)} ms; tables {_spread(frames)} ms")
+        _print_updates(page)
+        page.close()
+        _measure_loaded(cloud, chromium, url, process.pid)
+
+
+def _measure_loaded(cloud: Cloud, chromium: Browser, url: str, server: int) -> None:
+    """Print what a load's requests and the page take of each other, in turns with and without the page."""
+    names = [f"load-{number:02}.bin" for number in range(_LOADED_KEYS)]
+    for name in names:
+        cloud.put(name, _BODY)
+    _replayed(cloud, names)  # the first requests start all functions
+    for turn in range(2 * _TURNS):
+        page = None
+        if turn % 2:
+            page = chromium.new_page(viewport={"width": 1280, "height": 900})
+            page.goto(url)
+            expect(page.locator("#shown")).to_contain_text(f"{_KEYS + _LOADED_KEYS:,} keys")
+        began_s, began_cpu_s = time.monotonic(), _cpu_s(server)
+        latency = _replayed(cloud, names)
+        share_pct = 100 * (_cpu_s(server) - began_cpu_s) / (time.monotonic() - began_s)
+        how = "with" if page else "without"
+        figures = f"p50 {latency.p50_ms:.1f}, p99 {latency.p99_ms:.1f} ms"
+        print(f"{_LOAD_PER_S} requests/s {how} a page: {figures}; server {share_pct:.1f} % of a core", flush=True)
+        if page:
+            _print_updates(page)
+            page.close()
+
+
+def _replayed(cloud: Cloud, names: list[str]) -> Spread:
+    """Ask for objects in turn, on time whatever the answers take, by a process of its own; return the latencies."""
+    with tempfile.TemporaryDirectory() as folder:
+        trace, requests = Path(folder) / "load.csv", range(round(_LOAD_PER_S * _WATCHED_S))
+        rows = (f"{number / _LOAD_PER_S:.4f},{names[number % len(names)]},{len(_BODY)}\n" for number in requests)
+        trace.write_text("t,key,size\n" + "".join(rows))
+        command = [sys.executable, "-m", "burstcache_cli.cli", "replay", str(trace), "--out", f"{folder}/results"]
+        command += ["--url", f"{cloud.url}/objects", "--state-dir", str(cloud.log_dir.parent)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        outcomes = recording.read(Path(folder) / "results").outcomes
+    if failed := sum(map(is_failed, outcomes)):
+        sys.exit(f"{failed} of {len(outcomes)} requests failed")
+    return Spread.of([outcome.latency_s for outcome in outcomes])
+
+
+def _print_updates(page: Page) -> None:
+    updates = _measures(page, "change")
+    frames: list[float] = page.evaluate("performance.getEntriesByName('drawn').map(each => each.duration)")
+    print(f"{len(updates)} updates: {_spread(updates)} ms of the main thread; tables {_spread(frames)} ms", flush=True)
 
 
 def record(cloud: Cloud, chromium: Browser, folder: Path) -> None:

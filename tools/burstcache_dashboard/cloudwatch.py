@@ -36,6 +36,9 @@ class CloudWatch:
     def reads_of(self, key: str) -> None:
         """Return None: metrics do not know keys."""
 
+    def asked_since(self, at_ms: int) -> None:
+        """Return None: CloudWatch does not know which key a read was for."""
+
     def newest_requests(self) -> None:
         """Return None, as for a key."""
 

@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from math import ceil
 from pathlib import Path
 from urllib.parse import parse_qs, unquote
@@ -66,6 +67,10 @@ class LocalLogs:
     def reads_of(self, key: str) -> Iterable[Read]:
         """Return the newest reads of a key, oldest first."""
         return [read for of, read in self._requests if of == key]
+
+    def asked_since(self, at_ms: int) -> set[str]:
+        """Return the keys that were asked for since an instant."""
+        return {key for key, _ in takewhile(lambda request: request[1].at_ms >= at_ms, reversed(self._requests))}
 
     def newest_requests(self) -> list[tuple[int, str, int]]:
         """Return the newest reads that were answered, of all keys: time [us], key, size."""

@@ -117,6 +117,10 @@ class Measures(Protocol):
         """Return the newest reads of a key, oldest first; None where nobody knows them."""
         ...
 
+    def asked_since(self, at_ms: int) -> set[str] | None:
+        """Return the keys that were asked for since an instant; None where nobody knows them."""
+        ...
+
     def newest_requests(self) -> list[tuple[int, str, int]] | None:
         """Return the newest reads of all keys as time [us], key and size; None where nobody knows them."""
         ...

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from burstcache.core.keys import key_hash
 from burstcache.core.prices import PriceSheet
 from burstcache.core.table import KeyRow, Lease, NodeRow, Pause
 from burstcache.core.worth import sheet_of_region
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from types_boto3_stepfunctions.literals import ExecutionStatusType
     from types_boto3_stepfunctions.type_defs import ExecutionListItemTypeDef
 
+_WRITTEN_LATE_MS = 15_000  # a read's row may be written that much later: readers gather for ten seconds
+_MOST_ANEW = 1_000  # rows by their keys; where more are hot, a scan is no slower
 _FAILED: tuple[ExecutionStatusType, ...] = ("FAILED", "TIMED_OUT", "ABORTED")
 
 
@@ -49,10 +52,30 @@ class Source:
     log_dir: Path | None  # of a local run; None: the stack is deployed
 
     def rows(self) -> Rows:
-        """Return the table as it is now; raise ServiceError if DynamoDB fails."""
+        """Return the table as it is now: a scan; raise ServiceError if DynamoDB fails."""
+        return self._rows(tuple(self.system.key_rows()))
+
+    def rows_after(self, former: Rows) -> Rows:
+        """Return the table with the rows anew that can hardly be as they were; all others wait for a scan.
+
+        These are nodes and, on a local run, keys above S3 and keys that were asked for a short time ago: what readers
+        gather is written seconds later. What a program reads through the library, writes to the bucket or starts by
+        hand is seen at the next scan.
+        """
+        asked = self.measures.asked_since(former.at_us // 1000 - _WRITTEN_LATE_MS)
+        if asked is None:
+            return self._rows(former.keys)
+        hashes = {key_hash(key) for key in asked} | {row.hash for row in former.keys if row.phase != "s3"}
+        if len(hashes) > _MOST_ANEW:
+            return self._rows(former.keys)
+        found = self.system.keys.read_many(hashes)
+        kept = [found.pop(row.hash, None) if row.hash in hashes else row for row in former.keys]
+        return self._rows((*filter(None, kept), *found.values()))
+
+    def _rows(self, keys: tuple[KeyRow, ...]) -> Rows:
         system = self.system
         nodes = ((system.nodes.read(name), tuple(system.nodes.leases(name))) for name in system.node_names)
-        return Rows(system.clock.now_us(), tuple(system.key_rows()), tuple(nodes), system.pauses.read())
+        return Rows(system.clock.now_us(), keys, tuple(nodes), system.pauses.read())
 
     @cached_property
     def region(self) -> str:

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from types_boto3_stepfunctions.type_defs import ExecutionListItemTypeDef
 
 _EVERY_LOCAL_S, _EVERY_DEPLOYED_S = 1.0, 5.0
-# However large the table is: of a core at most a twentieth, and of what answers (here the local run) a fifth.
-_PAUSE_PER_WORK, _PAUSE_PER_WAIT = 20, 4
+# However large the table is, scans take a fortieth of a core at most, and a fifth of the time of what answers (here the
+# local run). Looks that read what has probably changed take no more.
+_PAUSE_PER_WORK, _PAUSE_PER_WAIT = 40, 4
 _FAILED_EVERY_S = 10.0
 _KEEP_ALIVE_S = 15.0
 _MOST_WAITING = 8  # changes that a page may not have taken yet; a slower one gets everything anew
@@ -38,6 +39,8 @@ class Watching:
     _task: asyncio.Task[None] | None = None
     _failed: list[ExecutionListItemTypeDef] = field(default_factory=list)
     _failed_at_s: float = -_FAILED_EVERY_S
+    _scan_at_s: float = 0.0  # not before
+    _scan_took_s: tuple[float, float] = (0.0, 0.0)  # within this look: of a processor, and by the clock
 
     async def events(self) -> AsyncIterator[bytes]:
         """Yield everything, then what changes, until the page leaves."""
@@ -76,7 +79,6 @@ class Watching:
         return self.rows, self.measured
 
     async def _watch(self) -> None:
-        every_s = _EVERY_LOCAL_S if self.source.log_dir else _EVERY_DEPLOYED_S
         is_first = True
         while True:
             worked_s, began_s = 0.0, time.monotonic()
@@ -90,8 +92,8 @@ class Watching:
                 new = sections if is_first or former is None else changes(former, sections)
                 self._tell(event("all" if is_first else "change", new | {"atMs": round(time.time() * 1000)}))
                 is_first = False
-            waited_s = time.monotonic() - began_s
-            await asyncio.sleep(max(every_s, _PAUSE_PER_WORK * worked_s, _PAUSE_PER_WAIT * waited_s))
+            waited_s = time.monotonic() - began_s - self._scan_took_s[1]
+            await asyncio.sleep(self._pause_s(worked_s, waited_s))
 
     def _tell(self, told: bytes) -> None:
         for page in self._pages:
@@ -103,19 +105,32 @@ class Watching:
                 page.put_nowait(told)
 
     def _sections_now(self) -> tuple[Sections, float]:
-        """Return the page's parts, and how much of a processor they have taken [s]."""
-        began_s = time.thread_time()
+        """Return the page's parts, and how much of a processor they have taken apart from a scan [s]."""
+        began_s, self._scan_took_s = time.thread_time(), (0.0, 0.0)
         rows, measured = self._read()
         source = self.source
         if time.monotonic() - self._failed_at_s >= _FAILED_EVERY_S:
             self._failed, self._failed_at_s = source.failed_executions(), time.monotonic()
         receipt = receipt_of(measured, rows, setup_of(source.parameters), source.prices)
         sections = shown(rows, measured, receipt, self._failed)
-        return sections, time.thread_time() - began_s
+        return sections, time.thread_time() - began_s - self._scan_took_s[0]
 
     def _read(self) -> tuple[Rows, Measured]:
-        self.rows, self.measured = self.source.rows(), self.source.measures.read()
+        self.measured = self.source.measures.read()
+        is_scan_due = time.monotonic() >= self._scan_at_s
+        self.rows = self._scanned() if is_scan_due or not self.rows else self.source.rows_after(self.rows)
         return self.rows, self.measured
+
+    def _scanned(self) -> Rows:
+        worked_s, began_s = time.thread_time(), time.monotonic()
+        rows = self.source.rows()
+        self._scan_took_s = time.thread_time() - worked_s, time.monotonic() - began_s
+        self._scan_at_s = time.monotonic() + self._pause_s(*self._scan_took_s)
+        return rows
+
+    def _pause_s(self, worked_s: float, waited_s: float) -> float:
+        every_s = _EVERY_LOCAL_S if self.source.log_dir else _EVERY_DEPLOYED_S
+        return max(every_s, _PAUSE_PER_WORK * worked_s, _PAUSE_PER_WAIT * waited_s)
 
 
 def _said(error: Exception) -> str:

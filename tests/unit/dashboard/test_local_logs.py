@@ -101,3 +101,11 @@ def test_time_saved_is_that_against_the_median_of_s3(logs: LocalLogs, tmp_path: 
 
 def test_run_without_a_read_has_saved_nobody_knows_what(logs: LocalLogs) -> None:
     assert logs.read().saved_ms is None
+
+
+def test_keys_asked_for_since_an_instant(logs: LocalLogs, tmp_path: Path) -> None:
+    lines = request(1_000, "/objects/old") + request(2_000, "/objects/a") + request(2_500, "/objects/b")
+    append(tmp_path, "requests.jsonl", lines)
+    logs.read()
+
+    assert logs.asked_since(2_000) == {"a", "b"}

@@ -1,0 +1,92 @@
+"""What of the table is read anew at each look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from burstcache.adapters.items import to_values
+from burstcache.core.keys import key_hash
+from burstcache.core.table import key_item
+from burstcache.queries.system import System
+from burstcache_cli.stack import Stack
+from burstcache_dashboard import source as sources
+from burstcache_dashboard.local_logs import LocalLogs
+from burstcache_dashboard.source import Rows, Source
+from support.aws import TABLE, clients, make_stack, mocked_aws
+from support.clock import ManualClock
+
+NOW_S = 1_785_542_400
+
+
+class Asked(LocalLogs):
+    """A local run in which some keys were asked for a short time ago; None: nobody knows which."""
+
+    keys: set[str] | None = None
+
+    def asked_since(self, at_ms: int) -> Any:
+        assert at_ms < NOW_S * 1000
+        return self.keys
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> Asked:
+    return Asked(tmp_path, since_us=0)
+
+
+@pytest.fixture
+def source(asked: Asked, tmp_path: Path) -> Iterator[Source]:
+    with mocked_aws():
+        make_stack()
+        states: Any = None
+        system = System(TABLE, "", "", (), clients().dynamodb, states, ManualClock(NOW_S))
+        stack: Stack | Any = None
+        yield Source(stack, system, asked, tmp_path)
+
+
+def put(key: str, size_bytes: int, phase: str = "s3") -> None:
+    row = {**key_item(key_hash(key)), "key": key, "phase": phase, "window": [], "size_bytes": size_bytes}
+    clients().dynamodb.put_item(TableName=TABLE, Item=to_values(row))
+
+
+def sizes(rows: Rows) -> dict[str, int]:
+    return {row.key: row.size_bytes for row in rows.keys}
+
+
+def test_keys_that_were_asked_for_or_are_above_s3_are_read_anew(source: Source, asked: Asked) -> None:
+    for key, phase in (("asked", "s3"), ("live", "redis_running"), ("cold", "s3")):
+        put(key, 1, phase)
+    former = source.rows()
+    for key, phase in (("asked", "s3"), ("live", "s3"), ("cold", "s3"), ("new", "s3"), ("other", "s3")):
+        put(key, 2, phase)
+    asked.keys = {"asked", "new"}
+
+    after = source.rows_after(former)
+
+    assert sizes(after) == {"asked": 2, "live": 2, "cold": 1, "new": 2}
+    assert sizes(source.rows()) == {"asked": 2, "live": 2, "cold": 2, "new": 2, "other": 2}
+
+
+def test_a_key_whose_row_is_gone_leaves(source: Source, asked: Asked) -> None:
+    put("asked", 1)
+    former = source.rows()
+    clients().dynamodb.delete_item(TableName=TABLE, Key=to_values(key_item(key_hash("asked"))))
+    asked.keys = {"asked"}
+
+    assert sizes(source.rows_after(former)) == {}
+
+
+@pytest.mark.parametrize("keys", [None, {"asked", "other"}])
+def test_rows_wait_for_a_scan_where_nobody_knows_or_too_many_may_have_changed(
+    source: Source, asked: Asked, keys: set[str] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "_MOST_ANEW", 1)
+    put("asked", 1)
+    former = source.rows()
+    put("asked", 2)
+    asked.keys = keys
+
+    assert sizes(source.rows_after(former)) == {"asked": 1}
