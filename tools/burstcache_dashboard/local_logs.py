@@ -39,7 +39,7 @@ class LocalLogs:
         self._bytes: Counter[str] = Counter()
         self._requests: deque[tuple[str, Read]] = deque(maxlen=_MOST_REQUESTS)
         self._slots = Slots(_SLOT_S, _SLOTS)
-        self._failed = self._promotions = 0
+        self._failed = self._promotions = self._busy_s = self._newest_s = 0
         self._fallbacks: Counter[str] = Counter()
         self._lives: Counter[str] = Counter()
         self._node_s = 0.0
@@ -62,6 +62,7 @@ class LocalLogs:
             functions=dict(self._functions),
             series=tuple((start, dict(counts)) for start, counts in self._slots),
             slot_s=_SLOT_S,
+            busy_s=self._busy_s,
         )
 
     def reads_of(self, key: str) -> Iterable[Read]:
@@ -97,6 +98,8 @@ class LocalLogs:
                 self._latencies[tier].add(read.latency_ms)
                 self._bytes[tier] += read.size_bytes
                 self._slots.add(read.at_ms / 1000, tier)
+                if (at_s := read.at_ms // 1000) > self._newest_s:
+                    self._busy_s, self._newest_s = self._busy_s + 1, at_s
         return self._requests[-1][1].at_ms / 1000 if self._requests else 0.0
 
     def _follow_function(self, path: Path) -> None:

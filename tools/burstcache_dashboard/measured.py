@@ -76,6 +76,7 @@ class Measured:
     # Reads of each tier in each slot of time: (start of the slot [s], tier → reads), the oldest first.
     series: tuple[tuple[int, Mapping[str, int]], ...]
     slot_s: int
+    busy_s: int = 0  # seconds with a read; 0 where nobody counts them
 
     @property
     def reads(self) -> int:

@@ -7,13 +7,15 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal
 
+from burstcache.core.policies import POLICIES
 from burstcache.core.prices import PriceSheet
 from burstcache.core.table import NodeRow
 from burstcache_dashboard.measured import Measured
 from burstcache_dashboard.source import Rows, Source
-from burstcache_sim.bill.cost import Bill, Usage, bill
+from burstcache_sim.bill.cost import Bill, Usage, add, bill
+from burstcache_sim.bill.counted import Counted, counted_usage
 from burstcache_sim.bill.market import BYTES_PER_GB
-from burstcache_sim.bill.usage import Setup, idle_usage
+from burstcache_sim.bill.usage import Setup, Steps, idle_usage
 from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H
 
 _CACHE, _PROXY, _SCHEDULER = "CacheFunction", "ProxyFunction", "SchedulerFunction"
@@ -29,10 +31,15 @@ RIVALS = (
     "cloudfront",
     "perfect-automation",
 )
-NOT_COUNTED = (
+_NOT_COUNTED = (
     "Not in this bill: DynamoDB, EventBridge, Step Functions, logs and metrics, which docs/operate/costs.md prices;"
     " the free tier is not deducted."
 )
+_COUNTED = (
+    "DynamoDB, Step Functions, logs and metrics: by how often keys and nodes went through their states, as the"
+    " simulator counts. The free tier is not deducted."
+)
+_CHECK_S = 60  # how often a running node is looked at, by default
 _LEAST_S = 60.0  # a shorter time says nothing of a month
 
 
@@ -43,6 +50,7 @@ class Receipt:
     so_far: Bill
     month_usd: float | None  # at the rate of the time so far; None: too short a time
     idle_month_usd: float  # of that: what stands with or without requests
+    note: str = _NOT_COUNTED
 
 
 def setup_of(parameters: Mapping[str, str]) -> Setup:
@@ -62,17 +70,52 @@ def setup_of(parameters: Mapping[str, str]) -> Setup:
     )
 
 
-def receipt_of(measured: Measured, rows: Rows, setup: Setup, prices: PriceSheet) -> Receipt:
-    """Return what a stack has cost so far, and what a month like that costs; raises `PriceMissingError`."""
+def receipt_of(
+    measured: Measured, rows: Rows, setup: Setup, prices: PriceSheet, *, policy: str | None = None
+) -> Receipt:
+    """Return what a stack has cost so far, and what a month like that costs; raises `PriceMissingError`.
+
+    Args:
+        measured: What it has measured.
+        rows: Its table.
+        setup: How it is deployed.
+        prices: The prices of its region.
+        policy: Of a local run, which is as old as what it has measured: its rows count the runs of its nodes. None for
+            a deployed stack: table, events and machines are not in its receipt.
+    """
     period_us = max(1, rows.at_us - measured.since_us)
     standing = idle_usage(setup, period_us)
-    so_far = bill(_usage(measured, rows, setup, standing), prices)
+    usage = _usage(measured, rows, setup, standing)
+    if policy is not None:
+        usage = add((usage, counted_usage(_counted(measured, rows, usage, policy), setup, period_us)))
+    so_far = bill(usage, prices)
     idle_month = bill(idle_usage(setup, HOURS_PER_MONTH * US_PER_H), prices)
     month_usd = None
     if period_us >= _LEAST_S * 1_000_000:
         by_use = float(so_far.usd_exact - bill(standing, prices).usd_exact)
         month_usd = by_use * HOURS_PER_MONTH * US_PER_H / period_us + idle_month.usd
-    return Receipt(so_far, month_usd, idle_month.usd)
+    return Receipt(so_far, month_usd, idle_month.usd, _NOT_COUNTED if policy is None else _COUNTED)
+
+
+def _counted(measured: Measured, rows: Rows, usage: Usage, policy: str) -> Counted:
+    node_s = int(usage.node_h * 3600)
+    calls = {name: use.invocations for name, use in measured.functions.items() if name not in (_PROXY, _SELF_TEST)}
+    steps = Steps(
+        lives=calls.get(_CACHE, 0),  # one that follows another in a long life is taken for a life
+        promotions=measured.promotions,
+        handovers=0,
+        boots=sum(row.generation for row, _ in rows.nodes),
+        node_s=node_s,
+        checks=node_s // _CHECK_S,
+    )
+    return Counted(
+        reads={tier: use.reads for tier, use in measured.tiers.items()},
+        busy_s=measured.busy_s,
+        messages=calls.get(_SCHEDULER, 0),
+        gathers=POLICIES.get(policy) is not None,
+        calls=sum(calls.values()),
+        steps=steps,
+    )
 
 
 def _usage(measured: Measured, rows: Rows, setup: Setup, standing: Usage) -> Usage:
@@ -125,7 +168,7 @@ def receipt_fields(receipt: Receipt) -> dict[str, Any]:
             }
             for line in lines
         ],
-        "note": NOT_COUNTED,
+        "note": receipt.note,
     }
 
 

@@ -111,7 +111,8 @@ class Watching:
         source = self.source
         if time.monotonic() - self._failed_at_s >= _FAILED_EVERY_S:
             self._failed, self._failed_at_s = source.failed_executions(), time.monotonic()
-        receipt = receipt_of(measured, rows, setup_of(source.parameters), source.prices)
+        policy = source.parameters.get("Policy") if source.log_dir else None
+        receipt = receipt_of(measured, rows, setup_of(source.parameters), source.prices, policy=policy)
         sections = shown(rows, measured, receipt, self._failed)
         return sections, time.thread_time() - began_s - self._scan_took_s[0]
 

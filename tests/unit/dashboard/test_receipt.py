@@ -18,9 +18,16 @@ SINCE_US = 1_785_542_400_000_000
 NOTHING = Measured(SINCE_US, SINCE_US, {}, 0, {}, {}, 0, 0.0, {}, (), 2)
 
 
-def receipt(measured: Measured, *, hours: float = 1.0, node: NodeRow | None = None, **parameters: str) -> Receipt:
+def receipt(
+    measured: Measured,
+    *,
+    hours: float = 1.0,
+    node: NodeRow | None = None,
+    policy: str | None = None,
+    **parameters: str,
+) -> Receipt:
     rows = Rows(SINCE_US + round(hours * US_PER_H), (), ((node, ()),) if node else (), None)
-    return receipt_of(measured, rows, setup_of(parameters), PRICES)
+    return receipt_of(measured, rows, setup_of(parameters), PRICES, policy=policy)
 
 
 def usd_of(receipt: Receipt, text: str) -> float:
@@ -74,3 +81,34 @@ def test_relay_and_nodes_that_a_stack_lacks_cost_nothing() -> None:
     bare = receipt(NOTHING, Relay="none", RedisNodeCount="0")
 
     assert bare.so_far.usd == 0
+
+
+def test_table_events_and_machines_of_a_local_run_are_billed() -> None:
+    measured = replace(
+        NOTHING,
+        tiers={"s3": TierUse(100, 10, None, None, None, None)},
+        functions={"SchedulerFunction": FunctionUse(100, 2000, 256), "CacheFunction": FunctionUse(2, 4096, 256)},
+        promotions=1,
+        busy_s=40,
+    )
+    node = NodeRow("node-1", "stopped", generation=3)
+
+    billed = receipt(measured, node=node, policy="thesis")
+
+    assert usd_of(billed, "EventBridge") == pytest.approx(100 * float(PRICES.usd("event")))
+    # A life that ended in a cache function takes 4 transitions, one that went on to Redis 7, a run of a node 3.
+    assert usd_of(billed, "Step Functions") == pytest.approx((4 + 7 + 3 * 3) * float(PRICES.usd("transition")))
+    assert usd_of(billed, "DynamoDB writes") == pytest.approx(
+        (100 + 9 + 19 + 3 * 7) * float(PRICES.usd("dynamodb-write"))
+    )
+    assert usd_of(billed, "DynamoDB reads") == pytest.approx((20 + 3 + 6 + 3 * 8) * float(PRICES.usd("dynamodb-read")))
+    assert "not deducted" in billed.note
+
+
+def test_table_events_and_machines_of_a_deployed_stack_are_left_out() -> None:
+    measured = replace(NOTHING, functions={"SchedulerFunction": FunctionUse(100, 2000, 256)})
+
+    billed = receipt(measured)
+
+    assert usd_of(billed, "EventBridge") == 0
+    assert billed.note.startswith("Not in this bill: DynamoDB")

@@ -6,6 +6,7 @@ live system; each constant has its origin. Where a count depends on the traffic,
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
@@ -34,8 +35,8 @@ _HAND_OVER_MS = _COLD_START_MS + 1_000  # the former one holds the warm environm
 _INIT_PROXY_MS, _INIT_SCHEDULER_MS, _INIT_CONTROL_MS = 241, 189, 516  # imports, `docs/evidence/measurements.md`
 _PROXY_MB, _SCHEDULER_MB, _CONTROL_MB, _JANITOR_MB = 512, 256, 512, 256  # template.yaml
 _METERED_BYTES = 512 * 1024  # an HTTP API counts a request per this much
-_LOG_BYTES = 500  # per invocation: Lambda's own three lines
-_READ_LOG_BYTES = 310  # of the proxy, which leaves those out: a line of metrics, if each read begins a batch
+LOG_BYTES = 500  # per invocation: Lambda's own three lines
+READ_LOG_BYTES = 310  # of the proxy, which leaves those out: a line of metrics, if each read begins a batch
 # Metrics by what has them: a node its seconds and cost; a life in a cache function its end and cost, and promotion
 # another end; a key in Redis its promotion and its end; a tier that serves the proxy its latency and bytes.
 _NODE_METRICS, _LIFE_METRICS, _PROMOTED_METRICS, _REDIS_METRICS, _TIER_METRICS = 2, 2, 1, 2, 2
@@ -130,6 +131,18 @@ class Setup:
         return self.relay != "none" or self.nodes > self.always_on_nodes
 
 
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """How often the control plane did what, and for how long nodes ran."""
+
+    lives: int  # in a cache function
+    promotions: int
+    handovers: int
+    boots: int
+    node_s: int
+    checks: int  # of running nodes
+
+
 def thesis_usage(result: RunResult, setup: Setup) -> Usage:
     """Return the four items of the thesis: billed milliseconds, invocations, Redis seconds, S3 requests.
 
@@ -195,7 +208,7 @@ def live_usage(
         door,
         _requests(result, setup, busy_s),
         _digest(result, setup, looks, busy_s, objects),
-        _control_plane(result),
+        control_usage(_steps(result)),
         metrics,
         *above,
         idle_usage(setup, period_us),
@@ -220,7 +233,7 @@ def door_usage(passage: Passage, setup: Setup, *, period_us: int) -> Usage:
         proxy_gb_s=_gb_s(_PROXY_HIT_MS * passage.hits + _PROXY_S3_MS * (passage.requests - passage.hits), _PROXY_MB),
         init_gb_s=_gb_s(_INIT_PROXY_MS, _PROXY_MB) * passage.wakes,
         function_requests=passage.requests,
-        logs_gb=Fraction(_READ_LOG_BYTES * passage.requests, _BYTES_PER_GB),
+        logs_gb=Fraction(READ_LOG_BYTES * passage.requests, _BYTES_PER_GB),
         alb_h=hours if is_alb else 0,
         ipv4_h=_ALB_ADDRESSES * hours if is_alb else 0,
     )
@@ -242,7 +255,7 @@ def _cache(result: RunResult, setup: Setup) -> Usage:
         # A hit passes the balancer twice, to the relay and from it; a capacity unit is 1 GB.
         nlb_lcu_h=Fraction(2 * setup.object_bytes * result.n_lambda, _BYTES_PER_GB) if setup.relay == "nlb" else 0,
         zone_gb=setup.far_readers * Fraction(setup.object_bytes * (result.n_lambda + result.n_redis), _BYTES_PER_GB),
-        logs_gb=Fraction(_LOG_BYTES * invocations, _BYTES_PER_GB),
+        logs_gb=Fraction(LOG_BYTES * invocations, _BYTES_PER_GB),
     )
 
 
@@ -302,7 +315,7 @@ def _requests(result: RunResult, setup: Setup, busy_s: int) -> Usage:
         events_64kb=messages,
         dynamodb_writes=writes + learned,
         dynamodb_reads=2 * messages + -(-guests.told // 2) + learned if guests.told else 0,
-        logs_gb=Fraction(_LOG_BYTES * messages, _BYTES_PER_GB),
+        logs_gb=Fraction(LOG_BYTES * messages, _BYTES_PER_GB),
     )
 
 
@@ -336,21 +349,31 @@ def _writes(result: RunResult, setup: Setup, period_us: int) -> Usage:
         dynamodb_writes=writes,
         dynamodb_reads=(1 + setup.nodes) * (writes + removals),
         express_puts=writes if setup.express else 0,
-        logs_gb=_LOG_BYTES * (writes + removals) / _BYTES_PER_GB,
+        logs_gb=LOG_BYTES * (writes + removals) / _BYTES_PER_GB,
     )
 
 
-def _control_plane(result: RunResult) -> Usage:
-    """Return what the lives of keys and the runs of the node take: both state machines, Redis control, the table."""
-    promoted, boots, lives = promotions(result), result.redis_starts, result.invocations
-    through_cache = min(promoted, lives)
+def _steps(result: RunResult) -> Steps:
+    return Steps(
+        lives=result.invocations,
+        promotions=promotions(result),
+        handovers=result.handovers,
+        boots=result.redis_starts,
+        node_s=_node_s(result),
+        checks=result.checks or -(-result.redis_us_exact // (60 * US_PER_S)),
+    )
+
+
+def control_usage(steps: Steps) -> Usage:
+    """Return what the lives of keys and the runs of nodes take: both state machines, Redis control, the table."""
+    through_cache = min(steps.promotions, steps.lives)
     counts = {
-        _UNPROMOTED: lives - through_cache,
+        _UNPROMOTED: steps.lives - through_cache,
         _PROMOTED: through_cache,
-        _STRAIGHT: promoted - through_cache,
-        _HANDED_OVER: result.handovers,
-        _NODE_RUN: boots,
-        _CHECK: result.checks or -(-result.redis_us_exact // (60 * US_PER_S)),
+        _STRAIGHT: steps.promotions - through_cache,
+        _HANDED_OVER: steps.handovers,
+        _NODE_RUN: steps.boots,
+        _CHECK: steps.checks,
     }
     calls = sum(step.control_calls * count for step, count in counts.items())
     return Usage(
@@ -359,26 +382,28 @@ def _control_plane(result: RunResult) -> Usage:
         dynamodb_writes=sum(step.writes * count for step, count in counts.items()),
         dynamodb_reads=sum(step.reads * count for step, count in counts.items()),
         transitions=sum(step.transitions * count for step, count in counts.items()),
-        logs_gb=Fraction(_LOG_BYTES * calls, _BYTES_PER_GB),
+        logs_gb=Fraction(LOG_BYTES * calls, _BYTES_PER_GB),
     )
 
 
 def _metrics(result: RunResult, setup: Setup, span_us: int) -> Usage:
+    tiers = (result.n_s3, result.n_lambda, result.n_redis, result.n_memory, result.n_express)
+    return metrics_usage(_steps(result), tiers if setup.readers == "internet" else (), span_us)
+
+
+def metrics_usage(steps: Steps, reads_of_tiers: Iterable[int], span_us: int) -> Usage:
     """Return the hours of the metrics that functions emit: at most the run's, and one for each time that it is emitted.
 
     AWS counts begun hours: a burst that comes alone, in which all is over within minutes, is counted too low.
     """
     hours = Fraction(span_us, US_PER_H)
-    lives, promoted = result.invocations, promotions(result)
     emitted: list[tuple[int, Amount]] = [
-        (_NODE_METRICS, Fraction(_node_s(result), 3600) + 2 * result.redis_starts),  # the begun hours of all runs
-        (_LIFE_METRICS, lives),
-        (_PROMOTED_METRICS, min(promoted, lives)),
-        (_REDIS_METRICS, promoted),
+        (_NODE_METRICS, Fraction(steps.node_s, 3600) + 2 * steps.boots),  # the begun hours of all runs
+        (_LIFE_METRICS, steps.lives),
+        (_PROMOTED_METRICS, min(steps.promotions, steps.lives)),
+        (_REDIS_METRICS, steps.promotions),
+        *((_TIER_METRICS, reads) for reads in reads_of_tiers),
     ]
-    if setup.readers == "internet":
-        tiers = (result.n_s3, result.n_lambda, result.n_redis, result.n_memory, result.n_express)
-        emitted += [(_TIER_METRICS, reads) for reads in tiers]
     return Usage(metric_h=sum((metrics * min(hours, Fraction(times)) for metrics, times in emitted), Fraction(0)))
 
 
