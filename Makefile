@@ -67,7 +67,7 @@ map: setup ## map the loads for which this is the best buy: table and pictures i
 load: setup ## load each tier to saturation, by the front door and the client: docs/images/load.png, a quarter of an hour
 	$(BIN)/python -m benchmarks.load docs/images/load.png
 
-evaluate: setup ## replay the thesis's spikes against the local run and hold them against the simulator: half an hour
+evaluate: setup ## replay the thesis's spikes against the local run and hold them against the simulator: forty minutes
 	$(BIN)/python -m benchmarks.evaluate
 
 pool-soak: setup ## 20,000 PUTs, GETs and deletes through the pool while members and hubs come and go; SEED=N
