@@ -10,8 +10,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from random import Random
@@ -33,8 +33,6 @@ POLICIES = {
     "breakeven": {"HitValueUsdPerMillion": "50"},
 }
 CACHED_PER_S = 200.0
-_NEVER_HOT = {"PolicyOverrides": "lambda_threshold_s=0.000001"}
-_TIERS: dict[str, dict[str, str]] = {"": {}, "s3": _NEVER_HOT, "lambda": {"RedisNodeCount": "0"}, "redis": {}}
 _WRITES_PER_READ = 0.1
 _HOT, _SHARE_S = 0.8, 3.0  # which share of hot keys' reads caches answer, for how long, before they count as hot
 _RECENT = 5_000  # outcomes that are looked at
@@ -126,9 +124,9 @@ class Load:
 
 
 @contextmanager
-def staged(policy: str, tier: str, run_dir: Path | None = None) -> Iterator[Stage]:
+def staged(policy: str, run_dir: Path | None = None, parameters: Mapping[str, str] | None = None) -> Iterator[Stage]:
     """Run a local cloud with all objects for the duration of a `with`."""
-    parameters = {**POLICIES[policy], **_TIERS[tier], "MaxHotKeys": str(HOT_KEYS)}
+    parameters = {**POLICIES[policy], "MaxHotKeys": str(HOT_KEYS), **(parameters or {})}
     options = LocalOptions(boot_s=1.0, stop_s=0.5, parameters=parameters, run_dir=run_dir)
     with LocalCloud(options) as cloud:
         stage, objects = Stage(policy, cloud, Random(policy)), versions()
@@ -166,7 +164,8 @@ def befall(stage: Stage, fault: Fault, plan: Plan) -> Run:
     reads_per_s = max(plan.reads_per_s, plan.cached_per_s) if fault.stands else plan.reads_per_s
     run = Run(fault.name, stage.policy, reads_per_s)
     stage.counts.clear()
-    with loaded(stage, plan) as load:
+    # While nodes are silent, keys stay with their cache functions.
+    with stage.cloud.faults.of_nodes() if fault.begins == "lambda" else nullcontext(), loaded(stage, plan) as load:
         if fault.begins:
             load.set(plan.reads_per_s, HOT_SHARE)
             run.hot_s = _await(lambda: load.are_hits_back(0, [fault.begins]), plan.heat_s)
@@ -202,7 +201,7 @@ def main() -> None:
     """Run a fault, and write what came of it."""
     name, policy, plan, path = sys.argv[1:]
     (fault,) = (fault for fault in FAULTS if fault.name == name)
-    with staged(policy, fault.begins) as stage:
+    with staged(policy) as stage:
         run = befall(stage, fault, Plan(**json.loads(plan)))
     Path(path).write_text(json.dumps(asdict(run)))
 

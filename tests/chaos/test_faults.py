@@ -19,7 +19,7 @@ _BY_NAME = {fault.name: fault for fault in FAULTS}
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with staged("thesis", "redis", tmp_path_factory.mktemp("logs")) as running_stage:
+    with staged("thesis", tmp_path_factory.mktemp("logs")) as running_stage:
         yield running_stage
 
 
