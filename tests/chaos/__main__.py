@@ -22,7 +22,7 @@ from chaos.faults import FAULTS, Fault
 from chaos.load import HOT_KEYS
 from chaos.rate import sustained_per_s
 from chaos.report import draw, findings, parsed, table
-from chaos.run import CACHED_PER_S, POLICIES, Plan, Run
+from chaos.run import BEFORE_S, CACHED_PER_S, FAULT_S, POLICIES, Plan, Run
 
 _TESTS = Path(__file__).parents[1]
 _SHARE = 0.7  # of what the machine sustains
@@ -41,6 +41,8 @@ def main() -> int:
     add(
         "--cached-per-s", type=float, default=CACHED_PER_S, metavar="N", help="reads where a tier stands (default: 200)"
     )
+    add("--before-s", type=float, default=BEFORE_S, metavar="S", help="loaded before the fault (default: 20)")
+    add("--fault-s", type=float, default=FAULT_S, metavar="S", help="how long it lasts (default: 30)")
     arguments = parser.parse_args()
     out: Path = arguments.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
@@ -50,7 +52,13 @@ def main() -> int:
     print(f"{reads_per_s:.1f} reads a second are served by S3; each policy gets half of {_SHARE:.0%}", flush=True)
     share_per_s = _SHARE * reads_per_s / len(POLICIES)
     hot_keys = min(HOT_KEYS, max(2, round(share_per_s)))  # each is read about once a second
-    plan = Plan(share_per_s, arguments.cached_per_s / len(POLICIES), hot_keys)
+    plan = Plan(
+        share_per_s,
+        arguments.cached_per_s / len(POLICIES),
+        hot_keys,
+        before_s=arguments.before_s,
+        fault_s=arguments.fault_s,
+    )
     rows = []
     for fault in FAULTS:
         if fault.name in arguments.only:

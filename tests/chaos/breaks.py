@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
 from random import Random
 
 from burstcache.adapters.redis_connection import connect
@@ -62,6 +63,18 @@ def killed(process: str, every_s: float = 1000.0) -> Break:
             stage.counts[f"{process} killed"] += 1
 
     return repeated(kill, every_s)
+
+
+def hubs_killed(stage: Stage) -> AbstractContextManager[None]:
+    """Kill the tasks that are hubs of the pool, at intervals."""
+
+    def kill(stage: Stage) -> None:
+        for pid in processes_named("python"):
+            if b"hub_service" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                os.kill(pid, signal.SIGKILL)
+                stage.counts["hubs killed"] += 1
+
+    return repeated(kill, 10.0)(stage)
 
 
 def frozen(process: str) -> Break:

@@ -16,6 +16,7 @@ from chaos.breaks import (
     executions_stopped,
     frozen,
     function_killed,
+    hubs_killed,
     instances_lost,
     killed,
     nodes_silent,
@@ -24,6 +25,7 @@ from chaos.breaks import (
     unavailable,
 )
 from chaos.load import Outcome
+from chaos.stage import Part
 
 Tier = Literal["", "lambda", "redis"]
 _READS = ("GetObject", "HeadObject")
@@ -58,6 +60,7 @@ class Fault:
         name: What it is called; names its result's file.
         breaks: What is broken, how.
         begins: The tier that hot keys are in when it begins; empty: with S3, and the load sets in with the fault.
+        parts: What of the system is loaded in addition.
         stands: The cached tier that serves on, so that more load than S3 could take goes on; empty: none.
         excuse: Which failures are no finding; None: each is one.
         delay_s: By how much slower than without it answers may be [s].
@@ -67,6 +70,7 @@ class Fault:
     breaks: Break
     begins: Tier = "redis"
     stands: Tier = ""
+    parts: frozenset[Part] = frozenset()
     excuse: Excuse | None = None
     delay_s: float = 0.0
 
@@ -77,14 +81,15 @@ class Fault:
 
 _ORIGIN = Excuse("S3's own error", frozenset({0, 503}), frozenset({"front door", "library"}))
 _INSIDE = Excuse("inside a killed proxy", frozenset({500}), frozenset({"front door"}), one_each="ProxyFunction killed")
+_RESULTS: frozenset[Part] = frozenset({"results"})
 
 FAULTS = (
     Fault("relay-killed", killed(RELAY), begins="lambda"),
     Fault("relay-killed-redis-serves", killed(RELAY, every_s=5), stands="redis"),
     Fault("relay-frozen", frozen(RELAY), begins="lambda"),
-    Fault("redis-killed", killed(REDIS)),
-    Fault("redis-frozen", frozen(REDIS)),
-    Fault("redis-full", redis_filled),
+    Fault("redis-killed", killed(REDIS), parts=_RESULTS),
+    Fault("redis-frozen", frozen(REDIS), parts=_RESULTS),
+    Fault("redis-full", redis_filled, parts=_RESULTS),
     Fault(
         "node-start-refused",
         calls("ec2", "StartInstances", refusal=Refusal("InsufficientInstanceCapacity", "500 Internal Server Error")),
@@ -109,4 +114,7 @@ FAULTS = (
     Fault("events-lost", events(lambda chance: ())),
     Fault("clocks-apart", clocks(-1.0, 1.0), begins=""),
     Fault("cache-functions-refused", refused("CacheFunction"), begins=""),
+    Fault("pool-members-killed", function_killed("PoolMemberFunction", every_s=3), parts=frozenset({"pool"})),
+    Fault("pool-members-refused", refused("PoolMemberFunction"), parts=frozenset({"pool"})),
+    Fault("pool-hub-killed", hubs_killed, parts=frozenset({"hub"})),
 )

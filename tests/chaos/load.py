@@ -3,20 +3,23 @@
     python -m chaos.load < commands > outcomes
 
 The first line is the load as JSON, each later one `READS_PER_S HOT_SHARE`: how many reads a second there are from now
-on, and which share of them hot keys get. It ends with its commands. Each line of the
-outcomes is a request as JSON, in the order of `Outcome`: a process of its own, so that readers do not wait for the
-servers' thread.
+on, and which share of them hot keys get. It ends with its commands. Each line of the outcomes is a request as JSON, in
+the order of `Outcome`. It is a process of its own, so that readers do not wait for the servers' thread.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import logging
+import os
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from random import Random
 from typing import Any, NamedTuple, TextIO
@@ -25,14 +28,19 @@ import boto3
 import uvloop
 
 from burstcache.client import Client
-from burstcache_replay.schedule import Answer, Send, replay
+from burstcache.results import cached
+from burstcache_replay.schedule import Answer, replay
 from burstcache_replay.schedule import Outcome as Sent
 from burstcache_replay.targets import front_door, library
-from support.versions import Versions
+from support.versions import Versions, value_of
 
 KEYS = tuple(f"key-{number:02d}" for number in range(100))
 HOT_KEYS = 24  # usually, the first ones
 HOT_SHARE = 0.9  # of the reads, usually
+OF_KEYS = frozenset({"front door", "library"})  # ways to read them
+LARGE_KEYS = tuple(f"large-{number}" for number in range(4))  # they go through the pool, and are not written
+_SIZES_BYTES = (1_000, 10_000, 100_000)
+_LARGE_BYTES, _RESULT_BYTES = 9_000_000, 10_000
 _LIMIT_S = 35.0  # the front door gives up after 30
 _THREADS = 128
 
@@ -40,7 +48,7 @@ _THREADS = 128
 class Outcome(NamedTuple):
     """One request as it went."""
 
-    way: str  # "front door", "library", or "write"
+    way: str  # "front door", "library", "pool", "result", or "write"
     key: str
     due_s: float  # since 1970
     latency_s: float  # from when it was due
@@ -61,23 +69,24 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is loaded, and how."""
+    """What is loaded, and how; rates are per second."""
 
     front_url: str
-    endpoint_url: str
-    region: str
-    stack_name: str
     bucket_name: str
-    reads_per_s: float
-    writes_per_s: float
+    variables: Mapping[str, str]  # of a program that reads from it
+    reads: float
+    writes: float
     hot_keys: int
-    hot_share: float  # of the reads
+    hot_share: float = 0.0  # of the reads
+    larges: float = 0.0  # reads through the pool
+    results: float = 0.0  # of a function whose results the nodes keep
     seed: int = 1
 
 
 def versions() -> Versions:
-    """Return the objects: most are small, some are of 100 KB."""
-    return Versions({key: (1_000, 10_000, 100_000)[number % 3] for number, key in enumerate(KEYS)})
+    """Return the objects."""
+    sizes_bytes = dict(zip(KEYS, itertools.cycle(_SIZES_BYTES), strict=False))
+    return Versions(sizes_bytes | dict.fromkeys(LARGE_KEYS, _LARGE_BYTES))
 
 
 class _Pace:
@@ -86,57 +95,127 @@ class _Pace:
     def __init__(self, per_s: float, hot_share: float = 0.0) -> None:
         self.per_s, self.hot_share = per_s, hot_share
 
-    def due_s(self) -> Iterator[float]:
+    def due_s(self, share: float = 1.0) -> Iterator[float]:
+        """Yield when the next request of one who makes a share of them is due, from the start [s]."""
         due_s = 0.0
         while True:
+            due_s += 1 / (share * self.per_s)
             yield due_s
-            due_s += 1 / self.per_s
+
+
+class _Load:
+    """Streams of requests, each an open loop of its own."""
+
+    def __init__(self, target: Target, results: TextIO, threads: ThreadPoolExecutor) -> None:
+        self._target, self._results, self._threads = target, results, threads
+        self.pace, self._chance = _Pace(target.reads, target.hot_share), Random(target.seed)
+        self._objects = versions()
+
+    async def open(self, opened: AsyncExitStack) -> list[Coroutine[Any, Any, None]]:
+        """Open all clients; return the streams."""
+        target, judge = self._target, self._objects.problem
+        url, s3 = f"{target.front_url}/objects", boto3.client("s3")
+        client = Client(memory_bytes=0, pool=False)
+        by_http = await opened.enter_async_context(front_door(url, KEYS, {}, _LIMIT_S, judge=judge))
+        by_library = await opened.enter_async_context(library(client, KEYS, _THREADS, judge))
+
+        def put_direct(key: str, value: bytes) -> None:
+            s3.put_object(Bucket=target.bucket_name, Key=key, Body=value)
+
+        def put(key: str, value: bytes) -> None:
+            client.put(key, value)
+
+        streams = [
+            self._stream("front door", self.pace.due_s(0.5), self._read_key, lambda key: by_http(KEYS.index(key))),
+            self._stream("library", self.pace.due_s(0.5), self._read_key, lambda key: by_library(KEYS.index(key))),
+            *(
+                self._stream(
+                    "write", _Pace(target.writes).due_s(0.5), self._any_key, self._in_thread(self._written, way)
+                )
+                for way in (put_direct, put)
+            ),
+        ]
+        if target.larges:
+            pooled = await opened.enter_async_context(library(Client(memory_bytes=0), LARGE_KEYS, _THREADS, judge))
+            due_s = _Pace(target.larges).due_s()
+            streams.append(self._stream("pool", due_s, self._large_key, lambda key: pooled(LARGE_KEYS.index(key))))
+        if target.results:
+            due_s = _Pace(target.results).due_s()
+            streams.append(self._stream("result", due_s, self._any_key, self._in_thread(_function())))
+        return streams
+
+    async def _stream(
+        self, way: str, due_s: Iterator[float], pick: Callable[[], str], ask: Callable[[str], Awaitable[Answer]]
+    ) -> None:
+        keys: dict[int, str] = {}  # of requests under way
+
+        async def send(number: int) -> Answer:
+            keys[number] = pick()
+            return await ask(keys[number])
+
+        def record(sent: Sent) -> None:
+            answer, at_s = sent.answer, time.time() - sent.latency_s
+            outcome = Outcome(
+                way, keys.pop(sent.number), at_s, sent.latency_s, answer.status, answer.tier, answer.error
+            )
+            print(json.dumps(outcome), file=self._results, flush=True)
+
+        await replay(due_s, send, record)
+
+    def _read_key(self) -> str:
+        hot_keys = self._target.hot_keys
+        if self._chance.random() < self.pace.hot_share:
+            return KEYS[self._chance.randrange(hot_keys)]
+        return KEYS[self._chance.randrange(hot_keys, len(KEYS))]
+
+    def _any_key(self) -> str:
+        return self._chance.choice(KEYS)
+
+    def _large_key(self) -> str:
+        return self._chance.choice(LARGE_KEYS)
+
+    def _in_thread(self, call: Callable[..., Answer], *more: object) -> Callable[[str], Awaitable[Answer]]:
+        return lambda key: asyncio.get_running_loop().run_in_executor(self._threads, call, key, *more)
+
+    def _written(self, key: str, put: Callable[[str, bytes], None]) -> Answer:
+        """Write the next version of an object."""
+        _, value = self._objects.begin(key)
+        try:
+            put(key, value)
+        except Exception as error:  # whatever a way to write raises: the write may have happened
+            return Answer(0, error=type(error).__name__)
+        return Answer(200)
+
+
+def _function() -> Callable[[str], Answer]:
+    """Return what asks for the result of a function, which the stack's nodes keep while they run."""
+    call = threading.local()
+
+    @cached(backend="burstcache://", codec="bytes", version="1", ttl_s=5)
+    def compute(name: str) -> bytes:
+        call.was_computed = True
+        return value_of(name, 0, _RESULT_BYTES)
+
+    def ask(name: str) -> Answer:
+        call.was_computed = False
+        try:
+            found = compute(name)
+        except Exception as error:  # the cache raises nothing, whatever happens to it
+            return Answer(0, error=type(error).__name__)
+        problem = "" if found == value_of(name, 0, _RESULT_BYTES) else "wrong result"
+        return Answer(200, "computed" if call.was_computed else "redis", len(found), problem)
+
+    return ask
 
 
 async def _run(target: Target, commands: TextIO, results: TextIO) -> None:
-    objects, session = versions(), boto3.Session("local", "local", region_name=target.region)
-    chance, pace = Random(target.seed), _Pace(target.reads_per_s, target.hot_share)
-    client = Client(
-        stack_name=target.stack_name, session=session, endpoint_urls={"": target.endpoint_url}, memory_bytes=0
-    )
-
-    def record(way: Callable[[int], str], key: Callable[[int], str]) -> Callable[[Sent], None]:
-        def take(sent: Sent) -> None:
-            answer = sent.answer
-            due_s = time.time() - sent.latency_s
-            outcome = Outcome(way(sent.number), key(sent.number), due_s, sent.latency_s, *_of(answer))
-            print(json.dumps(outcome), file=results, flush=True)
-
-        return take
-
-    async with (
-        front_door(f"{target.front_url}/objects", KEYS, {}, _LIMIT_S, judge=objects.problem) as by_http,
-        library(client, KEYS, _THREADS, objects.problem) as by_library,
-    ):
-        picks: dict[int, int] = {}  # a key's index by a request's number
-
-        async def read(number: int) -> Answer:
-            hot = chance.random() < pace.hot_share
-            picks[number] = chance.randrange(target.hot_keys) if hot else chance.randrange(target.hot_keys, len(KEYS))
-            return await (by_library if number % 2 else by_http)(picks[number])
-
-        reads = replay(
-            pace.due_s(),
-            read,
-            record(lambda number: "library" if number % 2 else "front door", lambda number: KEYS[picks.pop(number)]),
-        )
-        with ThreadPoolExecutor(_THREADS) as threads:
-            write, written = _writer(target, objects, client, session, threads)
-            writes = replay(_Pace(target.writes_per_s).due_s(), write, record(lambda _: "write", written))
-            tasks = [asyncio.create_task(each) for each in (reads, writes)]
-            await asyncio.to_thread(_obey, commands, pace)
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks)
-
-
-def _of(answer: Answer) -> tuple[int, str, str]:
-    return answer.status, answer.tier, answer.error
+    async with AsyncExitStack() as opened:
+        load = _Load(target, results, opened.enter_context(ThreadPoolExecutor(_THREADS)))
+        streams = [asyncio.create_task(stream) for stream in await load.open(opened)]
+        await asyncio.to_thread(_obey, commands, load.pace)
+        for stream in streams:
+            stream.cancel()
+        await asyncio.wait(streams)
 
 
 def _obey(commands: TextIO, pace: _Pace) -> None:
@@ -145,36 +224,11 @@ def _obey(commands: TextIO, pace: _Pace) -> None:
         pace.per_s, pace.hot_share = (float(word) for word in command.split())
 
 
-def _writer(
-    target: Target, objects: Versions, client: Client, session: Any, threads: ThreadPoolExecutor
-) -> tuple[Send, Callable[[int], str]]:
-    """Return what writes the next version of a key, in turn straight to S3 and by the library, and a number's key."""
-    s3 = session.client("s3", endpoint_url=target.endpoint_url)
-    chance = Random(target.seed + 1)
-    picks: dict[int, str] = {}
-
-    def put(number: int, key: str) -> Answer:
-        _, value = objects.begin(key)
-        try:
-            if number % 2:
-                client.put(key, value)
-            else:
-                s3.put_object(Bucket=target.bucket_name, Key=key, Body=value)
-        except Exception as error:  # whatever either raises: the write may have happened
-            return Answer(0, error=type(error).__name__)
-        return Answer(200)
-
-    async def send(number: int) -> Answer:
-        picks[number] = chance.choice(KEYS)
-        return await asyncio.get_running_loop().run_in_executor(threads, put, number, picks[number])
-
-    return send, picks.pop
-
-
 def main() -> None:
     """Load until told to stop."""
     logging.getLogger("asyncio").setLevel(logging.ERROR)
     target = Target(**json.loads(sys.stdin.readline()))
+    os.environ.update(target.variables)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_run(target, sys.stdin, sys.stdout))
 

@@ -5,29 +5,41 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import floor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from burstcache_sim.report.drawing import INK, LINE_COLOURS, TIER_COLOURS, TIER_NAMES, drawing, head, new_figure
+from burstcache_sim.report.drawing import (
+    INK,
+    LINE_COLOURS,
+    TIER_COLOURS,
+    TIER_NAMES,
+    drawing,
+    head,
+    new_figure,
+    ticks_1_2_5,
+    write_image,
+)
 from burstcache_terminal.text import fixed_text, table_text
 from chaos.faults import Fault
-from chaos.load import Outcome
+from chaos.load import OF_KEYS, Outcome
 from chaos.run import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MOST_P99_S = 0.4
-_TIERS = {"s3": "S", "lambda": "L", "redis": "R"}  # as answers name them, and as pictures do
+_GRID = {"left": 0.08, "right": 0.98, "top": 0.86, "bottom": 0.1}
+_TIERS = {"s3": "S", "lambda": "L", "redis": "R"}  # as answers name them, and as pictures do; others are left out
 _TIMES = ("p50 ms", "p99 ms", "longest ms", "hits back s", "at rest s")
 HEADER = ("fault", "policy", "reads", "failed", "excused", "wrong", *_TIMES, "left", "writes", "refused")
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """A run in figures; latencies are of the reads that were due during the fault [s]."""
+    """A run in figures; latencies are of the reads of keys that were due during the fault [s]."""
 
     reads: int
     failed: int  # of the whole run, as all counts are: those that no excuse covers
@@ -44,7 +56,8 @@ class Figures:
 def figures(fault: Fault, run: Run) -> Figures:
     """Return the figures of a run."""
     reads = run.reads
-    during = [each.latency_s for each in reads if run.fault_began_s <= each.due_s < run.fault_ended_s]
+    of_keys = (each for each in reads if each.way in OF_KEYS)
+    during = [each.latency_s for each in of_keys if run.fault_began_s <= each.due_s < run.fault_ended_s]
     p50_s, p99_s, longest_s = np.percentile(during or [0.0], (50, 99, 100), method="higher")
     failed = [each for each in reads if each.is_failed]
     covered = [each for each in failed if fault.excuses(each)]
@@ -99,18 +112,18 @@ def draw(fault: Fault, runs: Sequence[Run], path: Path) -> None:
     with drawing():
         figure = new_figure(9, 4.8)
         head(figure, fault.name)
-        columns = figure.subplots(2, len(runs), sharex="col", squeeze=False, gridspec_kw={"top": 0.86, "bottom": 0.1})
+        columns = figure.subplots(2, len(runs), sharex="col", squeeze=False, gridspec_kw=_GRID)
         for run, latency, share in zip(runs, *columns, strict=True):
             _draw_run(run, latency, share)
         columns[0][0].set_ylabel("latency [ms]")
         columns[1][0].set_ylabel("reads per second")
         columns[1][0].legend(fontsize=7.5, loc="upper left", ncols=4)
-        figure.savefig(path, metadata={"Software": None})
+        write_image(figure, path)
 
 
 def _draw_run(run: Run, latency: Axes, share: Axes) -> None:
-    reads = run.reads
-    seconds = np.array([int(each.due_s - run.fault_began_s) for each in reads])
+    reads = [each for each in run.reads if each.way in OF_KEYS]
+    seconds = np.array([floor(each.due_s - run.fault_began_s) for each in reads])
     every = range(int(seconds.min()), int(seconds.max()) + 1)
     times_ms = np.array([each.latency_s * 1e3 for each in reads])
     for quantile, colour in ((50, LINE_COLOURS[0]), (99, LINE_COLOURS[1])):
@@ -129,7 +142,7 @@ def _draw_run(run: Run, latency: Axes, share: Axes) -> None:
         bottom += heights
     for axes in (latency, share):
         axes.axvspan(0, run.fault_ended_s - run.fault_began_s, color=LINE_COLOURS[5], alpha=0.12, linewidth=0)
-    latency.set_yscale("log")
+    ticks_1_2_5(latency)
     latency.set_title(run.policy, loc="left", fontweight="bold")
     latency.legend(fontsize=7.5, loc="upper left", ncols=3)
     share.set_xlabel("seconds after the fault's begin")

@@ -20,8 +20,8 @@ from typing import IO
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from chaos.faults import FAULTS, Fault
 from chaos.leftovers import running, undelivered
-from chaos.load import HOT_KEYS, HOT_SHARE, KEYS, Outcome, Target, versions
-from chaos.stage import Stage
+from chaos.load import HOT_KEYS, HOT_SHARE, KEYS, LARGE_KEYS, OF_KEYS, Outcome, Target, versions
+from chaos.stage import Part, Stage
 
 # Hot within seconds, and over within two minutes: the thesis's parameters are shorter, a hit of the other one is worth
 # more than by default.
@@ -30,9 +30,12 @@ POLICIES = {
         "Policy": "thesis",
         "PolicyOverrides": "tick_s=3,lambda_threshold_s=5,redis_utilization_s=10,redis_check_s=5",
     },
-    "breakeven": {"HitValueUsdPerMillion": "50"},
+    "breakeven": {"HitValueUsdPerMillion": "20"},
 }
-CACHED_PER_S = 200.0
+CACHED_PER_S, BEFORE_S, FAULT_S = 200.0, 20.0, 30.0
+_POOL = {"PoolMembers": "8", "PoolMemoryMb": "512", "PoolKeepS": "60"}
+_PARTS: dict[Part, dict[str, str]] = {"results": {}, "pool": _POOL, "hub": {**_POOL, "PoolHub": "fargate"}}
+_LARGES_PER_S = 1.0
 _WRITES_PER_READ = 0.1
 _HOT, _SHARE_S = 0.8, 3.0  # which share of hot keys' reads caches answer, for how long, before they count as hot
 _RECENT = 5_000  # outcomes that are looked at
@@ -48,8 +51,8 @@ class Plan:
     cached_per_s: float = CACHED_PER_S  # where a cached tier stands
     hot_keys: int = HOT_KEYS
     heat_s: float = 45.0  # at most, until caches serve hot keys
-    before_s: float = 20.0
-    fault_s: float = 30.0
+    before_s: float = BEFORE_S
+    fault_s: float = FAULT_S
     back_s: float = 45.0  # at most, until hits are back
     rest_s: float = 120.0  # at most, until nothing runs
 
@@ -75,7 +78,7 @@ class Run:
 
     @property
     def reads(self) -> list[Outcome]:
-        """The reads."""
+        """The reads of objects, by whichever way, and of results."""
         return [each for each in self.outcomes if each.way != "write"]
 
 
@@ -113,7 +116,7 @@ class Load:
         reads = [
             each
             for each in self.outcomes[-_RECENT:]
-            if each.due_s >= since_s and each.key in self._hot_keys and each.way != "write"
+            if each.due_s >= since_s and each.key in self._hot_keys and each.way in OF_KEYS
         ]
         return sum(each.tier in tiers for each in reads) >= max(1, _HOT * len(reads))
 
@@ -124,14 +127,21 @@ class Load:
 
 
 @contextmanager
-def staged(policy: str, run_dir: Path | None = None, parameters: Mapping[str, str] | None = None) -> Iterator[Stage]:
+def staged(
+    policy: str,
+    run_dir: Path | None = None,
+    *,
+    parts: Collection[Part] = (),
+    parameters: Mapping[str, str] | None = None,
+) -> Iterator[Stage]:
     """Run a local cloud with all objects for the duration of a `with`."""
-    parameters = {**POLICIES[policy], "MaxHotKeys": str(HOT_KEYS), **(parameters or {})}
-    options = LocalOptions(boot_s=1.0, stop_s=0.5, parameters=parameters, run_dir=run_dir)
-    with LocalCloud(options) as cloud:
-        stage, objects = Stage(policy, cloud, Random(policy)), versions()
+    named = {**POLICIES[policy], "MaxHotKeys": str(HOT_KEYS), **(parameters or {})}
+    for part in parts:
+        named |= _PARTS[part]
+    with LocalCloud(LocalOptions(boot_s=1.0, stop_s=0.5, parameters=named, run_dir=run_dir)) as cloud:
+        stage, objects = Stage(policy, cloud, Random(policy), frozenset(parts)), versions()
         s3 = stage.client("s3")
-        for key in KEYS:
+        for key in (*KEYS, *(LARGE_KEYS if stage.has_pool else ())):
             s3.put_object(Bucket=cloud.bucket_name, Key=key, Body=objects.value(key))
         yield stage
 
@@ -139,18 +149,16 @@ def staged(policy: str, run_dir: Path | None = None, parameters: Mapping[str, st
 @contextmanager
 def loaded(stage: Stage, plan: Plan) -> Iterator[Load]:
     """Load a local run until the end of a `with`."""
-    cloud = stage.cloud
     load = Load(
         Target(
-            front_url=cloud.front_url,
-            endpoint_url=cloud.endpoint_url,
-            region=cloud.region,
-            stack_name=cloud.stack_name,
-            bucket_name=cloud.bucket_name,
-            reads_per_s=plan.reads_per_s,
-            writes_per_s=_WRITES_PER_READ * plan.reads_per_s,
+            front_url=stage.cloud.front_url,
+            bucket_name=stage.cloud.bucket_name,
+            variables=stage.cloud.variables,
+            reads=plan.reads_per_s,
+            writes=_WRITES_PER_READ * plan.reads_per_s,
             hot_keys=plan.hot_keys,
-            hot_share=0.0,
+            larges=_LARGES_PER_S * stage.has_pool,
+            results=plan.reads_per_s * ("results" in stage.parts),
         )
     )
     try:
@@ -201,7 +209,7 @@ def main() -> None:
     """Run a fault, and write what came of it."""
     name, policy, plan, path = sys.argv[1:]
     (fault,) = (fault for fault in FAULTS if fault.name == name)
-    with staged(policy) as stage:
+    with staged(policy, parts=fault.parts) as stage:
         run = befall(stage, fault, Plan(**json.loads(plan)))
     Path(path).write_text(json.dumps(asdict(run)))
 

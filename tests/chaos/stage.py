@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
 import boto3
 
 from burstcache_local.cloud import LocalCloud
 from burstcache_local.faults import OBSERVER
 
-_MACHINES = ("KeyLifecycleArn", "RedisNodeArn")
+Part = Literal["results", "pool", "hub"]  # of the system, that a load uses in addition: results of functions, …
+
+_MACHINES = ("KeyLifecycleArn", "RedisNodeArn", "PoolArn")
 
 
 @dataclass(slots=True)
@@ -22,12 +24,18 @@ class Stage:
     policy: str
     cloud: LocalCloud
     chance: Random
+    parts: frozenset[Part] = frozenset()
     counts: Counter[str] = field(default_factory=Counter)  # what was done to it
 
     def client(self, service: str) -> Any:
         """Return a client that no fault befalls."""
         session = boto3.Session(OBSERVER, "local", region_name=self.cloud.region)
         return session.client(service, endpoint_url=self.cloud.endpoint_url)
+
+    @property
+    def has_pool(self) -> bool:
+        """Whether large objects go through the pool."""
+        return not self.parts.isdisjoint(("pool", "hub"))
 
     @property
     def machines(self) -> list[str]:

@@ -10,7 +10,7 @@ _SHIFTS = 256
 _NOISE = random.Random("noise").randbytes(1 << 16)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def value_of(key: str, version: int, size_bytes: int) -> bytes:
     """Return a key's value of a version: a line with both, then bytes that no other version has in these places."""
     line = f"{key} {version} {size_bytes}\n".encode()
