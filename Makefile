@@ -13,7 +13,7 @@ PYTHON = $(shell for python in python3.11 python3 python3.12 python3.13 python3.
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup lock run stop demo picture thesis paper map load evaluate pool-soak fuzz chaos build layer validate deploy invoke test test-fast check audit lint format types clean
+.PHONY: help setup lock run stop demo picture thesis paper map load evaluate pool-soak fuzz chaos soak build layer validate deploy invoke test test-fast check audit lint format types clean
 
 # Processes that run tests at a time; `make test WORKERS=0` runs them in one, for a debugger.
 WORKERS ?= auto
@@ -75,6 +75,9 @@ pool-soak: setup ## 20,000 PUTs, GETs and deletes through the pool while members
 
 fuzz: setup ## 100,000 requests of every kind to the local run's front door, from where the last run was cut off; REQUESTS=N
 	PYTHONPATH=tests $(BIN)/python -m fuzz $(REQUESTS)
+
+soak: setup ## two hours of load with a fault every minute, in legs of half an hour: build/soak, goes on where it was
+	PYTHONPATH=tests $(BIN)/python -m chaos.soak
 
 chaos: setup ## break everything in turn under load, and see what readers notice: build/chaos, goes on where it was; FROM=FAULT
 	PYTHONPATH=tests $(BIN)/python -m chaos $(if $(FROM),--from $(FROM))

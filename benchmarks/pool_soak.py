@@ -31,7 +31,7 @@ from pathlib import Path
 import boto3
 
 from benchmarks.common import environment
-from benchmarks.soak import family
+from benchmarks.growth import family
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.pool_table import PoolTable
 from burstcache.client.configuration import configure

@@ -19,13 +19,11 @@ from pathlib import Path
 
 from burstcache_local.machines import processes
 from chaos.faults import FAULTS, Fault
-from chaos.load import HOT_KEYS
-from chaos.rate import sustained_per_s
+from chaos.rate import SHARE, measured_per_s
 from chaos.report import draw, findings, parsed, table
-from chaos.run import BEFORE_S, CACHED_PER_S, FAULT_S, POLICIES, Plan, Run
+from chaos.run import BEFORE_S, CACHED_PER_S, FAULT_S, POLICIES, Plan, Run, hot_keys
 
 _TESTS = Path(__file__).parents[1]
-_SHARE = 0.7  # of what the machine sustains
 _LIMIT_S = 420.0  # a run ends by itself long before
 _NAMES = [fault.name for fault in FAULTS]
 
@@ -48,28 +46,34 @@ def main() -> int:
     out.mkdir(parents=True, exist_ok=True)
     for name in _anew(arguments.first, arguments.only):
         (out / f"{name}.json").unlink(missing_ok=True)
-    reads_per_s = arguments.reads_per_s or _measured(out)
-    print(f"{reads_per_s:.1f} reads a second are served by S3; each policy gets half of {_SHARE:.0%}", flush=True)
-    share_per_s = _SHARE * reads_per_s / len(POLICIES)
-    hot_keys = min(HOT_KEYS, max(2, round(share_per_s)))  # each is read about once a second
+    reads_per_s = arguments.reads_per_s or measured_per_s(out)
+    print(f"{reads_per_s:.1f} reads a second are served by S3; each policy gets half of {SHARE:.0%}", flush=True)
+    share_per_s = SHARE * reads_per_s / len(POLICIES)
     plan = Plan(
         share_per_s,
         arguments.cached_per_s / len(POLICIES),
-        hot_keys,
+        hot_keys(share_per_s),
         before_s=arguments.before_s,
         fault_s=arguments.fault_s,
     )
-    rows = []
-    for fault in FAULTS:
-        if fault.name in arguments.only:
+    rows: list[tuple[Fault, Run]] = []
+    found: list[str] = []
+    for fault in (fault for fault in FAULTS if fault.name in arguments.only):
+        try:
             runs = _runs(fault, plan, out)
+        except RunFailedError as error:
+            found.append(str(error))
+        else:
             rows += [(fault, run) for run in runs]
-            for run in runs:
-                for finding in findings(fault, run):
-                    print(f"{fault.name}, {run.policy}: {finding}", flush=True)
-    (out / "table.txt").write_text(report := table(rows))
-    print(report)
-    return 1 if any(findings(fault, run) for fault, run in rows) else 0
+            found += [f"{fault.name}, {run.policy}: {finding}" for run in runs for finding in findings(fault, run)]
+            print(table(rows[-len(runs) :]), flush=True)
+    (out / "table.txt").write_text(report := "\n".join([table(rows), *found]) + "\n")
+    print(f"\n{report}")
+    return 1 if found else 0
+
+
+class RunFailedError(Exception):
+    """A run has ended without a result; the message says which one and where its log is."""
 
 
 def _anew(first: str | None, only: Sequence[str]) -> Sequence[str]:
@@ -77,15 +81,6 @@ def _anew(first: str | None, only: Sequence[str]) -> Sequence[str]:
     if first:
         return _NAMES[_NAMES.index(first) :]
     return () if only is _NAMES else only
-
-
-def _measured(out: Path) -> float:
-    """Return the rate that the machine sustains; it is measured once."""
-    path = out / "rate.json"
-    if not path.exists():
-        path.write_text(json.dumps(sustained_per_s()))
-    rate: float = json.loads(path.read_text())
-    return rate
 
 
 def _runs(fault: Fault, plan: Plan, out: Path) -> list[Run]:
@@ -101,22 +96,28 @@ def _runs(fault: Fault, plan: Plan, out: Path) -> list[Run]:
 def _done(fault: Fault, plan: Plan, out: Path) -> Iterator[Run]:
     """Do a fault under all policies at once, each in a process of its own."""
     paths = {policy: out / f"{fault.name}.{policy}.run" for policy in POLICIES}
+    logs = {policy: out / f"{fault.name}.{policy}.log" for policy in POLICIES}
     started = {}
-    for policy, path in paths.items():
-        command = [sys.executable, "-m", "chaos.run", fault.name, policy, json.dumps(asdict(plan)), str(path)]
-        log = out / f"{fault.name}.{policy}.log"
+    for policy, log in logs.items():
+        command = [sys.executable, "-m", "chaos.run", fault.name, policy, json.dumps(asdict(plan)), str(paths[policy])]
         log.unlink(missing_ok=True)
         started[policy] = processes.start(command, env=os.environ, log=log, cwd=_TESTS)
-    for policy, process in started.items():
-        try:
-            status = process.wait(_LIMIT_S)
-        except subprocess.TimeoutExpired:
-            status = -1
-        processes.stop(process, grace_s=10)
+    ended = {policy: _ended(process) for policy, process in started.items()}
+    for policy, status in ended.items():
         if status:
-            sys.exit(f"{fault.name}, {policy}: the run ended with {status}; see {out}/{fault.name}.{policy}.log")
+            raise RunFailedError(f"{fault.name}, {policy}: the run ended with {status}; see {logs[policy]}")
         yield parsed(json.loads(paths[policy].read_text()))
         paths[policy].unlink()
+
+
+def _ended(process: subprocess.Popen[bytes]) -> int | str:
+    """Wait for the end of a run; return its status, or that it did not end in time."""
+    try:
+        return process.wait(_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        return f"nothing after {_LIMIT_S:.0f} s"
+    finally:
+        processes.stop(process, grace_s=10)
 
 
 if __name__ == "__main__":

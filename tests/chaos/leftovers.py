@@ -15,6 +15,12 @@ def running(stage: Stage) -> list[str]:
     return [*_executions(stage), *_instances(stage), *_rows(stage), *_invocations(stage)]
 
 
+def rows(stage: Stage) -> int:
+    """Return how many rows the table has."""
+    pages = stage.client("dynamodb").get_paginator("scan")
+    return sum(page["Count"] for page in pages.paginate(TableName=stage.cloud.outputs["TableName"], Select="COUNT"))
+
+
 def undelivered(stage: Stage) -> int:
     """Return how many events wait in queues for a person."""
     sqs, count = stage.client("sqs"), "ApproximateNumberOfMessages"

@@ -2,9 +2,10 @@
 
     python -m chaos.load < commands > outcomes
 
-The first line is the load as JSON, each later one `READS_PER_S HOT_SHARE`: how many reads a second there are from now
-on, and which share of them hot keys get. It ends with its commands. Each line of the outcomes is a request as JSON, in
-the order of `Outcome`. It is a process of its own, so that readers do not wait for the servers' thread.
+The first line is the load as JSON, each later one `READS_PER_S HOT_SHARE FIRST_HOT`: how many reads a second there are
+from now on, which share of them hot keys get, and the number of the first hot key. It ends with its commands. Each line
+of the outcomes is a request as JSON, in the order of `Outcome`. It is a process of its own, so that readers do not wait
+for the servers' thread.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from burstcache_replay.targets import front_door, library
 from support.versions import Versions, value_of
 
 KEYS = tuple(f"key-{number:02d}" for number in range(100))
-HOT_KEYS = 24  # usually, the first ones
+HOT_KEYS = 24  # usually
 HOT_SHARE = 0.9  # of the reads, usually
 OF_KEYS = frozenset({"front door", "library"})  # ways to read them
 LARGE_KEYS = tuple(f"large-{number}" for number in range(4))  # they go through the pool, and are not written
@@ -93,7 +94,7 @@ class _Pace:
     """When requests are due, at a rate that may change."""
 
     def __init__(self, per_s: float, hot_share: float = 0.0) -> None:
-        self.per_s, self.hot_share = per_s, hot_share
+        self.per_s, self.hot_share, self.first_hot = per_s, hot_share, 0
 
     def due_s(self, share: float = 1.0) -> Iterator[float]:
         """Yield when the next request of one who makes a share of them is due, from the start [s]."""
@@ -163,10 +164,9 @@ class _Load:
         await replay(due_s, send, record)
 
     def _read_key(self) -> str:
-        hot_keys = self._target.hot_keys
-        if self._chance.random() < self.pace.hot_share:
-            return KEYS[self._chance.randrange(hot_keys)]
-        return KEYS[self._chance.randrange(hot_keys, len(KEYS))]
+        is_hot, hot_keys = self._chance.random() < self.pace.hot_share, self._target.hot_keys
+        number = self._chance.randrange(hot_keys) if is_hot else self._chance.randrange(hot_keys, len(KEYS))
+        return KEYS[(self.pace.first_hot + number) % len(KEYS)]
 
     def _any_key(self) -> str:
         return self._chance.choice(KEYS)
@@ -221,7 +221,8 @@ async def _run(target: Target, commands: TextIO, results: TextIO) -> None:
 def _obey(commands: TextIO, pace: _Pace) -> None:
     """Change the rate as commands say, until they end."""
     for command in commands:
-        pace.per_s, pace.hot_share = (float(word) for word in command.split())
+        per_s, hot_share, first_hot = command.split()
+        pace.per_s, pace.hot_share, pace.first_hot = float(per_s), float(hot_share), int(first_hot)
 
 
 def main() -> None:

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import time
+from pathlib import Path
 
 import numpy as np
 
 from chaos.run import Load, Plan, loaded, staged
 
+SHARE = 0.7  # of it that a load makes
 _MOST_P99_S = 0.2
 _NEVER_HOT = {"PolicyOverrides": "lambda_threshold_s=0.000001"}
 _FIRST_PER_S, _FACTOR = 5.0, 1.25
 _STEP_S, _COUNTED_S = 10.0, 7.0
 _TRIES = 2  # of a rate that is too high
+
+
+def measured_per_s(folder: Path) -> float:
+    """Return the rate that is noted in a folder; it is measured once."""
+    path = folder / "rate.json"
+    if not path.exists():
+        path.write_text(json.dumps(sustained_per_s()))
+    rate: float = json.loads(path.read_text())
+    return rate
 
 
 def sustained_per_s() -> float:

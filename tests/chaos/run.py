@@ -99,9 +99,9 @@ class Load:
         self._reader.start()
         print(json.dumps(asdict(target)), file=self._commands, flush=True)
 
-    def set(self, reads_per_s: float, hot_share: float) -> None:
-        """Read at a rate from now on, a share of it hot keys."""
-        print(reads_per_s, hot_share, file=self._commands, flush=True)
+    def set(self, reads_per_s: float, hot_share: float, first_hot: int = 0) -> None:
+        """Read at a rate from now on, a share of it hot keys, from that one on."""
+        print(reads_per_s, hot_share, first_hot, file=self._commands, flush=True)
 
     def stop(self) -> None:
         """Send no more, and wait for all answers."""
@@ -167,6 +167,11 @@ def loaded(stage: Stage, plan: Plan) -> Iterator[Load]:
         load.stop()
 
 
+def hot_keys(reads_per_s: float) -> int:
+    """Return how many keys are to be hot at a rate: each is then read about once a second."""
+    return min(HOT_KEYS, max(2, round(reads_per_s)))
+
+
 def befall(stage: Stage, fault: Fault, plan: Plan) -> Run:
     """Load a local run, let a fault befall it, and return what came of it when nothing runs any more."""
     reads_per_s = max(plan.reads_per_s, plan.cached_per_s) if fault.stands else plan.reads_per_s
@@ -176,7 +181,7 @@ def befall(stage: Stage, fault: Fault, plan: Plan) -> Run:
     with stage.cloud.faults.of_nodes() if fault.begins == "lambda" else nullcontext(), loaded(stage, plan) as load:
         if fault.begins:
             load.set(plan.reads_per_s, HOT_SHARE)
-            run.hot_s = _await(lambda: load.are_hits_back(0, [fault.begins]), plan.heat_s)
+            run.hot_s = waited(lambda: load.are_hits_back(0, [fault.begins]), plan.heat_s)
             load.set(reads_per_s, HOT_SHARE)
         else:
             load.set(plan.reads_per_s * (1 - HOT_SHARE), 0.0)
@@ -187,15 +192,15 @@ def befall(stage: Stage, fault: Fault, plan: Plan) -> Run:
         with fault.breaks(stage):
             time.sleep(plan.fault_s)
         run.fault_ended_s = time.time()
-        run.hits_back_s = _await(lambda: load.are_hits_back(run.fault_ended_s), plan.back_s)
+        run.hits_back_s = waited(lambda: load.are_hits_back(run.fault_ended_s), plan.back_s)
     run.ended_s = time.time()
     run.outcomes = load.outcomes
-    run.rest_s = _await(lambda: not running(stage), plan.rest_s)
+    run.rest_s = waited(lambda: not running(stage), plan.rest_s)
     run.left, run.undelivered, run.counts = running(stage), undelivered(stage), dict(stage.counts)
     return run
 
 
-def _await(holds: Callable[[], bool], limit_s: float) -> float | None:
+def waited(holds: Callable[[], bool], limit_s: float) -> float | None:
     """Wait until something holds; return how long it took [s], or None if it takes longer than the limit."""
     began_s = time.monotonic()
     while not holds():

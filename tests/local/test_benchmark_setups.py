@@ -25,7 +25,6 @@ def test_the_benchmarks_that_start_a_cloud_say_how() -> None:
         "demo",
         "hits",
         "picture",
-        "soak",
         "start_latency",
     }
 

@@ -1,0 +1,82 @@
+"""What a program takes as time goes by: does it grow?"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_SLACK = {"processes": 2, "memory_mb": 50, "sockets": 20, "files": 20, "rows": 20}
+_SHARE = 1.05  # by how much more a figure may be at the end
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What a process and its descendants take at one moment; `rows` are those of its table."""
+
+    at_s: float
+    processes: int
+    memory_mb: float  # proportional share: pages in common count once
+    sockets: int
+    files: int
+    rows: int
+
+
+def sample(process_id: int, at_s: float, rows: int) -> Sample:
+    """Look at a process and its descendants."""
+    members = family(process_id)
+    opened = [_open(member) for member in members]
+    memory_mb = sum(_memory_kb(member) for member in members) / 1024
+    return Sample(at_s, len(members), memory_mb, sum(s for s, _ in opened), sum(f for _, f in opened), rows)
+
+
+def growths(samples: Sequence[Sample]) -> list[str]:
+    """Return what has grown: the last quarter is held against the second, as the first one is the warm-up."""
+    quarter = len(samples) // 4
+    early, late = samples[quarter : 2 * quarter], samples[-quarter:]
+    if not quarter:
+        return []
+    grown = []
+    for name, slack in _SLACK.items():
+        before, after = (sum(getattr(each, name) for each in part) / quarter for part in (early, late))
+        if after > before * _SHARE + slack:
+            grown.append(f"{name} grew from {before:.1f} to {after:.1f}")
+    return grown
+
+
+def family(process_id: int) -> list[int]:
+    """Return a process and all its descendants."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+            children.setdefault(parent, []).append(int(entry.name))
+    found, open_ = [], [process_id]
+    while open_:
+        found.append(open_.pop())
+        open_ += children.get(found[-1], [])
+    return found
+
+
+def _memory_kb(process_id: int) -> int:
+    """Return the proportional share of memory: shared pages count once."""
+    try:
+        rollup = Path(f"/proc/{process_id}/smaps_rollup").read_text()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))
+
+
+def _open(process_id: int) -> tuple[int, int]:
+    """Return how many sockets and how many other files a process has open."""
+    sockets = files = 0
+    with contextlib.suppress(OSError):  # the process has ended
+        for descriptor in Path(f"/proc/{process_id}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                is_socket = descriptor.readlink().name.startswith("socket:")
+                sockets, files = sockets + is_socket, files + (not is_socket)
+    return sockets, files
