@@ -314,7 +314,7 @@ DIFFERENCES = (
     ),
 )
 
-_POSITIONS = st.integers(0, 20) | st.integers(0, 2**70)
+_POSITIONS = st.integers(0, 20) | st.integers(0, 2_000_000) | st.integers(0, 2**70)
 _FORMS = st.sampled_from(["bytes", "Bytes", "BYTES"])
 
 
@@ -376,4 +376,19 @@ def plain_requests() -> st.SearchStrategy[Asked]:
         st.builds(Asked, if_match=tags, if_modified_since=dates, method=st.sampled_from(["GET", "HEAD"])),
         st.builds(Asked, if_unmodified_since=dates, if_none_match=tags, method=st.sampled_from(["GET", "HEAD"])),
         st.builds(Asked, if_unmodified_since=dates, if_modified_since=dates, range=_maybe(_ranges())),
+    )
+
+
+def arguments() -> st.SearchStrategy[Asked]:
+    """Return GETs that the client library has arguments for: of its dates and ranges none is malformed."""
+    tag = st.builds(Tag, is_own=st.booleans(), is_weak=st.booleans())
+    tags = _maybe(st.just(Tags()) | st.lists(tag, min_size=1, max_size=3).map(lambda listed: Tags(tuple(listed))))
+    dates = _maybe(st.sampled_from([-_DAY_S, -1, 0, 1]).map(Date))
+    return st.builds(
+        Asked,
+        range=_maybe(_ranges()),
+        if_match=tags,
+        if_none_match=tags,
+        if_modified_since=dates,
+        if_unmodified_since=dates,
     )

@@ -10,10 +10,13 @@ import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
+from datetime import timedelta
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from botocore.exceptions import ClientError, ResponseStreamingError
+from hypothesis import given
 
 import burstcache
 from burstcache import logs
@@ -29,6 +32,8 @@ from burstcache.pool.open_pool import OpenPool
 from support.aws import BUCKET, REGION, mocked_aws, session
 from support.boto3_calls import Requests
 from support.pool import LocalPool, running_pool
+from support.s3_itself import Answer, Asked, Moto, Stored, arguments, right_answer
+from support.searches import search
 from support.waiting import until
 
 if TYPE_CHECKING:
@@ -109,6 +114,46 @@ def test_of_a_range_only_the_slices_that_it_touches_are_read_and_stored(rig: Rig
     assert found[-1].tier == "pool"
     assert found[-1].headers["content-range"] == f"bytes {part.start}-{part.stop - 1}/{_SIZE}"
     assert sent == []
+
+
+def test_reads_of_what_is_in_the_pool_are_answered_as_by_s3(rig: Rig) -> None:
+    s3 = Moto(rig.s3, BUCKET)
+    stored = s3.stored("key")
+    s3.close()
+    tiers = set()
+
+    with rig.client(freshness="immutable") as client:
+        client.get("key")
+        client.get("key")
+        rig.await_slices(4)
+
+        @search(100)
+        @given(arguments())
+        def ask(asked: Asked) -> None:
+            right = right_answer(asked, stored, now=stored.modified + timedelta(seconds=60))
+            answer, tier = _answer(client, asked, stored)
+            tiers.add(tier)
+            assert answer == (right if right.status != 304 else Answer(304, {"etag": stored.etag}))
+
+        ask()
+
+    assert "pool" in tiers
+
+
+def _answer(client: Client, asked: Asked, stored: Stored) -> tuple[Answer, str]:
+    """Return what the client gives or raises, as S3 would say it."""
+    headers = asked.headers(stored)
+    named: dict[str, Any] = {name.replace("-", "_"): value for name, value in headers.items()}
+    dates = {name: parsedate_to_datetime(value) for name, value in named.items() if name.endswith("since")}
+    try:
+        found = client.get("key", **{**named, **dates})
+    except NotModifiedError as error:
+        return Answer(304, {"etag": error.etag}), ""
+    except PreconditionFailedError:
+        return Answer(412), ""
+    except RangeNotSatisfiableError as error:
+        return Answer(416, {"content-range": f"bytes */{error.size_bytes}"}), ""
+    return Answer.of(206 if "content-range" in found.headers else 200, found.headers, found.body), found.tier
 
 
 def test_only_the_hot_part_of_an_object_enters_the_pool(rig: Rig) -> None:
