@@ -12,7 +12,7 @@ from aiohttp.http_exceptions import BadHttpMessage, HttpProcessingError, LineToo
 
 from burstcache_local.front.http_events import HttpRequest
 
-_MAX_HEAD_BYTES = 10_240  # API Gateway's limit for the request line and all headers together; here for each line
+_MAX_HEAD_BYTES = 10_240  # API Gateway's limit for the request line and the values of all headers together
 _LINGERING_S = 1.0  # how long the rest of a refused body is read, so that its client gets to read the answer
 _BODY_LIMIT_S = 30.0  # as long as the front door waits for its function
 
@@ -76,6 +76,7 @@ class Server(web.Server):
             keepalive_timeout=3600,
             max_line_size=_MAX_HEAD_BYTES,
             max_field_size=_MAX_HEAD_BYTES,
+            auto_decompress=False,  # a function gets a body as it was sent
             lingering_time=_LINGERING_S,
         )
         self._front_handler, self._max_body_bytes, self._body_limit_s = handler, max_body_bytes, body_limit_s
@@ -88,8 +89,11 @@ class Server(web.Server):
         assert isinstance(connection, Connection)
         connection.begin(request)
         target = _target(request.raw_path)
-        if not target.startswith("/"):
+        if request.version.major != 1 or not target.startswith("/"):
             return refusal(HTTPStatus.BAD_REQUEST)
+        line_bytes = len(f"{request.method} {request.raw_path} HTTP/1.1")
+        if line_bytes + sum(map(len, request.headers.values())) > _MAX_HEAD_BYTES:
+            return refusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
         try:
             async with asyncio.timeout(self._body_limit_s):
                 body = await self._body(request)
