@@ -14,30 +14,29 @@ export class Benchmarks {
 
   // Asks for all of them, and goes on asking while one runs.
   async follow() {
-    clearTimeout(this.timer);
-    this.show(await (await fetch("benchmarks")).json());
+    await this.ask("benchmarks");
   }
 
-  async ask(method, name) {
-    const answer = await fetch(`benchmarks/${name}`, { method, headers: { "X-Burstcache-Token": this.token } });
-    if (answer.ok) this.show(await answer.json());
-    else this.say(await answer.text());
+  async ask(path, method = "GET") {
+    clearTimeout(this.timer);
+    try {
+      const answer = await fetch(path, { method, headers: { "X-Burstcache-Token": this.token } });
+      if (answer.ok) return this.show(await answer.json());
+      this.say(await answer.text());
+    } catch (error) {
+      this.say(`The dashboard's server does not answer: ${error.message}`);
+    }
+    this.timer = setTimeout(() => this.follow(), EVERY_MS);
   }
 
   show(offers) {
-    this.offers = offers;
-    clearTimeout(this.timer);
     const running = offers.find(({ run }) => run?.phase === "running");
     fill(this.parent, ...offers.map((offer) => this.article(offer, running)));
     if (running) this.say(`${running.title}: running.`);
     else if (this.ran) this.say(`${this.ran.title}: ${offers.find(({ name }) => name === this.ran.name).run.phase}.`);
     this.ran = running;
-    if (running) this.timer = setTimeout(() => this.follow().catch((error) => this.lost(error)), EVERY_MS);
-  }
-
-  lost(error) {
-    this.say(`The dashboard's server does not answer: ${error.message}`);
-    this.timer = setTimeout(() => this.follow().catch((again) => this.lost(again)), EVERY_MS);
+    clearTimeout(this.timer);
+    if (running) this.timer = setTimeout(() => this.follow(), EVERY_MS);
   }
 
   say(text) {
@@ -48,8 +47,8 @@ export class Benchmarks {
     const { name, title, source, takes, run } = offer;
     const isRunning = running?.name === name;
     const button = isRunning
-      ? element("button", { type: "button", "aria-label": `Cancel: ${title}`, onclick: () => this.ask("DELETE", name) }, "Cancel")
-      : element("button", { type: "button", "aria-label": `Run: ${title}`, disabled: Boolean(running) && "", onclick: () => this.ask("POST", name) }, "Run");
+      ? element("button", { type: "button", "aria-label": `Cancel: ${title}`, onclick: () => this.ask(`benchmarks/${name}`, "DELETE") }, "Cancel")
+      : element("button", { type: "button", "aria-label": `Run: ${title}`, disabled: Boolean(running) && "", onclick: () => this.ask(`benchmarks/${name}`, "POST") }, "Run");
     return element("article", { class: "benchmark" },
       element("h3", {}, title),
       element("p", { class: "note" }, `${source}; takes about ${takes} on an idle machine.`),
