@@ -19,6 +19,7 @@ VARIABLES = {
     "REDIS_NODES": "",
     "STATE_NODES": "",
     "STATE_PERSISTENCE": "rdb",
+    "MAX_NODE_HOURS_PER_DAY": "24",
     "GRACE_S": "60",
     "MAX_OBJECT_BYTES": "4194304",
     "MEMORY_MB": "0",

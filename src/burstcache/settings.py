@@ -156,6 +156,7 @@ class RedisControlSettings(_Settings):
     state_nodes: Annotated[tuple[RedisNode, ...], _state_nodes]
     state_persistence: Annotated[str, _text, "STATE_PERSISTENCE"]
     always_on_nodes: Annotated[int, _whole, "REDIS_ALWAYS_ON_NODES"]
+    node_hours_per_day: Annotated[int, _whole, "MAX_NODE_HOURS_PER_DAY"]
     max_object_bytes: Annotated[int, _whole, "MAX_OBJECT_BYTES"]
     policy: Annotated[LivePolicy, policy_in]
     region: Annotated[str, _text, "AWS_REGION"]

@@ -64,6 +64,7 @@ VALUES = {
     "REDIS_NODES": "node-1=i-1@10.0.0.1:6379",
     "STATE_NODES": "state-orders=i-2@10.0.0.2:6379",
     "STATE_PERSISTENCE": "rdb",
+    "MAX_NODE_HOURS_PER_DAY": "24",
     "TAKES_GUESTS": "true",
     "POLICY": "hazard",
     "HIT_VALUE_USD_PER_MILLION": "10",

@@ -43,7 +43,7 @@ def test_the_page_has_them_in_the_order_in_which_they_are_asked_for(
 
 
 def test_every_number_has_its_unit_in_its_name(parameters: dict[str, dict[str, Any]]) -> None:
-    times = ("PerS", "PerMin", "Ms", "Days", "GraceS", "KeepS")
+    times = ("PerS", "PerMin", "Ms", "HoursPerDay", "Days", "GraceS", "KeepS")
     units = (*times, "Requests", "Keys", "Nodes", "Count", "Concurrency", "Mb", "Usd", "Port", "Issue")
 
     numbers = [name for name, parameter in parameters.items() if parameter["Type"] == "Number"]

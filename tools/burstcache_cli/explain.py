@@ -76,6 +76,7 @@ _HOLDS: dict[Reason, str] = {
     "no_tier": "the stack has neither cache functions nor nodes",
     "paused": "the stack is paused{until}; `burstcache resume` ends that",
     "node_cools_down": "the node cools down after {value} failed boots{until}",
+    "node_hours": "the node has run for as many hours of the day as MaxNodeHoursPerDay allows{until}",
     "node_stopping": "the node is stopping",
     "full": "{value} keys are hot, and MaxHotKeys is {limit}",
     "never_pays": "no load pays for a cache function at these prices",

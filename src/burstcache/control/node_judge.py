@@ -10,6 +10,7 @@ from burstcache.adapters.clock import Clock
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.core.errors import RedisDownError
+from burstcache.core.node_hours import HOUR_US, used_up_at_us
 from burstcache.core.parameters import US_PER_S, Parameters
 from burstcache.core.policy import STRAGGLERS_US, is_released, newest_queue, next_check_us
 from burstcache.core.table import Lease, LeaseColumns, NodeRow
@@ -109,6 +110,36 @@ class LeaseJudge:
             queue_us, was_missing=lease.was_missing, check_at_us=look_at_us, parameters=self.parameters
         )
         return may_go and bool(lease.running)
+
+
+@dataclass(frozen=True, slots=True)
+class WithinTheDay:
+    """Has a node stop when its hours of the day are used up, although keys use it, unless a person holds it."""
+
+    judge: NodeJudge
+    hours: int
+    clock: Clock
+
+    def first_look_us(self, row: NodeRow, leases: Sequence[Lease], *, after_us: int) -> int | None:
+        """Return when the other judge looks, or when the hours are used up; None if they are."""
+        look_at_us = self.judge.first_look_us(row, leases, after_us=after_us)
+        return self._limited(row, leases, look_at_us)
+
+    def look(self, row: NodeRow, leases: Sequence[Lease], *, look_at_us: int) -> Verdict:
+        """Release what the other judge releases, or everything; raise RedisDownError as it does."""
+        verdict = self.judge.look(row, leases, look_at_us=look_at_us)
+        next_us = self._limited(row, leases, verdict.look_at_us)
+        if next_us is None and verdict.look_at_us is not None:
+            return Verdict([(lease, ()) for lease in leases if lease.running], None)
+        return Verdict(verdict.released, next_us)
+
+    def _limited(self, row: NodeRow, leases: Sequence[Lease], look_at_us: int | None) -> int | None:
+        if look_at_us is None or any(not lease.key for lease in leases):
+            return look_at_us
+        now_us = self.clock.now_us()
+        most_us = self.hours * HOUR_US
+        limit_us = used_up_at_us(row.used_today_us(now_us), most_us=most_us, now_us=now_us)
+        return min(look_at_us, limit_us) if limit_us > now_us else None
 
 
 @dataclass(frozen=True, slots=True)

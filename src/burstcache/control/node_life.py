@@ -31,6 +31,7 @@ from burstcache.core.errors import (
 )
 from burstcache.core.messages.answers import NODE_RUN, Done, NodePlan, NodeReady, NodeStopped, RedisOver, RunOver
 from burstcache.core.messages.encoding import iso
+from burstcache.core.node_hours import DAY_HOURS, HOUR_US, day_of, next_day_us
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.policy import CHECK_LATENESS_US, cool_down_us, plan_check
 from burstcache.core.table import Lease, NodeColumns, NodeRow
@@ -61,6 +62,7 @@ class NodeLife:
     clock: Clock
     meter: Meter
     load: Callable[[NodeRow], None] = nothing_to_load
+    hours_per_day: int = DAY_HOURS  # for which it may run on one day
     is_always_on: bool = False  # boots again whenever it has stopped
     is_saved: bool = False  # holds a database that is saved before it stops
 
@@ -319,7 +321,12 @@ class NodeLife:
 
     def _mark_stopping(self, row: NodeRow, *, no_join_since: bool = False, bars: bool = False) -> NodeRow | None:
         now_us = self.clock.now_us()
-        changes = NodeColumns(phase="stopping", deadline_at_us=now_us + STOP_S * US_PER_S)
+        used_us = row.used_today_us(now_us)
+        changes = NodeColumns(
+            phase="stopping", deadline_at_us=now_us + STOP_S * US_PER_S, day=day_of(now_us), day_used_us=used_us
+        )
+        if used_us >= self.hours_per_day * HOUR_US:
+            changes["not_before_us"] = next_day_us(now_us)
         if bars:
             changes["failures"] = row.failures + 1
             changes["not_before_us"] = now_us + cool_down_us(row.failures)
@@ -362,7 +369,7 @@ class NodeLife:
             if row.phase == "stopped" and not boots:
                 return NodeStopped(phase="stopped")
             if not boots and self.clock.now_us() < row.not_before_us:
-                self._release_all(NodeFailedError(f"node {self.node} cools down after {row.failures} failed boots"))
+                self._release_all(NodeFailedError(f"node {self.node} {row.bar}"))
             if boots or self._live_leases():
                 if (booting := self.runs.boot(row)) is not None:
                     return NodeStopped(phase="booting", generation=booting.generation)

@@ -42,7 +42,7 @@ class NodeRuns:
             by_hand: A person wants it, whose attempt no cool-down bars.
 
         Raises:
-            NodeFailedError: Its last boot failed, and it cools down.
+            NodeFailedError: Its last boot failed, and it cools down, or its hours of the day are used up.
             ContendedRowTransientError: Others kept changing the row.
         """
         for _ in range(_ATTEMPTS):
@@ -53,7 +53,7 @@ class NodeRuns:
                 return None
             if phase == "stopped":
                 if not by_hand and row.is_barred(self.clock.now_us()):
-                    raise NodeFailedError(f"node {row.node} cools down after {row.failures} failed boots")
+                    raise NodeFailedError(f"node {row.node} {row.bar}")
                 if self.boot(row) is not None:
                     return None
             else:

@@ -21,7 +21,7 @@ from burstcache.control.guests import Guests
 from burstcache.control.key_on_node import KeyOnNode, Life
 from burstcache.control.meter import Meter
 from burstcache.control.node_copies import NodeCopies
-from burstcache.control.node_judge import AlwaysOn, LeaseJudge, NodeJudge
+from burstcache.control.node_judge import AlwaysOn, LeaseJudge, NodeJudge, WithinTheDay
 from burstcache.control.node_life import NodeLife
 from burstcache.control.node_looks import UseJudge
 from burstcache.control.node_runs import NodeRuns
@@ -33,6 +33,7 @@ from burstcache.core.messages.answers import Answer, CacheStopped, Done, Held, P
 from burstcache.core.messages.encoding import encode
 from burstcache.core.messages.operations import Join, Leave, Operation, Seed
 from burstcache.core.messages.relay import Order, Stop, control_subject
+from burstcache.core.node_hours import DAY_HOURS
 from burstcache.core.policies import LivePolicy
 from burstcache.core.table import NodeRow
 from burstcache.logs import logger
@@ -73,6 +74,7 @@ class RedisControl:
     policy: LivePolicy
     clock: Clock
     meter: Meter
+    hours_per_day: int = DAY_HOURS  # for which a node may run on one day, unless it never stops
 
     def run(self, operation: Operation) -> Answer:
         """Run one step of a state machine, or an operation by hand."""
@@ -153,6 +155,7 @@ class RedisControl:
             clock=self.clock,
             meter=self.meter,
             load=self._fill,
+            hours_per_day=DAY_HOURS if {name} & {*self.always_on, *self.state_names} else self.hours_per_day,
             is_always_on=name in self.always_on,
             is_saved=self.saves_state and name in self.state_names,
         )
@@ -166,7 +169,9 @@ class RedisControl:
             judge = LeaseJudge(self.nodes, store, self.policy.parameters, self.clock)
         else:
             judge = UseJudge(self.policy.use, self.uses, store, self.clock)
-        return AlwaysOn(judge) if node in self.always_on else judge
+        if node in self.always_on:
+            return AlwaysOn(judge)
+        return WithinTheDay(judge, self.hours_per_day, self.clock) if self.hours_per_day < DAY_HOURS else judge
 
     def _fill(self, row: NodeRow) -> None:
         """Bring the guests of a node that is about to serve, and have the cache functions of its keys end.

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypedDict
 
 from burstcache.core.keys import key_execution_name, node_execution_name
+from burstcache.core.node_hours import used_us
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.phases import Entry, KeyPhase, NodePhase, Tier
 from burstcache.core.placement import is_home
@@ -101,6 +102,8 @@ class NodeColumns(TypedDict, total=False):
     attended_at_us: int
     failures: int
     not_before_us: int
+    day: int
+    day_used_us: int
     peers: list[str]
     boot_token: str
     save_token: str
@@ -403,7 +406,9 @@ class NodeRow:
     save_token: str = ""  # of SaveNode: the instance completes it when S3 has its database
     attended_at_us: int = 0  # when the janitor found last that the run has an owner: the instance waits for it
     failures: int = 0  # failed boots in a row
-    not_before_us: int = 0  # no boot before this, but by hand: cool-down after failed ones
+    not_before_us: int = 0  # no boot before this, but by hand: cool-down after failed ones, or its hours are used up
+    day: int = 0  # of the last stop, since the epoch …
+    day_used_us: int = 0  # … and how long the node had run on it by then
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> NodeRow:
@@ -416,8 +421,19 @@ class NodeRow:
         return self.phase if now_us < self.deadline_at_us else "stopped"
 
     def is_barred(self, now_us: int) -> bool:
-        """Whether the node is off and cools down after a boot that failed: cache functions serve its keys meanwhile."""
+        """Whether the node is off and may not boot: cache functions serve its keys meanwhile."""
         return self.phase_at(now_us) == "stopped" and now_us < self.not_before_us
+
+    @property
+    def bar(self) -> str:
+        """Why the node may not boot, as the end of a sentence."""
+        if self.failures:
+            return f"cools down after {self.failures} failed boots"
+        return "has run for as many hours as MaxNodeHoursPerDay allows"
+
+    def used_today_us(self, now_us: int) -> int:
+        """Return how long a node that runs has run today [us]."""
+        return used_us(self.day_used_us, on_day=self.day, since_us=self.booted_at_us, now_us=now_us)
 
     def is_home_of(self, hash_: str) -> bool:
         """Whether readers may have brought the key's object here as a guest."""

@@ -62,6 +62,7 @@ def control() -> RedisControl:
         policy=settings.policy,
         clock=clock,
         meter=meter_of(settings),
+        hours_per_day=settings.node_hours_per_day,
     )
 
 

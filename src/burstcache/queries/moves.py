@@ -47,6 +47,7 @@ Reason = Literal[
     "no_tier",  # the stack has neither cache functions nor nodes
     "paused",
     "node_cools_down",  # after failed boots
+    "node_hours",  # of the day are used up
     "node_stopping",
     "full",  # as many keys are hot as may be
     "never_pays",  # no load pays for a cache function at these prices
@@ -313,7 +314,8 @@ def _pause_holds(known: Known) -> Iterator[Hold]:
 
 def _barred(known: Known, node: NodeRow) -> Iterator[Hold]:
     if node.is_barred(known.now_us):
-        yield Hold("node_cools_down", until_us=node.not_before_us, value=node.failures)
+        reason: Reason = "node_cools_down" if node.failures else "node_hours"
+        yield Hold(reason, until_us=node.not_before_us, value=node.failures)
 
 
 def _enters_redis(known: Known, rules: StackRules) -> bool:
