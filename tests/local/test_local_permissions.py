@@ -32,9 +32,19 @@ Resources:
               Action: [s3:GetObject, s3:PutObject]
               Resource: !Sub ${Bucket.Arn}/*
             - Effect: Allow
+              Action: [dynamodb:GetItem, dynamodb:Query]
+              Resource: !GetAtt Rows.Arn
+              Condition: {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["MINE#*"]}}
+            - Effect: Allow
               Action: kms:GenerateDataKey
               Resource: !Ref Key
               Condition: {StringEquals: {"kms:ViaService": !Sub "s3.${AWS::Region}.amazonaws.com"}}
+  Rows:
+    Type: AWS::DynamoDB::Table
+    Properties:
+      BillingMode: PAY_PER_REQUEST
+      AttributeDefinitions: [{AttributeName: pk, AttributeType: S}]
+      KeySchema: [{AttributeName: pk, KeyType: HASH}]
   Bucket:
     Type: AWS::S3::Bucket
     Properties:
@@ -167,6 +177,24 @@ def test_an_object_under_a_key_is_only_opened_with_a_right_to_the_key(cloud: Loc
     assert written == []
     assert read[0] == "AccessDenied"
     assert "is not authorized to perform: kms:Decrypt on resource: arn:aws:kms:" in read[1]
+
+
+def test_a_row_of_another_partition_is_refused(cloud: LocalCloud, refusals: list[str]) -> None:
+    table = cloud.physical_ids["Rows"]
+
+    def got(partition: str) -> list[str]:
+        return asked(cloud, "dynamodb", "get_item", TableName=table, Key={"pk": {"S": partition}})
+
+    def queried(partition: str) -> list[str]:
+        values = {":pk": {"S": partition}}
+        condition = {"KeyConditionExpression": "pk = :pk", "ExpressionAttributeValues": values}
+        return asked(cloud, "dynamodb", "query", TableName=table, **condition)
+
+    mine, others = [got("MINE#1"), queried("MINE#1")], [got("OTHERS#1"), queried("OTHERS#1"), got("MINE")]
+    refusals.clear()
+
+    assert mine == [[], []]
+    assert [each[0] for each in others] == ["AccessDeniedException"] * 3
 
 
 def put_event(cloud: LocalCloud, source: str) -> None:
