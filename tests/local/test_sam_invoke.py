@@ -60,7 +60,9 @@ class _Processes(Forks):
     def __init__(self, *libraries: Path) -> None:
         self._libraries = libraries
 
-    async def fork(self, handler: str, *, env: Mapping[str, str], root: Path, log: Path) -> Fork:
+    async def fork(
+        self, handler: str, *, env: Mapping[str, str], root: Path, log: Path, clock_ahead_s: float = 0.0
+    ) -> Fork:
         words = [sys.executable, "-I", "-S", "-c", _PROGRAM, handler, *map(str, self._libraries)]
         with log.open("ab") as output:
             process = await asyncio.create_subprocess_exec(
