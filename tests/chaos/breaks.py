@@ -17,7 +17,7 @@ from burstcache.settings import ReaderSettings
 from burstcache_local.faults import CallFault
 from burstcache_local.iam.requests import Refusal
 from chaos.stage import Stage
-from support.processes import processes_named
+from support.processes import processes_named, signal_named
 
 RELAY, REDIS = "nats-server", "redis-server"
 _FILLER = b"f" * 3_000_000
@@ -58,9 +58,7 @@ def killed(process: str, every_s: float = 1000.0) -> Break:
     """Kill all servers of a name."""
 
     def kill(stage: Stage) -> None:
-        for pid in processes_named(process):
-            os.kill(pid, signal.SIGKILL)
-            stage.counts[f"{process} killed"] += 1
+        stage.counts[f"{process} killed"] += len(signal_named(process, signal.SIGKILL))
 
     return repeated(kill, every_s)
 
@@ -82,15 +80,11 @@ def frozen(process: str) -> Break:
 
     @contextmanager
     def broken(stage: Stage) -> Iterator[None]:
-        pids = processes_named(process)
-        for pid in pids:
-            os.kill(pid, signal.SIGSTOP)
-            stage.counts[f"{process} frozen"] += 1
+        stage.counts[f"{process} frozen"] += len(signal_named(process, signal.SIGSTOP))
         try:
             yield
         finally:
-            for pid in set(pids) & set(processes_named(process)):
-                os.kill(pid, signal.SIGCONT)
+            signal_named(process, signal.SIGCONT)
 
     return broken
 
@@ -145,8 +139,7 @@ def instances_lost(stage: Stage) -> AbstractContextManager[None]:
         ec2 = stage.client("ec2")
         found = ec2.describe_instances(Filters=[{"Name": "instance-state-name", "Values": ["running"]}])
         ids = [each["InstanceId"] for group in found["Reservations"] for each in group["Instances"]]
-        for pid in processes_named(REDIS):
-            os.kill(pid, signal.SIGKILL)
+        signal_named(REDIS, signal.SIGKILL)
         if ids:
             ec2.stop_instances(InstanceIds=ids)
             stage.counts["instances lost"] += len(ids)

@@ -120,7 +120,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"leg {number}: {figures['reads']} reads, {figures['excused']} excused, {len(problems)} problems",
             flush=True,
         )
-        print(*(f"  {each}" for each in problems[:10]), sep="\n", flush=True)
+        for problem in problems[:10]:
+            print(f"  {problem}", flush=True)
         found += len(problems)
     return 1 if found else 0
 

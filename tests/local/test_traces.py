@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -20,7 +19,7 @@ from burstcache.core.keys import key_hash
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from burstcache_local.lambdas.traces import segments_of_run
 from support.policies import THESIS
-from support.processes import processes_named
+from support.processes import signal_named
 from support.project import ROOT
 from support.waiting import LIMIT_S, until
 
@@ -132,8 +131,7 @@ def test_a_life_belongs_to_the_trace_of_the_read_that_began_it(cloud: LocalCloud
 
 def test_a_tier_that_fails_is_marked_and_its_log_line_names_the_trace(cloud: LocalCloud) -> None:
     until(lambda: get(cloud, _KEY) == "redis")
-    for process in processes_named("redis-server"):
-        os.kill(process, signal.SIGKILL)
+    signal_named("redis-server", signal.SIGKILL)
 
     until(lambda: get(cloud, _KEY) == "s3")
     trace = first_with(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import signal
 from collections.abc import Iterator
 from typing import Any
@@ -18,7 +17,7 @@ from burstcache.core.keys import key_hash
 from burstcache.core.table import KeyRow
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from support.policies import THESIS
-from support.processes import processes_named
+from support.processes import processes_named, signal_named
 from support.waiting import LIMIT_S, until
 
 _OVERRIDES = "tick_s=3,lambda_threshold_s=5,redis_utilization_s=3,redis_check_s=1"
@@ -113,8 +112,7 @@ def test_every_get_is_answered_while_redis_is_killed(cloud: LocalCloud) -> None:
     client = Client(cloud, "killed")
     client.reach("redis")
 
-    for process in processes_named("redis-server"):
-        os.kill(process, signal.SIGKILL)
+    signal_named("redis-server", signal.SIGKILL)
     tiers = [client.tier() for _ in range(20)]
 
     assert "s3" in tiers
@@ -125,8 +123,7 @@ def test_every_get_is_answered_while_the_relay_is_killed(cloud: LocalCloud) -> N
     client = Client(cloud, "relay")
     client.reach("lambda")
 
-    for process in processes_named("nats-server"):
-        os.kill(process, signal.SIGKILL)
+    signal_named("nats-server", signal.SIGKILL)
     tiers = [client.tier() for _ in range(10)]
 
     assert "s3" in tiers

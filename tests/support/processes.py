@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 _ESTABLISHED = "01"  # as /proc/net/tcp has it
@@ -19,6 +20,14 @@ def processes_named(name: str) -> list[int]:
             continue
         if f"({name}" in text and parent == os.getpid():
             found.append(int(stat.parent.name))
+    return found
+
+
+def signal_named(name: str, number: signal.Signals) -> list[int]:
+    """Send a signal to this process's descendants of that name; return which ones they were."""
+    found = processes_named(name)
+    for process in found:
+        os.kill(process, number)
     return found
 
 

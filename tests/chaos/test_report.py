@@ -1,0 +1,84 @@
+"""What a report finds in a run, and what it lets pass."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chaos.faults import FAULTS
+from chaos.load import Outcome
+from chaos.report import draw, figures, findings, table
+from chaos.run import Run
+
+_FAULTS = {fault.name: fault for fault in FAULTS}
+_HIT = Outcome("front door", "key-00", 10.0, 0.01, 200, "redis", "")
+_GOOD = Run("redis-killed", "thesis", 20.0, 3.0, 0.0, 10.0, 40.0, 42.0, 1.5, 20.0, outcomes=[_HIT] * 100)
+
+
+def found(run: Run) -> str:
+    return "; ".join(findings(_FAULTS[run.fault], run))
+
+
+def test_nothing_is_found_in_a_run_without_a_fault_that_readers_notice() -> None:
+    assert found(_GOOD) == ""
+
+
+@pytest.mark.parametrize(
+    ("changes", "finding"),
+    [
+        ({"outcomes": [_HIT._replace(error="wrong: version 7, of which 3 is the newest")]}, "1 wrong"),
+        ({"outcomes": [_HIT, _HIT._replace(status=500)]}, "1 failed: {'front door: 500': 1}"),
+        ({"outcomes": [_HIT] * 9 + [_HIT._replace(latency_s=0.5)]}, "p99 500 ms during the fault, more than 400"),
+        ({"hot_s": None}, "hot keys were not in redis when it began"),
+        ({"hits_back_s": None}, "hits did not come back"),
+        ({"left": ["execution key-00"]}, "left: ['execution key-00']"),
+        ({"undelivered": 2}, "2 events are in the queues for a person"),
+    ],
+)
+def test_a_finding_is_named(changes: dict[str, Any], finding: str) -> None:
+    assert finding in found(replace(_GOOD, **changes))
+
+
+def test_what_is_slow_outside_the_fault_or_by_another_way_is_none() -> None:
+    slow = [_HIT._replace(due_s=9.0, latency_s=5.0), _HIT._replace(way="pool", latency_s=5.0)]
+
+    assert found(replace(_GOOD, outcomes=[_HIT, *slow])) == ""
+
+
+def test_an_error_of_s3_is_excused_while_s3_fails_and_its_delay_while_it_is_slow() -> None:
+    error = _HIT._replace(status=503, tier="", error="")
+    failing = replace(_GOOD, fault="s3-failing", outcomes=[_HIT, error])
+    slow = replace(_GOOD, fault="s3-slow", outcomes=[_HIT._replace(latency_s=2.3)])
+
+    assert (found(failing), found(slow)) == ("", "")
+    assert figures(_FAULTS["s3-failing"], failing).excused == 1
+    assert "1 failed" in found(replace(failing, fault="redis-killed"))
+
+
+def test_one_request_of_the_front_door_is_excused_for_each_killed_proxy_and_none_of_the_library() -> None:
+    inside = _HIT._replace(status=500)
+    killed = replace(_GOOD, fault="proxy-killed", counts={"ProxyFunction killed": 1})
+
+    assert found(replace(killed, outcomes=[inside])) == ""
+    assert "1 failed" in found(replace(killed, outcomes=[inside, inside]))
+    assert "1 failed" in found(replace(killed, outcomes=[inside._replace(way="library", status=0)]))
+
+
+def test_a_write_that_fails_is_counted_and_no_finding() -> None:
+    run = replace(_GOOD, outcomes=[_HIT, _HIT._replace(way="write", status=0, error="CopiesNotDroppedError")])
+
+    assert found(run) == ""
+    assert (figures(_FAULTS[run.fault], run).writes, figures(_FAULTS[run.fault], run).refused) == (1, 1)
+
+
+def test_a_table_has_a_line_for_each_run_and_a_picture_is_drawn(tmp_path: Path) -> None:
+    fault, others = _FAULTS["redis-killed"], replace(_GOOD, policy="breakeven", rest_s=None)
+
+    lines = table([(fault, _GOOD), (fault, others)]).splitlines()
+    draw(fault, [_GOOD, others], tmp_path / "picture.png")
+
+    assert [line.split()[:2] for line in lines[-2:]] == [["redis-killed", "thesis"], ["redis-killed", "breakeven"]]
+    assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
