@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from burstcache.core.errors import InvalidSettingError
 from burstcache.core.parameters import parameters_from_text
 from burstcache.metrics import METRICS
+from burstcache.web.prefixes import parse_patterns
 
 
 @pytest.fixture(scope="module")
@@ -91,3 +93,41 @@ def test_the_operations_guide_names_no_parameter_output_or_metric_that_is_gone(
 
     assert named
     assert named - known == set()
+
+
+@pytest.mark.parametrize(
+    ("prefixes", "is_accepted"),
+    [
+        ("public/", True),
+        ("public/,users/{sub}/,{org}/teams/{cognito:groups[]}/", True),
+        ("public", False),
+        ("/", False),
+        ("users/{sub", False),
+        ("users/{sub}", False),
+        ("users/{}/", False),
+        ("users/{sub[}/", False),
+        ("a/,b", False),
+    ],
+)
+def test_a_deployment_refuses_the_prefixes_that_the_proxy_refuses(
+    parameters: dict[str, dict[str, Any]], prefixes: str, is_accepted: bool
+) -> None:
+    assert bool(re.search(parameters["JwtPrefixes"]["AllowedPattern"], prefixes)) == is_accepted
+    if is_accepted:
+        assert parse_patterns(prefixes) == tuple(prefixes.split(","))
+    else:
+        with pytest.raises(InvalidSettingError):
+            parse_patterns(prefixes)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "is_accepted"),
+    [
+        *(("", True), ("public/", True), ("a/b=1/", True)),
+        *(("public", False), ("/", False), ("/a/", False), ("a*/", False), ("a?/", False), ("${a}/", False)),
+    ],
+)
+def test_the_origins_prefix_is_a_folder_and_nothing_that_iam_reads_as_a_pattern(
+    parameters: dict[str, dict[str, Any]], prefix: str, is_accepted: bool
+) -> None:
+    assert bool(re.search(parameters["OriginPrefix"]["AllowedPattern"], prefix)) == is_accepted
