@@ -6,6 +6,7 @@ python -m benchmarks.dashboard_page docs/images           # dashboard-{burst,key
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shutil
@@ -50,16 +51,20 @@ expect.set_options(timeout=120_000)
 
 def main() -> int:
     """Measure, or record the pictures; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path, nargs="?", help="of the pictures; without it the page is measured")
+    parser.add_argument("--load-per-s", type=float, default=_LOAD_PER_S, help="requests a second (default: 20)")
+    arguments = parser.parse_args()
     print(environment())
     with running_cloud(_BURST) as cloud, browser() as chromium:
-        if len(sys.argv) > 1:
-            record(cloud, chromium, Path(sys.argv[1]))
+        if arguments.folder:
+            record(cloud, chromium, arguments.folder)
         else:
-            measure(cloud, chromium)
+            measure(cloud, chromium, arguments.load_per_s)
     return 0
 
 
-def measure(cloud: Cloud, chromium: Browser) -> None:
+def measure(cloud: Cloud, chromium: Browser, load_per_s: float) -> None:
     """Print what the page and its server take with 5,000 keys."""
     _put_rows(cloud, range(_KEYS), requests=1)
     with serving(cloud) as (url, process):
@@ -81,15 +86,15 @@ def measure(cloud: Cloud, chromium: Browser) -> None:
             time.sleep(6)
         _print_updates(page)
         page.close()
-        _measure_loaded(cloud, chromium, url, process.pid)
+        _measure_loaded(cloud, chromium, url, process.pid, load_per_s)
 
 
-def _measure_loaded(cloud: Cloud, chromium: Browser, url: str, server: int) -> None:
+def _measure_loaded(cloud: Cloud, chromium: Browser, url: str, server: int, per_s: float) -> None:
     """Print what a load's requests and the page take of each other, in turns with and without the page."""
     names = [f"load-{number:02}.bin" for number in range(_LOADED_KEYS)]
     for name in names:
         cloud.put(name, _BODY)
-    _replayed(cloud, names)  # the first requests start all functions
+    _replayed(cloud, names, per_s)  # the first requests start all functions
     for turn in range(2 * _TURNS):
         page = None
         if turn % 2:
@@ -97,21 +102,21 @@ def _measure_loaded(cloud: Cloud, chromium: Browser, url: str, server: int) -> N
             page.goto(url)
             expect(page.locator("#shown")).to_contain_text(f"{_KEYS + _LOADED_KEYS:,} keys")
         began_s, began_cpu_s = time.monotonic(), _cpu_s(server)
-        latency = _replayed(cloud, names)
+        latency = _replayed(cloud, names, per_s)
         share_pct = 100 * (_cpu_s(server) - began_cpu_s) / (time.monotonic() - began_s)
         how = "with" if page else "without"
         figures = f"p50 {latency.p50_ms:.1f}, p99 {latency.p99_ms:.1f} ms"
-        print(f"{_LOAD_PER_S} requests/s {how} a page: {figures}; server {share_pct:.1f} % of a core", flush=True)
+        print(f"{per_s:g} requests/s {how} a page: {figures}; server {share_pct:.1f} % of a core", flush=True)
         if page:
             _print_updates(page)
             page.close()
 
 
-def _replayed(cloud: Cloud, names: list[str]) -> Spread:
+def _replayed(cloud: Cloud, names: list[str], per_s: float) -> Spread:
     """Ask for objects in turn, on time whatever the answers take, by a process of its own; return the latencies."""
     with tempfile.TemporaryDirectory() as folder:
-        trace, requests = Path(folder) / "load.csv", range(round(_LOAD_PER_S * _WATCHED_S))
-        rows = (f"{number / _LOAD_PER_S:.4f},{names[number % len(names)]},{len(_BODY)}\n" for number in requests)
+        trace, requests = Path(folder) / "load.csv", range(round(per_s * _WATCHED_S))
+        rows = (f"{number / per_s:.4f},{names[number % len(names)]},{len(_BODY)}\n" for number in requests)
         trace.write_text("t,key,size\n" + "".join(rows))
         command = [sys.executable, "-m", "burstcache_cli.cli", "replay", str(trace), "--out", f"{folder}/results"]
         command += ["--url", f"{cloud.url}/objects", "--state-dir", str(cloud.log_dir.parent)]

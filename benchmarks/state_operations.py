@@ -128,7 +128,7 @@ def table_of(sides: dict[str, Side]) -> Table:
     published = [[name, *(f"{means_ms[column]:,.1f}" for column in columns)] for name, means_ms in KUMAR_MS.items()]
     measured = [[name, *(side.cell(column) for column in columns)] for name, side in sides.items()]
     note = "1,000 strings, in ms, mean ± deviation. The function is the whole invocation, as its caller sees it."
-    return Table(("", *map(str.capitalize, columns)), 1, published + measured, note)
+    return Table(("Who and how", *map(str.capitalize, columns)), 1, published + measured, note)
 
 
 def figure_of(sides: dict[str, Side]) -> Figure:

@@ -89,7 +89,7 @@ def wait_until_asleep(cloud: LocalCloud) -> None:
 
 def table_of(all_reactions: list[Reactions]) -> Table:
     """Return his value and ours."""
-    columns = ("", "Database off", "Off, without the boot", "Database on")
+    columns = ("Who and how", "Database off", "Off, without the boot", "Database on")
     rows = [["Kumar: his container starts", f"about {_KUMAR_S:g}", "", ""]]
     for each in all_reactions:
         cells = (f"{statistics.mean(values):.2f} ± {statistics.stdev(values):.2f}" for values in each.columns_s)
