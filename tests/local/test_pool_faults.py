@@ -8,7 +8,6 @@ import os
 import random
 import signal
 from collections.abc import AsyncIterator, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -22,7 +21,6 @@ from burstcache.pool.backup import Backups
 from burstcache.pool.certificate import hub_tls
 from burstcache.pool.hub import Hub
 from burstcache.pool.reader import PoolReader
-from burstcache.pool.waking import Invoke
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from support.pool import TOKEN
 from support.processes import process_connected_from
@@ -52,7 +50,6 @@ class _Reader:
     hub: Hub
     reader: PoolReader
     known: KnownHub
-    invoke: Invoke
 
     async def write(self, bodies: dict[PooledObject, bytes]) -> None:
         """Write all objects, each with all its chunks: members that begin at the same time may take too long."""
@@ -89,17 +86,16 @@ async def _reading(cloud: LocalCloud) -> AsyncIterator[_Reader]:
     """Run a hub as a program of the stack does."""
     is_encrypted = cloud.function_variables("PoolMemberFunction")["POOL_TLS"] == "yes"
     tls, certificate = hub_tls(datetime.now(UTC)) if is_encrypted else (None, "")
-    with ThreadPoolExecutor(16) as threads:
-        wake = wake_by_name(cloud.client("lambda"), cloud.physical_ids["PoolMemberFunction"], threads)
-        hub = Hub(TOKEN, invoke=wake)
-        port = await hub.start("127.0.0.1", tls=tls, certificate=certificate)
-        known = KnownHub(id=hub.id, host="127.0.0.1", port=port, token=TOKEN.hex(), certificate=certificate)
-        reader = PoolReader(hub, _MEMBERS, LIMIT_S)
-        try:
-            yield _Reader(hub, reader, known, wake)
-        finally:
-            await reader.settle()
-            await hub.stop()
+    wake = wake_by_name(cloud.client("lambda"), cloud.physical_ids["PoolMemberFunction"])
+    hub = Hub(TOKEN, invoke=wake)
+    port = await hub.start("127.0.0.1", tls=tls, certificate=certificate)
+    known = KnownHub(id=hub.id, host="127.0.0.1", port=port, token=TOKEN.hex(), certificate=certificate)
+    reader = PoolReader(hub, _MEMBERS, LIMIT_S)
+    try:
+        yield _Reader(hub, reader, known)
+    finally:
+        await reader.settle()
+        await hub.stop()
 
 
 def _bodies(version: str) -> dict[PooledObject, bytes]:
@@ -171,7 +167,7 @@ def test_the_copy_serves_when_the_environment_that_was_copied_is_killed(cloud: L
     async def scenario() -> set[bytes]:
         async with _reading(cloud) as reading:
             await reading.write(bodies)
-            backups = Backups(reading.hub, reading.invoke)
+            backups = Backups(reading.hub)
             while reading.hub.written:
                 await backups.back_up_all()
             written = {name for slice_ in _slices(bodies) for name in holders(slice_.name, _MEMBERS, 12)}

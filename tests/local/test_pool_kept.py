@@ -6,7 +6,6 @@ import asyncio
 import json
 import random
 from collections.abc import Awaitable, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -54,19 +53,18 @@ async def _with_hub(cloud: LocalCloud, work: Callable[[Heartbeat, PoolReader, Se
     """Run a hub that wakes members and reports, until they have gone to sleep."""
     functions, seen = cloud.client("lambda"), Seen()
     control = invoke_by_name(functions, cloud.physical_ids["PoolControlFunction"])
-    with ThreadPoolExecutor() as threads:
-        hub = Hub(TOKEN, invoke=wake_by_name(functions, cloud.physical_ids["PoolMemberFunction"], threads))
-        tls, certificate = hub_tls(datetime.now(UTC))
-        port = await hub.start("127.0.0.1", tls=tls, certificate=certificate)
-        known = KnownHub(id=hub.id, host="127.0.0.1", port=port, token=TOKEN.hex(), certificate=certificate)
-        heartbeat = Heartbeat(control, known, seen, connected=lambda: connected_to(hub, seen))
-        try:
-            plan = await heartbeat.report()
-            await work(heartbeat, PoolReader(hub, plan["members"], LIMIT_S), seen)
-            await eventually(lambda: not hub.members)
-        finally:
-            await heartbeat.leave()
-            await hub.stop()
+    hub = Hub(TOKEN, invoke=wake_by_name(functions, cloud.physical_ids["PoolMemberFunction"]))
+    tls, certificate = hub_tls(datetime.now(UTC))
+    port = await hub.start("127.0.0.1", tls=tls, certificate=certificate)
+    known = KnownHub(id=hub.id, host="127.0.0.1", port=port, token=TOKEN.hex(), certificate=certificate)
+    heartbeat = Heartbeat(control, known, seen, connected=lambda: connected_to(hub, seen))
+    try:
+        plan = await heartbeat.report()
+        await work(heartbeat, PoolReader(hub, plan["members"], LIMIT_S), seen)
+        await eventually(lambda: not hub.members)
+    finally:
+        await hub.stop()
+        await heartbeat.leave()
 
 
 def _let_time_pass(cloud: LocalCloud, *columns: str) -> None:

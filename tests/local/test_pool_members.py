@@ -6,7 +6,6 @@ import asyncio
 import json
 import random
 from collections.abc import Awaitable, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,10 +13,11 @@ import pytest
 from botocore.exceptions import ClientError
 
 from burstcache.adapters.functions import wake_by_name
-from burstcache.core.messages.pool import MemberState, Serve
+from burstcache.core.messages.pool import MemberState
 from burstcache.core.pool.slices import PooledObject, Redundancy
 from burstcache.pool.certificate import hub_tls
 from burstcache.pool.hub import Hub
+from burstcache.pool.invocations import Invoke
 from burstcache.pool.reader import PoolReader
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from support.pool import TOKEN
@@ -25,8 +25,6 @@ from support.waiting import LIMIT_S, eventually
 
 _MEMBERS = [f"pool-{number}" for number in range(8)]
 _CODE = Redundancy(4, 2)
-
-Wake = Callable[[str, Serve], Awaitable[None]]
 
 
 @pytest.fixture(scope="module")
@@ -42,9 +40,8 @@ def function(cloud: LocalCloud) -> str:
 
 
 @pytest.fixture
-def wake(cloud: LocalCloud, function: str) -> Iterator[Wake]:
-    with ThreadPoolExecutor() as threads:
-        yield wake_by_name(cloud.client("lambda"), function, threads)
+def wake(cloud: LocalCloud, function: str) -> Invoke:
+    return wake_by_name(cloud.client("lambda"), function)
 
 
 def answer(cloud: LocalCloud, function: str, member: str) -> dict[str, Any]:
@@ -54,7 +51,7 @@ def answer(cloud: LocalCloud, function: str, member: str) -> dict[str, Any]:
     return state
 
 
-def test_a_cold_pool_keeps_an_object_and_gives_it_to_another_hub_later(wake: Wake) -> None:
+def test_a_cold_pool_keeps_an_object_and_gives_it_to_another_hub_later(wake: Invoke) -> None:
     object_ = PooledObject("hash", "v1", 3_000_003, _CODE)
     body = random.Random(1).randbytes(object_.size_bytes)
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from burstcache.adapters.clock import SystemClock
-from burstcache.core.messages.pool import Serve
+from burstcache.core.messages.pool import MemberState, Serve
 from burstcache.core.pool.chunk_store import ChunkStore
 from burstcache.core.pool.stay import Stay, StayPrices
 from burstcache.pool.environment import MemberEnvironment
@@ -49,15 +49,18 @@ class Members:
     environments: defaultdict[str, list[Environment]] = field(default_factory=lambda: defaultdict(list))
     invocations: list[tuple[str, Serve]] = field(default_factory=list)
 
-    async def invoke(self, member: str, event: Serve) -> None:
-        """Run an event in an environment that is free, or in a new one."""
+    async def invoke(self, member: str, event: Serve) -> MemberState:
+        """Run an event in an environment that is free, or in a new one, and return what it answers."""
         self.invocations.append((member, event))
         free = [each for each in self.environments[member] if not each.is_busy]
         environment = free[-1] if free else self._made(member)
-        until_s = _CLOCK.monotonic_s() + LIMIT_S
+        began_s = _CLOCK.monotonic_s()
+        until_s = began_s + LIMIT_S
         environment.invocation = asyncio.create_task(
             environment.member.serve(member, event["hub"], until_s=until_s, is_peer=event["peer"])
         )
+        await asyncio.shield(environment.invocation)
+        return environment.member.state(began_s)
 
     async def asleep(self, member: str) -> None:
         """Wait until no environment of a member runs."""

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from types_boto3_ssm.client import SSMClient
     from types_boto3_stepfunctions.client import SFNClient
 
-Profile = Literal["read", "caller", "results", "control", "members", "patient"]
+Profile = Literal["read", "caller", "results", "control", "members", "wakes", "patient"]
 
 _MAKING = threading.Lock()
+_LONGEST_S = 910  # a little more than an invocation may last
 _READERS = 80  # connections per service that are kept: of a client's 64 threads, and of what runs behind them
 
 
@@ -48,6 +49,8 @@ _CONFIGS: Mapping[Profile, Config] = {
     "control": _config(read_timeout_s=5, tries=3, max_pool_connections=16),
     # Members of the pool: a second try would find the member busy, and make a second environment.
     "members": _config(read_timeout_s=20, tries=1, max_pool_connections=16),
+    # Members that are to serve: they answer when they return, and so does whatever invokes all of a pool at once.
+    "wakes": _config(read_timeout_s=_LONGEST_S, tries=1, max_pool_connections=400),
     # A life that starts: nobody waits for it, and one slow answer must not cool its key down.
     "patient": _config(read_timeout_s=10, tries=4, max_pool_connections=16),
 }
@@ -105,6 +108,10 @@ class Clients:
         self._profile = profile
         self._session = session or boto3
         self._endpoint_urls = endpoint_urls or {}
+
+    def like(self, profile: Profile) -> Clients:
+        """Return clients of another profile that reach the same services."""
+        return Clients(profile, session=self._session, endpoint_urls=self._endpoint_urls)
 
     def make(self, service: str) -> Any:
         """Return a new client of any service; `express` is S3's for directory buckets."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import threading
 from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from burstcache.adapters.calls import ask
 from burstcache.core.errors import FunctionFailedError
-from burstcache.core.messages.pool import Serve
+from burstcache.core.messages.pool import MemberState, Serve
 
 if TYPE_CHECKING:
     from types_boto3_lambda.client import LambdaClient
@@ -53,22 +54,45 @@ def start_by_name(client: Callable[[], LambdaClient], function_name: str) -> Cal
     return start
 
 
-def wake_by_name(
-    client: LambdaClient, function_name: str, threads: ThreadPoolExecutor
-) -> Callable[[str, Serve], Awaitable[None]]:
-    """Return what hands an event to a member of the pool, which Lambda runs soon after.
+def wake_by_name(client: LambdaClient, function_name: str) -> Callable[[str, Serve], Awaitable[MemberState]]:
+    """Return what invokes a member of the pool and returns its answer, on an event loop, when it has returned.
+
+    Each invocation has a thread of its own, which nothing waits for: a member may serve for a quarter of an hour.
 
     Args:
-        client: Is used by several threads.
+        client: Is used by all these threads.
         function_name: The members' function, by name or ARN.
-        threads: As many as members that are woken at a time.
     """
 
-    def invoke(member: str, payload: bytes) -> None:
-        ask(client.invoke, FunctionName=function_name, InvocationType="Event", TenantId=member, Payload=payload)
+    def invoke(member: str, event: Serve) -> MemberState:
+        payload = json.dumps(event).encode()
+        answer = ask(client.invoke, FunctionName=function_name, TenantId=member, Payload=payload)
+        about = {"op": event["op"], "hub": event["hub"]["id"]}  # the event has the hub's token, which no log may have
+        return cast(MemberState, _returned(answer, f"{function_name} for tenant {member}", about))
 
-    async def wake(member: str, event: Serve) -> None:
-        await asyncio.get_running_loop().run_in_executor(threads, invoke, member, json.dumps(event).encode())
+    async def wake(member: str, event: Serve) -> MemberState:
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[MemberState] = loop.create_future()
+
+        def settle(state: MemberState | None, error: Exception | None) -> None:
+            if answer.done():  # nobody waits any more
+                return
+            if error is not None:
+                answer.set_exception(error)
+            elif state is not None:
+                answer.set_result(state)
+
+        def work() -> None:
+            state, failure = None, None
+            try:
+                state = invoke(member, event)
+            except Exception as error:
+                failure = error
+            with contextlib.suppress(RuntimeError):  # the loop has ended before
+                loop.call_soon_threadsafe(settle, state, failure)
+
+        threading.Thread(target=work, name=f"burstcache-{member}", daemon=True).start()
+        return await answer
 
     return wake
 

@@ -8,29 +8,22 @@ import secrets
 import socket
 import ssl
 from collections.abc import AsyncIterator
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from functools import partial
 from urllib.parse import urlsplit
 
 from burstcache.adapters.clients import Clients
-from burstcache.adapters.functions import invoke_by_name, wake_by_name
-from burstcache.core.messages.pool import Serve
-from burstcache.core.messages.pool_control import KnownHub, PoolPlan
+from burstcache.core.messages.pool_control import PoolPlan
 from burstcache.core.pool.costs import member_price
 from burstcache.core.pool.heat import pays_within_s
 from burstcache.core.pool.slices import Redundancy
 from burstcache.core.worth import sheet_of_region, wait_usd_from_text
 from burstcache.logs import logger
-from burstcache.pool.backup import Backups
-from burstcache.pool.heartbeat import Heartbeat, Seen, connected_to
-from burstcache.pool.hub import Hub
 from burstcache.pool.open_pool import OpenPool
 from burstcache.pool.reader import PoolReader
+from burstcache.pool.stack_hub import HubPlace, stack_hub
 from burstcache.settings import ExpressAccess, PoolAccess
 
 READ_LIMIT_S = 2.0  # of a slice, a cold start included; S3 needs less for most slices
-_WAKES = 16  # at a time
 
 
 @contextlib.asynccontextmanager
@@ -47,51 +40,19 @@ async def open_stack_pool(access: PoolAccess, worth: ExpressAccess, clients: Cli
         FunctionFailedError: Pool control fails.
         OSError: This machine has no address.
     """
-    functions = clients.functions
-    seen = Seen()
-    with ThreadPoolExecutor(_WAKES, thread_name_prefix="burstcache-wake") as threads:
-        invoke = wake_by_name(functions, access.member_function_name, threads)
-
-        async def wake(member: str, event: Serve) -> None:
-            seen.invocations += 1
-            await invoke(member, event)
-
-        token = secrets.token_bytes(32)
-        hub = Hub(token, invoke=wake)
-        host = await asyncio.to_thread(own_address, functions.meta.endpoint_url)
-        tls, certificate = _tls() if access.demands_tls else (None, "")
-        port = await hub.start(host, tls=tls, certificate=certificate)
+    host = await asyncio.to_thread(own_address, clients.functions.meta.endpoint_url)
+    tls, certificate = _tls() if access.demands_tls else (None, "")
+    place = HubPlace(host=host, token=secrets.token_bytes(32), tls=tls, certificate=certificate)
+    names = access.member_function_name, access.control_function_name
+    async with stack_hub(place, clients, *names) as (hub, heartbeat, seen):
         reader = PoolReader(hub, (), READ_LIMIT_S)
 
         def follow(plan: PoolPlan) -> None:
             reader.members = tuple(plan["members"])
-            if hub.neighbours:
-                hub.neighbours.follow(plan["hubs"])
 
-        heartbeat = Heartbeat(
-            invoke_by_name(functions, access.control_function_name),
-            KnownHub(id=hub.id, host=host, port=port, token=token.hex(), certificate=certificate),
-            seen,
-            connected=partial(connected_to, hub, seen),
-            follow=follow,
-        )
-        try:
-            await heartbeat.report()
-            backups = Backups(hub, wake).run(lambda: heartbeat.plan["backup_s"])
-            tasks = [asyncio.create_task(work) for work in (heartbeat.run(), backups)]
-            try:
-                yield OpenPool(
-                    reader,
-                    lambda: heartbeat.redundancies,
-                    seen,
-                    what_pays_within_s(access, worth, heartbeat.redundancies[0]),
-                )
-            finally:
-                for task in tasks:
-                    task.cancel()
-                await heartbeat.leave()
-        finally:
-            await hub.stop()
+        heartbeat.follow(follow)
+        pays_within_s = what_pays_within_s(access, worth, heartbeat.redundancies[0])
+        yield OpenPool(reader, lambda: heartbeat.redundancies, seen, pays_within_s)
 
 
 def what_pays_within_s(access: PoolAccess, worth: ExpressAccess, redundancy: Redundancy) -> float:

@@ -12,7 +12,7 @@ from burstcache.core.messages.pool import MemberState
 from burstcache.core.pool.chunk_store import ChunkStore, member_bytes
 from burstcache.core.pool.stay import Stay, stay_prices
 from burstcache.core.worth import sheet_of_region, wait_usd_from_text
-from burstcache.handlers._init import at_init, logs_requests
+from burstcache.handlers._init import at_init, init_s, logs_requests
 from burstcache.pool.environment import MemberEnvironment
 from burstcache.settings import PoolMemberSettings
 
@@ -30,9 +30,10 @@ def environment() -> tuple[MemberEnvironment, asyncio.Runner]:
         memory_mb=settings.memory_mb,
         wait_usd=wait_usd_from_text(settings.hit_value_usd_per_million),
     )
-    return MemberEnvironment(
-        store, Stay.without_experience(prices), _clock, demands_tls=settings.demands_tls
-    ), asyncio.Runner()
+    stay = Stay.without_experience(prices)
+    runner = asyncio.Runner()
+    member = MemberEnvironment(store, stay, _clock, demands_tls=settings.demands_tls, init_s=init_s())
+    return member, runner
 
 
 @logs_requests

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from burstcache.core.errors import BurstcacheError
@@ -41,13 +41,11 @@ class Backups:
     """Copies the members of a hub that were written to.
 
     Args:
-        hub: The hub; it wakes members.
-        invoke: Invokes the member of a name with an event.
+        hub: The hub; it invokes members.
     """
 
-    def __init__(self, hub: Hub, invoke: Callable[[str, Serve], Awaitable[None]]) -> None:
+    def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self._invoke = invoke
 
     async def run(self, every_s: Callable[[], float]) -> None:
         """Copy what was written, again and again.
@@ -96,14 +94,17 @@ class Backups:
 
     async def _copy(self, member: str) -> bool:
         copied = self._hub.expect_copy(member)
-        if not copied:
+        if not copied or not self._hub.invocations:
             return False
         event = Serve(op="serve", hub=self._hub.address_for(member), peer=True)
+        invocation = self._hub.invocations.begin(member, event)
         try:
-            await self._invoke(member, event)
-        except (BurstcacheError, asyncio.CancelledError):
-            self._hub.abandon_copy(member)
-            raise
+            await asyncio.wait((copied, invocation), return_when=asyncio.FIRST_COMPLETED)
+            if not copied.done():
+                invocation.result()
+        finally:
+            if not copied.done():
+                self._hub.abandon_copy(member)
         return await copied
 
     async def _is_awake(self, member: str) -> bool:

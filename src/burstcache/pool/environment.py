@@ -38,13 +38,17 @@ class MemberEnvironment:
         stay: What it costs to stay and to leave.
         clock: Time.
         demands_tls: Whether a hub without a certificate is refused.
+        init_s: How long the environment has taken to begin, which is billed with its first invocation [s].
     """
 
-    def __init__(self, store: ChunkStore, stay: Stay, clock: Clock, *, demands_tls: bool = True) -> None:
+    def __init__(
+        self, store: ChunkStore, stay: Stay, clock: Clock, *, demands_tls: bool = True, init_s: float = 0.0
+    ) -> None:
         self._store = store
         self._stay = stay
         self._clock = clock
         self._demands_tls = demands_tls
+        self._init_s = init_s
         self._id = secrets.token_hex(8)
         self._born_us = clock.now_us()
         self._served = 0
@@ -57,14 +61,15 @@ class MemberEnvironment:
         self._stayed_ms: float | None = None  # of the present gap, inf: all of it; None: not known
 
     def state(self, began_s: float) -> MemberState:
-        """Return what there is, in an invocation that began then [s of the clock]."""
+        """Return what there is, at the end of an invocation that began then [s of the clock]."""
+        init_s, self._init_s = self._init_s, 0.0
         return {
             "environment": self._id,
             "born_us": self._born_us,
             "chunks": len(self._store),
             "stored_bytes": self._store.stored_bytes,
             "served": self._served,
-            "billed_ms": math.ceil((self._clock.monotonic_s() - began_s) * 1000),
+            "billed_ms": math.ceil((self._clock.monotonic_s() - began_s + init_s) * 1000),
         }
 
     async def serve(self, name: str, hub: HubAddress, *, until_s: float, is_peer: bool = False) -> None:

@@ -41,9 +41,10 @@ class Seen:
 
 
 def connected_to(hub: PoolHub, seen: Seen) -> dict[str, str]:
-    """Return the members that were connected to a hub since the last call, and note for how long."""
+    """Return the members that were connected to a hub since the last call, and note what it has invoked."""
     used, hub.used = dict.fromkeys(hub.members, "") | hub.used, {}
-    seen.served_ms = hub.served_s * 1000
+    if hub.invocations:
+        seen.invocations, seen.served_ms = hub.invocations.count, hub.invocations.billed_ms
     return used
 
 
@@ -56,7 +57,6 @@ class Heartbeat:
         seen: What it sees.
         connected: Returns the members that were connected since its last call, such as `connected_to`.
         takes_readers: Whether the hub is there for readers that members cannot dial.
-        follow: Is called with each plan.
 
     Attributes:
         plan: The newest answer.
@@ -72,14 +72,13 @@ class Heartbeat:
         *,
         connected: Callable[[], Mapping[str, str]] = dict,
         takes_readers: bool = False,
-        follow: Callable[[PoolPlan], None] | None = None,
     ) -> None:
         self._control = control
         self._hub = hub
         self._seen = seen
         self._connected = connected
         self._takes_readers = takes_readers
-        self._follow = follow
+        self._followers: list[Callable[[PoolPlan], None]] = []
 
     @property
     def redundancies(self) -> tuple[Redundancy, ...]:
@@ -106,9 +105,15 @@ class Heartbeat:
         except BurstcacheError:
             self._seen.used = used | self._seen.used
             raise
-        if self._follow:
-            self._follow(self.plan)
+        for take in self._followers:
+            take(self.plan)
         return self.plan
+
+    def follow(self, take: Callable[[PoolPlan], None]) -> None:
+        """Have a function called with each plan, and at once with the present one if there is one."""
+        self._followers.append(take)
+        if hasattr(self, "plan"):
+            take(self.plan)
 
     async def run(self) -> None:
         """Report for as long as the hub is there, after the first report; a report that fails changes nothing."""

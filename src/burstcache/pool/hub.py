@@ -17,10 +17,11 @@ from burstcache.pool.connection import HANDSHAKE_LIMIT_S, FrameConnection
 from burstcache.pool.copies import Copies
 from burstcache.pool.door import Door, Part
 from burstcache.pool.frames import Header, Kind
+from burstcache.pool.invocations import Invocations, Invoke
 from burstcache.pool.link import Asked, Asker, Link, request_numbers
 from burstcache.pool.neighbours import NeighbourEnd, Neighbours
 from burstcache.pool.passage import CopyPassage, Passage
-from burstcache.pool.waking import Invoke, Member
+from burstcache.pool.waking import Member
 
 _MAX_AT_THE_DOOR = 1024  # connections that have not proved anything: more than members and readers that come at once
 
@@ -34,8 +35,7 @@ class MemberLink(Link):
         super().__init__(requests)
         self.name = name
         self.is_copy = is_copy
-        self.has_left = False  # it has said BYE
-        self.since_s = self.heard_s = asyncio.get_running_loop().time()  # when it was made, something arrived last
+        self.heard_s = asyncio.get_running_loop().time()  # when something arrived last
         self._hub = hub
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -57,7 +57,6 @@ class MemberLink(Link):
         self._hub.heard(self)
         if header.kind is Kind.BYE:
             self._hub.used[self.name] = name.decode(errors="replace")
-            self.has_left = True
             self._hub.forget(self)
             self.transport.close()
         super().handle(header, name, payload)
@@ -69,13 +68,14 @@ class Hub:
     Args:
         token: What members let in know.
         reader_token: What readers know that are let in, since members cannot dial them; None: there are none.
-        invoke: Wakes members; None: they come by themselves.
+        invoke: Invokes members; None: they come by themselves.
 
     Attributes:
         id: The hub's name, which no other one has.
         members: Connections by member.
         used: Members that were connected, each with its environment if it said BYE, until its reader empties it.
         written: Members that were written to since they were last copied.
+        invocations: Those of members that it has begun.
         neighbours: Other hubs of the same pool, of which one may have the member that is needed.
 
     Raises:
@@ -90,11 +90,11 @@ class Hub:
                 )
         self.id = secrets.token_hex(8)
         self.members: dict[str, MemberLink] = {}
-        self._served_s = 0.0  # by connections that are gone
         self.used: dict[str, str] = {}
         self._token = token
         self.written: set[str] = set()
-        self.neighbours = Neighbours(self.id, invoke) if invoke else None
+        self.invocations = Invocations(invoke) if invoke else None
+        self.neighbours = Neighbours(self.id, self.invocations) if self.invocations else None
         self._woken: dict[str, Member] = {}
         self._wakes: dict[int, str] = {}  # members that are to dial in, by the number in their invocations
         self._wake_numbers = itertools.count(1)
@@ -110,13 +110,6 @@ class Hub:
         self._connections: set[FrameConnection] = set()
         self._server: asyncio.Server
         self._address: tuple[str, int, str]
-
-    @property
-    def served_s(self) -> float:
-        """How long members were connected until now, all together [s]."""
-        now_s = asyncio.get_running_loop().time()
-        links = (link for link in self._connections if isinstance(link, MemberLink))
-        return self._served_s + sum(now_s - link.since_s for link in links)
 
     async def start(
         self,
@@ -149,7 +142,7 @@ class Hub:
         return port
 
     async def stop(self) -> None:
-        """End all connections."""
+        """End all connections, and see members return."""
         self._server.close()
         for member in self._woken.values():
             member.stop()
@@ -159,6 +152,8 @@ class Hub:
         for connection in connections:
             connection.end()
         await asyncio.gather(*(connection.ended for connection in connections))
+        if self.invocations:
+            await self.invocations.stop()
 
     def link(self, member: str) -> Asked | None:
         """Return what a member is asked over; None: it is not there, and cannot be woken."""
@@ -203,15 +198,13 @@ class Hub:
 
     def forget(self, link: MemberLink) -> None:
         """Let a connection go; an environment that was being copied takes over again."""
-        now_s = asyncio.get_running_loop().time()
-        self._served_s, link.since_s = self._served_s + now_s - link.since_s, now_s
         self.used.setdefault(link.name, "")
         was_active = self.members.get(link.name) is link
         if was_active:
             del self.members[link.name]
         self._copies.lost(link)
         if was_active and link.name in self._woken and link.name not in self.members:
-            self._woken[link.name].gone(has_left=link.has_left)
+            self._woken[link.name].gone()
 
     def expect_copy(self, member: str) -> asyncio.Future[bool] | None:
         """Have a member stay until a second environment has its chunks; None: it has no connection.
@@ -260,12 +253,7 @@ class Hub:
                 neighbours.take_duty(member)
             return self.link(member)
 
-        def settled_in_s(member: str) -> float:
-            return self._woken[member].settled_in_s if member in self._woken else 0.0
-
-        return self._keep(
-            NeighbourEnd(neighbours, awake=awake, waking=waking, settled_in_s=settled_in_s, written=self.written.add)
-        )
+        return self._keep(NeighbourEnd(neighbours, awake=awake, waking=waking, written=self.written.add))
 
     def _keep(self, connection: C) -> C:
         self._connections.add(connection)

@@ -13,21 +13,13 @@ import signal
 import ssl
 import tempfile
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from urllib.request import urlopen
 
 from burstcache.adapters.clients import Clients
-from burstcache.adapters.functions import invoke_by_name, wake_by_name
-from burstcache.core.messages.pool import Serve
-from burstcache.core.messages.pool_control import KnownHub, PoolPlan
 from burstcache.logs import logger
-from burstcache.pool.backup import Backups
-from burstcache.pool.heartbeat import Heartbeat, Seen, connected_to
-from burstcache.pool.hub import Hub
+from burstcache.pool.stack_hub import HubPlace, stack_hub
 from burstcache.settings import HubSettings
 
-_WAKES = 16  # at a time
 _METADATA_LIMIT_S = 5.0
 
 
@@ -45,41 +37,19 @@ async def serve(settings: HubSettings, clients: Clients, host: str, ended: async
         FunctionFailedError: Pool control fails at it.
         OSError: The port is taken.
     """
-    functions, seen, token = clients.functions, Seen(), secrets.token_bytes(32)
-    with ThreadPoolExecutor(_WAKES, thread_name_prefix="burstcache-wake") as threads:
-        invoke = wake_by_name(functions, settings.member_function_name, threads)
-
-        async def wake(member: str, event: Serve) -> None:
-            seen.invocations += 1
-            await invoke(member, event)
-
-        hub = Hub(token, reader_token=token, invoke=wake)
-        tls, certificate = (_tls(settings.tls_pem), settings.ca_pem) if settings.tls_pem else (None, "")
-        port = await hub.start(host, settings.port, tls, certificate=certificate)
-
-        def follow(plan: PoolPlan) -> None:
-            if hub.neighbours:
-                hub.neighbours.follow(plan["hubs"])
-
-        heartbeat = Heartbeat(
-            invoke_by_name(functions, settings.control_function_name),
-            KnownHub(id=hub.id, host=host, port=port, token=token.hex(), certificate=certificate),
-            seen,
-            connected=partial(connected_to, hub, seen),
-            takes_readers=True,
-            follow=follow,
-        )
-        try:
-            await heartbeat.report()
-            logger().info("hub", host=host, port=port, id=hub.id)
-            backups = Backups(hub, wake).run(lambda: heartbeat.plan["backup_s"])
-            tasks = [asyncio.create_task(work) for work in (heartbeat.run(), backups)]
-            await ended.wait()
-            for task in tasks:
-                task.cancel()
-            await heartbeat.leave()
-        finally:
-            await hub.stop()
+    tls, certificate = (_tls(settings.tls_pem), settings.ca_pem) if settings.tls_pem else (None, "")
+    place = HubPlace(
+        host=host,
+        port=settings.port,
+        token=secrets.token_bytes(32),
+        takes_readers=True,
+        tls=tls,
+        certificate=certificate,
+    )
+    names = settings.member_function_name, settings.control_function_name
+    async with stack_hub(place, clients, *names) as (hub, _, _):
+        logger().info("hub", host=host, port=settings.port, id=hub.id)
+        await ended.wait()
 
 
 def address_in(environ: Mapping[str, str]) -> str:

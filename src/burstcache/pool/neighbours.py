@@ -10,14 +10,15 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 
-from burstcache.core.errors import BurstcacheError, FrameError
-from burstcache.core.messages.pool import HubAddress, Serve
+from burstcache.core.errors import FrameError
+from burstcache.core.messages.pool import HubAddress, MemberState, Serve
 from burstcache.core.messages.pool_control import KnownHub
 from burstcache.core.pool.placement import holders
 from burstcache.pool.connection import FrameConnection
 from burstcache.pool.frames import Header, Kind
+from burstcache.pool.invocations import Invocations
 from burstcache.pool.link import Asked, Told, request_numbers
 from burstcache.pool.member import hub_address
 from burstcache.pool.proof import Introduction
@@ -32,24 +33,22 @@ _MAX_ADDRESS_BYTES = 16 * 1024
 
 _logger = logging.getLogger(__name__)
 
-Invoke = Callable[[str, Serve], Awaitable[None]]
-
 
 class Neighbours:
     """The other hubs, as one hub sees them.
 
     Args:
         id_: The hub's own.
-        invoke: Invokes the member of a name with an event.
+        invocations: Those of members that the hub has begun.
     """
 
-    def __init__(self, id_: str, invoke: Invoke) -> None:
+    def __init__(self, id_: str, invocations: Invocations) -> None:
         self._id = id_
-        self._invoke = invoke
+        self._invocations = invocations
         self._planned: dict[str, KnownHub] = {}
         self._met: dict[str, KnownHub] = {}  # hubs that have asked this one since the plan, and are connected
         self._silent_until_s: dict[str, float] = {}
-        self._invoked_until_s: dict[str, float] = {}  # members that are to arrive here
+        self._expected: dict[str, asyncio.Task[MemberState]] = {}  # members that are to arrive here
         self._links: dict[str, RemoteLink] = {}
         self._requests = request_numbers()
         self._duties: set[str] = set()  # members that a neighbour wants this hub to wake
@@ -80,17 +79,24 @@ class Neighbours:
 
     def is_invoked(self, member: str) -> bool:
         """Whether this hub has invoked a member that has still to arrive."""
-        return self._now_s() < self._invoked_until_s.get(member, 0.0)
+        return member in self._expected
 
     def arrived(self, member: str) -> None:
         """Note that a member has dialled this hub."""
-        self._invoked_until_s.pop(member, None)
+        self._expected.pop(member, None)
 
-    async def wake(self, member: str, event: Serve) -> None:
+    async def returned(self, member: str) -> None:
+        """Wait until no environment of a member is busy that this hub has invoked."""
+        await self._invocations.returned(member)
+
+    async def wake(self, member: str, event: Serve) -> bool:
         """Have a member dial this hub: by a neighbour that has it or has to wake it, else by an invocation.
 
+        Returns:
+            True if it was invoked, and has returned; False, earlier, if a neighbour has told it to dial.
+
         Raises:
-            BurstcacheError: It cannot be invoked.
+            BurstcacheError: It cannot be invoked, or fails.
         """
         first = self._id if member in self._duties else self._first(member)
         self._duties.discard(member)
@@ -100,13 +106,13 @@ class Neighbours:
             for id_, hub in self._known().items()
         ]
         if any(await asyncio.gather(*asked)):
-            return
-        self._invoked_until_s[member] = self._now_s() + ARRIVES_WITHIN_S
-        try:
-            await self._invoke(member, event)
-        except BurstcacheError:
-            self.arrived(member)
-            raise
+            return False
+        await self.returned(member)
+        self._expected[member] = invocation = self._invocations.begin(member, event)
+        invocation.add_done_callback(lambda _: self.arrived(member))
+        await asyncio.wait((invocation,))  # not the task itself, which goes on if nobody waits any more
+        invocation.result()
+        return True
 
     async def hand_over(self, member: str) -> bool:
         """Tell the hub that invokes a member that it was written to, and return whether it has taken note."""
@@ -168,7 +174,6 @@ class NeighbourEnd(FrameConnection):
         neighbours: The other hubs.
         awake: Returns what a member that runs, or is invoked, is asked over.
         waking: Returns what a member is asked over, and wakes it for that.
-        settled_in_s: Returns in how many seconds a member that has left can be invoked.
         written: Notes a member that was written to.
     """
 
@@ -178,13 +183,12 @@ class NeighbourEnd(FrameConnection):
         *,
         awake: Callable[[str], Asked | None],
         waking: Callable[[str], Asked | None],
-        settled_in_s: Callable[[str], float],
         written: Callable[[str], None],
     ) -> None:
         super().__init__()
         self._neighbours = neighbours
         self._awake, self._waking = awake, waking
-        self._settled_in_s = settled_in_s
+        self._answers: set[asyncio.Task[None]] = set()
         self._written = written
 
     def place(self, header: Header, name: bytes) -> memoryview:
@@ -207,11 +211,17 @@ class NeighbourEnd(FrameConnection):
                 asked = self._waking(member) if header.number == IN_ANY_CASE else self._awake(member)
                 if asked:
                     asked.ask(Kind.DIAL, _Answer(self, header.request), b"", payload)
-                else:  # the other one will invoke it: not before its environment has returned
-                    answer = _Answer(self, header.request)
-                    asyncio.get_running_loop().call_later(self._settled_in_s(member), answer.failed, 0)
+                else:
+                    answer = asyncio.ensure_future(self._leave_to_invoke(member, header.request))
+                    self._answers.add(answer)
+                    answer.add_done_callback(self._answers.discard)
             case _:
                 raise FrameError(f"a hub does not send {header.kind.name}")
+
+    async def _leave_to_invoke(self, member: str, request: int) -> None:
+        """Have the other hub invoke a member, when its environment has returned."""
+        await self._neighbours.returned(member)
+        _Answer(self, request).failed(0)
 
 
 class _Answer:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from burstcache.core.errors import BurstcacheError
 from burstcache.core.messages.pool import Serve
 from burstcache.core.pool.chunk_store import Buffer
-from burstcache.core.pool.states import ASLEEP, Action, Event, after
+from burstcache.core.pool.states import ASLEEP, WAKING, Action, Event, after
 from burstcache.pool.connection import Place
 from burstcache.pool.frames import Header, Kind
 from burstcache.pool.link import Asker
@@ -20,13 +20,9 @@ from burstcache.pool.neighbours import ARRIVES_WITHIN_S
 if TYPE_CHECKING:
     from burstcache.pool.hub import Hub, MemberLink
 
-Invoke = Callable[[str, Serve], Awaitable[None]]  # the member's name, its event
-
 _SURE_S = 0.1  # after a sign of life; a member that leaves says BYE, so this is about those that cannot
 _PONG_LIMIT_S = 1.0  # to invoke a member that runs after all would make a second one, without its chunks
-_SETTLE_S = 0.05  # after a BYE; until the environment has returned, an invocation would make another one
-_LOST_SETTLE_S = 1.0  # after the loss of a connection without a BYE: the environment notes that when it gets to it
-_REST_S = 10.0  # after a wake that failed, a member gets no requests
+_REST_S = 10.0  # after a wake that failed, a member gets no requests: to try again is paid for
 
 _logger = logging.getLogger(__name__)
 
@@ -75,30 +71,26 @@ class Member:
     Args:
         name: The member's name, its tenant id.
         hub: Where it dials in.
-        invoke: Wakes the member of a name, by an event for it.
+        wake: Has the member of a name dial in, by an event for it; returns when it has returned, or another hub has it.
         numbers: Numbers of requests.
     """
 
-    def __init__(self, name: str, hub: Hub, invoke: Invoke, numbers: Iterator[int]) -> None:
-        self._name, self._hub, self._invoke, self._numbers = name, hub, invoke, numbers
+    def __init__(
+        self, name: str, hub: Hub, wake: Callable[[str, Serve], Awaitable[bool]], numbers: Iterator[int]
+    ) -> None:
+        self._name, self._hub, self._have_woken, self._numbers = name, hub, wake, numbers
         self._reach = ASLEEP
         self._requests: dict[int, _Request] = {}  # all that are not answered
         self._waiting: dict[int, _Request] = {}  # those of them that are not sent
         self._limit: asyncio.TimerHandle | None = None
         self._call: asyncio.Task[None] | None = None
         self._rests_until_s = 0.0
-        self._settled_at_s = -math.inf  # then the environment has returned
         self._loop = asyncio.get_running_loop()
 
     @property
     def is_asleep(self) -> bool:
         """Whether it has no connection, and nobody has asked for one."""
         return self._reach == ASLEEP
-
-    @property
-    def settled_in_s(self) -> float:
-        """In how many seconds an environment that has left has returned, so that it can be invoked again."""
-        return max(0.0, self._settled_at_s - self._loop.time())
 
     def ask(
         self, kind: Kind, asker: Asker, name: bytes, payload: Buffer = b"", *, number: int = 0, crc32c: int = 0
@@ -129,9 +121,8 @@ class Member:
         if self._limit:
             self._meet(Event.HEARD)
 
-    def gone(self, *, has_left: bool) -> None:
-        """Note that there is no connection any more; `has_left`: the member said so before."""
-        self._settled_at_s = self._loop.time() + (_SETTLE_S if has_left else _LOST_SETTLE_S)
+    def gone(self) -> None:
+        """Note that there is no connection any more."""
         self._meet(Event.GONE)
 
     def answered(self, request: int) -> None:
@@ -189,20 +180,25 @@ class Member:
                 self.end()
 
     def _wake(self) -> None:
-        if self._loop.time() < self._rests_until_s:
+        if self._loop.time() < self._rests_until_s or self._is_expected():
             self._loop.call_soon(self._meet, Event.SILENT)
             return
         self._limit = self._loop.call_later(ARRIVES_WITHIN_S, self._meet, Event.SILENT)
         event = Serve(op="serve", hub=self._hub.address_for(self._name), peer=False)
-        self._call = self._loop.create_task(self._invoke_with(event))
+        self._call = self._loop.create_task(self._wake_with(event))
 
-    async def _invoke_with(self, event: Serve) -> None:
-        await asyncio.sleep(self.settled_in_s)
+    async def _wake_with(self, event: Serve) -> None:
+        has_returned = True
         try:
-            await self._invoke(self._name, event)
+            has_returned = await self._have_woken(self._name, event)
         except BurstcacheError as error:
-            _logger.warning("member %s cannot be woken: %s", self._name, error)
+            _logger.warning("member %s fails: %s", self._name, error)
+        if has_returned and self._call is asyncio.current_task() and self._reach == WAKING:  # it never came
             self._meet(Event.SILENT)
+
+    def _is_expected(self) -> bool:
+        neighbours = self._hub.neighbours
+        return neighbours is not None and neighbours.is_invoked(self._name)
 
     def _ping(self) -> None:
         if link := self._hub.members.get(self._name):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pytest
 
 from burstcache.core.errors import FunctionFailedError
-from burstcache.core.messages.pool import Serve
+from burstcache.core.messages.pool import MemberState, Serve
 from burstcache.core.pool.chunk_store import ChunkStore
 from burstcache.core.pool.slices import PooledObject, Redundancy
 from burstcache.pool.backup import Backup, Backups
@@ -46,7 +46,7 @@ async def _pool(stay_ms: float = LIMIT_S * 1000) -> AsyncIterator[_Pool]:
     await hub.start("127.0.0.1")
     try:
         async with asyncio.timeout(LIMIT_S):
-            yield _Pool(members, hub, PoolReader(hub, _NAMES, LIMIT_S), Backups(hub, members.invoke))
+            yield _Pool(members, hub, PoolReader(hub, _NAMES, LIMIT_S), Backups(hub))
     finally:
         await hub.stop()
         await members.settle()
@@ -121,17 +121,20 @@ def test_a_member_that_sleeps_is_woken_to_be_copied() -> None:
 def test_a_copy_that_cannot_be_invoked_or_never_comes_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("burstcache.pool.copies._ARRIVES_WITHIN_S", 0.05)
 
-    async def refuse(member: str, event: Serve) -> None:
+    async def refuse(member: str, event: Serve) -> MemberState:
         raise FunctionFailedError("no")
 
-    async def forget(member: str, event: Serve) -> None:
+    async def forget(member: str, event: Serve) -> MemberState:
         """Lose the event."""
+        return await asyncio.Future()
 
     async def scenario() -> None:
         async with _pool() as pool:
             await pool.reader.write(_OBJECT, _BODY)
+            assert pool.hub.invocations
             for invoke in (refuse, forget):
-                made = await Backups(pool.hub, invoke).back_up_all()
+                monkeypatch.setattr(pool.hub.invocations, "_invoke", invoke)
+                made = await pool.backups.back_up_all()
                 assert not any(backup.is_whole for backup in made.values())
                 assert await pool.read() == _BODY
             monkeypatch.undo()  # this time one comes

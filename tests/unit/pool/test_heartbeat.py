@@ -58,7 +58,8 @@ def test_plan_says_how_slices_are_written_and_how_they_were() -> None:
 def test_plan_is_handed_on() -> None:
     async def work() -> list[PoolPlan]:
         followed: list[PoolPlan] = []
-        heartbeat = Heartbeat(Control(), _HUB, Seen(), follow=followed.append)
+        heartbeat = Heartbeat(Control(), _HUB, Seen())
+        heartbeat.follow(followed.append)
         await heartbeat.report()
         return followed
 
@@ -123,17 +124,15 @@ def test_round_is_asked_for_when_it_is_due() -> None:
     assert asyncio.run(work()) == ["hub", "round", "hub", "hub"]
 
 
-def test_hub_knows_its_members_since_the_last_report_and_how_long_they_stayed() -> None:
+def test_hub_knows_its_members_since_the_last_report() -> None:
     async def work() -> list[Any]:
-        seen, began_s = Seen(), asyncio.get_running_loop().time()
+        seen = Seen()
         async with running_pool(2) as pool:
             await pool.stop("pool-0")
             reports = [connected_to(pool.hub, seen), connected_to(pool.hub, seen)]
-        after = connected_to(pool.hub, seen)
-        most_ms = 2 * (asyncio.get_running_loop().time() - began_s) * 1000
-        return [*reports, after, 0 < seen.served_ms <= most_ms]
+        return [*reports, connected_to(pool.hub, seen)]
 
-    assert asyncio.run(work()) == [{"pool-0": "", "pool-1": ""}, {"pool-1": ""}, {"pool-1": ""}, True]
+    assert asyncio.run(work()) == [{"pool-0": "", "pool-1": ""}, {"pool-1": ""}, {"pool-1": ""}]
 
 
 @pytest.mark.parametrize("fails", [0, 1], ids=["said", "unsaid"])

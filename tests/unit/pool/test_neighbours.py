@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from burstcache.core.messages.pool import Serve
+from burstcache.core.messages.pool import MemberState, Serve
 from burstcache.core.messages.pool_control import KnownHub
 from burstcache.core.pool.placement import holders
 from burstcache.core.pool.slices import PooledObject, Redundancy
@@ -135,12 +135,12 @@ def test_members_are_invoked_when_the_hub_that_was_asked_for_them_dies() -> None
             )
             wanted = asyncio.Event()
 
-            async def never(member: str, event: Serve) -> None:
+            async def never(member: str, event: Serve) -> MemberState:
                 wanted.set()
-                await asyncio.Event().wait()
+                return await asyncio.Future()
 
-            assert dying.hub.neighbours
-            dying.hub.neighbours._invoke = never
+            assert dying.hub.invocations
+            dying.hub.invocations._invoke = never
             write = asyncio.create_task(staying.reader.write(_OBJECTS[0], _BODIES[0]))
             await wanted.wait()
             await dying.hub.stop()
@@ -180,7 +180,7 @@ def test_one_hub_copies_what_another_has_written() -> None:
         async with _hubs(2) as (members, hubs):
             for each, object_, body in zip(hubs, _OBJECTS, _BODIES, strict=False):
                 await each.reader.write(object_, body)
-            backups = [Backups(each.hub, members.invoke) for each in hubs]
+            backups = [Backups(each.hub) for each in hubs]
 
             first = [await each.back_up_all() for each in backups]
             second = [await each.back_up_all() for each in backups]

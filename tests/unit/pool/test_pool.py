@@ -452,21 +452,6 @@ def test_the_newest_connection_of_a_member_counts() -> None:
     asyncio.run(scenario())
 
 
-def test_members_that_are_still_connected_are_counted_as_having_served() -> None:
-    async def scenario() -> tuple[float, float, float]:
-        async with running_pool(2) as pool:
-            await eventually(lambda: pool.hub.served_s > 0)
-            while_connected_s = pool.hub.served_s
-            await pool.stop("pool-0")
-            await pool.stop("pool-1")
-            await eventually(lambda: not pool.hub.members)
-            return while_connected_s, pool.hub.served_s, pool.hub.served_s
-
-    while_connected_s, afterwards_s, later_s = asyncio.run(scenario())
-
-    assert while_connected_s <= afterwards_s == later_s
-
-
 def test_a_member_that_leaves_before_its_hub_has_answered_sends_nothing() -> None:
     async def scenario() -> bytes:
         received: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from burstcache.core.pool.kept import PoolTotals
-from burstcache.core.pool.redundancy import SERVE_MS
 from burstcache.core.prices import PriceSheet
 from burstcache_sim.bill.cost import Amount, Bill, BillLine, bill_line
 from burstcache_sim.pool.scenario import PoolRun
@@ -101,7 +100,7 @@ def pool_use(run: PoolRun, *, has_fargate_hub: bool = False, only_members: bool 
 def counted_use(totals: PoolTotals, *, members: int, memory_mb: int, minutes: Fraction) -> PoolUse:
     """Return what a pool in use takes, by what its hubs and rounds have counted: the prediction of its bill.
 
-    Hubs count how long members are connected; an invocation is billed from before that to after it.
+    Members measure their invocations and initialisations, and say so in their answers.
 
     Args:
         totals: What was counted; invocations for backup are among those of hubs.
@@ -110,10 +109,9 @@ def counted_use(totals: PoolTotals, *, members: int, memory_mb: int, minutes: Fr
         minutes: How long it was kept.
     """
     memory_gb = Fraction(memory_mb, 1024)
-    serve_ms = totals.served_ms + SERVE_MS * totals.invocations
     return replace(
         control_use(members, minutes),
-        serve_gb_s=memory_gb * Fraction(serve_ms, 1000),
+        serve_gb_s=memory_gb * Fraction(totals.served_ms, 1000),
         serve_requests=totals.invocations,
         warm_gb_s=memory_gb * Fraction(totals.warm_ms, 1000),
         warm_requests=totals.warm_ups,

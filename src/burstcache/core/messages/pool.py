@@ -38,4 +38,4 @@ class MemberState(TypedDict):
     chunks: int
     stored_bytes: int
     served: int  # requests since it began
-    billed_ms: int  # of this invocation, so far
+    billed_ms: int  # of this invocation, so far; the first one's initialisation is in it

@@ -22,7 +22,7 @@ class HubTotals(TypedDict):
     hits: int  # of those, found in the pool
     stored_bytes: int  # written to members, parity included
     invocations: int  # of members, by this hub
-    served_ms: int  # how long members were connected to this hub, all together
+    served_ms: int  # what those are billed for, all together
 
 
 class Hub(TypedDict):
