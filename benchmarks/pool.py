@@ -1,4 +1,4 @@
-"""How fast objects are read from the pool and written to it: 16 members as processes on loopback.
+"""How fast objects are read from the pool and written to it: 16 members as processes on loopback. A table in Markdown.
 
 Clients are processes, too, each with its hub in it; without and with TLS between hub and members. In the same run: a
 bare read over 11 sockets, which is as fast as this machine moves the same bytes, redis-py's GET (with hiredis if that
@@ -32,7 +32,7 @@ from redis.utils import HIREDIS_AVAILABLE
 
 from benchmarks.common import Setup, environment, running_cloud
 from benchmarks.generated_s3 import serve_generated
-from benchmarks.pool_clients import CLIENT, GET, GET_FEWER_FIRST, PUT, Times, Work, room, run_client, timed
+from benchmarks.pool_clients import CLIENT, GET, GET_AT_ONCE, PUT, Times, Work, room, run_client, timed
 from benchmarks.pool_processes import processes, run_member_of, run_sender
 from benchmarks.read_path import free_port, wait_for_port
 from burstcache.core.pool.slices import Redundancy
@@ -136,10 +136,11 @@ class Clients:
 
 
 def show(what: str, size_mb: int, times: Times, *, clients: int = 1, has_tls: bool = False) -> None:
-    """Print one row."""
+    """Print one row of the table."""
     p99 = statistics.quantiles(times.each_ms, n=100, method="inclusive")[-1]
-    figures = f"{min(times.each_ms):8.1f} {statistics.median(times.each_ms):8.1f} {p99:8.1f} {times.cpu_ms:8.1f}"
-    print(f"{what:<26} {size_mb:>4} {clients:>7} {'TLS' if has_tls else '':>4} {figures}", flush=True)
+    figures = (min(times.each_ms), statistics.median(times.each_ms), p99, times.cpu_ms)
+    cells = (f"{size_mb} MB", what, clients, "TLS" if has_tls else "", *(f"{each_ms:.1f}" for each_ms in figures))
+    print(f"| {' | '.join(map(str, cells))} |", flush=True)
 
 
 def measure_size(
@@ -153,7 +154,7 @@ def measure_size(
         for code in _CODES:
             show("bare read over 11 sockets", size_mb, timed(rounds, lambda: bare.read(size_index, into)))
             for pool in pools:
-                for kind in [*kinds, GET_FEWER_FIRST] if code.parity > 1 else kinds:
+                for kind in [*kinds, GET_AT_ONCE] if code.parity > 1 else kinds:
                     times = pool.do(Work(kind, size_bytes, code, rounds), clients)
                     show(f"{kind} {code.data}+{code.parity}", size_mb, times, clients=clients, has_tls=pool.has_tls)
     server.set("object", into[:size_bytes])
@@ -169,8 +170,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=20, help="of each client; half as many at 100 MB")
     parser.add_argument("--without-s3", action="store_true", help="start no local run")
     arguments = parser.parse_args()
-    print(f"{environment()}, {ssl.OPENSSL_VERSION}")
-    print(f"{'':<26}   MB clients       {'min ms':>8} {'p50 ms':>8} {'p99 ms':>8} {'CPU ms':>8}")
+    print(f"{environment()}, {ssl.OPENSSL_VERSION}\n")
+    print("| | | clients | | min [ms] | p50 [ms] | p99 [ms] | processor [ms] |\n|---|---|---|---|---|---|---|---|")
     with ExitStack() as ends:
         s3 = None if arguments.without_s3 else RangedRead(ends)
         port = free_port()

@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import mmap
-import statistics
 import threading
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,25 +19,22 @@ from botocore.config import Config
 from benchmarks.generated_s3 import ETAG, generated
 from burstcache.client import Client
 from burstcache.core.keys import key_hash
-from burstcache.core.pool.placement import holders
 from burstcache.core.pool.slices import PooledObject, Redundancy, Slice, Version
-from burstcache.pool.asking import SliceRead
 from burstcache.pool.certificate import hub_tls
 from burstcache.pool.hub import Hub
-from burstcache.pool.link import Links
 from burstcache.pool.open_pool import OpenPool
 from burstcache.pool.reader import PoolReader
 
-_SLICES_LEARNT = 20  # before a 95th percentile says something
+_READS_LEARNT = 20  # before the reader knows what takes long
 _OPEN_LIMIT_S = 180.0
 
-PUT, GET, GET_FEWER_FIRST, CLIENT = "PUT", "GET", "GET, one spare first", "GET through Client"
-KINDS = (PUT, GET, GET_FEWER_FIRST, CLIENT)
+PUT, GET, GET_AT_ONCE, CLIENT = "PUT", "GET", "GET, all at once", "GET through Client"
+KINDS = (PUT, GET, GET_AT_ONCE, CLIENT)
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a client does `rounds` times, after one time that does not count; `kind` is one of `KINDS`."""
+    """What a client does `rounds` times, after some that do not count; `kind` is one of `KINDS`."""
 
     kind: str
     size_bytes: int
@@ -82,36 +77,12 @@ async def timed_on_loop(rounds: int, work: Callable[[], Awaitable[object]]) -> T
     return Times(each_ms, (time.process_time() - cpu_began_s) * 1000 / rounds)
 
 
-class FewerFirst(PoolReader):
-    """Asks one holder more than it needs, and the rest when that takes longer than 95 % of the slices before."""
+class AllAtOnce(PoolReader):
+    """Asks all holders of a slice at once, as InfiniCache does."""
 
-    def __init__(self, hub: Links, members: Sequence[str], limit_s: float) -> None:
-        super().__init__(hub, members, limit_s)
-        self._took_s: deque[float] = deque(maxlen=10 * _SLICES_LEARNT)
-        self._read = 0
-        self._p95_s = limit_s
-
-    async def read_slice(self, slice_: Slice, into: memoryview) -> bool:
-        first = slice_.redundancy.data + 1
-        order = holders(slice_.name, self.members, slice_.redundancy.chunks)
-        read = SliceRead(slice_, into, self._hub, ())
-        began_s = time.perf_counter()
-        try:
-            read.ask(order[:first])
-            done, _ = await asyncio.wait((read.is_whole,), timeout=self._p95_s)
-            if not done:
-                read.ask(order[first:])
-                await asyncio.wait((read.is_whole,), timeout=self.limit_s)
-        finally:
-            is_whole = read.end()
-        self._learn(time.perf_counter() - began_s)
-        return is_whole
-
-    def _learn(self, took_s: float) -> None:
-        self._took_s.append(took_s)
-        self._read += 1
-        if self._read % _SLICES_LEARNT == 0:
-            self._p95_s = statistics.quantiles(self._took_s, n=20)[-1]
+    def _in_turn(self, slice_: Slice) -> tuple[list[str], list[str]]:
+        first, others = super()._in_turn(slice_)
+        return first + others, []
 
 
 class _Pool:
@@ -170,14 +141,14 @@ class _Worker:
         return timed(rounds, get)
 
     async def _through_reader(self, work: Work, object_: PooledObject, expected: memoryview, into: memoryview) -> Times:
-        kind = FewerFirst if work.kind == GET_FEWER_FIRST else PoolReader
+        kind = AllAtOnce if work.kind == GET_AT_ONCE else PoolReader
         reader = kind(self._pool.hub, self._members, _OPEN_LIMIT_S)
 
         async def once() -> None:
             if await (reader.write(object_, expected) if work.kind == PUT else reader.read(object_, into)):
                 raise AssertionError(f"{work} lost a slice")
 
-        await timed_on_loop(_SLICES_LEARNT if work.kind == GET_FEWER_FIRST else 1, once)
+        await timed_on_loop(1 if work.kind == PUT else _READS_LEARNT, once)
         return await timed_on_loop(work.rounds, once)
 
 

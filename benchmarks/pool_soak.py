@@ -15,7 +15,6 @@ import json
 import os
 import random
 import re
-import resource
 import sys
 import time
 from collections import Counter
@@ -32,6 +31,7 @@ import boto3
 
 from benchmarks.common import environment
 from benchmarks.growth import family
+from benchmarks.pool_ranges import peak_bytes
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.pool_table import PoolTable
 from burstcache.client.configuration import configure
@@ -202,7 +202,12 @@ def soak(
         run.problems.append(f"processes that are left: {left}")
     for hub in rows.hubs:
         totals = totals.plus(hub)
-    figures = {"done": run.done, **run.counts, "took_s": round(time.monotonic() - began_s), "peak_mb": _peak_mb()}
+    figures = {
+        "done": run.done,
+        **run.counts,
+        "took_s": round(time.monotonic() - began_s),
+        "peak_mb": round(peak_bytes() / 1e6),
+    }
     return {
         **figures,
         "bill": _compared(used, totals, MEMBERS + run.counts["reclaimed"] + run.counts["killed"]),
@@ -242,10 +247,6 @@ def _compared(used: PoolUse, totals: PoolTotals, made: int) -> dict[str, object]
         "usd": [round(each, 6) for each in usd],
         "predicted_share": round(usd[1] / usd[0], 4) if usd[0] else 1.0,
     }
-
-
-def _peak_mb() -> int:
-    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6)
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""Requests to several members at once: for a slice's chunks, or to store or delete something."""
+"""Requests to several members at once: for chunks of a slice, or to store or delete something."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from burstcache.pool.link import Asked, Links
 
 
 class SliceRead:
-    """One slice being read: all its holders are asked, and the first chunks that are enough win.
+    """One slice being read: of the chunks of those that are asked, the first that are enough win.
 
     Args:
         slice_: Which one.
         body: Where it is written.
         hub: Where members are.
+        others: Holders that are asked when one of the first has not what it should, or `hurry` is called.
         spares: Members that are asked if holders are gone, or have something but not enough: chunks may have moved.
 
     Attributes:
@@ -28,11 +29,13 @@ class SliceRead:
         gone: Members that could not be asked, or did not answer before their connection ended.
     """
 
-    def __init__(self, slice_: Slice, body: memoryview, hub: Links, spares: Iterable[str]) -> None:
+    def __init__(
+        self, slice_: Slice, body: memoryview, hub: Links, others: Iterable[str], spares: Iterable[str]
+    ) -> None:
         self._slice = slice_
         self._body = body
         self._hub = hub
-        self._spares = list(spares)
+        self._others, self._spares = list(others), list(spares)
         self._asked: dict[int, tuple[str, Asked]] = {}
         self._places: dict[int, int] = {}  # number of the chunk that arrives, by request
         self._parities: dict[int, Buffer] = {}
@@ -49,6 +52,11 @@ class SliceRead:
             else:
                 self.gone.add(member)
         self._judge()
+
+    def hurry(self) -> None:
+        """Ask all other holders, too."""
+        others, self._others = self._others, []
+        self.ask(others)
 
     def end(self) -> bool:
         """Ask for no more, put together what has arrived, and return whether it is enough."""
@@ -93,12 +101,64 @@ class SliceRead:
         return len(self.found) >= self._slice.redundancy.data
 
     def _judge(self) -> None:
-        if self.is_whole.done() or (self._asked and not self._is_enough()):
+        if self.is_whole.done():
             return
-        if (self.found or self.gone) and self._spares and not self._is_enough():
+        if self._is_enough():
+            self.is_whole.set_result(True)
+        elif self._others and (self.lacking or self.gone):
+            self.hurry()
+        elif self._asked:
+            return
+        elif (self.found or self.gone) and self._spares:
             spares, self._spares = self._spares, []
-            return self.ask(spares)
-        self.is_whole.set_result(self._is_enough())
+            self.ask(spares)
+        else:
+            self.is_whole.set_result(False)
+
+
+class ChunksRead:
+    """Some chunks of data of one slice being read, each from the member that should have it.
+
+    Args:
+        slice_: Which one.
+        first: Number of the first of the chunks, which follow on each other.
+        body: Where they are written.
+    """
+
+    def __init__(self, slice_: Slice, first: int, body: memoryview) -> None:
+        self._slice = slice_
+        self._first = first
+        self._body = body
+        self._asked: dict[int, tuple[int, Asked]] = {}  # number of the chunk
+        self.is_whole: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+    def ask(self, number: int, link: Asked) -> None:
+        """Ask for a chunk."""
+        self._asked[link.ask(Kind.GET, self, self._slice.name)] = number, link
+
+    def end(self) -> bool:
+        """Ask for no more, and return whether all have arrived."""
+        for request, (_, link) in self._asked.items():
+            link.cancel(request)
+        return self.is_whole.done() and self.is_whole.result()
+
+    def place(self, request: int, header: Header) -> memoryview | None:
+        number, _ = self._asked[request]
+        is_expected = header.kind is Kind.FOUND and header.number == number
+        if not is_expected or header.payload_bytes != self._slice.length(number):
+            return None
+        return self._slice.data_chunk(self._body, number - self._first)
+
+    def answered(self, request: int, header: Header, payload: memoryview | None) -> None:
+        number, _ = self._asked.pop(request)
+        is_right = payload is not None and checksum(self._slice.name, number, payload) == header.crc32c
+        if not self.is_whole.done() and not (is_right and self._asked):
+            self.is_whole.set_result(is_right)
+
+    def failed(self, request: int) -> None:
+        del self._asked[request]
+        if not self.is_whole.done():
+            self.is_whole.set_result(False)
 
 
 class Tally:

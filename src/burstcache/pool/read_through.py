@@ -104,13 +104,11 @@ class ReadThrough:
         return False
 
     async def _is_in_pool(self, slice_: Slice, offset: int, into: memoryview) -> bool:
-        is_whole = len(into) == slice_.size_bytes
-        body = into if is_whole else room(slice_.size_bytes)
         loop = asyncio.get_running_loop()
         began_s = loop.time()
-        if await self._reader.read_slice(slice_, body):
-            if not is_whole:
-                into[:] = body[offset : offset + len(into)]
+        is_whole = len(into) == slice_.size_bytes
+        reader = self._reader
+        if await (reader.read_slice(slice_, into) if is_whole else reader.read_part(slice_, offset, into)):
             return True
         if loop.time() - began_s >= self._reader.limit_s:
             self._leave_alone(f"members did not send a slice within {self._reader.limit_s:g} s")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 
 from cachetools import LRUCache
@@ -10,9 +11,11 @@ from cachetools import LRUCache
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.pool.placement import holders
 from burstcache.core.pool.slices import PooledObject, Slice, redundancy_in
-from burstcache.pool.asking import SliceRead, Tally
+from burstcache.pool.asking import ChunksRead, SliceRead, Tally
 from burstcache.pool.chunks import encode
+from burstcache.pool.isa_l import room
 from burstcache.pool.link import Links
+from burstcache.pool.patience import Patience
 
 _MOST_KNOWN = 4_096  # slices of which is remembered where chunks have moved to, and who has dropped some
 _SLICES_AT_ONCE = 3  # others are asked for while the last chunks of one arrive
@@ -34,6 +37,7 @@ class PoolReader:
         self._hub = hub
         self.members = tuple(members)
         self.limit_s = limit_s
+        self._patience, self._patience_with_parts = Patience(limit_s), Patience(limit_s)
         self._tasks: set[asyncio.Task[None]] = set()
         self._moved: LRUCache[bytes, dict[str, int]] = LRUCache(_MOST_KNOWN)
         self._dropped: LRUCache[bytes, set[str]] = LRUCache(_MOST_KNOWN)
@@ -67,17 +71,44 @@ class PoolReader:
             slice_: Which one.
             into: As long as the slice; undefined if it is not there.
         """
-        kept_by, spares = self._holders(slice_)
-        moved = self._moved.get(slice_.name, {})
-        read = SliceRead(slice_, into, self._hub, [member for member in spares if member not in moved])
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
+        first, others = self._in_turn(slice_)
+        _, spares = self._holders(slice_)
+        read = SliceRead(slice_, into, self._hub, others, [member for member in spares if member not in first + others])
         try:
-            read.ask([*kept_by, *moved])
-            await asyncio.wait((read.is_whole,), timeout=self.limit_s)
+            read.ask(first)
+            await asyncio.wait((read.is_whole,), timeout=self._patience.limit_s)
+            if not read.is_whole.done():
+                read.hurry()
+                await asyncio.wait((read.is_whole,), timeout=began_s + self.limit_s - loop.time())
         finally:
             is_whole = read.end()
+        if is_whole:
+            self._patience.learn(loop.time() - began_s)
         if is_whole and (read.lacking or read.gone):
             self._repair(slice_, into, read)
         return is_whole
+
+    async def read_part(self, slice_: Slice, start: int, into: memoryview) -> bool:
+        """Read a part of a slice, and return whether it is there.
+
+        Chunks of data are parts of the slice, so those that the part touches are enough, unless one is lost or late.
+
+        Args:
+            slice_: Which one.
+            start: Where the part begins in the slice [bytes].
+            into: As long as the part; undefined if it is not there.
+        """
+        first, end = start // slice_.chunk_bytes, -(-(start + len(into)) // slice_.chunk_bytes)
+        offset = first * slice_.chunk_bytes
+        body = room(min(end * slice_.chunk_bytes, slice_.size_bytes) - offset)
+        if end - first >= slice_.redundancy.data or not await self._read_chunks(slice_, range(first, end), body):
+            offset, body = 0, room(slice_.size_bytes)
+            if not await self.read_slice(slice_, body):
+                return False
+        into[:] = body[start - offset : start - offset + len(into)]
+        return True
 
     async def write_slice(self, slice_: Slice, body: memoryview) -> bool:
         """Write a slice to its holders, and return whether enough have stored it to read it again.
@@ -114,6 +145,41 @@ class PoolReader:
         count = slice_.redundancy.chunks
         order = holders(slice_.name, self.members, min(count + slice_.redundancy.parity, len(self.members)))
         return order[:count], order[count:]
+
+    def _in_turn(self, slice_: Slice) -> tuple[list[str], list[str]]:
+        """Return the members that are asked for a slice at first, and those that are asked if these are not enough.
+
+        At first it is one more than has to answer: the holders of all data and of one chunk of parity, by chance, so
+        that one that lacks its chunk is found out.
+        """
+        kept_by, _ = self._holders(slice_)
+        moved = self._moved.get(slice_.name, {})
+        holder = dict(enumerate(kept_by)) | {number: member for member, number in moved.items()}
+        data = [holder[number] for number in sorted(holder) if number < slice_.redundancy.data]
+        parity = [member for number, member in holder.items() if number >= slice_.redundancy.data]
+        first = [*data, *random.sample(parity, min(1, len(parity)))]
+        return first, [member for member in (*kept_by, *moved) if member not in first]
+
+    async def _read_chunks(self, slice_: Slice, numbers: range, body: memoryview) -> bool:
+        """Read chunks of data from the members that should have them, and return whether all have arrived in time."""
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
+        kept_by, _ = self._holders(slice_)
+        moved = {number: member for member, number in self._moved.get(slice_.name, {}).items()}
+        links = [self._hub.link(moved.get(number, kept_by[number])) for number in numbers if number < len(kept_by)]
+        if len(links) < len(numbers) or not all(links):
+            return False
+        read = ChunksRead(slice_, numbers[0], body)
+        try:
+            for number, link in zip(numbers, links, strict=True):
+                if link:
+                    read.ask(number, link)
+            await asyncio.wait((read.is_whole,), timeout=self._patience_with_parts.limit_s)
+        finally:
+            is_whole = read.end()
+        if is_whole:
+            self._patience_with_parts.learn(loop.time() - began_s)
+        return is_whole
 
     def _move(self, name: bytes, number: int, member: str) -> str:
         self._moved.setdefault(name, {})[member] = number

@@ -17,7 +17,7 @@ _EVENT = Serve(op="serve", hub=_HUB, peer=False)
 
 
 class _Lambda:
-    """Has an invocation run until it is told how it ends."""
+    """Has each invocation run until a test ends it."""
 
     def __init__(self) -> None:
         self.ends: list[asyncio.Future[MemberState]] = []

@@ -83,6 +83,7 @@ class _Pool:
     free: list[Environment] = field(default_factory=list)  # the one used last is the last
     count: int = 0  # free and busy ones
     doomed: int = 0  # busy ones that end as soon as they are free
+    settling: int = 0  # busy ones that have answered, and are free in a moment
     turns: deque[asyncio.Future[Environment | None]] = field(default_factory=deque)  # None: start one of your own
 
     def pass_on(self, environment: Environment | None) -> bool:
@@ -183,6 +184,7 @@ class Lambdas:
             outcome = await (run() if self._traces is None else self._traced(self._traces, spec, trace, run))
         finally:
             self._running -= 1
+        self._pools[spec.name, tenant_id].settling += 1
         self._background(self._release(spec, tenant_id, environment, outcome))
         return outcome
 
@@ -283,6 +285,8 @@ class Lambdas:
                 return environment
             pool.count -= 1
             self._background(self._discard(environment))
+        if tenant_id and pool.settling > len(pool.turns):  # whose memory is wanted, and has been answered for
+            return await self._wait_for_turn(spec, pool) or await self._start(spec, pool)
         if pool.count < self._limits.environments or spec.timeout_s >= _LONGEST_TIMEOUT_S:
             pool.count += 1
             return await self._start(spec, pool)
@@ -318,6 +322,7 @@ class Lambdas:
     async def _release(self, spec: FunctionSpec, tenant_id: str, environment: Environment, outcome: Outcome) -> None:
         pool = self._pools[spec.name, tenant_id]
         is_left = outcome.reusable and await environment.settle()
+        pool.settling -= 1
         if not is_left or pool.doomed:
             pool.doomed -= pool.doomed > 0
             self._make_room(pool)
