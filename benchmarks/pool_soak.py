@@ -43,13 +43,13 @@ from burstcache.core.worth import sheet_of_region
 from burstcache.pool.open_pool import OpenPool
 from burstcache.pool.read_through import ReadThrough
 from burstcache_local.cloud import LocalCloud, LocalOptions
-from burstcache_sim.bill.pool import PoolUse, counted_use, pool_bill
+from burstcache_sim.bill.pool import CONTROL_MB, PoolUse, counted_use, pool_bill
 
 MEMBERS, MEMORY_MB = 16, 512
 _AT_ONCE = 12
 _SMALLEST_BYTES = 1_000
 _SHIFTS = 1 << 20  # an object begins somewhere in the first megabyte of what all objects are parts of
-_MEMBER = "PoolMemberFunction"
+_MEMBER, _CONTROL = "PoolMemberFunction", "PoolControlFunction"
 _REPORT = re.compile(r"^REPORT .*\tDuration: ([\d.]+) ms\t(?:.*\tInit Duration: ([\d.]+) ms)?", re.MULTILINE)
 
 
@@ -165,16 +165,24 @@ class Soak:
             self.problems.append(f"wrong bytes: {version}")
 
 
-def billed(log: Path) -> PoolUse:
-    """Return what the invocations in a function's log are billed for; initialisations are, too."""
-    reports = _REPORT.findall(log.read_text())
+def billed(members: Path, control: Path) -> PoolUse:
+    """Return what the invocations in two functions' logs are billed for; initialisations are, too."""
+    (requests, serve_s, environments), (control_requests, control_s, _) = map(_reported, (members, control))
     memory_gb = Fraction(MEMORY_MB, 1024)
-    billed_ms = sum(ceil(float(duration) + float(init or 0)) for duration, init in reports)
     return PoolUse(
-        serve_gb_s=memory_gb * Fraction(billed_ms, 1000),
-        serve_requests=len(reports),
-        environments_gb=memory_gb * sum(1 for _, init in reports if init),
+        serve_gb_s=memory_gb * serve_s,
+        serve_requests=requests,
+        environments_gb=memory_gb * environments,
+        control_gb_s=Fraction(CONTROL_MB, 1024) * control_s,
+        control_requests=control_requests,
     )
+
+
+def _reported(log: Path) -> tuple[int, Fraction, int]:
+    """Return how many invocations a log reports, their billed time [s], and how many environments began."""
+    reports = _REPORT.findall(log.read_text())
+    billed_ms = sum(ceil(float(duration) + float(init or 0)) for duration, init in reports)
+    return len(reports), Fraction(billed_ms, 1000), sum(1 for _, init in reports if init)
 
 
 def soak(
@@ -193,11 +201,11 @@ def soak(
         run = Soak(cloud, largest_bytes, done=begin, until_s=began_s + limit_s)
         work = islice(operations(seed, largest_bytes, keys=max(20, count // 50), fault_every=fault_every), begin, count)
         asyncio.run(run.run(work))
-        log = cloud.run_dir / f"{cloud.physical_ids[_MEMBER]}.log"
+        log, control_log = (cloud.run_dir / f"{cloud.physical_ids[name]}.log" for name in (_MEMBER, _CONTROL))
         if not _ends(log):
             run.problems.append("invocations that never end")
         rows = PoolTable(cloud.outputs["TableName"], cloud.client("dynamodb")).read()
-        used, totals = billed(log), rows.state.totals
+        used, totals = billed(log, control_log), rows.state.totals
     if left := {*family(os.getpid())} - before:
         run.problems.append(f"processes that are left: {left}")
     for hub in rows.hubs:
@@ -228,7 +236,7 @@ def _ends(log: Path, limit_s: float = 60) -> bool:
 
 
 def _compared(used: PoolUse, totals: PoolTotals, made: int) -> dict[str, object]:
-    """Return what members were billed for next to what was predicted by what hubs, rounds and the run have counted.
+    """Return what was billed next to what was predicted by what hubs, pool control and the run have counted.
 
     Rounds come once a minute, and as many faults as here befall no pool: the run knows how many environments have
     taken the place of others.
@@ -239,9 +247,11 @@ def _compared(used: PoolUse, totals: PoolTotals, made: int) -> dict[str, object]
         serve_gb_s=Fraction(all_of_it.serve_gb_s) + all_of_it.warm_gb_s,
         serve_requests=Fraction(all_of_it.serve_requests) + all_of_it.warm_requests,
         environments_gb=Fraction(MEMORY_MB, 1024) * made,
+        control_gb_s=all_of_it.control_gb_s,
+        control_requests=all_of_it.control_requests,
     )
     usd = [float(sum(line.usd for line in pool_bill(use, prices).lines)) for use in (used, predicted)]
-    fields = ("serve_gb_s", "serve_requests", "environments_gb")
+    fields = ("serve_gb_s", "serve_requests", "environments_gb", "control_gb_s", "control_requests")
     return {
         **{name: [round(float(getattr(use, name)), 1) for use in (used, predicted)] for name in fields},
         "usd": [round(each, 6) for each in usd],

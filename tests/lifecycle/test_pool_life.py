@@ -162,6 +162,42 @@ def test_hub_that_vanishes_is_forgotten_after_three_minutes(world: World) -> Non
     assert one.report()["hubs"] == []
 
 
+def _requests(world: World) -> int:
+    rows = _rows(world)
+    totals = rows.state.totals
+    for each in rows.hubs:
+        totals = totals.plus(each)
+    return totals.requests
+
+
+def test_what_a_hub_has_seen_is_added_up_once_however_often_it_falls_silent(world: World, hub: Hub) -> None:
+    other = Hub(world, "hub-2")
+    for silent_s in (200, 400, 60):
+        other.totals["requests"] += 10
+        other.report()
+        hub.report_for(silent_s)
+        assert _requests(world) == other.totals["requests"]
+
+    other.totals["requests"] += 1
+    other.leave()
+    hub.report_for(120)
+
+    assert [each.address["id"] for each in _rows(world).hubs] == ["hub-1"]
+    assert _requests(world) == other.totals["requests"] == 31
+
+
+def test_pool_control_counts_what_it_is_billed_for(world: World, hub: Hub) -> None:
+    with world.pool.billed.invocation():
+        world.clock.sleep(0.5)
+    hub.report_for(120)
+
+    rows = _rows(world)
+    (totals,) = [rows.state.totals.plus(each) for each in rows.hubs]
+    reports_and_rounds = 5
+    assert totals.control_ms == 500  # virtual time stands still in all others
+    assert totals.control_requests > reports_and_rounds
+
+
 @pytest.mark.parametrize(
     ("change", "named"),
     [
@@ -494,7 +530,7 @@ def test_pool_whose_hub_vanished_ends_as_well(world: World, hub: Hub) -> None:
 
     assert ended["status"] == "SUCCEEDED"
     assert "nobody read" in ended["output"]
-    assert _rows(world).hubs == ()
+    assert [each.is_counted for each in _rows(world).hubs] == [True]
 
 
 def test_what_hubs_saw_outlives_them(world: World, hub: Hub) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from burstcache.adapters.billed import Billed
 from burstcache.adapters.digest_reader import DigestReader, at_once
 from burstcache.adapters.digest_table import DigestTable
 from burstcache.adapters.event_publisher import EventPublisher
@@ -248,6 +249,7 @@ class Functions(Machines):
             hubs=None,
             warm=self.members.warm,
             clock=clock,
+            billed=Billed(clock),
         )
         self.meter = ReadMeter(clock)
         self.reader = self.new_reader()

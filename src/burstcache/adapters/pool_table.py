@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 from burstcache.adapters.calls import ask, failures_named, write_if
@@ -87,6 +87,21 @@ class PoolTable:
 
     def put_hub(self, hub: HubSeen) -> None:
         """Write a hub's row."""
+        ask(self.client.put_item, TableName=self.table_name, Item=self._hub_item(hub))
+
+    def count_hub(self, hub: HubSeen) -> bool:
+        """Note that what a hub has reported is added up; False if it has reported since."""
+        answer = write_if(
+            self.client.put_item,
+            TableName=self.table_name,
+            Item=self._hub_item(replace(hub, counted=hub.totals, control=(0, 0))),
+            ConditionExpression=table.IS_HUB_AS_SEEN,
+            ExpressionAttributeValues=to_values({":seen": hub.reported_at_us}),
+        )
+        return answer is not None
+
+    @staticmethod
+    def _hub_item(hub: HubSeen) -> Any:
         columns = PoolHubColumns(
             host=hub.address["host"],
             port=hub.address["port"],
@@ -97,9 +112,12 @@ class PoolTable:
             used_at_us=hub.used_at_us,
             totals=json.dumps(hub.totals),
             used=json.dumps(hub.used),
+            counted=json.dumps(hub.counted),
+            control_requests=hub.control[0],
+            control_ms=hub.control[1],
             expires_at=hub.reported_at_us // US_PER_S + _HUB_ROW_S,
         )
-        ask(self.client.put_item, TableName=self.table_name, Item=to_values({**hub_item(hub.address["id"]), **columns}))
+        return to_values({**hub_item(hub.address["id"]), **columns})
 
     def drop_hub(self, hub: HubSeen) -> bool:
         """Delete a hub's row; False if it is gone, or the hub has reported since."""

@@ -95,6 +95,8 @@ def _noted(
         used_at_us=now_us if is_used else known.used_at_us,
         totals=totals,
         takes_readers=takes_readers,
+        counted=known.counted,
+        control=tools.control_after(known.control),
         used={**known.used, **{name: (used[name] or known.used.get(name, ("", 0))[0], now_us) for name in used}},
     )
     tools.table.put_hub(seen)
@@ -131,7 +133,8 @@ def leave(tools: PoolTools, id_: str, totals: HubTotals) -> None:
     """
     for hub in tools.table.read().hubs:
         if hub.address["id"] == id_:
-            tools.table.put_hub(replace(hub, reported_at_us=0, totals=totals))
+            control = tools.control_after(hub.control)
+            tools.table.put_hub(replace(hub, reported_at_us=0, totals=totals, control=control))
 
 
 def _coded(redundancy: Redundancy) -> Coded:

@@ -53,12 +53,15 @@ def run_round(tools: PoolTools, rows: PoolRows) -> PoolRows | None:
     reclaims = rows.reclaims
     if now_us - since_us <= _WATCHED * choice.warm_s * US_PER_S:
         reclaims = reclaims.after(roll.reclaimed, warm_s=choice.warm_s, since_us=since_us, at_us=now_us)
+    control_requests, control_ms = tools.control_after((totals.control_requests, totals.control_ms))
     totals = replace(
         totals,
         rounds=totals.rounds + 1,
         warm_ups=totals.warm_ups + len(due),
         warm_ms=totals.warm_ms + roll.billed_ms,
         environments=totals.environments + roll.made,
+        control_requests=control_requests,
+        control_ms=control_ms,
     )
     after = PoolRows(replace(rows.state, warmed_at_us=now_us, totals=totals), roll.members, reclaims, hubs)
     if now_us >= choice.chosen_at_us + _CHOOSE_EVERY_US:
@@ -154,13 +157,19 @@ def _used(rows: PoolRows) -> dict[str, tuple[str, int]]:
 
 
 def _without_the_lost(tools: PoolTools, rows: PoolRows, now_us: int) -> tuple[PoolTotals, tuple[HubSeen, ...]]:
-    """Drop the rows of hubs that are gone; return the totals with what they saw, and the hubs that are left."""
+    """Add up what hubs that are gone have seen; return the totals, and the hubs that are left.
+
+    The row of one that has only fallen silent stays for a day: its program was frozen perhaps, and goes on counting.
+    """
     totals, left = rows.state.totals, []
     for hub in rows.hubs:
-        if not hub.is_live(now_us) and tools.table.drop_hub(hub):
+        if hub.has_left and tools.table.drop_hub(hub):
             totals = totals.plus(hub)
-        else:
+        elif hub.is_live(now_us) or hub.has_left or hub.is_counted or not tools.table.count_hub(hub):
             left.append(hub)
+        else:
+            totals = totals.plus(hub)
+            left.append(replace(hub, counted=hub.totals, control=(0, 0)))
     return totals, tuple(left)
 
 

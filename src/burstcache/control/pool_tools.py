@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from burstcache.adapters.billed import Billed
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.executions import Executions
 from burstcache.adapters.hub_service import HubService
@@ -29,6 +30,7 @@ class PoolTools:
         hubs: Starts and ends the hub for readers that members cannot dial; None: there is none.
         warm: Invokes a member that has nothing else to do and returns its answer, or raises a BurstcacheError.
         clock: The time.
+        billed: What this environment of pool control is billed for.
     """
 
     table: PoolTable
@@ -41,3 +43,9 @@ class PoolTools:
     hubs: HubService | None
     warm: Callable[[str], MemberState]
     clock: Clock
+    billed: Billed
+
+    def control_after(self, known: tuple[int, int]) -> tuple[int, int]:
+        """Return invocations of pool control and their time [ms]: those that were known, and those since."""
+        count, ms = self.billed.tell()
+        return known[0] + count, known[1] + ms

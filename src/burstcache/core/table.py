@@ -200,8 +200,11 @@ class PoolHubColumns(TypedDict, total=False):
     takes_readers: bool
     reported_at_us: int
     used_at_us: int
-    totals: str  # JSON, as is the column below it
+    totals: str  # JSON, as are the columns below it
     used: str
+    counted: str
+    control_requests: int
+    control_ms: int
     expires_at: int
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, cast
 
+from burstcache.adapters.billed import Billed
 from burstcache.adapters.calls import passing_failures_named
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import SystemClock
@@ -21,7 +22,7 @@ from burstcache.core.messages.pool_control import Package, PoolOperation, PoolPl
 from burstcache.core.pool.costs import member_price
 from burstcache.core.pool.kept import tenants
 from burstcache.core.worth import sheet_of_region
-from burstcache.handlers._init import at_init, logs_requests
+from burstcache.handlers._init import at_init, init_s, logs_requests
 from burstcache.handlers._self_test import answers_self_test
 from burstcache.logs import logger
 from burstcache.settings import PoolControlSettings
@@ -48,6 +49,7 @@ def tools() -> PoolTools:
         hubs=HubService(settings.hub_service, clients.make) if settings.hub_service else None,
         warm=warm,
         clock=clock,
+        billed=Billed(clock, init_s()),
     )
 
 
@@ -56,7 +58,7 @@ def tools() -> PoolTools:
 @answers_self_test("pool_control")
 def handler(event: dict[str, Any], context: Any) -> PoolPlan | Ticked | Rounded | Package | Done:
     """Do what a hub or the pool's state machine asks for."""
-    with passing_failures_named():
+    with passing_failures_named(), tools().billed.invocation():
         answer = run(tools(), cast(PoolOperation, event))
     # A report comes every minute, and its hub's token lets its reader into the pool; nobody reads code in a log.
     if event["op"] not in ("hub", "reader", "code"):

@@ -18,7 +18,7 @@ from burstcache.core.pool.slices import SLICE_BYTES, Redundancy
 from burstcache.core.pool.stay import StayPrices
 from burstcache.core.prices import price_sheet
 from burstcache_cli.cli import main
-from burstcache_sim.bill.pool import counted_use, pool_bill, pool_use
+from burstcache_sim.bill.pool import CONTROL_MB, counted_use, pool_bill, pool_use
 from burstcache_sim.pool.reclaims import reclaim_process, usual
 from burstcache_sim.pool.scenario import PoolRun, PoolScenario
 from burstcache_sim.pool.world import simulate_pool
@@ -183,7 +183,10 @@ def test_a_bill_is_what_was_counted_times_the_prices() -> None:
 def test_what_hubs_count_predicts_the_bill_of_the_run() -> None:
     run_ = simulated(in_turn(3, 60, 10), stay=STAY)
     total = run_.total
+    simulated_use = pool_use(run_)
     totals = PoolTotals(
+        control_requests=int(simulated_use.control_requests),
+        control_ms=round(float(simulated_use.control_gb_s) * 1024 / CONTROL_MB * 1000),
         requests=total.slice_reads,
         hits=total.slice_hits,
         invocations=total.serve_invocations,
@@ -196,7 +199,7 @@ def test_what_hubs_count_predicts_the_bill_of_the_run() -> None:
     use = counted_use(totals, members=16, memory_mb=1_769, minutes=Fraction(total.ticks))
 
     prices = price_sheet("today-us-east-1")
-    assert pool_bill(use, prices).usd == pytest.approx(pool_bill(pool_use(run_), prices).usd, rel=0.001)
+    assert pool_bill(use, prices).usd == pytest.approx(pool_bill(simulated_use, prices).usd, rel=0.001)
 
 
 def test_the_same_seed_gives_the_same_run() -> None:

@@ -13,7 +13,7 @@ from burstcache.core.prices import PriceSheet
 from burstcache_sim.bill.cost import Amount, Bill, BillLine, bill_line
 from burstcache_sim.pool.scenario import PoolRun
 
-_CONTROL_MB = 256
+CONTROL_MB = 256
 # In each minute in which a pool is kept by the reports of one hub (`burstcache.control.pool_life`).
 _CONTROL_REQUESTS = 2  # its report, and the round of warm-ups
 _CONTROL_MS = 150  # of each: members are woken at the same time
@@ -100,7 +100,7 @@ def pool_use(run: PoolRun, *, has_fargate_hub: bool = False, only_members: bool 
 def counted_use(totals: PoolTotals, *, members: int, memory_mb: int, minutes: Fraction) -> PoolUse:
     """Return what a pool in use takes, by what its hubs and rounds have counted: the prediction of its bill.
 
-    Members measure their invocations and initialisations, and say so in their answers.
+    Members measure their invocations and initialisations, and say so in their answers; pool control does, too.
 
     Args:
         totals: What was counted; invocations for backup are among those of hubs.
@@ -111,6 +111,8 @@ def counted_use(totals: PoolTotals, *, members: int, memory_mb: int, minutes: Fr
     memory_gb = Fraction(memory_mb, 1024)
     return replace(
         control_use(members, minutes),
+        control_gb_s=Fraction(CONTROL_MB, 1024) * Fraction(totals.control_ms, 1000),
+        control_requests=totals.control_requests,
         serve_gb_s=memory_gb * Fraction(totals.served_ms, 1000),
         serve_requests=totals.invocations,
         warm_gb_s=memory_gb * Fraction(totals.warm_ms, 1000),
@@ -142,7 +144,7 @@ def _control(members: int, minutes: Fraction) -> dict[str, Amount]:
     requests = _CONTROL_REQUESTS * minutes
     return {
         "control_requests": requests,
-        "control_gb_s": Fraction(_CONTROL_MB, 1024) * Fraction(_CONTROL_MS, 1000) * requests,
+        "control_gb_s": Fraction(CONTROL_MB, 1024) * Fraction(_CONTROL_MS, 1000) * requests,
         "transitions": _TRANSITIONS * minutes,
         "row_reads": _ROW_READS * minutes,
         "row_writes": (_ROW_WRITES - (-members * _MEMBER_BYTES // 1024)) * minutes,

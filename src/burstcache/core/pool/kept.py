@@ -125,18 +125,18 @@ class PoolTotals:
     warm_ups: int = 0
     warm_ms: int = 0  # billed for them
     environments: int = 0  # that were made, as far as answers have shown
+    control_requests: int = 0  # invocations of pool control
+    control_ms: int = 0  # billed for them
     used_at_us: int = 0  # when it was last of use to a hub that is gone
 
     def plus(self, hub: HubSeen) -> PoolTotals:
-        """Return the sum with what a hub has seen."""
-        totals = hub.totals
+        """Return the sum with what a hub has seen since that was added up last."""
+        counted = dict(hub.counted)
         return replace(
             self,
-            requests=self.requests + totals["requests"],
-            hits=self.hits + totals["hits"],
-            stored_bytes=self.stored_bytes + totals["stored_bytes"],
-            invocations=self.invocations + totals["invocations"],
-            served_ms=self.served_ms + totals["served_ms"],
+            **{name: getattr(self, name) + seen - counted[name] for name, seen in hub.totals.items()},
+            control_requests=self.control_requests + hub.control[0],
+            control_ms=self.control_ms + hub.control[1],
             used_at_us=max(self.used_at_us, hub.used_at_us),
         )
 
@@ -154,10 +154,22 @@ class HubSeen:
     totals: HubTotals = field(default_factory=lambda: HubTotals(**NO_TOTALS))
     used: Mapping[str, tuple[str, int]] = field(default_factory=dict)  # members: environment, when it was reported [us]
     takes_readers: bool = False  # it is there for readers that members cannot dial
+    counted: HubTotals = field(default_factory=lambda: HubTotals(**NO_TOTALS))  # of them, what has been added up
+    control: tuple[int, int] = (0, 0)  # invocations of pool control since then, and their time [ms]
 
     def is_live(self, now_us: int) -> bool:
         """Whether the hub is still expected to report."""
         return now_us < self.reported_at_us + _HUB_LOST_US
+
+    @property
+    def has_left(self) -> bool:
+        """Whether it has said that it stops."""
+        return not self.reported_at_us
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether all that it has reported was added up: it fell silent, and may report again."""
+        return self.counted == self.totals
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> Self:
@@ -170,8 +182,16 @@ class HubSeen:
             certificate=item["certificate"],
         )
         used = {member: (environment, at_us) for member, (environment, at_us) in json.loads(item["used"]).items()}
-        totals = json.loads(item["totals"])
-        return cls(address, item["reported_at_us"], item["used_at_us"], totals, used, item.get("takes_readers", False))
+        return cls(
+            address,
+            item["reported_at_us"],
+            item["used_at_us"],
+            json.loads(item["totals"]),
+            used,
+            takes_readers=item.get("takes_readers", False),
+            counted=json.loads(item["counted"]) if "counted" in item else HubTotals(**NO_TOTALS),
+            control=(item.get("control_requests", 0), item.get("control_ms", 0)),
+        )
 
 
 @dataclass(frozen=True, slots=True)
