@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import secrets
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from burstcache.core.errors import FrameError, InvalidSettingError
@@ -142,18 +142,16 @@ class Hub:
         return port
 
     async def stop(self) -> None:
-        """End all connections, and see members return."""
+        """End all connections; those to other hubs last, which learn so when members have returned."""
         self._server.close()
         for member in self._woken.values():
             member.stop()
-        if self.neighbours:
-            await self.neighbours.stop()
-        connections = list(self._connections)
-        for connection in connections:
-            connection.end()
-        await asyncio.gather(*(connection.ended for connection in connections))
+        await self._end([each for each in self._connections if not isinstance(each, NeighbourEnd)])
         if self.invocations:
             await self.invocations.stop()
+        if self.neighbours:
+            await self.neighbours.stop()
+        await self._end(list(self._connections))
 
     def link(self, member: str) -> Asked | None:
         """Return what a member is asked over; None: it is not there, and cannot be woken."""
@@ -246,14 +244,22 @@ class Hub:
 
         def awake(member: str) -> Asked | None:
             is_awake = member in self.members or neighbours.is_invoked(member)
-            return self.link(member) if is_awake else None
+            return self.link(member) if is_awake and self._server.is_serving() else None
 
         def waking(member: str) -> Asked | None:
+            if not self._server.is_serving():  # it stops
+                return None
             if member not in self._woken or self._woken[member].is_asleep:
                 neighbours.take_duty(member)
             return self.link(member)
 
         return self._keep(NeighbourEnd(neighbours, awake=awake, waking=waking, written=self.written.add))
+
+    @staticmethod
+    async def _end(connections: Sequence[FrameConnection]) -> None:
+        for connection in connections:
+            connection.end()
+        await asyncio.gather(*(connection.ended for connection in connections))
 
     def _keep(self, connection: C) -> C:
         self._connections.add(connection)

@@ -6,7 +6,8 @@ import statistics
 from collections import deque
 
 _REMEMBERED = 200
-_LEARNS_EVERY = 20  # until then a tenth of the limit counts: a member that is woken needs less, as a rule
+_LEARNS_EVERY = 20
+_FIRST_S = 0.2  # before anything is learnt: a member that is woken needs less, as a rule
 _MOST = 0.5  # of the limit: the others need the rest
 
 
@@ -24,7 +25,7 @@ class Patience:
         self._most_s = _MOST * limit_s
         self._took_s: deque[float] = deque(maxlen=_REMEMBERED)
         self._count = 0
-        self.limit_s = limit_s / 10
+        self.limit_s = min(self._most_s, _FIRST_S)
 
     def learn(self, took_s: float) -> None:
         """Learn how long one has taken."""

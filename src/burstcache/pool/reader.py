@@ -132,7 +132,7 @@ class PoolReader:
         return is_stored
 
     async def delete(self, object_: PooledObject) -> None:
-        """Delete an object's chunks from the members that are there."""
+        """Delete an object's chunks from the members that are there; those that sleep drop them some day."""
         await self._delete(slice_.name for slice_ in object_.slices())
 
     async def settle(self) -> None:

@@ -95,8 +95,14 @@ class Member:
     def ask(
         self, kind: Kind, asker: Asker, name: bytes, payload: Buffer = b"", *, number: int = 0, crc32c: int = 0
     ) -> int:
-        """Send a request, now or when the member has woken up, and return its number."""
+        """Send a request, now or when the member has woken up, and return its number.
+
+        To delete something a member is not woken: nobody asks for it any more, so it is dropped in its turn.
+        """
         own = next(self._numbers)
+        if kind is Kind.DELETE and self.is_asleep:
+            self._loop.call_soon(asker.answered, own, Header(Kind.MISSING, own), None)
+            return own
         self._requests[own] = _Request(self, own, kind, asker, name, payload, number, crc32c)
         self._submit(own)
         return own
@@ -193,7 +199,8 @@ class Member:
             has_returned = await self._have_woken(self._name, event)
         except BurstcacheError as error:
             _logger.warning("member %s fails: %s", self._name, error)
-        if has_returned and self._call is asyncio.current_task() and self._reach == WAKING:  # it never came
+        if has_returned and self._call is asyncio.current_task() and self._reach == WAKING:
+            _logger.warning("member %s has ended before it was connected", self._name)
             self._meet(Event.SILENT)
 
     def _is_expected(self) -> bool:

@@ -16,6 +16,7 @@ from burstcache.core.pool.placement import holders
 from burstcache.core.pool.slices import PooledObject, Redundancy
 from burstcache.pool.backup import Backups
 from burstcache.pool.connection import FrameConnection
+from burstcache.pool.environment import MemberEnvironment
 from burstcache.pool.hub import Hub
 from burstcache.pool.member import MemberConnection
 from burstcache.pool.reader import PoolReader
@@ -171,6 +172,31 @@ def test_a_hub_that_is_gone_takes_nothing_with_it() -> None:
 
             assert [await staying.read(number) for number in range(5)] == _BODIES
             assert all(len(members.environments[name]) == 1 for name in _NAMES)
+
+    asyncio.run(scenario())
+
+
+def test_members_of_a_hub_that_stops_are_not_invoked_before_they_have_returned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    say_bye = MemberEnvironment._say_bye
+
+    async def say_bye_slowly(environment: MemberEnvironment) -> None:
+        await say_bye(environment)
+        await asyncio.sleep(0.1)
+
+    async def scenario() -> None:
+        async with _hubs(2) as (members, hubs):
+            stopping, staying = hubs
+            await stopping.reader.write(_OBJECTS[0], _BODIES[0])
+            monkeypatch.setattr(MemberEnvironment, "_say_bye", say_bye_slowly)
+
+            stop = asyncio.create_task(stopping.hub.stop())
+            await eventually(lambda: not stopping.hub.members)
+
+            assert await staying.read(0) == _BODIES[0]
+            await stop
+            assert {name: len(members.environments[name]) for name in _NAMES} == dict.fromkeys(_NAMES, 1)
 
     asyncio.run(scenario())
 
