@@ -8,13 +8,12 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from burstcache.core.policies import POLICIES
-from burstcache.core.prices import PriceSheet
+from burstcache.core.prices import BYTES_PER_GB, PriceSheet
 from burstcache.core.table import NodeRow
 from burstcache_dashboard.measured import Measured
 from burstcache_dashboard.source import Rows, Source
 from burstcache_sim.bill.cost import Bill, Usage, add, bill
 from burstcache_sim.bill.counted import Counted, counted_usage
-from burstcache_sim.bill.market import BYTES_PER_GB
 from burstcache_sim.bill.usage import Setup, Steps, idle_usage
 from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H
 

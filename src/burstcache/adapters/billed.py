@@ -10,7 +10,7 @@ from burstcache.adapters.clock import Clock
 
 
 class Billed:
-    """Counts invocations and their time until they are told.
+    """Counts invocations and their time, to be passed on.
 
     Args:
         clock: Time.

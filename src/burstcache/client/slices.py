@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import mmap
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -15,6 +16,7 @@ from burstcache.core.pool.slices import Version, extents
 
 AT_ONCE = 4  # slices of one read that are under way
 _THREADS = 32
+_LARGE_BYTES = 8 * 1024 * 1024  # from there on it pays to ask for large pages
 
 Begin = Callable[[int, memoryview], "Future[bool]"]
 
@@ -68,6 +70,7 @@ class Slices:
         """
         body = io.BytesIO(bytes(end - start))  # it hands out these very bytes at last: nothing is copied
         with body.getbuffer() as into:
+            in_large_pages(into)
             is_pooled = read_parts(partial(self.begin, version), start, into)
         return body.getvalue(), is_pooled
 
@@ -88,6 +91,22 @@ class Slices:
         except (PreconditionFailedError, ObjectNotFoundError):
             self._forget(version.key_hash)
             raise
+
+
+def in_large_pages(memory: memoryview) -> None:
+    """Have the system give new memory by 2 MiB where it may: page by page it takes four times as long to touch.
+
+    Source:
+        madvise(2), MADV_HUGEPAGE; it is advice, which need not be taken.
+    """
+    if len(memory) < _LARGE_BYTES or not hasattr(mmap, "MADV_HUGEPAGE"):
+        return
+    import ctypes  # few reads are that large
+
+    first = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    start = -(-first // mmap.PAGESIZE) * mmap.PAGESIZE
+    length = ctypes.c_size_t(first + len(memory) - start)
+    ctypes.CDLL(None).madvise(ctypes.c_void_p(start), length, mmap.MADV_HUGEPAGE)
 
 
 def blank(size_bytes: int) -> memoryview:

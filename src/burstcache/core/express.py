@@ -17,7 +17,7 @@ from math import ceil, log2
 from typing import Generic, TypeVar
 
 from burstcache.core.parameters import US_PER_S
-from burstcache.core.prices.sheet import PriceSheet
+from burstcache.core.prices.sheet import BYTES_PER_GB, PriceSheet
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -28,7 +28,6 @@ MOST_DAYS = 128
 
 _KEEP_SHARE = 2 / 3  # of what a copy cost and saves, spent as rent while nobody reads it
 _US_PER_H = 3600 * US_PER_S
-_BYTES_PER_GB = 1024**3
 
 # The balance of copies forgets all but about the newest thousand, and trusts the next ones for a hundred.
 KEPT_SHARE = 0.999
@@ -90,10 +89,10 @@ def express_rule(prices: PriceSheet, *, hit_value_usd: float) -> ExpressRule:
 
     return ExpressRule(
         read_usd=usd("s3-get") - usd("s3-express-get") + SAVED_SHARE * hit_value_usd,
-        retrieval_usd_per_byte=usd("s3-express-retrieval") / _BYTES_PER_GB,
+        retrieval_usd_per_byte=usd("s3-express-retrieval") / BYTES_PER_GB,
         put_usd=usd("s3-express-put"),
-        upload_usd_per_byte=usd("s3-express-upload") / _BYTES_PER_GB,
-        storage_usd_per_byte_us=usd("s3-express-storage") / _BYTES_PER_GB / _US_PER_H,
+        upload_usd_per_byte=usd("s3-express-upload") / BYTES_PER_GB,
+        storage_usd_per_byte_us=usd("s3-express-storage") / BYTES_PER_GB / _US_PER_H,
     )
 
 

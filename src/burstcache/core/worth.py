@@ -11,7 +11,7 @@ from typing import Literal
 
 from burstcache.core.errors import InvalidSettingError, PriceMissingError
 from burstcache.core.parameters import US_PER_S
-from burstcache.core.prices import SHEETS, PriceSheet, price_sheet
+from burstcache.core.prices import BYTES_PER_GB, SHEETS, PriceSheet, price_sheet
 
 Rung = Literal["redis", "lambda", "express", "s3"]
 Below = Literal["express", "s3"]  # what serves a read that neither memory, a cache function nor Redis does
@@ -21,7 +21,6 @@ WAIT_MS: dict[Rung, int] = {"redis": 1, "lambda": 1, "express": 5, "s3": 50}
 MICRO = 1_000_000  # weights are counted in millionths
 
 _OTHER_REGIONS = "today-us-east-1"  # prices for a region without a sheet, or that its sheet leaves out
-_BYTES_PER_GB = 1024**3  # as AWS counts
 _MB_PER_GB = 1024
 # Control of one run of a node with its first look, of a further look, and of a key's life in a cache function, all in
 # transitions of Step Functions: what functions and the table add is a fraction of one.
@@ -164,7 +163,7 @@ def reading_prices(sheet: PriceSheet, *, has_express: bool) -> TierPrices:
         report_usd=_usd(sheet, "event") + run_usd + rows_usd,
         has_express=has_express,
         express_get_usd=_usd(sheet, "s3-express-get") if has_express else Fraction(0),
-        express_usd_per_byte=_usd(sheet, "s3-express-retrieval") / _BYTES_PER_GB if has_express else Fraction(0),
+        express_usd_per_byte=_usd(sheet, "s3-express-retrieval") / BYTES_PER_GB if has_express else Fraction(0),
     )
 
 

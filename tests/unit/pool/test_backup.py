@@ -121,15 +121,17 @@ def test_a_member_that_sleeps_is_woken_to_be_copied() -> None:
 def test_a_copy_that_cannot_be_invoked_or_never_comes_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("burstcache.pool.copies._ARRIVES_WITHIN_S", 0.05)
 
-    async def refuse(member: str, event: Serve) -> MemberState:
-        raise FunctionFailedError("no")
-
-    async def forget(member: str, event: Serve) -> MemberState:
-        """Lose the event."""
-        return await asyncio.Future()
-
     async def scenario() -> None:
         async with _pool() as pool:
+
+            async def refuse(member: str, event: Serve) -> MemberState:
+                if event["peer"]:
+                    raise FunctionFailedError("no")
+                return await pool.members.invoke(member, event)
+
+            async def forget(member: str, event: Serve) -> MemberState:
+                return await (asyncio.Future() if event["peer"] else pool.members.invoke(member, event))
+
             await pool.reader.write(_OBJECT, _BODY)
             assert pool.hub.invocations
             for invoke in (refuse, forget):

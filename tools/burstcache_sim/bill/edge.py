@@ -5,10 +5,11 @@ from __future__ import annotations
 from fractions import Fraction
 
 from burstcache.core.parameters import US_PER_S
+from burstcache.core.prices import BYTES_PER_GB
 from burstcache_sim.bill.cost import BillLine
 from burstcache_sim.bill.infinicache import infinicache_hour, pool_for
 from burstcache_sim.bill.ladder import memory_bytes_of
-from burstcache_sim.bill.market import BYTES_PER_GB, VOLUME_GB, Item, Market, Offer
+from burstcache_sim.bill.market import VOLUME_GB, Item, Market, Offer
 from burstcache_sim.units import US_PER_H
 
 READER_SIZES = ("64MB", "256MB", "1024MB", "4096MB")

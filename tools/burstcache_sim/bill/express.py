@@ -11,9 +11,9 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from burstcache.core.express import LEAST_US, express_rule
-from burstcache.core.prices import PriceSheet
+from burstcache.core.prices import BYTES_PER_GB, PriceSheet
 from burstcache_sim.bill.locality import Locality
-from burstcache_sim.bill.market import BYTES_PER_GB, Market, Offer
+from burstcache_sim.bill.market import Market, Offer
 from burstcache_sim.units import US_PER_H
 from burstcache_sim.world.express import CopyRules, copy_rules
 

@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from burstcache.core.prices import PriceSheet
+from burstcache.core.prices import BYTES_PER_GB, PriceSheet
 from burstcache_sim.bill.cost import Amount, Bill, BillLine, bill, bill_line
 from burstcache_sim.bill.demand import Demand
 from burstcache_sim.bill.locality import Locality
 from burstcache_sim.bill.usage import Passage, Setup, door_usage
 from burstcache_sim.units import US_PER_H
 
-BYTES_PER_GB = 1024**3
 VOLUME_GB = 3  # as the node's of this system
 # How readers on the internet get there: through front door and proxy, directly, or from an edge that bills its own way.
 Reached = Literal["door", "directly", "edge"]

@@ -12,13 +12,13 @@ from fractions import Fraction
 from typing import Literal
 
 from burstcache.core.parameters import US_PER_S
+from burstcache.core.prices import BYTES_PER_GB
 from burstcache_sim.bill.cost import Amount, Usage, add
 from burstcache_sim.units import US_PER_H
 from burstcache_sim.world.result import RunResult
 
 THESIS_MEMORY_MB = 1024
 _MB_PER_GB = 1024
-_BYTES_PER_GB = 1024**3
 
 # EC2 bills from `running`, 16 s after the start; the rules' boot of 30 s lasts until Redis answers. At the end the
 # check waits 2 s for stragglers, and StopNode asks EC2 within a second; what stops is not billed.
@@ -227,13 +227,13 @@ def door_usage(passage: Passage, setup: Setup, *, period_us: int) -> Usage:
     is_alb, hours = setup.front_door == "alb", Fraction(period_us, US_PER_H)
     return Usage(
         architecture=setup.architecture,
-        internet_gb=Fraction(passage.internet_bytes, _BYTES_PER_GB),
+        internet_gb=Fraction(passage.internet_bytes, BYTES_PER_GB),
         front_door_512kb=0 if is_alb else passage.metered_512kb,
-        alb_lcu_h=Fraction(passage.door_bytes, _BYTES_PER_GB) / Fraction(4, 10) if is_alb else 0,
+        alb_lcu_h=Fraction(passage.door_bytes, BYTES_PER_GB) / Fraction(4, 10) if is_alb else 0,
         proxy_gb_s=_gb_s(_PROXY_HIT_MS * passage.hits + _PROXY_S3_MS * (passage.requests - passage.hits), _PROXY_MB),
         init_gb_s=_gb_s(_INIT_PROXY_MS, _PROXY_MB) * passage.wakes,
         function_requests=passage.requests,
-        logs_gb=Fraction(READ_LOG_BYTES * passage.requests, _BYTES_PER_GB),
+        logs_gb=Fraction(READ_LOG_BYTES * passage.requests, BYTES_PER_GB),
         alb_h=hours if is_alb else 0,
         ipv4_h=_ALB_ADDRESSES * hours if is_alb else 0,
     )
@@ -253,9 +253,9 @@ def _cache(result: RunResult, setup: Setup) -> Usage:
         # and so does what takes a key to Redis. Of what a boot loads, a lease says whether it was written meanwhile.
         s3_gets=result.n_s3 + invocations + result.handovers + 2 * promotions(result) + result.guests.loads,
         # A hit passes the balancer twice, to the relay and from it; a capacity unit is 1 GB.
-        nlb_lcu_h=Fraction(2 * setup.object_bytes * result.n_lambda, _BYTES_PER_GB) if setup.relay == "nlb" else 0,
-        zone_gb=setup.far_readers * Fraction(setup.object_bytes * (result.n_lambda + result.n_redis), _BYTES_PER_GB),
-        logs_gb=Fraction(LOG_BYTES * invocations, _BYTES_PER_GB),
+        nlb_lcu_h=Fraction(2 * setup.object_bytes * result.n_lambda, BYTES_PER_GB) if setup.relay == "nlb" else 0,
+        zone_gb=setup.far_readers * Fraction(setup.object_bytes * (result.n_lambda + result.n_redis), BYTES_PER_GB),
+        logs_gb=Fraction(LOG_BYTES * invocations, BYTES_PER_GB),
     )
 
 
@@ -315,7 +315,7 @@ def _requests(result: RunResult, setup: Setup, busy_s: int) -> Usage:
         events_64kb=messages,
         dynamodb_writes=writes + learned,
         dynamodb_reads=2 * messages + -(-guests.told // 2) + learned if guests.told else 0,
-        logs_gb=Fraction(LOG_BYTES * messages, _BYTES_PER_GB),
+        logs_gb=Fraction(LOG_BYTES * messages, BYTES_PER_GB),
     )
 
 
@@ -326,10 +326,10 @@ def _express(result: RunResult, setup: Setup) -> Usage:
         return Usage()
     return Usage(
         express_gets=use.asks,
-        express_read_gb=Fraction(use.read_bytes, _BYTES_PER_GB),
+        express_read_gb=Fraction(use.read_bytes, BYTES_PER_GB),
         express_puts=use.copies,
-        express_copied_gb=Fraction(use.copied_bytes, _BYTES_PER_GB),
-        express_gb_h=Fraction(use.byte_s, 3600 * _BYTES_PER_GB),
+        express_copied_gb=Fraction(use.copied_bytes, BYTES_PER_GB),
+        express_gb_h=Fraction(use.byte_s, 3600 * BYTES_PER_GB),
     )
 
 
@@ -349,7 +349,7 @@ def _writes(result: RunResult, setup: Setup, period_us: int) -> Usage:
         dynamodb_writes=writes,
         dynamodb_reads=(1 + setup.nodes) * (writes + removals),
         express_puts=writes if setup.express else 0,
-        logs_gb=LOG_BYTES * (writes + removals) / _BYTES_PER_GB,
+        logs_gb=LOG_BYTES * (writes + removals) / BYTES_PER_GB,
     )
 
 
@@ -382,7 +382,7 @@ def control_usage(steps: Steps) -> Usage:
         dynamodb_writes=sum(step.writes * count for step, count in counts.items()),
         dynamodb_reads=sum(step.reads * count for step, count in counts.items()),
         transitions=sum(step.transitions * count for step, count in counts.items()),
-        logs_gb=Fraction(LOG_BYTES * calls, _BYTES_PER_GB),
+        logs_gb=Fraction(LOG_BYTES * calls, BYTES_PER_GB),
     )
 
 

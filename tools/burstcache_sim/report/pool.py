@@ -7,8 +7,9 @@ from fractions import Fraction
 from typing import Any
 
 from burstcache.core.pool.slices import Redundancy
+from burstcache.core.prices import BYTES_PER_GB
 from burstcache_sim.bill.cost import Bill
-from burstcache_sim.bill.market import BYTES_PER_GB, Offer
+from burstcache_sim.bill.market import Offer
 from burstcache_sim.pool.scenario import PoolRun
 from burstcache_sim.report.bills import bill_lines, bill_table
 from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.prices import thesis_2022, today_eu_central_1, today_us_east_1
-from burstcache.core.prices.sheet import UNCHECKED, PriceRow, PriceSheet
+from burstcache.core.prices.sheet import BYTES_PER_GB, UNCHECKED, PriceRow, PriceSheet
 
 THESIS = thesis_2022.SHEET.name
 SHEETS = {sheet.name: sheet for sheet in (thesis_2022.SHEET, today_us_east_1.SHEET, today_eu_central_1.SHEET)}
 
-__all__ = ["SHEETS", "THESIS", "UNCHECKED", "PriceRow", "PriceSheet", "price_sheet"]
+__all__ = ["BYTES_PER_GB", "SHEETS", "THESIS", "UNCHECKED", "PriceRow", "PriceSheet", "price_sheet"]
 
 
 def price_sheet(name: str) -> PriceSheet:

@@ -9,6 +9,7 @@ from functools import cache
 from burstcache.core.errors import PriceMissingError
 
 UNCHECKED = "from memory, not checked"  # in a source: unverified; bills that use the figure print a warning
+BYTES_PER_GB = 1024**3  # as AWS counts
 
 
 @cache  # a search makes thousands of bills from the same prices

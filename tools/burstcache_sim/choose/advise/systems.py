@@ -9,12 +9,13 @@ from functools import cached_property
 from typing import Literal
 
 from burstcache.core.errors import InvalidSettingError
+from burstcache.core.prices import BYTES_PER_GB
 from burstcache_sim.bill.clock import Clock
 from burstcache_sim.bill.comparison import OURS, Compared, Comparison
 from burstcache_sim.bill.competitors import offer_names
 from burstcache_sim.bill.demand import Demand
 from burstcache_sim.bill.locality import Locality, locality_of
-from burstcache_sim.bill.market import BYTES_PER_GB, Market
+from burstcache_sim.bill.market import Market
 from burstcache_sim.bill.nodes import counted
 from burstcache_sim.bill.usage import Setup
 from burstcache_sim.choose.advise.worth import Value, Yield
