@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
+from burstcache.core.prices import BYTES_PER_GB
 from burstcache_sim.bill.cost import Usage, add
 from burstcache_sim.bill.usage import LOG_BYTES, READ_LOG_BYTES, Setup, Steps, control_usage, metrics_usage
 
-_BYTES_PER_GB = 1024**3
 _EVENTUALLY = Fraction(1, 2)  # of a unit: how readers read the digest
 
 
@@ -39,7 +39,7 @@ def counted_usage(counted: Counted, setup: Setup, period_us: int) -> Usage:
             _table_and_events(counted, setup, reads),
             Usage(dynamodb_writes=control.dynamodb_writes, dynamodb_reads=control.dynamodb_reads),
             Usage(transitions=control.transitions, metric_h=metrics.metric_h),
-            Usage(logs_gb=Fraction(logged_bytes, _BYTES_PER_GB)),
+            Usage(logs_gb=Fraction(logged_bytes, BYTES_PER_GB)),
         )
     )
 
