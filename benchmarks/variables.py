@@ -6,6 +6,7 @@ VARIABLES = {
     "TABLE_NAME": "table",
     "BUCKET_NAME": "bucket",
     "ORIGIN_PREFIX": "",
+    "ORIGIN_FUNCTION_NAME": "",
     "BUS_NAME": "bus",
     "EXPRESS_BUCKET": "",
     "TAKES_GUESTS": "false",
