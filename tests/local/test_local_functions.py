@@ -17,7 +17,7 @@ from burstcache_local.lambdas.service import FunctionNotFoundError, LambdaLimits
 from support.waiting import LIMIT_S, eventually
 
 CODE = """
-import json, os, sys, time, urllib.request
+import glob, json, os, sys, time, urllib.request
 
 calls = 0
 
@@ -28,6 +28,9 @@ def handler(event, context):
         case "raise": raise KeyError("missing")
         case "exit": os._exit(7)
         case "sleep": time.sleep(event["s"])
+        case "meet":
+            open(f"{os.getpid()}.here", "w").close()
+            while len(glob.glob("*.here")) < event["count"]: time.sleep(0.01)
         case "large": return "x" * event["bytes"]
         case "print": print(event["text"])
     return {
@@ -118,11 +121,21 @@ def test_a_warm_environment_is_used_again_and_knows_its_context(bench: Bench) ->
 
 def test_invocations_at_once_run_in_environments_of_their_own(bench: Bench) -> None:
     async def scenario(lambdas: Lambdas) -> None:
-        answers = await asyncio.gather(*(ask(lambdas, do="sleep", s=0.3) for _ in range(5)))
+        answers = await asyncio.gather(*(ask(lambdas, do="meet", count=5) for _ in range(5)))
 
         assert len({answer["pid"] for answer in answers}) == 5
 
     bench.run(scenario)
+
+
+def test_an_invocation_takes_an_environment_that_becomes_free_before_another_may_start(bench: Bench) -> None:
+    async def scenario(lambdas: Lambdas) -> None:
+        answers = await asyncio.gather(*(ask(lambdas, n=number) for number in range(60)))
+
+        assert sum(answer["calls"] == 1 for answer in answers) == len(lambdas.environments) < 60
+        assert (await ask(lambdas))["calls"] > 1
+
+    bench.run(scenario, environments=60)
 
 
 def test_an_environment_serves_one_tenant_and_a_busy_tenant_gets_another(bench: Bench) -> None:

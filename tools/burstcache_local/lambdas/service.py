@@ -3,12 +3,14 @@
 Each function has a limited number of environments, which AWS's does not: here they share a few cores, and ninety cold
 starts at once would keep every request waiting longer than its client does. Further invocations wait for a free one, in
 turn and for at most the function's own time limit; then they are throttled as on AWS. A function with Lambda's longest
-time limit is exempt: its invocations run for as long as they are needed, so that none would get its turn.
+time limit is exempt: its invocations run for as long as they are needed, so that none would get its turn. As many
+environments start at a time as there are cores: an invocation that would start another takes the first that is free.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import re
@@ -21,6 +23,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from random import Random, sample
+from typing import Any, cast
 
 from burstcache_local.errors import LocalCloudError
 from burstcache_local.functions import EventInvokeConfig, FunctionSpec, Outcome
@@ -29,6 +32,7 @@ from burstcache_local.lambdas.runtime import Environment
 from burstcache_local.lambdas.traces import TraceDaemon
 
 _CLOSE_LIMIT_S = 5.0
+_START_S = 1.0  # an init phase that takes longer waits for something, and not for a processor
 _LONGEST_TIMEOUT_S = 900
 _ENVIRONMENTS_PER_CORE = 8
 _ENVIRONMENT_BYTES = 40 << 20  # measured: its share of the pages that it has in common with the others included
@@ -117,6 +121,7 @@ class Lambdas:
         self._environments: set[Environment] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._running = 0
+        self._starting = asyncio.Semaphore(max(2, os.cpu_count() or 1))
         self.concurrency = limits.concurrency  # may change while functions run
         self.refused: frozenset[str] = frozenset()  # names of functions without concurrency; so may these
 
@@ -289,17 +294,53 @@ class Lambdas:
             return await self._wait_for_turn(spec, pool) or await self._start(spec, pool)
         if pool.count < self._limits.environments or spec.timeout_s >= _LONGEST_TIMEOUT_S:
             pool.count += 1
-            return await self._start(spec, pool)
-        return await self._wait_for_turn(spec, pool) or await self._start(spec, pool)
+            return await self._first_free(pool) or await self._start(spec, pool)
+        if (waited_for := await self._wait_for_turn(spec, pool)) is None:
+            await self._starting.acquire()
+        return waited_for or await self._start(spec, pool)
+
+    async def _first_free(self, pool: _Pool) -> Environment | None:
+        """Return an environment that becomes free before another may start; None when it may, which is then counted.
+
+        Environments that start together keep each other waiting, and requests that come meanwhile would start more.
+        """
+        if not self._starting.locked():
+            await self._starting.acquire()
+            return None
+        turn: asyncio.Future[Environment | None] = asyncio.get_running_loop().create_future()
+        pool.turns.append(turn)
+        may_start = asyncio.ensure_future(self._starting.acquire())
+        try:
+            await asyncio.wait([cast("asyncio.Future[Any]", turn), may_start], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            turn.cancel()  # does nothing to one that has come
+        if turn.cancelled():
+            return None
+        pool.count -= 1  # this one's room, or that of one that is gone, is not needed
+        environment = turn.result()
+        if environment is None:
+            await may_start
+        elif not may_start.cancel():
+            self._starting.release()
+        return environment
+
+    async def _started(self, environment: Environment) -> None:
+        """Let another environment start when this one has begun its work, or does not use the processor for it."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(environment.ready(), _START_S)
+        self._starting.release()
 
     async def _start(self, spec: FunctionSpec, pool: _Pool) -> Environment:
+        """Return an environment that begins its init phase; the caller has seen that it may."""
         environment = Environment(spec, self._forks, self._logs / f"{spec.name}.log")
         try:
             await environment.start(self._clock_ahead_s())
         except BaseException:
             self._make_room(pool)
+            self._starting.release()
             raise
         self._environments.add(environment)
+        self._background(self._started(environment))
         return environment
 
     async def _wait_for_turn(self, spec: FunctionSpec, pool: _Pool) -> Environment | None:
