@@ -13,7 +13,7 @@ PYTHON = $(shell for python in python3.11 python3 python3.12 python3.13 python3.
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup lock run stop demo picture thesis paper map load evaluate pool-soak fuzz chaos soak build layer validate deploy invoke test test-fast check audit lint format types clean
+.PHONY: help setup lock run stop demo picture thesis paper map load evaluate consistency consistency-bugs pool-soak fuzz chaos soak build layer validate deploy invoke test test-fast check audit lint format types clean
 
 # Processes that run tests at a time; `make test WORKERS=0` runs them in one, for a debugger.
 WORKERS ?= auto
@@ -69,6 +69,20 @@ load: setup ## load each tier to saturation, by the front door and the client: d
 
 evaluate: setup ## replay the thesis's spikes against the local run and hold them against the simulator: forty minutes
 	$(BIN)/python -m benchmarks.evaluate
+
+# The order of API writes is checked by a program in Go, all else without it.
+GO ?= go
+CHECKER := build/consistency/checker
+
+$(CHECKER): $(wildcard tests/consistency/checker/*.go) tests/consistency/checker/go.mod
+	@mkdir -p $(@D)
+	cd $(<D) && $(GO) build -o $(CURDIR)/$@ .
+
+consistency: setup $(CHECKER) ## a million reads and writes through every state, each answer checked, from where the last run ended; OPERATIONS=N
+	PYTHONPATH=tests $(BIN)/python -m consistency --checker $(CHECKER) $(if $(OPERATIONS),--operations $(OPERATIONS))
+
+consistency-bugs: setup $(CHECKER) ## plant six bugs in copies of the project, and see that each is found
+	PYTHONPATH=tests $(BIN)/python -m consistency.bugs --checker $(CHECKER)
 
 pool-soak: setup ## 20,000 PUTs, GETs and deletes through the pool while members and hubs come and go; SEED=N
 	$(BIN)/python -m benchmarks.pool_soak $(if $(SEED),--seed $(SEED))

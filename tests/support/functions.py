@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from burstcache.adapters.billed import Billed
-from burstcache.adapters.digest_reader import DigestReader, at_once
+from burstcache.adapters.digest_reader import DigestReader, Start, at_once
 from burstcache.adapters.digest_table import DigestTable
 from burstcache.adapters.event_publisher import EventPublisher
 from burstcache.adapters.hot_keys import HotKeys
@@ -260,16 +260,16 @@ class Functions(Machines):
         runs = NodeRuns(self.nodes, self.executions, self.node_machine, self.clock, peers=self.node_names)
         return judge(self.policy, self.scheduler, self.uses, runs.boot)
 
-    def new_reader(self, *, memory_bytes: int = 0, express: Tier | None = None) -> Reader:
-        """Return a reader, whose work in the background is done at once."""
+    def new_reader(self, *, memory_bytes: int = 0, express: Tier | None = None, start: Start = at_once) -> Reader:
+        """Return a reader; by default its work in the background is done at once."""
         return Reader(
-            DigestReader(self.digest.read, self.clock, start=at_once),
+            DigestReader(self.digest.read, self.clock, start=start),
             S3Tier(self.objects, self._bus, self.clock, max_object_bytes=MAX_OBJECT_BYTES),
             lambda route: express if express is not None and route == EXPRESS else self._tier(route),
             self.clock,
             has_express=express is not None,
             memory=Memory(memory_bytes, max_object_bytes=MAX_OBJECT_BYTES) if memory_bytes else None,
-            start=at_once,
+            start=start,
             fell_back=self.meter.fell_back,
         )
 

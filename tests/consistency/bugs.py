@@ -1,0 +1,162 @@
+"""Six bugs, planted one at a time in a copy of the project: each is found, or the checkers are worth nothing.
+
+    python -m consistency.bugs --checker PROGRAM [NAME …]     (`make consistency-bugs`)
+
+Prints the shortest violating history of each. Exit codes: 0 all were found, 1 one was not, 2 usage error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from consistency.setting import SETTINGS, Setting
+from support.project import ROOT
+
+_SOURCES = ("cloudformation", "src", "statemachines", "template.yaml", "tests", "tools")
+_EACH = 6_000
+_TRIES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Bug:
+    """One bug: what stands in the source, what is put in its place, and in which settings it shows itself."""
+
+    name: str
+    what: str
+    file: str
+    right: str
+    wrong: str
+    setting: Setting
+
+
+BUGS = (
+    Bug(
+        "skipped-invalidation",
+        "a write takes no guest from a node",
+        "src/burstcache/control/node_copies.py",
+        "if not (has_life or node.is_home_of(hash_)):",
+        "if not has_life:",
+        Setting("breakeven", False, "api"),
+    ),
+    Bug(
+        "reversed-comparison",
+        "a copy that a write has overtaken while it was loaded is kept, every other one is not",
+        "src/burstcache/control/held_copy.py",
+        "if drops == self._drops and self._hears:",
+        "if drops != self._drops and self._hears:",
+        Setting("thesis", False, "api"),
+    ),
+    Bug(
+        "fill-without-etag",
+        "a copy is put into S3 Express whatever lies there by then",
+        "src/burstcache/adapters/express_copies.py",
+        'condition: Any = {"IfMatch": replaces} if replaces else {"IfNoneMatch": "*"}',
+        "condition: Any = {}",
+        Setting("thesis", True, "api"),
+    ),
+    Bug(
+        "drain-without-grace",
+        "a cache function that leaves hears of no write while readers still ask it",
+        "src/burstcache/control/cache_life.py",
+        "            await self._until_over()\n            try:",
+        "            await self._until_over()\n            await relay.drain(orders)\n            try:",
+        Setting("thesis", False, "api"),
+    ),
+    Bug(
+        "route-remembered-too-long",
+        "what a reader knows of routes and changes is taken for a tenth as old as it is",
+        "src/burstcache/adapters/digest_reader.py",
+        "return seconds_since(self._clock, self._read_at)",
+        "return seconds_since(self._clock, self._read_at) / 10",
+        Setting("breakeven", False, "api"),
+    ),
+    Bug(
+        "unfenced-seed",
+        "Redis control takes the right to store an object after it has read it",
+        "src/burstcache/control/key_on_node.py",
+        "    token = store.take_lease(hash_)  # before S3 is asked: a write takes it away\n"
+        "    return store.put(hash_, objects.fetch(key, max_bytes=max_bytes), token)",
+        "    entry = objects.fetch(key, max_bytes=max_bytes)\n"
+        "    return store.put(hash_, entry, store.take_lease(hash_))",
+        Setting("thesis", False, "api"),
+    ),
+)
+
+
+def planted(text: str, bug: Bug) -> str:
+    """Return a source with a bug.
+
+    Raises:
+        ValueError: What the bug replaces does not stand in it once.
+    """
+    if text.count(bug.right) != 1:
+        raise ValueError(f"{bug.file} has {text.count(bug.right)} times what {bug.name} replaces; expected: once")
+    return text.replace(bug.right, bug.wrong)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Plant bugs and look for them; return the exit code."""
+    parser = argparse.ArgumentParser(prog="consistency.bugs", description=__doc__)
+    parser.add_argument("--checker", type=Path, required=True, help="the program that checks API writes")
+    parser.add_argument("names", nargs="*", choices=[*(bug.name for bug in BUGS), []], help="by default all")
+    options = parser.parse_args(arguments)
+    missed = []
+    for bug in BUGS:
+        if options.names and bug.name not in options.names:
+            continue
+        began_s = time.monotonic()
+        tries, history = look_for(bug, options.checker.resolve())
+        print(f"## {bug.name}: {bug.what}\n", flush=True)
+        found = f"found in piece {tries}, after {time.monotonic() - began_s:.0f} s"
+        print(f"{found}\n\n{history}\n" if history else f"NOT FOUND in {tries} pieces\n", flush=True)
+        if not history:
+            missed.append(bug.name)
+    return 1 if missed else 0
+
+
+def look_for(bug: Bug, checker: Path) -> tuple[int, str]:
+    """Return in how many pieces a bug was looked for, and the history that shows it; empty: none did."""
+    number = SETTINGS.index(bug.setting)
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "project"
+        for name in _SOURCES:
+            source = ROOT / name
+            ignored = shutil.ignore_patterns("__pycache__")
+            copy.mkdir(exist_ok=True)
+            if source.is_dir():
+                shutil.copytree(source, copy / name, ignore=ignored)
+            else:
+                shutil.copy(source, copy / name)
+        place = copy / bug.file
+        place.write_text(planted(place.read_text(), bug))
+        for tried in range(1, _TRIES + 1):
+            piece = number + tried * len(SETTINGS)  # another seed each time
+            if history := _violation(copy, piece, checker):
+                return tried, history
+    return _TRIES, ""
+
+
+def _violation(project: Path, piece: int, checker: Path) -> str:
+    """Return what a piece's checkers say against a project; empty: nothing."""
+    paths = [str(project / name) for name in ("tests", "tools", "src", "cloudformation")]
+    command = [sys.executable, "-m", "consistency", "--operations", "1", "--each", str(_EACH), "--first", str(piece)]
+    command += ["--folder", str(project / "out" / str(piece)), "--checker", str(checker)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    ran = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
+    at = ran.stdout.find("VIOLATION")
+    if at < 0 and ran.returncode:
+        raise RuntimeError(f"piece {piece} broke off: {ran.stdout[-500:]}{ran.stderr[-2000:]}")
+    return ran.stdout[at:].strip() if at >= 0 else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,133 @@
+// Command checker holds histories of reads and writes against a register, key by key, with porcupine.
+//
+//	checker [-model acknowledged|atomic] HISTORY.jsonl …
+//
+// It prints how many operations it has checked, or the shortest violating history that it finds, and exits with 1.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+)
+
+// Operation is a line of a history; history.py documents the format.
+type Operation struct {
+	Client  string `json:"client"`
+	Kind    string `json:"kind"`
+	Key     string `json:"key"`
+	Value   *int64 `json:"value"`
+	StartUs int64  `json:"start_us"`
+	EndUs   int64  `json:"end_us"`
+	IsKnown bool   `json:"is_known"`
+	Tier    string `json:"tier"`
+	Path    string `json:"path"`
+}
+
+// A reader's memory has a bound of its own, which bounds.py checks.
+const memory = "memory"
+
+func main() {
+	model := flag.String("model", "acknowledged", "acknowledged: a read may see what was current since the last "+
+		"acknowledged write; atomic: what is current at one instant")
+	flag.Parse()
+	if *model != "acknowledged" && *model != "atomic" || flag.NArg() == 0 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	checked := 0
+	for _, path := range flag.Args() {
+		operations, err := read(path)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(2)
+		}
+		histories := byKey(operations)
+		for _, key := range sortedKeys(histories) {
+			history := histories[key]
+			checked += len(history)
+			if isLegal(*model, history) {
+				continue
+			}
+			shortest := shorten(*model, history)
+			fmt.Printf("VIOLATION in %s, key %q: no order of these %d operations explains what was read\n", path, key, len(shortest))
+			show(os.Stdout, shortest)
+			os.Exit(1)
+		}
+	}
+	fmt.Printf("%d operations, no violation\n", checked)
+}
+
+func read(path string) ([]Operation, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	var operations []Operation
+	lines := bufio.NewScanner(file)
+	for number := 1; lines.Scan(); number++ {
+		var operation Operation
+		if err := json.Unmarshal(lines.Bytes(), &operation); err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", path, number, err)
+		}
+		switch {
+		case !slices.Contains([]string{"read", "write", "delete"}, operation.Kind):
+			return nil, fmt.Errorf("%s:%d: kind %q; accepted: read, write, delete", path, number, operation.Kind)
+		case operation.Kind == "write" && operation.Value == nil:
+			return nil, fmt.Errorf("%s:%d: a write without a value", path, number)
+		}
+		operations = append(operations, operation)
+	}
+	return operations, lines.Err()
+}
+
+// byKey leaves out what says nothing: reads without an answer, reads of memory, and unanswered writes that nobody saw.
+func byKey(operations []Operation) map[string][]Operation {
+	seen := map[int64]bool{}
+	for _, each := range operations {
+		if each.Kind == "read" && each.Value != nil {
+			seen[*each.Value] = true
+		}
+	}
+	histories := map[string][]Operation{}
+	for _, each := range operations {
+		isIdleRead := each.Kind == "read" && (!each.IsKnown || each.Tier == memory)
+		isUnseen := each.Kind == "write" && !each.IsKnown && !seen[*each.Value]
+		if !isIdleRead && !isUnseen {
+			histories[each.Key] = append(histories[each.Key], each)
+		}
+	}
+	return histories
+}
+
+func sortedKeys(histories map[string][]Operation) []string {
+	keys := make([]string, 0, len(histories))
+	for key := range histories {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func show(out io.Writer, history []Operation) {
+	if len(history) == 0 {
+		return
+	}
+	begin := history[0].StartUs
+	for _, each := range history {
+		value, end := "nothing", fmt.Sprintf("%9.3f", float64(each.EndUs-begin)/1000)
+		if each.Value != nil {
+			value = fmt.Sprint(*each.Value)
+		}
+		if !each.IsKnown {
+			end = "no answer"
+		}
+		fmt.Fprintf(out, "%9.3f to %s ms  %-10s %-6s %-8s %s\n",
+			float64(each.StartUs-begin)/1000, end, each.Client, each.Kind, value, each.Tier)
+	}
+}

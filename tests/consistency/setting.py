@@ -1,0 +1,35 @@
+"""The settings under which histories are recorded."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+from burstcache.core.parameters import parameters_from_text
+from burstcache.core.policies import LivePolicy, thesis
+from consistency.history import Way
+from support.policies import policy_named
+
+_SHORT = "lambda_threshold_s=2,tick_s=3,redis_threshold=20,redis_utilization_s=5,redis_check_s=5"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """How a stack is set up, and which way its objects are written."""
+
+    policy: str
+    has_express: bool
+    way: Way
+
+    def live_policy(self) -> LivePolicy:
+        """Return the policy; the thesis's with times so short that keys pass all states many times."""
+        if self.policy == "thesis":
+            return thesis(parameters_from_text(rate="9", sensitivity="4", overrides=_SHORT))
+        return policy_named(self.policy, has_express=self.has_express)
+
+
+WAYS: tuple[Way, ...] = ("api", "direct")
+SETTINGS = [
+    Setting(policy, has_express, way)
+    for policy, has_express, way in itertools.product(("thesis", "breakeven"), (False, True), WAYS)
+]

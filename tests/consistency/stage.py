@@ -1,0 +1,306 @@
+"""The system on a virtual clock, with services that take their time: many readers and writers of few keys.
+
+What a read or a write asks of S3, DynamoDB, Redis and the relay takes a random time on its way there or back, so that
+everything overlaps with everything; hours of the stack's time take seconds.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import redis
+
+from burstcache.adapters import digest_reader
+from burstcache.adapters.clients import Clients
+from burstcache.adapters.executions import execution_arn
+from burstcache.core.errors import BurstcacheError, FunctionFailedError
+from burstcache.core.express import express_rule
+from burstcache.core.messages.operations import FollowWrite
+from burstcache.core.policies import LivePolicy
+from burstcache.core.prices import price_sheet
+from burstcache.handlers.proxy import Proxy
+from burstcache.serve import reader as reading
+from burstcache.serve import shared_reads
+from burstcache.serve.express_tier import ExpressTier
+from burstcache.serve.reader import Reader
+from burstcache.serve.writer import Writer
+from support.aws import session
+from support.express import URLS, make_copies
+from support.functions import MAX_OBJECT_BYTES, STOP_S
+from support.redis_in_process import ObjectsInProcess
+from support.virtual_time import VirtualClock
+from support.world import World
+
+_FOLLOWED = "InvocationEndsTransientError"
+_BOOT_S = 6
+_REDIS_ANSWERS_S = 3  # after its instance was told to stop: the unit's ExecStop in the template
+_EVENT_S = (0.02, 0.9)  # S3's, until the origin function runs
+_CACHE_S = (75, 110)  # that an invocation of the cache function has left: it is handed over a minute earlier
+_JANITOR_EVERY_S = 300
+_REPORTED_EVERY_US = 50_000  # each report runs the scheduler
+_REDIS_S, _RELAY_S, _SERVICE_S = 0.002, 0.003, 0.015  # that a call takes at most on one of its ways
+
+
+class _Turns:
+    """A lock whose waiters rest on the clock, so that its holder may sleep there."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self._clock, self._lock = clock, threading.Lock()
+        self._is_taken = False
+        self._waiting: deque[Future[None]] = deque()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._is_taken:
+                self._is_taken = True
+                return
+            turn: Future[None] = Future()
+            self._waiting.append(turn)
+        self._clock.wait_for(turn)
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            if not self._waiting:
+                self._is_taken = False
+                return
+            turn = self._waiting.popleft()
+        turn.set_result(None)
+
+
+class _Awaited(Future[Any]):
+    """A future whose awaiters rest on the clock."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        super().__init__()
+        self._clock = clock
+
+    def result(self, timeout: float | None = None) -> Any:
+        return super().result(timeout) if self.done() else self._clock.wait_for(self)
+
+
+class _SlowObjects(ObjectsInProcess):
+    """A node's Redis on the far side of a network."""
+
+    def __init__(self, fast: ObjectsInProcess, taking: Callable[[float], AbstractContextManager[None]]) -> None:
+        super().__init__(fast._node, fast._in_process)
+        self._taking = taking
+
+    @contextmanager
+    def _connected(self) -> Iterator[redis.Redis]:
+        with self._taking(_REDIS_S), super()._connected() as client:
+            yield client
+
+
+class Stage(World):
+    """A world that runs by itself."""
+
+    def __init__(
+        self,
+        patch: pytest.MonkeyPatch,
+        *,
+        policy: LivePolicy,
+        seed: int,
+        has_express: bool,
+    ) -> None:
+        """Let it begin with nothing in the bucket and both nodes off.
+
+        Args:
+            patch: Puts locks that rest on the clock where readers would wait for each other in real time.
+            policy: The stack's.
+            seed: Of everything that is left to chance.
+            has_express: Whether readers copy objects to a directory bucket.
+        """
+        self.draw = random.Random(seed)
+        self._is_open = True
+        self._reported_us: dict[str, int] = {}  # by key, when the scheduler was told last
+        patch.setattr("support.functions.BOOT_S", _BOOT_S)
+        super().__init__(patch, policy=policy, runs_machines=True, nodes=2)
+        locks = SimpleNamespace(
+            Lock=lambda: _Turns(self.clock), Thread=threading.Thread, main_thread=threading.main_thread
+        )
+        for module in (digest_reader, reading):
+            patch.setattr(module, "threading", locks)
+        make = shared_reads.SharedRead
+        patch.setattr(shared_reads, "SharedRead", lambda ticket: make(ticket, _Awaited(self.clock)))
+        self._slow_down(patch)
+        self._make_express: Callable[[], ExpressTier] | None = self._open_express() if has_express else None
+        for node in self.node_names:
+            self.memories[node].kill()
+        self._lives.append(self.clock.start(self._clean_regularly))
+
+    # the services' time
+
+    def _slow_down(self, patch: pytest.MonkeyPatch) -> None:
+        for node, store in self.stores.items():
+            self.stores[node] = _SlowObjects(store, self._taking)
+        for name in ("request", "tell"):
+            patch.setattr(self.relay, name, self._slow(getattr(self.relay, name), _RELAY_S))
+        self._slow_clients = [self.clients.s3, self.clients.dynamodb]
+        for client in self._slow_clients:
+            self._register(client)
+
+    def _register(self, client: Any) -> None:
+        for moment in ("before-call", "after-call"):
+            client.meta.events.register(moment, self._service_takes_time, unique_id=f"stage {moment}")
+
+    def _service_takes_time(self, **_: object) -> None:
+        if self.draw.random() < 0.5:
+            self._pause(_SERVICE_S)
+
+    def _slow(self, call: Callable[..., Any], most_s: float) -> Callable[..., Any]:
+        def called(*arguments: Any, **named: Any) -> Any:
+            with self._taking(most_s):
+                return call(*arguments, **named)
+
+        return called
+
+    @contextmanager
+    def _taking(self, most_s: float) -> Iterator[None]:
+        """Take some time before or after a call: on its way there, or on its way back."""
+        is_before = self.draw.random() < 0.5
+        if is_before:
+            self._pause(most_s)
+        yield
+        if not is_before:
+            self._pause(most_s)
+
+    def _pause(self, most_s: float) -> None:
+        if self._is_open:
+            self.clock.sleep(most_s * self.draw.random() ** 3)
+
+    def _open_express(self) -> Callable[[], ExpressTier]:
+        clients = Clients("control", session=session(), endpoint_urls=URLS)
+        copies = make_copies(clients)
+        self._slow_clients.append(clients.express)
+        self._register(clients.express)
+        self.origin_changes = replace(self.origin_changes, express=copies)
+        rule = express_rule(price_sheet("today-us-east-1"), hit_value_usd=1e-6)
+        return lambda: ExpressTier(copies, rule, self.clock, max_object_bytes=MAX_OBJECT_BYTES)
+
+    def close(self) -> None:
+        """Let everything that is under way end."""
+        self._is_open = False
+        for client in self._slow_clients:
+            for moment in ("before-call", "after-call"):
+                client.meta.events.unregister(moment, unique_id=f"stage {moment}")
+        super().close()
+
+    # Lambda and EC2
+
+    def invoke(self, function: str, payload: dict[str, Any], *, request_id: str = "", remaining_s: float = 900) -> Any:
+        """Run a function; of the cache function's time little is left."""
+        if function == "cache":
+            remaining_s = self.draw.uniform(*_CACHE_S)
+        return super().invoke(function, payload, request_id=request_id, remaining_s=remaining_s)
+
+    def _instance_boots(self, node: str) -> None:
+        self.memories[node].start()
+        self.clock.sleep(_BOOT_S)
+        if self.instances.state(node) == "running":
+            self.announce(node)
+
+    def _instance_stops(self, node: str) -> None:
+        self.clock.sleep(_REDIS_ANSWERS_S)
+        self.memories[node].empty()
+        self.memories[node].kill()
+        self.clock.sleep(STOP_S - _REDIS_ANSWERS_S)
+        self.stopped(node)
+
+    def _clean_regularly(self) -> None:
+        while self._is_open:
+            self.clock.sleep(_JANITOR_EVERY_S)
+            self.clean()
+
+    def deliver(self) -> None:
+        """Let the scheduler hear, a little later, of what readers have reported; of many reports of a key of one."""
+        events, self._bus.events = self._bus.events, []
+        for detail in events:
+            kind = "RequestsServed" if "keys" in detail else "ObjectRequested"
+            if "key" in detail:
+                if self.clock.now_us() - self._reported_us.get(detail["key"], 0) < _REPORTED_EVERY_US:
+                    continue
+                self._reported_us[detail["key"]] = self.clock.now_us()
+            self._after_a_while(self.invoke, "scheduler", {"detail-type": kind, "detail": detail}, most_s=0.1)
+
+    def _tell_of_write(self, key: str) -> None:
+        """Send S3's event, now and then twice."""
+        for _ in range(1 + (self.draw.random() < 0.05)):
+            self._after_a_while(self._follow, key, most_s=_EVENT_S[1])
+
+    def _follow(self, key: str) -> None:
+        for again_after_s in (60, 120, 0):  # as Lambda does
+            try:
+                self.written(key)
+                return
+            except Exception:
+                if not again_after_s:
+                    raise
+                self.clock.sleep(again_after_s)
+
+    def _after_a_while(self, work: Callable[..., object], *arguments: Any, most_s: float) -> None:
+        def run() -> None:
+            self.clock.sleep(self.draw.uniform(_EVENT_S[0], most_s))
+            work(*arguments)
+
+        self._lives.append(self.clock.start(run))
+
+    # readers and writers
+
+    def open_front(self) -> Proxy:
+        """Return an environment of the proxy."""
+        return Proxy(self._open_reader(), self.clock, self.meter)
+
+    def open_client(self, *, memory_bytes: int) -> Reader:
+        """Return what reads in a program's process, which does some of its work in the background."""
+        return self._open_reader(memory_bytes=memory_bytes, start=self.clock.start)
+
+    def _open_reader(self, **options: Any) -> Reader:
+        return self.new_reader(express=None if self._make_express is None else self._make_express(), **options)
+
+    def write(self, key: str, body: bytes | None) -> None:
+        """Put an object straight into the bucket, or delete it there."""
+        if body is None:
+            self.delete_object(key)
+        else:
+            self.put_object(key, body)
+        self._tell_of_write(key)
+
+    def open_writer(self, reader: Reader) -> Writer:
+        """Return what writes in the process of a reader, as the client library does; S3's events come as ever."""
+
+        def drop_copies(payload: FollowWrite) -> object:
+            self._tell_of_write(payload["key"])
+            try:
+                with self._taking(_SERVICE_S):
+                    return self.invoke("origin", {**payload})
+            except BurstcacheError as error:  # as the Lambda service tells of it
+                raise FunctionFailedError(f"origin failed: {error}") from error
+
+        return Writer(self.objects, "", drop_copies, reader.forget)
+
+    # what has happened
+
+    def passed(self) -> Counter[str]:
+        """Return how often each state of the machines was entered, and how often a cache function followed another."""
+        counts: Counter[str] = Counter()
+        for machine in (self.key_machine, self.node_machine):
+            listed = self.states_client.get_paginator("list_executions").paginate(stateMachineArn=machine)
+            for name in [execution["name"] for page in listed for execution in page["executions"]]:
+                pages = self.states_client.get_paginator("get_execution_history").paginate(
+                    executionArn=execution_arn(machine, name)
+                )
+                for event in (event for page in pages for event in page["events"]):
+                    if event["type"].endswith("StateEntered"):
+                        counts[event["stateEnteredEventDetails"]["name"]] += 1
+                    elif event["type"] == "TaskFailed" and event["taskFailedEventDetails"].get("error") == _FOLLOWED:
+                        counts["hand-over"] += 1
+        return counts
