@@ -83,6 +83,7 @@ class BurstcacheFileSystem(AsyncFileSystem):
         freshness: Freshness = "bounded",
         max_stale_ms: int = MAX_STALE_MS,
         memory_bytes: int = MEMORY_BYTES,
+        pool: bool = True,
         use_listings_cache: bool = True,
         listings_expiry_time: float | None = None,
         max_paths: int | None = None,
@@ -98,6 +99,7 @@ class BurstcacheFileSystem(AsyncFileSystem):
             freshness: As for `Client`. Under `strong` no listing is remembered.
             max_stale_ms: As for `Client` [ms].
             memory_bytes: As for `Client`, of each bucket [bytes].
+            pool: Whether large objects are read through the stack's pool, if it has one.
             use_listings_cache: Whether listings are remembered.
             listings_expiry_time: For how long [s]; None for as long as `max_stale_ms`.
             max_paths: How many of them; None for all.
@@ -112,6 +114,7 @@ class BurstcacheFileSystem(AsyncFileSystem):
             max_paths=max_paths,
         )
         self._stack_name = stack_name
+        self._pool = None if pool else False
         self._keeping = _Keeping(freshness=freshness, max_stale_ms=max_stale_ms, memory_bytes=memory_bytes)
         self._lock = threading.Lock()
         self._client: S3Client | None = None
@@ -273,7 +276,7 @@ class BurstcacheFileSystem(AsyncFileSystem):
         s3: S3Client = boto3.client("s3", config=Config(max_pool_connections=_REQUESTS))
         if not self._stack_name and VARIABLE not in os.environ:
             return s3
-        of_stack = Client(stack_name=self._stack_name, s3=s3, **self._keeping)
+        of_stack = Client(stack_name=self._stack_name, s3=s3, pool=self._pool, **self._keeping)
         self._cached.add(of_stack.bucket_name)
         return wrap(s3, client=of_stack)
 
