@@ -18,6 +18,7 @@ from random import Random
 from typing import IO
 
 from burstcache_local.cloud import LocalCloud, LocalOptions
+from burstcache_local.lambdas.service import LambdaLimits
 from chaos.faults import FAULTS, Fault
 from chaos.leftovers import running, undelivered
 from chaos.load import HOT_KEYS, HOT_SHARE, KEYS, LARGE_KEYS, OF_KEYS, Outcome, Target, versions
@@ -36,6 +37,7 @@ CACHED_PER_S, BEFORE_S, FAULT_S = 200.0, 20.0, 30.0
 _POOL = {"PoolMembers": "8", "PoolMemoryMb": "512", "PoolKeepS": "60"}
 _PARTS: dict[Part, dict[str, str]] = {"results": {}, "pool": _POOL, "hub": {**_POOL, "PoolHub": "fargate"}}
 _LARGES_PER_S = 1.0
+_RETRY_DELAYS_S = (60.0, 120.0)  # AWS's own: an event outlives a fault
 _WRITES_PER_READ = 0.1
 _HOT, _SHARE_S = 0.8, 3.0  # which share of hot keys' reads caches answer, for how long, before they count as hot
 _RECENT = 5_000  # outcomes that are looked at
@@ -138,7 +140,8 @@ def staged(
     named = {**POLICIES[policy], "MaxHotKeys": str(HOT_KEYS), **(parameters or {})}
     for part in parts:
         named |= _PARTS[part]
-    with LocalCloud(LocalOptions(boot_s=1.0, stop_s=0.5, parameters=named, run_dir=run_dir)) as cloud:
+    limits = LambdaLimits(retry_delays_s=_RETRY_DELAYS_S)
+    with LocalCloud(LocalOptions(boot_s=1.0, stop_s=0.5, parameters=named, limits=limits, run_dir=run_dir)) as cloud:
         stage, objects = Stage(policy, cloud, Random(policy), frozenset(parts)), versions()
         s3 = stage.client("s3")
         for key in (*KEYS, *(LARGE_KEYS if stage.has_pool else ())):

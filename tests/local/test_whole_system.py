@@ -161,6 +161,19 @@ def test_object_that_vanishes_before_its_life_begins_ends_it_as_gone_without_a_c
     assert (client.row().failures, client.row().not_before_us) == (0, 0)
 
 
+def test_life_that_a_person_stops_is_cleaned_up_as_soon_as_step_functions_tells(cloud: LocalCloud) -> None:
+    until(lambda: not running(cloud))  # a running node would take the key at once
+    client = Client(cloud, "stopped-by-hand")
+    client.reach("lambda")
+
+    cloud.client("stepfunctions").stop_execution(executionArn=client.execution()["executionArn"])
+    until(lambda: client.row().phase == "s3")
+
+    (log,) = cloud.run_dir.glob(f"{cloud.physical_ids['JanitorFunction']}.log")
+    until(lambda: '"keys":["stopped-by-hand"]' in log.read_text())
+    assert client.row().failures == 1
+
+
 def test_everything_is_off_in_the_end(cloud: LocalCloud) -> None:
     until(lambda: not running(cloud))
 

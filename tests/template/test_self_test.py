@@ -155,7 +155,9 @@ def test_the_self_test_waits_for_all_that_it_calls(cloudformation: dict[str, Any
     } <= {
         *(
             "ProxyFunctionAnythingElsePermission",
+            "ExecutionStoppedPermission",
             "JanitorPermission",
+            "ExecutionStoppedPermission",
             "InstanceStoppedPermission",
         )  # who calls us is not tried
     }

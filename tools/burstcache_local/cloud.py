@@ -32,10 +32,12 @@ from burstcache_local.loop import LoopThread
 from burstcache_local.machines.network import LoopbackBlock
 from burstcache_local.machines.nodes import NodeAgent, NodeTimes
 from burstcache_local.machines.relay import TaskAgent
+from burstcache_local.moto import execution_events
 from burstcache_local.moto.server import MotoServer
 from burstcache_local.moto.services import Services
 from burstcache_local.origin import origin_files, upload
 from burstcache_local.stack import Stack, function_named
+from burstcache_local.stepfunctions.execution import Execution
 from burstcache_local.stepfunctions.http import HttpApi
 from burstcache_local.stepfunctions.integrations import invoke_of, update_item_of
 from burstcache_local.stepfunctions.service import StepFunctions
@@ -296,9 +298,15 @@ class LocalCloud:
             "aws-sdk:dynamodb:updateItem": update_item_of(lambda: self._services.client("dynamodb")),
         }
         calls = {resource: self.guard.task(resource, call) for resource, call in calls.items()}
-        states = StepFunctions(region=self.region, calls=calls, now_us=lambda: time.time_ns() // 1000)
+        states = StepFunctions(
+            region=self.region, calls=calls, now_us=lambda: time.time_ns() // 1000, on_end=self._tell_of_end
+        )
         self._closers.callback(lambda: self._loop.loop.call_soon_threadsafe(states.close))
         return HttpApi(states, self._loop.loop)
+
+    def _tell_of_end(self, execution: Execution) -> None:
+        told = (self.region, execution.arn, execution.machine_arn, execution.status)
+        _ = self._loop.loop.run_in_executor(None, execution_events.tell, *told)
 
     def _start_servers(self) -> None:
         log = AccessLog(self.run_dir)

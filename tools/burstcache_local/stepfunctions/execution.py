@@ -45,6 +45,7 @@ class Execution:
     tokens: Tokens
     now_us: Callable[[], int]
     on_enter: Callable[[Execution, str], None]  # called before a state is entered; it may stop the execution there
+    on_end: Callable[[Execution], None]  # called when it has ended
     status: str = "RUNNING"
     output: str = ""
     error: str = ""
@@ -217,6 +218,7 @@ class Execution:
         self.status, self.output, self.error, self.cause = status, output, error, cause
         self.stopped_at = self._now()
         self._log(f"Execution{status.title()}", **_given(output=output, error=error, cause=cause))
+        self.on_end(self)
 
     def _log(self, kind: str, **details: Any) -> None:
         """Add an event; two kinds have no predecessor, and state transitions share one name for their details."""

@@ -59,6 +59,7 @@ class StepFunctions:
             cannot be made.
         now_us: The wall clock [us]. Waits and time-outs go by the event loop's time.
         on_enter: Called before an execution enters a state; it may stop the execution there.
+        on_end: Called when an execution has ended, unless `close` has ended it.
     """
 
     def __init__(
@@ -68,9 +69,10 @@ class StepFunctions:
         calls: Mapping[str, Call],
         now_us: Callable[[], int],
         on_enter: Callable[[Execution, str], None] = lambda execution, state: None,
+        on_end: Callable[[Execution], None] = lambda execution: None,
     ) -> None:
         self._region, self._now_us = region, now_us
-        self.on_enter = on_enter
+        self.on_enter, self._on_end = on_enter, on_end
         self._calls = {**calls, _START_EXECUTION: self._start_from_task}
         self._machines: dict[str, _Machine] = {}
         self._tokens = Tokens()
@@ -98,6 +100,7 @@ class StepFunctions:
 
     def close(self) -> None:
         """Stop whatever runs."""
+        self._on_end = lambda execution: None
         for machine in self._machines.values():
             for execution in machine.executions.values():
                 execution.stop()
@@ -133,6 +136,7 @@ class StepFunctions:
                 tokens=self._tokens,
                 now_us=self._now_us,
                 on_enter=self.on_enter,
+                on_end=lambda ended: self._on_end(ended),
             )
             machine.executions[name] = execution
             if trace := asked.get("traceHeader"):

@@ -1,0 +1,30 @@
+"""Step Functions tells the default bus how executions have ended; here it is ours, so moto does not know."""
+
+from __future__ import annotations
+
+import json
+
+from burstcache_local.functions import ACCOUNT
+
+
+def tell(region: str, execution_arn: str, machine_arn: str, status: str) -> None:
+    """Tell the rules of the default bus how an execution has ended.
+
+    Source:
+        AWS Step Functions Developer Guide, "Automating Step Functions event delivery with EventBridge".
+    """
+    from moto.events.models import events_backends
+
+    detail = {
+        "executionArn": execution_arn,
+        "stateMachineArn": machine_arn,
+        "name": execution_arn.rpartition(":")[2],
+        "status": status,
+    }
+    event = {
+        "Source": "aws.states",
+        "DetailType": "Step Functions Execution Status Change",
+        "Resources": [execution_arn],
+        "Detail": json.dumps(detail),
+    }
+    events_backends[ACCOUNT][region].put_events([event])
