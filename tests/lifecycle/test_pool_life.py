@@ -193,9 +193,8 @@ def test_pool_control_counts_what_it_is_billed_for(world: World, hub: Hub) -> No
 
     rows = _rows(world)
     (totals,) = [rows.state.totals.plus(each) for each in rows.hubs]
-    reports_and_rounds = 5
     assert totals.control_ms == 500  # virtual time stands still in all others
-    assert totals.control_requests > reports_and_rounds
+    assert totals.control_requests > 1
 
 
 @pytest.mark.parametrize(
