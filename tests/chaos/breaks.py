@@ -132,6 +132,11 @@ def nodes_silent(stage: Stage) -> AbstractContextManager[None]:
     return stage.cloud.faults.of_nodes()
 
 
+def volumes_full(stage: Stage) -> AbstractContextManager[None]:
+    """Have no room on the volumes of instances that boot."""
+    return stage.cloud.faults.of_volumes()
+
+
 def instances_lost(stage: Stage) -> AbstractContextManager[None]:
     """Have EC2 stop all instances, their servers being dead already."""
 

@@ -23,6 +23,7 @@ from chaos.breaks import (
     redis_filled,
     refused,
     unavailable,
+    volumes_full,
 )
 from chaos.load import Outcome
 from chaos.stage import Part
@@ -96,6 +97,7 @@ FAULTS = (
         begins="",
     ),
     Fault("node-silent", nodes_silent, begins=""),
+    Fault("node-volume-full", volumes_full, begins=""),
     Fault("instance-lost", instances_lost),
     Fault("cache-function-killed", function_killed("CacheFunction", every_s=5), begins="lambda", stands="lambda"),
     Fault("cache-function-out-of-memory", function_killed("CacheFunction", every_s=0.5, count=None), begins="lambda"),

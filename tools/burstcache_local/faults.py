@@ -53,6 +53,7 @@ class Faults:
         """Says after how many seconds an event reaches its function, once for each time that it does."""
         self.nodes_answer = threading.Event()  # cleared: an instance that boots starts no server
         self.nodes_answer.set()
+        self.has_full_volumes = False  # what an instance starts then cannot write a line of its log
         self.more_threads: Callable[[int], AbstractContextManager[None]] = lambda count: nullcontext()  # the endpoint's
 
     @contextmanager
@@ -92,6 +93,16 @@ class Faults:
             yield
         finally:
             self.nodes_answer.set()
+        self.has_full_volumes = False  # what an instance starts then cannot write a line of its log
+
+    @contextmanager
+    def of_volumes(self) -> Iterator[None]:
+        """Let the volumes of instances be full for what they start during a `with`."""
+        self.has_full_volumes = True
+        try:
+            yield
+        finally:
+            self.has_full_volumes = False
 
     def clock_ahead_s(self) -> float:
         """Return by how much the clock of the next environment is ahead [s]."""

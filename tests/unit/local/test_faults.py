@@ -82,8 +82,18 @@ def test_a_body_is_cut_in_its_middle() -> None:
 def test_faults_of_events_and_clocks_end_with_their_blocks() -> None:
     faults = Faults()
 
-    with faults.of_events(lambda: (0.0, 30.0)), faults.of_clocks((-1.0, 1.0)), faults.of_nodes():
-        meanwhile = faults.deliveries(), [faults.clock_ahead_s() for _ in range(3)], faults.nodes_answer.is_set()
+    with faults.of_events(lambda: (0.0, 30.0)), faults.of_clocks((-1.0, 1.0)):
+        meanwhile = faults.deliveries(), [faults.clock_ahead_s() for _ in range(3)]
 
-    assert meanwhile == ((0.0, 30.0), [-1.0, 1.0, -1.0], False)
-    assert (faults.deliveries(), faults.clock_ahead_s(), faults.nodes_answer.is_set()) == ((0.0,), 0.0, True)
+    assert meanwhile == ((0.0, 30.0), [-1.0, 1.0, -1.0])
+    assert (faults.deliveries(), faults.clock_ahead_s()) == ((0.0,), 0.0)
+
+
+def test_faults_of_nodes_end_with_their_blocks() -> None:
+    faults = Faults()
+
+    with faults.of_nodes(), faults.of_volumes():
+        meanwhile = faults.nodes_answer.is_set(), faults.has_full_volumes
+
+    assert meanwhile == (False, True)
+    assert (faults.nodes_answer.is_set(), faults.has_full_volumes) == (True, False)

@@ -37,6 +37,7 @@ _READY_LIMIT_S = 10.0
 _STOP_GRACE_S = 5.0
 _RESTART_S = 1.0  # RestartSec of the services that the template's user data sets up
 _DRAIN_S = 3.0  # the ExecStop of the server's service
+_FULL_DEVICE = Path("/dev/full")  # each write to it fails, for want of room
 _SAVE_LIMIT_S = 80.0  # the ExecStop of a database's
 
 
@@ -196,7 +197,8 @@ class NodeAgent:
         with self._lock:
             if self._closing.is_set():
                 return None
-            process = processes.start(command, env=variables, log=self._logs / f"{instance.id}.log")
+            log = _FULL_DEVICE if self._faults.has_full_volumes else self._logs / f"{instance.id}.log"
+            process = processes.start(command, env=variables, log=log)
             self._processes[instance.id, program] = process
             return process
 
