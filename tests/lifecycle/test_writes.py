@@ -7,37 +7,20 @@ from typing import Any
 
 import pytest
 
-from burstcache.adapters.object_store import ObjectStore
 from burstcache.core.errors import (
     AccessDeniedError,
-    BurstcacheError,
     CopiesNotDroppedError,
-    FunctionFailedError,
     ObjectNotFoundError,
     PreconditionFailedError,
 )
-from burstcache.serve.reader import Reader
 from burstcache.serve.writer import Writer
-from support.aws import BUCKET
 from support.functions import MAX_OBJECT_BYTES
 from support.world import World
 
 
-def writer_in(world: World, reader: Reader) -> Writer:
-    """Return the writer of a client that reads with `reader`."""
-
-    def drop_copies(written: Any) -> object:
-        try:
-            return world.invoke("origin", dict(written))
-        except BurstcacheError as error:  # as the Lambda service tells of it
-            raise FunctionFailedError(f"origin failed: {error}") from error
-
-    return Writer(ObjectStore(BUCKET, world.clients.s3), "", drop_copies, reader.forget)
-
-
 @pytest.fixture
 def writer(world: World) -> Writer:
-    return writer_in(world, world.reader)
+    return world.writer()
 
 
 def in_lambda_tier(world: World) -> None:
@@ -147,7 +130,7 @@ def test_a_process_reads_from_its_memory_nothing_that_it_has_overwritten(world: 
     world.reader = world.new_reader(memory_bytes=1 << 20)
     assert [world.read("k"), world.read("k")] == ["s3", "memory"]
 
-    writer_in(world, world.reader).put("k", b"new")
+    world.writer().put("k", b"new")
 
     assert world.answer("k")["body"] == "bmV3"
 

@@ -12,10 +12,13 @@ import uuid
 from concurrent.futures import Future
 from typing import Any
 
+from burstcache.core.errors import BurstcacheError, FunctionFailedError
 from burstcache.core.keys import key_hash
 from burstcache.core.messages.events import OBJECT_REQUESTED, REQUESTS_SERVED, RequestsServed
+from burstcache.core.messages.operations import FollowWrite
 from burstcache.core.table import KeyRow, LeaseColumns, NodeRow
 from burstcache.handlers.proxy import Proxy
+from burstcache.serve.writer import Writer
 from burstcache.web.entry import decode
 from support.aws import BUCKET
 from support.functions import NODE, Functions
@@ -95,6 +98,17 @@ class World(Functions):
         """Return what the process that holds the key answers with; None: nobody does."""
         answer = self.get(key)
         return None if answer is None else decode(answer).body
+
+    def writer(self) -> Writer:
+        """Return the writer of the process that `reader` is in."""
+
+        def drop_copies(written: FollowWrite) -> object:
+            try:
+                return self.invoke("origin", {**written})
+            except BurstcacheError as error:  # as the Lambda service tells of it
+                raise FunctionFailedError(f"origin failed: {error}") from error
+
+        return Writer(self.objects, "", drop_copies, self.reader.forget)
 
     # steps of lives
 

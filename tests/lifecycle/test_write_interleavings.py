@@ -1,0 +1,227 @@
+"""No reader gets what is older than the last write that was answered, whatever happens to a key meanwhile.
+
+The deployed functions and machines run on the virtual clock. Readers, writers, S3's events, cache functions that
+overlap or die, a relay and a Redis that stop do as they like. Writes also come in the middle of steps: after S3,
+DynamoDB or Redis has done what a function asked for, and before that function knows.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import Context
+from functools import partial
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from burstcache.adapters.key_table import KeyTable
+from burstcache.adapters.object_store import ObjectStore
+from burstcache.adapters.redis_objects import RedisObjects
+from burstcache.core.errors import BurstcacheError, CopiesNotDroppedError
+from burstcache.core.policies import LivePolicy
+from burstcache.serve.reader import Reader
+from support.aws import mocked_aws
+from support.functions import ProcessKilledError
+from support.policies import policy_named
+from support.searches import search
+from support.world import World
+
+pytestmark = pytest.mark.slow
+
+_KEYS = st.sampled_from(["a", "b"])
+_READERS = st.sampled_from([0, 1])
+_TIMES_S = st.sampled_from([0.001, 0.02, 0.3, 1.0, 2.1, 8.0, 16.0, 61.0])
+# Where something may come between, after the call: S3 has answered, a row is written, Redis has a lease or a copy.
+_STEPS: dict[str, tuple[type, str]] = {
+    "load": (ObjectStore, "fetch"),
+    "confirmation": (ObjectStore, "fetch_if_newer"),
+    "read": (ObjectStore, "get"),
+    "row": (KeyTable, "update"),
+    "lease": (RedisObjects, "take_lease"),
+    "copy": (RedisObjects, "put"),
+    "guest": (RedisObjects, "store_guest"),
+}
+
+
+class Writes(RuleBasedStateMachine):
+    """One stack, two readers without memories, two keys; each body is the number of its write."""
+
+    policy: LivePolicy | None = None  # the thesis's
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._patch, self._aws = pytest.MonkeyPatch(), mocked_aws()
+        self._aws.__enter__()
+        self.meanwhile: dict[str, list[Callable[[], object]]] = {step: [] for step in _STEPS}
+        for step, (part, method) in _STEPS.items():
+            self._interrupt(step, part, method)
+        self.world = World(self._patch, runs_machines=True, policy=self.policy)
+        self.tasks: dict[str, dict[str, Any]] = {}  # of the newest cache functions, by key
+        self._patch.setattr(self.world, "_hold_object", partial(self._held, self.world._hold_object))
+        self.newest = dict.fromkeys("ab", 0)
+        self.answered = dict.fromkeys("ab", 0)
+        self.events: list[tuple[str, int]] = []
+        self.tiers: set[str] = set()
+        for key in "ab":
+            self.world.put_object(key, b"0")
+        self.readers = [self.world.new_reader() for _ in range(2)]
+        self.writer = self.world.writer()
+
+    def _interrupt(self, step: str, part: type, method: str) -> None:
+        original = getattr(part, method)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            answer = original(*args, **kwargs)
+            if self.meanwhile[step]:
+                Context().run(self.meanwhile[step].pop())
+            return answer
+
+        self._patch.setattr(part, method, call)
+
+    def _held(self, hold: Callable[..., Any], payload: dict[str, Any], context: Any) -> Any:
+        self.tasks[payload["key"]] = payload
+        return hold(payload, context)
+
+    def teardown(self) -> None:
+        for later in self.meanwhile.values():
+            later.clear()
+        self.world.relay.is_down = False
+        self.world.close()
+        self._patch.undo()
+        self._aws.__exit__(None, None, None)
+
+    # writes
+
+    @rule(key=_KEYS)
+    def write(self, key: str) -> None:
+        version = self._next(key)
+        with suppress(CopiesNotDroppedError):  # S3 has it, and nobody was promised anything
+            self.writer.put(key, b"%d" % version)
+            self.answered[key] = max(self.answered[key], version)
+
+    @rule(key=_KEYS)
+    def write_straight_to_s3(self, key: str) -> None:
+        version = self._next(key)
+        self.world.put_object(key, b"%d" % version)
+        self.events.append((key, version))
+
+    @precondition(lambda self: self.events)
+    @rule(data=st.data(), comes_again=st.booleans())
+    def event_of_s3(self, data: st.DataObject, comes_again: bool) -> None:
+        key, version = event = data.draw(st.sampled_from(self.events))
+        try:
+            self.world.written(key)
+        except BurstcacheError:
+            return  # it comes again
+        self.answered[key] = max(self.answered[key], version)
+        if not comes_again:
+            self.events.remove(event)
+
+    @rule(key=_KEYS, step=st.sampled_from(sorted(_STEPS)), is_direct=st.booleans())
+    def write_in_the_middle_of_a_step(self, key: str, step: str, is_direct: bool) -> None:
+        if is_direct:
+            self.meanwhile[step].append(lambda: (self.write_straight_to_s3(key), self.world.written(key)))
+        else:
+            self.meanwhile[step].append(lambda: self.write(key))
+
+    def _next(self, key: str) -> int:
+        self.newest[key] += 1
+        return self.newest[key]
+
+    # reads
+
+    @rule(reader=_READERS, key=_KEYS)
+    def read(self, reader: int, key: str) -> None:
+        self._read(self.readers[reader], key)
+
+    @rule(reader=_READERS, key=_KEYS, times=st.sampled_from([2, 12]))
+    def burst(self, reader: int, key: str, times: int) -> None:
+        for _ in range(times):
+            self._read(self.readers[reader], key)
+            self.world.clock.sleep(0.05)
+
+    def _read(self, reader: Reader, key: str) -> None:
+        oldest, self.world.reader = self.answered[key], reader
+        answer = self.world.answer(key)
+        assert answer["statusCode"] == 200, answer
+        version, tier = int(base64.b64decode(answer["body"])), answer["headers"]["x-cache-tier"]
+        assert version >= oldest, (
+            f"{tier} gives version {version} of {key}; {oldest} was answered before the read began"
+        )
+        self.tiers.add(tier)
+        self.world.deliver()
+
+    # what happens to a stack
+
+    @rule(duration_s=_TIMES_S)
+    def time_passes(self, duration_s: float) -> None:
+        self.world.clock.sleep(duration_s)
+
+    @rule(key=_KEYS)
+    def cache_function_is_followed_by_another(self, key: str) -> None:
+        """Lambda ran the event of a cache function twice, and the other one died: both serve until the next heartbeat."""
+        if key in self.tasks:
+            self.world.tell_of_failure(self.tasks[key], ProcessKilledError("signal: killed"))
+
+    @rule(is_host=st.booleans())
+    def cache_functions_die(self, is_host: bool) -> None:
+        self.world.kill_cache(host=is_host)
+
+    @rule(is_down=st.booleans())
+    def relay_changes(self, is_down: bool) -> None:
+        self.world.relay.is_down = is_down
+
+    @rule(is_up=st.booleans())
+    def redis_changes(self, is_up: bool) -> None:
+        (self.world.redis.start if is_up else self.world.redis.kill)()
+
+    @rule()
+    def janitor_runs(self) -> None:
+        with suppress(BurstcacheError):
+            self.world.clean()
+
+    # ways that chance alone takes too seldom
+
+    @initialize(key=_KEYS)
+    def key_gets_hot(self, key: str) -> None:
+        self.burst(0, key, 2)
+        self.world.clock.sleep(2.1)
+
+    @rule(key=_KEYS)
+    def load_lasts_until_redis_serves(self, key: str) -> None:
+        for _ in range(4):
+            self.burst(1, key, 12)
+            self.world.clock.sleep(1)
+        self.world.clock.sleep(3)
+        self._read(self.readers[1], key)
+
+
+class WritesByUse(Writes):
+    """Under the default policy, whose node takes guests."""
+
+    policy = policy_named("breakeven")
+
+
+TestWrites = Writes.TestCase
+TestWrites.settings = settings(search(40), stateful_step_count=25, deadline=None)
+TestWritesByUse = WritesByUse.TestCase
+TestWritesByUse.settings = settings(search(40), stateful_step_count=25, deadline=None)
+
+
+@pytest.mark.parametrize("machine", [Writes, WritesByUse])
+def test_keys_reach_every_tier(machine: type[Writes]) -> None:
+    """The machines above would hold of a stack that serves nothing, too."""
+    stack = machine()
+    try:
+        stack.key_gets_hot("a")
+        stack.burst(0, "a", 12)
+        for _ in range(4):
+            stack.load_lasts_until_redis_serves("a")
+        assert {"s3", "redis"} | ({"lambda"} if machine is Writes else set()) <= stack.tiers
+    finally:
+        stack.teardown()
