@@ -164,7 +164,7 @@ class Writes(RuleBasedStateMachine):
 
     @rule(key=_KEYS)
     def cache_function_is_followed_by_another(self, key: str) -> None:
-        """Lambda ran the event of a cache function twice, and the other one died: both serve until the next heartbeat."""
+        """An event is run twice, and the one that does not serve dies: two serve until the next heartbeat."""
         if key in self.tasks:
             self.world.tell_of_failure(self.tasks[key], ProcessKilledError("signal: killed"))
 
