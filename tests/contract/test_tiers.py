@@ -130,6 +130,54 @@ def test_what_an_old_copy_would_refuse_s3_decides(stage: Stage) -> None:
     assert [(answer.status, answer.body) for answer in answers] == [(200, BODY * 2), (206, b"012")]
 
 
+def test_each_answer_says_how_old_it_is_and_of_which_version(stage: Stage) -> None:
+    began_s = stage.clock.now_s
+    stage.holds("key", BODY)
+    etag = stage.clients.s3.head_object(Bucket="origin", Key="key")["ETag"]
+    stage.clock.now_s = began_s + 42.5
+
+    answers = [
+        stage.read("key"),
+        stage.read("key", "HEAD"),
+        stage.read("key", range="bytes=0-1"),
+        stage.read("key", if_none_match=etag),
+    ]
+
+    assert [answer.status for answer in answers] == [200, 200, 206, 304]
+    for answer in answers:
+        assert answer.headers["etag"] == etag
+        age_s, bound_ms = int(answer.headers["age"]), int(answer.headers["x-cache-bound"])
+        assert (41 <= age_s <= 43) if stage.name != "s3" else age_s == 0
+        assert bound_ms == 0  # the digest that memory goes by has just been read
+        assert "date" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    ("cache_control", "is_enough"),
+    [
+        ("no-cache", False),
+        ("no-store", False),
+        ("max-age=0", False),
+        ("max-age=30", False),
+        ('Max-Age="30"', False),
+        ("max-age=60", True),
+        ("max-age=60, no-cache", False),
+        ("max-age=x, only-if-cached", True),
+    ],
+)
+def test_a_request_says_how_old_its_answer_may_be(stage: Stage, cache_control: str, is_enough: bool) -> None:
+    began_s = stage.clock.now_s
+    stage.holds("key", BODY)
+    stage.clients.s3.put_object(Bucket="origin", Key="key", Body=b"newer")
+    stage.clock.now_s = began_s + 42
+
+    answer = stage.read("key", cache_control=cache_control)
+
+    is_copy = is_enough and stage.name != "s3"
+    assert (answer.status, answer.body) == (200, BODY if is_copy else b"newer")
+    assert answer.headers["x-cache-tier"] == (stage.name if is_copy else "s3")
+
+
 def test_a_key_that_is_held_no_longer_is_what_s3_says_it_is(stage: Stage) -> None:
     stage.holds("key", BODY)
     stage.read("key")

@@ -28,6 +28,8 @@ Respond = Callable[[bytes], Awaitable[None]]
 class Requests(Protocol):
     def request(self, subject: str, payload: bytes, *, timeout_s: float) -> bytes | None: ...
 
+    def tell(self, subject: str, payload: bytes, *, timeout_s: float) -> None: ...
+
     def close(self) -> None: ...
 
 
@@ -186,6 +188,78 @@ def test_drained_listener_answers_what_is_on_its_way_and_nothing_after_it(side: 
     assert answered == [b"late"]
     assert side.ask() is None
     side.do(listener.close())
+
+
+def test_an_order_is_carried_out_before_the_gets_that_come_after_it(side: Side) -> None:
+    """Also where a listener was slow, and finds an order between the GETs that wait."""
+    told, answers = threading.Event(), list[bytes | None]()
+    version = [b"old"]
+
+    async def give(message: bytes, respond: Respond) -> None:
+        await respond(version[0])
+
+    async def take_order(message: bytes, respond: Respond) -> None:
+        version[0] = b"new"
+        told.set()
+
+    listener = side.new_listener()
+
+    async def listen() -> None:
+        await listener.open()
+        orders = await listener.listen("control.h", queue="", answer=take_order)
+        await listener.listen("get.h", queue="h", answer=give, after=orders)
+        await listener.flush()
+
+    side.do(listen())
+    answers.append(side.ask())
+    for number in range(20):
+        version[0] = b"old"
+        side.requests.tell("control.h", b"%d" % number, timeout_s=LIMIT_S)
+        answers.append(side.ask())
+
+    assert answers == [b"old"] + [b"new"] * 20
+    assert told.is_set()
+    side.do(listener.close())
+
+
+def test_an_order_that_nobody_listens_to_is_none_that_waits(side: Side) -> None:
+    side.requests.tell("control.h", b"", timeout_s=LIMIT_S)
+
+
+def test_a_listener_hears_that_it_may_have_missed_orders_and_when_it_misses_none_any_more() -> None:
+    heard: list[bool] = []
+    back = threading.Event()
+
+    def hears(is_up: bool) -> None:
+        heard.append(is_up)
+        if is_up:
+            back.set()
+
+    port, loop = free_port(), asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    server = serve_nats(port)
+    access, secrets = RelayAccess(f"nats://127.0.0.1:{port}"), Secrets(None)  # type: ignore[arg-type]
+    listener = RelayListener(access, secrets)
+    side = Side(RelayRequests(access, secrets, SystemClock()), lambda: listener, loop)
+    try:
+        side.listening(_echo)
+        listener.follow_connection(hears)
+        server.kill()
+        server.wait()
+        server = serve_nats(port)
+
+        assert back.wait(LIMIT_S)
+        assert heard == [False, True]
+        assert side.ask(b"again") == b"again"
+        side.do(listener.close())
+    finally:
+        side.requests.close()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+        server.terminate()
+        server.wait()
 
 
 def test_relay_that_is_down_is_an_error() -> None:

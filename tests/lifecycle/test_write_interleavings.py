@@ -46,6 +46,7 @@ _STEPS: dict[str, tuple[type, str]] = {
     "copy": (RedisObjects, "put"),
     "guest": (RedisObjects, "store_guest"),
 }
+_TAKES_S = {"load": 0.03, "confirmation": 0.03}  # S3's answer is on its way
 
 
 class Writes(RuleBasedStateMachine):
@@ -79,6 +80,8 @@ class Writes(RuleBasedStateMachine):
             answer = original(*args, **kwargs)
             if self.meanwhile[step]:
                 Context().run(self.meanwhile[step].pop())
+            if step in _TAKES_S:
+                self.world.clock.sleep(_TAKES_S[step])
             return answer
 
         self._patch.setattr(part, method, call)
@@ -113,21 +116,26 @@ class Writes(RuleBasedStateMachine):
     @precondition(lambda self: self.events)
     @rule(data=st.data(), comes_again=st.booleans())
     def event_of_s3(self, data: st.DataObject, comes_again: bool) -> None:
-        key, version = event = data.draw(st.sampled_from(self.events))
+        event = data.draw(st.sampled_from(self.events))
+        if self._handle(event) and not comes_again:
+            self.events.remove(event)
+
+    def _handle(self, event: tuple[str, int]) -> bool:
+        key, version = event
         try:
             self.world.written(key)
         except BurstcacheError:
-            return  # it comes again
+            return False  # it comes again
         self.answered[key] = max(self.answered[key], version)
-        if not comes_again:
-            self.events.remove(event)
+        return True
+
+    def _write_and_event(self, key: str) -> None:
+        self.write_straight_to_s3(key)
+        self._handle(self.events[-1])
 
     @rule(key=_KEYS, step=st.sampled_from(sorted(_STEPS)), is_direct=st.booleans())
     def write_in_the_middle_of_a_step(self, key: str, step: str, is_direct: bool) -> None:
-        if is_direct:
-            self.meanwhile[step].append(lambda: (self.write_straight_to_s3(key), self.world.written(key)))
-        else:
-            self.meanwhile[step].append(lambda: self.write(key))
+        self.meanwhile[step].append(partial(self._write_and_event if is_direct else self.write, key))
 
     def _next(self, key: str) -> int:
         self.newest[key] += 1
@@ -191,6 +199,16 @@ class Writes(RuleBasedStateMachine):
     def key_gets_hot(self, key: str) -> None:
         self.burst(0, key, 2)
         self.world.clock.sleep(2.1)
+
+    @rule(key=_KEYS, reader=_READERS, between_s=st.sampled_from([0.0, 0.02]))
+    def writes_follow_one_another(self, key: str, reader: int, between_s: float) -> None:
+        """The second one comes while a tier loads what the first one wrote; readers ask all the time."""
+        self.write(key)
+        self.world.clock.sleep(between_s)
+        self.write(key)
+        for _ in range(5):
+            self._read(self.readers[reader], key)
+            self.world.clock.sleep(0.02)
 
     @rule(key=_KEYS)
     def load_lasts_until_redis_serves(self, key: str) -> None:

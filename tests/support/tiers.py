@@ -7,6 +7,8 @@ import json
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine
+from datetime import UTC, datetime
+from email.utils import format_datetime
 from typing import Any, ClassVar, TypeVar
 
 from burstcache.adapters.clients import Clients
@@ -71,10 +73,16 @@ class Stage(ABC):
     def __init__(self) -> None:
         self.clock, self.clients = ManualClock(), Clients("read", endpoint_urls=URLS)
         self.clients.s3.create_bucket(Bucket=BUCKET)
+        self.clients.s3.meta.events.register("after-call.s3", self._date)
         self.store = ObjectStore(BUCKET, self.clients.s3)
         self.secrets = Secrets(self.clients.secrets)
         self.reader = self._reader()
         self._held: set[str] = set()
+
+    def _date(self, parsed: dict[str, Any], **_: object) -> None:
+        """Date an answer, as S3 does and moto in this process does not."""
+        date = format_datetime(datetime.fromtimestamp(self.clock.now_s, UTC), usegmt=True)
+        parsed["ResponseMetadata"]["HTTPHeaders"].setdefault("date", date)
 
     def holds(self, key: str, body: bytes, **metadata: str) -> None:
         """Write an object to S3, and put it into the tier as S3 sends it."""

@@ -151,6 +151,11 @@ class DigestReader:
         """The number of the last change that is known; None if the digest has not been read."""
         return None if self._digest is None else self._digest.sequence
 
+    @property
+    def age_s(self) -> float:
+        """How old what is known is at most [s]; infinite if nothing is."""
+        return self._age_s()
+
     def is_known_within(self, bound_s: float) -> bool:
         """Whether what is known is at most so old [s]; never waits, but has it read anew in the background."""
         age_s = self._age_s()

@@ -87,6 +87,7 @@ class AsyncClient:
         if_none_match: str | None = None,
         if_modified_since: datetime | None = None,
         if_unmodified_since: datetime | None = None,
+        max_age_s: int | None = None,
     ) -> Object:
         """Return an object, or with a range a part of it; arguments and errors are those of `Client.get`."""
         request = self._client.requests.make(
@@ -97,6 +98,7 @@ class AsyncClient:
             if_none_match=if_none_match,
             if_modified_since=if_modified_since,
             if_unmodified_since=if_unmodified_since,
+            max_age_s=max_age_s,
         )
         return object_in(key, await self._read(request))
 
@@ -113,6 +115,7 @@ class AsyncClient:
         if_none_match: str | None = None,
         if_modified_since: datetime | None = None,
         if_unmodified_since: datetime | None = None,
+        max_age_s: int | None = None,
     ) -> Object:
         """Return an object without its body; arguments and errors are those of `Client.get`."""
         request = self._client.requests.make(
@@ -122,6 +125,7 @@ class AsyncClient:
             if_none_match=if_none_match,
             if_modified_since=if_modified_since,
             if_unmodified_since=if_unmodified_since,
+            max_age_s=max_age_s,
         )
         return object_in(key, await self._read(request))
 

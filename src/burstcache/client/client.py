@@ -160,6 +160,7 @@ class Client:
         if_none_match: str | None = None,
         if_modified_since: datetime | None = None,
         if_unmodified_since: datetime | None = None,
+        max_age_s: int | None = None,
     ) -> Object:
         """Return an object, or with a range a part of it.
 
@@ -170,6 +171,7 @@ class Client:
             if_none_match: Only if the object has another ETag.
             if_modified_since: Only if it was written later; with a time zone.
             if_unmodified_since: Only if it was not written later; with a time zone.
+            max_age_s: Only a copy that S3 gave or confirmed within this time [s]; 0: what S3 gives now.
 
         Raises:
             ObjectNotFoundError: S3 has no such object.
@@ -188,6 +190,7 @@ class Client:
             if_none_match=if_none_match,
             if_modified_since=if_modified_since,
             if_unmodified_since=if_unmodified_since,
+            max_age_s=max_age_s,
         )
         return object_in(key, self.read(request))
 
@@ -217,6 +220,7 @@ class Client:
         if_none_match: str | None = None,
         if_modified_since: datetime | None = None,
         if_unmodified_since: datetime | None = None,
+        max_age_s: int | None = None,
     ) -> Object:
         """Return an object without its body; arguments and errors are those of `get`."""
         request = self.requests.make(
@@ -226,6 +230,7 @@ class Client:
             if_none_match=if_none_match,
             if_modified_since=if_modified_since,
             if_unmodified_since=if_unmodified_since,
+            max_age_s=max_age_s,
         )
         return object_in(key, self.read(request))
 

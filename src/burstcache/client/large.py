@@ -77,16 +77,19 @@ class LargeObjects:
         """
         response = object_response(request, head.meta, b"")
         start, end = _part(request, response, head)
-        response = response.served_by(self._slices.tier, is_hit=False)  # whether all is there turns out as it is read
+        # Whether all is there turns out as it is read.
+        response = response.served_by(self._slices.tier, is_hit=False, bound_ms=self._reader.head_bound_ms(request))
         return response, ObjectFile(partial(self._slices.begin, _version(request, head)), start, end)
 
     def _read(self, request: Request, head: Entry) -> Response:
         response = object_response(request, head.meta, b"")
         start, end = _part(request, response, head)
         if start == end:
-            return response.served_by("memory", is_hit=True)
+            return response.served_by("memory", is_hit=True, bound_ms=self._reader.head_bound_ms(request))
         body, is_pooled = self._slices.read(_version(request, head), start, end)
-        return replace(response, body=body).served_by("pool" if is_pooled else "s3", is_hit=is_pooled)
+        return replace(response, body=body).served_by(
+            "pool" if is_pooled else "s3", is_hit=is_pooled, bound_ms=self._reader.head_bound_ms(request)
+        )
 
 
 def _part(request: Request, response: Response, head: Entry) -> tuple[int, int]:

@@ -69,6 +69,16 @@ class Object:
         return self.headers["x-cache-tier"]
 
     @property
+    def age_s(self) -> int:
+        """How long ago S3 gave or confirmed it [s], 0 if just now."""
+        return int(self.headers.get("age", 0))
+
+    @property
+    def bound_ms(self) -> int:
+        """How long ago a write may have been announced that it does not show, at most [ms]."""
+        return int(self.headers.get("x-cache-bound", 0))
+
+    @property
     def is_hit(self) -> bool:
         """Whether a cache served it, not S3."""
         return self.headers["x-cache"] == "hit"

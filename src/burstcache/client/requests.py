@@ -37,6 +37,7 @@ class Requests:
         if_none_match: str | None = None,
         if_modified_since: datetime | None = None,
         if_unmodified_since: datetime | None = None,
+        max_age_s: int | None = None,
     ) -> Request:
         """Return the read that a call asks for.
 
@@ -52,6 +53,10 @@ class Requests:
             headers["if-modified-since"] = _http_date("if_modified_since", if_modified_since)
         if if_unmodified_since is not None:
             headers["if-unmodified-since"] = _http_date("if_unmodified_since", if_unmodified_since)
+        if max_age_s is not None:
+            if max_age_s < 0:
+                raise RefusedRequestError(400, "MalformedHeader", f"max_age_s={max_age_s!r}; accepted: 0 or more")
+            headers["cache-control"] = f"max-age={max_age_s:.0f}"
         if range is not None and parse_range(_checked("range", range)) is None:  # S3 would send the whole object
             message = f"range={range[:100]!r} is not one range of bytes; {_RANGES}"
             raise RefusedRequestError(400, "MalformedRange", message)

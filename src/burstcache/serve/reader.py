@@ -18,10 +18,11 @@ from burstcache.core.errors import ObjectNotFoundError, ObjectTooLargeError, Ori
 from burstcache.logs import logger
 from burstcache.serve.answered import ABSENT, Answered
 from burstcache.serve.memory_tier import Absences, Heads, Kept, Memory, Ticket
-from burstcache.serve.shared_reads import SharedReads
+from burstcache.serve.shared_reads import SharedRead, SharedReads
 from burstcache.serve.tally import Served, Tally
 from burstcache.serve.tier import FAILURES_OF_ONE_KEY, Fill, Origin, Tier
 from burstcache.web.entry import Entry, entry_from_s3, head_from_s3
+from burstcache.web.freshness import max_age_s
 from burstcache.web.request import Request
 from burstcache.web.response import Response, no_such_key, object_response
 
@@ -138,7 +139,15 @@ class Reader:
                 self._tier(route)
 
     def read(self, request: Request) -> Response:
-        """Return the answer to a GET or HEAD."""
+        """Return the answer to a GET or HEAD, not older than its `Cache-Control` asks."""
+        limit_s = max_age_s(request.headers)
+        if limit_s is None:
+            return self._read(request)
+        if limit_s and int((response := self._read(request)).headers.get("age", 0)) <= limit_s:
+            return response
+        return self._loaded(request, self.miss())
+
+    def _read(self, request: Request) -> Response:
         if (response := self._at_hand(request)) is not None:
             return response
         if self._memory is None or self._max_stale_s == STRONG_S or not _is_plain(request):
@@ -156,7 +165,16 @@ class Reader:
         kept = self._heads.get(request.hash)  # after the digest, whose changes drop entries
         if kept is None:
             return None
-        return kept.entry if is_current or self._is_young(kept.ticket) else self._asked_head(self._heads, request)
+        limit_s = max_age_s(request.headers)
+        is_fresh = is_current or self._is_young(kept.ticket)
+        if is_fresh and (limit_s is None or seconds_since(self._clock, kept.ticket.at) < limit_s):
+            return kept.entry
+        return self._asked_head(self._heads, request)
+
+    def head_bound_ms(self, request: Request) -> int:
+        """Return how long ago a change may have been announced that `head` does not know of [ms]."""
+        kept = None if self._heads is None else self._heads.get(request.hash)
+        return 0 if kept is None else self._bound_ms(kept.ticket)
 
     def note_head(self, request: Request, headers: Mapping[str, str], asked: Miss) -> Entry | None:
         """Remember what S3 said of an object if it is read in parts, and return it then.
@@ -168,7 +186,7 @@ class Reader:
         """
         if self._heads is None:
             return None
-        entry = head_from_s3(headers)
+        entry = head_from_s3(headers).confirmed(request.at_us)
         if not self._heads.takes(entry.size_bytes):
             self._heads.drop(request.hash)
             return None
@@ -197,14 +215,16 @@ class Reader:
     def _load(self, request: Request) -> Response:
         """Return the answer of what is below memory and the digest's routes."""
         found = self._below(request)
-        if isinstance(found, Response):
-            return found
+        return found if isinstance(found, Response) else self._loaded(request, found)
+
+    def _loaded(self, request: Request, found: Miss) -> Response:
+        """Return S3's answer, and keep what may be kept."""
         began_s = self._clock.monotonic_s()
         response = self._origin.read(request)
         self._s3_took(self._clock.monotonic_s() - began_s)
         self.note_answer(request, response.status, response.headers, found)
         if request.method == "GET" and response.status == 200 and self.keeps(len(response.body), found):
-            self.keep(request, entry_from_s3(response.headers, response.body), found)
+            self.keep(request, entry_from_s3(response.headers, response.body).confirmed(request.at_us), found)
         if response.status in _SENT:
             self.note_head(request, response.headers, found)
         elif self._absences is not None and response == no_such_key(request):
@@ -223,7 +243,7 @@ class Reader:
             answer = shared.answer.result()
             if answer is None or not self._may_follow(request, answer):
                 return self._load(request)
-            return self._followed(memory, request, answer)
+            return self._followed(memory, request, answer, shared)
         response = None
         try:
             response = self.recall(request) or self._load(request)  # it may have arrived a moment ago
@@ -231,17 +251,17 @@ class Reader:
         finally:
             self._shared.end(request.hash, shared, response)
 
-    def _followed(self, memory: Memory, request: Request, answer: Response) -> Response:
+    def _followed(self, memory: Memory, request: Request, answer: Response, shared: SharedRead) -> Response:
         """Return and count what another read has got."""
         if answer.status == _NOT_FOUND:
-            return answer.served_by("memory", is_hit=True)
+            return answer.served_by("memory", is_hit=True, bound_ms=self._bound_ms(shared.ticket))
         if answer.status != 200 or answer.headers["x-cache-tier"] == "memory":
             return answer
         entry = Entry(answer.headers, answer.body)
         if len(entry.body) == entry.size_bytes and memory.takes(entry.size_bytes):
-            return self._remembered(request, entry)
+            return self._remembered(request, entry, shared.ticket)
         self._origin.report(request, etag=entry.etag, size_bytes=entry.size_bytes)
-        return answer.served_by("memory", is_hit=True)
+        return answer.served_by("memory", is_hit=True, bound_ms=self._bound_ms(shared.ticket))
 
     def _from_route(self, request: Request) -> Response | None:
         asked = None
@@ -256,7 +276,7 @@ class Reader:
 
     def recall(self, request: Request) -> Response | None:
         """Return memory's answer if it has one that may be served now; never waits, for an event loop's sake."""
-        if self._memory is None:
+        if self._memory is None or max_age_s(request.headers) is not None:
             return None
         is_current = self._guard is not None and self._guard.is_known_within(self._max_stale_s)
         kept = self._memory.get(request.hash)  # after the digest, whose changes drop entries
@@ -264,7 +284,7 @@ class Reader:
             response = self._absence(request)
         else:
             is_fresh = is_current or self._is_young(kept.ticket)
-            response = self._remembered(request, kept.entry) if is_fresh else None
+            response = self._remembered(request, kept.entry, kept.ticket) if is_fresh else None
         return response if response is not None and self._may_follow(request, response) else None
 
     def note_answer(self, request: Request, status: int, headers: Mapping[str, str], asked: Miss) -> None:
@@ -368,19 +388,26 @@ class Reader:
             return self._absence(request)
         if not (is_current or self._is_young(kept.ticket)):
             return self._confirmed(memory, request, kept)
-        return self._remembered(request, kept.entry)
+        return self._remembered(request, kept.entry, kept.ticket)
 
     def _absence(self, request: Request) -> Response | None:
         """Return what S3 said a moment ago, if it was that it has no such object."""
         ticket = None if self._absences is None else self._absences.ticket(request.hash)
         if ticket is None or seconds_since(self._clock, ticket.at) > min(self._max_stale_s, MAX_STALE_S):
             return None
-        return no_such_key(request).served_by("memory", is_hit=True)
+        return no_such_key(request).served_by("memory", is_hit=True, bound_ms=self._bound_ms(ticket))
 
-    def _remembered(self, request: Request, entry: Entry) -> Response:
+    def _remembered(self, request: Request, entry: Entry, ticket: Ticket) -> Response:
         if self._tells_memory:
             self._note(request, entry)
-        return _answer(request, entry).served_by("memory", is_hit=True)
+        return _answer(request, entry).served_by("memory", is_hit=True, bound_ms=self._bound_ms(ticket))
+
+    def _bound_ms(self, ticket: Ticket) -> int:
+        """Return how long ago a change may have been announced that is not known of what has this ticket [ms]."""
+        if self._max_stale_s == IMMUTABLE_S:
+            return 0
+        age_s = seconds_since(self._clock, ticket.at)
+        return round(1000 * (age_s if self._guard is None else min(age_s, self._guard.age_s)))
 
     def _note(self, request: Request, entry: Entry) -> None:
         if self._tally is not None and request.method == "GET" and self._tally.note(request, entry):
@@ -400,7 +427,7 @@ class Reader:
             if isinstance(error, (ObjectNotFoundError, ObjectTooLargeError)):
                 memory.drop(request.hash)
             return None
-        entry = newer or kept.entry
+        entry = newer or kept.entry.confirmed(request.at_us)
         self._answered.note(request.hash, entry.etag, ticket.at)
         memory.put(request.hash, entry, ticket)
         is_hit = newer is None

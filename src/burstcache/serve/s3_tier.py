@@ -151,7 +151,7 @@ class S3Tier:
             answer.discard()
             if self._larger == "leave":
                 return Response(answer.status, _headers(answer))
-            return redirect(self._store.presign(request.key, valid_s=_PRESIGNED_S))
+            return redirect(self._store.presign(request.key, valid_s=_PRESIGNED_S), etag=answer.headers.get("etag", ""))
         waited_s = self._clock.monotonic_s() - started_s
         if waited_s > _RETRY_WITHIN_S and self._larger == "redirect":  # behind a front door, which gives up
             answer.hurry(max(_BODY_WITHIN_S - waited_s, 1.0))
@@ -217,7 +217,7 @@ def _is_wanted(request: Request, answer: ObjectAnswer) -> bool:
 
 
 def _headers(answer: ObjectAnswer) -> dict[str, str]:
-    headers = object_headers(answer.headers) | {"accept-ranges": "bytes"}
+    headers = object_headers(answer.headers) | {"accept-ranges": "bytes", "age": "0"}
     if answer.status == 206 and (content_range := answer.headers.get("content-range")):
         headers["content-range"] = content_range
     return headers
@@ -227,7 +227,7 @@ def _other(request: Request, answer: ObjectAnswer) -> Response:
     """Return an answer without the object: S3's errors are passed on with their status and code."""
     status, method = answer.status, request.method
     if status == 304:
-        return Response(304, not_modified_headers(object_headers(answer.headers)))
+        return Response(304, not_modified_headers(object_headers(answer.headers)) | {"age": "0"})
     if status == 412:
         return precondition_failed(method)
     if status == 416:

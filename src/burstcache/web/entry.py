@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import format_datetime
 
 from burstcache.web.headers import object_headers
 
@@ -15,7 +17,8 @@ _LENGTH_BYTES = 4
 class Entry:
     """One object: what S3 said about it and its bytes.
 
-    `meta` maps lower-case header names to values; `etag` and `content-length` (of the whole object) are always there.
+    `meta` maps lower-case header names to values; `etag` and `content-length` (of the whole object) are always there,
+    and S3's `date`, which no answer repeats, if S3 gave it.
     The body of an answer to HEAD is empty.
     """
 
@@ -32,6 +35,11 @@ class Entry:
         """Size of the whole object, whether or not its body is here."""
         return int(self.meta["content-length"])
 
+    def confirmed(self, at_us: int) -> Entry:
+        """Return the entry as S3 would give it now."""
+        date = format_datetime(datetime.fromtimestamp(at_us // 1_000_000, UTC), usegmt=True)
+        return Entry({**self.meta, "date": date}, self.body)
+
     def without_body(self) -> Entry:
         """Return the entry with an empty body, as a HEAD needs it."""
         return Entry(self.meta, b"")
@@ -39,13 +47,18 @@ class Entry:
 
 def entry_from_s3(headers: Mapping[str, str], body: bytes) -> Entry:
     """Return the entry of a whole object that S3 sent with these headers."""
-    return Entry({**object_headers(headers), "content-length": str(len(body))}, body)
+    return Entry({**object_headers(headers), **_date(headers), "content-length": str(len(body))}, body)
 
 
 def head_from_s3(headers: Mapping[str, str]) -> Entry:
     """Return the entry, without its body, of an object that S3 sent whole, in part or not at all with these headers."""
     total = headers.get("content-range", "").rpartition("/")[2]
-    return Entry({**object_headers(headers), "content-length": total or headers["content-length"]}, b"")
+    length = {"content-length": total or headers["content-length"]}
+    return Entry({**object_headers(headers), **_date(headers), **length}, b"")
+
+
+def _date(headers: Mapping[str, str]) -> dict[str, str]:
+    return {"date": headers["date"]} if "date" in headers else {}
 
 
 def encode(entry: Entry) -> bytes:

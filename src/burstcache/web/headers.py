@@ -6,6 +6,8 @@ import re
 from base64 import b64encode
 from collections.abc import Mapping
 
+from burstcache.web.dates import parse_http_date
+
 # A cached copy keeps these (and the two below), so that every tier answers with the same headers.
 _OBJECT_HEADERS = frozenset(
     {
@@ -38,6 +40,17 @@ def object_headers(headers: Mapping[str, str]) -> dict[str, str]:
         if name in _OBJECT_HEADERS or name.startswith(_USER_METADATA):
             kept[name] = sendable(value)
     return kept
+
+
+def age_s(headers: Mapping[str, str], *, at_us: int) -> int:
+    """Return how long ago S3 gave these headers [s], by its own clock; 0 if it does not say.
+
+    Args:
+        headers: An object's, with S3's `date`.
+        at_us: The present [us since 1970].
+    """
+    given_at = parse_http_date(headers.get("date", ""))
+    return 0 if given_at is None else max(int(at_us / 1e6 - given_at.timestamp()), 0)
 
 
 def not_modified_headers(headers: Mapping[str, str]) -> dict[str, str]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from burstcache.web.conditions import NOT_MODIFIED, PRECONDITION_FAILED, failed_condition, range_applies
-from burstcache.web.headers import not_modified_headers
+from burstcache.web.headers import age_s, not_modified_headers
 from burstcache.web.request import Request
 
 _PRECONDITION_MESSAGE = "a condition of the request (If-Match or If-Unmodified-Since) does not hold for the object"
@@ -22,9 +22,16 @@ class Response:
     body: bytes = b""
     is_text: bool = False
 
-    def served_by(self, tier: str, *, is_hit: bool) -> Response:
-        """Return the answer with the headers that name its tier and whether it was a hit."""
-        provenance = {"x-cache-tier": tier, "x-cache": "hit" if is_hit else "miss"}
+    def served_by(self, tier: str, *, is_hit: bool, bound_ms: int = 0) -> Response:
+        """Return the answer with the headers that say where it comes from.
+
+        Args:
+            tier: What has answered.
+            is_hit: Whether a cache had it.
+            bound_ms: How long ago a write may have been announced that the answer does not show, at most [ms].
+        """
+        hit = "hit" if is_hit else "miss"
+        provenance = {"x-cache-tier": tier, "x-cache": hit, "x-cache-bound": str(bound_ms)}
         return Response(self.status, self.headers | provenance, self.body, self.is_text)
 
 
@@ -54,9 +61,9 @@ def range_not_satisfiable(method: str, size_bytes: int | None) -> Response:
     return error_response(416, "InvalidRange", message, method=method, headers=headers)
 
 
-def redirect(url: str) -> Response:
-    """Return a 307 to a URL from which the object is read once."""
-    return Response(307, {"location": url, "cache-control": "no-store", "content-length": "0"})
+def redirect(url: str, *, etag: str) -> Response:
+    """Return a 307 to a URL from which the object, which has this ETag now, is read once."""
+    return Response(307, {"location": url, "etag": etag, "cache-control": "no-store", "content-length": "0"})
 
 
 def object_response(request: Request, meta: Mapping[str, str], body: bytes) -> Response:
@@ -71,8 +78,10 @@ def object_response(request: Request, meta: Mapping[str, str], body: bytes) -> R
     status = failed_condition(request.headers, etag=etag, last_modified=last_modified, at_us=request.at_us)
     if status == PRECONDITION_FAILED:
         return precondition_failed(request.method)
+    age = str(age_s(meta, at_us=request.at_us)) if "date" in meta else meta.get("age", "0")
+    meta = {name: value for name, value in meta.items() if name != "date"} | {"age": age}
     if status == NOT_MODIFIED:
-        return Response(NOT_MODIFIED, not_modified_headers(meta))
+        return Response(NOT_MODIFIED, not_modified_headers(meta) | {"age": age})
     headers = {**meta, "accept-ranges": "bytes"}
     if request.range is None or not range_applies(request.headers, etag=etag, last_modified=last_modified):
         return Response(200, headers, body)

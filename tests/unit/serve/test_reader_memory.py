@@ -269,3 +269,31 @@ def test_what_many_keys_were_served_is_told_in_events_that_bus_and_scheduler_can
     assert max(len(encode(event)) for event in bus.events) < 25_000
     assert max(len(event["keys"]) for event in bus.events) <= 100
     assert [served["key"] for event in bus.events for served in event["keys"]] == [served.key for served in batch]
+
+
+def test_an_answer_of_memory_says_how_long_ago_a_change_may_have_been_announced() -> None:
+    alone, with_digest = Desk(), Desk(digest=Digest())
+    for desk in (alone, with_digest):
+        desk.tier_at(0, get())
+    with_digest.tier_at(1.0, get())
+    with_digest.tier_at(1.6, get())  # the digest is read anew
+
+    bounds = []
+    for desk in (alone, with_digest):
+        desk.clock.now_s = 1.9
+        bounds.append(desk.reader.read(get()).headers["x-cache-bound"])
+
+    assert bounds == ["1900", "300"]
+
+
+def test_a_load_that_began_before_the_process_wrote_is_not_kept() -> None:
+    desk = Desk()
+    miss = desk.reader.lookup(get())
+    assert isinstance(miss, Miss)
+    desk.clock.now_s = 0.1
+    desk.reader.forget(_HASH)
+
+    desk.reader.keep(get(), entry(1), miss)
+    assert desk.tier_at(0.2) == "s3"
+
+    assert desk.tier_at(0.3) == "memory"
