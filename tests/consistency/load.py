@@ -59,7 +59,7 @@ class Loads:
         if now_s >= self._until_s:
             self._is_night = not self._is_night
             self._until_s = now_s + self._draw.uniform(*(_NIGHT.for_s if self._is_night else _DAY_S))
-        until_s, load = self._now.get(key, (now_s, _BURST))
+        until_s, load = self._now.get(key, (now_s, _NIGHT))
         if until_s <= now_s:
             load = _BURST if load == _RISE else self._draw.choice(_DRAWN)
             until_s = now_s + self._draw.uniform(*load.for_s)
