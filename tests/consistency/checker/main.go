@@ -12,7 +12,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // Operation is a line of a history; history.py documents the format.
@@ -54,7 +56,8 @@ func main() {
 				continue
 			}
 			shortest := shorten(*model, history)
-			fmt.Printf("VIOLATION in %s, key %q: no order of these %d operations explains what was read\n", path, key, len(shortest))
+			fmt.Printf("VIOLATION in %s, key %q: no order of these %d operations explains what was read\n",
+				filepath.Base(path), key, len(shortest))
 			show(os.Stdout, shortest)
 			os.Exit(1)
 		}
@@ -127,7 +130,8 @@ func show(out io.Writer, history []Operation) {
 		if !each.IsKnown {
 			end = "no answer"
 		}
-		fmt.Fprintf(out, "%9.3f to %s ms  %-10s %-6s %-8s %s\n",
+		line := fmt.Sprintf("%9.3f to %s ms  %-10s %-6s %-8s %s",
 			float64(each.StartUs-begin)/1000, end, each.Client, each.Kind, value, each.Tier)
+		fmt.Fprintln(out, strings.TrimRight(line, " "))
 	}
 }
