@@ -6,9 +6,11 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from random import Random
+
+import redis
 
 from burstcache.adapters.redis_connection import connect
 from burstcache.adapters.redis_objects import object_key
@@ -20,6 +22,7 @@ from chaos.stage import Stage
 from support.processes import processes_named, signal_named
 
 RELAY, REDIS = "nats-server", "redis-server"
+_ENTERED = "stateEnteredEventDetails"
 _FILLER = b"f" * 3_000_000
 
 
@@ -159,41 +162,29 @@ def redis_filled(stage: Stage) -> AbstractContextManager[None]:
     server = connect(node.host, node.port, settings.redis, Secrets(stage.client("ssm")))
 
     def fill(stage: Stage) -> None:
-        for _ in range(20):
-            number = stage.counts["fillers written"]
-            server.hset(object_key(f"filler-{number}"), "data", _FILLER)
-            stage.counts["fillers written"] += 1
+        with suppress(redis.RedisError):  # the node may stop meanwhile
+            for _ in range(20):
+                server.hset(object_key(f"filler-{stage.counts['fillers written']}"), "data", _FILLER)
+                stage.counts["fillers written"] += 1
 
     return repeated(fill, 0.5)(stage)
 
 
-def executions_stopped(stage: Stage) -> AbstractContextManager[None]:
-    """Stop executions by hand, one in each state that they come to."""
-    states = stage.client("stepfunctions")
+def executions_stopped(machine: str) -> Break:
+    """Stop executions of a machine, by its output, as a person does: one in each state that they come to."""
 
-    def stop(stage: Stage) -> None:
-        for machine in stage.machines:
-            found = states.list_executions(stateMachineArn=machine, statusFilter="RUNNING")
+    def broken(stage: Stage) -> AbstractContextManager[None]:
+        states = stage.client("stepfunctions")
+
+        def stop(stage: Stage) -> None:
+            found = states.list_executions(stateMachineArn=stage.cloud.outputs[machine], statusFilter="RUNNING")
             for arn in (each["executionArn"] for each in found["executions"]):
                 history = states.get_execution_history(executionArn=arn, reverseOrder=True)["events"]
-                entered = [
-                    each["stateEnteredEventDetails"]["name"] for each in history if "stateEnteredEventDetails" in each
-                ]
+                entered = [each[_ENTERED]["name"] for each in history if _ENTERED in each]
                 if entered and not stage.counts[f"stopped in {entered[0]}"]:
                     states.stop_execution(executionArn=arn, error="StoppedByHand", cause="made by a fault")
                     stage.counts[f"stopped in {entered[0]}"] += 1
 
-    return repeated(stop, 0.1)(stage)
-
-
-def together(*breaks: Break) -> Break:
-    """Break several things at once."""
-
-    @contextmanager
-    def broken(stage: Stage) -> Iterator[None]:
-        with ExitStack() as entered:
-            for each in breaks:
-                entered.enter_context(each(stage))
-            yield
+        return repeated(stop, 0.1)(stage)
 
     return broken
