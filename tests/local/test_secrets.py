@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import json
 import os
+import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -19,6 +20,7 @@ from burstcache.client import Client
 from burstcache.core.table import HUB_PREFIX, LEASE_PREFIX
 from burstcache.state import state
 from burstcache_local.cloud import LocalCloud, LocalOptions
+from burstcache_local.machines import processes
 from support.policies import THESIS
 from support.waiting import until
 
@@ -31,6 +33,7 @@ _PARAMETERS = THESIS | {
     "PolicyOverrides": "redis_utilization_s=3600,redis_check_s=1",
 }
 _TOKENS = ("waiter", "running", "boot_token", "save_token", "token")  # columns
+_OF_A_BOOT = {"node boot_token", "lease waiter"}
 _KINDS = {HUB_PREFIX: "hub", LEASE_PREFIX: "lease"}  # of rows with tokens, by the beginning of their sort key
 # Where secrets belong, with the reason.
 _FILES = {
@@ -87,6 +90,8 @@ class Run:
         s3.put_object(Bucket=self.cloud.bucket_name, Key="hot", Body=b"text")
         s3.put_object(Bucket=self.cloud.bucket_name, Key="large", Body=_LARGE)
         with Client(stack_name=self.cloud.stack_name, session=session, endpoint_urls=urls, memory_bytes=0) as client:
+            with self.cloud.faults.of_nodes():  # who waits for a node waits until it is seen
+                until(lambda: self._looked() and client.get("hot") and self.secrets.named("token of ") >= _OF_A_BOOT)
             until(lambda: self._looked() and client.get("hot").tier == "redis")
             s3.put_object(Bucket=self.cloud.bucket_name, Key="hot", Body=b"changed")
             until(lambda: self._looked() and client.get("large").tier == "pool")
@@ -109,6 +114,11 @@ class Run:
                 yield machine, {"type": "Input", "input": described["input"]}
                 for page in states.get_paginator("get_execution_history").paginate(executionArn=each["executionArn"]):
                     yield from ((machine, event) for event in page["events"])
+
+    def note_process(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+        """Remember a process, however soon it ends."""
+        written = [f"{name}={value}" for name, value in environment.items()]
+        self.processes.add(("\0".join(arguments).encode(), "\0".join(written).encode()))
 
     def _parameters(self) -> list[Mapping[str, Any]]:
         pages = self.cloud.client("ssm").get_paginator("get_parameters_by_path")
@@ -161,7 +171,14 @@ def run() -> Iterator[Run]:
                 run.events.extend(events)
                 return usual(backend, events)
 
+            start = processes.start
+
+            def start_noted(command: Sequence[str], *, env: Mapping[str, str], **more: Any) -> subprocess.Popen[bytes]:
+                run.note_process(command, env)
+                return start(command, env=env, **more)
+
             patch.setattr(EventsBackend, "put_events", put_events)
+            patch.setattr(processes, "start", start_noted)
             run.work()
             yield run
     patch.undo()

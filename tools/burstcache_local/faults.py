@@ -93,7 +93,6 @@ class Faults:
             yield
         finally:
             self.nodes_answer.set()
-        self.has_full_volumes = False  # what an instance starts then cannot write a line of its log
 
     @contextmanager
     def of_volumes(self) -> Iterator[None]:

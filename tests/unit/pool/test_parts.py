@@ -38,6 +38,12 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return asked
 
 
+@pytest.fixture
+def nobody_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has no member be asked because the machine is too busy for another's answer."""
+    monkeypatch.setattr("burstcache.pool.patience._FIRST_S", LIMIT_S)
+
+
 def _run(work: Callable[[LocalPool, list[str]], Awaitable[None]], *, limit_s: float = LIMIT_S) -> None:
     async def scenario() -> None:
         async with running_pool(6, limit_s=limit_s) as pool:
@@ -52,6 +58,7 @@ async def _part(pool: LocalPool, start: int, end: int) -> bytes | None:
     return bytes(into) if await pool.reader.read_part(_SLICE, start, into) else None
 
 
+@pytest.mark.usefixtures("nobody_is_late")
 @pytest.mark.parametrize(
     ("start", "end", "chunks"),
     [
@@ -72,6 +79,7 @@ def test_a_part_takes_the_chunks_that_it_touches_and_no_others(
     _run(work)
 
 
+@pytest.mark.usefixtures("nobody_is_late")
 @pytest.mark.parametrize("is_wrong", [False, True], ids=["lost", "wrong"])
 def test_a_part_whose_chunk_is_lost_or_wrong_is_computed_and_the_chunk_written_again(
     asked: Counter[str], is_wrong: bool
@@ -119,6 +127,7 @@ def test_a_part_of_what_is_not_there_is_lost() -> None:
     _run(work)
 
 
+@pytest.mark.usefixtures("nobody_is_late")
 def test_one_member_more_is_asked_than_has_to_answer_and_the_last_if_one_lacks_its_chunk(asked: Counter[str]) -> None:
     async def work(pool: LocalPool, kept_by: list[str]) -> None:
         into = memoryview(bytearray(_OBJECT.size_bytes))
