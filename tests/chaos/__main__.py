@@ -65,8 +65,9 @@ def main() -> int:
             found.append(str(error))
         else:
             rows += [(fault, run) for run in runs]
-            found += [f"{fault.name}, {run.policy}: {finding}" for run in runs for finding in findings(fault, run)]
-            print(table(rows[-len(runs) :]), flush=True)
+            found_now = [f"{fault.name}, {run.policy}: {finding}" for run in runs for finding in findings(fault, run)]
+            print(table((fault, run) for run in runs), *found_now, sep="\n", flush=True)
+            found += found_now
     (out / "table.txt").write_text(report := "\n".join([table(rows), *found]) + "\n")
     print(f"\n{report}")
     return 1 if found else 0

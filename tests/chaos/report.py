@@ -87,7 +87,7 @@ def findings(fault: Fault, run: Run) -> list[str]:
         (found.p99_s > most_s, f"p99 {found.p99_s * 1e3:.0f} ms during the fault, more than {most_s * 1e3:.0f}"),
         (fault.begins and run.hot_s is None, f"hot keys were not in {fault.begins} when it began"),
         (run.hits_back_s is None, "hits did not come back"),
-        (run.left, f"left: {run.left[:8]}"),
+        (run.rest_s is None, f"something still ran after two minutes, or was owed: {run.left[:8]}"),
         (run.undelivered, f"{run.undelivered} events are in the queues for a person"),
     )
     return [text for holds, text in checks if holds]

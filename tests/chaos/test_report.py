@@ -34,7 +34,7 @@ def test_nothing_is_found_in_a_run_without_a_fault_that_readers_notice() -> None
         ({"outcomes": [_HIT] * 9 + [_HIT._replace(latency_s=0.5)]}, "p99 500 ms during the fault, more than 400"),
         ({"hot_s": None}, "hot keys were not in redis when it began"),
         ({"hits_back_s": None}, "hits did not come back"),
-        ({"left": ["execution key-00"]}, "left: ['execution key-00']"),
+        ({"rest_s": None, "left": ["execution a"]}, "ran after two minutes, or was owed: ['execution a']"),
         ({"undelivered": 2}, "2 events are in the queues for a person"),
     ],
 )

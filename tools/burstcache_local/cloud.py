@@ -79,6 +79,7 @@ class LocalCloud:
         self.outputs: dict[str, str] = {}
         self.physical_ids: dict[str, str] = {}  # by logical id
         self.faults = Faults()  # what goes wrong meanwhile
+        self._late_events = 0  # that a fault delays
         self._stacks: list[Stack] = []  # the first one is the system's
         self._closers = ExitStack()
 
@@ -164,7 +165,7 @@ class LocalCloud:
     @property
     def invocations_under_way(self) -> int:
         """How many invocations of functions run, or are still to come."""
-        return self._lambdas.under_way
+        return self._lambdas.under_way + self._late_events
 
     def kill(self, logical_id: str, count: int | None = None) -> int:
         """Let environments of a function die in the middle of their work, at most `count`; return how many did."""
@@ -377,7 +378,11 @@ class LocalCloud:
     ) -> None:
         """Hand an event to a function; without the function or the right it goes to the target's dead-letter queue."""
         if after_s:
-            await asyncio.sleep(after_s)
+            self._late_events += 1
+            try:
+                await asyncio.sleep(after_s)
+            finally:
+                self._late_events -= 1
         try:
             if not self.guard.delivery_problem(target, rule):
                 await self._lambdas.invoke_event(target["Arn"], payload, request_id=str(uuid.uuid4()), trace=trace)
