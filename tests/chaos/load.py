@@ -21,8 +21,9 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
+from types import MappingProxyType
 from typing import Any, NamedTuple, TextIO
 
 import boto3
@@ -81,13 +82,14 @@ class Target:
     hot_share: float = 0.0  # of the reads
     larges: float = 0.0  # reads through the pool
     results: float = 0.0  # of a function whose results the nodes keep
+    newest: Mapping[str, int] = field(default_factory=dict)  # versions that earlier loads have written
     seed: int = 1
 
 
-def versions() -> Versions:
-    """Return the objects."""
+def versions(newest: Mapping[str, int] = MappingProxyType({})) -> Versions:
+    """Return the objects, of which earlier loads have written some."""
     sizes_bytes = dict(zip(KEYS, itertools.cycle(_SIZES_BYTES), strict=False))
-    return Versions(sizes_bytes | dict.fromkeys(LARGE_KEYS, _LARGE_BYTES))
+    return Versions(sizes_bytes | dict.fromkeys(LARGE_KEYS, _LARGE_BYTES), newest)
 
 
 class _Pace:
@@ -110,7 +112,7 @@ class _Load:
     def __init__(self, target: Target, results: TextIO, threads: ThreadPoolExecutor) -> None:
         self._target, self._results, self._threads = target, results, threads
         self.pace, self._chance = _Pace(target.reads, target.hot_share), Random(target.seed)
-        self._objects = versions()
+        self._objects = versions(target.newest)
 
     async def open(self, opened: AsyncExitStack) -> list[Coroutine[Any, Any, None]]:
         """Open all clients; return the streams."""

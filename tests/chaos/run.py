@@ -162,12 +162,14 @@ def loaded(stage: Stage, plan: Plan) -> Iterator[Load]:
             hot_keys=plan.hot_keys,
             larges=_LARGES_PER_S * stage.has_pool,
             results=plan.reads_per_s * ("results" in stage.parts),
+            newest=dict(stage.newest),
         )
     )
     try:
         yield load
     finally:
         load.stop()
+        stage.newest.update(each.key for each in load.outcomes if each.way == "write")
 
 
 def hot_keys(reads_per_s: float) -> int:

@@ -26,6 +26,7 @@ class Stage:
     chance: Random
     parts: frozenset[Part] = frozenset()
     counts: Counter[str] = field(default_factory=Counter)  # what was done to it
+    newest: Counter[str] = field(default_factory=Counter)  # version of each key that was written
 
     def client(self, service: str) -> Any:
         """Return a client that no fault befalls."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 import threading
+from collections.abc import Mapping
 from functools import lru_cache
+from types import MappingProxyType
 
 _SHIFTS = 256
 _NOISE = random.Random("noise").randbytes(1 << 16)
@@ -26,11 +28,11 @@ def version_in(value: bytes) -> tuple[str, int, int]:
 
 
 class Versions:
-    """The writes to some keys, from version 0 on. Thread-safe."""
+    """The writes to some keys, from version 0 or the newest one of earlier writes on. Thread-safe."""
 
-    def __init__(self, sizes_bytes: dict[str, int]) -> None:
+    def __init__(self, sizes_bytes: dict[str, int], newest: Mapping[str, int] = MappingProxyType({})) -> None:
         self.sizes_bytes = sizes_bytes
-        self._newest = dict.fromkeys(sizes_bytes, 0)
+        self._newest = {**dict.fromkeys(sizes_bytes, 0), **newest}
         self._lock = threading.Lock()
 
     def begin(self, key: str) -> tuple[int, bytes]:
