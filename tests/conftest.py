@@ -6,7 +6,8 @@ import functools
 import gc
 import io
 import logging
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Generator, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -42,6 +43,9 @@ settings.register_profile("whole", _UNHURRIED)
 settings.register_profile("quick", _UNHURRIED, max_examples=10)
 settings.load_profile("whole")
 
+# What a quick test takes at most, by itself; CONTRIBUTING.md has the rule.
+_QUICK_S = 0.25
+
 
 class _Refusals(logging.Handler):
     """What roles were refused since the last test ended."""
@@ -69,6 +73,58 @@ def pytest_sessionfinish() -> None:
     """Look for garbage once where pytest would look five times, through all that the tests leave."""
     gc.collect()
     gc.freeze()
+
+
+class _ProcessorTime:
+    """Names the quick tests that take longer than they may, and fails none: a busy machine adds to what they take.
+
+    A fixture that several tests share is no test's own. The first test that needs a library, or what a cache keeps,
+    pays for all.
+    """
+
+    def __init__(self) -> None:
+        self._shared_s = 0.0
+        self._began_s = 0.0
+        self._over_s: dict[str, float] = {}
+
+    @staticmethod
+    def _so_far_s() -> float:
+        return sum(os.times()[:4])  # the process and its children that have ended
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any]) -> Generator[None, Any, Any]:
+        began_s, shared_s = self._so_far_s(), self._shared_s
+        try:
+            return (yield)
+        finally:
+            if fixturedef.scope != "function":
+                self._shared_s = shared_s + self._so_far_s() - began_s
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logstart(self) -> None:
+        self._began_s = self._so_far_s() - self._shared_s
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+        if call.when == "teardown":
+            item.user_properties.append(("processor_s", self._so_far_s() - self._shared_s - self._began_s))
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        took_s = dict(report.user_properties).get("processor_s", 0)
+        if isinstance(took_s, float) and took_s > _QUICK_S:
+            self._over_s[report.nodeid] = took_s
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self._over_s:
+            terminalreporter.section(f"over {_QUICK_S} s of processor time: make it cheaper or mark it slow")
+        for test, took_s in sorted(self._over_s.items(), key=lambda item: -item[1]):
+            terminalreporter.write_line(f"{took_s:.2f} s {test}")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Watch what quick tests take."""
+    if config.getoption("markexpr") == "not slow":
+        config.pluginmanager.register(_ProcessorTime())
 
 
 @pytest.fixture(autouse=True)

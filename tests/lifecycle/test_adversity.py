@@ -197,6 +197,7 @@ def test_ec2_without_room_bars_promotion_and_not_the_lambda_tier(world: World, t
     assert bill(world, told).usd < 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", BY_USE)
 def test_node_that_fails_to_boot_is_not_booted_at_each_report(make_world: Callable[..., World], policy: str) -> None:
     world = make_world(policy=policy_named(policy), runs_machines=True, has_relay=False)
@@ -262,6 +263,7 @@ def test_aws_that_throttles_a_node_for_a_while_takes_it_from_no_key(
     assert bill(world, told).transitions <= 7 + 7 + 2
 
 
+@pytest.mark.slow
 def test_account_without_concurrency_costs_three_minutes_and_reads_go_on(
     world: World, told: Told, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,6 +19,7 @@ from support.policies import BY_USE, policy_named
 from support.world import World
 
 _POLICIES = ("thesis", *BY_USE)
+_SLOW_BY_USE = [pytest.param(name, marks=pytest.mark.slow) for name in BY_USE]
 _NOTICED_S = 6  # the record, the pause before the retry, the start, and what readers know of it
 
 
@@ -96,6 +97,7 @@ def is_without_failure(world: World) -> bool:
     return not world.executions_of(world.key_machine, "FAILED") and (row.failures, row.not_before_us) == (0, 0)
 
 
+@pytest.mark.parametrize("world", ["thesis", *_SLOW_BY_USE], indirect=True)
 def test_one_that_dies_is_replaced_within_seconds_and_the_life_goes_on(world: World) -> None:
     row = held(world, for_s=60)
 
@@ -120,6 +122,7 @@ def test_one_that_nobody_asks_for_any_more_is_replaced_by_one_that_ends_soon(wor
     assert is_without_failure(world)
 
 
+@pytest.mark.slow
 def test_one_whose_host_is_lost_is_missed_after_a_minute_and_replaced(world: World) -> None:
     row = held(world)
     world.kill_cache(host=True)
@@ -207,6 +210,7 @@ def test_a_second_invocation_of_the_same_event_that_dies_costs_a_start_and_no_re
     assert (thesis.row("k").attempt, len(thesis.running_caches())) == (1, 1)
 
 
+@pytest.mark.slow
 def test_none_is_replaced_while_the_stack_is_paused(world: World) -> None:
     row = held(world)
     world.pauses.begin("test")

@@ -179,6 +179,7 @@ def running(name: str, make_world: MakeWorld) -> World:
     return world
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BY_USE)
 @pytest.mark.parametrize("hits", [0, 25, pytest.param(70, marks=pytest.mark.slow)])
 def test_node_stops_at_the_predicted_look(name: str, hits: int, make_world: MakeWorld) -> None:

@@ -172,6 +172,7 @@ def test_a_dead_bucket_costs_one_failure_and_s3_serves(stage: Stage, monkeypatch
     assert len(asked) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hit_value_usd", [0, 1e-6])
 def test_live_readers_copy_and_copy_again_as_the_simulator_does(
     make_stage: Callable[..., Stage], monkeypatch: pytest.MonkeyPatch, hit_value_usd: float

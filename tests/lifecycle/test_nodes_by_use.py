@@ -51,6 +51,7 @@ def test_repeats_of_many_keys_boot_their_node_which_serves_them_all(by_use: Worl
     assert by_use.executions_of(by_use.key_machine) == []
 
 
+@pytest.mark.slow
 def test_a_node_that_is_used_goes_on_and_one_that_is_not_stops(by_use: World) -> None:
     booted(by_use)
     since_us = by_use.node().ready_at_us

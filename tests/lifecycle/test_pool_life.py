@@ -170,6 +170,7 @@ def _requests(world: World) -> int:
     return totals.requests
 
 
+@pytest.mark.slow
 def test_what_a_hub_has_seen_is_added_up_once_however_often_it_falls_silent(world: World, hub: Hub) -> None:
     other = Hub(world, "hub-2")
     for silent_s in (200, 400, 60):
@@ -348,7 +349,7 @@ def test_copy_of_a_member_that_answers_again_is_no_reclaim(world: World, hub: Hu
 def test_many_reclaims_change_how_slices_are_written_and_old_ones_stay_readable(world: World, hub: Hub) -> None:
     first = hub.report()["redundancy"]
     numbers = iter(range(10_000))
-    for _ in range(120):
+    for _ in range(20):
         world.clock.sleep(REPORT_S)
         world.members.reclaim(f"pool-{next(numbers) % POOL_MEMBERS}")
         hub.read(500)
@@ -543,6 +544,7 @@ def test_what_hubs_saw_outlives_them(world: World, hub: Hub) -> None:
     assert (totals.hits, totals.stored_bytes) == (7, _MB)
 
 
+@pytest.mark.slow
 def test_reading_keeps_the_pool(world: World, hub: Hub) -> None:
     hub.report_for(2 * KEEP_S, reads=1)
 

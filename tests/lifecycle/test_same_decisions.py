@@ -33,7 +33,8 @@ ByUse = type[Breakeven] | type[Hazard]
 MakeWorld = Callable[..., World]
 
 
-SEEDS = [0, pytest.param(1, marks=pytest.mark.slow)]
+# Seeds and requests. The first is short, passes through each tier, and boots a node twice.
+TRACES = [(1, 25), *(pytest.param(seed, 150, marks=pytest.mark.slow) for seed in (0, 1))]
 
 
 @pytest.fixture
@@ -42,30 +43,31 @@ def frequent_reports(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("has_relay", [True, False])
-@pytest.mark.parametrize("seed", SEEDS)
-def test_thesis_policy(seed: int, has_relay: bool, make_world: MakeWorld) -> None:
+@pytest.mark.parametrize(("seed", "requests"), TRACES)
+def test_thesis_policy(seed: int, requests: int, has_relay: bool, make_world: MakeWorld) -> None:
     world = make_world(runs_machines=True, has_relay=has_relay)
 
-    live, simulated = replay(world, Thesis(world.parameters, has_relay), trace_of(seed, MEANS_S, 150))
+    live, simulated = replay(world, Thesis(world.parameters, has_relay), trace_of(seed, MEANS_S, requests))
 
     assert live == simulated.tiers
     assert set(live) == set("SLR" if has_relay else "SR")
 
 
 @pytest.mark.parametrize("kind", [Breakeven, Hazard])
-@pytest.mark.parametrize("seed", SEEDS)
-def test_policies_by_use(seed: int, kind: ByUse, make_world: MakeWorld) -> None:
+@pytest.mark.parametrize(("seed", "requests"), TRACES)
+def test_policies_by_use(seed: int, requests: int, kind: ByUse, make_world: MakeWorld) -> None:
     policy = policy_named(kind.name)
     world = make_world(runs_machines=True, has_relay=False, policy=policy)
     assert policy.use is not None
 
-    live, simulated = replay(world, kind(policy.use, has_relay=False), trace_of(seed, MEANS_S, 150))
+    live, simulated = replay(world, kind(policy.use, has_relay=False), trace_of(seed, MEANS_S, requests))
 
     assert live == simulated.tiers
     assert simulated.redis_starts > 1
     assert set(live) == set("SR")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("frequent_reports")
 @pytest.mark.parametrize("kind", [Breakeven, Hazard])
 def test_policies_by_use_with_cache_functions(kind: ByUse, make_world: MakeWorld) -> None:
@@ -98,6 +100,7 @@ def replay_with_cache_functions(kind: ByUse, make_world: MakeWorld) -> tuple[str
     return replay(world, kind(policy.use), trace_of(1, MEANS_S, 100))
 
 
+@pytest.mark.slow
 def test_two_nodes_of_leased_keys(make_world: MakeWorld) -> None:
     world = make_world(runs_machines=True, nodes=2)
 
@@ -108,6 +111,7 @@ def test_two_nodes_of_leased_keys(make_world: MakeWorld) -> None:
     assert set(live) == set("SLR")
 
 
+@pytest.mark.slow
 def test_two_nodes_of_guests(make_world: MakeWorld) -> None:
     policy = policy_named("hazard", per_million="1000", node_type="r7g.large")
     world = make_world(runs_machines=True, has_relay=False, policy=policy, nodes=2)
@@ -120,6 +124,7 @@ def test_two_nodes_of_guests(make_world: MakeWorld) -> None:
     assert set(live) == set("SR")
 
 
+@pytest.mark.slow
 def test_express_below_leased_keys(make_world: MakeWorld) -> None:
     world = make_world(runs_machines=True)
     rule = express_rule(TODAY, hit_value_usd=0)
@@ -132,6 +137,7 @@ def test_express_below_leased_keys(make_world: MakeWorld) -> None:
     assert set(live) == set("SXLR")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("frequent_reports")
 def test_express_below_guests(make_world: MakeWorld) -> None:
     policy = policy_named("hazard", per_million="3000", node_type="r7g.large", has_express=True)

@@ -554,6 +554,7 @@ def test_key_that_was_hot_for_thirty_days_returns_to_s3_without_a_failure(stage:
     assert stage.clock.monotonic_s() == pytest.approx(30 * 24 * 3600, abs=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("entry", "state"), [("lambda", "Lambda"), ("restricted", "RestrictedLambda")])
 def test_key_that_one_invocation_after_another_served_for_a_month_returns_to_s3_without_a_failure(
     stage: Stage, entry: str, state: str

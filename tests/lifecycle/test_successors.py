@@ -158,6 +158,7 @@ def test_replacement_that_comes_after_redis_took_over_leaves(world: World, monke
     assert world.row("k").tier == "redis"
 
 
+@pytest.mark.slow
 def test_key_that_is_still_asked_for_when_an_invocation_ends_is_served_without_a_gap(world: World) -> None:
     row = held_without_promotion(world)
 
@@ -217,6 +218,7 @@ def test_write_while_two_invocations_overlap_reaches_both(world: World, monkeypa
     assert {world.body_in_lambda_tier("k") for _ in range(4)} == {b"new"}  # in turn
 
 
+@pytest.mark.slow
 def test_next_invocation_goes_on_with_what_requests_have_prolonged_the_life_to(world: World) -> None:
     row = held_without_promotion(world)
     tiers(world, 800, every_s=2)  # each prolongs it by five seconds
@@ -247,6 +249,7 @@ def test_key_that_is_no_longer_asked_for_is_not_handed_over(world: World) -> Non
     assert entered(world, row.execution_name) == 4
 
 
+@pytest.mark.slow
 def test_paused_stack_hands_no_key_over(world: World) -> None:
     row = held_without_promotion(world)
     tiers(world, 600, every_s=4)

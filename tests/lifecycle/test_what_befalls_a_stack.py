@@ -40,6 +40,7 @@ class Row:
     happens: Callable[[Stack, ExitStack], object]  # whatever the exit stack has ends when the stack is at rest
     most_usd: float  # from then on until nothing runs any more
     alarms: set[str] = field(default_factory=set)  # that go off, and no others
+    is_slow: bool = False
 
 
 def cold(stack: Stack) -> None:
@@ -263,21 +264,24 @@ _ROWS = [
     Row("EC2 has no room", Stack.hot, no_room_in_ec2, 0.0008, {"RedisNodeAlarm"}),
     Row("an instance is terminated", Stack.in_redis, terminate, 0.0004),
     Row("an instance is terminated, and a key joins", Stack.hot, boot_what_is_terminated, 0.0025, {"RedisNodeAlarm"}),
-    Row("an instance hangs in `stopping`", Stack.in_redis, stuck_in_stopping, 0.0004),
+    Row("an instance hangs in `stopping`", Stack.in_redis, stuck_in_stopping, 0.0004, is_slow=True),
     Row(
         "an instance hangs in `stopping` for an hour, forced or not",
         Stack.in_redis,
         lambda stack, exits: stuck_in_stopping(stack, exits, until_forced=False),
         0.0006,
         {"OverdueNodesAlarm"},
+        is_slow=True,
     ),
     Row("Redis dies on its node", Stack.in_redis, kill_redis, 0.0004),
     Row("the relay's task is replaced", Stack.hot, replace_relay, 0.0002),
-    Row("the relay is gone for ten minutes", cold, lose_relay, 0.0015, {"KeyLifecycleAlarm", "RelayAlarm"}),
+    Row(
+        "the relay is gone for ten minutes", cold, lose_relay, 0.0015, {"KeyLifecycleAlarm", "RelayAlarm"}, is_slow=True
+    ),
     Row("the scheduler is throttled", cold, throttle_scheduler, 0.0001, {"FailedEventsAlarm"}),
     Row("the scheduler fails on events", cold, fail_scheduler, 0.0001, {"FailedEventsAlarm"}),
     Row("EventBridge does not reach the scheduler", cold, cut_off_scheduler, 0.0001, {"UndeliveredEventsAlarm"}),
-    Row("DynamoDB throttles a node's steps", Stack.in_redis, throttle_dynamodb, 0.0005),
+    Row("DynamoDB throttles a node's steps", Stack.in_redis, throttle_dynamodb, 0.0005, is_slow=True),
     Row("events come twice, late, in disorder; a clock is behind", cold, repeat_events, 0.0002),
     Row(
         "the account's concurrency is used up",
@@ -287,7 +291,7 @@ _ROWS = [
         {"KeyLifecycleAlarm", "ThrottledReadsAlarm", "ConcurrencyAlarm", "JanitorAlarm"},
     ),
     Row("the janitor's rule is switched off", Stack.in_redis, switch_off_janitor, 0.006, {"JanitorAlarm"}),
-    Row("the bucket is crawled", cold, crawl, 0.0002),
+    Row("the bucket is crawled", cold, crawl, 0.0002, is_slow=True),
     Row("a hot object is deleted", Stack.hot, delete, 0.0001),
     Row("a hot object outgrows the tiers", Stack.hot, outgrow, 0.0001),
     Row("a cache function dies", Stack.hot, kill_cache, 0.0002),
@@ -306,7 +310,9 @@ def stack(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stack]:
         made.close()
 
 
-@pytest.mark.parametrize("row", _ROWS, ids=lambda row: row.event)
+@pytest.mark.parametrize(
+    "row", [pytest.param(row, id=row.event, marks=[pytest.mark.slow] * row.is_slow) for row in _ROWS]
+)
 def test_it_ends_by_itself_for_a_bounded_bill_and_its_alarms_go_off(stack: Stack, row: Row) -> None:
     row.begins(stack)
     before_usd = stack.bill().usd

@@ -27,6 +27,7 @@ def dots(recording: Recording) -> set[tuple[float, float]]:
     return {(at_s, ms) for line in axes.lines for at_s, ms in np.asarray(line.get_xydata()).tolist()}
 
 
+@pytest.mark.slow
 def test_same_recording_gives_the_same_small_picture(tmp_path: Path) -> None:
     once, again = (drawn(RECORDING, tmp_path / f"{name}.png") for name in ("once", "again"))
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from burstcache.core.errors import FrameError
@@ -23,6 +23,7 @@ from burstcache.pool.member import MemberConnection
 from burstcache.pool.proof import Introduction
 from burstcache.pool.remote_hub import Address, RemoteLink
 from support.pool import TOKEN, LocalPool, running_pool
+from support.searches import search
 from support.waiting import LIMIT_S, eventually
 
 _BYTES = 10_000_000
@@ -279,7 +280,7 @@ def test_a_copy_without_a_first_environment_is_a_member() -> None:
     asyncio.run(scenario())
 
 
-@settings(max_examples=60, deadline=None)
+@search(60)
 @given(
     held=st.sets(st.integers(0, 30)),
     left=st.sets(st.integers(0, 60)),

@@ -8,7 +8,7 @@ import tracemalloc
 from collections.abc import AsyncIterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from burstcache.core.pool.chunk_store import ChunkStore
@@ -18,6 +18,7 @@ from burstcache.pool.hub import Hub
 from burstcache.pool.member import serve
 from burstcache.pool.proof import Introduction
 from support.pool import READER_TOKEN, TOKEN, LocalPool, running_pool
+from support.searches import search
 from support.waiting import LIMIT_S, eventually
 
 _NUMBERS = st.one_of(st.integers(0, 3), st.integers(0, 2**32 - 1))
@@ -88,7 +89,7 @@ async def _is_alive(pool: LocalPool) -> bool:
         return bool(await answered)
 
 
-@settings(max_examples=50, deadline=None)
+@search(50)
 @given(data=_BYTES)
 def test_who_has_proved_nothing_ends_a_connection_at_most(data: bytes) -> None:
     async def scenario() -> bool:
@@ -101,7 +102,7 @@ def test_who_has_proved_nothing_ends_a_connection_at_most(data: bytes) -> None:
     assert asyncio.run(scenario())
 
 
-@settings(max_examples=50, deadline=None)
+@search(50)
 @given(kind=st.sampled_from([Kind.PROOF, Kind.READER, Kind.COPY]), data=_BYTES)
 def test_who_is_let_in_ends_a_connection_at_most(kind: Kind, data: bytes) -> None:
     async def scenario() -> bool:
@@ -113,7 +114,7 @@ def test_who_is_let_in_ends_a_connection_at_most(kind: Kind, data: bytes) -> Non
     assert asyncio.run(scenario())
 
 
-@settings(max_examples=50, deadline=None)
+@search(50)
 @given(data=_BYTES)
 def test_a_member_ends_a_connection_at_most(data: bytes) -> None:
     async def hub(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

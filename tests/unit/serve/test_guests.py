@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -393,7 +394,7 @@ class Guesthouse(RuleBasedStateMachine):
         return Request("GET", key, _HASHES[key], {}, None, "r", self.clock.now_us())
 
 
-TestGuesthouse = Guesthouse.TestCase
+TestGuesthouse = pytest.mark.slow(Guesthouse.TestCase)
 TestGuesthouse.settings = settings(search(100), stateful_step_count=20)
 
 

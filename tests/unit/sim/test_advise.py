@@ -141,6 +141,7 @@ def test_the_best_of_our_parameters_counts_at_each_value() -> None:
     assert pays(ours, [Yield(0, 0, 0), Yield(90, 1100, 0)], hits) == Pays(60 / 1000, 30 / 100)
 
 
+@pytest.mark.slow
 def test_between_the_two_values_and_nowhere_else_burstcache_is_the_best_buy() -> None:
     span = advice(vast(), without=ALWAYS_ON_ALONE).per_hit.best_buy
     assert span is not None
@@ -178,6 +179,7 @@ def test_without_a_value_money_decides_for_s3_and_the_value_from_which_it_pays_i
     assert re.search(r"Burstcache is worth more than S3 alone from [\d.]+ USD per million, but at no value", value)
 
 
+@pytest.mark.slow
 def test_a_hit_worth_the_break_even_value_is_worth_the_bill() -> None:
     value_usd = unvalued().per_hit.over_s3_usd
     assert value_usd is not None
@@ -187,6 +189,7 @@ def test_a_hit_worth_the_break_even_value_is_worth_the_bill() -> None:
     assert above.ours.system.gain.net_usd(above.value) > 0 > below.ours.system.gain.net_usd(below.value)
 
 
+@pytest.mark.slow
 def test_a_higher_value_buys_more_hits_and_each_has_the_most_net_value_that_was_found() -> None:
     gaps_us = np.random.default_rng(2).exponential(20_000_000, 2_000).astype(np.int64)
     load = workload_of(Trace(gaps_us.cumsum()), PRICES, Setup(instance_type="r7g.large"))
@@ -203,6 +206,7 @@ def test_a_higher_value_buys_more_hits_and_each_has_the_most_net_value_that_was_
         assert one.ours.system.gain.net_usd(one.value) >= 0.99 * max(nets) > 0
 
 
+@pytest.mark.slow
 def test_what_is_worth_nearly_as_much_and_is_plainer_is_recommended() -> None:
     found = valued()
 
@@ -253,6 +257,7 @@ def test_burstcache_is_not_bought_for_objects_that_it_never_caches() -> None:
     assert found.ours.system.gain.net_usd(found.value) < 0
 
 
+@pytest.mark.slow
 def test_what_is_left_out_is_no_choice() -> None:
     value = Value(usd_per_hit=1e-3)
     first = advice(small(), value)
@@ -319,6 +324,7 @@ def test_memory_express_and_nodes_are_weighed_in_every_mixture_that_could_be_bes
     assert all(choice.setup.decides and choice.setup.nodes for choice in judged)
 
 
+@pytest.mark.slow
 def test_several_nodes_are_weighed_where_they_are_the_cheapest_of_their_size() -> None:
     found = standing(Weighing(vast(), CLOCK, Value(usd_per_hit=1e-5)))
 
@@ -332,6 +338,7 @@ def test_several_nodes_are_weighed_where_they_are_the_cheapest_of_their_size() -
     assert vast().demand.stored_bytes <= sizes_bytes[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("usd_per_ms", "is_tried"), [(1e-8, False), (2e-5, True)])
 def test_a_relay_is_weighed_if_the_waits_that_are_left_could_pay_for_it(usd_per_ms: float, is_tried: bool) -> None:
     relayed = replace(vast(), setup=replace(vast().setup, relay="direct"))

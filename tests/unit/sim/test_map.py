@@ -64,6 +64,7 @@ def test_a_cell_has_the_best_of_each_kind_and_nobody_better_is_left_out() -> Non
     assert cell.ours.usd < cell.ours.bill_usd + requests * 10 / 1e6
 
 
+@pytest.mark.slow
 def test_table_and_pictures_have_every_cell(tmp_path: Path) -> None:
     every = [
         Cell(Load(gb, duty, per_s), value, buy(1, "burstcache"), buy(3), buy(0.5, "reader-memory+ec2:t4g.nano"))

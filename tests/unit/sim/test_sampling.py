@@ -40,16 +40,20 @@ def hit_share(caches: Locality, objects: int) -> float:
     return 1 - float(caches.misses(objects * OBJECT_BYTES, repeats=Fraction(1))) / REQUESTS
 
 
+def sampled_log(folder: Path, seed: int) -> tuple[Trace, Trace]:
+    """Return a whole log, and a tenth of its keys."""
+    path = zipf_log(folder / f"{seed}.csv", seed)
+    return read_trace(path), read_log(path, sample_keys=0.1).trace
+
+
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Trace, Trace]]:
-    """Whole logs, each with a tenth of its keys."""
     folder = tmp_path_factory.mktemp("zipf")
-    paths = [zipf_log(folder / f"{seed}.csv", seed) for seed in SEEDS]
-    return [(read_trace(path), read_log(path, sample_keys=0.1).trace) for path in paths]
+    return [sampled_log(folder, seed) for seed in SEEDS]
 
 
-def test_a_sample_has_all_requests_of_its_keys_and_no_others(logs: list[tuple[Trace, Trace]]) -> None:
-    whole, sampled = logs[0]
+def test_a_sample_has_all_requests_of_its_keys_and_no_others(tmp_path: Path) -> None:
+    whole, sampled = sampled_log(tmp_path, 0)
 
     kept = set(sampled.keys)
     assert 0.08 * len(whole.keys) < len(kept) < 0.12 * len(whole.keys)
@@ -61,6 +65,7 @@ def test_a_sample_has_all_requests_of_its_keys_and_no_others(logs: list[tuple[Tr
     assert sample_text(whole) == ""
 
 
+@pytest.mark.slow
 def test_shares_of_hits_are_within_the_error_that_is_stated(logs: list[tuple[Trace, Trace]]) -> None:
     beyond, compared = 0, 0
     for whole, sampled in logs:
@@ -76,6 +81,7 @@ def test_shares_of_hits_are_within_the_error_that_is_stated(logs: list[tuple[Tra
     assert beyond <= compared // 10
 
 
+@pytest.mark.slow
 def test_without_the_correction_the_shares_of_hits_would_be_far_off(logs: list[tuple[Trace, Trace]]) -> None:
     """The most requested keys decide how many requests a sample has; the number of all requests is known."""
     raw = [abs(len(sampled) / REQUESTS - 0.1) for _, sampled in logs]
@@ -83,6 +89,7 @@ def test_without_the_correction_the_shares_of_hits_would_be_far_off(logs: list[t
     assert max(raw) > 0.02
 
 
+@pytest.mark.slow
 def test_a_long_log_is_sampled_by_itself_the_same_in_any_order_and_by_any_process(tmp_path: Path) -> None:
     random = Random(2)
     for number in range(4):
@@ -126,6 +133,7 @@ def test_a_share_without_a_request_is_named(tmp_path: Path, capsys: pytest.Captu
     assert "1e-09 of the keys: expected a share that has a request" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_commands_print_what_a_sample_stands_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = zipf_log(tmp_path / "log.csv", 1)
 

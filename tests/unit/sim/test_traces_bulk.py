@@ -153,6 +153,7 @@ def test_usual_rows_are_read_in_blocks(name: str) -> None:
     assert len(columns) == 1000
 
 
+@pytest.mark.slow
 def test_several_processes_read_what_one_reads(tmp_path: Path) -> None:
     random = Random(5)
     for number in range(12):
@@ -167,6 +168,7 @@ def test_several_processes_read_what_one_reads(tmp_path: Path) -> None:
     assert (together.rows, sum(told)) == (alone.rows, 36_000)
 
 
+@pytest.mark.slow
 def test_several_processes_name_the_first_bad_row(tmp_path: Path) -> None:
     for number in range(12):
         bad = "torn\n" if number in (7, 9) else ""
@@ -179,7 +181,7 @@ def test_several_processes_name_the_first_bad_row(tmp_path: Path) -> None:
 
 def test_what_a_broken_file_holds_is_kept_on_demand_and_the_file_named(tmp_path: Path) -> None:
     random = Random(4)
-    rows = "".join(s3_row(key=f"{random.getrandbits(64):x}") for _ in range(20_000))
+    rows = "".join(s3_row(key=f"{random.getrandbits(64):x}") for _ in range(4_000))
     packed = gzip.compress(rows.encode())
     (tmp_path / "1.gz").write_bytes(packed[: len(packed) // 2])
     (tmp_path / "2.gz").write_bytes(gzip.compress(s3_row().encode()))
@@ -188,7 +190,7 @@ def test_what_a_broken_file_holds_is_kept_on_demand_and_the_file_named(tmp_path:
         read_log(tmp_path)
     log = read_log(tmp_path, skip_bad_rows=True)
 
-    assert 9_000 < len(log.trace) < 11_000
+    assert 1_800 < len(log.trace) < 2_200
     assert (log.files, log.bad_rows, len(log.broken_files)) == (2, 0, 1)
     assert f"{tmp_path / '1.gz'} line {len(log.trace)}: " in log.broken_files[0]
     assert "a.jpg" in log.trace.keys
