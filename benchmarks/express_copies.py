@@ -75,10 +75,10 @@ class Origin:
         size_bytes = self.sizes_bytes[request.key]
         return Response(200, {"etag": '"e"', "content-length": str(size_bytes)}, self._bytes[:size_bytes])
 
-    def confirm(self, request: Request, etag: str) -> Entry | None:
+    def confirm(self, request: Request, known: Entry) -> Entry | None:
         raise AssertionError("objects never change")
 
-    def has(self, key: str, etag: str) -> bool:
+    def has(self, key: str, known: Entry) -> bool:
         return True
 
     def report(self, request: Request, *, etag: str, size_bytes: int) -> None:

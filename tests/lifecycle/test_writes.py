@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
+import moto.s3.models
 import pytest
 
 from burstcache.core.errors import (
@@ -144,3 +146,17 @@ def test_a_bucket_without_a_stack_is_written_all_the_same(world: World) -> None:
 
     with pytest.raises(ObjectNotFoundError):
         world.objects.fetch("k", max_bytes=MAX_OBJECT_BYTES)
+
+
+@pytest.mark.parametrize("bring", [in_lambda_tier, in_redis], ids=["lambda", "redis"])
+def test_a_write_that_changes_the_type_alone_is_read_by_everybody(
+    world: World, writer: Writer, bring: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bring(world)
+    later = moto.s3.models.utcnow() + timedelta(seconds=2)
+    monkeypatch.setattr(moto.s3.models, "utcnow", lambda: later)
+
+    writer.put("k", b"body", content_type="text/html")
+    world.clock.sleep(0.1)
+
+    assert world.answer("k")["headers"]["content-type"] == "text/html"

@@ -143,10 +143,16 @@ class ObjectStore:
         """
         return _entry(key, self.get(key), max_bytes)
 
-    def fetch_if_newer(self, key: str, etag: str, *, max_bytes: int) -> Entry | None:
-        """Return the whole object, or None if it is still the one with this ETag; raises as `fetch` does."""
-        answer = self.get(key, if_none_match=etag)
-        return None if answer.status == _NOT_MODIFIED else _entry(key, answer, max_bytes)
+    def fetch_if_newer(self, key: str, known: Entry, *, max_bytes: int) -> Entry | None:
+        """Return the whole object, or None if it is still the one that is known; raises as `fetch` does.
+
+        An ETag is that of the bytes alone, so a 304 leaves open whether their type and metadata were written anew.
+        """
+        answer = self.get(key, if_none_match=known.etag)
+        if answer.status != _NOT_MODIFIED:
+            return _entry(key, answer, max_bytes)
+        is_known = answer.headers.get("last-modified") == known.last_modified
+        return None if is_known else self.fetch(key, max_bytes=max_bytes)
 
     def read_part(self, key: str, etag: str, start: int, into: memoryview) -> None:
         """Read a part of one version of an object.

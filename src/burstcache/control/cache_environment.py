@@ -110,7 +110,7 @@ class CacheEnvironment:
         if copy is None:
             entry = objects.fetch(key, max_bytes=max_bytes)
         else:
-            entry = objects.fetch_if_newer(key, copy.etag, max_bytes=max_bytes) or copy
+            entry = objects.fetch_if_newer(key, copy, max_bytes=max_bytes) or copy
         self.warm[key] = entry
         return entry
 

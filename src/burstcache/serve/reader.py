@@ -422,7 +422,7 @@ class Reader:
         """Return the answer that S3 confirms by the entry's ETag, or gives anew; None if it gives no whole object."""
         ticket = self._ticket()
         try:
-            newer = self._origin.confirm(request, kept.entry.etag)
+            newer = self._origin.confirm(request, kept.entry)
         except OriginError as error:
             if isinstance(error, (ObjectNotFoundError, ObjectTooLargeError)):
                 memory.drop(request.hash)
@@ -526,7 +526,7 @@ class Reader:
     def _adopt_confirmed(self, memory: Memory, request: Request, entry: Entry) -> None:
         try:
             ticket = self._ticket()
-            is_kept = self._origin.has(request.key, entry.etag) and memory.put(request.hash, entry, ticket)
+            is_kept = self._origin.has(request.key, entry) and memory.put(request.hash, entry, ticket)
             if not is_kept:
                 self._breakers.fail((request.hash, entry.etag))
         except OriginError:

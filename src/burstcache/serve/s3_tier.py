@@ -96,20 +96,22 @@ class S3Tier:
             headers = {"retry-after": "1"}
             return error_response(503, "OriginUnavailable", message, method=request.method, headers=headers)
 
-    def confirm(self, request: Request, etag: str) -> Entry | None:
-        """Return the whole object, or None if it is still the one with this ETag.
+    def confirm(self, request: Request, known: Entry) -> Entry | None:
+        """Return the whole object, or None if it is still the one that is known.
 
         Raises:
             ObjectNotFoundError, ObjectTooLargeError, OriginError: As `ObjectStore.fetch`.
         """
-        newer = self._store.fetch_if_newer(request.key, etag, max_bytes=self._max_object_bytes)
+        newer = self._store.fetch_if_newer(request.key, known, max_bytes=self._max_object_bytes)
         if request.method == "GET":
-            self.report(request, etag=newer.etag if newer else etag, size_bytes=newer.size_bytes if newer else 0)
+            now = newer or known
+            self.report(request, etag=now.etag, size_bytes=newer.size_bytes if newer else 0)
         return newer
 
-    def has(self, key: str, etag: str) -> bool:
-        """Whether the object is the one with this ETag now, or raise OriginError."""
-        return self._store.head(key).headers.get("etag") == etag
+    def has(self, key: str, known: Entry) -> bool:
+        """Whether the object is the one that is known now, or raise OriginError."""
+        headers = self._store.head(key).headers
+        return (headers.get("etag"), headers.get("last-modified")) == (known.etag, known.last_modified)
 
     def report(self, request: Request, *, etag: str, size_bytes: int) -> None:
         """Report a GET that S3 served; nobody waits for it. One of an object too large to be cached is not reported."""

@@ -59,11 +59,11 @@ class Origin(Protocol):
     def read(self, request: Request) -> Response:
         """Return the answer, errors included."""
 
-    def confirm(self, request: Request, etag: str) -> Entry | None:
-        """Return the whole object, or None if it is still the one with this ETag; raise OriginError as `fetch` does."""
+    def confirm(self, request: Request, known: Entry) -> Entry | None:
+        """Return the whole object, or None if it is still the one that is known; raise OriginError as `fetch` does."""
 
-    def has(self, key: str, etag: str) -> bool:
-        """Whether the object is the one with this ETag now, or raise OriginError."""
+    def has(self, key: str, known: Entry) -> bool:
+        """Whether the object is the one that is known now, or raise OriginError."""
 
     def report(self, request: Request, *, etag: str, size_bytes: int) -> None:
         """Count a GET that S3 served for the key's life."""

@@ -31,6 +31,11 @@ class Entry:
         return self.meta["etag"]
 
     @property
+    def last_modified(self) -> str | None:
+        """When the object was written, as S3 says it, to the second."""
+        return self.meta.get("last-modified")
+
+    @property
     def size_bytes(self) -> int:
         """Size of the whole object, whether or not its body is here."""
         return int(self.meta["content-length"])

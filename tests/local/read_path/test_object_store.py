@@ -7,6 +7,7 @@ import pytest
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.core.errors import ObjectNotFoundError, ObjectTooLargeError, OriginError
+from burstcache.web.entry import Entry
 from support.aws import BUCKET
 from support.read_path import Cloud, Environment
 
@@ -31,8 +32,15 @@ def test_fetched_entry_has_headers_and_size_of_the_object(store: ObjectStore) ->
 def test_object_that_has_not_changed_is_none(store: ObjectStore) -> None:
     entry = store.fetch("a", max_bytes=4)
 
-    assert store.fetch_if_newer("a", entry.etag, max_bytes=4) is None
-    assert store.fetch_if_newer("a", '"of an older object"', max_bytes=4) == entry
+    assert store.fetch_if_newer("a", entry, max_bytes=4) is None
+
+
+@pytest.mark.parametrize("of", [{"etag": '"older"'}, {"last-modified": "Mon, 01 Jan 2024 00:00:00 GMT"}])
+def test_object_of_other_bytes_or_written_at_another_time_is_fetched(store: ObjectStore, of: dict[str, str]) -> None:
+    entry = store.fetch("a", max_bytes=4)
+    older = Entry(entry.meta | of, b"")
+
+    assert store.fetch_if_newer("a", older, max_bytes=4) == entry
 
 
 def test_fetch_names_what_went_wrong(store: ObjectStore, environment: Environment) -> None:

@@ -71,11 +71,11 @@ class S3:
         entry = self.fetch(request.key, max_bytes=_MAX_OBJECT_BYTES)
         return Response(200, dict(entry.meta), entry.body)
 
-    def confirm(self, request: Request, etag: str) -> Entry | None:
+    def confirm(self, request: Request, known: Entry) -> Entry | None:
         entry = _entry(self.versions[request.key])
-        return None if entry.etag == etag else entry
+        return None if entry.etag == known.etag else entry
 
-    def has(self, key: str, etag: str) -> bool:
+    def has(self, key: str, known: Entry) -> bool:
         raise AssertionError("what a guest's node gives needs no confirmation")
 
     def count(self, batch: Sequence[Served]) -> None:

@@ -48,16 +48,16 @@ class S3:
         held = entry(self.version)
         return Response(200, dict(held.meta), held.body)
 
-    def confirm(self, request: Request, etag: str) -> Entry | None:
+    def confirm(self, request: Request, known: Entry) -> Entry | None:
         self.asked.append("confirm")
         if self.is_dead or self.version is None:
             raise OriginError("dead") if self.is_dead else ObjectNotFoundError("gone")
         held = entry(self.version)
-        return None if held.etag == etag else held
+        return None if held.etag == known.etag else held
 
-    def has(self, key: str, etag: str) -> bool:
+    def has(self, key: str, known: Entry) -> bool:
         self.asked.append("has")
-        return self.version is not None and entry(self.version).etag == etag
+        return self.version is not None and entry(self.version).etag == known.etag
 
     def report(self, request: Request, *, etag: str, size_bytes: int) -> None:
         self.asked.append("report")

@@ -55,14 +55,14 @@ class S3:
         meanwhile()
         return answer
 
-    def confirm(self, request: Request, etag: str) -> Entry | None:
+    def confirm(self, request: Request, known: Entry) -> Entry | None:
         return (
             None
-            if etag == f'"{self.version}"'
+            if known.etag == f'"{self.version}"'
             else Entry({"etag": f'"{self.version}"', "content-length": "1"}, str(self.version).encode())
         )
 
-    def has(self, key: str, etag: str) -> bool:
+    def has(self, key: str, known: Entry) -> bool:
         raise AssertionError("there is no tier")
 
     def report(self, request: Request, *, etag: str, size_bytes: int) -> None:

@@ -60,14 +60,14 @@ class S3:
         entry = _entry(version)
         return Response(200, dict(entry.meta), entry.body)
 
-    def confirm(self, request: Request, etag: str) -> Entry | None:
+    def confirm(self, request: Request, known: Entry) -> Entry | None:
         if _is_absent(self.versions[request.key]):
             raise ObjectNotFoundError("deleted")
         entry = _entry(self.versions[request.key])
-        return None if entry.etag == etag else entry
+        return None if entry.etag == known.etag else entry
 
-    def has(self, key: str, etag: str) -> bool:
-        return _entry(self.versions[key]).etag == etag
+    def has(self, key: str, known: Entry) -> bool:
+        return _entry(self.versions[key]).etag == known.etag
 
     def report(self, request: Request, *, etag: str, size_bytes: int) -> None:
         """Nobody asks."""
