@@ -19,7 +19,7 @@ from burstcache.adapters.secrets import Secrets
 from burstcache.core.digest import MAX_AGE_S
 from support.answers import body_of
 from support.aws import clients
-from support.read_path import PASSWORDS, Cloud, Environment, MakeEntry, Relay, Server
+from support.read_path import ETAG, PASSWORDS, Cloud, Environment, MakeEntry, Relay, Server
 from support.servers import Silence
 from support.waiting import LIMIT_S
 
@@ -43,7 +43,7 @@ def test_get_is_a_hit_that_tells_the_cache_function_who_and_when(
     expected = {
         "x-cache-tier": "lambda",
         "x-cache": "hit",
-        "etag": '"e"',
+        "etag": ETAG,
         "content-type": "a/b",
         "content-length": "10",
     }
