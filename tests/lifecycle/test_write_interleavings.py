@@ -210,6 +210,11 @@ class Writes(RuleBasedStateMachine):
             self._read(self.readers[reader], key)
             self.world.clock.sleep(0.02)
 
+    @rule(key=_KEYS, step=st.sampled_from(["lease", "load", "copy", "row"]))
+    def write_on_the_way_to_redis(self, key: str, step: str) -> None:
+        self.write_in_the_middle_of_a_step(key, step, False)
+        self.load_lasts_until_redis_serves(key)
+
     @rule(key=_KEYS)
     def load_lasts_until_redis_serves(self, key: str) -> None:
         for _ in range(4):

@@ -97,6 +97,16 @@ def lambda_key(parser: argparse.ArgumentParser) -> None:
     stack(parser)
 
 
+def purge(parser: argparse.ArgumentParser) -> None:
+    """Add which objects are meant."""
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument(
+        "key", type=_key, nargs="?", metavar="KEY", help="name of an object, which may be deleted by now"
+    )
+    which.add_argument("--prefix", metavar="PREFIX", help="all objects of the bucket whose names begin with it")
+    stack(parser)
+
+
 def pause(parser: argparse.ArgumentParser) -> None:
     """Add why."""
     parser.add_argument("--reason", metavar="TEXT", default="by hand", help="what people read of it (%(default)s)")

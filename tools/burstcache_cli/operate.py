@@ -6,7 +6,8 @@ import argparse
 import json
 import sys
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,10 +18,13 @@ from burstcache.adapters.pauses import Pauses
 from burstcache.core.errors import FunctionFailedError
 from burstcache.core.messages.answers import CacheStopped, Held, NodeStopped, Pong
 from burstcache.core.messages.events import KEY_START_REQUESTED, KeyStartRequested
-from burstcache.core.messages.operations import Hold, Ping, Release, StopCache
+from burstcache.core.messages.operations import FollowWrite, Hold, Ping, Release, StopCache
 from burstcache_cli.stack import Stack, stack_of
 from burstcache_terminal.exit_codes import ExitCode
 from burstcache_terminal.text import time_text
+
+_PURGED_AT_ONCE = 8
+_MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,13 @@ def lambda_start(args: argparse.Namespace) -> ExitCode:
 def lambda_stop(args: argparse.Namespace) -> ExitCode:
     """End a key's cache function."""
     return _print(stop_lambda(stack_of(args), args.key), as_json=args.json)
+
+
+def purge(args: argparse.Namespace) -> ExitCode:
+    """Let copies of objects go."""
+    stack = stack_of(args)
+    keys = [args.key] if args.key is not None else _keys_under(stack, args.prefix)
+    return _print(purge_keys(stack, keys), as_json=args.json)
 
 
 def pause(args: argparse.Namespace) -> ExitCode:
@@ -145,6 +156,33 @@ def stop_lambda(stack: Stack, key: str) -> Outcome:
     return Outcome(text, answer)
 
 
+def purge_keys(stack: Stack, keys: Iterable[str]) -> Outcome:
+    """Let every copy of some objects go, several at a time; all are tried."""
+    function = json.loads(stack.output("ReaderSettings"))["ORIGIN_FUNCTION_NAME"]
+    client = stack.client("lambda")
+
+    def problem_with(key: str) -> str:
+        try:
+            _invoke(client, function, FollowWrite(op="follow_write", key=key))
+        except (FunctionFailedError, ClientError) as error:
+            return f"{key}: {error}"
+        return ""
+
+    with ThreadPoolExecutor(_PURGED_AT_ONCE) as threads:
+        problems = list(threads.map(problem_with, keys))
+    failed = [problem for problem in problems if problem]
+    text = f"copies let go: {len(problems) - len(failed)} of {len(problems)} keys"
+    answer = {"keys": len(problems), "failed": failed}
+    return Outcome("; ".join([text, *failed[:_MOST_NAMED]]), answer, is_success=not failed)
+
+
+def _keys_under(stack: Stack, prefix: str) -> list[str]:
+    pages = (
+        stack.client("s3").get_paginator("list_objects_v2").paginate(Bucket=stack.output("BucketName"), Prefix=prefix)
+    )
+    return [each["Key"] for page in pages for each in page.get("Contents", ())]
+
+
 def _exists(stack: Stack, key: str) -> bool:
     """Whether the origin has an object; True, too, if this person may not know: then the scheduler decides alone."""
     try:
@@ -164,8 +202,11 @@ def _redis_control(stack: Stack, operation: Hold | Release | Ping | StopCache) -
 
 def invoke(stack: Stack, output: str, payload: Mapping[str, Any]) -> Any:
     """Return a function's answer, or raise FunctionFailedError with its error's name and text."""
-    name = stack.output(output)
-    response = stack.client("lambda").invoke(FunctionName=name, Payload=json.dumps(payload).encode())
+    return _invoke(stack.client("lambda"), stack.output(output), payload)
+
+
+def _invoke(client: Any, name: str, payload: Mapping[str, Any]) -> Any:
+    response = client.invoke(FunctionName=name, Payload=json.dumps(payload).encode())
     answer = json.loads(response["Payload"].read())
     if "FunctionError" in response:
         raise FunctionFailedError(f"{name}: {answer.get('errorType', 'error')}: {answer.get('errorMessage', answer)}")

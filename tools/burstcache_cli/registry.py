@@ -97,6 +97,12 @@ COMMANDS = (
         f"{_OPERATE}:lambda_start",
     ),
     Command("lambda stop", "end the cache function that holds a key", f"{_OWN}:lambda_key", f"{_OPERATE}:lambda_stop"),
+    Command(
+        "purge",
+        "let the copies of an object go, or of a prefix",
+        f"{_OWN}:purge",
+        f"{_OPERATE}:purge",
+    ),
     Command("pool", "show the pool: members, hubs, reclaims, codes and why, bill", f"{_OWN}:stack", f"{_SHOW}:pool"),
     Command(
         "dashboard",

@@ -34,6 +34,7 @@ class FakeStack:
     def output(self, name: str) -> str:
         return {
             "BucketName": "origin",
+            "ReaderSettings": json.dumps({"ORIGIN_FUNCTION_NAME": "s-origin"}),
             "RedisControlFunctionName": "s-redis-control",
             "SchedulerFunctionName": "s-scheduler",
         }[name]
@@ -175,3 +176,34 @@ def test_function_that_timed_out_has_no_error_type() -> None:
 
     with pytest.raises(FunctionFailedError, match=r"s-redis-control: error: Task timed out after 3.00 seconds"):
         operate.stop_redis(stack, "node-1")
+
+
+def test_purge_lets_the_copies_of_a_key_go() -> None:
+    stack: Any = FakeStack("s-origin", {"op": "follow_write", "key": "cars.json"}, {"refreshed": ""})
+
+    assert operate.purge_keys(stack, ["cars.json"]) == operate.Outcome(
+        "copies let go: 1 of 1 keys", {"keys": 1, "failed": []}
+    )
+
+
+def test_purge_says_which_copies_may_still_be_read() -> None:
+    error = {"errorType": "RelayDownError", "errorMessage": "no route"}
+    stack: Any = FakeStack("s-origin", ANY, error, FunctionError="Unhandled")
+
+    outcome = operate.purge_keys(stack, ["cars.json"])
+
+    assert outcome.text == "copies let go: 0 of 1 keys; cars.json: s-origin: RelayDownError: no route"
+    assert not outcome.is_success
+
+
+def test_purge_of_a_prefix_takes_every_object_under_it() -> None:
+    stack: Any = FakeStack("s-origin", ANY, {})
+    stack.s3 = boto3.client("s3", "eu-west-1", aws_access_key_id="test", aws_secret_access_key="test")
+    stubber = Stubber(stack.s3)
+    asked = {"Bucket": "origin", "Prefix": "a/"}
+    page = {"Contents": [{"Key": "a/1"}], "IsTruncated": True, "NextContinuationToken": "t"}
+    stubber.add_response("list_objects_v2", page, asked)
+    stubber.add_response("list_objects_v2", {"Contents": [{"Key": "a/2"}]}, {**asked, "ContinuationToken": "t"})
+    stubber.activate()
+
+    assert operate._keys_under(stack, "a/") == ["a/1", "a/2"]
