@@ -31,8 +31,8 @@ def _joined(path: Path) -> str:
     return re.sub(r"\s+(?:#: |# )?", " ", path.read_text())
 
 
-@cache
-def _citations() -> Sequence[tuple[str, str, str, str]]:
+@pytest.fixture(scope="module")
+def citations() -> Sequence[tuple[str, str, str, str]]:
     """Return where which document, heading and rules are cited."""
     return [
         (str(path.relative_to(ROOT)), document, heading, rules)
@@ -41,8 +41,8 @@ def _citations() -> Sequence[tuple[str, str, str, str]]:
     ]
 
 
-def test_every_document_that_is_cited_exists() -> None:
-    missing = {(where, document) for where, document, _, _ in _citations() if not (ROOT / document).is_file()}
+def test_every_document_that_is_cited_exists(citations: Sequence[tuple[str, str, str, str]]) -> None:
+    missing = {(where, document) for where, document, _, _ in citations if not (ROOT / document).is_file()}
 
     assert missing == set()
 
@@ -54,8 +54,8 @@ def test_every_file_that_code_cites_exists() -> None:
     assert {item for item in cited if not (ROOT / item[1]).is_file()} == set()
 
 
-def test_every_heading_that_is_cited_exists() -> None:
-    cited = {(where, document, heading) for where, document, heading, _ in _citations() if heading}
+def test_every_heading_that_is_cited_exists(citations: Sequence[tuple[str, str, str, str]]) -> None:
+    cited = {(where, document, heading) for where, document, heading, _ in citations if heading}
 
     missing = {item for item in cited if item[2] not in _headings(item[1])}
 
@@ -63,10 +63,8 @@ def test_every_heading_that_is_cited_exists() -> None:
     assert missing == set()
 
 
-def test_every_rule_that_is_cited_exists() -> None:
-    cited = {
-        (where, document, rule) for where, document, _, rules in _citations() for rule in re.findall(r"\d+", rules)
-    }
+def test_every_rule_that_is_cited_exists(citations: Sequence[tuple[str, str, str, str]]) -> None:
+    cited = {(where, document, rule) for where, document, _, rules in citations for rule in re.findall(r"\d+", rules)}
 
     missing = {item for item in cited if item[2] not in _rules(item[1])}
 

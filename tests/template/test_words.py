@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from support.project import ROOT
 from support.sources import sources
 
@@ -34,6 +36,7 @@ def _found(path: Path) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_words_are_those_of_a_native_engineer() -> None:
     paths = [path for path in sources(".md", ".py", ".yaml", ".json", ".toml") if path.name != Path(__file__).name]
 

@@ -160,6 +160,7 @@ def test_between_the_two_values_and_nowhere_else_burstcache_is_the_best_buy() ->
     assert "Put this into samconfig.toml" in text
 
 
+@pytest.mark.slow
 def test_the_winner_has_the_highest_net_value_of_what_can_be_bought() -> None:
     found = advice(large(), Value(usd_per_ms=2e-6))
 
@@ -311,6 +312,7 @@ def on_pages(usd_per_hit: float = 1e-5, *without: str) -> Advice:
     return advise(pages(), Value(usd_per_hit=usd_per_hit), clock, candidates=40, without=without)
 
 
+@pytest.mark.slow
 def test_memory_express_and_nodes_are_weighed_in_every_mixture_that_could_be_best() -> None:
     setups = [choice.setup for choice in on_pages().further if not choice.policy]
 
@@ -400,6 +402,7 @@ def test_each_rival_is_met_by_the_burstcache_that_costs_least_beside_it() -> Non
     assert {one.latency_class for one in found.against_rivals} == set(WITHIN_MS)
 
 
+@pytest.mark.slow
 def test_what_may_be_of_any_age_is_told_from_what_may_not() -> None:
     found = on_pages(1e-3)
 
@@ -617,6 +620,7 @@ def test_objects_that_are_never_cached_are_told() -> None:
     assert "100.0 % of the requests are for objects above 4,096 KB, which the live system never caches" in said
 
 
+@pytest.mark.slow
 def test_functions_that_run_at_once_count_besides_those_that_cache() -> None:
     times_us = np.arange(2_000) * 10_000  # a hundred a second: eight in proxy and scheduler at once
 

@@ -48,6 +48,7 @@ def test_burstcache_competes_with_the_policy_that_is_named(capsys: pytest.Captur
     assert found["parameter_overrides"]["Policy"] == "hazard"
 
 
+@pytest.mark.slow
 def test_the_page_stands_alone(capsys: pytest.CaptureFixture[str], log: str, tmp_path: Path) -> None:
     out = tmp_path / "report.html"
 

@@ -112,6 +112,7 @@ def test_other_prices_have_no_optimum(capsys: pytest.CaptureFixture[str], trace:
     assert found["offline_usd"] > 0
 
 
+@pytest.mark.slow
 def test_the_page_stands_alone(page: str) -> None:
     found = outline(page)
 
@@ -200,7 +201,9 @@ def test_csv_has_a_line_per_request(capsys: pytest.CaptureFixture[str], trace: s
     assert rows[0] == "0.000000,s3"
 
 
-@pytest.mark.parametrize(("option", "first"), [("--csv", "arrival_s,tier"), ("--out", "<!doctype html>")])
+@pytest.mark.parametrize(
+    ("option", "first"), [("--csv", "arrival_s,tier"), pytest.param("--out", "<!doctype html>", marks=pytest.mark.slow)]
+)
 def test_a_dash_is_standard_output_instead_of_the_tables(
     capsys: pytest.CaptureFixture[str], trace: str, tmp_path: Path, option: str, first: str
 ) -> None:
@@ -231,6 +234,7 @@ def test_target_without_permission_is_refused_before_the_log_is_read(
         assert f"expected a {what} that can be written (Permission denied)" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_many_keys_have_their_key_in_csv_and_no_plans(
     capsys: pytest.CaptureFixture[str], log: str, tmp_path: Path
 ) -> None:
@@ -256,7 +260,11 @@ def test_latencies_come_from_the_options(capsys: pytest.CaptureFixture[str], tra
     [
         (["--out", "{}/absent/report.html"], "--out .*report.html: expected a file that can be written .*no folder"),
         (["--out", "{}"], "--out .*: expected a file that can be written .it is a folder"),
-        (["--out", "/dev/full"], "--out /dev/full: expected a file that can be written .No space left"),
+        pytest.param(
+            ["--out", "/dev/full"],
+            "--out /dev/full: expected a file that can be written .No space left",
+            marks=pytest.mark.slow,
+        ),
         (["--out", "-", "--csv", "-"], "--out -, --csv -, --json: expected one of them"),
         (["--csv", "-", "--json"], "--out -, --csv -, --json: expected one of them"),
         (["--csv", "{}/absent/requests.csv"], "--csv .*requests.csv: expected a file that can be written"),

@@ -59,6 +59,7 @@ def boxes_of_texts(figure: Figure) -> list[Any]:
     return [Text.get_window_extent(text) for text in figure.axes[0].texts]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".svg", ".png"])
 def test_the_same_run_gives_the_same_bytes(suffix: str) -> None:
     t = spike(1, 50.0, 150)

@@ -42,6 +42,7 @@ def test_run_and_bill_with_equal_options_run_the_same_policy(
     assert invocations["quantity"] == run["invocations"] > 1
 
 
+@pytest.mark.slow
 def test_report_and_advise_have_one_clock_and_name_s3_next_to_ours(
     capsys: pytest.CaptureFixture[str], trace: str
 ) -> None:

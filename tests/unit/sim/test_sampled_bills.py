@@ -105,6 +105,7 @@ def test_a_runs_counts_grow_with_the_keys_and_its_node_does_not() -> None:
     assert of_whole_log(result, Trace(trace.arrivals_us), 300) is result
 
 
+@pytest.mark.slow
 def test_a_sampled_log_is_billed_as_the_whole_one(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     keys = np.random.default_rng(1).integers(500, size=50_000)  # each ten times a minute

@@ -63,6 +63,7 @@ def test_folders_and_globs_of_unsorted_files_make_one_sorted_trace(folder: Path,
     assert log.rows == 4  # no file is read twice
 
 
+@pytest.mark.slow
 def test_all_lines_are_told_while_they_are_read(tmp_path: Path) -> None:
     rows = "".join(f"{second}\n" for second in range(250_000))
     path = write(tmp_path / "a.csv", "arrival_s\n", rows)

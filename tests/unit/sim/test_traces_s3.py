@@ -74,6 +74,7 @@ def columns_of(log: Log) -> tuple[Any, ...]:
     return trace.keys, trace.arrivals_us.tolist(), trace.key_ids.tolist(), trace.sizes_bytes.tolist()
 
 
+@pytest.mark.slow
 def test_objects_are_read_as_files_are_and_a_second_call_fetches_what_is_new(
     s3: Any, tmp_path: Path, fetched: list[str]
 ) -> None:
@@ -95,6 +96,7 @@ def test_objects_are_read_as_files_are_and_a_second_call_fetches_what_is_new(
     assert fetched[at_first + 1 :] == [new]
 
 
+@pytest.mark.slow
 def test_what_an_interrupted_call_has_read_is_not_fetched_again(s3: Any, tmp_path: Path, fetched: list[str]) -> None:
     for number in range(80):
         put(s3, DAY, "torn\n" if number == 70 else row(DAY), number=number)

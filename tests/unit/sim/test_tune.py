@@ -67,6 +67,7 @@ def test_what_is_found_meets_the_share_and_costs_no_more_than_what_the_template_
     assert best.usd_per_month <= load.usd_per_month(usual)
 
 
+@pytest.mark.slow
 def test_a_bill_is_kept_and_more_money_never_buys_fewer_hits() -> None:
     load = workload()
 
