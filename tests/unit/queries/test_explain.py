@@ -162,6 +162,15 @@ def test_guest_is_served_by_its_running_node_until_a_look_finds_it_idle(policy: 
     assert [hold.reason for hold in move.holds] == ["held_by_hand", "always_on"]
 
 
+@pytest.mark.parametrize(("failures", "reason"), [(0, "node_hours"), (2, "node_cools_down")])
+def test_a_node_that_may_not_boot_says_why(failures: int, reason: Any) -> None:
+    barred = NodeRow(NODE, failures=failures, not_before_us=NOW_US + S)
+
+    move = moves_by_rule(known(node=barred), rules(POLICY="breakeven", HAS_RELAY="false"))["node_boots"]
+
+    assert Hold(reason, until_us=NOW_US + S, value=failures) in move.holds
+
+
 def test_use_of_another_policy_counts_for_nothing() -> None:
     learned = NodeUse(last_us=NOW_US - S, times_us=tuple(NOW_US - second * S for second in (3, 2, 1)))
     seen = SeenKey(HASH, "k", 10, NOW_US - S)
