@@ -141,7 +141,7 @@ class Reader:
     def read(self, request: Request) -> Response:
         """Return the answer to a GET or HEAD, not older than its `Cache-Control` asks."""
         limit_s = max_age_s(request.headers)
-        if limit_s is None:
+        if limit_s is None or not request.key.startswith(self._prefix):
             return self._read(request)
         if limit_s and int((response := self._read(request)).headers.get("age", 0)) <= limit_s:
             return response

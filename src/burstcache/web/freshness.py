@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-_DIRECTIVE = re.compile(r'([a-z-]+)(?:="?([0-9]+)"?)?', re.IGNORECASE)
+# A number of more digits is some centuries: no limit, and Python refuses to convert thousands of them.
+_DIRECTIVE = re.compile(r'([a-z-]+)(?:="?([0-9]{1,10})"?)?', re.IGNORECASE)
 _ASKS_THE_ORIGIN = ("no-cache", "no-store")
 
 

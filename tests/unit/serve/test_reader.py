@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -99,3 +99,15 @@ def test_a_tier_that_does_not_hold_a_key_is_asked_again_at_the_next_read() -> No
 
     assert (missed.body, missed.headers["x-cache"]) == (b"from S3", "miss")
     assert (found.body, found.headers["x-cache"], found.headers["x-cache-tier"]) == (b"body", "hit", "lambda")
+
+
+@pytest.mark.parametrize("asks", ["", "no-cache", "max-age=1"])
+def test_a_key_outside_of_the_prefix_is_as_if_absent_however_fresh_it_is_asked_for(asks: str) -> None:
+    tier = Tier()
+    asking = Reader(Table(LAMBDA), S3(), lambda _: tier, ManualClock(), prefix="public/")  # type: ignore[arg-type, return-value]
+    headers = {"cache-control": asks} if asks else {}
+
+    answer = asking.read(replace(get("private/a"), headers=headers))
+
+    assert (answer.status, tier.asked) == (404, [])
+    assert asking.read(replace(get("public/a"), headers=headers)).status == 200
