@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
@@ -230,10 +230,12 @@ class WritesByUse(Writes):
     policy = policy_named("breakeven")
 
 
+# An example takes a second or so: most of it are the steps of the deployed machines.
+_SEARCH = settings(search(20), stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 TestWrites = Writes.TestCase
-TestWrites.settings = settings(search(40), stateful_step_count=25, deadline=None)
+TestWrites.settings = _SEARCH
 TestWritesByUse = WritesByUse.TestCase
-TestWritesByUse.settings = settings(search(40), stateful_step_count=25, deadline=None)
+TestWritesByUse.settings = _SEARCH
 
 
 @pytest.mark.parametrize("machine", [Writes, WritesByUse])
