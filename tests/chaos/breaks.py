@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
@@ -157,7 +158,7 @@ def instances_lost(stage: Stage) -> AbstractContextManager[None]:
 
 def redis_filled(stage: Stage) -> AbstractContextManager[None]:
     """Write to a node what it has no room for, again and again."""
-    settings = ReaderSettings.read(stage.cloud.function_variables("ProxyFunction"))
+    settings = ReaderSettings.read(json.loads(stage.cloud.outputs["ReaderSettings"]))
     (node,) = settings.redis_nodes
     server = connect(node.host, node.port, settings.redis, Secrets(stage.client("ssm")))
 
