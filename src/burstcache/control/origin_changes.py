@@ -1,4 +1,4 @@
-"""Writes to the origin that S3 reports: every copy that is older is let go, then readers hear of the change."""
+"""Writes to the origin, told of by writers and by S3: every copy that is older is let go, then readers hear of it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class OriginChanges:
         their memories nobody knows, so each change is announced, and a failed event once more when it comes again.
 
         Raises:
-            FunctionFailedError: Redis control has failed: an old copy may still be read, so the event must be retried.
+            FunctionFailedError: Redis control has failed: an old copy may still be read, so this must be called again.
             ServiceError: The same, or readers have not been told.
         """
         hash_ = key_hash(key)
