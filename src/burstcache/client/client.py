@@ -20,7 +20,7 @@ from burstcache.client.configuration import Configuration, configure, local_run,
 from burstcache.client.large import LargeObjects
 from burstcache.client.objects import Object, object_in
 from burstcache.client.pool import PoolOpener, PoolThread
-from burstcache.client.requests import Requests, checked_conditions
+from burstcache.client.requests import Requests, checked_write
 from burstcache.client.slices import Slices
 from burstcache.client.streams import ObjectFile
 from burstcache.core.errors import BurstcacheError, InvalidSettingError, RefusedRequestError
@@ -285,14 +285,15 @@ class Client:
             CopiesNotDroppedError: S3 has the new object, but a tier has not confirmed that it has let its copy go:
                 readers may see the former one until S3's event has come through. To write again asks again.
             OriginUnavailableError: S3 does not answer: it may have the new object or not.
-            RefusedRequestError: The key or a condition is malformed.
+            ObjectNotFoundError: There is no object for `if_match` to match.
+            RefusedRequestError: The key, the type or a condition is malformed.
         """
-        conditions = checked_conditions(key, if_match=if_match, if_none_match=if_none_match)
-        return self._current.writer.put(key, data, content_type=content_type or "", **conditions)
+        headers = checked_write(key, content_type=content_type, if_match=if_match, if_none_match=if_none_match)
+        return self._current.writer.put(key, data, **headers)
 
     def delete(self, key: str, *, if_match: str | None = None) -> Written:
         """Delete an object, whether or not there is one; argument, promise and errors are those of `put`."""
-        return self._current.writer.delete(key, **checked_conditions(key, if_match=if_match))
+        return self._current.writer.delete(key, **checked_write(key, if_match=if_match))
 
     def purge(self, key: str) -> None:
         """Let every copy of an object go, for a write of which the stack was not told.

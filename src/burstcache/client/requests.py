@@ -80,14 +80,17 @@ class Requests:
         )
 
 
-def checked_conditions(key: str, **conditions: str | None) -> dict[str, str]:
-    """Return the conditions of a write that are given.
+def checked_write(key: str, **headers: str | None) -> dict[str, str]:
+    """Return the headers of a write that are given.
 
     Raises:
-        RefusedRequestError: The key or a condition is malformed.
+        RefusedRequestError: The key or a header is malformed.
     """
     check_key(key)
-    return {name: _checked(name, value) for name, value in conditions.items() if value is not None}
+    if headers.get("if_none_match") not in (None, "*"):  # S3 knows no other, and not all that speak S3 refuse it
+        message = f"if_none_match={headers['if_none_match']!r}: a write accepts '*' only"
+        raise RefusedRequestError(400, "MalformedHeader", message)
+    return {name: _checked(name, value) for name, value in headers.items() if value is not None}
 
 
 def _checked(name: str, value: str) -> str:

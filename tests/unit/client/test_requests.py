@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from burstcache.client.requests import Requests
+from burstcache.client.requests import Requests, checked_write
 from burstcache.core.errors import RefusedRequestError
 from burstcache.web.ranges import ByteRange
 from support.clock import ManualClock
@@ -66,3 +66,17 @@ def test_a_date_in_utc_stays_as_it_is() -> None:
     request = Requests(ManualClock()).make("HEAD", "a", if_modified_since=datetime(2026, 1, 1, tzinfo=UTC))
 
     assert request.headers["if-modified-since"] == "Thu, 01 Jan 2026 00:00:00 GMT"
+
+
+@pytest.mark.parametrize(
+    ("key", "headers", "message"),
+    [
+        ("", {}, "the key is empty"),
+        ("a", {"if_match": ""}, "if_match='': only printable ASCII"),
+        ("a", {"content_type": "text/html\r\nx: y"}, "content_type=.*: only printable ASCII"),
+        ("a", {"if_none_match": '"an ETag"'}, "if_none_match=.*: a write accepts '\\*' only"),
+    ],
+)
+def test_a_write_that_cannot_be_asked_is_refused(key: str, headers: dict[str, str], message: str) -> None:
+    with pytest.raises(RefusedRequestError, match=message):
+        checked_write(key, **headers)
