@@ -64,7 +64,7 @@ class Fault:
         parts: What of the system is loaded in addition.
         stands: The cached tier that serves on, so that more load than S3 could take goes on; empty: none.
         excuse: Which failures are no finding; None: each is one.
-        delay_s: By how much slower than without it answers may be [s].
+        delay_s: How long it has answers of S3 wait [s].
     """
 
     name: str

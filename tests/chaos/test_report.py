@@ -51,7 +51,7 @@ def test_what_is_slow_outside_the_fault_or_by_another_way_is_none() -> None:
 def test_an_error_of_s3_is_excused_while_s3_fails_and_its_delay_while_it_is_slow() -> None:
     error = _HIT._replace(status=503, tier="", error="")
     failing = replace(_GOOD, fault="s3-failing", outcomes=[_HIT, error])
-    slow = replace(_GOOD, fault="s3-slow", outcomes=[_HIT._replace(latency_s=2.3)])
+    slow = replace(_GOOD, fault="s3-slow", outcomes=[_HIT._replace(latency_s=2.04)])
 
     assert (found(failing), found(slow)) == ("", "")
     assert figures(_FAULTS["s3-failing"], failing).excused == 1
