@@ -18,16 +18,17 @@ from support.node_machine import PASSWORDS, SECRETS, serving, set_up, user_data
 from support.waiting import LIMIT_S
 
 
-@pytest.fixture(params=["valkey", "redis6"])
+@pytest.fixture(scope="module", params=["valkey", "redis6"])
 def service(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture
-def machine(tmp_path: Path, service: str, resources: dict[str, Any]) -> Path:
-    """A machine on which the set-up has run; only the package `service` could be installed."""
-    set_up(resources, tmp_path, service)
-    return tmp_path
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory, service: str, resources: dict[str, Any]) -> Path:
+    """A machine on which the set-up has run, to be looked at; only the package `service` could be installed."""
+    machine = tmp_path_factory.mktemp(service)
+    set_up(resources, machine, service)
+    return machine
 
 
 def test_the_service_is_enabled_and_the_set_up_is_over(machine: Path, service: str) -> None:
@@ -90,11 +91,12 @@ def test_the_service_reads_our_configuration_once(machine: Path, service: str) -
 
 
 @pytest.mark.slow
-def test_redis_keeps_a_cache_and_nothing_on_disk(machine: Path, service: str) -> None:
+def test_redis_keeps_a_cache_and_nothing_on_disk(tmp_path: Path, resources: dict[str, Any], service: str) -> None:
+    set_up(resources, tmp_path, service)
     names = ("maxmemory-policy", "save", "appendonly", "bind", "maxmemory")
 
     with (
-        serving(machine, service) as port,
+        serving(tmp_path, service) as port,
         redis.Redis(port=port, username="control", password=PASSWORDS["control"], decode_responses=True) as client,
     ):
         asked = {name: client.config_get(name)[name] for name in names}
