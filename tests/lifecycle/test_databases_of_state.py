@@ -118,6 +118,7 @@ def test_it_is_saved_before_its_instance_stops(world: World) -> None:
     assert _asleep_after_s(world) < 30
 
 
+@pytest.mark.slow
 def test_a_database_that_cannot_be_saved_stops_after_ten_minutes_as_a_failure(world: World) -> None:
     world.can_save = False
     _held(world)

@@ -163,7 +163,7 @@ def test_a_node_that_takes_guests_does_not_boot_for_its_load(
     world.pauses.begin("by hand")
 
     def load() -> None:
-        for _ in range(200):
+        for _ in range(60):
             world.report("k")
             world.clock.sleep(0.5)
 
