@@ -36,7 +36,7 @@ class Load:
 
 
 # What brings a key to Redis, after a rise in which S3 serves still.
-_RISE, _BURST = Load(60, 3, (3, 4)), Load(400, 3, (5, 12))
+_RISE, _BURST = Load(60, 3, (3, 4)), Load(400, 3, (8, 20))
 # One after the other, drawn by lot: a burst, what keeps a key with a cache function until that one hands over, and what
 # lets the key's life end.
 _DRAWN = (_RISE, Load(1.2, 0.15, (60, 150)), Load(0.02, 0.01, (30, 300)))

@@ -33,6 +33,7 @@ _READERS = 2  # threads of each kind
 _LIMIT_S = 60.0
 _BURST_S, _REST_S = 25.0, 20.0  # of the load on one key, then of none
 _WRITE_EVERY_S = 0.7
+_THINK_S = 0.02  # or what memory answers would be nearly all
 _DELETES = 0.1
 
 Read = Callable[[str], tuple[int, bytes, str]]
@@ -89,6 +90,7 @@ class Session:
             value = int(body) if status == http.HTTPStatus.OK else None
             is_known = status in (http.HTTPStatus.OK, http.HTTPStatus.NOT_FOUND)
             self._recorder.add(Operation(client, "read", key, value, began_us, ended_us, is_known, tier, self._way))
+            time.sleep(_THINK_S)
 
     def _write_on(self, write: Write, seed: int) -> None:
         draw = random.Random(-seed)

@@ -43,11 +43,12 @@ from support.world import World
 _FOLLOWED = "InvocationEndsTransientError"
 _BOOT_S = 6
 _REDIS_ANSWERS_S = 3  # after its instance was told to stop: the unit's ExecStop in the template
-_EVENT_S = (0.02, 0.9)  # S3's, until the origin function runs
+_EVENT_S = (0.02, 0.4)  # S3's, until the origin function runs
 _CACHE_S = (72, 90)  # that an invocation of the cache function has left: it hands over 70 s before its end
 _JANITOR_EVERY_S = 300
 _REPORTED_EVERY_US = 50_000  # each report runs the scheduler
 _REDIS_S, _RELAY_S, _SERVICE_S = 0.002, 0.003, 0.015  # that a call takes at most on one of its ways
+_STALLED_SHARE, _STALLED_S = 0.03, 0.4  # of S3's answers: what is loaded meets writes that came long after
 
 
 class _Turns:
@@ -147,6 +148,7 @@ class Stage(World):
         self._slow_clients = [self.clients.s3, self.clients.dynamodb]
         for client in self._slow_clients:
             self._register(client)
+        self.clients.s3.meta.events.register("after-call.s3.GetObject", self._stall, unique_id="stage stalls")
 
     def _register(self, client: Any) -> None:
         for moment in ("before-call", "after-call"):
@@ -155,6 +157,10 @@ class Stage(World):
     def _service_takes_time(self, **_: object) -> None:
         if self.draw.random() < 0.5:
             self._pause(_SERVICE_S)
+
+    def _stall(self, **_: object) -> None:
+        if self._is_open and self.draw.random() < _STALLED_SHARE:
+            self.clock.sleep(_STALLED_S * self.draw.random())
 
     def _slow(self, call: Callable[..., Any], most_s: float) -> Callable[..., Any]:
         def called(*arguments: Any, **named: Any) -> Any:
@@ -189,6 +195,7 @@ class Stage(World):
     def close(self) -> None:
         """Let everything that is under way end."""
         self._is_open = False
+        self.clients.s3.meta.events.unregister("after-call.s3.GetObject", unique_id="stage stalls")
         for client in self._slow_clients:
             for moment in ("before-call", "after-call"):
                 client.meta.events.unregister(moment, unique_id=f"stage {moment}")
