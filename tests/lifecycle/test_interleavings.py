@@ -11,6 +11,7 @@ import pytest
 from burstcache.adapters.executions import Executions
 from burstcache.adapters.instances import Instances
 from burstcache.adapters.redis_objects import RedisObjects
+from burstcache.control import cache_title
 from burstcache.core.errors import NodeUnusedError, RedisDownError, ServiceError, SupersededError
 from burstcache.core.keys import key_hash
 from burstcache.core.policy import CHECKS_PER_PART, Request
@@ -312,6 +313,28 @@ def test_zombie_cache_leaves_when_its_heartbeat_is_refused(world: World) -> None
 
     assert zombie.join() == "superseded"
     assert world.get("k") is None
+
+
+@pytest.mark.parametrize("wait_s", [0, 40], ids=["refuses", "is silent"])
+def test_zombie_cache_leaves_while_step_functions_does_not_answer(
+    world: World, monkeypatch: pytest.MonkeyPatch, wait_s: float
+) -> None:
+    def fails(*_: object) -> bool:
+        world.clock.sleep(wait_s)
+        raise ServiceError("down", code="InternalError")
+
+    monkeypatch.setattr(Executions, "heartbeat", fails)
+    monkeypatch.setattr(cache_title, "_HEARTBEAT_S", 4)  # twice that is less than its load lasts without a GET
+    row = world.started("k")
+    zombie = world.serve("k")
+    world.until(lambda: world.row("k").holder)
+    for _ in range(world.parameters.redis_threshold):
+        assert world.get("k") is not None
+    now_us = world.clock.now_us()
+    world.keys.update(row.hash, epoch=row.epoch, set_=KeyColumns(phase="s3", changed_at_us=now_us), remove=["tier"])
+
+    assert zombie.join() == "superseded"
+    assert world.row("k").may_be_held(world.clock.now_us())
 
 
 def test_cache_leaves_before_its_invocation_ends_whatever_the_load(world: World) -> None:

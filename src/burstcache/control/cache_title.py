@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -53,25 +54,37 @@ class Title:
         return None if row is None or row.trigger is None else row
 
     async def keep(self) -> None:
-        """Send heartbeats, and leave when the key is no longer held."""
+        """Send heartbeats, and leave when the key is no longer held.
+
+        Without Step Functions the row says so: nobody tells a cache function of writes that has long outlived its life.
+        """
         while True:
             await asyncio.sleep(_HEARTBEAT_S)
             try:
                 # Of a promoted life the task is complete, or about to be: a promotion that fails is taken back.
-                if self.life.is_promoted or not await asyncio.to_thread(
-                    self.tools.executions.heartbeat, self.task.token
-                ):
+                if self.life.is_promoted or not await self._beats():
                     await self.check()
-            except ServiceError:
+            except (ServiceError, TimeoutError):
                 logger().warning("heartbeat failed; the next one may not", exc_info=True)
+                with suppress(ServiceError):
+                    await self._leaves()
 
     async def check(self) -> None:
         """Leave unless the row still leads here. If it does and the task is over, Redis is awaited, or the next one."""
-        row = await asyncio.to_thread(self.tools.keys.read, self.task.hash)
-        if row is None or not self._is_in(row) or row.tier != "lambda":
-            self.finish("handed_over" if self.is_handed_over else "superseded")
-        elif not (self.life.is_promoted or self.is_handed_over):
+        if not (await self._leaves() or self.life.is_promoted or self.is_handed_over):
             self.life.promote()
+
+    async def _beats(self) -> bool:
+        beating = asyncio.to_thread(self.tools.executions.heartbeat, self.task.token)
+        return await asyncio.wait_for(beating, _HEARTBEAT_S)
+
+    async def _leaves(self) -> bool:
+        """Leave unless the row still leads here, and return whether it does not."""
+        row = await asyncio.to_thread(self.tools.keys.read, self.task.hash)
+        if row is not None and self._is_in(row) and row.tier == "lambda":
+            return False
+        self.finish("handed_over" if self.is_handed_over else "superseded")
+        return True
 
     async def hand_over(self, end_by_us: int, goes_on: Callable[[], bool]) -> None:
         """Before the invocation ends, have the next one start if the life goes on; serve until that one does."""
