@@ -59,6 +59,16 @@ def test_no_key_boots_it_again_on_that_day(hourly: World) -> None:
         hourly.joined("other")
 
 
+def test_a_boot_that_fails_at_the_end_of_its_hours_is_not_tried_again_on_that_day(hourly: World) -> None:
+    hourly.joined("k")
+    hourly.boot()
+    hourly.clock.sleep(3600)
+
+    hourly.node_step("abandon_node")
+
+    assert hourly.node().not_before_us == next_day_us(hourly.clock.now_us())
+
+
 def test_it_boots_on_the_next_day_with_all_its_hours(hourly: World) -> None:
     use_up(hourly)
     hourly.clock.sleep((hourly.node().not_before_us - hourly.clock.now_us()) / 1e6)

@@ -329,7 +329,7 @@ class NodeLife:
             changes["not_before_us"] = next_day_us(now_us)
         if bars:
             changes["failures"] = row.failures + 1
-            changes["not_before_us"] = now_us + cool_down_us(row.failures)
+            changes["not_before_us"] = max(now_us + cool_down_us(row.failures), changes.get("not_before_us", 0))
         stopping = self.nodes.change(row, no_join_since=no_join_since, **changes)
         if stopping is not None:
             self.meter.node_ran(row.metered_at_us, now_us)
