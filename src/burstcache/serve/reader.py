@@ -393,7 +393,9 @@ class Reader:
     def _absence(self, request: Request) -> Response | None:
         """Return what S3 said a moment ago, if it was that it has no such object."""
         ticket = None if self._absences is None else self._absences.ticket(request.hash)
-        if ticket is None or seconds_since(self._clock, ticket.at) > min(self._max_stale_s, MAX_STALE_S):
+        asked_s = max_age_s(request.headers)
+        limit_s = min(self._max_stale_s, MAX_STALE_S, MAX_STALE_S if asked_s is None else asked_s)
+        if ticket is None or seconds_since(self._clock, ticket.at) > limit_s:
             return None
         return no_such_key(request).served_by("memory", is_hit=True, bound_ms=self._bound_ms(ticket))
 

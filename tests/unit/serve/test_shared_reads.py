@@ -6,7 +6,7 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -309,6 +309,20 @@ def test_an_absence_is_forgotten_when_the_caller_writes() -> None:
     desk.reader.forget(_HASH)
 
     assert desk.reader.read(get()).body == b"1"
+
+
+def test_an_absence_is_not_older_than_the_request_asks() -> None:
+    desk = Desk()
+    desk.s3.version = None
+    desk.reader.read(get())
+    asks = replace(get(), headers={"cache-control": "max-age=1"})
+
+    desk.clock.sleep(0.9)
+    assert desk.reader.read(asks).headers["x-cache-tier"] == "memory"
+    desk.clock.sleep(0.2)
+    desk.s3.version = 1
+
+    assert desk.reader.read(asks).body == b"1"
 
 
 def test_a_strong_reader_remembers_no_absence() -> None:
