@@ -26,7 +26,7 @@ from schemathesis.specs.openapi.checks import (
 from burstcache.web.keys import MAX_KEY_BYTES
 from burstcache_local.cloud import LocalCloud
 from support.project import ROOT
-from support.s3_itself import Answer, Asked, Moto, right_answer
+from support.s3_itself import Answer, Asked, Moto, parts, right_answer
 from support.s3_itself import requests as reads
 from support.waiting import LIMIT_S, until
 
@@ -113,7 +113,7 @@ class Fuzzing:
             right = _comparable(right_answer(asked, stored, now=datetime.now(UTC)))
             assert answer == right, f"{answer} of {headers} is not {right}"
 
-        search(given(st.sampled_from(sorted(_STORED)), reads())(ask))()
+        search(given(st.sampled_from(sorted(_STORED)), st.one_of(reads(), reads(), parts()))(ask))()
 
     def _keys(self, search: Callable[[Any], Any]) -> None:
         def ask(key: str, in_path: bool) -> None:

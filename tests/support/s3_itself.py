@@ -367,6 +367,11 @@ def requests() -> st.SearchStrategy[Asked]:
     )
 
 
+def parts() -> st.SearchStrategy[Asked]:
+    """Return GETs of a part, without a condition: most of what `requests` returns has one that ends the read."""
+    return st.builds(Asked, range=_ranges())
+
+
 def plain_requests() -> st.SearchStrategy[Asked]:
     """Return GETs and HEADs of which moto is not known to answer any otherwise."""
     tags = _maybe(st.booleans().map(lambda is_own: Tags((Tag(is_own),))))
