@@ -108,4 +108,5 @@ class Invocation:
 
 def segments_of_run(folder: Path) -> list[dict[str, Any]]:
     """Return the segments and subsegments that the functions of a local run have sent, in the order of arrival."""
-    return [json.loads(line) for line in (folder / _FILE).read_text().splitlines()]
+    whole, _, _ = (folder / _FILE).read_text().rpartition("\n")  # a line may just be being written
+    return [json.loads(line) for line in whole.splitlines()]
