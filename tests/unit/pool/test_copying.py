@@ -187,8 +187,17 @@ def test_chunks_that_only_the_copy_has_make_room_for_those_of_the_first_one() ->
     asyncio.run(scenario())
 
 
-def test_a_copy_answers_while_it_is_made_and_what_is_written_to_it_both_have() -> None:
+def test_a_copy_answers_while_it_is_made_and_what_is_written_to_it_both_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    fetch_all = Copying._fetch_all
+
     async def scenario() -> None:
+        has_asked = asyncio.Event()
+
+        async def fetch_all_and_wait(copying: Copying) -> None:
+            await fetch_all(copying)
+            await has_asked.wait()  # on a quick machine it would be made by now
+
+        monkeypatch.setattr(Copying, "_fetch_all", fetch_all_and_wait)
         async with _pool(range(200), size=20_000) as pool:
             copy = await _copy(pool, ChunkStore(_BYTES))
             assert pool.hub.members["pool-0"].is_copy
@@ -198,6 +207,7 @@ def test_a_copy_answers_while_it_is_made_and_what_is_written_to_it_both_have() -
             stored = await _ask(pool, Kind.PUT, _name(1_000), b"new")
             deleted = await _ask(pool, Kind.DELETE, _name(50))
             after = await _ask(pool, Kind.GET, _name(50))
+            has_asked.set()
 
             assert oldest == (Kind.FOUND, _payload(0, 20_000))
             assert (nowhere, stored, deleted, after) == (
