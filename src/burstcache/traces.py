@@ -68,6 +68,20 @@ def part(name: str) -> AbstractContextManager[Any]:
     return _NOTHING if _recording is None else _recording.provider.in_subsegment(name, namespace="remote")
 
 
+def carried(call: Callable[[], _T]) -> Callable[[], _T]:
+    """Return a call that another thread may make: what it does is shown where it would be in this one."""
+    if _recording is None:
+        return call
+    context = _recording.provider.context
+    entity = context.get_trace_entity()
+
+    def with_entity() -> _T:
+        context.set_trace_entity(entity)
+        return call()
+
+    return with_entity
+
+
 def annotate(**annotations: str | bool) -> None:
     """Say something about the request by which its trace can be found."""
     if _recording is not None:

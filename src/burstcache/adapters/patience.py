@@ -8,6 +8,7 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import TypeVar
 
 from burstcache.core.errors import ServiceTransientError
+from burstcache.traces import carried
 
 T = TypeVar("T")
 
@@ -52,7 +53,7 @@ def in_time(call: Callable[[], T], patience: Patience) -> Callable[[], T]:
 
     def bounded() -> T:
         wait_s = patience.wait_s
-        answer: Future[T] = workers.submit(call)
+        answer: Future[T] = workers.submit(carried(call))
         try:
             return answer.result(wait_s)
         except FutureTimeoutError:
