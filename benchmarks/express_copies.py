@@ -26,7 +26,8 @@ from burstcache.core.express import US_PER_DAY, ExpressRule, expires_us, express
 from burstcache.core.keys import key_hash
 from burstcache.core.prices import price_sheet
 from burstcache.serve.express_tier import ExpressTier
-from burstcache.serve.reader import IMMUTABLE_S, Reader
+from burstcache.serve.own_copies import IMMUTABLE_S
+from burstcache.serve.reader import Reader
 from burstcache.serve.tally import Served
 from burstcache.web.entry import Entry
 from burstcache.web.request import Request

@@ -179,7 +179,7 @@ class AsyncClient:
 
     async def _read(self, request: Request) -> Response:
         reader = self._client.reader
-        if (response := reader.recall(request)) is not None:
+        if (response := reader.own.recall(request)) is not None:
             return response
         return await asyncio.wrap_future(self._client.submit(self._client.read, request))
 

@@ -108,7 +108,7 @@ class _CachedBucket:
 
     def large(self, request: Request) -> tuple[Response, io.RawIOBase] | None:
         """Return the answer to a GET of what is known to be a large object, and its body; None if there is none."""
-        head = self._client.reader.head(request) if request.method == "GET" else None
+        head = self._client.reader.own.head(request) if request.method == "GET" else None
         return self._stream(request, head) if head is not None else None
 
     def taken_over(self, request: Request, miss: Miss, answer: _Answer) -> tuple[Response, io.RawIOBase] | None:
@@ -116,7 +116,7 @@ class _CachedBucket:
         http, parsed = answer
         if http.status_code not in (200, 206):
             return None
-        head = self._client.reader.note_head(request, http.headers, miss)
+        head = self._client.reader.own.note_head(request, http.headers, miss.ticket)
         if head is None or http.status_code != 200:
             return None
         if (taken_over := self._stream(request, head)) is not None:
@@ -131,7 +131,7 @@ class _CachedBucket:
     def ask(self, request: Request, miss: Miss, send: _Send) -> _Answer:
         """Return S3's answer to a GET or HEAD; no older copy is answered after it."""
         http, parsed = send()
-        self._client.reader.note_answer(request, http.status_code, http.headers, miss)
+        self._client.reader.own.note_answer(request, http.status_code, http.headers, miss.ticket)
         return http, parsed
 
     def load(self, request: Request, miss: Miss, send: _Send) -> _Answer:

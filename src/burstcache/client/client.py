@@ -25,7 +25,8 @@ from burstcache.client.slices import Slices
 from burstcache.client.streams import ObjectFile
 from burstcache.core.errors import BurstcacheError, InvalidSettingError, RefusedRequestError
 from burstcache.serve.assembly import make_batches, make_reader, make_writer
-from burstcache.serve.reader import IMMUTABLE_S, STRONG_S, Reader
+from burstcache.serve.own_copies import IMMUTABLE_S, STRONG_S
+from burstcache.serve.reader import Reader
 from burstcache.web.keys import check_key
 from burstcache.web.request import Request
 from burstcache.web.response import Response
@@ -356,7 +357,7 @@ class Client:
 
     def _recalled(self, key: str) -> Object | None:
         try:
-            response = self.reader.recall(self.requests.make("GET", key))
+            response = self.reader.own.recall(self.requests.make("GET", key))
         except RefusedRequestError:
             return None  # a thread will say so in this key's place
         return None if response is None else object_in(key, response)

@@ -37,7 +37,7 @@ class LargeObjects:
         """Return the answer to a GET or HEAD: of a large object the bytes of one version."""
         if request.method == "HEAD":
             return self._reader.read(request)
-        head = self._reader.head(request)
+        head = self._reader.own.head(request)
         for _ in range(_MOST_VERSIONS):
             if head is None:
                 response = self._reader.read(request)
@@ -55,7 +55,7 @@ class LargeObjects:
 
     def open(self, request: Request) -> tuple[Response, ObjectFile]:
         """Return the answer to a GET and its body as a file; of a large object nothing is read yet."""
-        head = self._reader.head(request)
+        head = self._reader.own.head(request)
         if head is None:
             response = self._reader.read(replace(request, method="HEAD", headers={}, range=None))
             if response.status not in _SENT:
@@ -78,17 +78,17 @@ class LargeObjects:
         response = object_response(request, head.meta, b"")
         start, end = _part(request, response, head)
         # Whether all is there turns out as it is read.
-        response = response.served_by(self._slices.tier, is_hit=False, bound_ms=self._reader.head_bound_ms(request))
+        response = response.served_by(self._slices.tier, is_hit=False, bound_ms=self._reader.own.head_bound_ms(request))
         return response, ObjectFile(partial(self._slices.begin, _version(request, head)), start, end)
 
     def _read(self, request: Request, head: Entry) -> Response:
         response = object_response(request, head.meta, b"")
         start, end = _part(request, response, head)
         if start == end:
-            return response.served_by("memory", is_hit=True, bound_ms=self._reader.head_bound_ms(request))
+            return response.served_by("memory", is_hit=True, bound_ms=self._reader.own.head_bound_ms(request))
         body, is_pooled = self._slices.read(_version(request, head), start, end)
         return replace(response, body=body).served_by(
-            "pool" if is_pooled else "s3", is_hit=is_pooled, bound_ms=self._reader.head_bound_ms(request)
+            "pool" if is_pooled else "s3", is_hit=is_pooled, bound_ms=self._reader.own.head_bound_ms(request)
         )
 
 

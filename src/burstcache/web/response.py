@@ -72,7 +72,7 @@ def object_response(request: Request, meta: Mapping[str, str], body: bytes) -> R
     Args:
         request: A GET or HEAD; its conditions and range are evaluated here.
         meta: The object's headers: `etag`, `content-length` (of the whole object), …
-        body: The whole object, or nothing for a HEAD.
+        body: The whole object; the answer to a HEAD has none of it.
     """
     etag, last_modified = meta["etag"], meta.get("last-modified", "")
     status = failed_condition(request.headers, etag=etag, last_modified=last_modified, at_us=request.at_us)
@@ -83,6 +83,7 @@ def object_response(request: Request, meta: Mapping[str, str], body: bytes) -> R
     if status == NOT_MODIFIED:
         return Response(NOT_MODIFIED, not_modified_headers(meta) | {"age": age})
     headers = {**meta, "accept-ranges": "bytes"}
+    body = b"" if request.method == "HEAD" else body
     if request.range is None or not range_applies(request.headers, etag=etag, last_modified=last_modified):
         return Response(200, headers, body)
     size_bytes = int(meta["content-length"])

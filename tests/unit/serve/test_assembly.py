@@ -8,7 +8,7 @@ import pytest
 
 from burstcache.core.keys import key_hash
 from burstcache.serve.assembly import make_reader
-from burstcache.serve.reader import IMMUTABLE_S
+from burstcache.serve.own_copies import IMMUTABLE_S
 from burstcache.settings import ExpressAccess, ReaderSettings, RedisAccess, RelayAccess
 from burstcache.web.request import Request
 from support.aws import BUCKET, TABLE, clients, make_stack, mocked_aws

@@ -292,7 +292,7 @@ class Guesthouse(RuleBasedStateMachine):
         def overtake() -> None:
             self.write_and_its_event(key)
             self.clock.now_s += _BOUND_S + 0.1
-            self.readers[1].recall(self._request(key))
+            self.readers[1].own.recall(self._request(key))
             self.readers[1].lookup(self._request("a" if key == "b" else "b"))
 
         self.a_guest_is_brought(key, True)

@@ -13,7 +13,8 @@ from burstcache.core.errors import ObjectNotFoundError, OriginError
 from burstcache.core.messages.encoding import encode
 from burstcache.core.messages.events import RequestsServed
 from burstcache.serve.memory_tier import Memory
-from burstcache.serve.reader import IMMUTABLE_S, STRONG_S, Miss, Reader
+from burstcache.serve.own_copies import IMMUTABLE_S, STRONG_S
+from burstcache.serve.reader import Miss, Reader
 from burstcache.serve.s3_tier import S3Tier
 from burstcache.serve.tally import Served
 from burstcache.web.entry import Entry

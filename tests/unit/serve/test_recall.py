@@ -12,7 +12,8 @@ from burstcache.core.digest import Digest, Route, RoutedKey, prefix_of
 from burstcache.core.errors import NodeAbsentError, ServiceError
 from burstcache.core.keys import key_hash
 from burstcache.serve.memory_tier import Memory
-from burstcache.serve.reader import IMMUTABLE_S, STRONG_S, Reader
+from burstcache.serve.own_copies import IMMUTABLE_S, STRONG_S
+from burstcache.serve.reader import Reader
 from burstcache.serve.tier import Tier
 from burstcache.web.request import Request
 from burstcache.web.response import Response
@@ -64,7 +65,7 @@ class Desk:
 def test_nothing_is_recalled_before_it_was_read() -> None:
     desk = Desk()
 
-    assert desk.reader.recall(GET) is None
+    assert desk.reader.own.recall(GET) is None
     assert (desk.readings, desk.s3.reads) == (0, 0)
 
 
@@ -73,7 +74,7 @@ def test_what_was_read_is_recalled_without_asking_anybody() -> None:
     desk.reader.read(GET)
     asked = desk.readings
 
-    response = desk.reader.recall(GET)
+    response = desk.reader.own.recall(GET)
 
     assert response is not None
     assert (response.body, response.headers["x-cache-tier"], response.headers["x-cache"]) == (b"body", "memory", "hit")
@@ -86,7 +87,7 @@ def test_beyond_the_bound_nothing_is_recalled() -> None:
 
     desk.clock.now_s = 2.1
 
-    assert desk.reader.recall(GET) is None
+    assert desk.reader.own.recall(GET) is None
 
 
 def test_before_the_bound_the_digest_is_read_in_the_background_and_drops_what_it_names() -> None:
@@ -95,13 +96,13 @@ def test_before_the_bound_the_digest_is_read_in_the_background_and_drops_what_it
     desk.digest = Digest(1, [prefix_of(GET.hash)])
 
     desk.clock.now_s = 1.5
-    early, readings = desk.reader.recall(GET), desk.readings
+    early, readings = desk.reader.own.recall(GET), desk.readings
     for work in desk.waiting:
         work()
 
     assert early is not None
     assert desk.readings == readings + 1
-    assert desk.reader.recall(GET) is None
+    assert desk.reader.own.recall(GET) is None
 
 
 @pytest.mark.parametrize(("max_stale_s", "is_recalled"), [(STRONG_S, False), (2.0, False), (IMMUTABLE_S, True)])
@@ -111,7 +112,7 @@ def test_without_a_stack_the_freshness_decides(max_stale_s: float, is_recalled: 
 
     desk.clock.now_s = 3.0
 
-    assert (desk.reader.recall(GET) is not None) is is_recalled
+    assert (desk.reader.own.recall(GET) is not None) is is_recalled
 
 
 def test_a_reader_that_has_looked_ahead_does_not_read_the_digest_for_its_first_request() -> None:

@@ -13,7 +13,8 @@ import pytest
 from burstcache.adapters.digest_reader import DigestReader, at_once
 from burstcache.core.digest import Digest, Route, prefix_of
 from burstcache.serve.memory_tier import Memory, Ticket
-from burstcache.serve.reader import IMMUTABLE_S, STRONG_S, Reader
+from burstcache.serve.own_copies import IMMUTABLE_S, STRONG_S
+from burstcache.serve.reader import Reader
 from burstcache.serve.shared_reads import SharedRead, SharedReads
 from burstcache.serve.tally import Served
 from burstcache.serve.tier import Tier
