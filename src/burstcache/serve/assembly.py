@@ -17,9 +17,10 @@ from burstcache.core.messages.operations import FollowWrite
 from burstcache.core.parameters import US_PER_S
 from burstcache.serve.memory_tier import Heads, Memory
 from burstcache.serve.own_copies import IMMUTABLE_S, MAX_STALE_S, STRONG_S
-from burstcache.serve.reader import EXPRESS, FellBack, Reader, ignored
+from burstcache.serve.reader import EXPRESS, Reader, ignored
 from burstcache.serve.s3_tier import Larger, Reports, S3Tier
 from burstcache.serve.tier import Tier
+from burstcache.serve.tiers import FellBack
 from burstcache.serve.writer import Writer
 from burstcache.settings import ExpressAccess, ReaderSettings, node_named
 

@@ -1,4 +1,4 @@
-"""One read: own copies, the tier that the digest names, the key's home node, S3 Express, S3. The cache never breaks it."""
+"""One read: what this process keeps, the digest's tier, the key's home node, S3 Express, S3. No tier ever breaks it."""
 
 from __future__ import annotations
 
@@ -8,24 +8,22 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from burstcache.adapters.breaker import Breakers
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.digest_reader import DigestReader, Start, in_thread
 from burstcache.core.digest import Route
 from burstcache.logs import logger
 from burstcache.serve.memory_tier import Heads, Memory, Ticket
 from burstcache.serve.own_copies import MAX_STALE_S, STRONG_S, OwnCopies
-from burstcache.serve.shared_reads import SharedRead, SharedReads
+from burstcache.serve.shared_reads import SharedReads
 from burstcache.serve.tally import Served, Tally
-from burstcache.serve.tier import FAILURES_OF_ONE_KEY, Fill, Origin, Tier
+from burstcache.serve.tier import Fill, Origin, Tier
+from burstcache.serve.tiers import FellBack, Tiers
 from burstcache.web.entry import Entry, entry_from_s3
 from burstcache.web.freshness import max_age_s
 from burstcache.web.request import Request
 from burstcache.web.response import Response, no_such_key, object_response
 
 EXPRESS = Route("express")
-
-FellBack = Callable[[Exception | None], None]
 
 _SENT = (200, 206)
 _ASKING = {"cache-control", "if-match", "if-modified-since", "if-none-match", "if-range", "if-unmodified-since"}
@@ -53,10 +51,10 @@ class Miss:
 
 
 class Reader:
-    """Asks the tiers. A tier is made at its first use and left alone for a while after a failure.
+    """Asks what this process keeps, then the tiers, then S3. Threads may share it.
 
     Attributes:
-        own: What this process keeps itself, which is asked first.
+        own: What this process keeps.
     """
 
     def __init__(
@@ -91,20 +89,17 @@ class Reader:
             max_stale_s: How old an answer may be, the delivery of S3's event apart [s]. 0: S3 confirms every read, and
                 no tier is asked; infinite: objects never change.
             start: Runs work while the read goes on.
-            fell_back: Gets the error of each tier that fails, and None for one that is left alone because it has.
+            fell_back: As for `Tiers`.
             s3_took: Gets how long S3 took to answer each read [s].
             prefix: Of the keys that may be read; no tier is asked for another one, which is as if it did not exist.
         """
         self._digest = digest
         self._origin = origin
-        self._make_tier = make_tier
-        self._tiers: dict[Route, Tier] = {}
+        self._tiers = Tiers(make_tier, clock, fell_back)
         self._clock = clock
-        self._breakers = Breakers(clock)
         self._shared = SharedReads()
         self._max_stale_s = max_stale_s
         self._start = start
-        self._fell_back = fell_back
         self._s3_took = s3_took
         self._prefix = prefix
         self._has_express = has_express
@@ -132,7 +127,7 @@ class Reader:
         self._digest.is_within(self._max_stale_s)
         for route in self._digest.places():
             with suppress(Exception):
-                self._tier(route)
+                self._tiers.find(route)
 
     def read(self, request: Request) -> Response:
         """Return the answer to a GET or HEAD, not older than its `Cache-Control` asks."""
@@ -242,7 +237,7 @@ class Reader:
         self.own.keep(request, entry, miss.ticket)
         for route, fill in miss.fills:
             if entry.size_bytes <= fill.max_object_bytes:
-                self._fill(route, fill, request, entry)
+                self._tiers.fill(route, fill, request, entry)
 
     def forget(self, hash_: str) -> None:
         """Forget what this process has of a key, because the caller has changed the object."""
@@ -267,18 +262,16 @@ class Reader:
     def close(self) -> None:
         """Tell what is left to tell, and leave the tiers."""
         self.tell()
-        for tier in self._tiers.values():
-            tier.close()
+        self._tiers.close()
         self._origin.close()
 
     def _tell(self, route: Route | None, batch: Sequence[Served]) -> None:
-        if route is not None and self._breakers.is_open(route):
-            return
         try:
-            (self._origin if route is None else self._tier(route)).count(batch)
+            if route is None:
+                self._origin.count(batch)
+            else:
+                self._tiers.count(route, batch)
         except Exception as error:  # heat is lost, nothing else
-            if route is not None and not isinstance(error, FAILURES_OF_ONE_KEY):
-                self._breakers.fail(route)
             logger().warning("hits of memory not counted", tier=route.tier if route else "s3", reason=repr(error))
 
     def _route(self, hash_: str) -> Route | None:
@@ -292,9 +285,9 @@ class Reader:
             self._start(self.tell)
 
     def _from_tier(self, route: Route, request: Request) -> Response | None:
-        if self._is_left_alone(route, request):
+        if self._tiers.is_left_alone(route, request):
             return None
-        found = self._ask(route, request)
+        found = self._tiers.ask(route, request)
         if isinstance(found, Entry):
             self.own.adopt(request, found)
             return object_response(request, found.meta, found.body)
@@ -311,7 +304,7 @@ class Reader:
         routes = list(self._filled(request.hash))
         miss = self.miss()
         for route in routes:
-            found = None if self._is_left_alone(route, request) else self._ask(route, request)
+            found = None if self._tiers.is_left_alone(route, request) else self._tiers.ask(route, request)
             if isinstance(found, Entry):
                 if request.method == "GET":
                     self.keep(request, found, miss)
@@ -329,45 +322,7 @@ class Reader:
         if self._has_express:
             yield EXPRESS
 
-    def _is_left_alone(self, route: Route, request: Request) -> bool:
-        is_left_alone = self._breakers.is_open(route) or self._breakers.is_open(request.hash)
-        if is_left_alone:
-            self._fell_back(None)
-        return is_left_alone
-
-    def _ask(self, route: Route, request: Request) -> Entry | Fill | None:
-        try:
-            found = self._tier(route).fetch(request)
-            return _whole(request, found) if isinstance(found, Entry) else found
-        except Exception as error:  # whatever it is, S3 has the object
-            self._breakers.fail(request.hash if isinstance(error, FAILURES_OF_ONE_KEY) else route)
-            self._fell_back(error)
-            logger().warning(
-                "tier failed, S3 serves", tier=route.tier, reason=repr(error), key=request.key, key_hash=request.hash
-            )
-            return None
-
-    def _fill(self, route: Route, fill: Fill, request: Request, entry: Entry) -> None:
-        try:
-            fill.put(entry)
-        except Exception as error:  # the reader has its answer
-            self._breakers.fail(route)
-            logger().warning(
-                "tier not filled", tier=route.tier, reason=repr(error), key=request.key, key_hash=request.hash
-            )
-
-    def _tier(self, route: Route) -> Tier:
-        if route not in self._tiers:
-            self._tiers.setdefault(route, self._make_tier(route))  # two threads may have come here
-        return self._tiers[route]
-
 
 def _is_plain(request: Request) -> bool:
     """Whether it asks for the whole object as it is."""
     return request.method == "GET" and request.range is None and not _ASKING.intersection(request.headers)
-
-
-def _whole(request: Request, entry: Entry) -> Entry:
-    if request.method != "HEAD" and len(entry.body) != entry.size_bytes:
-        raise ValueError(f"the entry of {request.key!r} has {len(entry.body)} of its {entry.size_bytes} bytes")
-    return entry

@@ -149,7 +149,7 @@ def test_looking_ahead_makes_the_tiers_that_serve_and_leaves_one_that_fails_to_i
         made.append(route)
         raise NodeAbsentError("no such node")
 
-    desk.reader._make_tier = make_tier
+    desk.reader._tiers._make = make_tier
     desk.digest = Digest(routes={"hash": RoutedKey(1, 2, "lambda", deadline_at_us=1 << 60)})
 
     desk.reader.look_ahead()

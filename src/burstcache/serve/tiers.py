@@ -1,0 +1,91 @@
+"""The tiers that a reader asks: each is made at its first use, and left alone for a while after a failure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from burstcache.adapters.breaker import Breakers
+from burstcache.adapters.clock import Clock
+from burstcache.core.digest import Route
+from burstcache.logs import logger
+from burstcache.serve.tally import Served
+from burstcache.serve.tier import FAILURES_OF_ONE_KEY, Fill, Tier
+from burstcache.web.entry import Entry
+from burstcache.web.request import Request
+
+FellBack = Callable[[Exception | None], None]
+
+
+class Tiers:
+    """Tiers by the routes that lead to them. Threads may share it."""
+
+    def __init__(self, make: Callable[[Route], Tier], clock: Clock, fell_back: FellBack) -> None:
+        """Know no tier yet.
+
+        Args:
+            make: Makes the tier that a route leads to.
+            clock: What tiers are left alone by.
+            fell_back: Gets the error of each tier that fails, and None for one that is left alone because it has.
+        """
+        self._make = make
+        self._fell_back = fell_back
+        self._tiers: dict[Route, Tier] = {}
+        self._breakers = Breakers(clock)
+
+    def find(self, route: Route) -> Tier:
+        """Return the tier, made now if it is its first use; raises what that fails with."""
+        if route not in self._tiers:
+            self._tiers.setdefault(route, self._make(route))  # two threads may have come here
+        return self._tiers[route]
+
+    def is_left_alone(self, route: Route, request: Request) -> bool:
+        """Whether to do without the tier for this read, because it or the key there has failed just now."""
+        is_left_alone = self._breakers.is_open(route) or self._breakers.is_open(request.hash)
+        if is_left_alone:
+            self._fell_back(None)
+        return is_left_alone
+
+    def ask(self, route: Route, request: Request) -> Entry | Fill | None:
+        """Return what the tier's `fetch` does, the object for a GET whole; None also if it fails."""
+        try:
+            found = self.find(route).fetch(request)
+            return _whole(request, found) if isinstance(found, Entry) else found
+        except Exception as error:  # whatever it is, S3 has the object
+            self._breakers.fail(request.hash if isinstance(error, FAILURES_OF_ONE_KEY) else route)
+            self._fell_back(error)
+            logger().warning(
+                "tier failed, S3 serves", tier=route.tier, reason=repr(error), key=request.key, key_hash=request.hash
+            )
+            return None
+
+    def fill(self, route: Route, fill: Fill, request: Request, entry: Entry) -> None:
+        """Put an object into the tier that has given the right to it."""
+        try:
+            fill.put(entry)
+        except Exception as error:  # the reader has its answer
+            self._breakers.fail(route)
+            logger().warning(
+                "tier not filled", tier=route.tier, reason=repr(error), key=request.key, key_hash=request.hash
+            )
+
+    def count(self, route: Route, batch: Sequence[Served]) -> None:
+        """Count there what memory has served, unless the tier is left alone; raises what that fails with."""
+        if self._breakers.is_open(route):
+            return
+        try:
+            self.find(route).count(batch)
+        except Exception as error:
+            if not isinstance(error, FAILURES_OF_ONE_KEY):
+                self._breakers.fail(route)
+            raise
+
+    def close(self) -> None:
+        """Leave all of them."""
+        for tier in self._tiers.values():
+            tier.close()
+
+
+def _whole(request: Request, entry: Entry) -> Entry:
+    if request.method != "HEAD" and len(entry.body) != entry.size_bytes:
+        raise ValueError(f"the entry of {request.key!r} has {len(entry.body)} of its {entry.size_bytes} bytes")
+    return entry
