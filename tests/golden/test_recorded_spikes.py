@@ -1,6 +1,6 @@
 """Spikes of the thesis that were replayed against the local run: the simulator predicts them as well as it did.
 
-`docs/evidence/measurements.md` has how they were recorded.
+`docs/evidence/measurements/simulator.md` has how they were recorded.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Spikes of the thesis that were replayed after a rehearsal: the simulator predicts them with what that measured.
 
-`docs/evidence/measurements.md` has how they were recorded.
+`docs/evidence/measurements/simulator.md` has how they were recorded.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from support.state_rig import Program, StateRig
 
 pytestmark = pytest.mark.slow
 
-# 200 for the figure in docs/evidence/measurements.md.
+# 200 for the figure in docs/evidence/measurements/functions.md.
 _CYCLES = int(os.environ.get("BURSTCACHE_STATE_CYCLES", "12"))
 _SEED = 1
 

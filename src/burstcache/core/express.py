@@ -4,8 +4,8 @@ A reader decides by its own counts. Nothing else keeps books of copies, since th
 itself deletes a copy some days after it was put, by its size, and a reader that still uses it buys it again then.
 
 Source:
-    Ski rental between S3's price of a read and that of a copy. `docs/understand/decisions.md`, "Copies in S3 Express",
-    has what else was tried.
+    Ski rental between S3's price of a read and that of a copy. `docs/understand/decisions/reads.md`, "Copies in S3
+    Express", has what else was tried.
 """
 
 from __future__ import annotations

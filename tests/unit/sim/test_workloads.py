@@ -9,7 +9,7 @@ from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.workloads import DAY_S, HALF_HOUR_S, THESIS_SIX, Workload, family
 from support.project import ROOT
 
-RESULTS = ROOT / "docs" / "evidence" / "measurements.md"
+RESULTS = ROOT / "docs" / "evidence" / "measurements" / "policies.md"
 
 
 def test_the_six_workloads_are_those_of_the_figures_and_told_what_the_thesis_tells() -> None:

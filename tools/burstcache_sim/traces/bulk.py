@@ -1,7 +1,7 @@
 """Many lines at once: one pattern over a whole block, each distinct text of a field worked out once.
 
 The standard library's `re` finds the fields of a block as fast as the best of three libraries that were measured
-(`docs/understand/decisions.md`), and means the same in the parsers of rows, to the byte.
+(`docs/understand/decisions/simulator.md`), and means the same in the parsers of rows, to the byte.
 """
 
 from __future__ import annotations
