@@ -16,7 +16,7 @@ from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.executions import execution_arn
 from burstcache.adapters.key_table import KeyTable
 from burstcache.core.keys import key_hash
-from burstcache.core.table import KeyRow
+from burstcache.core.rows import KeyRow
 
 _REPEATS = 30
 _POLL_S = 0.005  # requests without a pause would compete with what they wait for

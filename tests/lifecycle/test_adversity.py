@@ -16,7 +16,7 @@ from burstcache.core.errors import SupersededError
 from burstcache.core.keys import key_execution_name, next_number
 from burstcache.core.parameters import US_PER_S, parameters_from_text
 from burstcache.core.policies import POLICIES, thesis
-from burstcache.core.table import KeyRow
+from burstcache.core.rows import KeyRow
 from support.faults import failing
 from support.functions import BOOT_S, NODE
 from support.metrics import METER, Sample, goes_off

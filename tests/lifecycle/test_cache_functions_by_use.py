@@ -10,7 +10,7 @@ from burstcache.core.keys import key_hash
 from burstcache.core.messages.events import ServedBy
 from burstcache.core.node_use import NodeUse, decode
 from burstcache.core.parameters import US_PER_S
-from burstcache.core.table import NodeRow
+from burstcache.core.rows import NodeRow
 from support.functions import NODE
 from support.policies import BY_USE, policy_named
 from support.world import World

@@ -12,7 +12,8 @@ import pytest
 from burstcache.adapters.executions import execution_arn
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.policies import LivePolicy
-from burstcache.core.table import KeyRow, NodeColumns
+from burstcache.core.rows import KeyRow
+from burstcache.core.table import NodeColumns
 from support.functions import ProcessKilledError
 from support.interruptions import deadly
 from support.policies import BY_USE, policy_named

@@ -15,7 +15,8 @@ from burstcache.control import cache_title
 from burstcache.core.errors import NodeUnusedError, RedisDownError, ServiceError, SupersededError
 from burstcache.core.keys import key_hash
 from burstcache.core.policy import CHECKS_PER_PART, Request
-from burstcache.core.table import KeyColumns, Lease
+from burstcache.core.rows import Lease
+from burstcache.core.table import KeyColumns
 from support.faults import failing
 from support.functions import MAX_OBJECT_BYTES, NODE
 from support.interruptions import after

@@ -10,7 +10,7 @@ import pytest
 from burstcache.core.errors import NodeFailedError, NodeUnusedError
 from burstcache.core.node_hours import HOUR_US, next_day_us
 from burstcache.core.parameters import QUEUE_LENGTH
-from burstcache.core.table import Lease
+from burstcache.core.rows import Lease
 from support.functions import NODE
 from support.world import World
 

@@ -12,7 +12,8 @@ from burstcache.adapters.executions import execution_arn
 from burstcache.control import cache_title
 from burstcache.core.messages.operations import Serve
 from burstcache.core.parameters import US_PER_S
-from burstcache.core.table import KeyRow, NodeColumns
+from burstcache.core.rows import KeyRow
+from burstcache.core.table import NodeColumns
 from support import functions
 from support.faults import failing
 from support.interruptions import after

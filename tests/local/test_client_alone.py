@@ -18,7 +18,7 @@ from burstcache.client.configuration import VARIABLE
 from burstcache.core.errors import OriginUnavailableError
 from burstcache.core.keys import key_hash
 from burstcache.core.phases import KeyPhase
-from burstcache.core.table import KeyRow, NodeRow
+from burstcache.core.rows import KeyRow, NodeRow
 from support.aws import BUCKET, BUS, REGION, TABLE, clients, make_stack, mocked_aws
 from support.servers import Silence
 from support.waiting import free_port

@@ -17,7 +17,7 @@ from burstcache.adapters.redis_objects import lease_key, object_key
 from burstcache.client import Client
 from burstcache.client.configuration import VARIABLE
 from burstcache.core.keys import key_hash
-from burstcache.core.table import NodeRow
+from burstcache.core.rows import NodeRow
 from support.aws import BUCKET, BUS, REGION, TABLE, clients, make_stack, mocked_aws
 from support.servers import RedisServer
 from support.waiting import free_port

@@ -14,7 +14,7 @@ from benchmarks.variables import VARIABLES
 from burstcache.adapters.digest_table import DigestTable
 from burstcache.client.configuration import VARIABLE
 from burstcache.core.errors import InvalidSettingError
-from burstcache.core.table import NodeRow
+from burstcache.core.rows import NodeRow
 from burstcache.results import cached, open_cache
 from support.aws import BUS, REGION, TABLE, clients, make_stack, mocked_aws
 from support.servers import RedisServer, TlsRedis

@@ -14,7 +14,7 @@ import pytest
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.key_table import KeyTable
 from burstcache.core.keys import key_hash
-from burstcache.core.table import KeyRow
+from burstcache.core.rows import KeyRow
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from support.policies import THESIS
 from support.processes import processes_named, signal_named

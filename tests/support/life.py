@@ -16,7 +16,7 @@ from burstcache.core.messages.relay import control_subject, get_subject
 from burstcache.core.parameters import parameters_from_text
 from burstcache.core.policies import thesis
 from burstcache.core.policy import Request
-from burstcache.core.table import KeyRow, NodeRow
+from burstcache.core.rows import KeyRow, NodeRow
 from burstcache.web.entry import Entry
 from support.memory_relay import MemoryRelay
 from support.metrics import METER

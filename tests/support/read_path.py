@@ -19,7 +19,7 @@ from burstcache.adapters.clients import Clients
 from burstcache.adapters.digest_table import DigestTable
 from burstcache.core.keys import key_hash
 from burstcache.core.phases import KeyPhase, NodePhase, Tier
-from burstcache.core.table import KeyRow, NodeRow
+from burstcache.core.rows import KeyRow, NodeRow
 from burstcache.handlers.proxy import make_proxy
 from burstcache.settings import ProxySettings
 from burstcache.web.entry import Entry, encode_meta

@@ -20,7 +20,7 @@ import pytest
 from burstcache.core.keys import key_hash
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import price_sheet
-from burstcache.core.table import KeyRow
+from burstcache.core.rows import KeyRow
 from burstcache_local.emf import MetricId, Sample, samples
 from burstcache_local.stepfunctions.errors import StateError
 from burstcache_sim.bill.usage import CONTROL_MS, JANITOR_MS, ORIGIN_MS, SCHEDULER_MS

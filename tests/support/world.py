@@ -16,7 +16,8 @@ from burstcache.core.errors import BurstcacheError, FunctionFailedError
 from burstcache.core.keys import key_hash
 from burstcache.core.messages.events import OBJECT_REQUESTED, REQUESTS_SERVED, RequestsServed
 from burstcache.core.messages.operations import FollowWrite
-from burstcache.core.table import KeyRow, LeaseColumns, NodeRow
+from burstcache.core.rows import KeyRow, NodeRow
+from burstcache.core.table import LeaseColumns
 from burstcache.handlers.proxy import Proxy
 from burstcache.serve.writer import Writer
 from burstcache.web.entry import decode

@@ -10,7 +10,7 @@ from typing import Any
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.pool.costs import member_price
-from burstcache.core.table import Pause
+from burstcache.core.rows import Pause
 from burstcache.core.worth import sheet_of_region
 from burstcache.queries.keys import KeyView, read_keys
 from burstcache.queries.nodes import NodeView, read_nodes

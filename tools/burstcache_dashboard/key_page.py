@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from burstcache.core.keys import key_hash
-from burstcache.core.table import KeyRow
+from burstcache.core.rows import KeyRow
 from burstcache.queries.explain import explain
 from burstcache.queries.history import History
 from burstcache_cli.explain import explanation_text

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from burstcache.core.policies import POLICIES
 from burstcache.core.prices import BYTES_PER_GB, PriceSheet
-from burstcache.core.table import NodeRow
+from burstcache.core.rows import NodeRow
 from burstcache_dashboard.measured import Measured
 from burstcache_dashboard.source import Rows, Source
 from burstcache_sim.bill.cost import Bill, Usage, add, bill

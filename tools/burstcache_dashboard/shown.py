@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from burstcache.core.table import KeyRow, Lease, NodeRow
+from burstcache.core.rows import KeyRow, Lease, NodeRow
 from burstcache.metrics import TIERS
 from burstcache.queries.keys import key_view
 from burstcache.queries.nodes import node_view

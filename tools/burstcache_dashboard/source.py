@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from burstcache.core.keys import key_hash
 from burstcache.core.prices import PriceSheet
-from burstcache.core.table import KeyRow, Lease, NodeRow, Pause
+from burstcache.core.rows import KeyRow, Lease, NodeRow, Pause
 from burstcache.core.worth import sheet_of_region
 from burstcache.queries.moves import StackRules
 from burstcache.queries.system import System

@@ -17,15 +17,8 @@ from burstcache.core.digest import KEPT_CHANGES, MOST_CHANGES, Digest, RoutedKey
 from burstcache.core.keys import next_number
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.phases import KEY_PHASE_RANK, NODE_PHASE_RANK
-from burstcache.core.table import (
-    CHANGES_ITEM,
-    DigestColumns,
-    ItemKey,
-    KeyRow,
-    NodeRow,
-    shown_node_item,
-    shown_route_item,
-)
+from burstcache.core.rows import KeyRow, NodeRow
+from burstcache.core.table import CHANGES_ITEM, DigestColumns, ItemKey, shown_node_item, shown_route_item
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient

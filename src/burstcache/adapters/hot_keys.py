@@ -17,7 +17,8 @@ from burstcache.adapters.items import to_plain, to_values
 from burstcache.adapters.key_table import KeyTable
 from burstcache.core import table
 from burstcache.core.errors import ContendedRowTransientError, ServiceError
-from burstcache.core.table import HOT_ITEM, HotColumns, KeyColumns, KeyRow, key_item
+from burstcache.core.rows import KeyRow
+from burstcache.core.table import HOT_ITEM, HotColumns, KeyColumns, key_item
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient

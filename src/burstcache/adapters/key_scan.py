@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from burstcache.adapters.calls import failures_named
 from burstcache.adapters.items import to_plain, to_values
 from burstcache.core import table
-from burstcache.core.table import KeyRow
+from burstcache.core.rows import KeyRow
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient

@@ -15,8 +15,9 @@ from burstcache.core.errors import ServiceError
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.phases import KEY_PHASES_BEFORE, Tier
 from burstcache.core.policy import Request
+from burstcache.core.rows import KeyRow
 from burstcache.core.seen import SEEN_WITHIN_US
-from burstcache.core.table import HOT_ITEM, HotColumns, KeyColumn, KeyColumns, KeyRow, key_item
+from burstcache.core.table import HOT_ITEM, HotColumns, KeyColumn, KeyColumns, key_item
 from burstcache.logs import logger
 
 if TYPE_CHECKING:

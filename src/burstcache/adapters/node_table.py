@@ -11,7 +11,8 @@ from burstcache.adapters.items import to_plain, to_values
 from burstcache.core import table
 from burstcache.core.errors import IllegalPhaseError
 from burstcache.core.phases import NODE_PHASES_BEFORE
-from burstcache.core.table import Lease, LeaseColumns, NodeColumns, NodeRow, lease_item, node_item
+from burstcache.core.rows import Lease, NodeRow
+from burstcache.core.table import LeaseColumns, NodeColumns, lease_item, node_item
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient

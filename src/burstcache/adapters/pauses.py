@@ -9,7 +9,8 @@ from burstcache.adapters.calls import ask
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.items import to_plain, to_values
 from burstcache.core.parameters import US_PER_S
-from burstcache.core.table import PAUSED_ITEM, Pause, PauseColumns
+from burstcache.core.rows import Pause
+from burstcache.core.table import PAUSED_ITEM, PauseColumns
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient

@@ -14,8 +14,9 @@ from burstcache.adapters.items import to_plain, to_values
 from burstcache.core import table
 from burstcache.core.node_use import NodeUse, decode, encode
 from burstcache.core.parameters import US_PER_S
+from burstcache.core.rows import SeenKey
 from burstcache.core.seen import SEEN_WITHIN_US, is_repeat
-from burstcache.core.table import SeenColumns, SeenKey, UseColumns, seen_item, use_item
+from burstcache.core.table import SeenColumns, UseColumns, seen_item, use_item
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient

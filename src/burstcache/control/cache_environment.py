@@ -22,7 +22,7 @@ from burstcache.core.errors import (
     SupersededError,
 )
 from burstcache.core.messages.answers import CACHE_FUNCTION, LambdaOver
-from burstcache.core.table import KeyRow
+from burstcache.core.rows import KeyRow
 from burstcache.logs import logger
 from burstcache.web.entry import Entry
 

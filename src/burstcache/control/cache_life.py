@@ -24,7 +24,7 @@ from burstcache.core.messages.encoding import encode, iso
 from burstcache.core.messages.relay import NOT_HERE, Ended, Get, Order, ServedElsewhere, control_subject, get_subject
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.policy import Request
-from burstcache.core.table import NodeRow
+from burstcache.core.rows import NodeRow
 from burstcache.logs import logger
 from burstcache.web import entry as wire
 from burstcache.web.entry import Entry

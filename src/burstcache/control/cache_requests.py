@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from burstcache.core.cache_lives import CacheLife
 from burstcache.core.messages.events import KeyServed, RequestsServed
 from burstcache.core.policy import Request, remember
-from burstcache.core.table import KeyRow
+from burstcache.core.rows import KeyRow
 from burstcache.web.entry import Entry
 
 _MOST_REPORTED = 8  # the newest requests, by name: the others only count

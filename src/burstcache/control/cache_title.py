@@ -14,7 +14,8 @@ from burstcache.core.cache_lives import CacheLife
 from burstcache.core.deadlines import ANNOUNCED_S
 from burstcache.core.errors import InvocationEndsTransientError, ServiceError
 from burstcache.core.parameters import US_PER_S
-from burstcache.core.table import KeyColumns, KeyRow
+from burstcache.core.rows import KeyRow
+from burstcache.core.table import KeyColumns
 from burstcache.logs import logger
 
 _HEARTBEAT_S = 15  # the state allows 60 s

@@ -29,8 +29,8 @@ from burstcache.core.node_use import use_or_first
 from burstcache.core.placement import node_for
 from burstcache.core.policies import LivePolicy, UsePolicy
 from burstcache.core.policy import EVENT_LATENESS_US, Request
+from burstcache.core.rows import KeyRow, NodeRow, SeenKey
 from burstcache.core.seen import is_repeat, notes_seen
-from burstcache.core.table import KeyRow, NodeRow, SeenKey
 from burstcache.core.worth import Worth
 from burstcache.logs import logger
 

@@ -19,8 +19,8 @@ from burstcache.adapters.use_table import UseTable
 from burstcache.core.errors import ObjectNotFoundError, ObjectTooLargeError
 from burstcache.core.node_use import MOST_LOADS, use_or_first
 from burstcache.core.policies import UsePolicy
+from burstcache.core.rows import NodeRow, SeenKey
 from burstcache.core.seen import SEEN_WITHIN_US
-from burstcache.core.table import NodeRow, SeenKey
 from burstcache.logs import logger
 
 _LOAD_FOR_S = 10.0  # the node is paid for meanwhile, and readers do without it

@@ -25,7 +25,7 @@ from burstcache.core.keys import node_execution_name
 from burstcache.core.messages.operations import InstanceStopped, Leave, Operation, Release
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.phases import KEY_PHASE_RANK
-from burstcache.core.table import KeyRow, NodeRow
+from burstcache.core.rows import KeyRow, NodeRow
 from burstcache.logs import logger
 from burstcache.metrics import OVERDUE_NODES, put
 

@@ -27,7 +27,8 @@ from burstcache.core.messages.encoding import iso
 from burstcache.core.messages.relay import Order, Stop, window_of
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.policy import Request, cool_down_us
-from burstcache.core.table import KeyColumn, KeyColumns, KeyRow, Lease
+from burstcache.core.rows import KeyRow, Lease
+from burstcache.core.table import KeyColumn, KeyColumns
 
 AskCache = Callable[[str, Order], bytes | None]  # the key's hash, an order: the answer, None if none holds the key
 

@@ -9,7 +9,7 @@ from burstcache.adapters.clock import Clock
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.core.errors import RedisDownError
-from burstcache.core.table import KeyRow
+from burstcache.core.rows import KeyRow
 
 
 @dataclass(frozen=True, slots=True)

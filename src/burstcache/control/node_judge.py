@@ -13,7 +13,8 @@ from burstcache.core.errors import RedisDownError
 from burstcache.core.node_hours import HOUR_US, used_up_at_us
 from burstcache.core.parameters import US_PER_S, Parameters
 from burstcache.core.policy import STRAGGLERS_US, is_released, newest_queue, next_check_us
-from burstcache.core.table import Lease, LeaseColumns, NodeRow
+from burstcache.core.rows import Lease, NodeRow
+from burstcache.core.table import LeaseColumns
 
 _SECOND_LOOK_S = 1  # after a look that Redis did not answer
 _ALWAYS_ON_STEP_US = 3600 * US_PER_S  # between looks at a node that has nothing to give back

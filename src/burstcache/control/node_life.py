@@ -34,7 +34,8 @@ from burstcache.core.messages.encoding import iso
 from burstcache.core.node_hours import DAY_HOURS, HOUR_US, day_of, next_day_us
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.policy import CHECK_LATENESS_US, cool_down_us, plan_check
-from burstcache.core.table import Lease, NodeColumns, NodeRow
+from burstcache.core.rows import Lease, NodeRow
+from burstcache.core.table import NodeColumns
 
 _ATTEMPTS = 10
 

@@ -13,7 +13,7 @@ from burstcache.control.node_judge import Verdict
 from burstcache.core.errors import ContendedRowTransientError
 from burstcache.core.node_use import FIRST_LOOK_US, MOST_HITS, NodeUse, learn_hits, use_or_first
 from burstcache.core.policies import UsePolicy
-from burstcache.core.table import Lease, NodeRow
+from burstcache.core.rows import Lease, NodeRow
 
 _ATTEMPTS = 8
 

@@ -13,7 +13,7 @@ from burstcache.core.errors import ContendedRowTransientError, NodeFailedError
 from burstcache.core.keys import next_number
 from burstcache.core.messages.executions import node_execution_input
 from burstcache.core.parameters import US_PER_S
-from burstcache.core.table import NodeRow
+from burstcache.core.rows import NodeRow
 
 _ATTEMPTS = 5
 

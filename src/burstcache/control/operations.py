@@ -35,7 +35,7 @@ from burstcache.core.messages.operations import Join, Leave, Operation, Seed
 from burstcache.core.messages.relay import Order, Stop, control_subject
 from burstcache.core.node_hours import DAY_HOURS
 from burstcache.core.policies import LivePolicy
-from burstcache.core.table import NodeRow
+from burstcache.core.rows import NodeRow
 from burstcache.logs import logger
 
 _ANSWER_WITHIN_S = 2.0

@@ -15,7 +15,7 @@ from burstcache.core.keys import key_hash
 from burstcache.core.messages.answers import Refreshed
 from burstcache.core.messages.operations import FollowWrite
 from burstcache.core.phases import Tier
-from burstcache.core.table import KeyRow
+from burstcache.core.rows import KeyRow
 
 
 @dataclass(frozen=True, slots=True)

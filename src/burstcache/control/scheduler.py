@@ -22,7 +22,7 @@ from burstcache.core.parameters import US_PER_S, Parameters
 from burstcache.core.phases import ENTRY_BY_NODE_PHASE, FIRST_PHASE, Entry
 from burstcache.core.placement import node_for
 from burstcache.core.policy import Request, is_silent, may_start, starts
-from burstcache.core.table import KeyRow
+from burstcache.core.rows import KeyRow
 
 # What S3 serves later than this after a cache function announced itself should have been served by it: all readers know
 # of a route by then.

@@ -37,7 +37,8 @@ from burstcache.core.messages.pool import Warm
 from burstcache.core.messages.relay import control_subject, get_subject
 from burstcache.core.messages.self_test import SELF_TEST, hash_of_run
 from burstcache.core.pool.kept import tenants
-from burstcache.core.table import PAUSED_ITEM, Lease, key_item
+from burstcache.core.rows import Lease
+from burstcache.core.table import PAUSED_ITEM, key_item
 from burstcache.settings import (
     BudgetSettings,
     CacheSettings,

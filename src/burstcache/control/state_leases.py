@@ -21,7 +21,7 @@ from burstcache.core.errors import LeaseLostError, NodeAbsentError, NodeFailedEr
 from burstcache.core.messages.answers import NodeReady
 from burstcache.core.messages.state import DatabaseHeld, StateOperation
 from burstcache.core.parameters import US_PER_S
-from burstcache.core.table import Lease, NodeRow
+from burstcache.core.rows import Lease, NodeRow
 
 
 @dataclass(frozen=True, slots=True)

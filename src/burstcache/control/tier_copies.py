@@ -15,7 +15,7 @@ from burstcache.core.errors import BurstcacheError, ObjectNotFoundError, ObjectT
 from burstcache.core.keys import key_hash
 from burstcache.core.messages.answers import Refreshed
 from burstcache.core.messages.relay import Order, Refresh
-from burstcache.core.table import KeyRow
+from burstcache.core.rows import KeyRow
 from burstcache.logs import logger
 
 _TRIES = 4  # of the relay, which may be starting again: it takes a second or two

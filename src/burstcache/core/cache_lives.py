@@ -11,7 +11,8 @@ from burstcache.core.node_use import decode, encode, interrupted
 from burstcache.core.parameters import Parameters
 from burstcache.core.policies import LivePolicy
 from burstcache.core.policy import LambdaLife, Request
-from burstcache.core.table import KeyColumns, KeyRow, NodeRow
+from burstcache.core.rows import KeyRow, NodeRow
+from burstcache.core.table import KeyColumns
 from burstcache.core.worth import MICRO, Worth
 
 

@@ -17,7 +17,7 @@ from burstcache.core.parameters import US_PER_S
 from burstcache.core.phases import NodePhase
 from burstcache.core.placement import node_for
 from burstcache.core.policy import Request
-from burstcache.core.table import KeyRow, Lease, NodeRow
+from burstcache.core.rows import KeyRow, Lease, NodeRow
 from burstcache.core.worth import Below, sheet_of_region
 from burstcache.queries.history import Step
 from burstcache.queries.key_costs import Cost, Month, costs_of, month_of

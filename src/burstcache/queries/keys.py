@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from burstcache.core.parameters import QUEUE_LENGTH
-from burstcache.core.table import KeyRow
+from burstcache.core.rows import KeyRow
 from burstcache.queries.history import Step
 from burstcache.queries.states import STATE_OF_KEY_PHASE
 from burstcache.queries.system import System

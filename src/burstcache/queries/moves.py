@@ -20,8 +20,8 @@ from burstcache.core.parameters import US_PER_S
 from burstcache.core.phases import ENTRY_BY_NODE_PHASE
 from burstcache.core.policies import UsePolicy
 from burstcache.core.policy import STRAGGLERS_US
+from burstcache.core.rows import KeyRow, Lease, NodeRow, Pause, SeenKey
 from burstcache.core.seen import is_repeat
-from burstcache.core.table import KeyRow, Lease, NodeRow, Pause, SeenKey
 from burstcache.core.worth import Worth
 from burstcache.settings import PolicySettings
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from burstcache.core.phases import NodePhase
-from burstcache.core.table import Lease, NodeRow
+from burstcache.core.rows import Lease, NodeRow
 from burstcache.queries.system import System
 
 

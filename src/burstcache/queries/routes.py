@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from burstcache.core.phases import NodePhase
-from burstcache.core.table import KeyRow, NodeRow
+from burstcache.core.rows import KeyRow, NodeRow
 from burstcache.queries.system import System
 
 Problem = Literal["", "expired", "node_not_running", "other_generation"]

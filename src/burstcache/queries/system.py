@@ -13,7 +13,7 @@ from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.pauses import Pauses
 from burstcache.adapters.pool_table import PoolTable
-from burstcache.core.table import KeyRow
+from burstcache.core.rows import KeyRow
 from burstcache.queries.history import History
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Literal
 from burstcache.adapters.clock import Clock
 from burstcache.core.errors import BurstcacheError
 from burstcache.core.keys import key_hash
-from burstcache.core.table import KeyRow
+from burstcache.core.rows import KeyRow
 from burstcache.queries.history import History
 from burstcache.queries.states import STATE_OF_KEY_PHASE, STATE_OF_NODE_PHASE
 from burstcache.queries.system import System

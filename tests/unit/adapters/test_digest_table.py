@@ -11,7 +11,8 @@ import pytest
 from burstcache.adapters.digest_table import DigestTable
 from burstcache.core.digest import KEPT_CHANGES, MOST_CHANGES, Digest, Route
 from burstcache.core.keys import key_hash
-from burstcache.core.table import CHANGES_ITEM, SHOWN_NODE_PREFIX, SHOWN_ROUTE_PREFIX, KeyRow, NodeRow
+from burstcache.core.rows import KeyRow, NodeRow
+from burstcache.core.table import CHANGES_ITEM, SHOWN_NODE_PREFIX, SHOWN_ROUTE_PREFIX
 from support.aws import TABLE, clients, make_stack, mocked_aws
 
 _HASHES = [key_hash(str(number)) for number in range(200)]

@@ -14,7 +14,8 @@ from burstcache.adapters.node_table import NodeTable
 from burstcache.core.errors import IllegalPhaseError
 from burstcache.core.phases import KEY_PHASES_BEFORE, NODE_PHASES_BEFORE, KeyPhase, NodePhase
 from burstcache.core.policy import Request
-from burstcache.core.table import KeyColumns, KeyRow, NodeRow
+from burstcache.core.rows import KeyRow, NodeRow
+from burstcache.core.table import KeyColumns
 from support.aws import TABLE, clients, make_stack, mocked_aws, put_row
 from support.clock import ManualClock
 

@@ -9,7 +9,7 @@ import pytest
 from burstcache.adapters.use_table import StoredUse, UseTable
 from burstcache.core.hazard import Belief
 from burstcache.core.node_use import NodeUse, encode
-from burstcache.core.table import SeenKey
+from burstcache.core.rows import SeenKey
 from support.aws import TABLE, clients, make_stack, mocked_aws
 
 NODE = "node-1"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from burstcache.core.table import Pause
+from burstcache.core.rows import Pause
 from burstcache_cli import operate
 from burstcache_cli.show import pause_text
 from support.aws import TABLE, clients, make_stack, mocked_aws

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from burstcache.core.policy import Request
-from burstcache.core.table import KeyRow, Lease, NodeRow
+from burstcache.core.rows import KeyRow, Lease, NodeRow
 from burstcache.queries.keys import key_view
 from burstcache.queries.nodes import node_view
 from burstcache.queries.routes import route_view

@@ -15,7 +15,7 @@ from burstcache.core.errors import ObjectNotFoundError, RedisDownError
 from burstcache.core.keys import key_hash
 from burstcache.core.phases import NodePhase
 from burstcache.core.placement import node_for
-from burstcache.core.table import NodeRow, SeenKey
+from burstcache.core.rows import NodeRow, SeenKey
 from burstcache.settings import RedisNode
 from burstcache.web.entry import Entry
 from support.clock import ManualClock

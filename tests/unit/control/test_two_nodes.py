@@ -15,7 +15,7 @@ from burstcache.core.parameters import parameters_from_text
 from burstcache.core.placement import node_for
 from burstcache.core.policies import thesis
 from burstcache.core.policy import Request
-from burstcache.core.table import KeyRow, Lease, NodeRow
+from burstcache.core.rows import KeyRow, Lease, NodeRow
 from support.clock import ManualClock
 from support.life import NO_PAUSE, LifeStage
 from support.metrics import METER

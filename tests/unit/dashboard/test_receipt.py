@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from burstcache.core.table import NodeRow
+from burstcache.core.rows import NodeRow
 from burstcache.core.worth import sheet_of_region
 from burstcache_dashboard.measured import FunctionUse, Measured, TierUse
 from burstcache_dashboard.receipt import Receipt, receipt_of, setup_of

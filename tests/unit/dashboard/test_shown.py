@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from burstcache.core.policy import Request
-from burstcache.core.table import KeyRow, Lease, NodeRow, Pause
+from burstcache.core.rows import KeyRow, Lease, NodeRow, Pause
 from burstcache_dashboard.measured import Measured
 from burstcache_dashboard.shown import changes, shown
 from burstcache_dashboard.source import Rows

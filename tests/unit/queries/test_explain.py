@@ -10,7 +10,7 @@ from burstcache.adapters.use_table import StoredUse
 from burstcache.core.node_use import NodeUse
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.policy import CHECK_LATENESS_US, Request
-from burstcache.core.table import KeyRow, Lease, NodeRow, Pause, SeenKey
+from burstcache.core.rows import KeyRow, Lease, NodeRow, Pause, SeenKey
 from burstcache.queries.explain import explanation, stack_rules
 from burstcache.queries.history import Step
 from burstcache.queries.moves import Hold, Known, Move, StackRules

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from burstcache.core.policy import Request
-from burstcache.core.table import KeyRow
+from burstcache.core.rows import KeyRow
 from burstcache.queries.history import Step
 from burstcache.queries.keys import key_view
 

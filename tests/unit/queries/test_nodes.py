@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from burstcache.core.table import Lease, NodeRow
+from burstcache.core.rows import Lease, NodeRow
 from burstcache.queries.nodes import node_view
 
 NOW_US = 1_785_542_400_000_000

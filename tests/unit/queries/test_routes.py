@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from burstcache.core.table import KeyRow, NodeRow
+from burstcache.core.rows import KeyRow, NodeRow
 from burstcache.queries.routes import route_view
 
 NOW_US = 1_785_542_400_000_000

@@ -19,7 +19,7 @@ from burstcache.control.node_copies import NodeCopies
 from burstcache.core.digest import Digest, Route, RunningNode, prefix_of
 from burstcache.core.errors import RedisDownError
 from burstcache.core.placement import node_for
-from burstcache.core.table import NodeRow, SeenKey
+from burstcache.core.rows import NodeRow, SeenKey
 from burstcache.serve.memory_tier import Memory
 from burstcache.serve.reader import Miss, Reader
 from burstcache.serve.redis_tier import RedisGuestTier

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypedDict
 
 from burstcache.core.phases import Entry
-from burstcache.core.table import KeyRow, NodeRow
+from burstcache.core.rows import KeyRow, NodeRow
 
 
 class KeyExecutionInput(TypedDict):
