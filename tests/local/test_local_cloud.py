@@ -10,6 +10,8 @@ import signal
 import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -195,6 +197,21 @@ def test_two_clouds_in_a_process_share_nothing(cloud: LocalCloud) -> None:
         assert not instances_of(cloud) & instances_of(other)
 
     assert ask(cloud, "GET", "/objects/whose")[2] == b"the first's"
+
+
+def test_a_request_that_is_under_way_at_the_end_is_logged_like_any_other(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    options = LocalOptions(run_dir=tmp_path, parameters={"Relay": "none", "RedisNodeCount": "0"})
+    with ThreadPoolExecutor() as clients:
+        with LocalCloud(options) as cloud:
+            answer = clients.submit(ask, cloud, "GET", "/objects/cold")
+            until(lambda: cloud.invocations_under_way)
+        with suppress(OSError, http.client.HTTPException):
+            answer.result(LIMIT_S)
+
+    assert [record.getMessage() for record in caplog.records if record.name == "aiohttp.server"] == []
+    assert "/objects/cold" in (tmp_path / "requests.jsonl").read_text()
 
 
 def executions_of(cloud: LocalCloud) -> set[str]:

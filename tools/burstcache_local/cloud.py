@@ -232,6 +232,8 @@ class LocalCloud:
         template = self._load(options.template, options.parameters)
         self.run_dir = options.run_dir or self._temporary_dir()
         self.run_dir.mkdir(parents=True, exist_ok=True)
+        self._access_log = AccessLog(self.run_dir)
+        self._closers.callback(self._access_log.close)  # after the loop, in which the last requests are answered
         self._start_lambda(is_traced=template.is_traced)
         states = self._start_step_functions()
         server = MotoServer(
@@ -310,9 +312,7 @@ class LocalCloud:
         _ = self._loop.loop.run_in_executor(None, execution_events.tell, *told)
 
     def _start_servers(self) -> None:
-        log = AccessLog(self.run_dir)
-        self._closers.callback(log.close)
-        self._front = Front(self._lambdas, log)
+        self._front = Front(self._lambdas, self._access_log)
         self.front_url = self._loop.serve(
             lambda: web.ServerRunner(self._front.server(), shutdown_timeout=0.5), self.options.front_port
         )
