@@ -30,9 +30,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.common import PROJECT, environment
+from benchmarks.outcome import Progress, Table, add_options, leave
 from benchmarks.read_path import free_port
 from benchmarks.results_places import redis_beside
-from burstcache_sim.report.drawing import INK, LINE_COLOURS, drawing, ticks_1_2_5
+from burstcache_sim.report.drawing import INK, LINE_COLOURS, ticks_1_2_5
 from examples.thumbnails.pictures import SIZES_PX, numbered, picture
 
 if TYPE_CHECKING:
@@ -53,6 +54,27 @@ _ROUNDS = 3  # in which the rates take turns; of each, the run with the middle n
 _LIMIT_S = 10.0  # Rosa's time-out
 # 5 clients and the small picture, results in process (figures 5.3 to 5.5).
 _ROSA_PEAK_PER_S, _ROSA_LATE_PER_S = (76, 80.6), (17, 20)
+# Clients and requests of each → her hits per second, each thumbnail computed (figures 5.2 to 5.5).
+ROSA_PER_S = {
+    (1, 500): "16",
+    (5, 500): "65 to 75, peak 80.6",
+    (5, 750): "70 to 80, then 20",
+    (5, 1500): "peak 76, then 17 to 18",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How much is asked."""
+
+    requests: tuple[int, ...] = _REQUESTS  # of each client, in turn
+    rounds: int = _ROUNDS
+    rate_for_s: float = _RATE_FOR_S
+
+    @property
+    def of_clients(self) -> tuple[tuple[int, int], ...]:
+        """Clients that wait for their answers, and the requests of each."""
+        return tuple(itertools.product(_CLIENTS, self.requests))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +92,7 @@ class Run:
 
     name: str
     offered_per_s: float = 0.0  # 0: clients that wait for their answers
+    for_s: float = _RATE_FOR_S  # of a rate
     answers: list[Answer] = field(default_factory=list)
     service_cpu_s: float = 0.0
 
@@ -79,6 +102,11 @@ class Run:
         for answer in self.answers:
             bins[int(answer.at_s / bin_s)] += (answer.status == 200) / bin_s
         return bins[:-1] or bins
+
+    @property
+    def whole_per_s(self) -> float:
+        """How many requests were answered with a thumbnail, per second of all its time."""
+        return sum(answer.status == 200 for answer in self.answers) / max(answer.at_s for answer in self.answers)
 
     @property
     def hits_per_cpu_s(self) -> float:
@@ -95,7 +123,7 @@ class Run:
         return self._per_s(answer.at_s for answer in self.answers if answer.status == status)
 
     def _per_s(self, times_s: Iterable[float]) -> float:
-        return sum(_SETTLED_S <= at_s < _RATE_FOR_S for at_s in times_s) / (_RATE_FOR_S - _SETTLED_S)
+        return sum(_SETTLED_S <= at_s < self.for_s for at_s in times_s) / (self.for_s - _SETTLED_S)
 
     def latency_ms(self, status: int, share: float) -> float:
         """Return a quantile of the latencies of a status; NaN without any."""
@@ -158,9 +186,9 @@ async def ask_in_turn(port: int, pictures: Pictures, *, clients: int, requests: 
     return run
 
 
-async def ask_at_rate(port: int, pictures: Pictures, *, per_s: float) -> Run:
+async def ask_at_rate(port: int, pictures: Pictures, *, per_s: float, for_s: float) -> Run:
     """Return a run of requests at a rate, each on time whether or not the former ones have been answered."""
-    run, idle = Run(f"{per_s:.0f} requests/s", per_s), list[Connection]()
+    run, idle = Run(f"{per_s:.0f} requests/s", per_s, for_s), list[Connection]()
     began_s = time.perf_counter()
 
     async def ask() -> None:
@@ -169,7 +197,7 @@ async def ask_at_rate(port: int, pictures: Pictures, *, per_s: float) -> Run:
         idle.append(connection)
 
     async with asyncio.TaskGroup() as tasks:
-        for number in range(int(per_s * _RATE_FOR_S)):
+        for number in range(int(per_s * for_s)):
             await asyncio.sleep(began_s + number / per_s - time.perf_counter())
             tasks.create_task(ask())
     for connection in idle:
@@ -242,28 +270,68 @@ def listens(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def measure(size_bytes: int, places: dict[str, str]) -> Measured:
+def measure(size_bytes: int, places: dict[str, str], load: Load, progress: Progress) -> Measured:
     """Return all runs, the service newly started for each place."""
     new, same = Pictures(size_bytes, is_new=True), Pictures(size_bytes, is_new=False)
-    loads = list(itertools.product(_CLIENTS, _REQUESTS))
     with serving("memory://") as service:
-        computed = [asyncio.run(ask_in_turn(service.port, new, clients=c, requests=r)) for c, r in loads]
+        computed = _of_clients(service, new, load, "each picture new", progress)
         saturated_per_s = max(len(run.answers) / run.answers[-1].at_s for run in computed)
-        rounds = [[at_rate(service, new, share * saturated_per_s) for share in _SHARES] for _ in range(_ROUNDS)]
-    offered = [sorted(runs, key=lambda run: run.rate_per_s(200))[_ROUNDS // 2] for runs in zip(*rounds, strict=True)]
+        rounds = list[list[Run]]()
+        for _ in range(load.rounds):
+            rounds.append([])
+            for share in _SHARES:
+                rounds[-1].append(at_rate(service, new, share * saturated_per_s, load.rate_for_s))
+                progress.step("requests on time, below saturation and beyond")
+    offered = [sorted(runs, key=lambda run: run.rate_per_s(200))[len(runs) // 2] for runs in zip(*rounds, strict=True)]
     cached = {}
     for place, url in places.items():
         with serving(url) as service:
-            cached[place] = [asyncio.run(ask_in_turn(service.port, same, clients=c, requests=r)) for c, r in loads]
+            cached[place] = _of_clients(service, same, load, f"one picture, {place}", progress)
     return Measured(saturated_per_s, computed, offered, cached)
 
 
-def at_rate(service: Service, pictures: Pictures, per_s: float) -> Run:
+def _of_clients(service: Service, pictures: Pictures, load: Load, what: str, progress: Progress) -> list[Run]:
+    runs = []
+    for clients, requests in load.of_clients:
+        runs.append(asyncio.run(ask_in_turn(service.port, pictures, clients=clients, requests=requests)))
+        progress.step(what)
+    return runs
+
+
+def at_rate(service: Service, pictures: Pictures, per_s: float, for_s: float) -> Run:
     """Return a run at a rate, and what of the processor's time it took."""
     began_s = service.cpu_s()
-    run = asyncio.run(ask_at_rate(service.port, pictures, per_s=per_s))
+    run = asyncio.run(ask_at_rate(service.port, pictures, per_s=per_s, for_s=for_s))
     run.service_cpu_s = service.cpu_s() - began_s
     return run
+
+
+def table_of(measured: Measured, load: Load) -> Table:
+    """Return her values and ours."""
+    rows = []
+    for number, (clients, requests) in enumerate(load.of_clients):
+        runs = [measured.computed[number], *(of_place[number] for of_place in measured.cached.values())]
+        who = f"{clients} client{'s' * (clients > 1)}, {requests:,} each"
+        rows.append([who, ROSA_PER_S.get((clients, requests), ""), *(f"{run.whole_per_s:,.0f}" for run in runs)])
+    columns = (
+        "Requests",
+        "Rosa 2022, each computed",
+        "Each picture new",
+        *(f"One, {place}" for place in measured.cached),
+    )
+    kept, failed = measured.kept_share(lambda run: run.rate_per_s(200)), _failed(measured)
+    note = (
+        f"Thumbnails per second of a picture of {min(SIZES_PX):,} bytes; her load never asks the cache. Requests that"
+        f" come on time, each picture new: {measured.saturated_per_s:,.0f} a second saturate the service, at twice as"
+        f" many {kept:.0%} of the peak are left, and all others are refused at once. Failed: {failed}. Her machine has"
+        " a quarter of a processor."
+    )
+    return Table(columns, 2, rows, note)
+
+
+def _failed(measured: Measured) -> int:
+    runs = [*measured.computed, *measured.offered, *itertools.chain.from_iterable(measured.cached.values())]
+    return sum(answer.status not in (200, 503) for run in runs for answer in run.answers)
 
 
 def print_runs(measured: Measured) -> None:
@@ -274,11 +342,10 @@ def print_runs(measured: Measured) -> None:
     for place, runs in {"each new": measured.computed, **measured.cached}.items():
         for run in runs:
             bins = run.hits_per_s()
-            whole_per_s = len(run.answers) / run.answers[-1].at_s
             late_per_s = statistics.mean(bins[len(bins) // 2 :])
             failed = sum(answer.status != 200 for answer in run.answers)
             print(
-                f"{place:<13} {run.name:>8} {whole_per_s:>7.0f} {max(bins):>6.0f} {late_per_s:>11.0f}"
+                f"{place:<13} {run.name:>8} {run.whole_per_s:>7.0f} {max(bins):>6.0f} {late_per_s:>11.0f}"
                 f" {run.latency_ms(200, 0.5):>9.2f} {failed:>6}"
             )
     print(f"\n{'offered/s':>9} {'asked/s':>7} {'hits/s':>7} {'refused/s':>9} {'p95 ms':>7}", end="")
@@ -355,9 +422,15 @@ def _draw_latencies(axes: Axes, measured: Measured) -> None:
 def main() -> int:
     """Measure, print and draw; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("image", type=Path, nargs="?", help="PNG to draw")
+    add_options(parser)
+    parser.add_argument(
+        "--requests", type=int, nargs="+", default=_REQUESTS, help="of each client (default: as Rosa's)"
+    )
+    parser.add_argument("--rounds", type=int, default=_ROUNDS, help="of all rates (default: 3)")
+    parser.add_argument("--rate-for-s", type=float, default=_RATE_FOR_S, help="each, more than 0.5 (default: 2)")
     arguments = parser.parse_args()
     print(environment())
+    load = Load(tuple(arguments.requests), arguments.rounds, arguments.rate_for_s)
     os.sched_setaffinity(0, _CLIENT_CORES)
     with redis_beside() as (socket_path, port):
         places = {
@@ -365,11 +438,10 @@ def main() -> int:
             "same machine": f"unix://{socket_path}",
             "network": f"redis://127.0.0.1:{port}",
         }
-        measured = measure(min(SIZES_PX), places)
+        steps = len(load.of_clients) * (1 + len(places)) + load.rounds * len(_SHARES)
+        measured = measure(min(SIZES_PX), places, load, Progress(steps, is_told=arguments.page is not None))
     print_runs(measured)
-    if arguments.image:
-        with drawing():
-            figure_of(measured).savefig(arguments.image, dpi=150, facecolor="white", metadata={"Software": None})
+    leave(arguments, table_of(measured, load), lambda: figure_of(measured))
     return 0
 
 

@@ -49,7 +49,14 @@ OFFERS = (
     Offer(
         "state_reaction", "Kumar's database, from sleep to work", "Kumar 2022, sections 6.1 and 6.2", "three minutes"
     ),
+    Offer(
+        "state_students",
+        "Kumar's second case study: a student is kept while the database sleeps",
+        "Kumar 2022, section 6.2",
+        "five minutes",
+    ),
     Offer("results_places", "Rosa's thumbnails from each place", "Rosa 2022, tables 5.1 to 5.3", "half a minute"),
+    Offer("results_load", "Rosa's load on the thumbnails", "Rosa 2022, figures 5.2 to 5.5", "two minutes"),
 )
 
 

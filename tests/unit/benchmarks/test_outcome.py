@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import results_places, state_operations, state_reaction
+from benchmarks import results_places, state_operations, state_reaction, state_students
 from benchmarks.outcome import Progress, Table, add_options, leave
+from burstcache.queries.history import Step
 from burstcache_dashboard.benchmarks import PICTURE, TABLE
 
 
@@ -38,6 +39,30 @@ def test_rosas_places_stand_next_to_ours() -> None:
     row = results_places.Row(18_617, results_places.IN_PROCESS, [0.003, 0.004, 0.005], [0.02] * 3)
 
     assert results_places.table_of([row]).rows == [["18,617 bytes", "in process", "0.158", "0.004", "0.020"]]
+
+
+STUDENT_STATES = (
+    "AcquireToWrite", "WriteStudent", "ReleaseAfterWrite", "IsAsleep", "WaitUntilAsleep", "ReleaseAfterWrite",
+    "IsAsleep", "AcquireToRead", "ReadStudent", "ReleaseAfterRead", "StudentRead", "",
+)  # fmt: skip
+
+
+def test_the_parts_of_a_students_workflow_begin_with_the_first_entry_of_a_state() -> None:
+    steps = [Step(1_500_000 * number, state) for number, state in enumerate(STUDENT_STATES)]
+
+    assert list(state_students.parts_of(steps).values()) == [1.5, 1.5, 7.5, 1.5, 1.5]
+
+
+def test_kumars_students_stand_next_to_ours() -> None:
+    parts_s = state_students.parts_of([Step(1_000_000 * at, state) for at, state in enumerate(STUDENT_STATES)])
+    students = [state_students.Student(parts_s, is_found, boots=2) for is_found in (True, False)]
+
+    table = state_students.table_of(students)
+
+    assert all(table.columns)
+    assert table.rows[0][:3] == ["Kumar: a container on the same machine", "20 of 20", "about 2"]
+    assert table.rows[1][1:] == ["1 of 2", "1.00 ± 0.00", "1.00 ± 0.00", "5.00 ± 0.00", "1.00 ± 0.00", "1.00 ± 0.00"]
+    assert "slept in between 2 of 2 times" in table.note
 
 
 def test_the_page_gets_a_table_and_a_picture_with_its_steps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

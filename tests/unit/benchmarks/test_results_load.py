@@ -6,8 +6,9 @@ import math
 
 import pytest
 
-from benchmarks import results_load, results_places, state_operations, state_reaction
-from benchmarks.results_load import Answer, Measured, Run
+from benchmarks import results_load, results_places, state_operations, state_reaction, state_students
+from benchmarks.results_load import Answer, Load, Measured, Run
+from benchmarks.state_students import PARTS
 from burstcache_sim.report.drawing import drawing
 from examples.thumbnails.pictures import SIZES_PX
 
@@ -17,7 +18,7 @@ def answers(status: int, per_s: int, for_s: float = 2.0) -> list[Answer]:
 
 
 def offered(per_s: float, *, hits_per_s: int, refused_per_s: int = 0) -> Run:
-    return Run("rate", per_s, answers(200, hits_per_s) + answers(503, refused_per_s), service_cpu_s=1.0)
+    return Run("rate", per_s, answers=answers(200, hits_per_s) + answers(503, refused_per_s), service_cpu_s=1.0)
 
 
 @pytest.fixture
@@ -51,6 +52,18 @@ def test_the_rest_of_the_peak_is_taken_at_twice_the_rate_that_saturates(measured
     assert measured.kept_share(lambda run: run.rate_per_s(200)) == pytest.approx(0.96)
 
 
+def test_rosas_load_stands_next_to_ours(measured: Measured) -> None:
+    table = results_load.table_of(measured, Load(requests=(500,)))
+
+    assert all(table.columns)
+    assert table.rows == [
+        ["1 client, 500 each", "16", "101", "101"],
+        ["5 clients, 500 each", "65 to 75, peak 80.6", "101", "101"],
+    ]
+    assert "at twice as many 96% of the peak are left" in table.note
+    assert "Failed: 0" in table.note
+
+
 def test_the_pictures_can_be_drawn(measured: Measured) -> None:
     rows = [
         results_places.Row(size_bytes, place, [1.0] * 10, [2.0] * 10)
@@ -67,6 +80,7 @@ def test_the_pictures_can_be_drawn(measured: Measured) -> None:
             results_places.figure_of(rows),
             state_operations.figure_of({"one by one": side}),
             state_reaction.figure_of([state_reaction.Reactions(1.0, [1.5, 1.6], [0.1, 0.2])]),
+            state_students.figure_of([state_students.Student(dict.fromkeys(PARTS, 1.0), is_found=True, boots=2)]),
         ]
 
-    assert [len(figure.axes) for figure in figures] == [4, 3, 1, 1]
+    assert [len(figure.axes) for figure in figures] == [4, 3, 1, 1, 1]
