@@ -28,6 +28,15 @@ class StackIncompleteError(BurstcacheError):
     """A stack lacks an output that a command needs."""
 
 
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One resource of a stack."""
+
+    logical_id: str
+    physical_id: str
+    type: str
+
+
 @dataclass(frozen=True)
 class Stack:
     """One stack and how to reach its services."""
@@ -73,15 +82,19 @@ class Stack:
         return not self.endpoint_urls
 
     @cached_property
+    def resources(self) -> tuple[Resource, ...]:
+        """All that it consists of."""
+        pages = self.client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=self.name)
+        return tuple(
+            Resource(each["LogicalResourceId"], each.get("PhysicalResourceId", ""), each["ResourceType"])
+            for page in pages
+            for each in page["StackResourceSummaries"]
+        )
+
+    @property
     def functions(self) -> Mapping[str, str]:
         """The names of its functions, by logical id."""
-        pages = self.client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=self.name)
-        listed = (each for page in pages for each in page["StackResourceSummaries"])
-        return {
-            each["LogicalResourceId"]: each["PhysicalResourceId"]
-            for each in listed
-            if each["ResourceType"] == "AWS::Lambda::Function"
-        }
+        return {each.logical_id: each.physical_id for each in self.resources if each.type == "AWS::Lambda::Function"}
 
     def configuration(self, function_name: str) -> Mapping[str, Any]:
         """Return how a function is configured, in the terms of Lambda's API."""

@@ -1,4 +1,4 @@
-"""What a deployed stack has measured in the last day: its own metrics and Lambda's, from CloudWatch."""
+"""What a deployed stack has measured in the last day: its own metrics and those of AWS's services, from CloudWatch."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from burstcache import metrics
 from burstcache.metrics import Metric
+from burstcache_cli.metric_queries import Query, values_of
+from burstcache_cli.service_use import queries_of, use_of
 from burstcache_cli.stack import Stack
 from burstcache_dashboard.measured import FunctionUse, Measured, TierUse
 
 _SPAN_S, _PERIOD_S = 24 * 3600, 300
 _EVERY_S = 60.0  # a reading costs less than a tenth of a cent: 0.01 USD per thousand metrics
-_MOST_QUERIES = 500  # of one call
 
 
 @dataclass(slots=True)
@@ -44,55 +44,36 @@ class CloudWatch:
 
     def _measured(self) -> Measured:
         until_s = int(time.time()) // _PERIOD_S * _PERIOD_S + _PERIOD_S
-        functions = self._function_names()
-        series = self._asked(dict(self._queries(functions)), until_s - _SPAN_S, until_s)
+        functions = self._functions_by_id()
+        queries = {**dict(self._queries(functions)), **queries_of(self.stack.resources, _PERIOD_S)}
+        cloudwatch = self.stack.client("cloudwatch")
+        series = values_of(cloudwatch, queries, since_s=until_s - _SPAN_S, until_s=until_s)
         memory_mb = {logical_id: memory_mb for logical_id, (_, memory_mb) in functions.items()}
         return measured_of(series, memory_mb, until_s)
 
-    def _queries(self, functions: Mapping[str, tuple[str, int]]) -> Iterator[tuple[str, dict[str, Any]]]:
-        def own(metric: Metric, stat: str, value: str = "", period_s: int = _PERIOD_S) -> dict[str, Any]:
+    def _queries(self, functions: Mapping[str, tuple[str, int]]) -> Iterator[tuple[str, Query]]:
+        def own(metric: Metric, stat: str, value: str = "", period_s: int = _PERIOD_S) -> Query:
             dimensions = {metrics.STACK: self.stack.name} | ({metric.dimension: value} if value else {})
-            return _query(metrics.NAMESPACE, metric.name, dimensions, stat, period_s)
+            return Query(metrics.NAMESPACE, metric.name, dimensions, stat, period_s)
 
-        for number, tier in enumerate(metrics.LATENCY_MS.values):
-            yield f"n{number}", own(metrics.LATENCY_MS, "SampleCount", tier)
-            yield f"s{number}", own(metrics.LATENCY_MS, "Sum", tier)
-            yield f"b{number}", own(metrics.READ_BYTES, "Sum", tier)
+        for metric in metrics.METRICS:
+            for value in metric.values or ("",):
+                yield f"{metric.name} {value}", own(metric, "Sum", value)
+        for tier in metrics.LATENCY_MS.values:
+            yield f"reads {tier}", own(metrics.LATENCY_MS, "SampleCount", tier)
             for share in (50, 90, 99):
-                yield f"p{share}_{number}", own(metrics.LATENCY_MS, f"p{share}", tier, _SPAN_S)
-        yield "failed", own(metrics.FAILED_READS, "Sum")
-        yield "promotions", own(metrics.PROMOTIONS, "Sum")
-        yield "node_s", own(metrics.NODE_SECONDS, "Sum")
-        for prefix, metric in (("fallback", metrics.FALLBACKS), ("life", metrics.LIVES)):
-            for value in metric.values:
-                yield f"{prefix}_{value}", own(metric, "Sum", value)
-        for number, (name, _) in enumerate(functions.values()):
-            for prefix, metric_name in (("i", "Invocations"), ("d", "Duration")):
-                yield f"{prefix}{number}", _query("AWS/Lambda", metric_name, {"FunctionName": name}, "Sum", _PERIOD_S)
+                yield f"p{share} {tier}", own(metrics.LATENCY_MS, f"p{share}", tier, _SPAN_S)
+        for logical_id, (name, _) in functions.items():
+            for metric_name in ("Invocations", "Duration"):
+                dimensions = {"FunctionName": name}
+                yield f"{metric_name} {logical_id}", Query("AWS/Lambda", metric_name, dimensions, "Sum", _PERIOD_S)
 
-    def _asked(self, queries: Mapping[str, dict[str, Any]], since_s: int, until_s: int) -> dict[str, dict[int, float]]:
-        """Return each query's values by the start of their period [s]."""
-        asked = [{"Id": id_, "MetricStat": query, "ReturnData": True} for id_, query in queries.items()]
-        found: dict[str, dict[int, float]] = {id_: {} for id_ in queries}
-        paginator = self.stack.client("cloudwatch").get_paginator("get_metric_data")
-        for start in range(0, len(asked), _MOST_QUERIES):
-            part = asked[start : start + _MOST_QUERIES]
-            for page in paginator.paginate(MetricDataQueries=part, StartTime=since_s, EndTime=until_s):
-                for result in page["MetricDataResults"]:
-                    times = (round(at.timestamp()) for at in result["Timestamps"])
-                    found[result["Id"]].update(zip(times, result["Values"], strict=True))
-        return found
-
-    def _function_names(self) -> dict[str, tuple[str, int]]:
+    def _functions_by_id(self) -> dict[str, tuple[str, int]]:
         if not self._functions:
-            api = self.stack.client("lambda")
-            pages = self.stack.client("cloudformation").get_paginator("list_stack_resources")
-            for page in pages.paginate(StackName=self.stack.name):
-                for resource in page["StackResourceSummaries"]:
-                    if resource["ResourceType"] == "AWS::Lambda::Function":
-                        name = resource["PhysicalResourceId"]
-                        memory_mb = api.get_function_configuration(FunctionName=name)["MemorySize"]
-                        self._functions[resource["LogicalResourceId"]] = name, memory_mb
+            self._functions = {
+                logical_id: (name, self.stack.configuration(name)["MemorySize"])
+                for logical_id, name in self.stack.functions.items()
+            }
         return self._functions
 
 
@@ -101,46 +82,53 @@ def measured_of(series: Mapping[str, Mapping[int, float]], memory_mb: Mapping[st
 
     Args:
         series: By query, the values by the start of their period [s].
-        memory_mb: Of each function, by logical id, in the order of the queries [MB].
+        memory_mb: Of each function, by logical id [MB].
         until_s: The end of the day [s].
     """
-    total = defaultdict[str, float](float, {id_: sum(values.values()) for id_, values in series.items()})
+    total = defaultdict[str, float](float, {name: sum(values.values()) for name, values in series.items()})
     tiers, slots = {}, dict[int, Counter[str]]()
-    for number, tier in enumerate(metrics.LATENCY_MS.values):
-        if not (reads := round(total[f"n{number}"])):
+    for tier in metrics.LATENCY_MS.values:
+        if not (reads := round(total[f"reads {tier}"])):
             continue
-        for at_s, count in series[f"n{number}"].items():
+        for at_s, count in series[f"reads {tier}"].items():
             slots.setdefault(at_s, Counter())[tier] += round(count)
-        p50, p90, p99 = (_newest(series.get(f"p{share}_{number}", {})) for share in (50, 90, 99))
-        tiers[tier] = TierUse(reads, round(total[f"b{number}"]), total[f"s{number}"] / reads, p50, p90, p99)
+        mean_ms = _total(metrics.LATENCY_MS, total, tier) / reads
+        p50, p90, p99 = (_newest(series.get(f"p{share} {tier}", {})) for share in (50, 90, 99))
+        tiers[tier] = TierUse(reads, round(_total(metrics.READ_BYTES, total, tier)), mean_ms, p50, p90, p99)
     return Measured(
         since_us=(until_s - _SPAN_S) * 1_000_000,
         until_us=until_s * 1_000_000,
         tiers=tiers,
-        failed_reads=round(total["failed"]),
-        fallbacks=_counts(metrics.FALLBACKS, "fallback", total),
-        lives=_counts(metrics.LIVES, "life", total),
-        promotions=round(total["promotions"]),
-        node_s=total["node_s"],
+        failed_reads=round(_total(metrics.FAILED_READS, total)),
+        fallbacks=_counts(metrics.FALLBACKS, total),
+        lives=_counts(metrics.LIVES, total),
+        promotions=round(_total(metrics.PROMOTIONS, total)),
+        node_s=_total(metrics.NODE_SECONDS, total),
         functions={
-            logical_id: FunctionUse(round(total[f"i{number}"]), round(total[f"d{number}"]), memory)
-            for number, (logical_id, memory) in enumerate(memory_mb.items())
+            name: FunctionUse(round(total[f"Invocations {name}"]), round(total[f"Duration {name}"]), memory)
+            for name, memory in memory_mb.items()
         },
         series=tuple((at_s, dict(counts)) for at_s, counts in sorted(slots.items())),
         slot_s=_PERIOD_S,
+        services=use_of(series),
+        metric_h=_metric_hours(series),
     )
+
+
+def _metric_hours(series: Mapping[str, Mapping[int, float]]) -> int:
+    """Return how many hours all metrics of the stack's own had values in, as AWS bills them [h]."""
+    own = (f"{metric.name} {value}" for metric in metrics.METRICS for value in metric.values or ("",))
+    return sum(len({at_s // 3600 for at_s in series.get(name, ())}) for name in own)
+
+
+def _total(metric: Metric, total: Mapping[str, float], value: str = "") -> float:
+    return total[f"{metric.name} {value}"]
 
 
 def _newest(values: Mapping[int, float]) -> float | None:
     return values[max(values)] if values else None
 
 
-def _query(namespace: str, name: str, dimensions: Mapping[str, str], stat: str, period_s: int) -> dict[str, Any]:
-    listed = [{"Name": dimension, "Value": value} for dimension, value in dimensions.items()]
-    metric = {"Namespace": namespace, "MetricName": name, "Dimensions": listed}
-    return {"Metric": metric, "Period": period_s, "Stat": stat}
-
-
-def _counts(metric: Metric, prefix: str, total: Mapping[str, float]) -> dict[str, int]:
-    counts = {value: round(total[f"{prefix}_{value}"]) for value in metric.values}
+def _counts(metric: Metric, total: Mapping[str, float]) -> dict[str, int]:
+    counts = {value: round(_total(metric, total, value)) for value in metric.values}
     return {value: count for value, count in counts.items() if count}

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from math import exp, log
 from typing import Protocol
 
+from burstcache_cli.service_use import ServiceUse
+
 _GROWTH = log(1.05)  # a bucket is 5 % wide, so a percentile is at most that far off
 
 
@@ -77,6 +79,8 @@ class Measured:
     series: tuple[tuple[int, Mapping[str, int]], ...]
     slot_s: int
     busy_s: int = 0  # seconds with a read; 0 where nobody counts them
+    services: ServiceUse | None = None  # what AWS's services counted; None of a local run
+    metric_h: int = 0  # hours in which a metric of the stack's own had values, of all of them
 
     @property
     def reads(self) -> int:

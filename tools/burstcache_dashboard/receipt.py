@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import ceil
 from typing import Any, Literal
 
 from burstcache.core.policies import POLICIES
 from burstcache.core.prices import BYTES_PER_GB, PriceSheet
 from burstcache.core.rows import NodeRow
+from burstcache_cli.service_use import ServiceUse
 from burstcache_dashboard.measured import Measured
 from burstcache_dashboard.source import Rows, Source
 from burstcache_sim.bill.cost import Bill, Usage, add, bill
 from burstcache_sim.bill.counted import Counted, counted_usage
-from burstcache_sim.bill.usage import Setup, Steps, idle_usage
+from burstcache_sim.bill.usage import METERED_BYTES, Setup, Steps, control_usage, idle_usage
 from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H
 
 _CACHE, _PROXY, _SCHEDULER = "CacheFunction", "ProxyFunction", "SchedulerFunction"
 _SELF_TEST = "SelfTestFunction"  # of the deployment and of `doctor`
+_JANITOR = "JanitorFunction"  # what stands by the hour has it
 # What everybody can buy today, and the bound that nobody sells. Each has a line of its own in docs/use/advise.md.
 RIVALS = (
     "s3-only",
@@ -30,13 +33,16 @@ RIVALS = (
     "cloudfront",
     "perfect-automation",
 )
-_NOT_COUNTED = (
-    "Not in this bill: DynamoDB, EventBridge, Step Functions, logs and metrics, which docs/operate/costs.md prices;"
-    " the free tier is not deducted."
-)
 _COUNTED = (
     "DynamoDB, Step Functions, logs and metrics: by how often keys and nodes went through their states, as the"
     " simulator counts. The free tier is not deducted."
+)
+_METERED = (
+    "DynamoDB, EventBridge, logs, front door and balancers: as CloudWatch counted them, which it does by best effort."
+    " What AWS does not count by stack is counted here: transitions of Step Functions by lives, promotions and runs of"
+    " nodes, S3's GETs by what each read, life and promotion takes. Not in this bill: INIT of functions, S3's PUTs and"
+    " events, alarms and CloudWatch's own dashboard, KMS, X-Ray, a pool's environments and hub, databases of state,"
+    " what burstable nodes take above their share. The free tier is not deducted."
 )
 _CHECK_S = 60  # how often a running node is looked at, by default
 _LEAST_S = 60.0  # a shorter time says nothing of a month
@@ -49,7 +55,7 @@ class Receipt:
     so_far: Bill
     month_usd: float | None  # at the rate of the time so far; None: too short a time
     idle_month_usd: float  # of that: what stands with or without requests
-    note: str = _NOT_COUNTED
+    note: str = ""  # how it was counted, and what is not in it
 
 
 def setup_of(parameters: Mapping[str, str]) -> Setup:
@@ -80,20 +86,22 @@ def receipt_of(
         setup: How it is deployed.
         prices: The prices of its region.
         policy: Of a local run, which is as old as what it has measured: its rows count the runs of its nodes. None for
-            a deployed stack: table, events and machines are not in its receipt.
+            a deployed stack, whose services are metered by AWS.
     """
     period_us = max(1, rows.at_us - measured.since_us)
     standing = idle_usage(setup, period_us)
     usage = _usage(measured, rows, setup, standing)
     if policy is not None:
         usage = add((usage, counted_usage(_counted(measured, rows, usage, policy), setup, period_us)))
+    elif measured.services:
+        usage = _metered(usage, measured, measured.services)
     so_far = bill(usage, prices)
     idle_month = bill(idle_usage(setup, HOURS_PER_MONTH * US_PER_H), prices)
     month_usd = None
     if period_us >= _LEAST_S * 1_000_000:
         by_use = float(so_far.usd_exact - bill(standing, prices).usd_exact)
         month_usd = by_use * HOURS_PER_MONTH * US_PER_H / period_us + idle_month.usd
-    return Receipt(so_far, month_usd, idle_month.usd, _NOT_COUNTED if policy is None else _COUNTED)
+    return Receipt(so_far, month_usd, idle_month.usd, _METERED if policy is None else _COUNTED)
 
 
 def _counted(measured: Measured, rows: Rows, usage: Usage, policy: str) -> Counted:
@@ -117,8 +125,38 @@ def _counted(measured: Measured, rows: Rows, usage: Usage, policy: str) -> Count
     )
 
 
+def _metered(usage: Usage, measured: Measured, services: ServiceUse) -> Usage:
+    """Return a deployed stack's usage with what AWS's services counted; the janitor's reads have their own line."""
+    node_s = int(usage.node_h * 3600)
+    lives, invocations = round(services.lives), int(usage.cache_requests)
+    steps = Steps(
+        lives=min(invocations, lives),
+        promotions=measured.promotions,
+        handovers=max(0, invocations - lives),
+        boots=round(services.node_parts),  # a part of a long run enters as many states as a run
+        node_s=node_s,
+        checks=node_s // _CHECK_S,
+    )
+    return replace(
+        usage,
+        front_door_512kb=max(round(services.door_requests), ceil(services.door_bytes / METERED_BYTES)),
+        alb_lcu_h=_amount(services.alb_lcu_h),
+        nlb_lcu_h=_amount(services.nlb_lcu_h),
+        events_64kb=round(services.events),
+        dynamodb_reads=max(Fraction(0), _amount(services.table_reads) - usage.janitor_reads),
+        dynamodb_writes=_amount(services.table_writes),
+        transitions=control_usage(steps).transitions,
+        logs_gb=Fraction(round(services.log_bytes), BYTES_PER_GB),
+        metric_h=measured.metric_h,
+    )
+
+
+def _amount(metered: float) -> Fraction:
+    return Fraction(metered).limit_denominator(1_000_000)
+
+
 def _usage(measured: Measured, rows: Rows, setup: Setup, standing: Usage) -> Usage:
-    used = {name: use for name, use in measured.functions.items() if name != _SELF_TEST}
+    used = {name: use for name, use in measured.functions.items() if name not in (_SELF_TEST, _JANITOR)}
     gb_s = {name: Fraction(use.billed_ms * use.memory_mb, 1000 * 1024) for name, use in used.items()}
     cache, proxy, scheduler = (gb_s.get(name, Fraction(0)) for name in (_CACHE, _PROXY, _SCHEDULER))
     cache_requests = used[_CACHE].invocations if _CACHE in used else 0

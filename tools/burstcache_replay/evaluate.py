@@ -25,10 +25,12 @@ from burstcache_terminal.text import count_text, fixed_text, number_text, table_
 
 _POLL_S = 2.0
 _US_PER_S = 1_000_000
-_NOT_MEASURED = (
-    "Not in it, because nothing counts them by the request: the table, events, logs, metrics, transfer; and what runs"
-    " all the time."
+_NOT_MEASURED = "Not in it, because nothing counts them by the request: the table, events, logs, metrics, transfer;"
+_METERED = (
+    "Table, events, logs, front door and balancers as CloudWatch counted them by whole minutes, the janitor's and other"
+    " readers' included. Not in it: metrics, transfer;"
 )
+_ALL_THE_TIME = "and what runs all the time."
 
 
 def run(args: argparse.Namespace) -> ExitCode:
@@ -48,7 +50,7 @@ def run(args: argparse.Namespace) -> ExitCode:
     if args.json:
         print(json.dumps({**found.as_dict(), "timings": {"source": source, **asdict(timings)}}, indent=2))
     else:
-        print(evaluation_text(found, recorded, source))
+        print(evaluation_text(found, recorded, source, is_metered=measured.services is not None))
     return ExitCode.SUCCESS
 
 
@@ -81,11 +83,15 @@ def _measured(
             print(f"waiting for the end of {name}", file=sys.stderr)
         told |= names
         sleep(_POLL_S)
+    if stack.is_deployed:
+        print(f"waiting {measuring.LATE_S} s for the metrics of the last minutes", file=sys.stderr)
+        sleep(measuring.LATE_S)
     return measuring.measure(stack, args.state_dir, since_us=since_us, until_us=time.time_ns() // 1000)
 
 
-def evaluation_text(found: Evaluation, recorded: Recorded, timings_source: str) -> str:
-    """Return it as tables for a person."""
+def evaluation_text(found: Evaluation, recorded: Recorded, timings_source: str, *, is_metered: bool = False) -> str:
+    """Return it as tables for a person; `is_metered`: AWS's services counted, too."""
+    left_out = _METERED if is_metered else _NOT_MEASURED
     parts = [
         f"{count_text(found.requests, 'request')} under {found.policy}, {_speed_text(recorded.replay.speed)}",
         _tiers_text(found, recorded),
@@ -96,7 +102,7 @@ def evaluation_text(found: Evaluation, recorded: Recorded, timings_source: str) 
             [(each.text, number_text(each.predicted), number_text(each.measured)) for each in found.quantities],
             right=(1, 2),
         ),
-        wrapped_text(f"Predicted with starts and boots {timings_source}. {_NOT_MEASURED}"),
+        wrapped_text(f"Predicted with starts and boots {timings_source}. {left_out} {_ALL_THE_TIME}"),
     ]
     return "\n\n".join(parts)
 

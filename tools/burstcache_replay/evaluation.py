@@ -9,6 +9,8 @@ from fractions import Fraction
 from typing import Any
 
 from burstcache.core.parameters import US_PER_S
+from burstcache.core.prices import BYTES_PER_GB
+from burstcache_cli.service_use import ServiceUse
 from burstcache_replay.differences import causes
 from burstcache_replay.executions import NodeRun
 from burstcache_replay.function_use import FunctionUse
@@ -25,8 +27,9 @@ from burstcache_sim.world.result import RunResult
 from burstcache_sim.world.timings import Timings
 
 _CACHE = tuple(name for name, billed in BILLED.items() if billed.is_cache)
-# What of the rest a replay can measure. Units of the table, events, bytes of logs and metrics are not counted anywhere.
+# What of the rest a replay can measure, and what AWS's services count of a deployed stack alone.
 _AROUND = ("proxy_gb_s", "scheduler_gb_s", "control_gb_s", "init_gb_s", "function_requests", "transitions")
+_METERED = ("front_door_512kb", "events_64kb", "dynamodb_writes", "dynamodb_reads", "alb_lcu_h", "nlb_lcu_h", "logs_gb")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,13 +161,14 @@ def _items(result: RunResult, recorded: Recorded, measured: Measured, stand: Sta
     busy_s = len({int(due_s / recorded.replay.speed) for due_s in recorded.due_s.tolist()})
     foreseen = live_usage(result, stand.setup, period_us=max(1, result.end_us), busy_s=max(1, busy_s))
     met = _usage(result, recorded, measured, stand)
+    around = _AROUND if measured.services is None else (*_AROUND, *_METERED)
     return tuple(
         Item(
             BILLED[name].text.format(instance_type=stand.setup.instance_type),
             BILLED[name].is_cache,
             *(_usd(name, usage, stand) for usage in (foreseen, met)),
         )
-        for name in (*_CACHE, *_AROUND)
+        for name in (*_CACHE, *around)
         if getattr(foreseen, name) or getattr(met, name)
     )
 
@@ -185,6 +189,7 @@ def _usage(result: RunResult, recorded: Recorded, measured: Measured, stand: Sta
     from_s3 = sum(outcome.answer.tier == "s3" for outcome in recorded.outcomes)
     put_by_control = 2 * executions.lives.promotions + result.guests.loads
     others = [use for name, use in functions.items() if name != "CacheFunction"]
+    services = measured.services or ServiceUse()
     return Usage(
         architecture=stand.setup.architecture,
         instance_type=stand.setup.instance_type,
@@ -198,6 +203,13 @@ def _usage(result: RunResult, recorded: Recorded, measured: Measured, stand: Sta
         init_gb_s=sum((_gb_s(replace(use, ran_ms=use.init_ms)) for use in functions.values()), Fraction(0)),
         function_requests=sum(use.invocations for use in others),
         transitions=executions.transitions,
+        front_door_512kb=round(services.door_requests),
+        events_64kb=round(services.events),
+        dynamodb_writes=Fraction(services.table_writes),
+        dynamodb_reads=Fraction(services.table_reads),
+        alb_lcu_h=Fraction(services.alb_lcu_h),
+        nlb_lcu_h=Fraction(services.nlb_lcu_h),
+        logs_gb=Fraction(round(services.log_bytes), BYTES_PER_GB),
     )
 
 

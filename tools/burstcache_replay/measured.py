@@ -9,13 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from burstcache.core.errors import InvalidSettingError
+from burstcache_cli.metric_queries import values_of
+from burstcache_cli.service_use import ServiceUse, queries_of, use_of
 from burstcache_cli.stack import Stack
 from burstcache_local import state_file
 from burstcache_replay.executions import Executions, Lives, NodeRun, read_executions
 from burstcache_replay.function_use import FunctionUse, of_log_files, of_log_groups, of_metrics
 
 MEASURED = "measured.json"
+LATE_S = 180  # metrics of the last minutes may be missing until then
 FUNCTIONS = ("ProxyFunction", "SchedulerFunction", "CacheFunction", "RedisControlFunction")
+_US_PER_MINUTE = 60_000_000
 _WITHOUT_REPORTS = "ProxyFunction"  # on a stack: two lines a read would cost a fifth of a hit (template.yaml)
 # What decides, of the scheduler's environment.
 _SETTINGS = (
@@ -33,6 +37,7 @@ class Measured:
     functions: Mapping[str, FunctionUse]  # by logical id
     executions: Executions
     until_us: int  # when it was looked at, since 1970
+    services: ServiceUse | None = None  # what AWS's services counted, by whole minutes; None: of a local run
 
 
 def measure(stack: Stack, state_dir: Path, *, since_us: int, until_us: int) -> Measured:
@@ -55,7 +60,16 @@ def measure(stack: Stack, state_dir: Path, *, since_us: int, until_us: int) -> M
             since_us=since_us,
         ),
         until_us=until_us,
+        services=_services(stack, since_us, until_us) if stack.is_deployed else None,
     )
+
+
+def _services(stack: Stack, since_us: int, until_us: int) -> ServiceUse:
+    first_minute, last_minute = since_us // _US_PER_MINUTE, -(-until_us // _US_PER_MINUTE)
+    values = values_of(
+        stack.client("cloudwatch"), queries_of(stack.resources, 60), since_s=60 * first_minute, until_s=60 * last_minute
+    )
+    return use_of(values)
 
 
 def _functions(stack: Stack, state_dir: Path, since_us: int, until_us: int) -> dict[str, FunctionUse]:
@@ -110,4 +124,5 @@ def _of_json(fields: dict[str, Any]) -> Measured:
             executions["transitions"],
         ),
         fields["until_us"],
+        ServiceUse(**services) if (services := fields.get("services")) else None,
     )

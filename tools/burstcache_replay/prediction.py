@@ -68,8 +68,10 @@ def stand_of(measured: Measured, recorded: Recorded) -> Stand:
     nodes = len(parse_nodes(settings["REDIS_NODES"]))
     policy = _policy(settings["POLICY"], live, has_relay=has_relay)
     sizes = [outcome.answer.body_bytes for outcome in recorded.outcomes]
+    is_behind_alb = measured.services is not None and not measured.services.door_requests
     setup = Setup(
         architecture=measured.architecture,
+        front_door="alb" if is_behind_alb else "http-api",
         instance_type=settings["REDIS_INSTANCE_TYPE"],
         cache_memory_mb=int(settings["CACHE_MEMORY_MB"]),
         readers="aws" if recorded.replay.target == "client" else "internet",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +13,7 @@ from moto import mock_aws
 
 from burstcache import metrics
 from burstcache.metrics import Metric
+from burstcache_cli.service_use import ServiceUse
 from burstcache_cli.stack import Stack
 from burstcache_dashboard.cloudwatch import CloudWatch, measured_of
 from burstcache_dashboard.measured import FunctionUse, TierUse
@@ -40,17 +42,18 @@ def put(stack: Stack, metric: Metric, *values: float, value_of_dimension: str = 
 
 
 def test_reads_are_counted_by_tier_and_time() -> None:
-    redis = metrics.LATENCY_MS.values.index("redis")
-    series = {f"n{redis}": {0: 2.0, 300: 1.0}, f"s{redis}": {0: 3.0, 300: 3.0}, f"b{redis}": {0: 60.0}}
+    series = {"reads redis": {0: 2.0, 300: 1.0}, "LatencyMs redis": {0: 3.0, 300: 3.0}, "ReadBytes redis": {0: 60.0}}
 
-    found = measured_of(series | {f"p50_{redis}": {0: 1.5}}, {}, 600)
+    found = measured_of(series | {"p50 redis": {0: 1.5}}, {}, 600)
 
     assert found.tiers == {"redis": TierUse(3, 60, 2.0, 1.5, None, None)}
     assert found.series == ((0, {"redis": 2}), (300, {"redis": 1}))
 
 
 def test_functions_are_those_of_the_stack_with_their_memory() -> None:
-    found = measured_of({"i0": {0: 5.0}, "d0": {0: 70.4}}, {"ProxyFunction": 512}, 600)
+    series = {"Invocations ProxyFunction": {0: 5.0}, "Duration ProxyFunction": {0: 70.4}}
+
+    found = measured_of(series, {"ProxyFunction": 512}, 600)
 
     assert found.functions == {"ProxyFunction": FunctionUse(5, 70, 512)}
 
@@ -64,6 +67,37 @@ def test_lives_failures_and_node_time_are_those_of_the_stack(stack: Stack) -> No
     found = CloudWatch(stack).read()
 
     assert (found.lives, found.node_s, found.failed_reads) == ({"idle": 4}, 60.5, 2)
+
+
+def test_a_metric_is_counted_in_each_hour_that_has_it() -> None:
+    series = {
+        "Lives idle": {0: 1.0, 300: 1.0, 7200: 1.0},
+        "Promotions ": {300: 2.0},
+        "Duration ProxyFunction": {0: 1.0},
+    }
+
+    assert measured_of(series, {}, 9000).metric_h == 3
+
+
+def test_what_services_count_belongs_to_the_stack(stack: Stack) -> None:
+    body = {"Resources": {"CacheTable": {"Type": "AWS::DynamoDB::Table", "Properties": {
+        "BillingMode": "PAY_PER_REQUEST", "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+        "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+    }}}}  # fmt: skip
+    stack.client("cloudformation").update_stack(StackName="burstcache", TemplateBody=json.dumps(body))
+    (table,) = stack.client("dynamodb").list_tables()["TableNames"]
+    at = datetime.datetime.now(datetime.UTC) - datetime.timedelta(minutes=20)
+    for of, units in ((table, 12.5), ("another", 99.0)):
+        dimensions = [{"Name": "TableName", "Value": of}]
+        point: Any = {
+            "MetricName": "ConsumedReadCapacityUnits",
+            "Dimensions": dimensions,
+            "Value": units,
+            "Timestamp": at,
+        }
+        stack.client("cloudwatch").put_metric_data(Namespace="AWS/DynamoDB", MetricData=[point])
+
+    assert CloudWatch(stack).read().services == ServiceUse(table_reads=12.5)
 
 
 def test_stack_without_metrics_has_no_figures(stack: Stack) -> None:

@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from burstcache.core.prices import BYTES_PER_GB
 from burstcache.core.rows import NodeRow
 from burstcache.core.worth import sheet_of_region
+from burstcache_cli.service_use import ServiceUse
 from burstcache_dashboard.measured import FunctionUse, Measured, TierUse
 from burstcache_dashboard.receipt import Receipt, receipt_of, setup_of
 from burstcache_dashboard.source import Rows
@@ -105,10 +107,43 @@ def test_table_events_and_machines_of_a_local_run_are_billed() -> None:
     assert "not deducted" in billed.note
 
 
-def test_table_events_and_machines_of_a_deployed_stack_are_left_out() -> None:
-    measured = replace(NOTHING, functions={"SchedulerFunction": FunctionUse(100, 2000, 256)})
+METERED = ServiceUse(
+    table_reads=1000.5, table_writes=200, events=30, lives=2, node_parts=1, log_bytes=BYTES_PER_GB // 2,
+    door_requests=400, door_bytes=BYTES_PER_GB, alb_lcu_h=0.25, nlb_lcu_h=0.5,
+)  # fmt: skip
+
+
+def test_what_services_count_of_a_deployed_stack_is_billed() -> None:
+    measured = replace(
+        NOTHING,
+        functions={"CacheFunction": FunctionUse(3, 4096, 256)},
+        promotions=1,
+        node_s=120.0,
+        services=METERED,
+        metric_h=7,
+    )
 
     billed = receipt(measured)
 
-    assert usd_of(billed, "EventBridge") == 0
-    assert billed.note.startswith("Not in this bill: DynamoDB")
+    quantities = {line.text: float(line.quantity) for line in billed.so_far.lines}
+    assert quantities["DynamoDB reads"] + quantities["janitor, DynamoDB reads"] == pytest.approx(1000.5)
+    assert quantities["DynamoDB writes"] == 200
+    assert quantities["EventBridge"] == 30
+    # A life that ended in a cache function, one that went on to Redis, a second invocation, a run, two checks.
+    assert quantities["Step Functions"] == 4 + 7 + 1 + 3 + 2 * 2
+    assert quantities["logs"] == 0.5
+    assert quantities["metrics, in hours that have them"] == 7
+    assert (quantities["ALB, capacity units"], quantities["NLB, capacity units"]) == (0.25, 0.5)
+    assert quantities["HTTP API"] == BYTES_PER_GB / (512 * 1024)
+
+
+def test_what_a_deployed_stack_is_not_billed_for_here_is_named() -> None:
+    note = receipt(replace(NOTHING, services=ServiceUse())).note
+
+    assert "Not in this bill: INIT of functions, S3's PUTs and events, alarms" in note
+
+
+def test_the_janitor_is_billed_once() -> None:
+    ran = replace(NOTHING, functions={"JanitorFunction": FunctionUse(12, 2400, 256)})
+
+    assert receipt(ran).so_far.usd == receipt(NOTHING).so_far.usd

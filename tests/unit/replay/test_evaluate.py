@@ -11,6 +11,7 @@ import pytest
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache_cli.cli import main
+from burstcache_cli.service_use import ServiceUse
 from burstcache_replay import measured as measuring
 from burstcache_replay import recording
 from burstcache_replay.prediction import predict, stand_of
@@ -35,6 +36,24 @@ def test_a_recording_is_evaluated_without_its_stack(results: Path, capsys: pytes
     assert "As predicted: 147 of 150 requests (98.00 %)" in lines
     assert "  3: Redis came later" in lines
     assert "With functions and nodes that are ready in the simulation when they were: 150" in lines
+
+
+def test_what_services_counted_of_a_deployed_stack_is_held_against_the_prediction(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    measured = measuring.read(results)
+    assert measured is not None
+    services = ServiceUse(table_reads=400.5, table_writes=90, events=3, log_bytes=60_000, door_requests=150)
+    measuring.write(results, replace(measured, services=services))
+
+    assert main(["evaluate", str(results)]) == 0
+
+    rows = {line[:15].strip(): line.split()[-3:] for line in capsys.readouterr().out.splitlines()}
+    assert rows["HTTP API"] == ["0.000150", "0.000150", "+0.0"]
+    assert rows["DynamoDB writes"][1] == "0.000056"
+    assert rows["EventBridge"][1] == "0.000003"
+    assert main(["evaluate", str(RECORDED)]) == 0
+    assert "DynamoDB" not in capsys.readouterr().out
 
 
 def test_a_slower_boot_is_an_option(results: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from burstcache.core.digest import MAX_AGE_S, REFRESH_AT
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.parameters import US_PER_S
+from burstcache_sim.bill.usage import METERED_BYTES
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 _WAKES_AFTER_US = 600 * US_PER_S  # a function without a request for this long starts cold
 _LEAST_PERIOD_US = 60 * US_PER_S  # a single request would be repeated millions of times a month
 _MOST_PERIOD_US = 100 * 8_760 * 3_600 * US_PER_S
-_METERED_BYTES = 512 * 1024  # an HTTP API counts a request per this much
 _INVOCATION_US = 15 * 60 * US_PER_S
 _REFRESH_US = round(REFRESH_AT * MAX_AGE_S * US_PER_S)
 REDIS_RESTART_US = 60 * US_PER_S  # 30 s to stop, 30 s to boot
@@ -177,8 +177,8 @@ def metered_512kb(trace: Trace, object_bytes: int) -> int:
     import numpy as np
 
     if trace.sizes_bytes is None:
-        return len(trace) * max(1, -(-object_bytes // _METERED_BYTES))
-    return int(np.maximum(1, -(-trace.sizes_bytes // _METERED_BYTES)).sum())
+        return len(trace) * max(1, -(-object_bytes // METERED_BYTES))
+    return int(np.maximum(1, -(-trace.sizes_bytes // METERED_BYTES)).sum())
 
 
 def _digest_reads(trace: Trace) -> int:

@@ -34,7 +34,7 @@ _WARM_START_MS, _COLD_START_MS = 20, 600  # of a cache function, INIT and the ob
 _HAND_OVER_MS = _COLD_START_MS + 1_000  # the former one holds the warm environment, and looks for the next every second
 _INIT_PROXY_MS, _INIT_SCHEDULER_MS, _INIT_CONTROL_MS = 241, 189, 516  # imports, `docs/evidence/measurements/reads.md`
 _PROXY_MB, _SCHEDULER_MB, _CONTROL_MB, _JANITOR_MB = 512, 256, 512, 256  # template.yaml
-_METERED_BYTES = 512 * 1024  # an HTTP API counts a request per this much
+METERED_BYTES = 512 * 1024  # an HTTP API counts a request per this much
 LOG_BYTES = 500  # per invocation: Lambda's own three lines
 READ_LOG_BYTES = 310  # of the proxy, which leaves those out: a line of metrics, if each read begins a batch
 # Metrics by what has them: a node its seconds and cost; a life in a cache function its end and cost, and promotion
@@ -195,7 +195,7 @@ def live_usage(
         objects: How many keys the digest may name; None for as many as there are lives.
     """
     if passage is None:
-        metered = result.n * max(1, -(-setup.object_bytes // _METERED_BYTES))
+        metered = result.n * max(1, -(-setup.object_bytes // METERED_BYTES))
         together_bytes = setup.object_bytes * result.n
         passage = Passage(result.n, result.n - result.n_s3, metered, together_bytes, together_bytes)
     busy_s = result.n if busy_s is None else busy_s
