@@ -134,7 +134,7 @@ def reader_of(tier: Tier, redis_port: int, nats_port: int) -> Reader:
     from burstcache.adapters.event_publisher import EventPublisher
     from burstcache.adapters.object_store import ObjectStore
     from burstcache.adapters.redis_objects import RedisObjects
-    from burstcache.adapters.relay import RelayRequests
+    from burstcache.adapters.relay_requests import RelayRequests
     from burstcache.adapters.secrets import Secrets
     from burstcache.core.digest import Digest, RoutedKey, RunningNode
     from burstcache.core.keys import key_hash

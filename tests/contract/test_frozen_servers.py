@@ -15,7 +15,8 @@ from nats.aio.subscription import Subscription
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.patience import Patience
 from burstcache.adapters.redis_objects import RedisObjects
-from burstcache.adapters.relay import MOST_WAITING, Answer, RelayListener, RelayRequests, Respond
+from burstcache.adapters.relay_listener import MOST_WAITING, Answer, RelayListener, Respond
+from burstcache.adapters.relay_requests import RelayRequests
 from burstcache.core.errors import RedisDownError, RelayDownError, SilentHolderError
 from burstcache.core.messages.relay import NOT_HERE, get_subject
 from burstcache.serve.cache_function_tier import LambdaTier

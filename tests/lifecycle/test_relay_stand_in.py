@@ -12,7 +12,8 @@ from typing import Any, Protocol
 import pytest
 
 from burstcache.adapters.clock import SystemClock
-from burstcache.adapters.relay import RelayListener, RelayRequests
+from burstcache.adapters.relay_listener import RelayListener
+from burstcache.adapters.relay_requests import RelayRequests
 from burstcache.adapters.secrets import Secrets
 from burstcache.control.cache_tools import Relay
 from burstcache.core.errors import RelayDownError, SilentHolderError

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from burstcache.adapters import relay
+from burstcache.adapters import relay_listener
 from burstcache.adapters.clock import SystemClock
-from burstcache.adapters.relay import RelayListener, RelayRequests
+from burstcache.adapters.relay_listener import RelayListener
+from burstcache.adapters.relay_requests import RelayRequests
 from burstcache.core.errors import RelayDownError
 from burstcache.settings import RelayAccess
 from support.servers import serve
@@ -93,7 +94,7 @@ def test_a_password_that_is_refused_is_named_and_read_anew(access: RelayAccess, 
 def test_a_listener_that_is_refused_reads_its_password_anew(
     access: RelayAccess, passwords: Passwords, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(relay, "_LISTENER_CONNECT_TIMEOUT_S", 0.5)  # it tries for as long as this
+    monkeypatch.setattr(relay_listener, "_CONNECT_TIMEOUT_S", 0.5)  # it tries for as long as this
     passwords.parameter = "old"
 
     async def work() -> None:
@@ -101,7 +102,7 @@ def test_a_listener_that_is_refused_reads_its_password_anew(
         with pytest.raises(RelayDownError, match=_REFUSED):
             await listener.open()
         passwords.parameter = "right"
-        monkeypatch.setattr(relay, "_LISTENER_CONNECT_TIMEOUT_S", LIMIT_S)
+        monkeypatch.setattr(relay_listener, "_CONNECT_TIMEOUT_S", LIMIT_S)
         await listener.open()
         await listener.close()
 

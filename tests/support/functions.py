@@ -23,7 +23,7 @@ from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.pauses import Pauses
 from burstcache.adapters.pool_table import PoolTable
-from burstcache.adapters.relay import RelayRequests
+from burstcache.adapters.relay_requests import RelayRequests
 from burstcache.adapters.secrets import Secrets
 from burstcache.adapters.use_table import UseTable
 from burstcache.control.cache_environment import CacheEnvironment, warm_copies

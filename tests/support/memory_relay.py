@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
-from burstcache.adapters.relay import MOST_WAITING
+from burstcache.adapters.relay_listener import MOST_WAITING
 from burstcache.core.errors import RelayDownError, SilentHolderError
 from support.virtual_time import VirtualClock
 

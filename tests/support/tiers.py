@@ -19,7 +19,8 @@ from burstcache.adapters.express_copies import ExpressCopies
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.patience import Patience
 from burstcache.adapters.redis_objects import RedisObjects
-from burstcache.adapters.relay import RelayListener, RelayRequests, Respond
+from burstcache.adapters.relay_listener import RelayListener, Respond
+from burstcache.adapters.relay_requests import RelayRequests
 from burstcache.adapters.secrets import Secrets
 from burstcache.core.digest import Digest, Route
 from burstcache.core.errors import ServiceTransientError

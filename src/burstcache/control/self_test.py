@@ -27,7 +27,8 @@ from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.pool_table import PoolTable
 from burstcache.adapters.redis_objects import RedisObjects
-from burstcache.adapters.relay import RelayListener, RelayRequests, Respond
+from burstcache.adapters.relay_listener import RelayListener, Respond
+from burstcache.adapters.relay_requests import RelayRequests
 from burstcache.adapters.secrets import Secrets
 from burstcache.control.trials import Trial
 from burstcache.core.digest import RunningNode

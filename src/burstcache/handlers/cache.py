@@ -15,7 +15,7 @@ from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.pauses import Pauses
 from burstcache.adapters.rehearsal import rehearse
-from burstcache.adapters.relay import RelayListener
+from burstcache.adapters.relay_listener import RelayListener
 from burstcache.adapters.secrets import Secrets
 from burstcache.control.cache_environment import CacheEnvironment, warm_copies
 from burstcache.control.cache_tools import CacheTask, CacheTools

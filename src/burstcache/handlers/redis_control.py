@@ -17,7 +17,7 @@ from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.pauses import Pauses
 from burstcache.adapters.redis_objects import RedisObjects
-from burstcache.adapters.relay import RelayRequests
+from burstcache.adapters.relay_requests import RelayRequests
 from burstcache.adapters.secrets import Secrets
 from burstcache.adapters.use_table import UseTable
 from burstcache.control.meter import meter_of

@@ -80,7 +80,7 @@ def make_reader(
             return RedisGuestTier(objects, settings.max_object_bytes) if route.is_guest else RedisNodeTier(objects)
         if express is not None and route == EXPRESS:
             return express
-        from burstcache.adapters.relay import RelayRequests
+        from burstcache.adapters.relay_requests import RelayRequests
         from burstcache.serve.cache_function_tier import LambdaTier
 
         return LambdaTier(RelayRequests(settings.relay, secrets(), clock), patience)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from burstcache.adapters.patience import Patience
-from burstcache.adapters.relay import RelayRequests
+from burstcache.adapters.relay_requests import RelayRequests
 from burstcache.core.messages.encoding import encode
 from burstcache.core.messages.relay import NOT_HERE, Get, ServedElsewhere, get_subject
 from burstcache.core.parameters import US_PER_S

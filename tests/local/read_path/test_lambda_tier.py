@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from burstcache.adapters.breaker import OPEN_S
 from burstcache.adapters.clock import SystemClock
-from burstcache.adapters.relay import RelayRequests
+from burstcache.adapters.relay_requests import RelayRequests
 from burstcache.adapters.secrets import Secrets
 from burstcache.core.digest import MAX_AGE_S
 from support.answers import body_of
