@@ -13,7 +13,7 @@ PYTHON = $(shell for python in python3.11 python3 python3.12 python3.13 python3.
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup lock run stop demo picture thesis paper map load evaluate consistency consistency-bugs pool-soak fuzz chaos soak build layer validate deploy invoke test test-fast check audit lint format types clean
+.PHONY: help setup lock run stop demo picture thesis paper map load evaluate consistency consistency-bugs pool-soak fuzz chaos chaos-evidence soak build layer validate deploy invoke test test-fast check audit lint format types clean
 
 # Processes that run tests at a time; `make test WORKERS=0` runs them in one, for a debugger.
 WORKERS ?= auto
@@ -93,8 +93,11 @@ fuzz: setup ## 100,000 requests of every kind to the local run's front door, fro
 soak: setup ## two hours of load with a fault every minute, in legs of half an hour: build/soak, goes on where it was
 	PYTHONPATH=tests $(BIN)/python -m chaos.soak
 
-chaos: setup ## break everything in turn under load, and see what readers notice: build/chaos, goes on where it was; FROM=FAULT
-	PYTHONPATH=tests $(BIN)/python -m chaos $(if $(FROM),--from $(FROM))
+chaos: setup ## break everything in turn under load, and see what readers notice: build/chaos, goes on where it was; FROM=FAULT, ONLY="FAULT …"
+	PYTHONPATH=tests $(BIN)/python -m chaos $(if $(FROM),--from $(FROM)) $(if $(ONLY),--only $(ONLY))
+
+chaos-evidence: setup ## write what `make chaos` has found into docs/evidence/faults.md, and its picture into docs/images
+	PYTHONPATH=tests $(BIN)/python -m chaos.evidence
 
 # uv is what SAM builds packages with: for Lambda's Python and processor, without having either.
 $(SAM_VENV)/.sam-$(SAM_VERSION):

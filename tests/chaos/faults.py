@@ -59,7 +59,8 @@ class Fault:
 
     Attributes:
         name: What it is called; names its result's file.
-        breaks: What is broken, how.
+        what: What happens.
+        breaks: Makes it happen.
         begins: The tier that hot keys are in when it begins; empty: with S3, and the load sets in with the fault.
         parts: What of the system is loaded in addition.
         stands: The cached tier that serves on, so that more load than S3 could take goes on; empty: none.
@@ -68,6 +69,7 @@ class Fault:
     """
 
     name: str
+    what: str
     breaks: Break
     begins: Tier = "redis"
     stands: Tier = ""
@@ -85,40 +87,113 @@ _INSIDE = Excuse("inside a killed proxy", frozenset({500}), frozenset({"front do
 _RESULTS: frozenset[Part] = frozenset({"results"})
 
 FAULTS = (
-    Fault("relay-killed", killed(RELAY), begins="lambda"),
-    Fault("relay-killed-redis-serves", killed(RELAY, every_s=5), stands="redis"),
-    Fault("relay-frozen", frozen(RELAY), begins="lambda"),
-    Fault("redis-killed", killed(REDIS), parts=_RESULTS),
-    Fault("redis-frozen", frozen(REDIS), parts=_RESULTS),
-    Fault("redis-full", redis_filled, parts=_RESULTS),
+    Fault("relay-killed", "the relay is killed, and restarts", killed(RELAY), begins="lambda"),
+    Fault("relay-killed-redis-serves", "the relay is killed every 5 s", killed(RELAY, every_s=5), stands="redis"),
+    Fault("relay-frozen", "the relay stands still", frozen(RELAY), begins="lambda"),
+    Fault("redis-killed", "Redis is killed", killed(REDIS), parts=_RESULTS),
+    Fault("redis-frozen", "Redis stands still", frozen(REDIS), parts=_RESULTS),
+    Fault("redis-full", "the memory of Redis is filled by another", redis_filled, parts=_RESULTS),
     Fault(
         "node-start-refused",
+        "EC2 refuses to start instances",
         calls("ec2", "StartInstances", refusal=Refusal("InsufficientInstanceCapacity", "500 Internal Server Error")),
         begins="",
     ),
-    Fault("node-silent", nodes_silent, begins=""),
-    Fault("node-volume-full", volumes_full, begins=""),
-    Fault("instance-lost", instances_lost),
-    Fault("cache-function-killed", function_killed("CacheFunction", every_s=5), begins="lambda", stands="lambda"),
-    Fault("cache-function-out-of-memory", function_killed("CacheFunction", every_s=0.5, count=None), begins="lambda"),
-    Fault("proxy-killed", function_killed("ProxyFunction", every_s=5), stands="redis", excuse=_INSIDE),
-    Fault("dynamodb-failing", unavailable("dynamodb"), stands="redis"),
-    Fault("dynamodb-slow", calls("dynamodb", delay_s=5), stands="redis"),
-    Fault("eventbridge-refusing", unavailable("events")),
-    Fault("step-functions-refusing", unavailable("states", "StartExecution"), begins=""),
-    Fault("key-executions-stopped", executions_stopped("KeyLifecycleArn"), begins=""),
-    Fault("node-execution-stopped-while-it-boots", executions_stopped("RedisNodeArn"), begins=""),
-    Fault("node-execution-stopped-while-it-runs", executions_stopped("RedisNodeArn")),
-    Fault("s3-slow", calls("s3", *_READS, delay_s=2), stands="redis", delay_s=2),
-    Fault("s3-failing", unavailable("s3", *_READS, code="SlowDown"), stands="redis", excuse=_ORIGIN),
-    Fault("s3-cut", calls("s3", "GetObject", is_cut=True), stands="redis", excuse=_ORIGIN),
-    Fault("events-doubled", events(lambda chance: (0.0, chance.uniform(0, 2)))),
-    Fault("events-delayed", events(lambda chance: (30.0,))),
-    Fault("events-shuffled", events(lambda chance: (chance.uniform(0, 5),))),
-    Fault("events-lost", events(lambda chance: ())),
-    Fault("clocks-apart", clocks(-1.0, 1.0), begins=""),
-    Fault("cache-functions-refused", refused("CacheFunction"), begins=""),
-    Fault("pool-members-killed", function_killed("PoolMemberFunction", every_s=3), parts=frozenset({"pool"})),
-    Fault("pool-members-refused", refused("PoolMemberFunction"), parts=frozenset({"pool"})),
-    Fault("pool-hub-killed", hubs_killed, parts=frozenset({"hub"})),
+    Fault("node-silent", "no server starts on an instance that boots", nodes_silent, begins=""),
+    Fault("node-volume-full", "the volume of an instance that boots is full", volumes_full, begins=""),
+    Fault("instance-lost", "the instance stops while it runs", instances_lost),
+    Fault(
+        "cache-function-killed",
+        "an environment of the cache function is killed every 5 s",
+        function_killed("CacheFunction", every_s=5),
+        begins="lambda",
+        stands="lambda",
+    ),
+    Fault(
+        "cache-function-out-of-memory",
+        "all environments of the cache function are killed twice a second",
+        function_killed("CacheFunction", every_s=0.5, count=None),
+        begins="lambda",
+    ),
+    Fault(
+        "proxy-killed",
+        "an environment of the proxy is killed every 5 s",
+        function_killed("ProxyFunction", every_s=5),
+        stands="redis",
+        excuse=_INSIDE,
+    ),
+    Fault("dynamodb-failing", "DynamoDB answers 503", unavailable("dynamodb"), stands="redis"),
+    Fault("dynamodb-slow", "DynamoDB answers after 5 s", calls("dynamodb", delay_s=5), stands="redis"),
+    Fault("eventbridge-refusing", "EventBridge answers 503", unavailable("events")),
+    Fault(
+        "step-functions-refusing",
+        "Step Functions starts no execution",
+        unavailable("states", "StartExecution"),
+        begins="",
+    ),
+    Fault(
+        "key-executions-stopped",
+        "lives of keys are stopped by hand, one in each state",
+        executions_stopped("KeyLifecycleArn"),
+        begins="",
+    ),
+    Fault(
+        "node-execution-stopped-while-it-boots",
+        "the run of a node is stopped by hand, in each state of its boot",
+        executions_stopped("RedisNodeArn"),
+        begins="",
+    ),
+    Fault(
+        "node-execution-stopped-while-it-runs",
+        "the run of a node is stopped by hand while it serves",
+        executions_stopped("RedisNodeArn"),
+    ),
+    Fault("s3-slow", "S3 answers reads after 2 s", calls("s3", *_READS, delay_s=2), stands="redis", delay_s=2),
+    Fault(
+        "s3-failing",
+        "S3 answers reads with 503 SlowDown",
+        unavailable("s3", *_READS, code="SlowDown"),
+        stands="redis",
+        excuse=_ORIGIN,
+    ),
+    Fault(
+        "s3-cut",
+        "S3 ends connections in the middle of a body",
+        calls("s3", "GetObject", is_cut=True),
+        stands="redis",
+        excuse=_ORIGIN,
+    ),
+    Fault(
+        "events-doubled",
+        "each event is delivered twice, up to 2 s apart",
+        events(lambda chance: (0.0, chance.uniform(0, 2))),
+    ),
+    Fault("events-delayed", "each event is delivered after 30 s", events(lambda chance: (30.0,))),
+    Fault("events-shuffled", "each event is delivered after 0 to 5 s", events(lambda chance: (chance.uniform(0, 5),))),
+    Fault("events-lost", "no event is delivered", events(lambda chance: ())),
+    Fault("clocks-apart", "the clocks of functions are 2 s apart", clocks(-1.0, 1.0), begins=""),
+    Fault(
+        "cache-functions-refused",
+        "Lambda refuses cache functions for lack of concurrency",
+        refused("CacheFunction"),
+        begins="",
+    ),
+    Fault(
+        "pool-members-killed",
+        "an environment of a member of the pool is killed every 3 s",
+        function_killed("PoolMemberFunction", every_s=3),
+        parts=frozenset({"pool"}),
+    ),
+    Fault(
+        "pool-members-refused",
+        "Lambda refuses members of the pool",
+        refused("PoolMemberFunction"),
+        parts=frozenset({"pool"}),
+    ),
+    Fault(
+        "pool-hub-killed",
+        "the task that is the hub of the pool is killed every 10 s",
+        hubs_killed,
+        parts=frozenset({"hub"}),
+    ),
 )

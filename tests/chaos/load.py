@@ -228,7 +228,7 @@ def _obey(commands: TextIO, pace: _Pace) -> None:
 
 
 def main() -> None:
-    """Load until told to stop."""
+    """Load until the commands end."""
     logging.getLogger("asyncio").setLevel(logging.ERROR)
     target = Target(**json.loads(sys.stdin.readline()))
     os.environ.update(target.variables)

@@ -10,6 +10,7 @@ import numpy as np
 
 from chaos.run import Load, Plan, loaded, staged
 
+RATE_NAME = "rate.json"  # of the file in a results' folder
 SHARE = 0.7  # of it that a load makes
 _MOST_P99_S = 0.2
 _NEVER_HOT = {"PolicyOverrides": "lambda_threshold_s=0.000001"}
@@ -20,7 +21,7 @@ _TRIES = 2  # of a rate that is too high
 
 def measured_per_s(folder: Path) -> float:
     """Return the rate that is noted in a folder; it is measured once."""
-    path = folder / "rate.json"
+    path = folder / RATE_NAME
     if not path.exists():
         path.write_text(json.dumps(sustained_per_s()))
     rate: float = json.loads(path.read_text())

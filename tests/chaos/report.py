@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import floor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,13 +24,13 @@ from burstcache_sim.report.drawing import (
 )
 from burstcache_terminal.text import fixed_text, table_text
 from chaos.faults import Fault
-from chaos.load import OF_KEYS, Outcome
+from chaos.load import OF_KEYS
 from chaos.run import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MOST_P99_S = 0.4
+MOST_P99_S = 0.4
 _OWN_S = 0.05  # what may be added to a delay of S3
 _GRID = {"left": 0.08, "right": 0.98, "top": 0.86, "bottom": 0.1}
 _TIERS = {"s3": "S", "lambda": "L", "redis": "R"}  # as answers name them, and as pictures do; others are left out
@@ -81,7 +81,7 @@ def figures(fault: Fault, run: Run) -> Figures:
 
 def findings(fault: Fault, run: Run) -> list[str]:
     """Return what must not be."""
-    found, most_s = figures(fault, run), max(_MOST_P99_S, fault.delay_s + _OWN_S)
+    found, most_s = figures(fault, run), max(MOST_P99_S, fault.delay_s + _OWN_S)
     checks = (
         (found.wrong, f"{found.wrong} wrong: {[each for each in run.outcomes if each.is_wrong][:3]}"),
         (found.failed, f"{found.failed} failed: {found.why_failed}"),
@@ -94,25 +94,32 @@ def findings(fault: Fault, run: Run) -> list[str]:
     return [text for holds, text in checks if holds]
 
 
+def named_findings(rows: Iterable[tuple[Fault, Run]]) -> list[str]:
+    """Return what must not be in runs, each with its fault and policy."""
+    return [f"{fault.name}, {run.policy}: {finding}" for fault, run in rows for finding in findings(fault, run)]
+
+
+def cells(fault: Fault, run: Run) -> tuple[str, ...]:
+    """Return the line of a run in a table, without the fault's name."""
+    found = figures(fault, run)
+    counts = (found.reads, found.failed, found.excused, found.wrong)
+    times_ms = (f"{each * 1e3:.0f}" for each in (found.p50_s, found.p99_s, found.longest_s))
+    ends = ("-" if each is None else fixed_text(each, 1) for each in (run.hits_back_s, run.rest_s))
+    after = (len(run.left) + run.undelivered, found.writes, found.refused)
+    return (run.policy, *map(str, counts), *times_ms, *ends, *map(str, after))
+
+
 def table(rows: Iterable[tuple[Fault, Run]]) -> str:
     """Return a line for each run."""
-    cells = []
-    for fault, run in rows:
-        found = figures(fault, run)
-        times_ms = (f"{each * 1e3:.0f}" for each in (found.p50_s, found.p99_s, found.longest_s))
-        ends = ("-" if each is None else fixed_text(each, 1) for each in (run.hits_back_s, run.rest_s))
-        left = f"{len(run.left) + run.undelivered}"
-        counts = (f"{each}" for each in (found.reads, found.failed, found.excused, found.wrong))
-        writes = (f"{each}" for each in (found.writes, found.refused))
-        cells.append((fault.name, run.policy, *counts, *times_ms, *ends, left, *writes))
-    return table_text(HEADER, cells, right=range(2, len(HEADER)))
+    lines = [(fault.name, *cells(fault, run)) for fault, run in rows]
+    return table_text(HEADER, lines, right=range(2, len(HEADER)))
 
 
 def draw(fault: Fault, runs: Sequence[Run], path: Path) -> None:
     """Draw latency and tiers over time, a column for each policy, with the fault shaded."""
     with drawing():
         figure = new_figure(9, 4.8)
-        head(figure, fault.name)
+        head(figure, fault.name, fault.what)
         columns = figure.subplots(2, len(runs), sharex="col", squeeze=False, gridspec_kw=_GRID)
         for run, latency, share in zip(runs, *columns, strict=True):
             _draw_run(run, latency, share)
@@ -147,8 +154,3 @@ def _draw_run(run: Run, latency: Axes, share: Axes) -> None:
     latency.set_title(run.policy, loc="left", fontweight="bold")
     latency.legend(fontsize=7.5, loc="upper left", ncols=3)
     share.set_xlabel("seconds after the fault's begin")
-
-
-def parsed(run: dict[str, Any]) -> Run:
-    """Return a run as a result's file has it."""
-    return Run(**{**run, "outcomes": [Outcome(*each) for each in run["outcomes"]]})

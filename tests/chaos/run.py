@@ -6,19 +6,23 @@ python -m chaos.run FAULT POLICY PLAN RESULT
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from random import Random
 from typing import IO
 
+from benchmarks.common import environment
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from burstcache_local.lambdas.service import LambdaLimits
+from burstcache_local.machines import processes
 from chaos.faults import FAULTS, Fault
 from chaos.leftovers import running, undelivered
 from chaos.load import HOT_KEYS, HOT_SHARE, KEYS, LARGE_KEYS, OF_KEYS, Outcome, Target, versions
@@ -37,7 +41,7 @@ CACHED_PER_S, BEFORE_S, FAULT_S = 200.0, 20.0, 30.0
 _POOL = {"PoolMembers": "8", "PoolMemoryMb": "512", "PoolKeepS": "60"}
 _PARTS: dict[Part, dict[str, str]] = {"results": {}, "pool": _POOL, "hub": {**_POOL, "PoolHub": "fargate"}}
 _LARGES_PER_S = 1.0
-_RETRY_DELAYS_S = (60.0, 120.0)  # AWS's own: an event outlives a fault
+RETRY_DELAYS_S = (60.0, 120.0)  # AWS's own: an event outlives a fault
 _WRITES_PER_READ = 0.1
 _HOT, _SHARE_S = 0.8, 3.0  # which share of hot keys' reads caches answer, for how long, before they count as hot
 _RECENT = 5_000  # outcomes that are looked at
@@ -77,6 +81,7 @@ class Run:
     undelivered: int = 0  # events in queues for a person
     counts: dict[str, int] = field(default_factory=dict)  # what the fault has done
     outcomes: list[Outcome] = field(default_factory=list)
+    machine: str = ""  # and the date
 
     @property
     def reads(self) -> list[Outcome]:
@@ -90,10 +95,16 @@ class Load:
     def __init__(self, target: Target) -> None:
         self.outcomes: list[Outcome] = []
         self._hot_keys = frozenset(KEYS[: target.hot_keys])
-        command = [sys.executable, "-m", "chaos.load"]
-        self._process = subprocess.Popen(
-            command, cwd=_TESTS, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
-        )
+        self._process = processes.SPAWNER.submit(
+            subprocess.Popen,
+            [sys.executable, "-m", "chaos.load"],
+            cwd=_TESTS,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            preexec_fn=processes.leash(os.getpid()),
+        ).result()
         assert self._process.stdin
         assert self._process.stdout
         self._commands: IO[str] = self._process.stdin
@@ -111,6 +122,14 @@ class Load:
         self._reader.join()
         if status := self._process.wait():
             raise RuntimeError(f"the load ended with {status}")
+
+    def kill(self) -> None:
+        """End at once, whatever is under way."""
+        self._process.kill()
+        with suppress(OSError):
+            self._commands.close()
+        self._reader.join()
+        self._process.wait()
 
     def are_hits_back(self, after_s: float, tiers: Collection[str] = ("lambda", "redis")) -> bool:
         """Whether these tiers answer nearly all reads of hot keys, of those that were due lately and after that."""
@@ -135,12 +154,13 @@ def staged(
     *,
     parts: Collection[Part] = (),
     parameters: Mapping[str, str] | None = None,
+    retry_delays_s: tuple[float, ...] = RETRY_DELAYS_S,
 ) -> Iterator[Stage]:
     """Run a local cloud with all objects for the duration of a `with`."""
     named = {**POLICIES[policy], "MaxHotKeys": str(HOT_KEYS), **(parameters or {})}
     for part in parts:
         named |= _PARTS[part]
-    limits = LambdaLimits(retry_delays_s=_RETRY_DELAYS_S)
+    limits = LambdaLimits(retry_delays_s=retry_delays_s)
     with LocalCloud(LocalOptions(boot_s=1.0, stop_s=0.5, parameters=named, limits=limits, run_dir=run_dir)) as cloud:
         stage, objects = Stage(policy, cloud, Random(policy), frozenset(parts)), versions()
         s3 = stage.client("s3")
@@ -167,9 +187,11 @@ def loaded(stage: Stage, plan: Plan) -> Iterator[Load]:
     )
     try:
         yield load
-    finally:
-        load.stop()
-        stage.newest.update(each.key for each in load.outcomes if each.way == "write")
+    except BaseException:
+        load.kill()
+        raise
+    load.stop()
+    stage.newest.update(each.key for each in load.outcomes if each.way == "write")
 
 
 def hot_keys(reads_per_s: float) -> int:
@@ -217,10 +239,12 @@ def waited(holds: Callable[[], bool], limit_s: float) -> float | None:
 
 def main() -> None:
     """Run a fault, and write what came of it."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # what was started is ended first
     name, policy, plan, path = sys.argv[1:]
     (fault,) = (fault for fault in FAULTS if fault.name == name)
     with staged(policy, parts=fault.parts) as stage:
         run = befall(stage, fault, Plan(**json.loads(plan)))
+    run.machine = environment()
     Path(path).write_text(json.dumps(asdict(run)))
 
 

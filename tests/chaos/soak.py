@@ -44,6 +44,10 @@ class Break:
     began_s: float
     ended_s: float
 
+    def meets(self, outcome: Outcome) -> bool:
+        """Whether a request was due while it lasted."""
+        return self.began_s <= outcome.due_s < self.ended_s
+
     def excuses(self, outcome: Outcome) -> bool:
         """Whether it may have caused a failure by what it is."""
         is_meanwhile = self.began_s - _SLACK_S <= outcome.due_s <= self.ended_s + _SLACK_S
@@ -61,7 +65,7 @@ def leg(policy: str, plan: Plan, minutes: int, first_fault: int) -> dict[str, ob
                 ends_s = time.monotonic() + _MINUTE_S
                 load.set(plan.reads_per_s, HOT_SHARE, minute * _STEP % len(KEYS))
                 time.sleep(_CALM_S)
-                breaks.append(_broken(stage, fault))
+                breaks.append(broken(stage, fault, _FAULT_S))
                 samples.append(sample(os.getpid(), minute * _MINUTE_S, rows(stage)))
                 time.sleep(max(0.0, ends_s - time.monotonic()))
         rest_s = waited(lambda: not running(stage), _REST_S)
@@ -88,10 +92,11 @@ def leg(policy: str, plan: Plan, minutes: int, first_fault: int) -> dict[str, ob
     }
 
 
-def _broken(stage: Stage, fault: Fault) -> Break:
+def broken(stage: Stage, fault: Fault, for_s: float) -> Break:
+    """Let a fault befall a local run for some seconds."""
     began_s = time.time()
     with fault.breaks(stage):
-        time.sleep(_FAULT_S)
+        time.sleep(for_s)
     return Break(fault, began_s, time.time())
 
 

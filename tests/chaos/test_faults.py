@@ -2,39 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
+from pathlib import Path
 
 from chaos.faults import FAULTS
 from chaos.leftovers import running, undelivered
-from chaos.run import Plan, befall, staged
-from chaos.stage import Stage
-from support.waiting import LIMIT_S, until
+from chaos.load import HOT_SHARE
+from chaos.run import Plan, loaded, staged
+from chaos.soak import broken
+from support.waiting import until
 
-_PLAN = Plan(reads_per_s=5, cached_per_s=10, hot_keys=3, heat_s=LIMIT_S, before_s=0, fault_s=3, back_s=0, rest_s=0)
+_PLAN = Plan(reads_per_s=8, hot_keys=3)
+_FAULT_S = 2.5
+_RETRY_DELAYS_S = (5.0, 10.0)  # an event outlives a fault here, too
 _SHORT = ("relay-killed-redis-serves", "dynamodb-failing", "events-doubled", "s3-cut", "redis-killed")
-_BY_NAME = {fault.name: fault for fault in FAULTS}
+_FAULTS = [fault for name in _SHORT for fault in FAULTS if fault.name == name]
 
 
-@pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with staged("thesis", tmp_path_factory.mktemp("logs")) as running_stage:
-        yield running_stage
+def test_no_read_fails_or_is_wrong_during_faults_and_nothing_is_left(tmp_path: Path) -> None:
+    with staged("thesis", tmp_path, retry_delays_s=_RETRY_DELAYS_S) as stage:
+        breaks = []
+        with loaded(stage, _PLAN) as load:
+            load.set(_PLAN.reads_per_s, HOT_SHARE)
+            for fault in _FAULTS:
+                until(lambda: load.are_hits_back(0, ["redis"]))
+                breaks.append(broken(stage, fault, _FAULT_S))
+        until(lambda: not running(stage))
+        owed = undelivered(stage)
 
-
-@pytest.mark.parametrize("name", _SHORT)
-def test_no_read_fails_or_is_wrong_while(stage: Stage, name: str) -> None:
-    fault = _BY_NAME[name]
-
-    run = befall(stage, fault, _PLAN)
-
-    assert any(run.fault_began_s <= each.due_s < run.fault_ended_s for each in run.reads)
-    assert [each for each in run.reads if each.is_wrong] == []
-    assert [each for each in run.reads if each.is_failed and not fault.excuses(each)] == []
-
-
-def test_nothing_runs_or_is_owed_in_the_end(stage: Stage) -> None:
-    until(lambda: not running(stage))
-
-    assert undelivered(stage) == 0
+    reads = [each for each in load.outcomes if each.way != "write"]
+    assert [each for each in reads if each.is_wrong] == []
+    assert [each for each in reads if each.is_failed and not any(past.excuses(each) for past in breaks)] == []
+    assert [past.fault.name for past in breaks if not any(map(past.meets, reads))] == []
+    assert owed == 0

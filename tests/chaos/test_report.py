@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from chaos.evidence import draw_all, with_results
 from chaos.faults import FAULTS
 from chaos.load import Outcome
 from chaos.report import draw, figures, findings, table
-from chaos.run import Run
+from chaos.results import Results
+from chaos.run import Plan, Run
 
 _FAULTS = {fault.name: fault for fault in FAULTS}
 _HIT = Outcome("front door", "key-00", 10.0, 0.01, 200, "redis", "")
@@ -82,3 +84,31 @@ def test_a_table_has_a_line_for_each_run_and_a_picture_is_drawn(tmp_path: Path) 
 
     assert [line.split()[:2] for line in lines[-2:]] == [["redis-killed", "thesis"], ["redis-killed", "breakeven"]]
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_results_are_kept_for_the_plan_that_they_were_got_by(tmp_path: Path) -> None:
+    fault, plan = _FAULTS["redis-killed"], Plan(10.0)
+    results = Results(tmp_path, plan)
+    results.begin()
+    results.keep(fault, [_GOOD])
+
+    assert Results.of_folder(tmp_path).rows() == [(fault, _GOOD)]
+    assert Results(tmp_path, replace(plan, fault_s=3.0)).runs(fault) == []
+    results.forget([fault.name])
+    assert results.rows() == []
+
+
+def test_a_page_gets_its_results_once_and_a_picture(tmp_path: Path) -> None:
+    results = Results(tmp_path, Plan(10.0))
+    results.keep(_FAULTS["redis-killed"], [_GOOD, replace(_GOOD, policy="breakeven", rest_s=None)])
+    page = "before\n<!-- results -->\nold\n<!-- end of results -->\nafter\n"
+
+    written = with_results(page, results)
+    draw_all(results, tmp_path / "all.png")
+
+    assert with_results(written, results) == written
+    assert "| redis-killed | thesis | 100 | 0 |" in written
+    assert "- redis-killed, breakeven: something still ran" in written
+    assert "old" not in written
+    assert written.endswith("<!-- end of results -->\nafter\n")
+    assert (tmp_path / "all.png").read_bytes().startswith(b"\x89PNG")

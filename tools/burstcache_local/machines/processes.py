@@ -18,7 +18,9 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 SPAWNER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spawner")
 
 
-def _leash(parent: int) -> Callable[[], None]:
+def leash(parent: int) -> Callable[[], None]:
+    """Return what a child does first, so that the kernel kills it when its parent's `SPAWNER` ends."""
+
     def tie() -> None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:  # it died before the signal was set
@@ -40,7 +42,7 @@ def _spawn(
             stderr=subprocess.STDOUT,
             start_new_session=True,
             pass_fds=pass_fds,
-            preexec_fn=_leash(os.getpid()),
+            preexec_fn=leash(os.getpid()),
         )
 
 

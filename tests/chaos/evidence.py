@@ -1,0 +1,104 @@
+"""The page and the picture of all faults, from the results of `make chaos`: `make chaos-evidence`.
+
+    PYTHONPATH=tests python -m chaos.evidence [--results DIR]
+
+It writes what is between the marks of `docs/evidence/faults.md` anew, and `docs/images/faults.png`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from burstcache_sim.report.drawing import INK, LINE_COLOURS, drawing, head, new_figure, plain, write_image
+from chaos.faults import FAULTS
+from chaos.rate import RATE_NAME, SHARE
+from chaos.report import HEADER, MOST_P99_S, cells, figures, named_findings
+from chaos.results import Results, Rows
+from chaos.run import POLICIES
+
+_PROJECT = Path(__file__).parents[2]
+_PAGE, _PICTURE = _PROJECT / "docs/evidence/faults.md", _PROJECT / "docs/images/faults.png"
+_BEGIN, _END = "<!-- results -->\n", "<!-- end of results -->\n"
+
+
+def with_results(page: str, results: Results) -> str:
+    """Return the page with these results instead of those that it has."""
+    before, _, rest = page.partition(_BEGIN)
+    return f"{before}{_BEGIN}\n{results_text(results)}\n{_END}{rest.partition(_END)[2]}"
+
+
+def results_text(results: Results) -> str:
+    """Return what came of all faults as Markdown: how it was got, a table, and what was found."""
+    rows, plan = results.rows(), results.plan
+    machines = dict.fromkeys(run.machine for _, run in rows if run.machine)
+    measured = results.folder / RATE_NAME
+    rate = f"S3 alone serves {float(measured.read_text()):.1f} reads a second. " if measured.exists() else ""
+    share = f", {SHARE:.0%} of that" if rate else ""
+    found = named_findings(rows)
+    missing = [fault.name for fault in FAULTS if not results.runs(fault)]
+    parts = [
+        f"{'; '.join(machines)}. {rate}Load: {len(POLICIES) * plan.reads_per_s:.1f} reads a second{share}, and"
+        f" {len(POLICIES) * plan.cached_per_s:.0f} where a cached tier stands; {plan.before_s:.0f} s before each fault,"
+        f" {plan.fault_s:.0f} s of it.",
+        _table(rows),
+        f"![latencies during each fault](../images/{_PICTURE.name})",
+        "\n".join(f"- `{fault.name}`: {fault.what}" for fault in FAULTS),
+        "**Found that must not be:**" if found else "**Nothing was found that must not be.**",
+        "\n".join(f"- {each}" for each in found),
+        f"Not done: {', '.join(missing)}." if missing else "",
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _table(rows: Rows) -> str:
+    lines = [HEADER, ["---"] * len(HEADER), *((fault.name, *cells(fault, run)) for fault, run in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def draw_all(results: Results, path: Path) -> None:
+    """Draw the latencies during all faults: median, 99th percentile and longest, a row for each fault."""
+    faults = [fault for fault in FAULTS if results.runs(fault)]
+    with drawing():
+        figure = new_figure(9, 1.2 + 0.24 * len(faults))
+        head(figure, "Reads during faults", "median, 99 of 100 and longest of the reads of keys during each fault")
+        bottom, top = 0.45 / figure.get_figheight(), 1 - 0.75 / figure.get_figheight()
+        axes = figure.subplots(gridspec_kw={"left": 0.3, "right": 0.98, "top": top, "bottom": bottom})
+        for number, policy in enumerate(POLICIES):
+            found = [figures(fault, run) for fault in faults for run in results.runs(fault) if run.policy == policy]
+            heights = [row + 0.3 * (number - 0.5) for row in range(len(found))]
+            times_ms = [[1e3 * each for each in (one.p50_s, one.p99_s, one.longest_s)] for one in found]
+            colour = LINE_COLOURS[number]
+            axes.hlines(
+                heights, [each[0] for each in times_ms], [each[2] for each in times_ms], color=colour, alpha=0.4
+            )
+            axes.plot([each[0] for each in times_ms], heights, "|", color=colour)
+            axes.plot([each[1] for each in times_ms], heights, "o", color=colour, markersize=4, label=policy)
+        axes.axvline(MOST_P99_S * 1e3, color=INK, linewidth=0.8, linestyle=":")
+        axes.set_yticks(range(len(faults)), [fault.name for fault in faults], fontsize=8)
+        axes.invert_yaxis()
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(lambda value, _: plain(value))
+        axes.set_xlabel("latency [ms]; dotted: the limit of the 99th percentile")
+        axes.legend(fontsize=8, loc="upper right")
+        write_image(figure, path)
+
+
+def main() -> int:
+    """Write page and picture; return the exit code."""
+    parser = argparse.ArgumentParser(prog="chaos.evidence", description=__doc__.splitlines()[0])
+    where = _PROJECT / "build/chaos"
+    parser.add_argument("--results", type=Path, default=where, metavar="DIR", help="where they are")
+    folder: Path = parser.parse_args().results
+    try:
+        results = Results.of_folder(folder)
+    except FileNotFoundError:
+        parser.error(f"{folder} has no results: run `make chaos` first")
+    _PAGE.write_text(with_results(_PAGE.read_text(), results))
+    draw_all(results, _PICTURE)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

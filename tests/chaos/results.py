@@ -1,0 +1,76 @@
+"""The results of faults, a file each: what another run goes on from, and what the evidence is made of."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from chaos.faults import FAULTS, Fault
+from chaos.load import Outcome
+from chaos.run import Plan, Run
+
+Rows = list[tuple[Fault, Run]]
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """A folder of results. Those that were got by another plan count as none."""
+
+    folder: Path
+    plan: Plan
+
+    @classmethod
+    def of_folder(cls, folder: Path) -> Results:
+        """Return the results that were last added to.
+
+        Raises:
+            FileNotFoundError: There are none.
+        """
+        return cls(folder, Plan(**json.loads(_plan(folder).read_text())))
+
+    def begin(self) -> None:
+        """Have `of_folder` find these results."""
+        write(_plan(self.folder), json.dumps(asdict(self.plan)))
+
+    def runs(self, fault: Fault) -> list[Run]:
+        """Return what came of a fault under each policy; empty: it has not been done."""
+        path = self._path(fault.name)
+        found = json.loads(path.read_text()) if path.exists() else {}
+        return [parsed(run) for run in found["runs"]] if found.get("plan") == asdict(self.plan) else []
+
+    def keep(self, fault: Fault, runs: Iterable[Run]) -> None:
+        """Keep what came of a fault."""
+        kept = {"plan": asdict(self.plan), "runs": [asdict(run) for run in runs]}
+        write(self._path(fault.name), json.dumps(kept))
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Forget what came of these faults."""
+        for name in names:
+            self._path(name).unlink(missing_ok=True)
+
+    def rows(self) -> Rows:
+        """Return what came of all faults that were done."""
+        return [(fault, run) for fault in FAULTS for run in self.runs(fault)]
+
+    def _path(self, name: str) -> Path:
+        return self.folder / f"{name}.json"
+
+
+def parsed(run: dict[str, Any]) -> Run:
+    """Return a run as a file has it."""
+    return Run(**{**run, "outcomes": [Outcome(*each) for each in run["outcomes"]]})
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file as a whole: an interruption leaves the former one."""
+    partial = path.with_suffix(".partial")
+    partial.write_text(text)
+    os.replace(partial, path)
+
+
+def _plan(folder: Path) -> Path:
+    return folder / "plan.json"
