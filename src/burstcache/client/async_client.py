@@ -14,7 +14,8 @@ from types import TracebackType
 from typing import Literal, Self, Unpack, overload
 
 from burstcache.adapters.object_store import Written
-from burstcache.client.client import Arguments, Client, Keeping, outcomes
+from burstcache.client.client import Arguments, Client, outcomes
+from burstcache.client.keeping import Keeping
 from burstcache.client.objects import Object, object_in
 from burstcache.client.streams import ObjectFile
 from burstcache.core.errors import BurstcacheError

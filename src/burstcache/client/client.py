@@ -6,26 +6,25 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from concurrent.futures import Future
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
 from burstcache.adapters.clock import SystemClock
-from burstcache.adapters.object_store import ObjectStore, Written
+from burstcache.adapters.object_store import Written
 from burstcache.client.configuration import Configuration, configure, local_run, with_pool
+from burstcache.client.keeping import MAX_STALE_MS, MEMORY_BYTES, Bounds, Freshness, Keeping
 from burstcache.client.large import LargeObjects
 from burstcache.client.objects import Object, object_in
-from burstcache.client.pool import PoolOpener, PoolThread
+from burstcache.client.parts import Parts
+from burstcache.client.pool import PoolOpener
 from burstcache.client.requests import Requests, checked_write
-from burstcache.client.slices import Slices
 from burstcache.client.streams import ObjectFile
 from burstcache.core.errors import BurstcacheError, InvalidSettingError, RefusedRequestError
-from burstcache.serve.assembly import make_batches, make_reader, make_writer
-from burstcache.serve.own_copies import IMMUTABLE_S, STRONG_S
 from burstcache.serve.reader import Reader
 from burstcache.web.keys import check_key
 from burstcache.web.request import Request
@@ -37,21 +36,7 @@ if TYPE_CHECKING:
 Argument = TypeVar("Argument")
 Answer = TypeVar("Answer")
 
-THREADS = 64  # reads that one client has under way at a time for `get_many` and for an AsyncClient
-MEMORY_BYTES = 64 << 20
-MAX_STALE_MS = 2000
 HIT_VALUE_USD_PER_MILLION = 10.0
-
-Freshness = Literal["bounded", "strong", "immutable"]
-_STALE_S = {"strong": STRONG_S, "immutable": IMMUTABLE_S}
-
-
-class Keeping(TypedDict, total=False):
-    """How fresh a client's answers are, and what it keeps: arguments of `Client`."""
-
-    freshness: Freshness
-    max_stale_ms: int
-    memory_bytes: int
 
 
 class Arguments(Keeping, total=False):
@@ -131,7 +116,7 @@ class Client:
         )
         if pool is not None:
             configuration = with_pool(configuration, pool)
-        self._open(replace(configuration, s3=s3), _Bounds.of(freshness, max_stale_ms, memory_bytes))
+        self._open(replace(configuration, s3=s3), Bounds.of(freshness, max_stale_ms, memory_bytes))
 
     @classmethod
     def local(cls, folder: str | os.PathLike[str] = ".burstcache", **keeping: Unpack[Keeping]) -> Self:
@@ -141,13 +126,13 @@ class Client:
             InvalidSettingError: Nothing runs there, or an argument has a value that is not accepted.
         """
         client = cls.__new__(cls)
-        client._open(local_run(Path(folder)), _Bounds.of(**keeping))
+        client._open(local_run(Path(folder)), Bounds.of(**keeping))
         return client
 
-    def _open(self, configuration: Configuration, bounds: _Bounds) -> None:
+    def _open(self, configuration: Configuration, bounds: Bounds) -> None:
         self.bucket_name = configuration.settings.bucket_name
         self.requests = Requests(SystemClock())
-        self._make_parts = partial(_Parts, configuration, bounds)
+        self._make_parts = partial(Parts, configuration, bounds)
         self._lock = threading.Lock()
         self._parts = self._make_parts()
         self._finalizer = weakref.finalize(self, self._parts.close)
@@ -343,11 +328,11 @@ class Client:
                     raise
 
     @property
-    def _current(self) -> _Parts:
+    def _current(self) -> Parts:
         parts = self._parts
         return parts if parts.is_usable else self._renewed()
 
-    def _renewed(self) -> _Parts:
+    def _renewed(self) -> Parts:
         with self._lock:
             if not self._parts.is_usable:
                 self._parts = self._make_parts()
@@ -381,61 +366,3 @@ def outcomes(
             raise outcome
         objects[key] = outcome
     return objects
-
-
-@dataclass(frozen=True)
-class _Bounds:
-    """What memory takes, and how old its answers may be."""
-
-    memory_bytes: int
-    max_stale_s: float
-
-    @classmethod
-    def of(
-        cls,
-        freshness: Freshness = "bounded",
-        max_stale_ms: int = MAX_STALE_MS,
-        memory_bytes: int = MEMORY_BYTES,
-    ) -> _Bounds:
-        if freshness not in _STALE_S and freshness != "bounded":
-            raise InvalidSettingError(f"freshness={freshness!r}; accepted: bounded, strong, immutable")
-        if not max_stale_ms > 0:
-            raise InvalidSettingError(f"max_stale_ms={max_stale_ms!r}; accepted: above 0 (freshness='strong' asks S3)")
-        if memory_bytes < 0:
-            raise InvalidSettingError(f"memory_bytes={memory_bytes!r}; accepted: 0 (keep nothing) or more")
-        return cls(memory_bytes, _STALE_S.get(freshness, max_stale_ms / 1000))
-
-
-class _Parts:
-    """What a process must not share with the one that it forked from."""
-
-    def __init__(self, configuration: Configuration, bounds: _Bounds) -> None:
-        self._pid = os.getpid()
-        self._is_closed = False
-        settings, clients, clock = configuration.settings, configuration.make_clients(), SystemClock()
-        self.reader = make_reader(
-            settings,
-            clients,
-            clock,
-            publisher=make_batches(settings, clients, clock) if settings.bus_name else None,
-            larger="send" if configuration.pool is None else "leave",
-            memory_bytes=bounds.memory_bytes,
-            max_stale_s=bounds.max_stale_s,
-        )
-        self.writer = make_writer(settings, clients, self.reader)
-        pool = None if configuration.pool is None else PoolThread(configuration.pool, clock)
-        self._slices = Slices(ObjectStore(settings.bucket_name, clients.s3), pool, self.reader.forget)
-        self.large = LargeObjects(self.reader, self._slices, settings.max_object_bytes)
-        self.read = self.reader.read if pool is None else self.large.read
-        self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix="burstcache")
-
-    @property
-    def is_usable(self) -> bool:
-        return self._pid == os.getpid() and not self._is_closed
-
-    def close(self) -> None:
-        if self.is_usable:
-            self._is_closed = True
-            self.threads.shutdown(wait=False)  # one of them may be here: it had the last reference to the client
-            self._slices.close()
-            self.reader.close()

@@ -27,9 +27,10 @@ from fsspec.callbacks import DEFAULT_CALLBACK, Callback
 from fsspec.utils import isfilelike
 
 from burstcache.client.boto3_wrapper import wrap
-from burstcache.client.client import MAX_STALE_MS, MEMORY_BYTES, Client, Freshness
+from burstcache.client.client import Client
 from burstcache.client.configuration import VARIABLE
 from burstcache.client.files import LargeFile, WholeFile
+from burstcache.client.keeping import MAX_STALE_MS, MEMORY_BYTES, Freshness
 from burstcache.client.paths import (
     Info,
     as_os_errors,
