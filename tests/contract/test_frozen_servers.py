@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +23,7 @@ from burstcache.settings import RedisAccess, RedisNode, RelayAccess
 from burstcache.web.entry import Entry, encode
 from burstcache.web.request import Request
 from support.redis_in_process import NO_SECRETS
-from support.servers import RedisServer, serve_nats
+from support.servers import RedisServer, frozen, serve_nats
 from support.waiting import LIMIT_S, free_port, until
 
 ENTRY = Entry({"etag": '"1"', "content-length": "1"}, b"1")
@@ -35,6 +34,13 @@ def endless() -> Patience:
     patience = Patience(least_s=0.05, most_s=LIMIT_S)
     patience.s3_took(LIMIT_S)
     return patience
+
+
+class Timeless(SystemClock):
+    """A clock by which no connection has slept for long, however busy the machine is."""
+
+    def monotonic_s(self) -> float:
+        return 0
 
 
 def lose(patience: Patience) -> None:
@@ -50,12 +56,12 @@ def test_a_redis_that_freezes_under_a_connection_is_left_by_the_patience_of_the_
     try:
         assert objects.read(REQUEST.hash, at_us=1) is None
         assert server.process is not None
-        server.process.send_signal(signal.SIGSTOP)
-        lose(patience)
+        with frozen(server.process):
+            lose(patience)
 
-        for _ in range(2):  # on the connection that it had, and on a new one
-            with pytest.raises(RedisDownError):
-                objects.read(REQUEST.hash, at_us=1)
+            for _ in range(2):  # on the connection that it had, and on a new one
+                with pytest.raises(RedisDownError):
+                    objects.read(REQUEST.hash, at_us=1)
     finally:
         server.kill()
 
@@ -89,18 +95,17 @@ def cache_function(access: RelayAccess, answer: Answer = give) -> Iterator[Subsc
 def test_a_relay_that_freezes_under_a_connection_is_left_by_the_patience_of_the_moment() -> None:
     port, patience = free_port(), endless()
     server, access = serve_nats(port), RelayAccess(f"nats://127.0.0.1:{port}")
-    tier = LambdaTier(RelayRequests(access, NO_SECRETS, SystemClock(), connect_timeout_s=LIMIT_S), patience)
+    tier = LambdaTier(RelayRequests(access, NO_SECRETS, Timeless(), connect_timeout_s=LIMIT_S), patience)
     try:
         with cache_function(access):
             assert tier.fetch(REQUEST) == ENTRY
-            server.send_signal(signal.SIGSTOP)
-            lose(patience)
+            with frozen(server):
+                lose(patience)
 
-            with pytest.raises(SilentHolderError):  # it may be the cache function
-                tier.fetch(REQUEST)
-            with pytest.raises(RelayDownError):  # it takes a connection and says nothing
-                tier.fetch(REQUEST)
-            server.send_signal(signal.SIGCONT)
+                with pytest.raises(SilentHolderError):  # it may be the cache function
+                    tier.fetch(REQUEST)
+                with pytest.raises(RelayDownError):  # it takes a connection and says nothing
+                    tier.fetch(REQUEST)
     finally:
         tier.close()
         server.kill()

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from burstcache_local.lambdas.forks import Fork, Forks
+from support.servers import freeze
+from support.waiting import LIMIT_S
 
-LIMIT_S = 60.0
 BURST = 100
 
 # Stands in for AWS's runtime client, which takes too long to import for thousands of forks.
@@ -77,7 +78,7 @@ def test_a_burst_of_orders_and_one_more_are_all_answered_again_and_again(nursery
     async def scenario() -> None:
         for burst in range(20):
             if burst % 2:  # the socket fills
-                os.kill(nursery.zygote_pid, signal.SIGSTOP)
+                freeze(nursery.zygote_pid)
             orders = [asyncio.ensure_future(nursery.fork(f"{burst}-{number}")) for number in range(BURST)]
             await asyncio.sleep(0)  # all orders are given
             os.kill(nursery.zygote_pid, signal.SIGCONT)
@@ -93,7 +94,7 @@ def test_a_burst_of_orders_and_one_more_are_all_answered_again_and_again(nursery
 
 def test_a_fork_is_answered_to_the_caller_that_ordered_it(nursery: Nursery) -> None:
     async def scenario() -> None:
-        os.kill(nursery.zygote_pid, signal.SIGSTOP)
+        freeze(nursery.zygote_pid)
         orders = [asyncio.ensure_future(nursery.fork(f"f{number}")) for number in range(BURST)]
         await asyncio.sleep(0)
         os.kill(nursery.zygote_pid, signal.SIGCONT)
@@ -122,7 +123,7 @@ def test_a_kill_ends_its_own_fork_and_no_other(nursery: Nursery) -> None:
 
 def test_a_fork_whose_caller_has_given_up_is_killed(nursery: Nursery) -> None:
     async def scenario() -> None:
-        os.kill(nursery.zygote_pid, signal.SIGSTOP)
+        freeze(nursery.zygote_pid)
         order = asyncio.ensure_future(nursery.fork("unwanted"))
         await asyncio.sleep(0)
         order.cancel()
@@ -140,7 +141,7 @@ def test_a_fork_whose_caller_has_given_up_is_killed(nursery: Nursery) -> None:
 def test_orders_in_flight_fail_when_the_zygote_is_killed_and_the_next_one_starts_another(nursery: Nursery) -> None:
     async def scenario() -> None:
         living = await nursery.fork("living")
-        os.kill(nursery.zygote_pid, signal.SIGSTOP)
+        freeze(nursery.zygote_pid)
         orders = [asyncio.ensure_future(nursery.fork(f"lost{number}")) for number in range(BURST)]
         orders[0].cancel()
         await asyncio.sleep(0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -18,7 +17,7 @@ import pytest
 
 from burstcache.results import cached, open_cache
 from support.project import ROOT
-from support.servers import RedisServer
+from support.servers import RedisServer, frozen
 from support.waiting import LIMIT_S, free_port, until
 
 ENVIRONMENTS = 100
@@ -101,14 +100,13 @@ def test_no_call_fails_and_each_waits_once_when_redis_freezes_dies_and_returns(s
         until(lambda: load.served() > 100)
         (layer,) = load.cache.layers.shared
 
-        server.process.send_signal(signal.SIGSTOP)
-        until(lambda: layer.failures)
-        load.go_on()
-        frozen = layer.failures
-        load.go_on()
-        assert layer.failures == frozen <= THREADS
+        with frozen(server.process):
+            until(lambda: layer.failures)
+            load.go_on()
+            failures = layer.failures
+            load.go_on()
+            assert layer.failures == failures <= THREADS
 
-        server.process.send_signal(signal.SIGCONT)
         served = load.served()
         until(lambda: load.served() > served + 100)
 
@@ -123,12 +121,10 @@ def test_a_frozen_redis_costs_a_call_one_time_out(server: RedisServer) -> None:
     assert server.process is not None
     computing = cached(backend=f"redis://127.0.0.1:{server.port}", timeout_ms=TIMEOUT_MS)(lambda number: number)
     computing(0)
-    server.process.send_signal(signal.SIGSTOP)
-
-    begun_s = time.monotonic()
-    first = computing(1)
-    took_s = time.monotonic() - begun_s
-    server.process.send_signal(signal.SIGCONT)
+    with frozen(server.process):
+        begun_s = time.monotonic()
+        first = computing(1)
+        took_s = time.monotonic() - begun_s
 
     assert first == 1
     assert took_s >= TIMEOUT_MS / 1000

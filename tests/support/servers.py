@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +27,25 @@ def serve(command: list[str], port: int, host: str = "127.0.0.1") -> subprocess.
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     wait_for_port(port, server, host)
     return server
+
+
+def freeze(pid: int) -> None:
+    """Let a child of this process take no step any more.
+
+    A signal takes its time on a busy machine: until it has stopped all threads, they answer what they are asked.
+    """
+    os.kill(pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, pid, os.WSTOPPED)
+
+
+@contextmanager
+def frozen(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Let a process take no step for the duration of a `with`."""
+    freeze(process.pid)
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGCONT)
 
 
 class Silence:

@@ -10,30 +10,38 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 T = TypeVar("T")
 
 LIMIT_S = int(os.environ.get("BURSTCACHE_TEST_LIMIT_S", "300"))
-_LOOK_EVERY_S = 0.02
+_LOOK_AFTER_S, _LOOK_EVERY_S = 0.001, 0.02  # at first, and later: most of what is waited for has nearly happened
 
 
 def until(ask: Callable[[], T | None]) -> T:
     """Return the first true answer of `ask`."""
-    end_s = time.monotonic() + LIMIT_S
+    end_s, pauses_s = time.monotonic() + LIMIT_S, _pauses_s()
     while not (answer := ask()):
         assert time.monotonic() < end_s, f"it did not happen within {LIMIT_S} s"
-        time.sleep(_LOOK_EVERY_S)
+        time.sleep(next(pauses_s))
     return answer
 
 
 async def eventually(ask: Callable[[], T | None]) -> T:
     """Return the first true answer of `ask`, while the event loop goes on."""
+    pauses_s = _pauses_s()
     async with asyncio.timeout(LIMIT_S):
         while not (answer := ask()):
-            await asyncio.sleep(_LOOK_EVERY_S)
+            await asyncio.sleep(next(pauses_s))
     return answer
+
+
+def _pauses_s() -> Iterator[float]:
+    pause_s = _LOOK_AFTER_S
+    while True:
+        yield pause_s
+        pause_s = min(2 * pause_s, _LOOK_EVERY_S)
 
 
 def free_port() -> int:
