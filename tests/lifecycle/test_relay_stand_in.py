@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import Future
@@ -261,6 +262,14 @@ def test_a_listener_hears_that_it_may_have_missed_orders_and_when_it_misses_none
         loop.close()
         server.terminate()
         server.wait()
+
+
+def test_a_connection_is_closed_however_long_the_machine_is_busy_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("burstcache.adapters.relay.CHECK_TIMEOUT_S", 0)
+    with _nats() as side:
+        side.ask()
+
+    gc.collect()  # an open socket would be a warning, which is an error
 
 
 def test_relay_that_is_down_is_an_error() -> None:
