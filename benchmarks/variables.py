@@ -26,6 +26,7 @@ VARIABLES = {
     "MEMORY_MB": "0",
     "MAX_STALE_MS": "2000",
     "JWT_PREFIXES": "",
+    "TAKES_WRITES": "false",
     "MAX_HOT_KEYS": "5",
     "HAS_RELAY": "true",
     "CACHE_FUNCTION_NAME": "cache",

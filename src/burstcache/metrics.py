@@ -38,6 +38,7 @@ TIERS = ("memory", "redis", "lambda", "express", "s3")
 LATENCY_MS = Metric("LatencyMs", "Milliseconds", "Tier", TIERS)  # of a read in the proxy; as many samples as reads
 READ_BYTES = Metric("ReadBytes", "Bytes", "Tier", TIERS)
 FAILED_READS = Metric("FailedReads", "Count")  # answered with a 5xx
+FAILED_WRITES = Metric("FailedWrites", "Count")  # likewise, by the writer
 FALLBACKS = Metric("Fallbacks", "Count", "Reason", ("redis_down", "relay_down", "silent", "left_alone", "other"))
 LIVES = Metric("Lives", "Count", "Outcome", ("idle", "promoted", "gone", "left_redis", "superseded", "failed"))
 PROMOTIONS = Metric("Promotions", "Count")  # keys that were put into Redis
@@ -49,8 +50,8 @@ STATE_SAVES = Metric("StateSaves", "Count")  # snapshots that S3 has got
 STATE_SAVE_FAILURES = Metric("StateSaveFailures", "Count")  # attempts to save or to restore that failed
 
 METRICS = (
-    LATENCY_MS, READ_BYTES, FAILED_READS, FALLBACKS, LIVES, PROMOTIONS, NODE_SECONDS, COST_USD, OVERDUE_NODES,
-    STATE_SAVES, STATE_SAVE_FAILURES,
+    LATENCY_MS, READ_BYTES, FAILED_READS, FAILED_WRITES, FALLBACKS, LIVES, PROMOTIONS, NODE_SECONDS, COST_USD,
+    OVERDUE_NODES, STATE_SAVES, STATE_SAVE_FAILURES,
 )  # fmt: skip
 
 # Of programs that cache results of their functions (`burstcache.results`), which belong to no stack.

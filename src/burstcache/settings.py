@@ -93,6 +93,17 @@ class ProxySettings(ReaderSettings):
     memory_mb: Annotated[int, _whole, "MEMORY_MB"]
     max_stale_ms: Annotated[int, _whole, "MAX_STALE_MS"]
     prefixes: Annotated[str, _given, "JWT_PREFIXES"]  # `web.prefixes`: what tokens give a right to; empty: to all keys
+    takes_writes: Annotated[bool, _is, "TAKES_WRITES"]  # the front door does, by another function
+
+
+@dataclass(frozen=True)
+class WriterSettings(_Settings):
+    """The settings of the writer."""
+
+    bucket_name: Annotated[str, _text, "BUCKET_NAME"]
+    origin_prefix: Annotated[str, _given, "ORIGIN_PREFIX"]  # of all keys that are written; empty: the whole bucket is
+    origin_function_name: Annotated[str, _text, "ORIGIN_FUNCTION_NAME"]
+    prefixes: Annotated[str, _given, "JWT_PREFIXES"]  # as the proxy's; empty where a signature gives the right
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from typing import Any
@@ -31,6 +32,7 @@ YOUR_BALANCER = {
     "RelayBalancerSecurityGroupId": "sg-00000001",
     "RelayBalancerPort": "4223",
 }
+TOKENS = {"JwtIssuer": "https://example.com", "JwtAudience": "a,b"}
 TWO_ZONES = {"ZoneA": "eu-central-1b", "ZoneB": "eu-central-1c"}
 _NETWORKS = [
     *({**zones, "RelayAddress": address} for zones in ({}, TWO_ZONES) for address in ("ipv6", "public-ipv4")),
@@ -47,6 +49,7 @@ _TIERS = [
     *({"Relay": relay, "RedisNodeCount": nodes} for relay, nodes in product(("nlb", "direct", "none"), ("0", "1"))),
     {"ExpressZone": "euc1-az1"},
     {"RedisNodeCount": "8"},
+    {"Writes": "iam"},
 ]
 _COMBINATIONS = [
     *(
@@ -337,7 +340,7 @@ def test_a_load_balancer_in_front_has_a_network_without_tiers(cloudformation: di
         ("jwt", [{"tokens": []}], {"tokens": {"issuer": "https://example.com", "audience": ["a", "b"]}}),
     ],
 )
-def test_every_route_asks_for_the_same(
+def test_every_route_of_reads_asks_for_the_same(
     translate: Translate, auth: str, asked: list[dict[str, Any]], schemes: dict[str, Any]
 ) -> None:
     answers = {"ApiAuth": auth, "JwtIssuer": "https://example.com", "JwtAudience": "a,b"}
@@ -364,16 +367,48 @@ def test_every_route_asks_for_the_same(
             }
 
 
-def test_every_route_leads_to_the_proxy(cloudformation: dict[str, Any]) -> None:
-    resources = deployed(cloudformation, {})
+_WRITES = ("put", "delete", "post")
+
+
+@pytest.mark.parametrize("writes", ["none", "iam", "jwt"])
+def test_every_route_leads_to_the_proxy_but_those_of_writes(cloudformation: dict[str, Any], writes: str) -> None:
+    resources = deployed(cloudformation, {"Writes": writes})
 
     for route, operation in operations(resources["HttpApi"]["Properties"]["Body"]).items():
         integration = operation["x-amazon-apigateway-integration"]
 
         assert integration["payloadFormatVersion"] == "2.0", route
-        assert "functions/${ProxyFunction.Arn}/invocations" in integration["uri"]["Fn::Sub"], route
+        function = "WriterFunction" if route[1] in _WRITES else "ProxyFunction"
+        assert f"functions/${{{function}.Arn}}/invocations" in json.dumps(integration["uri"]), route
     permission = resources["ProxyFunctionAnythingElsePermission"]["Properties"]["SourceArn"]["Fn::Sub"]
     assert permission[0].endswith(":${__ApiId__}/${__Stage__}/*")  # one for all routes
+
+
+@pytest.mark.parametrize(("writes", "asked"), [("iam", {"AWS_IAM": []}), ("jwt", {"tokens": []})])
+@pytest.mark.parametrize("auth", ["public", "iam", "jwt"])
+def test_routes_of_writes_ask_for_what_writes_says(
+    translate: Translate, writes: str, auth: str, asked: dict[str, Any]
+) -> None:
+    answers = {"Writes": writes, "ApiAuth": auth, **TOKENS}
+
+    api = deployed(translate(answers), answers)["HttpApi"]["Properties"]["Body"]
+
+    of_writes = {route: each for route, each in operations(api).items() if route[1] in _WRITES}
+    assert of_writes.keys() == {(path, method) for path in ("/objects", "/objects/{key+}") for method in _WRITES}
+    assert all(operation["security"] == [asked] for operation in of_writes.values())
+    assert asked.keys() <= api["components"]["securitySchemes"].keys()
+    reads = operations(api)["/objects", "get"]["security"]
+    assert reads == {"public": [], "iam": [{"AWS_IAM": []}], "jwt": [{"tokens": []}]}[auth]
+
+
+def test_nothing_of_writes_exists_unless_they_are_asked_for(cloudformation: dict[str, Any]) -> None:
+    without, with_ = (deployed(cloudformation, answers) for answers in ({}, {"Writes": "iam"}))
+
+    of_writes = with_.keys() - without.keys()
+    assert {"WriterFunction", "WriterFunctionRole", "WriterLogs"} <= of_writes
+    assert all(name.startswith("Writer") for name in of_writes)
+    assert {method for _, method in operations(without["HttpApi"]["Properties"]["Body"])} & {*_WRITES} == set()
+    assert "s3:PutObject" not in str(without["ProxyFunctionRole"]) + str(with_["ProxyFunctionRole"])
 
 
 @pytest.mark.parametrize(("given", "is_reserved"), [("0", False), ("50", True)])
@@ -417,7 +452,11 @@ def test_objects_fit_through_the_front_door(translate: Translate, front_door: st
         ({"FrontDoor": "alb", "ApiAuth": "iam"}, "http-api only"),
         ({"OriginBucketName": "mine"}, "read all of OriginBucketName"),
         ({"OriginBucketName": "mine", "FrontDoor": "alb", "AlbScheme": "internet-facing"}, "AlbScheme internal"),
-        ({"ApiAuth": "jwt", "JwtIssuer": "https://example.com"}, "needs JwtIssuer and JwtAudience"),
+        ({"ApiAuth": "jwt", "JwtIssuer": "https://example.com"}, "need JwtIssuer and JwtAudience"),
+        ({"Writes": "jwt", "JwtWritePrefixes": "users/{sub}/"}, "need JwtIssuer and JwtAudience"),
+        ({"Writes": "jwt", **TOKENS}, "needs JwtWritePrefixes"),
+        ({"Writes": "iam", "JwtWritePrefixes": "users/{sub}/"}, "JwtWritePrefixes needs Writes jwt"),
+        ({"Writes": "iam", "FrontDoor": "alb"}, "a load balancer checks nobody"),
         ({"JwtPrefixes": "users/{sub}/"}, "only a token has claims"),
         ({"JwtPrefixes": "users/{sub}/", "ApiAuth": "iam"}, "needs ApiAuth jwt"),
         ({"AWS::Region": "il-central-1"}, "no IPv6 endpoint"),
@@ -453,6 +492,8 @@ def test_a_rule_refuses(template: dict[str, Any], answers: dict[str, str], messa
         {"OriginBucketName": "mine", "ApiAuth": "jwt", "JwtIssuer": "https://example.com", "JwtAudience": "a,b"},
         {"OriginBucketName": "mine", "ExistingBucketIsPublic": "yes"},
         {"OriginBucketName": "mine", "FrontDoor": "alb"},
+        {"Writes": "iam"},
+        {"Writes": "jwt", "JwtWritePrefixes": "users/{sub}/", **TOKENS},
         {"AWS::Region": "eu-west-1"},
         {**YOURS, "AWS::Region": "eu-north-1", "RelayAddress": "private-ipv4"},
         {**YOURS, **YOUR_BALANCER},

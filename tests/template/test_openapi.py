@@ -33,7 +33,8 @@ def test_the_document_is_one_of_openapi_3_1(document: dict[str, Any]) -> None:
 def test_its_operations_are_the_routes_of_the_template(
     document: dict[str, Any], functions: dict[str, dict[str, Any]]
 ) -> None:
-    events = [event["Properties"] for event in functions["ProxyFunction"]["Events"].values()]
+    doors = (functions[name]["Events"].values() for name in ("ProxyFunction", "WriterFunction"))
+    events = [event["Properties"] for door in doors for event in door]
     routes = {(event["Path"].replace("{key+}", "{key}"), event["Method"]) for event in events}
 
     described = {

@@ -112,7 +112,8 @@ def test_the_operations_guide_names_no_parameter_output_or_metric_that_is_gone(
 def test_a_deployment_refuses_the_prefixes_that_the_proxy_refuses(
     parameters: dict[str, dict[str, Any]], prefixes: str, is_accepted: bool
 ) -> None:
-    assert bool(re.search(parameters["JwtPrefixes"]["AllowedPattern"], prefixes)) == is_accepted
+    for name in ("JwtPrefixes", "JwtWritePrefixes"):
+        assert bool(re.search(parameters[name]["AllowedPattern"], prefixes)) == is_accepted
     if is_accepted:
         assert parse_patterns(prefixes) == tuple(prefixes.split(","))
     else:

@@ -15,6 +15,8 @@ from burstcache.core import table
 Resources = dict[str, dict[str, Any]]
 Code = Callable[[str], list[ast.Module]]
 
+# Of the one module that presigns writes. The class whose methods make these calls is that of readers, too.
+_WRITES = {"s3:PutObject", "s3:DeleteObject"}
 # boto3 method (or paginator, or waiter) → IAM action, for every call that the functions' code makes to AWS.
 _ACTIONS = {
     "describe_stacks": "cloudformation:DescribeStacks",
@@ -56,6 +58,7 @@ _ACTIONS = {
 _NOT_A_CALL = {
     "kms:CreateGrant",  # EC2 calls it for the caller of StartInstances
     "kms:Decrypt",  # S3 calls it for the caller of GetObject
+    "kms:GenerateDataKey",  # and this for that of PutObject
     "s3:ListBucket",  # changes the answer to a GET of a missing key
 }
 _ONLY_WILDCARD = {
@@ -95,7 +98,8 @@ def granted(properties: dict[str, Any]) -> set[str]:
 
 def called(trees: list[ast.Module]) -> set[str]:
     """IAM actions of the calls in these modules; a method's name may also be given as a text."""
-    return {_ACTIONS[word] for tree in trees for word in words(tree) & _ACTIONS.keys()}
+    found = {_ACTIONS[word] for tree in trees for word in words(tree) & _ACTIONS.keys()}
+    return found | _WRITES if any("presign_put" in words(tree) for tree in trees) else found
 
 
 @cache

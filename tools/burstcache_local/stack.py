@@ -108,7 +108,9 @@ def _routes(paths: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the key and the function, a logical id, of every route that an OpenAPI document declares."""
     for path, methods in paths.items():
         for method, operation in methods.items():
-            uri = operation["x-amazon-apigateway-integration"]["uri"]["Fn::Sub"]
+            if (integration := operation.get("x-amazon-apigateway-integration")) is None:
+                continue  # of a function that a condition leaves out
+            uri = integration["uri"]["Fn::Sub"]
             function = uri.partition("functions/${")[2].partition(".Arn}")[0]
             if path == "$default":
                 yield path, function

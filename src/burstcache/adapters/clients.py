@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from types_boto3_ssm.client import SSMClient
     from types_boto3_stepfunctions.client import SFNClient
 
-Profile = Literal["read", "caller", "results", "control", "members", "wakes", "patient"]
+Profile = Literal["read", "write", "caller", "results", "control", "members", "wakes", "patient"]
 
 _MAKING = threading.Lock()
 _LONGEST_S = 910  # a little more than an invocation may last
@@ -41,6 +41,8 @@ def _config(*, read_timeout_s: int, tries: int, **more: Any) -> Config:
 _CONFIGS: Mapping[Profile, Config] = {
     # A read can do without every service but S3, so it waits for none of them.
     "read": _config(read_timeout_s=1, tries=1),
+    # A write at the front door, which gives up on it at 29 s: S3 first, then the function that lets copies go.
+    "write": _config(read_timeout_s=14, tries=2),
     # A read in the caller's process: the same, by many threads.
     "caller": _config(read_timeout_s=1, tries=1, max_pool_connections=_READERS),
     # Results of functions, which have a time-out of their own around each call.
@@ -58,6 +60,7 @@ _EXCEPTIONS: Mapping[tuple[Profile, str], Config] = {
     # The last resort of a read is waited for as long as the front door waits: with what a read asks before it and
     # tells after it, it stays below the proxy's 29 s.
     ("read", "s3"): _config(read_timeout_s=20, tries=2),
+    ("write", "s3"): _config(read_timeout_s=12, tries=2),
     # A step that copies an object asks twice within its state's 60 s.
     ("control", "s3"): _config(read_timeout_s=25, tries=3, max_pool_connections=16),
     # A cache function that starts has sent no heartbeat yet, and 60 s are allowed.
@@ -87,7 +90,8 @@ _STAND_IN_CONFIG = _EXPRESS_CONFIG.merge(Config(s3=_NO_SESSIONS))
 def _is_not_for_the_slow(caught_exception: Exception | None = None, **_: object) -> bool | None:
     """Refuse a retry after a time-out, and leave all others to the SDK.
 
-    S3 that answers late is loaded: a second request would load it more and wait as long.
+    S3 that answers late is loaded: a second request would load it more and wait as long. So is a function, and the
+    front door waits for a write no longer than for one answer of each.
     """
     return False if isinstance(caught_exception, ReadTimeoutError) else None
 
@@ -124,8 +128,8 @@ class Clients:
             service = "s3"
         with _MAKING:
             client = self._session.client(service, config=config, endpoint_url=endpoint_url)
-        if service == "s3":
-            client.meta.events.register_first("needs-retry.s3", _is_not_for_the_slow)
+        if service == "s3" or self._profile == "write":
+            client.meta.events.register_first(f"needs-retry.{service}", _is_not_for_the_slow)
         return client
 
     @cached_property

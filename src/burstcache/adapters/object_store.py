@@ -23,6 +23,8 @@ from burstcache.web.entry import Entry, entry_from_s3
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
 
+    from burstcache.web.writing import WriteHeaders
+
 _OK, _PARTIAL, _NOT_MODIFIED, _FORBIDDEN, _NOT_FOUND, _CONFLICT, _PRECONDITION_FAILED = (
     200,
     206,
@@ -33,6 +35,17 @@ _OK, _PARTIAL, _NOT_MODIFIED, _FORBIDDEN, _NOT_FOUND, _CONFLICT, _PRECONDITION_F
     412,
 )
 _TOO_MANY = 429
+# What S3's client calls the headers of a write.
+_PARAMETERS = {
+    "content_type": "ContentType",
+    "cache_control": "CacheControl",
+    "content_disposition": "ContentDisposition",
+    "content_encoding": "ContentEncoding",
+    "content_language": "ContentLanguage",
+    "metadata": "Metadata",
+    "if_match": "IfMatch",
+    "if_none_match": "IfNoneMatch",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +192,7 @@ class ObjectStore:
             raise OriginUnavailableError(f"S3 sends {key!r} whole where a part was asked for")
         answer.read_into(into)
 
-    def put(
-        self, key: str, data: bytes, *, content_type: str = "", if_match: str = "", if_none_match: str = ""
-    ) -> Written:
+    def put(self, key: str, data: bytes, **headers: Unpack[WriteHeaders]) -> Written:
         """Write an object, on request only over that with an ETag (`if_match`), or if there is none (`*`).
 
         Raises:
@@ -190,8 +201,7 @@ class ObjectStore:
             OriginUnavailableError: S3 does not answer: it may have the new object or not.
             OriginError: It answered otherwise.
         """
-        more = {"ContentType": content_type, "IfMatch": if_match, "IfNoneMatch": if_none_match}
-        return self._write(self._client.put_object, key, Body=data, **{k: v for k, v in more.items() if v})
+        return self._write(self._client.put_object, key, Body=data, **_write_parameters(headers))
 
     def delete(self, key: str, *, if_match: str = "") -> Written:
         """Delete an object, whether or not there is one; arguments and errors are those of `put`."""
@@ -201,6 +211,11 @@ class ObjectStore:
         """Return a URL that reads the object straight from S3 for `valid_s` seconds; it is bound to GET."""
         parameters = {"Bucket": self._bucket, "Key": key}
         return self._client.generate_presigned_url("get_object", Params=parameters, ExpiresIn=valid_s)
+
+    def presign_put(self, key: str, *, valid_s: int, **headers: Unpack[WriteHeaders]) -> str:
+        """Return a URL to which the object may be put for `valid_s` seconds, with exactly these headers."""
+        parameters = {"Bucket": self._bucket, "Key": key, **_write_parameters(headers)}
+        return self._client.generate_presigned_url("put_object", Params=parameters, ExpiresIn=valid_s)
 
     def _ask(self, operation: Callable[..., Any], key: str, conditions: Conditions) -> ObjectAnswer:
         parameters = {
@@ -231,6 +246,10 @@ class ObjectStore:
         return Written(answer.get("ETag", ""), answer.get("VersionId", ""))
 
 
+def _write_parameters(headers: WriteHeaders) -> dict[str, Any]:
+    return {_PARAMETERS[name]: value for name, value in headers.items() if value}
+
+
 def _refused_write(key: str, answer: ObjectAnswer, retries: int) -> BurstcacheError:
     if answer.status in (_PRECONDITION_FAILED, _CONFLICT):
         if retries:  # it may have been met by a try of this very write whose answer was lost
@@ -255,7 +274,8 @@ def _error(key: str, answer: ObjectAnswer) -> OriginError:
         return ObjectNotFoundError(f"S3 has no object {key!r}")
     is_passing = answer.status >= 500 or answer.status == _TOO_MANY  # SlowDown is a 503
     kind = OriginUnavailableError if is_passing else OriginError
-    return kind(f"S3 answered {answer.status} {answer.code} for {key!r}")
+    message = f"S3 answered {answer.status} {answer.code} for {key!r}"
+    return kind(message, status=answer.status, code=answer.code)
 
 
 def _error_answer(error: ClientError) -> ObjectAnswer:

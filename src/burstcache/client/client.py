@@ -279,7 +279,7 @@ class Client:
 
     def delete(self, key: str, *, if_match: str | None = None) -> Written:
         """Delete an object, whether or not there is one; argument, promise and errors are those of `put`."""
-        return self._current.writer.delete(key, **checked_write(key, if_match=if_match))
+        return self._current.writer.delete(key, if_match=checked_write(key, if_match=if_match).get("if_match", ""))
 
     def purge(self, key: str) -> None:
         """Let every copy of an object go, for a write of which the stack was not told.

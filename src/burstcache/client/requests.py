@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import format_datetime
+from typing import TYPE_CHECKING, cast
 
 from burstcache.adapters.clock import Clock
 from burstcache.core.errors import RefusedRequestError
@@ -15,6 +16,9 @@ from burstcache.web.headers import is_safe
 from burstcache.web.keys import check_key
 from burstcache.web.ranges import parse_range
 from burstcache.web.request import Request
+
+if TYPE_CHECKING:
+    from burstcache.web.writing import WriteHeaders
 
 _RANGES = "accepted: bytes=first-last, bytes=first- or bytes=-length, for example bytes=0-499"
 
@@ -80,7 +84,7 @@ class Requests:
         )
 
 
-def checked_write(key: str, **headers: str | None) -> dict[str, str]:
+def checked_write(key: str, **headers: str | None) -> WriteHeaders:
     """Return the headers of a write that are given.
 
     Raises:
@@ -90,7 +94,8 @@ def checked_write(key: str, **headers: str | None) -> dict[str, str]:
     if headers.get("if_none_match") not in (None, "*"):  # S3 knows no other, and not all that speak S3 refuse it
         message = f"if_none_match={headers['if_none_match']!r}: a write accepts '*' only"
         raise RefusedRequestError(400, "MalformedHeader", message)
-    return {name: _checked(name, value) for name, value in headers.items() if value is not None}
+    given = {name: _checked(name, value) for name, value in headers.items() if value is not None}
+    return cast("WriteHeaders", given)
 
 
 def _checked(name: str, value: str) -> str:

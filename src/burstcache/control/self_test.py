@@ -32,7 +32,14 @@ from burstcache.adapters.relay_requests import RelayRequests
 from burstcache.adapters.secrets import Secrets
 from burstcache.control.trials import Trial
 from burstcache.core.digest import RunningNode
-from burstcache.core.errors import AccessDeniedError, BurstcacheError, NodeFailedError, OriginError, RelayDownError
+from burstcache.core.errors import (
+    AccessDeniedError,
+    BurstcacheError,
+    NodeFailedError,
+    ObjectNotFoundError,
+    OriginError,
+    RelayDownError,
+)
 from burstcache.core.messages.events import RequestsServed
 from burstcache.core.messages.pool import Warm
 from burstcache.core.messages.relay import control_subject, get_subject
@@ -53,12 +60,13 @@ from burstcache.settings import (
     RelayAccess,
     SchedulerSettings,
     StateSettings,
+    WriterSettings,
     instance_ids,
     names_of,
 )
 
 Function = Literal[
-    "proxy", "scheduler", "cache", "redis_control", "janitor", "origin", "budget", "state", "pool_control"
+    "proxy", "writer", "scheduler", "cache", "redis_control", "janitor", "origin", "budget", "state", "pool_control"
 ]
 
 # Functions that start cold meet over the relay within this time, which the proxy has even if other parts hang.
@@ -88,6 +96,8 @@ def trials_of(function: Function, environ: Mapping[str, str], clients: Clients, 
     match function:
         case "proxy":
             trials = of_proxy(ProxySettings.read(environ), *more)
+        case "writer":
+            trials = of_writer(WriterSettings.read(environ), *more)
         case "scheduler":
             trials = of_scheduler(SchedulerSettings.read(environ), *more)
         case "cache":
@@ -118,6 +128,13 @@ def of_proxy(settings: ProxySettings, clients: Clients, clock: Clock, run: str) 
         yield parts.express(settings.express.bucket_name)
     yield from parts.asked_over_relay(settings.relay, get_subject(hash_of_run(run)))
     yield from parts.redis(settings.redis_nodes, settings.redis, settings.table_name)
+
+
+def of_writer(settings: WriterSettings, clients: Clients, clock: Clock, run: str) -> Iterator[Trial]:
+    """Return what the writer works with."""
+    parts = _Parts(clients, clock, run)
+    yield parts.written(settings.bucket_name, settings.origin_prefix)
+    yield parts.function(settings.origin_function_name)
 
 
 def of_scheduler(settings: SchedulerSettings, clients: Clients, clock: Clock, run: str) -> Iterator[Trial]:
@@ -253,6 +270,15 @@ class _Parts:
             if answer.code != "NoSuchKey":
                 kind = AccessDeniedError if answer.code == "AccessDenied" else OriginError
                 raise kind(f"S3 answers {answer.status} {answer.code} where there is no object")
+
+        return Trial(f"bucket {bucket_name}", probes.endpoint_of(self.clients.s3), attempt, _BUCKET)
+
+    def written(self, bucket_name: str, prefix: str) -> Trial:
+        store = ObjectStore(bucket_name, self.clients.s3)
+
+        def attempt() -> None:
+            with suppress(ObjectNotFoundError):  # of the condition, which comes after the right to write
+                store.put(f"{prefix}{SELF_TEST}/{self.run}", b"", if_match='"none"')
 
         return Trial(f"bucket {bucket_name}", probes.endpoint_of(self.clients.s3), attempt, _BUCKET)
 

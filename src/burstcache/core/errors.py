@@ -95,7 +95,15 @@ class RefusedRequestError(BurstcacheError):
 
 
 class OriginError(BurstcacheError):
-    """S3 answered otherwise than with the object, or not at all."""
+    """S3 answered otherwise than with the object, or not at all.
+
+    `status` and `code` are what S3 answered, 0 and empty if it did not.
+    """
+
+    def __init__(self, message: str, *, status: int = 0, code: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
 
 
 class AccessDeniedError(OriginError):

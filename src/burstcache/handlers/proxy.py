@@ -20,6 +20,7 @@ from burstcache.serve.reader import Reader
 from burstcache.settings import ProxySettings
 from burstcache.traces import annotate, mark_failed, traces_requests
 from burstcache.web.front_door import Arrival, answer, arrival
+from burstcache.web.methods import READS, WRITES
 from burstcache.web.prefixes import parse_patterns
 from burstcache.web.reading import read_request
 from burstcache.web.response import Response, error_response
@@ -33,6 +34,7 @@ class Proxy:
     clock: Clock
     meter: ReadMeter
     prefixes: Sequence[str] = ()
+    allowed: Sequence[str] = READS  # methods that the front door takes
 
     def handle(self, event: dict[str, Any], context: Any) -> dict[str, Any]:
         """Answer one request; always well-formed, never an exception."""
@@ -66,7 +68,9 @@ class Proxy:
     def _respond(self, arrived: Arrival, context: Any) -> Response:
         at_us = self.clock.now_us()
         request_id = arrived.request_id or str(getattr(context, "aws_request_id", ""))
-        request = read_request(arrived, request_id=request_id, at_us=at_us, prefixes=self.prefixes)
+        request = read_request(
+            arrived, request_id=request_id, at_us=at_us, prefixes=self.prefixes, allowed=self.allowed
+        )
         response = self.reader.read(request)
         tier, is_hit = response.headers.get("x-cache-tier", "s3"), response.headers.get("x-cache") == "hit"
         annotate(tier=tier, hit=is_hit, key_hash=request.hash)
@@ -85,7 +89,8 @@ def make_proxy(settings: ProxySettings, clients: Clients, clock: Clock) -> Proxy
         reads_ahead=False,
         fell_back=meter.fell_back,
     )
-    return Proxy(reader, clock, meter, parse_patterns(settings.prefixes))
+    allowed = (*READS, *WRITES) if settings.takes_writes else READS
+    return Proxy(reader, clock, meter, parse_patterns(settings.prefixes), allowed)
 
 
 @at_init

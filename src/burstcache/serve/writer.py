@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING, Unpack
 
 from burstcache.adapters.object_store import ObjectStore, Written
 from burstcache.core.errors import AccessDeniedError, BurstcacheError, CopiesNotDroppedError
 from burstcache.core.keys import key_hash
 from burstcache.core.messages.operations import FollowWrite
+
+if TYPE_CHECKING:
+    from burstcache.web.writing import WriteHeaders
 
 DropCopies = Callable[[FollowWrite], object]
 
@@ -31,17 +35,13 @@ class Writer:
     drop_copies: DropCopies | None
     forget: Callable[[str], None]
 
-    def put(
-        self, key: str, data: bytes, *, content_type: str = "", if_match: str = "", if_none_match: str = ""
-    ) -> Written:
+    def put(self, key: str, data: bytes, **headers: Unpack[WriteHeaders]) -> Written:
         """Write an object.
 
         Args:
             key: The object's key.
             data: Its bytes.
-            content_type: Its media type; empty: S3's own.
-            if_match: Only over the object with this ETag; empty: any, or none.
-            if_none_match: `*`: only if there is no object; empty: any, or none.
+            headers: What S3 is told of it, and conditions: none, or one that is empty, is no condition.
 
         Raises:
             PreconditionFailedError: The condition does not hold, so nothing was written.
@@ -50,8 +50,21 @@ class Writer:
             OriginUnavailableError: S3 does not answer: it may have the new object or not.
             OriginError: S3 answers otherwise.
         """
-        conditions = {"if_match": if_match, "if_none_match": if_none_match}
-        return self._write(key, partial(self.store.put, key, data, content_type=content_type, **conditions))
+        return self._write(key, partial(self.store.put, key, data, **headers))
+
+    def upload_url(self, key: str, *, valid_s: int, **headers: Unpack[WriteHeaders]) -> str:
+        """Return a URL of S3 to which the object may be put; the copies follow by S3's event of it.
+
+        Args:
+            key: The object's key.
+            valid_s: For how long the upload may begin [s].
+            headers: As for `put`; the upload must have the same.
+
+        Raises:
+            AccessDeniedError: The key may not be written.
+        """
+        self._check(key)
+        return self.store.presign_put(key, valid_s=valid_s, **headers)
 
     def delete(self, key: str, *, if_match: str = "") -> Written:
         """Delete an object, whether or not there is one; arguments and errors are those of `put`."""
@@ -71,8 +84,7 @@ class Writer:
             self.forget(key_hash(key))
 
     def _write(self, key: str, write: Callable[[], Written]) -> Written:
-        if not key.startswith(self.prefix):
-            raise AccessDeniedError(f"{key!r} may not be written; accepted: keys that begin with {self.prefix!r}")
+        self._check(key)
         try:
             written = write()
             try:
@@ -84,6 +96,10 @@ class Writer:
         finally:
             # After the tiers, of which this process may have read meanwhile; also if S3 has it and could not say so.
             self.forget(key_hash(key))
+
+    def _check(self, key: str) -> None:
+        if not key.startswith(self.prefix):
+            raise AccessDeniedError(f"{key!r} may not be written; accepted: keys that begin with {self.prefix!r}")
 
     def _drop(self, key: str) -> None:
         if self.drop_copies is not None:

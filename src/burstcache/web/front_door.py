@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from binascii import b2a_base64
+from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -14,6 +14,7 @@ from burstcache.web.response import Response
 
 Event = Mapping[str, Any]
 _T = TypeVar("_T")
+_REPLACED = "\N{REPLACEMENT CHARACTER}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,24 @@ def arrival(event: Any) -> Arrival:
     if event.get("version") == "2.0" and isinstance(context.get("http"), dict):
         return _from_http_api(event, context)
     raise _no_front_door()
+
+
+def body_in(event: Event) -> bytes:
+    """Return the body of a request of either front door.
+
+    Raises:
+        RefusedRequestError: 400: it came as text, and the text is none of UTF-8: what was sent is lost.
+    """
+    body, headers = event.get("body") or "", _mapping(event.get("headers"))
+    if event.get("isBase64Encoded"):
+        return a2b_base64(body)
+    data: bytes = body.encode(errors="replace")
+    lengths = [str(value) for name, value in headers.items() if name.lower() == "content-length"]
+    if _REPLACED in body or lengths not in ([], [str(len(data))]):
+        accepted = "UTF-8, another Content-Type, or a PUT to a URL that POST gives"
+        message = f"the body is of a text type, but not UTF-8; accepted: {accepted}"
+        raise RefusedRequestError(400, "BodyNotUtf8", message)
+    return data
 
 
 def answer(event: Any, response: Response) -> dict[str, Any]:

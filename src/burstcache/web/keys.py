@@ -8,7 +8,7 @@ from burstcache.core.errors import RefusedRequestError
 
 MAX_KEY_BYTES = 1024  # S3's limit
 _PREFIX = "/objects/"
-_ROUTES = "accepted: GET or HEAD of /objects/{key} or /objects?key={key}"
+_ROUTES = "accepted: /objects/{key} or /objects?key={key}"
 _REPLACED = "\N{REPLACEMENT CHARACTER}"
 # With these S3 would not answer with the current object, so ignoring them would give a wrong answer.
 _UNSUPPORTED = ("versionId", "partNumber", "response-")

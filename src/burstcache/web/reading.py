@@ -9,15 +9,22 @@ from burstcache.core.keys import key_hash
 from burstcache.web.front_door import Arrival
 from burstcache.web.headers import is_safe
 from burstcache.web.keys import requested_key
+from burstcache.web.methods import READS, check_method
 from burstcache.web.prefixes import check_prefix
 from burstcache.web.ranges import parse_range
 from burstcache.web.request import Request
 
-_METHODS = ("GET", "HEAD")
 _PASSED_ON = ("if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range", "range")
 
 
-def read_request(arrival: Arrival, *, request_id: str, at_us: int, prefixes: Sequence[str] = ()) -> Request:
+def read_request(
+    arrival: Arrival,
+    *,
+    request_id: str,
+    at_us: int,
+    prefixes: Sequence[str] = (),
+    allowed: Sequence[str] = READS,
+) -> Request:
     """Return the read that a request asks for.
 
     Args:
@@ -25,6 +32,7 @@ def read_request(arrival: Arrival, *, request_id: str, at_us: int, prefixes: Seq
         request_id: Identifies the request, so that a repeated report of it counts once.
         at_us: When it arrived [us since 1970].
         prefixes: Patterns of the prefixes that the claims of a token give a right to; none: every key may be named.
+        allowed: Methods that the front door takes of objects, this or another function of it.
 
     Raises:
         RefusedRequestError: 400, 403, 404 or 405, with what is accepted.
@@ -32,9 +40,7 @@ def read_request(arrival: Arrival, *, request_id: str, at_us: int, prefixes: Seq
     key = requested_key(arrival.path, arrival.query)
     if prefixes:
         check_prefix(key, prefixes, arrival.claims)
-    if arrival.method not in _METHODS:
-        message = f"the method {arrival.method[:20]!r} is not supported here; accepted: {', '.join(_METHODS)}"
-        raise RefusedRequestError(405, "MethodNotAllowed", message, {"allow": ", ".join(_METHODS)})
+    check_method(arrival.method, READS, allowed=allowed)
     for name in _PASSED_ON:
         if not is_safe(arrival.headers.get(name, "")):
             raise RefusedRequestError(400, "MalformedHeader", f"{name}: only printable ASCII is accepted")

@@ -66,6 +66,19 @@ def redirect(url: str, *, etag: str) -> Response:
     return Response(307, {"location": url, "etag": etag, "cache-control": "no-store", "content-length": "0"})
 
 
+def written(*, etag: str, version_id: str) -> Response:
+    """Return S3's answer to a PUT, or without an ETag that to a DELETE."""
+    given = {"etag": etag, "x-amz-version-id": version_id, "content-length": "0" if etag else ""}
+    return Response(200 if etag else 204, {name: value for name, value in given.items() if value})
+
+
+def upload(url: str, headers: Mapping[str, str], *, valid_s: int) -> Response:
+    """Return what a client is to put an object by: it sends it to a URL, with these headers."""
+    body = json.dumps({"method": "PUT", "url": url, "headers": dict(headers), "valid_s": valid_s}).encode()
+    about = {"content-type": "application/json", "content-length": str(len(body)), "cache-control": "no-store"}
+    return Response(200, about, body, is_text=True)
+
+
 def object_response(request: Request, meta: Mapping[str, str], body: bytes) -> Response:
     """Return what S3 would answer, made from a cached object.
 

@@ -14,10 +14,11 @@ from burstcache_local.template.intrinsics import Conditions
 STAND_IN_AMI = "ami-0123456789abcdef0"  # for a parameter that names an image by a path in the parameter store
 
 
-# What the local run does not do: parameter, the one value that it takes, why.
+# What the local run does not do: parameter, the values that it takes, why.
 _NOT_HERE = (
-    ("ApiAuth", "public", "the local front door checks neither signatures nor tokens"),
-    ("VpcId", "", "the local run makes its network itself"),
+    ("ApiAuth", ("public",), "the local front door checks neither signatures nor tokens"),
+    ("Writes", ("none", "iam"), "the local front door reads no tokens"),
+    ("VpcId", ("",), "the local run makes its network itself"),
 )
 
 
@@ -32,8 +33,9 @@ def parameter_values(declared: Mapping[str, Any], overrides: Mapping[str, str]) 
             raise TemplateError(f"parameter {name} has no default: give it a value")
         values[name] = _parameter_value(name, parameter, str(value))
     for name, accepted, reason in _NOT_HERE:
-        if values.get(name, accepted) != accepted:
-            raise TemplateError(f"parameter {name}: {values[name]!r} is not for here, since {reason}: use {accepted!r}")
+        if name in values and values[name] not in accepted:
+            others = " or ".join(map(repr, accepted))
+            raise TemplateError(f"parameter {name}: {values[name]!r} is not for here, since {reason}: use {others}")
     return values
 
 

@@ -1,0 +1,176 @@
+"""From an arrival to a write: every refusal of a request happens here, before S3 is asked.
+
+What S3 would do with a header or parameter and this does not is refused, never left out: an object that is written
+without its `x-amz-acl`, or over a version that an ignored condition was to protect, is worse than none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypedDict, cast
+
+from burstcache.core.errors import (
+    AccessDeniedError,
+    BurstcacheError,
+    CopiesNotDroppedError,
+    ObjectNotFoundError,
+    OriginError,
+    OriginUnavailableError,
+    PreconditionFailedError,
+    RefusedRequestError,
+)
+from burstcache.web.front_door import Arrival
+from burstcache.web.headers import is_safe
+from burstcache.web.keys import requested_key
+from burstcache.web.methods import READS, WRITES, check_method
+from burstcache.web.prefixes import check_prefix
+from burstcache.web.response import Response, error_response
+
+# Lambda takes 6,291,456 bytes of event: a body in base64 has four bytes for three, and the request's line and headers
+# take up to 10,240 bytes, which JSON repeats and may escape. Reads have the same limit.
+MAX_BODY_BYTES = 4 * 1024 * 1024
+
+_USER_METADATA = "x-amz-meta-"
+# What goes to S3, by its header.
+_NAMES = {
+    "content-type": "content_type",
+    "cache-control": "cache_control",
+    "content-disposition": "content_disposition",
+    "content-encoding": "content_encoding",
+    "content-language": "content_language",
+    "if-match": "if_match",
+    "if-none-match": "if_none_match",
+}
+# What S3 would heed and is not passed on. The rest of `x-amz-…` is S3's, too, but for what signs the request itself.
+_UNSUPPORTED = frozenset({"content-md5", "content-range", "expires", "if-modified-since", "if-unmodified-since"})
+_OF_AMAZON = "x-amz-"
+_OF_SIGNATURES = frozenset({"x-amz-date", "x-amz-security-token", "x-amz-content-sha256"})
+# What a write fails with: the answer's status, code and message.
+_FAILURES: tuple[tuple[type[BurstcacheError], int, str, str], ...] = (
+    (
+        PreconditionFailedError,
+        412,
+        "PreconditionFailed",
+        "the condition does not hold: nothing is written",
+    ),
+    (AccessDeniedError, 403, "AccessDenied", "{key!r} may not be written: nothing is"),
+    (ObjectNotFoundError, 404, "NoSuchKey", "there is no object {key!r}"),
+    (
+        OriginUnavailableError,
+        503,
+        "OriginUnavailable",
+        "S3 does not say whether it has written; repeat the write, or read with Cache-Control: no-cache",
+    ),
+    (
+        CopiesNotDroppedError,
+        503,
+        "CopiesNotDropped",
+        "S3 has the write, but for some seconds a cache may still answer with what was there before; to repeat the"
+        " write, with If-Match the ETag that came with this, drops it",
+    ),
+)
+
+
+class WriteHeaders(TypedDict, total=False):
+    """What S3 is told with a write, none of it empty: of the object, and conditions on what is there."""
+
+    content_type: str
+    cache_control: str
+    content_disposition: str
+    content_encoding: str
+    content_language: str
+    metadata: Mapping[str, str]  # of the user's own, names in lower case without their `x-amz-meta-`
+    if_match: str  # only over the object with this ETag
+    if_none_match: str  # `*`: only if there is no object
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A PUT, a DELETE, or a POST, which asks for a URL to put to."""
+
+    method: str
+    key: str
+    headers: WriteHeaders
+    body: bytes
+
+
+def read_write(arrival: Arrival, body: bytes, *, prefixes: Sequence[str] = ()) -> Write:
+    """Return the write that a request asks for.
+
+    Args:
+        arrival: What the front door handed over.
+        body: The request's.
+        prefixes: Patterns of the prefixes that the claims of a token give a right to; none: every key may be named.
+
+    Raises:
+        RefusedRequestError: 400, 403, 404, 405 or 413, with what is accepted.
+    """
+    key = requested_key(arrival.path, arrival.query)
+    if prefixes:
+        check_prefix(key, prefixes, arrival.claims)
+    method = arrival.method
+    check_method(method, WRITES, allowed=(*READS, *WRITES))
+    _check_query(arrival.query)
+    _check_headers(arrival)
+    if method == "POST" and body:
+        message = "POST asks for a URL and takes no body; accepted: PUT, here or to that URL"
+        raise RefusedRequestError(400, "UnexpectedBody", message)
+    if len(body) > MAX_BODY_BYTES:
+        accepted = f"up to {MAX_BODY_BYTES:,}, or a PUT to a URL that POST gives"
+        message = f"the body has {len(body):,} bytes; accepted: {accepted}"
+        raise RefusedRequestError(413, "EntityTooLarge", message)
+    return Write(method, key, _write_headers(arrival.headers), body)
+
+
+def sent_headers(headers: WriteHeaders) -> dict[str, str]:
+    """Return what S3 is told as HTTP headers, names in lower case."""
+    sent = {header: str(headers[name]) for header, name in _NAMES.items() if name in headers}  # type: ignore[literal-required]
+    return sent | {f"{_USER_METADATA}{name}": value for name, value in headers.get("metadata", {}).items()}
+
+
+def failed_write(error: BurstcacheError, *, key: str) -> Response:
+    """Return the answer to a write that S3 has refused, or whose copies may still be there."""
+    for kind, status, code, message in _FAILURES:
+        if isinstance(error, kind):
+            headers = {"retry-after": "1"} if status >= 500 else {}
+            if isinstance(error, CopiesNotDroppedError) and error.etag:
+                headers["etag"] = error.etag
+            return error_response(status, code, message.format(key=key), headers=headers)
+    if isinstance(error, OriginError) and 400 <= error.status < 500:
+        return error_response(error.status, error.code, f"S3 answered {error.status} {error.code}")
+    raise error
+
+
+def _check_query(query: Sequence[tuple[str, str]]) -> None:
+    for name, _ in query:
+        # To S3 a `?tagging` or `?acl` makes it another operation.
+        if name != "key" and not name.lower().startswith(_OF_AMAZON):
+            message = f"the parameter {name[:40]!r} is not supported by writes; accepted: key"
+            raise RefusedRequestError(400, "UnsupportedParameter", message)
+
+
+def _check_headers(arrival: Arrival) -> None:
+    for name, value in arrival.headers.items():
+        is_metadata = name.startswith(_USER_METADATA)
+        is_of_amazon = name.startswith(_OF_AMAZON) and not is_metadata and name not in _OF_SIGNATURES
+        if name in _UNSUPPORTED or is_of_amazon or (name == "if-none-match" and arrival.method == "DELETE"):
+            accepted = f"{', '.join(_NAMES)} and {_USER_METADATA}…; If-None-Match not with DELETE"
+            message = f"the header {name[:100]!r} is not supported by {arrival.method}; accepted: {accepted}"
+            raise RefusedRequestError(400, "UnsupportedHeader", message)
+        if (name in _NAMES or is_metadata) and not (is_safe(value) and (value.strip() or is_metadata)):
+            raise RefusedRequestError(400, "MalformedHeader", f"{name[:100]}: only printable ASCII is accepted")
+        if name == "if-none-match" and value.strip() != "*":  # S3 knows no other
+            raise RefusedRequestError(
+                400, "MalformedHeader", f"if-none-match: {value[:100]!r}; a write accepts '*' only"
+            )
+
+
+def _write_headers(headers: Mapping[str, str]) -> WriteHeaders:
+    given = {name: headers[header].strip() for header, name in _NAMES.items() if header in headers}
+    metadata = {
+        name.removeprefix(_USER_METADATA): value.strip()
+        for name, value in headers.items()
+        if name.startswith(_USER_METADATA)
+    }
+    return cast(WriteHeaders, given | ({"metadata": metadata} if metadata else {}))
