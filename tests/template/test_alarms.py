@@ -59,7 +59,9 @@ def test_alarms_watch_metrics_that_are_published() -> None:
 def test_alarms_exist_with_an_address(cloudformation: dict[str, Any], parameter: str) -> None:
     value = {"AlarmEmail": "me@example.com", "AlarmTopicArn": "arn:aws:sns:eu-central-1:123456789012:mine"}[parameter]
 
-    made = deployed(cloudformation, {parameter: value, "StateDatabases": "orders", "PoolMembers": "16"})
+    made = deployed(
+        cloudformation, {parameter: value, "StateDatabases": "orders", "PoolMembers": "16", "Writes": "iam"}
+    )
 
     assert {name for name, part in made.items() if part["Type"] == "AWS::CloudWatch::Alarm"} == set(alarms())
     assert ("AlarmTopic" in made) == (parameter == "AlarmEmail")
@@ -85,6 +87,12 @@ def test_a_janitor_that_nobody_hears_of_is_an_alarm() -> None:
 def test_a_proxy_that_dies_is_an_alarm() -> None:
     assert goes_off("FailedReadsAlarm", [], {"crashed": 5})
     assert not goes_off("FailedReadsAlarm", [])
+
+
+def test_a_writer_that_dies_or_fails_is_an_alarm() -> None:
+    assert goes_off("FailedWritesAlarm", [], {"crashed": 5})
+    assert goes_off("FailedWritesAlarm", [], {"answered": 5})
+    assert not goes_off("FailedWritesAlarm", [])
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ class Writer:
         Args:
             key: The object's key.
             data: Its bytes.
-            headers: What S3 is told of it, and conditions: none, or one that is empty, is no condition.
+            headers: What S3 keeps with it, and conditions; one that is empty is left out.
 
         Raises:
             PreconditionFailedError: The condition does not hold, so nothing was written.

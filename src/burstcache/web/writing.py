@@ -73,7 +73,7 @@ _FAILURES: tuple[tuple[type[BurstcacheError], int, str, str], ...] = (
 
 
 class WriteHeaders(TypedDict, total=False):
-    """What S3 is told with a write, none of it empty: of the object, and conditions on what is there."""
+    """What S3 keeps with an object that is written, and conditions on the one that is there."""
 
     content_type: str
     cache_control: str
@@ -124,7 +124,7 @@ def read_write(arrival: Arrival, body: bytes, *, prefixes: Sequence[str] = ()) -
 
 
 def sent_headers(headers: WriteHeaders) -> dict[str, str]:
-    """Return what S3 is told as HTTP headers, names in lower case."""
+    """Return these as HTTP headers, names in lower case."""
     sent = {header: str(headers[name]) for header, name in _NAMES.items() if name in headers}  # type: ignore[literal-required]
     return sent | {f"{_USER_METADATA}{name}": value for name, value in headers.get("metadata", {}).items()}
 
