@@ -106,6 +106,7 @@ def test_a_vpc_whose_block_is_a_parameter_moves_as_well(small: Path) -> None:
     [
         ("ApiAuth", "iam", "neither signatures"),
         ("ApiAuth", "jwt", "nor tokens"),
+        ("Writes", "jwt", "reads no tokens: use 'none' or 'iam'"),
         ("VpcId", "vpc-01", "makes its network"),
     ],
 )
