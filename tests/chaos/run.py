@@ -21,7 +21,7 @@ from typing import IO
 
 from benchmarks.common import environment
 from burstcache_local.cloud import LocalCloud, LocalOptions
-from burstcache_local.lambdas.service import LambdaLimits
+from burstcache_local.lambdas.limits import LambdaLimits
 from burstcache_local.machines import processes
 from chaos.faults import FAULTS, Fault
 from chaos.leftovers import running, undelivered

@@ -14,7 +14,8 @@ import pytest
 
 from benchmarks.variables import VARIABLES
 from burstcache_local.functions import EventInvokeConfig, FunctionSpec
-from burstcache_local.lambdas.service import LambdaLimits, Lambdas
+from burstcache_local.lambdas.limits import LambdaLimits
+from burstcache_local.lambdas.service import Lambdas
 from support.project import ROOT
 from support.waiting import LIMIT_S
 

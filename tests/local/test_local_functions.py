@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from burstcache_local.functions import EventInvokeConfig, FunctionSpec
-from burstcache_local.lambdas.service import FunctionNotFoundError, LambdaLimits, Lambdas, TenantError, ThrottledError
+from burstcache_local.lambdas.errors import FunctionNotFoundError, TenantError, ThrottledError
+from burstcache_local.lambdas.limits import LambdaLimits
+from burstcache_local.lambdas.service import Lambdas
 from support.waiting import LIMIT_S, eventually
 
 CODE = """
@@ -132,7 +134,7 @@ def test_an_invocation_takes_an_environment_that_becomes_free_before_another_may
     async def scenario(lambdas: Lambdas) -> None:
         answers = await asyncio.gather(*(ask(lambdas, n=number) for number in range(60)))
 
-        assert sum(answer["calls"] == 1 for answer in answers) == len(lambdas.environments) < 60
+        assert sum(answer["calls"] == 1 for answer in answers) == len(lambdas.environments.all) < 60
         assert (await ask(lambdas))["calls"] > 1
 
     bench.run(scenario, environments=60)
@@ -196,7 +198,7 @@ def test_a_lost_environment_is_replaced(bench: Bench, event: dict[str, Any], err
 def test_an_environment_that_dies_idle_is_not_used_again(bench: Bench) -> None:
     async def scenario(lambdas: Lambdas) -> None:
         os.kill((await ask(lambdas))["pid"], signal.SIGKILL)
-        await eventually(lambda: any(environment.is_lost for environment in lambdas.environments))
+        await eventually(lambda: any(environment.is_lost for environment in lambdas.environments.all))
 
         assert (await ask(lambdas))["calls"] == 1
 

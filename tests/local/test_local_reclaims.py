@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from burstcache_local.functions import EventInvokeConfig, FunctionSpec
+from burstcache_local.lambdas.limits import LambdaLimits
 from burstcache_local.lambdas.reclaims import ReclaimPattern, run_reclaims
-from burstcache_local.lambdas.service import LambdaLimits, Lambdas
+from burstcache_local.lambdas.service import Lambdas
 from support.waiting import LIMIT_S, eventually
 
 _CODE = """
@@ -78,7 +79,7 @@ def test_reclaimed_tenants_get_new_environments_and_the_others_keep_theirs(tmp_p
         before = {tenant: await _ask(lambdas, tenant) for tenant in tenants}
         await lambdas.at_rest()
 
-        reclaimed = lambdas.reclaim(2, Random(7))
+        reclaimed = lambdas.environments.reclaim(2, Random(7))
 
         after = {tenant: await _ask(lambdas, tenant) for tenant in tenants}
         assert len(set(reclaimed)) == 2
@@ -90,16 +91,16 @@ def test_reclaimed_tenants_get_new_environments_and_the_others_keep_theirs(tmp_p
 def test_busy_environment_ends_after_its_invocation(tmp_path: Path) -> None:
     async def scenario(lambdas: Lambdas) -> None:
         busy = asyncio.create_task(_ask(lambdas, "pool-0", until=str(tmp_path / "go")))
-        await eventually(lambda: lambdas.tenant_environments == 1)
+        await eventually(lambda: lambdas.environments.of_tenants == 1)
 
-        assert lambdas.reclaim(9, Random(7)) == ["pool-0"]
-        assert lambdas.reclaim(9, Random(7)) == []
-        assert lambdas.tenant_environments == 0
+        assert lambdas.environments.reclaim(9, Random(7)) == ["pool-0"]
+        assert lambdas.environments.reclaim(9, Random(7)) == []
+        assert lambdas.environments.of_tenants == 0
         (tmp_path / "go").touch()
 
         first = await busy
         await lambdas.at_rest()
-        assert lambdas.environments == frozenset()
+        assert lambdas.environments.all == frozenset()
         assert await _ask(lambdas, "pool-0") != first
 
     _run(tmp_path, scenario)

@@ -24,9 +24,11 @@ from burstcache_local.front.front_door import Front
 from burstcache_local.functions import EventInvokeConfig, FunctionSpec
 from burstcache_local.iam.guard import Guard
 from burstcache_local.lambdas import lambda_api
+from burstcache_local.lambdas.errors import FunctionNotFoundError
+from burstcache_local.lambdas.limits import LambdaLimits
 from burstcache_local.lambdas.reclaims import ReclaimPattern, run_reclaims
 from burstcache_local.lambdas.schedules import run_schedules
-from burstcache_local.lambdas.service import FunctionNotFoundError, LambdaLimits, Lambdas
+from burstcache_local.lambdas.service import Lambdas
 from burstcache_local.lambdas.traces import TraceDaemon
 from burstcache_local.loop import LoopThread
 from burstcache_local.machines.network import LoopbackBlock
@@ -158,9 +160,9 @@ class LocalCloud:
         Those that run an invocation at its begin or end keep their clocks until they have answered.
         """
         with self.faults.of_clocks(ahead_s):
-            self._loop.loop.call_soon_threadsafe(self._lambdas.end_free)
+            self._loop.loop.call_soon_threadsafe(self._lambdas.environments.end_free)
             yield
-        self._loop.loop.call_soon_threadsafe(self._lambdas.end_free)
+        self._loop.loop.call_soon_threadsafe(self._lambdas.environments.end_free)
 
     @property
     def invocations_under_way(self) -> int:
@@ -171,7 +173,7 @@ class LocalCloud:
         """Let environments of a function die in the middle of their work, at most `count`; return how many did."""
 
         async def kill() -> int:
-            return self._lambdas.kill(self.physical_ids[logical_id], count)
+            return self._lambdas.environments.kill(self.physical_ids[logical_id], count)
 
         return self._loop.run(kill())
 
@@ -179,7 +181,7 @@ class LocalCloud:
         """Have environments of tenants reclaimed; return whose. Busy ones end after their invocation."""
 
         async def reclaim() -> list[str]:
-            return self._lambdas.reclaim(count, Random())
+            return self._lambdas.environments.reclaim(count, Random())
 
         return self._loop.run(reclaim())
 

@@ -134,7 +134,7 @@ def _up(args: argparse.Namespace) -> ExitCode:
 
 def _cloud(args: argparse.Namespace, run_dir: Path) -> LocalCloud:
     from burstcache_local.cloud import LocalCloud, LocalOptions
-    from burstcache_local.lambdas.service import LambdaLimits
+    from burstcache_local.lambdas.limits import LambdaLimits
 
     template = {"template": args.template} if args.template else {}
     limits = LambdaLimits() if args.environments is None else LambdaLimits(environments=args.environments)

@@ -27,7 +27,8 @@ from burstcache_local.front.http_events import (
 )
 from burstcache_local.front.http_server import Server
 from burstcache_local.functions import Outcome
-from burstcache_local.lambdas.service import Lambdas, ThrottledError
+from burstcache_local.lambdas.errors import ThrottledError
+from burstcache_local.lambdas.service import Lambdas
 
 _MB = 1024 * 1024
 # A client must see the function's answer to these, not aiohttp's.

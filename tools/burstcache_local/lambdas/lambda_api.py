@@ -14,7 +14,8 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 from aiohttp import web
 
 from burstcache_local.iam.requests import signer_of
-from burstcache_local.lambdas.service import FunctionNotFoundError, Lambdas, TenantError, ThrottledError
+from burstcache_local.lambdas.errors import FunctionNotFoundError, TenantError, ThrottledError
+from burstcache_local.lambdas.service import Lambdas
 from burstcache_local.lambdas.traces import HEADER
 from burstcache_local.moto.answers import Answers
 

@@ -54,8 +54,8 @@ async def run_reclaims(pattern: ReclaimPattern, lambdas: Lambdas, log: Path, *, 
     chance = Random()
     while True:
         await asyncio.sleep(every_s)
-        count = pattern.in_a_minute(lambdas.tenant_environments, chance)
-        if tenants := lambdas.reclaim(count, chance):
+        count = pattern.in_a_minute(lambdas.environments.of_tenants, chance)
+        if tenants := lambdas.environments.reclaim(count, chance):
             line = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} reclaimed {', '.join(sorted(tenants))}\n"
             with log.open("a") as file:
                 file.write(line)
