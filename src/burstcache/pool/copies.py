@@ -5,13 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from burstcache.pool.frames import Kind
+from burstcache.pool.member_link import MemberLink
 from burstcache.pool.passage import CopyPassage
-
-if TYPE_CHECKING:
-    from burstcache.pool.hub import MemberLink
 
 _ARRIVES_WITHIN_S = 10.0  # as long as an environment may take to begin
 _MOVES_WITHIN_S = 5.0  # a copy of which nothing has passed for as long has stopped

@@ -6,19 +6,19 @@ import asyncio
 import itertools
 import secrets
 import ssl
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TypeVar
 
 from burstcache.core.errors import FrameError, InvalidSettingError
 from burstcache.core.messages.pool import HubAddress
-from burstcache.core.pool.chunk_store import Buffer
 from burstcache.pool import proof
 from burstcache.pool.connection import HANDSHAKE_LIMIT_S, FrameConnection
 from burstcache.pool.copies import Copies
 from burstcache.pool.door import Door, Part
 from burstcache.pool.frames import Header, Kind
 from burstcache.pool.invocations import Invocations, Invoke
-from burstcache.pool.link import Asked, Asker, Link, request_numbers
+from burstcache.pool.link import Asked, request_numbers
+from burstcache.pool.member_link import MemberLink
 from burstcache.pool.neighbours import NeighbourEnd, Neighbours
 from burstcache.pool.passage import CopyPassage, Passage
 from burstcache.pool.waking import Member
@@ -26,40 +26,6 @@ from burstcache.pool.waking import Member
 _MAX_AT_THE_DOOR = 1024  # connections that have not proved anything: more than members and readers that come at once
 
 C = TypeVar("C", bound=FrameConnection)
-
-
-class MemberLink(Link):
-    """A hub's end of the connection to one member."""
-
-    def __init__(self, hub: Hub, name: str, requests: Iterator[int], is_copy: bool) -> None:
-        super().__init__(requests)
-        self.name = name
-        self.is_copy = is_copy
-        self.heard_s = asyncio.get_running_loop().time()  # when something arrived last
-        self._hub = hub
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
-        self._hub.welcome(self)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._hub.forget(self)
-        super().connection_lost(exc)
-
-    def ask(
-        self, kind: Kind, asker: Asker, name: bytes, payload: Buffer = b"", *, number: int = 0, crc32c: int = 0
-    ) -> int:
-        if kind is Kind.PUT and self._hub.members.get(self.name) is self:
-            self._hub.written.add(self.name)
-        return super().ask(kind, asker, name, payload, number=number, crc32c=crc32c)
-
-    def handle(self, header: Header, name: bytes, payload: memoryview | None) -> None:
-        self._hub.heard(self)
-        if header.kind is Kind.BYE:
-            self._hub.used[self.name] = name.decode(errors="replace")
-            self._hub.forget(self)
-            self.transport.close()
-        super().handle(header, name, payload)
 
 
 class Hub:

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable, Iterator
-from typing import TYPE_CHECKING
 
 from burstcache.core.errors import BurstcacheError
 from burstcache.core.messages.pool import Serve
@@ -15,10 +14,8 @@ from burstcache.core.pool.states import ASLEEP, WAKING, Action, Event, after
 from burstcache.pool.connection import Place
 from burstcache.pool.frames import Header, Kind
 from burstcache.pool.link import Asker
+from burstcache.pool.member_link import Host, MemberLink
 from burstcache.pool.neighbours import ARRIVES_WITHIN_S
-
-if TYPE_CHECKING:
-    from burstcache.pool.hub import Hub, MemberLink
 
 _SURE_S = 0.1  # after a sign of life; a member that leaves says BYE, so this is about those that cannot
 _PONG_LIMIT_S = 1.0  # to invoke a member that runs after all would make a second one, without its chunks
@@ -76,7 +73,7 @@ class Member:
     """
 
     def __init__(
-        self, name: str, hub: Hub, wake: Callable[[str, Serve], Awaitable[bool]], numbers: Iterator[int]
+        self, name: str, hub: Host, wake: Callable[[str, Serve], Awaitable[bool]], numbers: Iterator[int]
     ) -> None:
         self._name, self._hub, self._have_woken, self._numbers = name, hub, wake, numbers
         self._reach = ASLEEP

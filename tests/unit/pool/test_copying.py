@@ -16,10 +16,10 @@ from burstcache.core.errors import FrameError
 from burstcache.core.pool.chunk_store import ENTRY_BYTES, Chunk, ChunkStore
 from burstcache.pool.copying import Copying
 from burstcache.pool.frames import Header, Kind
-from burstcache.pool.hub import MemberLink
 from burstcache.pool.link import request_numbers
 from burstcache.pool.listing import PAGE_BYTES, entries, pages
 from burstcache.pool.member import MemberConnection
+from burstcache.pool.member_link import MemberLink
 from burstcache.pool.proof import Introduction
 from burstcache.pool.remote_hub import Address, RemoteLink
 from support.pool import TOKEN, LocalPool, running_pool

@@ -13,7 +13,7 @@ from burstcache.core.pool.chunk_store import Chunk
 from burstcache.core.pool.placement import holders
 from burstcache.core.pool.slices import PooledObject, Redundancy
 from burstcache.pool.frames import Kind
-from burstcache.pool.hub import MemberLink
+from burstcache.pool.member_link import MemberLink
 from burstcache.pool.patience import Patience
 from support.pool import LocalPool, running_pool
 from support.waiting import LIMIT_S

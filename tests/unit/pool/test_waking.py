@@ -21,9 +21,10 @@ from burstcache.core.pool.stay import Stay, StayPrices
 from burstcache.pool.certificate import hub_tls
 from burstcache.pool.environment import MemberEnvironment
 from burstcache.pool.frames import Kind
-from burstcache.pool.hub import Hub, MemberLink
+from burstcache.pool.hub import Hub
 from burstcache.pool.link import Told
 from burstcache.pool.member import MemberConnection
+from burstcache.pool.member_link import MemberLink
 from burstcache.pool.reader import PoolReader
 from support.pool import TOKEN
 from support.waiting import LIMIT_S, eventually
