@@ -23,6 +23,7 @@ from benchmarks.common import environment
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from burstcache_local.lambdas.limits import LambdaLimits
 from burstcache_local.machines import processes
+from burstcache_local.moto.quicker import leave_alone
 from chaos.faults import FAULTS, Fault
 from chaos.leftovers import running, undelivered
 from chaos.load import HOT_KEYS, HOT_SHARE, KEYS, LARGE_KEYS, OF_KEYS, Outcome, Target, versions
@@ -166,6 +167,7 @@ def staged(
         s3 = stage.client("s3")
         for key in (*KEYS, *(LARGE_KEYS if stage.has_pool else ())):
             s3.put_object(Bucket=cloud.bucket_name, Key=key, Body=objects.value(key))
+        leave_alone()
         yield stage
 
 

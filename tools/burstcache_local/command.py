@@ -106,10 +106,12 @@ def _up(args: argparse.Namespace) -> ExitCode:
     run_dir = args.state_dir.resolve() / "logs"
     with _signals(_abandoning_start(run_dir)):
         from burstcache_local.follow import LogFollower
+        from burstcache_local.moto.quicker import leave_alone
 
         _clear(run_dir)
         cloud = _cloud(args, run_dir)
         cloud.start()
+        leave_alone()
         follower = LogFollower(run_dir)
         dashboard = Dashboard(args.dashboard_port, args.state_dir, log=run_dir / "dashboard.txt")
         try:
