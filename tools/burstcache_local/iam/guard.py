@@ -11,6 +11,7 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
+from operator import is_not
 from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
@@ -24,6 +25,7 @@ from burstcache_local.stepfunctions.execution import ROLE, Call
 
 _LOG = logging.getLogger(__name__)
 _EVENTS = "events.amazonaws.com"
+_MOST_KNOWN = 10_000  # needs; each key that is read makes some
 _TASKS = {
     "lambda:invoke": ("lambda", "Invoke", "Lambda.AWSLambdaException"),
     "aws-sdk:dynamodb:updateItem": ("dynamodb", "UpdateItem", "DynamoDb.DynamoDbException"),
@@ -42,17 +44,29 @@ class Guard:
         self._region, self._documents = region, documents or _documents
         self._place = Place(region, self._tags, self._key)
         self.used: set[tuple[str, Grant]] = set()  # by the role's name
+        self._known: dict[tuple[object, ...], tuple[Sequence[Mapping[str, Any]], Grant | None]] = {}
 
     def problem(self, role: str, needed: Iterable[Need]) -> str:
         """Return why a role may not, in AWS's words, or nothing if it may."""
         documents = self._documents(role)
         for need in needed:
-            if (grant := granting(documents, need)) is None:
+            if (grant := self._granting(role, documents, need)) is None:
                 message = f"{role} is not authorized to perform: {need.action} on resource: {need.resource}"
                 _LOG.warning("%s, with %s", message, dict(need.context))
                 return message
             self.used.add((role, grant))
         return ""
+
+    def _granting(self, role: str, documents: Sequence[Mapping[str, Any]], need: Need) -> Grant | None:
+        """Return what `granting` does, which was found for the same need and the same policies before."""
+        asked = (role, need.action, need.resource, *need.context.items())
+        policies, grant = self._known.get(asked, ((), None))
+        if len(policies) != len(documents) or any(map(is_not, policies, documents)):
+            grant = granting(documents, need)
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[asked] = documents, grant
+        return grant
 
     def granted(self, role: str) -> set[Grant]:
         """Return the rights that a role has."""

@@ -8,6 +8,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
@@ -91,14 +92,13 @@ def _with_raw_paths(application: WSGIApplication) -> WSGIApplication:
 
 
 def _application(services: Services) -> WSGIApplication:
-    os.environ["MOTO_DISABLE_GLOBAL_CORS"] = "1"
     os.environ["TZ"] = "UTC"  # moto mixes local and universal time
     time.tzset()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from moto.core.base_backend import BackendDict
         from moto.core.config import default_user_config as config
-        from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+        from moto.moto_server import werkzeug_app
 
         from burstcache_local.moto import quicker
     config["iam"]["load_aws_managed_policies"] = True
@@ -107,6 +107,7 @@ def _application(services: Services) -> WSGIApplication:
             for account in accounts.values():
                 account.reset()
     config["lambda"]["use_docker"] = False
+    werkzeug_app.DISABLE_GLOBAL_CORS = True
     moto_repairs.apply()
     quicker.apply()
 
@@ -114,11 +115,16 @@ def _application(services: Services) -> WSGIApplication:
         services.errors.append(exception)
 
     def create(service: str) -> Any:
-        app = create_backend_app(service)
+        app = werkzeug_app.create_backend_app(service)
+        app.debug = False  # which replaces the form of each request by one that explains errors
+        app.config["PROPAGATE_EXCEPTIONS"] = True
         got_request_exception.connect(keep_error, app, weak=False)
         return app
 
-    return DomainDispatcherApplication(create)  # type: ignore[no-any-return]
+    dispatcher = werkzeug_app.DomainDispatcherApplication(create)
+    # The search for a request's service makes a list of all services anew, and goes through 230 patterns.
+    dispatcher.get_backend_for_host = cache(dispatcher.get_backend_for_host)
+    return dispatcher  # type: ignore[no-any-return]
 
 
 @contextlib.contextmanager
