@@ -18,7 +18,7 @@ from burstcache.adapters.redis_objects import object_key
 from burstcache.adapters.secrets import Secrets
 from burstcache.settings import ReaderSettings
 from burstcache_local.faults import CallFault
-from burstcache_local.iam.requests import Refusal
+from burstcache_local.signed_requests import Refusal
 from chaos.stage import Stage
 from support.processes import processes_named, signal_named
 

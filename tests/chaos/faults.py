@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from burstcache_local.iam.requests import Refusal
+from burstcache_local.signed_requests import Refusal
 from chaos.breaks import (
     REDIS,
     RELAY,

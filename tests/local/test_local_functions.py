@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from burstcache_local.errors import FunctionNotFoundError, TenantError, ThrottledError
 from burstcache_local.functions import EventInvokeConfig, FunctionSpec
-from burstcache_local.lambdas.errors import FunctionNotFoundError, TenantError, ThrottledError
 from burstcache_local.lambdas.limits import LambdaLimits
 from burstcache_local.lambdas.service import Lambdas
 from support.waiting import LIMIT_S, eventually

@@ -17,7 +17,7 @@ import pytest
 
 from burstcache.core.keys import key_hash
 from burstcache_local.cloud import LocalCloud, LocalOptions
-from burstcache_local.lambdas.traces import segments_of_run
+from burstcache_local.traces import segments_of_run
 from support.policies import THESIS
 from support.processes import signal_named
 from support.project import ROOT

@@ -17,19 +17,17 @@ from typing import Any
 from aiohttp import web
 
 from burstcache_local import ports
-from burstcache_local.errors import LocalCloudError, TemplateError
+from burstcache_local.errors import FunctionNotFoundError, LocalCloudError, TemplateError
 from burstcache_local.faults import Faults
 from burstcache_local.front.access_log import AccessLog
 from burstcache_local.front.front_door import Front
 from burstcache_local.functions import EventInvokeConfig, FunctionSpec
 from burstcache_local.iam.guard import Guard
 from burstcache_local.lambdas import lambda_api
-from burstcache_local.lambdas.errors import FunctionNotFoundError
 from burstcache_local.lambdas.limits import LambdaLimits
 from burstcache_local.lambdas.reclaims import ReclaimPattern, run_reclaims
 from burstcache_local.lambdas.schedules import run_schedules
 from burstcache_local.lambdas.service import Lambdas
-from burstcache_local.lambdas.traces import TraceDaemon
 from burstcache_local.loop import LoopThread
 from burstcache_local.machines.network import LoopbackBlock
 from burstcache_local.machines.nodes import NodeAgent, NodeTimes
@@ -46,6 +44,7 @@ from burstcache_local.stepfunctions.service import StepFunctions
 from burstcache_local.template.pipeline import load_template
 from burstcache_local.template.read import read
 from burstcache_local.template.template import LocalTemplate
+from burstcache_local.traces import TraceDaemon
 
 _PROJECT = Path(__file__).parents[2]
 _FURTHER_SETTINGS = {"BURSTCACHE_POOL": "PoolSettings", "BURSTCACHE_STATE": "StateSettings"}  # outputs of some stacks

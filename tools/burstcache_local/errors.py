@@ -15,3 +15,15 @@ class TemplateError(LocalCloudError):
 
 class PortTakenError(LocalCloudError):
     """Another process listens on the chosen port."""
+
+
+class FunctionNotFoundError(LocalCloudError):
+    """No function has this name."""
+
+
+class TenantError(LocalCloudError):
+    """A function with tenant isolation is invoked without a tenant, or another one with a tenant."""
+
+
+class ThrottledError(LocalCloudError):
+    """The account's concurrency is used up, or no environment became free in time."""

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from burstcache_local.iam.requests import Refusal, refuse, request_of, signer_of
+from burstcache_local.signed_requests import Refusal, refuse, request_of, signer_of
 
 OBSERVER = "observer"  # an access key
 _WAITING_CALLS = 200  # how many slow calls leave the endpoint's own threads to all others

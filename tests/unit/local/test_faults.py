@@ -10,7 +10,7 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 import pytest
 
 from burstcache_local.faults import OBSERVER, CallFault, Faults
-from burstcache_local.iam.requests import Refusal
+from burstcache_local.signed_requests import Refusal
 
 _BODY = b"ten bytes!"
 _REFUSAL = Refusal("ThrottlingException", "400 Bad Request", "made by a fault")

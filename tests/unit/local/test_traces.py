@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from burstcache_local.lambdas.traces import segments_of_run
+from burstcache_local.traces import segments_of_run
 
 
 @pytest.mark.parametrize("later", ["", "{", '{"id": "2"', '{"id": "2"}'])

@@ -13,6 +13,7 @@ from typing import Any
 from aiohttp import web
 from multidict import CIMultiDict
 
+from burstcache_local.errors import ThrottledError
 from burstcache_local.front.access_log import AccessLog
 from burstcache_local.front.http_events import (
     HttpAnswer,
@@ -27,7 +28,6 @@ from burstcache_local.front.http_events import (
 )
 from burstcache_local.front.http_server import Server
 from burstcache_local.functions import Outcome
-from burstcache_local.lambdas.errors import ThrottledError
 from burstcache_local.lambdas.service import Lambdas
 
 _MB = 1024 * 1024

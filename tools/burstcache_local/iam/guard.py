@@ -15,11 +15,11 @@ from operator import is_not
 from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
+from burstcache_local.errors import FunctionNotFoundError
 from burstcache_local.functions import ACCOUNT
 from burstcache_local.iam.needs import Place, missing_object, needs
 from burstcache_local.iam.policies import Grant, Need, granting, grants
-from burstcache_local.iam.requests import Request, access_denied, refuse, request_of, signer_of
-from burstcache_local.lambdas.errors import FunctionNotFoundError
+from burstcache_local.signed_requests import Request, access_denied, refuse, request_of, signer_of
 from burstcache_local.stepfunctions.errors import StateError
 from burstcache_local.stepfunctions.execution import ROLE, Call
 

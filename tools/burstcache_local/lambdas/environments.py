@@ -19,9 +19,9 @@ from pathlib import Path
 from random import Random, sample
 from typing import Any, cast
 
+from burstcache_local.errors import ThrottledError
 from burstcache_local.functions import FunctionSpec, Outcome
 from burstcache_local.lambdas.background import Background
-from burstcache_local.lambdas.errors import ThrottledError
 from burstcache_local.lambdas.forks import Forks
 from burstcache_local.lambdas.limits import LambdaLimits
 from burstcache_local.lambdas.runtime import Environment

@@ -13,11 +13,11 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from aiohttp import web
 
-from burstcache_local.iam.requests import signer_of
-from burstcache_local.lambdas.errors import FunctionNotFoundError, TenantError, ThrottledError
+from burstcache_local.errors import FunctionNotFoundError, TenantError, ThrottledError
 from burstcache_local.lambdas.service import Lambdas
-from burstcache_local.lambdas.traces import HEADER
 from burstcache_local.moto.answers import Answers
+from burstcache_local.signed_requests import signer_of
+from burstcache_local.traces import HEADER
 
 _MAX_SYNC_BYTES = 6 * 1024 * 1024
 _MAX_ASYNC_BYTES = 1024 * 1024

@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+from burstcache_local.errors import TenantError, ThrottledError
 from burstcache_local.functions import EventInvokeConfig, FunctionSpec, Outcome
 from burstcache_local.lambdas.background import Background
 from burstcache_local.lambdas.environments import Environments
-from burstcache_local.lambdas.errors import TenantError, ThrottledError
 from burstcache_local.lambdas.limits import LambdaLimits
-from burstcache_local.lambdas.traces import TraceDaemon
+from burstcache_local.traces import TraceDaemon
 
 _TENANT_MISSING = (
     "The invoked function is enabled with tenancy configuration. Add a valid tenant ID in your request and try again."

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from burstcache_local.lambdas.traces import HEADER
 from burstcache_local.moto.registry import repair
 from burstcache_local.moto.services import of_region
+from burstcache_local.traces import HEADER
 
 
 @repair

@@ -10,8 +10,8 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from burstcache_local.errors import FunctionNotFoundError, ThrottledError
 from burstcache_local.functions import Outcome
-from burstcache_local.lambdas.errors import FunctionNotFoundError, ThrottledError
 from burstcache_local.lambdas.service import Lambdas
 from burstcache_local.stepfunctions.errors import StateError
 from burstcache_local.stepfunctions.execution import TRACE, Call

@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
+from burstcache_local.errors import FunctionNotFoundError, ThrottledError
 from burstcache_local.functions import Outcome
-from burstcache_local.lambdas.errors import FunctionNotFoundError, ThrottledError
 from burstcache_local.lambdas.service import Lambdas
 from burstcache_local.stepfunctions.errors import StateError
 from burstcache_local.stepfunctions.integrations import invoke_of, update_item_of
