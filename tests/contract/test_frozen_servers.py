@@ -6,7 +6,9 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from nats.aio.subscription import Subscription
@@ -22,6 +24,7 @@ from burstcache.serve.cache_function_tier import LambdaTier
 from burstcache.settings import RedisAccess, RedisNode, RelayAccess
 from burstcache.web.entry import Entry, encode
 from burstcache.web.request import Request
+from custom_resources.certificate import issue_certificate
 from support.redis_in_process import NO_SECRETS
 from support.servers import RedisServer, frozen, serve_nats
 from support.waiting import LIMIT_S, free_port, until
@@ -108,6 +111,32 @@ def test_a_relay_that_freezes_under_a_connection_is_left_by_the_patience_of_the_
                     tier.fetch(REQUEST)
     finally:
         tier.close()
+        server.kill()
+        server.wait()
+
+
+def sockets() -> set[str]:
+    """Return those that this process has open."""
+    links = set()
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # that of the listing itself
+            links.add(str(descriptor.readlink()))
+    return {link for link in links if link.startswith("socket:")}
+
+
+def test_nothing_is_left_of_a_connection_to_a_frozen_relay_that_ends_no_tls() -> None:
+    port, open_before = free_port(), sockets()
+    issued, pem = issue_certificate("127.0.0.1", now=datetime.now(UTC))
+    server = serve_nats(port, pem)
+    access = RelayAccess(f"tls://127.0.0.1:{port}", ca_pem=issued.ca_pem)
+    requests = RelayRequests(access, NO_SECRETS, SystemClock(), connect_timeout_s=LIMIT_S)
+    try:
+        requests.tell("subject", b"", timeout_s=LIMIT_S)
+        with frozen(server):
+            requests.close()
+
+            assert sockets() <= open_before
+    finally:
         server.kill()
         server.wait()
 

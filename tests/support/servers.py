@@ -148,9 +148,18 @@ class TlsRedis:
             self._server.kill()
 
 
-def serve_nats(port: int) -> subprocess.Popen[bytes]:
-    """Start a NATS server without passwords, for messages as large as those of the stack's relay."""
-    with tempfile.NamedTemporaryFile("w", suffix=".conf") as config:
+def serve_nats(port: int, pem: str = "") -> subprocess.Popen[bytes]:
+    """Start a NATS server without passwords, for messages as large as those of the stack's relay.
+
+    Args:
+        port: Where on 127.0.0.1.
+        pem: A private key and its certificate; empty: no TLS.
+    """
+    with tempfile.NamedTemporaryFile("w", suffix=".conf") as config, tempfile.NamedTemporaryFile("w") as key:
         config.write(f"listen: 127.0.0.1:{port}\nmax_payload: 8MB\n")
-        config.flush()
+        if pem:
+            key.write(pem)
+            config.write(f"tls: {{cert_file: {key.name}, key_file: {key.name}}}\n")
+        for file in (config, key):
+            file.flush()
         return serve([str(_SCRIPTS / "nats-server"), "-c", config.name], port)

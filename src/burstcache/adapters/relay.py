@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from nats.aio.client import Client
+from nats.aio.transport import TcpTransport
 from nats.errors import AuthorizationError, UnexpectedEOF
 from nats.errors import Error as NatsError
 
@@ -93,12 +94,15 @@ async def _connect_arguments(access: RelayAccess, secrets: Secrets) -> dict[str,
 
 
 async def hang_up(client: Client) -> None:
-    """Leave the relay, which may be dead."""
+    """Leave the relay, which may be dead, or have stopped: its part in the end of TLS is not waited for."""
     closing = asyncio.ensure_future(client.close())
     for _ in range(_LOOP_TURNS_TO_CLOSE):
         await asyncio.sleep(0)
     with suppress(Exception):  # nothing sent on a dead connection matters
         await asyncio.wait_for(closing, CHECK_TIMEOUT_S)
+    if isinstance(tcp := client._transport, TcpTransport) and tcp._io_writer:
+        tcp._io_writer.transport.abort()  # nothing if it is closed
+        await asyncio.sleep(0)  # the loop may end right after this; now the socket is closed
 
 
 async def flush(client: Client, timeout_s: float) -> None:

@@ -10,7 +10,7 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 
-from burstcache.adapters.relay import CHECK_TIMEOUT_S, connect, flush
+from burstcache.adapters.relay import CHECK_TIMEOUT_S, connect, flush, hang_up
 from burstcache.adapters.secrets import Secrets
 from burstcache.core.errors import RelayDownError, ServiceError
 from burstcache.core.messages.relay import hash_of
@@ -81,7 +81,7 @@ class RelayListener:
         """Leave the relay."""
         client, self._client = self._client, None
         if client is not None:
-            await client.close()
+            await hang_up(client)
 
     async def listen(
         self,
