@@ -31,18 +31,30 @@ def sample(process_id: int, at_s: float, rows: int) -> Sample:
     return Sample(at_s, len(members), memory_mb, sum(s for s, _ in opened), sum(f for _, f in opened), rows)
 
 
-def growths(samples: Sequence[Sample]) -> list[str]:
-    """Return what has grown: the last quarter is held against the second, as the first one is the warm-up."""
+def quarters(samples: Sequence[Sample]) -> dict[str, tuple[float, float]]:
+    """Return the means of each figure in the second and in the last quarter, as the first one is the warm-up.
+
+    Raises:
+        ValueError: There are too few samples for quarters.
+    """
     quarter = len(samples) // 4
-    early, late = samples[quarter : 2 * quarter], samples[-quarter:]
     if not quarter:
-        return []
-    grown = []
-    for name, slack in _SLACK.items():
-        before, after = (sum(getattr(each, name) for each in part) / quarter for part in (early, late))
-        if after > before * _SHARE + slack:
-            grown.append(f"{name} grew from {before:.1f} to {after:.1f}")
-    return grown
+        raise ValueError(f"{len(samples)} samples: expected at least 4")
+    early, late = samples[quarter : 2 * quarter], samples[-quarter:]
+    return {name: (_mean(early, name), _mean(late, name)) for name in _SLACK}
+
+
+def growths(samples: Sequence[Sample]) -> list[str]:
+    """Return what has grown from the second quarter to the last one; raises as `quarters` does."""
+    return [
+        f"{name} grew from {before:.1f} to {after:.1f}"
+        for name, (before, after) in quarters(samples).items()
+        if after > before * _SHARE + _SLACK[name]
+    ]
+
+
+def _mean(samples: Sequence[Sample], name: str) -> float:
+    return float(sum(getattr(each, name) for each in samples)) / len(samples)
 
 
 def family(process_id: int) -> list[int]:

@@ -24,14 +24,13 @@ from burstcache_local.machines import processes
 from chaos.faults import FAULTS, Fault
 from chaos.rate import SHARE, measured_per_s
 from chaos.report import draw, named_findings, table
-from chaos.results import Results, Rows, parsed, write
+from chaos.results import INTERRUPTED, Results, Rows, parsed, write
 from chaos.run import BEFORE_S, CACHED_PER_S, FAULT_S, POLICIES, Plan, Run, hot_keys
 
 _TESTS = Path(__file__).parents[1]
 _LIMIT_S = 420.0  # a run ends by itself long before
 _GRACE_S = 15.0  # of one that is to end
 _NAMES = [fault.name for fault in FAULTS]
-_INTERRUPTED = 130
 
 
 def main() -> int:
@@ -53,7 +52,7 @@ def main() -> int:
         return _run(arguments)
     except KeyboardInterrupt:
         print("chaos: interrupted; without --from and --only it goes on where it was", file=sys.stderr)
-        return _INTERRUPTED
+        return INTERRUPTED
 
 
 class RunFailedError(Exception):

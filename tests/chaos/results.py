@@ -14,6 +14,7 @@ from chaos.load import Outcome
 from chaos.run import Plan, Run
 
 Rows = list[tuple[Fault, Run]]
+INTERRUPTED = 130  # the exit code
 
 
 @dataclass(frozen=True, slots=True)

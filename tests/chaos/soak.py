@@ -11,20 +11,22 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import cycle
 from pathlib import Path
 
 from benchmarks.common import PROJECT, environment
-from benchmarks.growth import Sample, growths, sample
+from benchmarks.growth import Sample, growths, quarters, sample
 from chaos.faults import FAULTS, Fault
 from chaos.leftovers import rows, running
 from chaos.load import HOT_SHARE, KEYS, Outcome
 from chaos.rate import SHARE, measured_per_s
+from chaos.results import INTERRUPTED, write
 from chaos.run import POLICIES, Plan, hot_keys, loaded, staged, waited
 from chaos.stage import Part, Stage
 
@@ -34,6 +36,7 @@ _CALM_S, _FAULT_S, _MINUTE_S = 20.0, 10.0, 60.0
 _STEP = 10  # how many keys further the hot ones are each minute
 _SLACK_S = 2.0  # of what was under way when a fault began or ended
 _REST_S = 120.0
+_LEAST_MINUTES = 2  # with two looks a minute
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,7 @@ class Break:
     fault: Fault
     began_s: float
     ended_s: float
+    done: int = 0  # of what `Excuse.one_each` counts
 
     def meets(self, outcome: Outcome) -> bool:
         """Whether a request was due while it lasted."""
@@ -53,11 +57,23 @@ class Break:
         is_meanwhile = self.began_s - _SLACK_S <= outcome.due_s <= self.ended_s + _SLACK_S
         return is_meanwhile and self.fault.excuses(outcome)
 
+    def unexcused(self, failed: Sequence[Outcome]) -> list[Outcome]:
+        """Return the failures that it does not excuse."""
+        covered = [each for each in failed if self.excuses(each)]
+        if self.fault.excuse and self.fault.excuse.one_each:
+            covered = covered[: self.done]
+        return [each for each in failed if each not in covered]
+
 
 def leg(policy: str, plan: Plan, minutes: int, first_fault: int) -> dict[str, object]:
     """Run a leg and return its figures; whatever is under `problems` must not be."""
     breaks: list[Break] = []
     samples: list[Sample] = []
+    began_s = time.monotonic()
+
+    def look() -> None:
+        samples.append(sample(os.getpid(), time.monotonic() - began_s, rows(stage)))
+
     with staged(policy, parts=_PARTS) as stage:
         with loaded(stage, plan) as load:
             faults = cycle((*_FAULTS[first_fault:], *_FAULTS[:first_fault]))
@@ -65,13 +81,15 @@ def leg(policy: str, plan: Plan, minutes: int, first_fault: int) -> dict[str, ob
                 ends_s = time.monotonic() + _MINUTE_S
                 load.set(plan.reads_per_s, HOT_SHARE, minute * _STEP % len(KEYS))
                 time.sleep(_CALM_S)
+                look()
                 breaks.append(broken(stage, fault, _FAULT_S))
-                samples.append(sample(os.getpid(), minute * _MINUTE_S, rows(stage)))
                 time.sleep(max(0.0, ends_s - time.monotonic()))
+                look()
         rest_s = waited(lambda: not running(stage), _REST_S)
         left = running(stage)
     reads = [each for each in load.outcomes if each.way != "write"]
-    failed = [each for each in reads if each.is_failed and not any(past.excuses(each) for past in breaks)]
+    all_failed = [each for each in reads if each.is_failed]
+    failed = unexcused(all_failed, breaks)
     problems = [
         *(f"wrong: {each}" for each in reads if each.is_wrong),
         *(f"failed: {each}" for each in failed),
@@ -81,12 +99,14 @@ def leg(policy: str, plan: Plan, minutes: int, first_fault: int) -> dict[str, ob
     return {
         "policy": policy,
         "environment": environment(),
+        "minutes": minutes,
         "reads_per_s": plan.reads_per_s,
         "reads": len(reads),
         "tiers": Counter(each.tier for each in reads),
-        "excused": sum(each.is_failed for each in reads) - len(failed),
+        "excused": len(all_failed) - len(failed),
         "faults": [each.fault.name for each in breaks],
         "samples": [asdict(each) for each in samples],
+        "quarters": quarters(samples),
         "rest_s": rest_s,
         "problems": problems,
     }
@@ -94,10 +114,18 @@ def leg(policy: str, plan: Plan, minutes: int, first_fault: int) -> dict[str, ob
 
 def broken(stage: Stage, fault: Fault, for_s: float) -> Break:
     """Let a fault befall a local run for some seconds."""
-    began_s = time.time()
+    counted = fault.excuse.one_each if fault.excuse else ""
+    began_s, before = time.time(), stage.counts[counted]
     with fault.breaks(stage):
         time.sleep(for_s)
-    return Break(fault, began_s, time.time())
+    return Break(fault, began_s, time.time(), stage.counts[counted] - before)
+
+
+def unexcused(failed: Sequence[Outcome], breaks: Iterable[Break]) -> Sequence[Outcome]:
+    """Return the failures that none of the faults excuses."""
+    for past in breaks:
+        failed = past.unexcused(failed)
+    return failed
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -109,22 +137,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--out", type=Path, default=PROJECT / "build/soak", metavar="DIR", help="where results go")
     add("--reads-per-s", type=float, metavar="N", help="instead of 70 %% of what is measured first")
     given = parser.parse_args(arguments)
+    if given.minutes < _LEAST_MINUTES:
+        parser.error(f"--minutes {given.minutes}: expected at least {_LEAST_MINUTES}, or growth could not be seen")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return _legs(given)
+    except KeyboardInterrupt:
+        print("soak: interrupted; the next one begins this leg anew", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _legs(given: argparse.Namespace) -> int:
     given.out.mkdir(parents=True, exist_ok=True)
     per_s = given.reads_per_s or SHARE * measured_per_s(given.out)
     print(f"{environment()}, {per_s:.1f} reads a second", flush=True)
     found = 0
     for number in range(given.legs):
         path = given.out / f"leg-{number}.json"
-        if not path.exists():
+        figures = json.loads(path.read_text()) if path.exists() else {}
+        if (figures.get("minutes"), figures.get("reads_per_s")) != (given.minutes, per_s):
             policy, first = list(POLICIES)[number % len(POLICIES)], number * given.minutes % len(_FAULTS)
             figures = leg(policy, Plan(per_s, hot_keys=hot_keys(per_s)), given.minutes, first)
-            path.write_text(json.dumps(figures, indent=1))
-        figures = json.loads(path.read_text())
+            write(path, json.dumps(figures, indent=1))
         problems = figures["problems"]
         print(
             f"leg {number}: {figures['reads']} reads, {figures['excused']} excused, {len(problems)} problems",
             flush=True,
         )
+        for name, (before, after) in figures["quarters"].items():
+            print(f"  {name}: {before:.0f} in the second quarter, {after:.0f} in the last", flush=True)
         for problem in problems[:10]:
             print(f"  {problem}", flush=True)
         found += len(problems)

@@ -8,7 +8,7 @@ from chaos.faults import FAULTS
 from chaos.leftovers import running, undelivered
 from chaos.load import HOT_SHARE
 from chaos.run import Plan, loaded, staged
-from chaos.soak import broken
+from chaos.soak import broken, unexcused
 from support.waiting import until
 
 _PLAN = Plan(reads_per_s=8, hot_keys=3)
@@ -31,6 +31,6 @@ def test_no_read_fails_or_is_wrong_during_faults_and_nothing_is_left(tmp_path: P
 
     reads = [each for each in load.outcomes if each.way != "write"]
     assert [each for each in reads if each.is_wrong] == []
-    assert [each for each in reads if each.is_failed and not any(past.excuses(each) for past in breaks)] == []
+    assert unexcused([each for each in reads if each.is_failed], breaks) == []
     assert [past.fault.name for past in breaks if not any(map(past.meets, reads))] == []
     assert owed == 0

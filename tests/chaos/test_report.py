@@ -14,6 +14,7 @@ from chaos.load import Outcome
 from chaos.report import draw, figures, findings, table
 from chaos.results import Results
 from chaos.run import Plan, Run
+from chaos.soak import Break, unexcused
 
 _FAULTS = {fault.name: fault for fault in FAULTS}
 _HIT = Outcome("front door", "key-00", 10.0, 0.01, 200, "redis", "")
@@ -67,6 +68,17 @@ def test_one_request_of_the_front_door_is_excused_for_each_killed_proxy_and_none
     assert found(replace(killed, outcomes=[inside])) == ""
     assert "1 failed" in found(replace(killed, outcomes=[inside, inside]))
     assert "1 failed" in found(replace(killed, outcomes=[inside._replace(way="library", status=0)]))
+
+
+def test_a_soak_excuses_what_a_fault_causes_while_it_lasts_and_no_more() -> None:
+    inside = _HIT._replace(status=500)
+    killed = Break(_FAULTS["proxy-killed"], began_s=5.0, ended_s=15.0, done=1)
+    later = inside._replace(due_s=30.0)
+
+    assert unexcused([inside], [killed]) == []
+    assert unexcused([inside, later], [killed]) == [later]
+    assert unexcused([inside, inside._replace(due_s=11.0)], [killed]) == [inside._replace(due_s=11.0)]
+    assert unexcused([inside], []) == [inside]
 
 
 def test_a_write_that_fails_is_counted_and_no_finding() -> None:
