@@ -29,7 +29,8 @@ class Backup:
     """One backup of a member.
 
     Attributes:
-        is_whole: Whether both environments are alike; if not, the first one has everything as before.
+        is_whole: Whether the second environment has all that the first one has; if not, that has everything as before.
+            After a first one that left just then, the first is what the next wake finds: perhaps an empty one.
         took_s: From the invocation until the first one could return.
     """
 
