@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from burstcache.adapters.redis_objects import object_key
-from burstcache.core.errors import RedisDownError, RelayDownError
+from burstcache.core.errors import FunctionFailedError
 from burstcache.core.keys import key_hash
 from burstcache.core.table import KeyColumns
 from support.aws import put_row
@@ -44,26 +44,31 @@ def test_object_that_redis_may_no_longer_hold_is_removed_without_an_error(world:
     assert _body_in_redis(world, "k") is None
 
 
-def test_write_that_redis_did_not_take_is_an_error_so_that_the_event_comes_again(world: World) -> None:
+def test_write_that_redis_did_not_take_has_nobody_ask_its_node(world: World) -> None:
     world.running("k")
     world.put_object("k", b"new")
     world.redis.kill()
 
-    with pytest.raises(RedisDownError):
-        world.written("k")
+    world.written("k")
+
+    shown = world.digest.read()
+    assert not shown.nodes[NODE].is_running
+    assert shown.route(key_hash("k"), now_us=world.clock.now_us()) is None
 
 
 @pytest.mark.parametrize("phase", ["lambda", "redis_bootup"])
-def test_write_of_which_the_cache_function_was_not_told_is_an_error_too(world: World, phase: str) -> None:
+def test_write_of_which_the_cache_function_was_not_told_raises_the_fence(world: World, phase: str) -> None:
     row = world.started("k")
     columns = KeyColumns(tier="lambda", phase="redis_bootup") if phase == "redis_bootup" else KeyColumns(tier="lambda")
     world.keys.update(row.hash, epoch=row.epoch, set_=columns)
     world.put_object("k", b"new")
     world.relay.is_down = True
 
-    with pytest.raises(RelayDownError):
-        world.written("k")
+    at_us = world.clock.now_us()
 
+    world.written("k")
+
+    assert world.digest.read().fence_us >= at_us
     assert _body_in_redis(world, "k") is None
 
 
@@ -147,10 +152,13 @@ def test_write_is_followed_on_a_home_node_that_is_not_off(
 def test_failure_in_the_network_is_one_of_the_event_and_readers_hear_of_the_change(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world.running("k")
-    world.redis.kill()
+    def fail(payload: object) -> None:
+        raise FunctionFailedError("redis control is away")
 
-    with pytest.raises(RedisDownError):
+    world.running("k")
+    world.origin_changes = replace(world.origin_changes, redis_control=fail)
+
+    with pytest.raises(FunctionFailedError):
         world.written("k")
 
     assert len(world.digest.read().changes) == 1

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import moto.s3.models
 import pytest
+from botocore.exceptions import EndpointConnectionError
 
+from burstcache.adapters.instances import Instances
+from burstcache.adapters.object_store import ObjectStore
+from burstcache.core.digest import FORGOTTEN_S
 from burstcache.core.errors import (
     AccessDeniedError,
     CopiesNotDroppedError,
     ObjectNotFoundError,
     PreconditionFailedError,
+    ServiceTransientError,
 )
 from burstcache.serve.writer import Writer
-from support.functions import MAX_OBJECT_BYTES
+from support.functions import MAX_OBJECT_BYTES, NODE
 from support.world import World
 
 
@@ -74,17 +80,147 @@ def test_a_deleted_object_is_gone_for_everybody_once_that_is_answered(world: Wor
     assert world.answer("k")["statusCode"] == 404
 
 
-def test_a_write_of_which_a_tier_does_not_hear_is_an_error_that_says_so(world: World, writer: Writer) -> None:
-    in_lambda_tier(world)
-    world.relay.is_down = True
+@pytest.fixture
+def dynamodb_fails(world: World) -> Iterator[None]:
+    """The digest cannot be written."""
+    call = "before-call.dynamodb.UpdateItem"
 
+    def fail(**_: object) -> None:
+        raise EndpointConnectionError(endpoint_url="https://dynamodb")
+
+    world.clients.dynamodb.meta.events.register(call, fail)
+    yield
+    world.clients.dynamodb.meta.events.unregister(call, fail)
+
+
+@pytest.mark.usefixtures("dynamodb_fails")
+def test_a_write_that_cannot_be_announced_is_an_error_that_says_so(world: World, writer: Writer) -> None:
     with pytest.raises(CopiesNotDroppedError, match="S3 has 'k' as it was written, but copies"):
         writer.put("k", b"new")
 
     assert world.objects.fetch("k", max_bytes=MAX_OBJECT_BYTES).body == b"new"
+
+
+def took_s(world: World, work: Callable[[], object]) -> float:
+    began_s = world.clock.monotonic_s()
+    work()
+    return world.clock.monotonic_s() - began_s
+
+
+def test_a_write_of_which_the_cache_functions_do_not_hear_is_read_by_everybody(world: World, writer: Writer) -> None:
+    in_lambda_tier(world)
+    world.relay.is_down = True  # for who writes, and no cache function loses its connection
+
+    assert FORGOTTEN_S < took_s(world, lambda: writer.put("k", b"new")) < FORGOTTEN_S + 3
+
     world.relay.is_down = False
-    writer.purge("k")
+    for reader in (world.reader, world.new_reader()):
+        world.reader = reader
+        assert world.answer("k")["body"] == "bmV3"
+
+
+def test_a_cache_function_that_did_not_hear_of_a_write_serves_what_was_written(world: World, writer: Writer) -> None:
+    in_lambda_tier(world)
+    world.relay.is_down = True
+    writer.put("k", b"new")
+    world.relay.is_down = False
+    world.read("k")  # tells the cache function, which loads the object
+    world.clock.sleep(0.1)
+
+    assert world.read("k") == "lambda"
     assert world.answer("k")["body"] == "bmV3"
+
+
+def test_a_cache_function_that_starts_after_such_a_write_loads_its_object_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.digest.raise_fence(now_us=world.clock.now_us())
+    world.clock.sleep(60)
+    monkeypatch.delattr(ObjectStore, "fetch_if_newer")  # with which it would be loaded again
+
+    in_lambda_tier(world)
+
+    assert [world.read("k") for _ in range(3)] == ["lambda"] * 3
+
+
+@pytest.mark.parametrize("is_frozen", [True, False], ids=["frozen", "killed"])
+def test_a_write_of_which_a_node_does_not_hear_is_read_by_everybody(
+    world: World, writer: Writer, is_frozen: bool
+) -> None:
+    in_redis(world)
+    world.redis.kill()
+
+    assert FORGOTTEN_S < took_s(world, lambda: writer.put("k", b"new")) < FORGOTTEN_S + 3
+
+    if is_frozen:
+        world.redis.start()
+    for reader in (world.reader, world.new_reader()):
+        world.reader = reader
+        assert world.answer("k")["body"] == "bmV3"
+
+
+def test_a_node_that_does_not_hear_of_a_write_gives_its_keys_back_and_stops(world: World, writer: Writer) -> None:
+    run = world.running("k")
+    world.redis.kill()
+
+    writer.put("k", b"new")
+
+    assert world.node().phase == "stopping"
+    assert world.outcome(run) == {"outcome": "node_lost"}
+    assert world.instances.has_stopped(NODE)
+
+
+def test_writes_that_follow_do_not_wait_for_a_node_that_no_reader_asks(world: World, writer: Writer) -> None:
+    in_redis(world)
+    world.redis.kill()
+    writer.put("k", b"new")
+
+    assert took_s(world, lambda: writer.put("k", b"newer")) == 0
+
+
+def test_a_node_that_stops_need_not_answer(world: World, writer: Writer) -> None:
+    in_redis(world)
+    stopping = world.nodes.change(world.node(), phase="stopping", deadline_at_us=world.clock.now_us() + 600_000_000)
+    assert stopping is not None
+    world.redis.kill()
+
+    assert took_s(world, lambda: writer.put("k", b"new")) == FORGOTTEN_S
+
+    world.redis.start()
+    assert world.answer("k")["body"] == "bmV3"
+
+
+def test_a_write_waits_for_a_redis_that_starts_again(world: World, writer: Writer) -> None:
+    in_redis(world)
+    world.redis.kill()
+
+    def start_again() -> None:
+        world.clock.sleep(1.2)
+        world.redis.start()
+
+    world.clock.start(start_again)
+
+    assert took_s(world, lambda: writer.put("k", b"new")) < FORGOTTEN_S
+
+    assert world.node().phase == "running"
+    assert world.answer("k")["body"] == "bmV3"
+
+
+def test_a_node_that_cannot_be_stopped_fails_no_write(
+    world: World, writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> bool:
+        raise ServiceTransientError("EC2 is away")
+
+    in_redis(world)
+    monkeypatch.setattr(Instances, "stop", fail)
+    world.redis.kill()
+
+    writer.put("k", b"new")
+
+    world.redis.start()
+    assert world.answer("k")["body"] == "bmV3"
+    assert world.node().phase == "stopping"
 
 
 def test_a_write_waits_for_a_relay_that_starts_again(world: World, writer: Writer) -> None:

@@ -262,10 +262,11 @@ class Functions(Machines):
 
     def new_reader(self, *, memory_bytes: int = 0, express: Tier | None = None, start: Start = at_once) -> Reader:
         """Return a reader; by default its work in the background is done at once."""
+        digest = DigestReader(self.digest.read, self.clock, start=start)
         return Reader(
-            DigestReader(self.digest.read, self.clock, start=start),
+            digest,
             S3Tier(self.objects, self._bus, self.clock, max_object_bytes=MAX_OBJECT_BYTES),
-            lambda route: express if express is not None and route == EXPRESS else self._tier(route),
+            lambda route: express if express is not None and route == EXPRESS else self._tier(route, digest),
             self.clock,
             has_express=express is not None,
             memory=Memory(memory_bytes, max_object_bytes=MAX_OBJECT_BYTES) if memory_bytes else None,
@@ -273,11 +274,11 @@ class Functions(Machines):
             fell_back=self.meter.fell_back,
         )
 
-    def _tier(self, route: Route) -> Tier:
+    def _tier(self, route: Route, digest: DigestReader) -> Tier:
         if route.tier == "redis":
             store = self.stores[route.node]
             return RedisGuestTier(store, MAX_OBJECT_BYTES) if route.is_guest else RedisNodeTier(store)
-        return LambdaTier(self.relay)  # type: ignore[arg-type]
+        return LambdaTier(self.relay, fence_us=lambda: digest.fence_us)  # type: ignore[arg-type]
 
     # the Lambda service
 

@@ -30,9 +30,10 @@ class NodeRedis:
         self._server.connected = self.is_up = False
 
     def empty(self) -> None:
-        """Lose everything, as a Redis does whose instance stops."""
-        if self.is_up:
-            self.client.flushall()
+        """Lose everything, as a Redis does whose instance stops, whether or not it answers."""
+        self._server.connected = True
+        self.client.flushall()
+        self._server.connected = self.is_up
 
 
 class ObjectsInProcess(RedisObjects):

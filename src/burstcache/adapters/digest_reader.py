@@ -15,6 +15,7 @@ from burstcache.core.table import (
     ALL_OF_DIGEST,
     CHANGES_ITEM,
     DIGEST_PARTITION,
+    RELAY_ITEM,
     SHOWN_NODE_PREFIX,
     SHOWN_ROUTE_PREFIX,
     DigestColumns,
@@ -52,7 +53,7 @@ def read_digest(client: DynamoDBClient, table_name: str, *, is_consistent: bool 
     Raises:
         ServiceError: DynamoDB does not answer.
     """
-    sequence, changes = 0, []
+    sequence, changes, fence_us = 0, [], 0
     routes: dict[str, RoutedKey] = {}
     nodes: dict[str, RunningNode] = {}
     for item in _items(client, table_name, is_consistent):
@@ -60,6 +61,8 @@ def read_digest(client: DynamoDBClient, table_name: str, *, is_consistent: bool 
         if name == CHANGES_ITEM["sk"]:
             columns = _plain(item)
             sequence, changes = columns["sequence"], columns["changes"]
+        elif name == RELAY_ITEM["sk"]:
+            fence_us = _plain(item)["fence_us"]
         elif name.startswith(SHOWN_ROUTE_PREFIX):
             routes[name.removeprefix(SHOWN_ROUTE_PREFIX)] = routed_key(item)
         elif name.startswith(SHOWN_NODE_PREFIX):
@@ -67,7 +70,7 @@ def read_digest(client: DynamoDBClient, table_name: str, *, is_consistent: bool 
             nodes[name.removeprefix(SHOWN_NODE_PREFIX)] = RunningNode(
                 columns["life"], columns["phase_rank"], bool(columns["is_running"]), tuple(columns.get("peers", ()))
             )
-    return Digest(sequence, [change.hex() for change in changes], routes, nodes)
+    return Digest(sequence, [change.hex() for change in changes], routes, nodes, fence_us)
 
 
 def routed_key(item: dict[str, Any]) -> RoutedKey:
@@ -150,6 +153,11 @@ class DigestReader:
     def sequence(self) -> int | None:
         """The number of the last change that is known; None if the digest has not been read."""
         return None if self._digest is None else self._digest.sequence
+
+    @property
+    def fence_us(self) -> int:
+        """The fence of the copies in cache functions that is known [us]; 0: none was ever raised."""
+        return 0 if self._digest is None else self._digest.fence_us
 
     @property
     def age_s(self) -> float:

@@ -18,7 +18,7 @@ from burstcache.core.keys import next_number
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.phases import KEY_PHASE_RANK, NODE_PHASE_RANK
 from burstcache.core.rows import KeyRow, NodeRow
-from burstcache.core.table import CHANGES_ITEM, DigestColumns, ItemKey, shown_node_item, shown_route_item
+from burstcache.core.table import CHANGES_ITEM, RELAY_ITEM, DigestColumns, ItemKey, shown_node_item, shown_route_item
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
@@ -66,6 +66,29 @@ class DigestTable:
         if len(answer["Attributes"]["changes"]["L"]) >= MOST_CHANGES:
             self._trim()
         return int(answer["Attributes"]["sequence"]["N"])
+
+    def raise_fence(self, *, now_us: int) -> None:
+        """Have every copy in a cache function that is older than this loaded anew before a reader gets it.
+
+        Readers carry the fence along when they ask. It only rises, also where clocks differ: each write that did not
+        reach the cache functions has one of its own.
+        """
+        raise_to: Any = {"TableName": self.table_name, "Key": to_values(RELAY_ITEM)}
+        raised = write_if(
+            self.client.update_item,
+            **raise_to,
+            UpdateExpression=table.RAISE_FENCE,
+            ConditionExpression=table.IS_FENCE_OLDER,
+            ExpressionAttributeValues=to_values({":now": now_us}),
+        )
+        if raised is None:
+            by_one = to_values({":one": 1})
+            ask(
+                self.client.update_item,
+                **raise_to,
+                UpdateExpression=table.RAISE_FENCE_BY_ONE,
+                ExpressionAttributeValues=by_one,
+            )
 
     def show_key(self, row: KeyRow) -> bool:
         """Show where a key is served from; False if the digest already has a later life or phase."""

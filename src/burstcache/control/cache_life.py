@@ -158,6 +158,7 @@ class KeyCache:
         if "served" in request:
             await respond(b"")
             return self._count([Request.decode(text) for text in request["served"]])
+        self.copy.see_fence(request.get("fence_us", 0))
         # In half of its time, so that the reader gets the answer in the other half.
         entry = await self.copy.get(within_s=request.get("within_us", 0) / US_PER_S / 2)
         if entry is None:

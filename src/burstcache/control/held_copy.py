@@ -1,7 +1,8 @@
 """The copy of a cache function: it is here from a load until the next write, which takes it away at once.
 
 The fence of a load is that orders are heard: the function subscribes to them before it first asks S3, and an order that
-comes while S3 answers has that load accepted no more. While the relay is lost no order is heard, so no copy is here.
+comes while S3 answers has that load accepted no more. While the relay is lost no order is heard, so no copy is here. A
+write whose order could not be sent raises the fence that readers carry along: the next GET has the copy loaded anew.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from burstcache.adapters.clock import Clock
 from burstcache.web.entry import Entry
 
 _AWAITED_S = 0.25  # after it has gone: S3 gives the new object sooner, and a reader that waits would ask it as well
+_CLOCKS_DIFFER_US = 10_000_000  # by less than this: a fence that is older than that was raised before the life began
 
 
 class HeldCopy:
@@ -28,6 +30,7 @@ class HeldCopy:
         self._drops = 0
         self._gone_at_s = 0.0
         self._hears = True
+        self._fence_us = clock.now_us() - _CLOCKS_DIFFER_US  # the highest that was seen
         self._is_here = asyncio.Event()
 
     def drop(self) -> None:
@@ -39,6 +42,12 @@ class HeldCopy:
         self._drops += 1
         if self._hears:
             self.is_due.set()
+
+    def see_fence(self, fence_us: int) -> None:
+        """Let the copy go if a write has raised the fence since it was loaded, and the order may not have come."""
+        if fence_us > self._fence_us:
+            self._fence_us = fence_us
+            self.drop()
 
     def follow_connection(self, hears: bool) -> None:
         """Let the copy go when orders are no longer heard, and when they are again: some may have been missed."""

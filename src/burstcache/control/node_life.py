@@ -22,6 +22,7 @@ from burstcache.control.node_judge import NodeJudge
 from burstcache.control.node_runs import NodeRuns
 from burstcache.core.deadlines import BOOT_S, SAVE_S, STOP_S
 from burstcache.core.errors import (
+    BurstcacheError,
     ContendedRowTransientError,
     NodeFailedError,
     NodeUnsavedError,
@@ -36,6 +37,7 @@ from burstcache.core.parameters import US_PER_S
 from burstcache.core.policy import CHECK_LATENESS_US, cool_down_us, plan_check
 from burstcache.core.rows import Lease, NodeRow
 from burstcache.core.table import NodeColumns
+from burstcache.logs import logger
 
 _ATTEMPTS = 10
 
@@ -213,6 +215,27 @@ class NodeLife:
             return NodeStopped(phase="stopped")
         self.executions.stop(self.runs.machine_arn, row.execution_name, cause="the node is stopped by hand")
         return self.abandon(row.generation, force=row.phase == "stopping")
+
+    def lose(self, seen: NodeRow) -> NodeRow:
+        """Take a node off the digest that did not let a copy go, then have it stop; return its row.
+
+        Only the first is necessary for what asks: what fails of the rest the janitor does. A run that is over has left
+        nothing in Redis.
+        """
+        row, is_marked = self.nodes.read(self.node), False
+        while row.generation == seen.generation and row.phase == "running":
+            marked = self._mark_stopping(row)
+            row, is_marked = marked or self.nodes.read(self.node), marked is not None
+        if row.generation == seen.generation:
+            self.digest.show_node(row)
+        if is_marked:
+            logger().warning("a node does not let a copy go, so it stops", node=self.node)
+            try:
+                self.executions.stop(self.runs.machine_arn, row.execution_name, cause="Redis does not answer a write")
+                self.abandon(row.generation)
+            except BurstcacheError:
+                logger().exception("the node is left to the janitor", node=self.node)
+        return row
 
     def instance_stopped(self) -> NodeStopped:
         """Follow EC2's event that the instance has stopped, which may come late or twice.

@@ -213,14 +213,18 @@ class RedisControl:
     def tier_copies(self) -> TierCopies:
         """The copies in cache functions and nodes."""
         return TierCopies(
-            on_nodes=NodeCopies(self.node_names, self.nodes, self.store, self.clock),
+            on_nodes=NodeCopies(self.node_names, self.nodes, self.store, self._lose, self.clock),
             keys=self.keys,
+            digest=self.digest,
             objects=self.objects,
             store=self.store,
             tell_cache=self.tell_cache,
             max_object_bytes=self.max_object_bytes,
             clock=self.clock,
         )
+
+    def _lose(self, row: NodeRow) -> NodeRow:
+        return self.node(row.node).lose(row)
 
     @property
     def guests(self) -> Guests:

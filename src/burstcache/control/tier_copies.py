@@ -6,20 +6,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from burstcache.adapters.clock import Clock
+from burstcache.adapters.digest_table import DigestTable
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.redis_objects import RedisObjects
+from burstcache.control.insisting import insist
 from burstcache.control.key_on_node import load
 from burstcache.control.node_copies import NodeCopies
+from burstcache.core.digest import FORGOTTEN_S
 from burstcache.core.errors import BurstcacheError, ObjectNotFoundError, ObjectTooLargeError, RelayDownError
 from burstcache.core.keys import key_hash
 from burstcache.core.messages.answers import Refreshed
 from burstcache.core.messages.relay import Order, Refresh
 from burstcache.core.rows import KeyRow
 from burstcache.logs import logger
-
-_TRIES = 4  # of the relay, which may be starting again: it takes a second or two
-_PAUSE_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,7 @@ class TierCopies:
 
     on_nodes: NodeCopies
     keys: KeyTable
+    digest: DigestTable
     objects: ObjectStore
     store: Callable[[str], RedisObjects]  # by the node's name
     tell_cache: Callable[[str, Order], None]  # the key's hash, an order: returns when all that listen get it next
@@ -35,35 +36,41 @@ class TierCopies:
     clock: Clock
 
     def follow_write(self, key: str) -> Refreshed:
-        """Let every copy of an object go after a write to it, whether or not that fails for another one.
+        """Have no reader get an older copy of an object once this returns, whatever a tier does.
 
-        A cache function loads the object anew by itself; where Redis has a life of the key, this does.
+        A cache function loads the object anew by itself; where Redis has a life of the key, this does. Of a part that
+        does not answer, this has readers ask for no copy any more, and waits until none goes by what it knew before.
 
         Raises:
-            RelayDownError, RedisDownError: An old copy may still be read.
-            ServiceError: DynamoDB fails, likewise.
+            ServiceError: DynamoDB fails: an old copy may still be read.
         """
-        hash_, of_life = key_hash(key), set[str]()
+        hash_, is_told = key_hash(key), True
         row = self.keys.read(hash_)
         try:
-            of_life = self.on_nodes.drop(hash_, row)
+            dropped = self.on_nodes.drop(hash_, row)
         finally:
             if row is not None and row.may_be_held(self.clock.now_us()):
-                self._tell(hash_)
+                is_told = self._tell(hash_)
+        refreshed = self._load_again(row, dropped.of_life)
+        if dropped.lost or not is_told:
+            self.clock.sleep(FORGOTTEN_S)
+            self.on_nodes.note_unasked(dropped.lost)
+        return refreshed
+
+    def _tell(self, hash_: str) -> bool:
+        """Order the cache functions of a key to let their copies go, or raise the fence; return which."""
+        is_told = insist(lambda: self.tell_cache(hash_, Refresh(op="refresh")), RelayDownError, self.clock)
+        if not is_told:
+            logger().warning("the relay does not answer, the fence is raised", key_hash=hash_)
+            self.digest.raise_fence(now_us=self.clock.now_us())
+        return is_told
+
+    def _load_again(self, row: KeyRow | None, of_life: set[str]) -> Refreshed:
         if row is None or not row.is_live(self.clock.now_us()):
             return Refreshed(refreshed="")
         if row.phase in ("redis_bootup", "redis_running") and row.node in of_life:
             self._load(row)
         return Refreshed(refreshed=row.tier)
-
-    def _tell(self, hash_: str) -> None:
-        for tried in range(1, _TRIES + 1):
-            try:
-                return self.tell_cache(hash_, Refresh(op="refresh"))
-            except RelayDownError:
-                if tried == _TRIES:
-                    raise
-                self.clock.sleep(_PAUSE_S)
 
     def _load(self, row: KeyRow) -> None:
         """Load the object of a key into Redis again. Without it S3 serves, so a failure is none of the write.

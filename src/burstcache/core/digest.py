@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from burstcache.core.placement import is_home
 
 MAX_AGE_S = 2.0  # the Redis of a node that stops answers 3 s longer: `docs/understand/lifecycle.md`, "A node"
+FORGOTTEN_S = MAX_AGE_S + 1.0  # after this no reader asks by what the digest said before; 1 s for DynamoDB to show it
 REFRESH_AT = 0.75  # of its greatest age a digest in use is read anew
 
 _PREFIX_DIGITS = 12
@@ -59,12 +60,16 @@ class RunningNode:
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """One reading of the digest. `changes` are prefixes of key hashes, the newest last; its number is `sequence`."""
+    """One reading of the digest. `changes` are prefixes of key hashes, the newest last; its number is `sequence`.
+
+    `fence_us` is when a write last failed to reach the cache functions [us]: no copy that is older is answered.
+    """
 
     sequence: int = 0
     changes: Sequence[str] = ()
     routes: Mapping[str, RoutedKey] = field(default_factory=dict)
     nodes: Mapping[str, RunningNode] = field(default_factory=dict)
+    fence_us: int = 0
 
     def route(self, hash_: str, *, now_us: int) -> Route | None:
         """Return the tier that serves the key with this hash; None for S3.

@@ -106,6 +106,7 @@ class NodeRow:
     not_before_us: int = 0  # no boot before this, but by hand: cool-down after failed ones, or its hours are used up
     day: int = 0  # of the last stop, since the epoch …
     day_used_us: int = 0  # … and how long the node had run on it by then
+    unasked_in: int = 0  # the generation that is known to be asked by no reader any more, 0: none
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> NodeRow:
@@ -135,6 +136,11 @@ class NodeRow:
     def is_home_of(self, hash_: str) -> bool:
         """Whether readers may have brought the key's object here as a guest."""
         return self.phase != "stopped" and is_home(self.node, hash_, self.peers)
+
+    @property
+    def is_unasked(self) -> bool:
+        """Whether the node stops and no reader asks it any more."""
+        return self.phase == "stopping" and self.unasked_in == self.generation
 
     @property
     def booted_at_us(self) -> int:

@@ -69,6 +69,9 @@ def make_reader(
     def secrets() -> Secrets:
         return Secrets(clients.secrets)
 
+    def fence_us() -> int:
+        return 0 if digest is None else digest.fence_us
+
     def make_tier(route: Route) -> Tier:
         # redis and nats cost more to import than all the rest, and most processes never meet a hot key.
         if route.tier == "redis":
@@ -83,7 +86,7 @@ def make_reader(
         from burstcache.adapters.relay_requests import RelayRequests
         from burstcache.serve.cache_function_tier import LambdaTier
 
-        return LambdaTier(RelayRequests(settings.relay, secrets(), clock), patience)
+        return LambdaTier(RelayRequests(settings.relay, secrets(), clock), patience, fence_us)
 
     if not settings.bus_name or max_stale_s == STRONG_S:  # no key gets hot for a reader that asks no tier
         publisher = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from burstcache.adapters.patience import Patience
@@ -17,12 +17,18 @@ from burstcache.web.request import Request
 _COUNT_TIMEOUT_S = 1.0  # nobody waits for it
 
 
+def unfenced() -> int:
+    """Return that every copy may be answered."""
+    return 0
+
+
 @dataclass(frozen=True, slots=True)
 class LambdaTier:
     """All cache functions of the stack; the relay knows which one holds a key."""
 
     relay: RelayRequests
     patience: Patience = field(default_factory=Patience)  # how long a cache function may take to answer
+    fence_us: Callable[[], int] = unfenced  # what copies must not be older than, as far as the reader knows [us]
 
     def fetch(self, request: Request) -> Entry | None:
         """Return the object, or None if no cache function holds it (yet, or any longer).
@@ -38,6 +44,7 @@ class LambdaTier:
             request_id=request.request_id,
             method=request.method,
             within_us=int(wait_s * US_PER_S),
+            fence_us=self.fence_us(),
         )
         answer = self.relay.request(get_subject(request.hash), encode(get), timeout_s=wait_s)
         return None if answer is None or answer == NOT_HERE else decode(answer)

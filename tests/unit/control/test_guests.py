@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from burstcache.adapters.use_table import StoredUse
 from burstcache.control.guests import Guests
 from burstcache.control.node_copies import NodeCopies
-from burstcache.core.errors import ObjectNotFoundError, RedisDownError
+from burstcache.core.errors import ObjectNotFoundError
 from burstcache.core.keys import key_hash
 from burstcache.core.phases import NodePhase
 from burstcache.core.placement import node_for
@@ -65,7 +66,7 @@ class Desk:
         parts: Any = self
         s3: Any = self.s3
         store = self.stores.__getitem__
-        self.copies = NodeCopies(_NAMES, parts, store, self.clock)
+        self.copies = NodeCopies(_NAMES, parts, store, partial(replace, phase="stopping"), self.clock)
         self.guests = Guests(parts, s3, store, _MAX_OBJECT_BYTES, self.clock, self.policy)
 
     def read(self, node: str) -> StoredUse:
@@ -125,16 +126,16 @@ def test_a_node_without_guests_is_not_asked(desk: Desk, row: dict[str, Any]) -> 
     desk.copies.drop(key_hash("key-1"))
 
 
-def test_a_node_that_does_not_answer_is_an_error_after_all_others_were_asked(desk: Desk) -> None:
+def test_a_node_that_does_not_answer_is_lost_after_all_others_were_asked(desk: Desk) -> None:
     desk.rows["node-1"] = replace(desk.rows["node-1"], peers=("node-1",))
     key = next(key for key in _KEYS if home_of(key) == "node-2")
     for node in _NAMES:
         desk.bring(key, node)
     desk.redis["node-1"].kill()
 
-    with pytest.raises(RedisDownError):
-        desk.copies.drop(key_hash(key))
+    dropped = desk.copies.drop(key_hash(key))
 
+    assert dropped.lost == [replace(desk.rows["node-1"], phase="stopping")]
     assert not desk.has(key, "node-2")
 
 

@@ -16,7 +16,7 @@ from burstcache.adapters.redis_objects import RedisObjects, lease_key, object_ke
 from burstcache.adapters.use_table import StoredUse
 from burstcache.control.guests import Guests
 from burstcache.control.node_copies import NodeCopies
-from burstcache.core.digest import Digest, Route, RunningNode, prefix_of
+from burstcache.core.digest import FORGOTTEN_S, Digest, Route, RunningNode, prefix_of
 from burstcache.core.errors import RedisDownError
 from burstcache.core.placement import node_for
 from burstcache.core.rows import NodeRow, SeenKey
@@ -111,7 +111,7 @@ class Write:
 
     key: str
     version: int
-    is_removed: bool = False
+    removed_at_s: float | None = None  # no reader asks a node for an older copy from then on
 
 
 @dataclass
@@ -145,6 +145,7 @@ class Guesthouse(RuleBasedStateMachine):
         self.redis = {name: NodeRedis() for name in _NAMES}
         self.stopping_since_s: dict[str, float] = {}
         self.cut_off: set[str] = set()  # from the control plane
+        self.lost: set[str] = set()  # nodes that did not hear of a write, until they have stopped
         self.log: list[str] = []
         self.events: list[Write] = []
         self.handled: list[tuple[str, int, float]] = []  # key, version, when it was announced
@@ -153,7 +154,7 @@ class Guesthouse(RuleBasedStateMachine):
         parts: Any = self
         uses: Any = Uses()
         policy = policy_named("breakeven").use
-        self.copies = NodeCopies(_NAMES, parts, self._store, self.clock)
+        self.copies = NodeCopies(_NAMES, parts, self._store, self._lose, self.clock)
         self.guests = Guests(uses, parts.s3, self._store, _MAX_OBJECT_BYTES, self.clock, policy)
         self.readers = [self._reader() for _ in range(2)]
 
@@ -197,36 +198,41 @@ class Guesthouse(RuleBasedStateMachine):
     @precondition(lambda self: self.events)
     @rule(data=st.data())
     def copies_are_removed(self, data: st.DataObject) -> None:
-        """An attempt that fails is announced all the same, and comes again."""
         event = data.draw(st.sampled_from(self.events))
-        try:
-            self.copies.drop(_HASHES[event.key])
-            event.is_removed = True
-        except RedisDownError:
-            self.log.append(prefix_of(_HASHES[event.key]))
+        event.removed_at_s = self._removed_at_s(event.key)
 
-    @precondition(lambda self: any(event.is_removed for event in self.events))
+    def _removed_at_s(self, key: str) -> float:
+        """Remove an object's guests, and return when the write may be announced."""
+        is_lost = self.copies.drop(_HASHES[key]).lost
+        return self.clock.now_s + (FORGOTTEN_S if is_lost else 0)
+
+    def _lose(self, row: NodeRow) -> NodeRow:
+        self.lost.add(row.node)
+        self.a_node_is_to_stop(row.node)
+        return self.rows[row.node]
+
+    @precondition(lambda self: self._announceable())
     @rule(data=st.data())
     def a_write_is_announced(self, data: st.DataObject) -> None:
-        event = data.draw(st.sampled_from([event for event in self.events if event.is_removed]))
+        self._announce(data.draw(st.sampled_from(self._announceable())))
+
+    def _announceable(self) -> list[Write]:
+        now_s = self.clock.now_s
+        return [event for event in self.events if event.removed_at_s is not None and event.removed_at_s <= now_s]
+
+    def _announce(self, event: Write) -> None:
         self.log.append(prefix_of(_HASHES[event.key]))
         self.events.remove(event)
         self.handled.append((event.key, event.version, self.clock.now_s))
 
     @rule(key=_KEYS)
     def write_and_its_event(self, key: str) -> None:
+        """An event that comes twice is announced twice."""
         self.write(key)
-        self.events = [event for event in self.events if not self._is_handled(event)]
-
-    def _is_handled(self, event: Write) -> bool:
-        self.log.append(prefix_of(_HASHES[event.key]))
-        try:
-            self.copies.drop(_HASHES[event.key])
-        except RedisDownError:
-            return False
-        self.log.append(prefix_of(_HASHES[event.key]))
-        self.handled.append((event.key, event.version, self.clock.now_s))
-        return True
+        for event in [*self.events]:
+            self.log.append(prefix_of(_HASHES[event.key]))
+            self.clock.now_s = max(self.clock.now_s, self._removed_at_s(event.key))
+            self._announce(event)
 
     # reads
 
@@ -361,6 +367,7 @@ class Guesthouse(RuleBasedStateMachine):
         if row.phase == "stopping" and self.clock.now_s >= self.stopping_since_s[node] + _STOPS_AFTER_S:
             self.redis[node].kill()
             self.rows[node] = replace(row, phase="stopped")
+            self.lost.discard(node)
 
     @rule(node=_NODES, is_cut_off=st.booleans())
     def the_network_of_the_control_plane_changes(self, node: str, is_cut_off: bool) -> None:
@@ -386,7 +393,7 @@ class Guesthouse(RuleBasedStateMachine):
         written = {event.key for event in self.events}
         for node, row in self.rows.items():
             for key, hash_ in _HASHES.items():
-                if row.phase != "stopped" and key not in written:
+                if row.phase != "stopped" and node not in self.lost and key not in written:
                     body: Any = self.redis[node].client.hget(object_key(hash_), "body")
                     assert body is None or int(body) == self.s3.versions[key], (node, key)
 

@@ -19,6 +19,7 @@ class Get(TypedDict):
     request_id: str
     method: str
     within_us: NotRequired[int]  # of every reader but those of an earlier version
+    fence_us: NotRequired[int]  # likewise: a copy that was loaded before this is not answered
 
 
 @final
