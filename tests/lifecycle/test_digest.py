@@ -10,7 +10,7 @@ import pytest
 from burstcache.adapters.digest_table import DigestTable
 from burstcache.adapters.redis_objects import object_key, recent_key
 from burstcache.core.digest import Route, prefix_of
-from burstcache.core.errors import CleaningFailedError, NodeUnusedError, RedisDownError, ServiceTransientError
+from burstcache.core.errors import CleaningFailedError, FunctionFailedError, NodeUnusedError, ServiceTransientError
 from burstcache.core.keys import key_hash
 from burstcache.core.table import KeyColumns
 from support.aws import put_row
@@ -108,11 +108,14 @@ def test_a_write_is_announced_after_the_tiers_have_followed_it(world: World, mon
 
 
 def test_a_write_that_a_tier_did_not_follow_is_announced_at_every_attempt(world: World) -> None:
+    def fail(payload: object) -> None:
+        raise FunctionFailedError("redis control is away")
+
     world.running("k")
     world.put_object("k", b"new")
-    world.redis.kill()
+    world.origin_changes = replace(world.origin_changes, redis_control=fail)
     for _ in range(2):
-        with pytest.raises(RedisDownError):
+        with pytest.raises(FunctionFailedError):
             world.written("k")
 
     assert world.digest.read().changes == [prefix_of(_HASH)] * 2
