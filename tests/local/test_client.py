@@ -9,7 +9,7 @@ import logging
 import multiprocessing
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -25,6 +25,8 @@ from burstcache.core import errors
 from burstcache.core.messages.operations import Hold
 from burstcache.web.headers import object_headers
 from burstcache_local.cloud import LocalCloud, LocalOptions
+from burstcache_local.faults import CallFault
+from burstcache_local.iam.requests import Refusal
 from support.clock import ManualClock
 from support.policies import THESIS
 from support.roles import role_with
@@ -185,6 +187,33 @@ def test_a_missing_object_is_missing_everywhere(cloud: LocalCloud, client: Clien
     ]
 
     assert answers == [Answer(404)] * 3
+
+
+@dataclass(frozen=True, slots=True)
+class CountedFault(CallFault):
+    """A fault that counts the calls that it befalls."""
+
+    calls: list[str] = field(default_factory=list)
+
+    def befalls(self, service: str, operation: str) -> bool:
+        befalls = CallFault.befalls(self, service, operation)
+        self.calls.extend([operation] if befalls else [])
+        return befalls
+
+
+def test_an_error_of_s3_is_passed_on_without_asking_again(cloud: LocalCloud, client: Client) -> None:
+    put(cloud, "failing")
+    slow_down = Refusal("SlowDown", "503 Slow Down", "made by a fault")
+    fault = CountedFault("s3", frozenset({"GetObject"}), refusal=slow_down)
+
+    with cloud.faults.of_calls(fault):
+        with pytest.raises(errors.OriginUnavailableError, match="SlowDown"):
+            client.get("failing")
+        by_door = by_front_door(cloud, "GET", "failing", {})
+
+    assert by_door.status == 503
+    assert fault.calls == ["GetObject"] * 2
+    assert client.get("failing").body == BODY
 
 
 def test_an_object_too_large_for_a_cache_comes_from_s3_itself(cloud: LocalCloud, client: Client) -> None:

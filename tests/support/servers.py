@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import socketserver
 import subprocess
 import sys
 import tempfile
@@ -72,6 +73,42 @@ class Silence:
                 self._socket.accept()[0].close()
                 taken += 1
         return taken
+
+
+class Failing:
+    """A port that answers each request with a 503, or ends its connection instead; how many there were it counts."""
+
+    def __init__(self, *, hangs_up: bool = False) -> None:
+        self.asked = 0
+        failing, answer = self, b"HTTP/1.1 503 Slow Down\r\nContent-Length: 0\r\n\r\n"
+
+        class Handler(socketserver.StreamRequestHandler):
+            def handle(self) -> None:
+                while self.rfile.readline():
+                    while self.rfile.readline().strip():
+                        pass
+                    failing.asked += 1
+                    if hangs_up:
+                        return
+                    self.wfile.write(answer)
+
+        self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
+
+    def __enter__(self) -> Failing:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    @property
+    def address(self) -> str:
+        """Host and port."""
+        return f"127.0.0.1:{self._server.server_address[1]}"
 
 
 class Trickle:

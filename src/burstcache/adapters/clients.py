@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import ReadTimeoutError
+from botocore.exceptions import ConnectionError, ConnectTimeoutError, HTTPClientError, ReadTimeoutError
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
@@ -58,8 +58,8 @@ _CONFIGS: Mapping[Profile, Config] = {
 }
 _EXCEPTIONS: Mapping[tuple[Profile, str], Config] = {
     # The last resort of a read is waited for as long as the front door waits: with what a read asks before it and
-    # tells after it, it stays below the proxy's 29 s.
-    ("read", "s3"): _config(read_timeout_s=20, tries=2),
+    # tells after it, it stays below the proxy's 29 s. What S3 answers is passed on at once, errors too.
+    ("read", "s3"): _config(read_timeout_s=20, tries=1),
     ("write", "s3"): _config(read_timeout_s=12, tries=2),
     # A step that copies an object asks twice within its state's 60 s.
     ("control", "s3"): _config(read_timeout_s=25, tries=3, max_pool_connections=16),
@@ -70,8 +70,8 @@ _EXCEPTIONS: Mapping[tuple[Profile, str], Config] = {
     ("caller", "express"): _config(read_timeout_s=5, tries=1, max_pool_connections=_READERS),
     # A write waits until every copy is let go. To ask again does no harm.
     ("caller", "lambda"): _config(read_timeout_s=35, tries=2, max_pool_connections=_READERS),
-    # No front door waits for a caller's own read: it is as patient as boto3's own client, with more connections.
-    ("caller", "s3"): _config(read_timeout_s=60, tries=3, max_pool_connections=_READERS),
+    # No front door waits for a caller's own read: it waits as long as boto3's own client, with more connections.
+    ("caller", "s3"): _config(read_timeout_s=60, tries=1, max_pool_connections=_READERS),
     # Redis control may work up to its time-out of 90 s, and must not be invoked twice.
     ("patient", "lambda"): _config(read_timeout_s=100, tries=1),
 }
@@ -85,6 +85,22 @@ _EXPRESS_CONFIG = _BUCKET_CONFIG.merge(
 )
 _NO_SESSIONS: Any = {"disable_s3_express_session_auth": True}  # for a stand-in of S3
 _STAND_IN_CONFIG = _EXPRESS_CONFIG.merge(Config(s3=_NO_SESSIONS))
+
+
+# Whose S3 answers somebody waits for.
+_PASSED_ON: frozenset[Profile] = frozenset({"read", "caller"})
+_AT_ONCE_S = 0
+
+
+def _again_if_lost(caught_exception: Exception | None = None, attempts: int = 1, **_: object) -> int | None:
+    """Return how long to wait for a second try of a request whose connection was lost or refused; None: there is none.
+
+    S3 closes connections that have rested, now and then just as they are used again.
+    """
+    is_lost = isinstance(caught_exception, (HTTPClientError, ConnectionError)) and not isinstance(
+        caught_exception, (ReadTimeoutError, ConnectTimeoutError)
+    )
+    return _AT_ONCE_S if is_lost and attempts == 1 else None
 
 
 def _is_not_for_the_slow(caught_exception: Exception | None = None, **_: object) -> bool | None:
@@ -119,6 +135,7 @@ class Clients:
 
     def make(self, service: str) -> Any:
         """Return a new client of any service; `express` is S3's for directory buckets."""
+        wanted = service
         config = _EXCEPTIONS.get((self._profile, service), _CONFIGS[self._profile])
         endpoint_url = self._endpoint_urls.get(service, self._endpoint_urls.get(""))
         if service == "s3":
@@ -130,6 +147,8 @@ class Clients:
             client = self._session.client(service, config=config, endpoint_url=endpoint_url)
         if service == "s3" or self._profile == "write":
             client.meta.events.register_first(f"needs-retry.{service}", _is_not_for_the_slow)
+        if wanted == "s3" and self._profile in _PASSED_ON:
+            client.meta.events.register("needs-retry.s3", _again_if_lost)
         return client
 
     @cached_property

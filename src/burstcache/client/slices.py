@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import mmap
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -16,6 +17,7 @@ from burstcache.core.pool.slices import Version, extents
 
 AT_ONCE = 4  # slices of one read that are under way
 _THREADS = 32
+_PAUSES_S = (0.0, 0.5)  # before a part is asked for again; S3 slows down who reads many parts at once
 _LARGE_BYTES = 8 * 1024 * 1024  # from there on it pays to ask for large pages
 
 Begin = Callable[[int, memoryview], "Future[bool]"]
@@ -84,10 +86,12 @@ class Slices:
     def _fetch(self, version: Version, start: int, into: memoryview) -> None:
         read = partial(self._store.read_part, version.key, version.etag, start, into)
         try:
-            try:
-                read()
-            except OriginUnavailableError:  # once more: a body that broke off is no reason to fail a long stream
-                read()
+            for pause_s in _PAUSES_S:  # a part that fails, or breaks off, is no reason to fail a long stream
+                try:
+                    return read()
+                except OriginUnavailableError:
+                    time.sleep(pause_s)
+            read()
         except (PreconditionFailedError, ObjectNotFoundError):
             self._forget(version.key_hash)
             raise

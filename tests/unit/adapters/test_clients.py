@@ -10,11 +10,11 @@ import pytest
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.compat import HTTPHeaders
 from botocore.config import Config
-from botocore.exceptions import ReadTimeoutError
+from botocore.exceptions import ClientError, ConnectionClosedError, ReadTimeoutError
 from urllib3 import HTTPResponse
 
 from burstcache.adapters.clients import _EXCEPTIONS, Clients, Profile, _config
-from support.servers import Silence
+from support.servers import Failing, Silence
 
 _SESSION = b"""<CreateSessionResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Credentials>
 <SessionToken>session-token</SessionToken><SecretAccessKey>secret</SecretAccessKey><AccessKeyId>key</AccessKeyId>
@@ -31,9 +31,9 @@ def tries_and_wait_s(profile: Profile, service: str) -> tuple[int, int]:
     return config.retries["total_max_attempts"], config.read_timeout
 
 
-def test_a_read_asks_once_and_s3_twice() -> None:
+def test_a_read_asks_every_service_once() -> None:
     assert tries_and_wait_s("read", "dynamodb") == (1, 1)
-    assert tries_and_wait_s("read", "s3") == (2, 20)
+    assert tries_and_wait_s("read", "s3") == (1, 20)
 
 
 def test_a_function_is_never_invoked_twice() -> None:
@@ -52,6 +52,29 @@ def test_s3_that_is_slow_is_not_asked_twice(profile: Profile, monkeypatch: pytes
             s3.get_object(Bucket="b", Key="k")
 
         assert silence.connections() == 1
+
+
+def s3_at(address: str, profile: Profile) -> Any:
+    session = boto3.Session("access-key", "secret-key")
+    return Clients(profile, session=session, endpoint_urls={"": f"http://{address}"}).s3
+
+
+@pytest.mark.parametrize("profile", ["read", "caller"])
+def test_what_s3_answers_a_read_is_passed_on_at_once(profile: Profile) -> None:
+    with Failing() as s3:
+        with pytest.raises(ClientError, match="503"):
+            s3_at(s3.address, profile).get_object(Bucket="b", Key="k")
+
+        assert s3.asked == 1
+
+
+@pytest.mark.parametrize("profile", ["read", "caller"])
+def test_a_read_whose_connection_was_lost_asks_once_more(profile: Profile) -> None:
+    with Failing(hangs_up=True) as s3:
+        with pytest.raises(ConnectionClosedError):
+            s3_at(s3.address, profile).get_object(Bucket="b", Key="k")
+
+        assert s3.asked == 2
 
 
 def test_who_may_wait_longer_asks_more_often() -> None:
