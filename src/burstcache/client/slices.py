@@ -17,7 +17,7 @@ from burstcache.core.pool.slices import Version, extents
 
 AT_ONCE = 4  # slices of one read that are under way
 _THREADS = 32
-_PAUSES_S = (0.0, 0.5)  # before a part is asked for again; S3 slows down who reads many parts at once
+_PAUSES_S = (0.0, 0.5)  # before a part is asked for again: S3 slows down a reader of many at once
 _LARGE_BYTES = 8 * 1024 * 1024  # from there on it pays to ask for large pages
 
 Begin = Callable[[int, memoryview], "Future[bool]"]
