@@ -7,6 +7,9 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
+from burstcache.adapters.executions import Executions
+from burstcache.core.errors import ServiceError
+
 
 class Faults:
     """Counts the calls that were refused."""
@@ -45,3 +48,10 @@ def failing(
         yield faults
     finally:
         client.meta.events.unregister(event, unique_id="faults")
+
+
+class RefusingExecutions(Executions):
+    """Step Functions, which refuses to start anything."""
+
+    def start(self, machine_arn: str, name: str, input_: object) -> bool:
+        raise ServiceError("slow down", code="ThrottlingException")
