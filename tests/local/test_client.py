@@ -16,7 +16,6 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 from botocore.exceptions import ClientError
-from burstcache_local.iam.requests import Refusal
 
 import burstcache
 from burstcache.client import AsyncClient, Client, Object
@@ -27,6 +26,7 @@ from burstcache.core.messages.operations import Hold
 from burstcache.web.headers import object_headers
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from burstcache_local.faults import CallFault
+from burstcache_local.signed_requests import Refusal
 from support.clock import ManualClock
 from support.policies import THESIS
 from support.roles import role_with
