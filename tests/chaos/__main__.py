@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -25,7 +24,7 @@ from chaos.faults import FAULTS, Fault
 from chaos.rate import SHARE, measured_per_s
 from chaos.report import draw, named_findings, table
 from chaos.results import INTERRUPTED, Results, Rows, parsed, write
-from chaos.run import BEFORE_S, CACHED_PER_S, FAULT_S, POLICIES, Plan, Run, hot_keys
+from chaos.run import BEFORE_S, CACHED_PER_S, FAULT_S, POLICIES, Plan, Run, hot_keys, module_environment
 
 _TESTS = Path(__file__).parents[1]
 _LIMIT_S = 420.0  # a run ends by itself long before
@@ -119,7 +118,7 @@ def _done(fault: Fault, results: Results) -> list[Run]:
             log = path.with_suffix(".log")
             log.unlink(missing_ok=True)
             command = [sys.executable, "-m", "chaos.run", fault.name, policy, plan, str(path)]
-            started[policy] = processes.start(command, env=os.environ, log=log, cwd=_TESTS)
+            started[policy] = processes.start(command, env=module_environment(), log=log)
             running.callback(processes.stop, started[policy], grace_s=_GRACE_S)
         for policy, process in started.items():
             if status := _ended(process):

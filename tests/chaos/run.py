@@ -50,6 +50,11 @@ _LOOK_EVERY_S = 0.25
 _TESTS = Path(__file__).parents[1]
 
 
+def module_environment() -> dict[str, str]:
+    """Return the environment of a process that runs a module of this suite."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (_TESTS, _TESTS.parent)))}
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """How much load there is, and how long the parts of a run take."""
@@ -99,7 +104,7 @@ class Load:
         self._process = processes.SPAWNER.submit(
             subprocess.Popen,
             [sys.executable, "-m", "chaos.load"],
-            cwd=_TESTS,
+            env=module_environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
