@@ -21,7 +21,7 @@ from pathlib import Path
 
 from burstcache_local.machines import processes
 from chaos.faults import FAULTS, Fault
-from chaos.rate import SHARE, measured_per_s
+from chaos.rate import SHARE, TooSlowError, measured_per_s
 from chaos.report import draw, named_findings, table
 from chaos.results import INTERRUPTED, Results, Rows, parsed, write
 from chaos.run import BEFORE_S, CACHED_PER_S, FAULT_S, POLICIES, Plan, Run, hot_keys, module_environment
@@ -49,6 +49,9 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return _run(arguments)
+    except TooSlowError as error:
+        print(f"chaos: {error}; --reads-per-s sets a rate", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("chaos: interrupted; without --from and --only it goes on where it was", file=sys.stderr)
         return INTERRUPTED

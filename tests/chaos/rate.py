@@ -14,18 +14,27 @@ RATE_NAME = "rate.json"  # of the file in a results' folder
 SHARE = 0.7  # of it that a load makes
 _MOST_P99_S = 0.2
 _NEVER_HOT = {"PolicyOverrides": "lambda_threshold_s=0.000001"}
-_FIRST_PER_S, _FACTOR = 5.0, 1.25
+_FIRST_PER_S, _FACTOR = 5.0, 1.2
 _STEP_S, _COUNTED_S = 10.0, 7.0
 _TRIES = 2  # of a rate that is too high
 
 
+class TooSlowError(Exception):
+    """No rate is low enough."""
+
+
 def measured_per_s(folder: Path) -> float:
-    """Return the rate that is noted in a folder; it is measured once."""
+    """Return the rate that is noted in a folder; it is measured once.
+
+    Raises:
+        TooSlowError: This machine is too slow, or too busy, for any.
+    """
     path = folder / RATE_NAME
     if not path.exists():
-        path.write_text(json.dumps(sustained_per_s()))
-    rate: float = json.loads(path.read_text())
-    return rate
+        if not (rate := sustained_per_s()):
+            raise TooSlowError(f"S3 does not even serve {_FIRST_PER_S:g} reads a second in time on this machine")
+        path.write_text(json.dumps(rate))
+    return float(path.read_text())
 
 
 def sustained_per_s() -> float:

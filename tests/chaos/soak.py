@@ -25,7 +25,7 @@ from benchmarks.growth import Sample, growths, quarters, sample
 from chaos.faults import FAULTS, Fault
 from chaos.leftovers import rows, running
 from chaos.load import HOT_SHARE, KEYS, Outcome
-from chaos.rate import SHARE, measured_per_s
+from chaos.rate import SHARE, TooSlowError, measured_per_s
 from chaos.results import INTERRUPTED, write
 from chaos.run import POLICIES, Plan, hot_keys, loaded, staged, waited
 from chaos.stage import Part, Stage
@@ -142,6 +142,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return _legs(given)
+    except TooSlowError as error:
+        print(f"soak: {error}; --reads-per-s sets a rate", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("soak: interrupted; the next one begins this leg anew", file=sys.stderr)
         return INTERRUPTED
