@@ -16,6 +16,7 @@ from burstcache.core.worth import sheet_of_region
 from burstcache.settings import parse_nodes, policy_in
 from burstcache_replay.measured import Measured
 from burstcache_replay.recording import Recorded
+from burstcache_replay.reported import Reported
 from burstcache_replay.schedule import Outcome
 from burstcache_replay.summary import is_failed
 from burstcache_sim.bill.usage import Setup
@@ -27,6 +28,7 @@ from burstcache_sim.world.result import RunResult
 from burstcache_sim.world.scenario import Scenario
 from burstcache_sim.world.simulate import simulate
 from burstcache_sim.world.timings import THESIS_TIMINGS, Timings
+from burstcache_sim.world.world import Decider
 
 TIER_NAMES = {"S": "s3", "X": "express", "L": "lambda", "R": "redis"}
 _REPORTED_LATE_US = AT_LEAST_US // 2
@@ -89,9 +91,13 @@ def predict(stand: Stand, recorded: Recorded, timings: Timings = THESIS_TIMINGS)
 
     Those that the readers' own memory answered reach nothing that is simulated, and what has no object makes no key
     hot: they stay what they were. The simulator starts functions and nodes at the request that pays for them. Where
-    readers gather what they report, that request waits for its report: half of the time, on average.
+    readers gather what they report, that request waits for its report: in the proxy for a read that finds it due, in a
+    program for half of the time, on average.
     """
-    if stand.policy.takes_guests:
+    policy: Decider = stand.policy
+    if stand.policy.takes_guests and recorded.replay.target != "client":
+        policy = Reported(stand.policy)
+    elif stand.policy.takes_guests:
         timings = replace(
             timings,
             cold_start_us=timings.cold_start_us + _REPORTED_LATE_US,
@@ -99,7 +105,7 @@ def predict(stand: Stand, recorded: Recorded, timings: Timings = THESIS_TIMINGS)
             redis_boot_us=timings.redis_boot_us + _REPORTED_LATE_US,
         )
     asked = [place for place, outcome in enumerate(recorded.outcomes) if _is_simulated(outcome)]
-    result = simulate(stand.policy, Scenario(_trace(recorded, asked), stand.nodes, timings=timings))
+    result = simulate(policy, Scenario(_trace(recorded, asked), stand.nodes, timings=timings))
     tiers = [outcome.answer.tier for outcome in recorded.outcomes]
     for place, letter in zip(asked, result.tiers, strict=True):
         tiers[place] = TIER_NAMES[letter]

@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, Self
 
+from burstcache.core.gathering import AT_LEAST_US
 from burstcache.core.key_use import KeyRule, KeyUse
 from burstcache.core.node_use import (
     FIRST_LOOK_US,
@@ -18,12 +19,15 @@ from burstcache.core.node_use import (
     learn_hits,
 )
 from burstcache.core.policies import POLICIES, UsePolicy
+from burstcache.core.policy import EVENT_LATENESS_US
 from burstcache.core.seen import is_repeat, notes_seen
 from burstcache.core.worth import TierPrices, Worth
 from burstcache_sim.policies.policy import THESIS_PRICES, Options, WorthPolicy
 from burstcache_sim.world.result import Tier
 from burstcache_sim.world.world import Key, Node, World
 
+# A load that has been over for this long when it is reported boots nothing, and starts no cache function.
+_LATENESS_US = AT_LEAST_US + EVENT_LATENESS_US
 _LEAST_RATE = Fraction(1, 50)
 _NEVER_WHOLE = 1 << 62  # a weight that no trace adds up to
 
@@ -103,7 +107,7 @@ class _ByUse(WorthPolicy):
             return
         if is_repeat(key.memory.seen_us, at_us):
             memory.use = self._node_rule.observe(memory.use, at_us, weight)
-            if node.is_off and self._node_rule.boots(memory.use, at_us):
+            if node.is_off and self._node_rule.boots(memory.use, max(at_us, world.now_us - _LATENESS_US)):
                 world.boot(node, at_us)
         self._tell(world, key, at_us)
         if self.has_relay and self._key_rule.ever_starts:
@@ -166,7 +170,8 @@ class _ByUse(WorthPolicy):
             use = interrupted(use)  # while the node ran nobody told the key's requests
         weight = weight_of(self.parameters.worth, key.size_bytes)
         key.memory.use = use = rule.observe(use, at_us, weight)
-        if not key.has_lambda and use.last_us == at_us and rule.starts(use, is_booting=is_booting):
+        is_in_time = use.last_us == at_us and world.now_us - at_us < _LATENESS_US
+        if not key.has_lambda and is_in_time and rule.starts(use, is_booting=is_booting):
             world.start_lambda(key, at_us)
         if key.lambda_ready_us is not None:
             world.set_deadline(key, max(key.lambda_ready_us, rule.lives_until_us(use, is_booting=is_booting)))

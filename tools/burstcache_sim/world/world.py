@@ -158,7 +158,11 @@ class World:
         return self.books.close(end_us=self.now_us, checks=self.checks, log=log, express=express)
 
     def start_lambda(self, key: Key, at_us: int) -> int:
-        """Start a key's cache function, its deadline still to be set; return when it is ready [us]."""
+        """Start a key's cache function, its deadline still to be set; return when it is ready [us].
+
+        What a request decides that is reported late begins then.
+        """
+        at_us = max(at_us, self.now_us)
         is_cold = key.lambda_ended_us is None or at_us - key.lambda_ended_us > self.timings.stays_warm_us
         key.lambda_ready_us = at_us + self.books.invoke(is_cold=is_cold)
         self._note(key, "invoke cold" if is_cold else "invoke warm")
@@ -190,9 +194,9 @@ class World:
         self._note(key)
 
     def boot(self, node: Node, at_us: int) -> None:
-        """Boot a node that is off."""
+        """Boot a node that is off; what a request decides that is reported late begins then."""
         self.books.redis_starts += 1
-        node.ready_us = at_us + self.timings.redis_boot_us
+        node.ready_us = max(at_us, self.now_us) + self.timings.redis_boot_us
         heappush(self._due, (node.ready_us, _NODE_READY, node.index))
 
     def tell(self, at_us: int, weight: int, rule: GatherRule, *, is_noted: bool) -> None:
