@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import contextmanager
 from typing import TypeVar
 
+from burstcache.adapters.clock import Clock, SystemClock
 from burstcache.core.errors import ServiceTransientError
 from burstcache.traces import carried
 
@@ -17,25 +20,62 @@ _FIRST_S = 0.5  # before S3 has been asked
 _TIMES = 4  # what S3 takes: below that a slow answer may still be the sooner one
 _WEIGHT = 1 / 8  # of the newest answer of S3
 _WORKERS = 2  # one call at a time, and one that was given up
+_MOMENT_S = 0.01  # a part that is asked gets this much at least
+
+
+class _Read(threading.local):
+    """What the read that a thread has under way has left of its wait; None: no read has begun."""
+
+    left_s: float | None = None
+    until_s: float | None = None  # while it waits for a part
 
 
 class Patience:
     """A wait in proportion to what S3 takes here and now, from 0.25 to 1 s. Threads may share it.
 
     On a machine with idle cores a part that hangs is left before a client notices; on one that is busy all answers are
-    late, those of S3 too, and nothing is wrong with the part.
+    late, those of S3 too, and nothing is wrong with the part. All parts that one read asks share one wait.
     """
 
-    def __init__(self, *, least_s: float = LEAST_S, most_s: float = MOST_S) -> None:
+    def __init__(self, *, least_s: float = LEAST_S, most_s: float = MOST_S, clock: Clock | None = None) -> None:
         """Know nothing of S3 yet; the wait is never below `least_s` nor above `most_s`."""
         self._least_s, self._most_s = least_s, most_s
+        self._clock = clock or SystemClock()
+        self._read = _Read()
         self._s3_s = _FIRST_S / _TIMES
         self._is_first = True
 
     @property
     def wait_s(self) -> float:
-        """How long to wait for an answer [s]."""
+        """How long to wait for an answer [s]: in a read not longer than is left of its wait."""
+        if (until_s := self._read.until_s) is None:
+            return self._whole_s
+        return max(min(self._whole_s, until_s - self._clock.monotonic_s()), _MOMENT_S)
+
+    @property
+    def _whole_s(self) -> float:
         return min(max(_TIMES * self._s3_s, self._least_s), self._most_s)
+
+    def begin(self) -> None:
+        """Begin a read in this thread, which has all of its wait before it."""
+        self._read.left_s = self._whole_s
+
+    @property
+    def is_used_up(self) -> bool:
+        """Whether the read has waited so long that no more parts are asked: one more would be blamed for the others."""
+        return self._read.left_s is not None and self._read.left_s < self._whole_s / 2
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Take the duration of a `with` from what the read has left; S3's own time is not taken."""
+        if (left_s := self._read.left_s) is None:
+            yield
+            return
+        self._read.until_s = until_s = self._clock.monotonic_s() + left_s
+        try:
+            yield
+        finally:
+            self._read.left_s, self._read.until_s = until_s - self._clock.monotonic_s(), None
 
     def s3_took(self, duration_s: float) -> None:
         """Note how long S3 has taken to answer [s]."""
@@ -52,14 +92,15 @@ def in_time(call: Callable[[], T], patience: Patience) -> Callable[[], T]:
     workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="burstcache-in-time")
 
     def bounded() -> T:
-        wait_s = patience.wait_s
-        answer: Future[T] = workers.submit(carried(call))
-        try:
-            return answer.result(wait_s)
-        except FutureTimeoutError:
-            if answer.done():  # a time-out of its own
-                raise
-            answer.cancel()
-            raise ServiceTransientError(f"no answer in {wait_s:.2f} s") from None
+        with patience.waiting():
+            wait_s = patience.wait_s
+            answer: Future[T] = workers.submit(carried(call))
+            try:
+                return answer.result(wait_s)
+            except FutureTimeoutError:
+                if answer.done():  # a time-out of its own
+                    raise
+                answer.cancel()
+                raise ServiceTransientError(f"no answer in {wait_s:.2f} s") from None
 
     return bounded

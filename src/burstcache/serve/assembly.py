@@ -63,7 +63,7 @@ def make_reader(
         fell_back: As for `Reader`.
     """
 
-    patience = Patience()
+    patience = Patience(clock=clock)
 
     @cache
     def secrets() -> Secrets:
@@ -121,7 +121,7 @@ def make_reader(
         has_express=express is not None,
         max_stale_s=max_stale_s,
         fell_back=fell_back,
-        s3_took=patience.s3_took,
+        patience=patience,
         prefix=settings.origin_prefix,
     )
 

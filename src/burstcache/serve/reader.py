@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.digest_reader import DigestReader, Start, in_thread
+from burstcache.adapters.patience import Patience
 from burstcache.core.digest import Route
 from burstcache.logs import logger
 from burstcache.serve.memory_tier import Heads, Memory, Ticket
@@ -32,10 +33,6 @@ _NOT_FOUND = 404
 
 def ignored(error: Exception | None) -> None:
     """Do nothing about a tier that failed."""
-
-
-def unheeded(_: float) -> None:
-    """Do nothing about how long S3 took."""
 
 
 def _uncounted(_: Request, __: Entry) -> None:
@@ -71,7 +68,7 @@ class Reader:
         max_stale_s: float = MAX_STALE_S,
         start: Start = in_thread,
         fell_back: FellBack = ignored,
-        s3_took: Callable[[float], None] = unheeded,
+        patience: Patience | None = None,
         prefix: str = "",
     ) -> None:
         """Remember the parts.
@@ -90,17 +87,17 @@ class Reader:
                 no tier is asked; infinite: objects never change.
             start: Runs work while the read goes on.
             fell_back: As for `Tiers`.
-            s3_took: Gets how long S3 took to answer each read [s].
+            patience: How long a read waits for the digest and all tiers together; it learns how long S3 takes.
             prefix: Of the keys that may be read; no tier is asked for another one, which is as if it did not exist.
         """
         self._digest = digest
         self._origin = origin
-        self._tiers = Tiers(make_tier, clock, fell_back)
+        self._patience = patience or Patience(clock=clock)
+        self._tiers = Tiers(make_tier, clock, fell_back, self._patience)
         self._clock = clock
         self._shared = SharedReads()
         self._max_stale_s = max_stale_s
         self._start = start
-        self._s3_took = s3_took
         self._prefix = prefix
         self._has_express = has_express
         self._tally = Tally(clock) if digest is not None and (memory is not None or has_express) else None
@@ -149,6 +146,7 @@ class Reader:
 
     def _at_hand(self, request: Request) -> Response | None:
         """Return the answer of own copies or of the tier that the digest names, or a 404 outside of the prefix."""
+        self._patience.begin()
         if not request.key.startswith(self._prefix):
             return no_such_key(request).served_by("s3", is_hit=False)
         if (response := self.own.answer(request)) is not None:
@@ -170,7 +168,7 @@ class Reader:
         """Return S3's answer, and keep what may be kept."""
         began_s = self._clock.monotonic_s()
         response = self._origin.read(request)
-        self._s3_took(self._clock.monotonic_s() - began_s)
+        self._patience.s3_took(self._clock.monotonic_s() - began_s)
         self.own.note_answer(request, response.status, response.headers, found.ticket)
         if request.method == "GET" and response.status == 200 and self.keeps(len(response.body), found):
             self.keep(request, entry_from_s3(response.headers, response.body).confirmed(request.at_us), found)
@@ -291,7 +289,7 @@ class Reader:
         if isinstance(found, Entry):
             self.own.adopt(request, found)
             return object_response(request, found.meta, found.body)
-        if self._digest is not None:
+        if self._digest is not None and not self._patience.is_used_up:
             self._digest.forget(request.hash)
         return None
 
@@ -301,9 +299,8 @@ class Reader:
         What such a tier has may be kept without asking S3: each write is taken out of it before it is announced, so a
         copy of an older version was read before the announcement, and the ticket is older than that.
         """
-        routes = list(self._filled(request.hash))
-        miss = self.miss()
-        for route in routes:
+        miss = self.miss()  # before the digest that says whom to ask can have become a newer one
+        for route in list(self._filled(request.hash)):
             found = None if self._tiers.is_left_alone(route, request) else self._tiers.ask(route, request)
             if isinstance(found, Entry):
                 if request.method == "GET":

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from burstcache.adapters.breaker import Breakers
 from burstcache.adapters.clock import Clock
+from burstcache.adapters.patience import Patience
 from burstcache.core.digest import Route
 from burstcache.logs import logger
 from burstcache.serve.tally import Served
@@ -19,16 +20,18 @@ FellBack = Callable[[Exception | None], None]
 class Tiers:
     """Tiers by the routes that lead to them. Threads may share it."""
 
-    def __init__(self, make: Callable[[Route], Tier], clock: Clock, fell_back: FellBack) -> None:
+    def __init__(self, make: Callable[[Route], Tier], clock: Clock, fell_back: FellBack, patience: Patience) -> None:
         """Know no tier yet.
 
         Args:
             make: Makes the tier that a route leads to.
             clock: What tiers are left alone by.
             fell_back: Gets the error of each tier that fails, and None for one that is left alone because it has.
+            patience: How long a read waits for all tiers together.
         """
         self._make = make
         self._fell_back = fell_back
+        self._patience = patience
         self._tiers: dict[Route, Tier] = {}
         self._breakers = Breakers(clock)
 
@@ -39,8 +42,9 @@ class Tiers:
         return self._tiers[route]
 
     def is_left_alone(self, route: Route, request: Request) -> bool:
-        """Whether to do without the tier for this read, because it or the key there has failed just now."""
-        is_left_alone = self._breakers.is_open(route) or self._breakers.is_open(request.hash)
+        """Whether to do without the tier in this read: it, or the key there, has just failed, or others took long."""
+        has_failed = self._breakers.is_open(route) or self._breakers.is_open(request.hash)
+        is_left_alone = has_failed or self._patience.is_used_up
         if is_left_alone:
             self._fell_back(None)
         return is_left_alone
@@ -48,7 +52,8 @@ class Tiers:
     def ask(self, route: Route, request: Request) -> Entry | Fill | None:
         """Return what the tier's `fetch` does, the object for a GET whole; None also if it fails."""
         try:
-            found = self.find(route).fetch(request)
+            with self._patience.waiting():
+                found = self.find(route).fetch(request)
             return _whole(request, found) if isinstance(found, Entry) else found
         except Exception as error:  # whatever it is, S3 has the object
             self._breakers.fail(request.hash if isinstance(error, FAILURES_OF_ONE_KEY) else route)
@@ -59,9 +64,12 @@ class Tiers:
             return None
 
     def fill(self, route: Route, fill: Fill, request: Request, entry: Entry) -> None:
-        """Put an object into the tier that has given the right to it."""
+        """Put an object into the tier that has given the right to it, if the read has time for that."""
+        if self._patience.is_used_up:
+            return
         try:
-            fill.put(entry)
+            with self._patience.waiting():
+                fill.put(entry)
         except Exception as error:  # the reader has its answer
             self._breakers.fail(route)
             logger().warning(

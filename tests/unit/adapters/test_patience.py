@@ -8,6 +8,7 @@ import pytest
 
 from burstcache.adapters.patience import LEAST_S, MOST_S, Patience, in_time
 from burstcache.core.errors import ServiceTransientError
+from support.clock import ManualClock
 from support.waiting import LIMIT_S
 
 
@@ -27,6 +28,42 @@ def test_the_wait_has_bounds(s3_s: float, wait_s: float) -> None:
         patience.s3_took(s3_s)
 
     assert patience.wait_s == wait_s
+
+
+def test_the_parts_of_a_read_share_its_wait() -> None:
+    clock = ManualClock()
+    patience = Patience(clock=clock)
+    whole_s = patience.wait_s
+    patience.begin()
+
+    with patience.waiting():
+        clock.now_s += whole_s / 4
+        assert patience.wait_s == pytest.approx(whole_s * 3 / 4)
+    clock.now_s += 60  # S3 answers
+
+    assert not patience.is_used_up
+    with patience.waiting():
+        clock.now_s += whole_s / 2
+        assert patience.wait_s == pytest.approx(whole_s / 4)
+    assert patience.is_used_up
+    patience.begin()
+    assert not patience.is_used_up
+
+
+def test_the_reads_of_two_threads_have_a_wait_each() -> None:
+    clock = ManualClock()
+    patience = Patience(clock=clock)
+    patience.begin()
+    with patience.waiting():
+        clock.now_s += 60
+
+    in_another_thread: list[bool] = []
+    thread = threading.Thread(target=lambda: in_another_thread.append(patience.is_used_up))
+    thread.start()
+    thread.join()
+
+    assert patience.is_used_up
+    assert in_another_thread == [False]
 
 
 def test_one_slow_answer_of_s3_changes_the_wait_a_little() -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from burstcache.adapters.breaker import OPEN_S
+from burstcache.adapters.patience import Patience
 from burstcache.core.digest import Route
 from burstcache.core.errors import RedisDownError, ServiceError, SilentHolderError
 from burstcache.serve.reader import Reader
@@ -87,6 +88,63 @@ def test_what_concerns_one_key_leaves_the_tiers_other_keys_alone(error: Exceptio
 
     assert served == [b"from S3", b"from S3", b"body", b"from S3", b"body"]
     assert tier.asked == ["a", "b", "b"]
+
+
+@dataclass
+class Hanging:
+    """A tier that takes all of a read's patience and then fails."""
+
+    patience: Patience
+    clock: ManualClock
+    asked: int = 0
+
+    def fetch(self, request: Request) -> Entry | None:
+        self.asked += 1
+        self.clock.sleep(self.patience.wait_s)
+        raise RedisDownError("no answer")
+
+
+@dataclass
+class Fleeting(Table):
+    """Routes a key to one tier after the other, each time that it is forgotten, and has a home for it."""
+
+    nodes: int = 3
+
+    def home(self, _: str) -> Route | None:
+        return Route("redis", "home", is_guest=True)
+
+    def forget(self, _: str) -> None:
+        self.nodes -= 1
+        self.place = Route("redis", f"node-{self.nodes}") if self.nodes else None
+
+
+def test_a_read_waits_for_all_tiers_that_hang_as_long_as_for_one() -> None:
+    clock = ManualClock()
+    patience = Patience(clock=clock)
+    hanging = Hanging(patience, clock)
+    asking = Reader(Fleeting(LAMBDA), S3(), lambda _: hanging, clock, patience=patience, has_express=True)  # type: ignore[arg-type, return-value]
+    whole_s = patience.wait_s
+
+    answer = asking.read(get())
+
+    assert answer.body == b"from S3"
+    assert clock.now_s == whole_s
+    assert hanging.asked == 1
+
+
+def test_a_tier_is_not_blamed_for_another_one_that_took_long() -> None:
+    clock, tier = ManualClock(), Tier()
+    patience = Patience(clock=clock)
+    hanging = Hanging(patience, clock)
+    tiers = {"lambda": hanging, "redis": tier}
+    table = Fleeting(LAMBDA)
+    asking = Reader(table, S3(), lambda route: tiers[route.tier], clock, patience=patience)  # type: ignore[arg-type, return-value]
+    asking.read(get())
+
+    table.place = None
+    found = asking.read(get())
+
+    assert found.headers["x-cache-tier"] == "redis"
 
 
 def test_a_tier_that_does_not_hold_a_key_is_asked_again_at_the_next_read() -> None:
