@@ -39,7 +39,8 @@ POLICIES = {
     "breakeven": {"HitValueUsdPerMillion": "20"},
 }
 CACHED_PER_S, BEFORE_S, FAULT_S = 200.0, 20.0, 30.0
-_POOL = {"PoolMembers": "8", "PoolMemoryMb": "512", "PoolKeepS": "60"}
+_POOL_KEEP_S = 60  # after the last use, which a hub reports once a minute
+_POOL = {"PoolMembers": "8", "PoolMemoryMb": "512", "PoolKeepS": f"{_POOL_KEEP_S}"}
 _PARTS: dict[Part, dict[str, str]] = {"results": {}, "pool": _POOL, "hub": {**_POOL, "PoolHub": "fargate"}}
 _LARGES_PER_S = 1.0
 RETRY_DELAYS_S = (60.0, 120.0)  # AWS's own: an event outlives a fault
@@ -229,7 +230,7 @@ def befall(stage: Stage, fault: Fault, plan: Plan) -> Run:
         run.hits_back_s = waited(lambda: load.are_hits_back(run.fault_ended_s), plan.back_s)
     run.ended_s = time.time()
     run.outcomes = load.outcomes
-    run.rest_s = waited(lambda: not running(stage), plan.rest_s)
+    run.rest_s = waited(lambda: not running(stage), plan.rest_s + _POOL_KEEP_S * stage.has_pool)
     run.left, run.undelivered, run.counts = running(stage), undelivered(stage), dict(stage.counts)
     return run
 

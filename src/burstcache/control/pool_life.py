@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 from burstcache.adapters.pool_table import PoolRows
 from burstcache.control.pool_rounds import run_round
 from burstcache.control.pool_tools import PoolTools
@@ -76,7 +78,8 @@ def tick(tools: PoolTools, generation: int, part: int, *, ticks: int) -> Ticked:
     if rows.state.warmed_at_us >= generation * 1000 and _is_silent(tools, rows):
         raise FunctionFailedError("no member of the pool answers; the log of pool control says why")
     warm_s = rows.state.choice.warm_s if rows.state.choice else 0
-    wait_s = max(warm_s, LOOK_S if has_hubs else 0)
+    unused_s = ceil((_unused_at_us(tools, rows) - now_us) / US_PER_S)
+    wait_s = min(max(warm_s, LOOK_S if has_hubs else 0), unused_s)
     is_last = ticks + 1 >= MOST_TICKS
     deadline_at_us = tools.clock.now_us() + (wait_s + TICK_TAKES_S) * US_PER_S
     kept = tools.table.change(state, part=part + is_last, deadline_at_us=deadline_at_us)
@@ -95,17 +98,26 @@ def _execute(tools: PoolTools, state: PoolState) -> None:
 
 def _over(tools: PoolTools, rows: PoolRows, now_us: int) -> str:
     """Return why members need not be kept any more; empty: they do."""
-    used_at_us = max([rows.state.totals.used_at_us, *(hub.used_at_us for hub in rows.hubs)])
     if pause := tools.pauses.read():
         return f"the stack is paused: {pause.reason}"
-    if now_us >= used_at_us + tools.keep_s * US_PER_S:
+    if now_us >= _unused_at_us(tools, rows):
         return f"nobody has read from the pool for {tools.keep_s} s"
+    used_at_us = _used_at_us(rows)
     members = [rows.members.get(name) for name in tools.members]
     if all(member and member.seen_at_us > used_at_us and not member.is_silent for member in members) and not any(
         member.stored_bytes for member in members if member
     ):
         return "nothing is stored in the pool"
     return ""
+
+
+def _used_at_us(rows: PoolRows) -> int:
+    return max([rows.state.totals.used_at_us, *(hub.used_at_us for hub in rows.hubs)])
+
+
+def _unused_at_us(tools: PoolTools, rows: PoolRows) -> int:
+    """Return when nobody will have read from the pool for as long as it is kept."""
+    return _used_at_us(rows) + tools.keep_s * US_PER_S
 
 
 def _is_silent(tools: PoolTools, rows: PoolRows) -> bool:
