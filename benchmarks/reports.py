@@ -26,7 +26,8 @@ from burstcache.core.prices import price_sheet
 from burstcache.core.seen import is_repeat, notes_seen
 from burstcache.core.worth import tier_prices
 from burstcache_sim.bill.cost import bill
-from burstcache_sim.bill.usage import Setup, live_usage
+from burstcache_sim.bill.setup import Setup
+from burstcache_sim.bill.usage import live_usage
 from burstcache_sim.policies.node_use import Breakeven, Hazard, weight_of
 from burstcache_sim.traces.generate import zipf
 from burstcache_sim.traces.read import read_trace

@@ -10,7 +10,8 @@ import pytest
 
 from burstcache.core.keys import key_hash
 from burstcache.core.parameters import US_PER_S
-from burstcache_sim.bill.usage import Setup, live_usage
+from burstcache_sim.bill.setup import Setup
+from burstcache_sim.bill.usage import live_usage
 from burstcache_sim.units import US_PER_H
 from burstcache_sim.world.result import GuestUse, RunResult
 from support.functions import NODE

@@ -23,7 +23,8 @@ from burstcache.core.prices import price_sheet
 from burstcache.core.rows import KeyRow
 from burstcache_local.emf import MetricId, Sample, samples
 from burstcache_local.stepfunctions.errors import StateError
-from burstcache_sim.bill.usage import CONTROL_MS, JANITOR_MS, ORIGIN_MS, SCHEDULER_MS
+from burstcache_sim.bill.control import CONTROL_MS
+from burstcache_sim.bill.usage import JANITOR_MS, ORIGIN_MS, SCHEDULER_MS
 from support.functions import NODE
 from support.metrics import STACK, alarms, metrics_of, period_s, template, went_off
 from support.world import World

@@ -14,9 +14,11 @@ from burstcache.core.rows import NodeRow
 from burstcache_cli.service_use import ServiceUse
 from burstcache_dashboard.measured import Measured
 from burstcache_dashboard.source import Rows, Source
+from burstcache_sim.bill.control import Steps, control_usage
 from burstcache_sim.bill.cost import Bill, Usage, add, bill
 from burstcache_sim.bill.counted import Counted, counted_usage
-from burstcache_sim.bill.usage import METERED_BYTES, Setup, Steps, control_usage, idle_usage
+from burstcache_sim.bill.setup import Setup
+from burstcache_sim.bill.usage import METERED_BYTES, idle_usage
 from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H
 
 _CACHE, _PROXY, _SCHEDULER = "CacheFunction", "ProxyFunction", "SchedulerFunction"

@@ -19,7 +19,7 @@ from burstcache_replay.recording import Recorded
 from burstcache_replay.reported import Reported
 from burstcache_replay.schedule import Outcome
 from burstcache_replay.summary import is_failed
-from burstcache_sim.bill.usage import Setup
+from burstcache_sim.bill.setup import Setup
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.policies.registry import SIMULATED
 from burstcache_sim.policies.thesis import Thesis

@@ -20,7 +20,7 @@ from burstcache_local.template.parameters import parameter_values
 from burstcache_sim.bill.clock import Clock
 from burstcache_sim.bill.comparison import OURS
 from burstcache_sim.bill.nodes import fitting_type, node_capacity_bytes
-from burstcache_sim.bill.usage import Setup
+from burstcache_sim.bill.setup import Setup
 from burstcache_sim.choose.advise.advice import Advice, advise
 from burstcache_sim.choose.advise.classes import WITHIN_MS
 from burstcache_sim.choose.advise.configurations import judged, standing

@@ -21,7 +21,7 @@ from burstcache_sim.bill.demand import demand_of, perfect_redis_us
 from burstcache_sim.bill.infinicache import pool_for
 from burstcache_sim.bill.locality import locality_of
 from burstcache_sim.bill.market import Market, Offer
-from burstcache_sim.bill.usage import Setup
+from burstcache_sim.bill.setup import Setup
 from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.trace import Trace
 from burstcache_sim.units import US_PER_H

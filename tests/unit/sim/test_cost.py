@@ -12,7 +12,8 @@ import pytest
 from burstcache.core.errors import InvalidSettingError, PriceMissingError
 from burstcache.core.prices import price_sheet
 from burstcache_sim.bill.cost import BILLED, Usage, add, bill, cost_units
-from burstcache_sim.bill.usage import Setup, thesis_usage
+from burstcache_sim.bill.setup import Setup
+from burstcache_sim.bill.usage import thesis_usage
 from burstcache_sim.units import run_cost_units
 from burstcache_sim.world.result import RunResult
 

@@ -16,7 +16,8 @@ from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import price_sheet
 from burstcache_sim.bill.cost import bill
 from burstcache_sim.bill.demand import demand_of
-from burstcache_sim.bill.usage import LARGEST_OBJECT_BYTES, Passage, Readers, Relay, Setup, live_usage
+from burstcache_sim.bill.setup import LARGEST_OBJECT_BYTES, Readers, Relay, Setup
+from burstcache_sim.bill.usage import Passage, live_usage
 from burstcache_sim.traces.trace import Trace
 from burstcache_sim.units import US_PER_H
 from burstcache_sim.world.result import GuestUse, RunResult

@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from burstcache_sim.bill.control import Steps
 from burstcache_sim.bill.counted import Counted, counted_usage
-from burstcache_sim.bill.usage import Setup, Steps, live_usage
+from burstcache_sim.bill.setup import Setup
+from burstcache_sim.bill.usage import live_usage
 from burstcache_sim.units import US_PER_H
 from burstcache_sim.world.result import RunResult
 

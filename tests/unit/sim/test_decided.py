@@ -15,8 +15,8 @@ from burstcache_sim.bill.express import rule_of
 from burstcache_sim.bill.locality import locality_of
 from burstcache_sim.bill.market import Market
 from burstcache_sim.bill.nodes import node_capacity_bytes
+from burstcache_sim.bill.setup import Setup
 from burstcache_sim.bill.spending import weighed
-from burstcache_sim.bill.usage import Setup
 from burstcache_sim.policies.node_use import Hazard
 from burstcache_sim.policies.policy import Options
 from burstcache_sim.traces.trace import Sample, Trace

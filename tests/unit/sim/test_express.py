@@ -14,7 +14,7 @@ from burstcache_sim.bill.competitors import offers
 from burstcache_sim.bill.demand import demand_of
 from burstcache_sim.bill.locality import locality_of
 from burstcache_sim.bill.market import Market, Offer
-from burstcache_sim.bill.usage import Setup
+from burstcache_sim.bill.setup import Setup
 from burstcache_sim.engine.copies import keep_copies
 from burstcache_sim.traces.trace import Trace
 from burstcache_sim.units import US_PER_H

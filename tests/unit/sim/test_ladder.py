@@ -18,7 +18,7 @@ from burstcache_sim.bill.express import rule_of
 from burstcache_sim.bill.ladder import month_of, past_memory, past_nodes
 from burstcache_sim.bill.locality import Locality, locality_of
 from burstcache_sim.bill.market import Market, Offer
-from burstcache_sim.bill.usage import Setup
+from burstcache_sim.bill.setup import Setup
 from burstcache_sim.traces.trace import Sample, Trace
 from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H
 from burstcache_sim.world.result import RunResult

@@ -13,7 +13,7 @@ from burstcache_sim.bill.demand import demand_of
 from burstcache_sim.bill.locality import locality_of
 from burstcache_sim.bill.market import Market
 from burstcache_sim.bill.pool_offer import pool_offer
-from burstcache_sim.bill.usage import Setup
+from burstcache_sim.bill.setup import Setup
 from burstcache_sim.choose.advise.large_objects import LargeObjects, large_objects, large_objects_lines
 from burstcache_sim.choose.tune.workload import Workload, workload_of
 from burstcache_sim.traces.trace import Trace

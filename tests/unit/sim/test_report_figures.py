@@ -18,8 +18,8 @@ from matplotlib.text import Text
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.prices import price_sheet
 from burstcache_sim.bill.comparison import Billing, compare
+from burstcache_sim.bill.setup import Setup
 from burstcache_sim.bill.spending import thesis_setup
-from burstcache_sim.bill.usage import Setup
 from burstcache_sim.optimum.plans import plan
 from burstcache_sim.policies.offline import offline
 from burstcache_sim.policies.thesis import Thesis

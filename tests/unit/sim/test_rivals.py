@@ -21,7 +21,7 @@ from burstcache_sim.bill.demand import demand_of
 from burstcache_sim.bill.ladder import month_of
 from burstcache_sim.bill.locality import locality_of
 from burstcache_sim.bill.market import Market, Offer
-from burstcache_sim.bill.usage import Setup
+from burstcache_sim.bill.setup import Setup
 from burstcache_sim.choose.advise.worth import best_buys
 from burstcache_sim.latency import TierLatencies
 from burstcache_sim.policies.thesis import Thesis

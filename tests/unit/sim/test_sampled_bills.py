@@ -18,7 +18,7 @@ from burstcache_sim.bill.demand import demand_of
 from burstcache_sim.bill.locality import locality_of
 from burstcache_sim.bill.market import Market, Offer
 from burstcache_sim.bill.sampled import of_whole_log
-from burstcache_sim.bill.usage import Setup
+from burstcache_sim.bill.setup import Setup
 from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.sampling import expected_error
 from burstcache_sim.traces.trace import Sample, Trace

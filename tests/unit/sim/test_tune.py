@@ -17,8 +17,8 @@ from burstcache.core.parameters import Parameters, parameters_from_text
 from burstcache.core.prices import price_sheet
 from burstcache_cli.cli import main
 from burstcache_sim.bill.comparison import own_bill
+from burstcache_sim.bill.setup import Setup
 from burstcache_sim.bill.spending import thesis_setup, weighed
-from burstcache_sim.bill.usage import Setup
 from burstcache_sim.choose.tune import search as tune_module
 from burstcache_sim.choose.tune.candidates import ThesisSpace, WorthSpace, overrides_text, seconds_text
 from burstcache_sim.choose.tune.front import Tried, pareto_front, spread

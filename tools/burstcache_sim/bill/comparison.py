@@ -16,7 +16,8 @@ from burstcache_sim.bill.demand import Demand, demand_of
 from burstcache_sim.bill.locality import Locality, locality_of
 from burstcache_sim.bill.market import Market
 from burstcache_sim.bill.sampled import of_whole_log
-from burstcache_sim.bill.usage import Passage, Setup, live_usage, thesis_usage
+from burstcache_sim.bill.setup import Setup
+from burstcache_sim.bill.usage import Passage, live_usage, thesis_usage
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.replay import replay
 from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H

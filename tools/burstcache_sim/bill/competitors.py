@@ -16,8 +16,8 @@ from burstcache.core.prices import PriceSheet
 from burstcache_sim.bill import edge, express, nodes
 from burstcache_sim.bill.market import Market, Offer
 from burstcache_sim.bill.schedule import scheduled
+from burstcache_sim.bill.setup import Setup
 from burstcache_sim.bill.together import before
-from burstcache_sim.bill.usage import Setup
 
 _SERVERLESS_SIZES = tuple(f"{gb}GB" for gb in nodes.SERVERLESS_SIZES_GB)
 _KINDS: dict[str, Callable[[Market, str], Offer]] = {

@@ -17,6 +17,8 @@ from burstcache_sim.units import UNITS_PER_USD
 
 Amount = Fraction | int
 
+_MB_PER_GB = 1024
+
 
 @dataclass(frozen=True, slots=True)
 class Billed:
@@ -190,3 +192,8 @@ def add(usages: Iterable[Usage]) -> Usage:
 
 def _times(line: BillLine, factor: Fraction) -> BillLine:
     return replace(line, quantity=line.quantity * factor, usd_exact=line.usd_exact * factor)
+
+
+def gb_s(milliseconds: Fraction | int, memory_mb: int) -> Fraction:
+    """Return what functions of a memory are billed for their time [GB-s]."""
+    return Fraction(milliseconds) * memory_mb / (1000 * _MB_PER_GB)

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from burstcache.core.prices import BYTES_PER_GB
+from burstcache_sim.bill.control import LOG_BYTES, Steps, control_usage, metrics_usage
 from burstcache_sim.bill.cost import Usage, add
-from burstcache_sim.bill.usage import LOG_BYTES, READ_LOG_BYTES, Setup, Steps, control_usage, metrics_usage
+from burstcache_sim.bill.setup import Setup
+from burstcache_sim.bill.usage import READ_LOG_BYTES
 
 _EVENTUALLY = Fraction(1, 2)  # of a unit: how readers read the digest
 

@@ -15,7 +15,7 @@ from burstcache_sim.bill.ladder import Asked, past_memory, with_express
 from burstcache_sim.bill.locality import Locality
 from burstcache_sim.bill.market import Market
 from burstcache_sim.bill.nodes import node_capacity_bytes
-from burstcache_sim.bill.usage import Setup
+from burstcache_sim.bill.setup import Setup
 from burstcache_sim.replay import replay_each
 from burstcache_sim.traces.trace import Trace
 from burstcache_sim.world.result import GuestUse, RunResult

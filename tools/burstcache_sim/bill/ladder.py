@@ -22,7 +22,7 @@ from burstcache_sim.bill.express import totals
 from burstcache_sim.bill.locality import Locality, mean
 from burstcache_sim.bill.market import Market
 from burstcache_sim.bill.nodes import node_capacity_bytes
-from burstcache_sim.bill.usage import LARGEST_OBJECT_BYTES, Setup
+from burstcache_sim.bill.setup import LARGEST_OBJECT_BYTES, Setup
 from burstcache_sim.world.express import CopyRules
 from burstcache_sim.world.result import NO_GUESTS, ExpressUse, GuestUse, RunResult
 

@@ -14,7 +14,8 @@ from burstcache.core.prices import BYTES_PER_GB, PriceSheet
 from burstcache_sim.bill.cost import Amount, Bill, BillLine, bill, bill_line
 from burstcache_sim.bill.demand import Demand
 from burstcache_sim.bill.locality import Locality
-from burstcache_sim.bill.usage import Passage, Setup, door_usage
+from burstcache_sim.bill.setup import Setup
+from burstcache_sim.bill.usage import Passage, door_usage
 from burstcache_sim.units import US_PER_H
 
 VOLUME_GB = 3  # as the node's of this system

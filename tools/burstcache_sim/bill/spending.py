@@ -8,7 +8,8 @@ from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import THESIS, PriceSheet
 from burstcache.core.worth import TierPrices, tier_prices
 from burstcache_sim.bill.cost import Usage, bill
-from burstcache_sim.bill.usage import THESIS_MEMORY_MB, Setup, thesis_usage
+from burstcache_sim.bill.setup import Setup
+from burstcache_sim.bill.usage import THESIS_MEMORY_MB, thesis_usage
 from burstcache_sim.policies.offline import OfflineResult
 from burstcache_sim.units import US_PER_H
 from burstcache_sim.world.result import RunResult

@@ -6,19 +6,18 @@ live system; each constant has its origin. Where a count depends on the traffic,
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal
 
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import BYTES_PER_GB
-from burstcache_sim.bill.cost import Amount, Usage, add
+from burstcache_sim.bill.control import CONTROL_MB, LOG_BYTES, Steps, control_usage, metrics_usage
+from burstcache_sim.bill.cost import Usage, add, gb_s
+from burstcache_sim.bill.setup import Setup
 from burstcache_sim.units import US_PER_H
 from burstcache_sim.world.result import RunResult
 
 THESIS_MEMORY_MB = 1024
-_MB_PER_GB = 1024
 
 # EC2 bills from `running`, 16 s after the start; the rules' boot of 30 s lasts until Redis answers. At the end the
 # check waits 2 s for stragglers, and StopNode asks EC2 within a second; what stops is not billed.
@@ -33,23 +32,15 @@ _PROXY_HIT_MS, _PROXY_S3_MS, SCHEDULER_MS = 10, 60, 20
 _WARM_START_MS, _COLD_START_MS = 20, 600  # of a cache function, INIT and the object's load included (thesis 5.6)
 _HAND_OVER_MS = _COLD_START_MS + 1_000  # the former one holds the warm environment, and looks for the next every second
 _INIT_PROXY_MS, _INIT_SCHEDULER_MS, _INIT_CONTROL_MS = 241, 189, 516  # imports, `docs/evidence/measurements/reads.md`
-_PROXY_MB, _SCHEDULER_MB, _CONTROL_MB, _JANITOR_MB = 512, 256, 512, 256  # template.yaml
+_PROXY_MB, _SCHEDULER_MB, _JANITOR_MB = 512, 256, 256  # template.yaml
 METERED_BYTES = 512 * 1024  # an HTTP API counts a request per this much
-LOG_BYTES = 500  # per invocation: Lambda's own three lines
 READ_LOG_BYTES = 310  # of the proxy, which leaves those out: a line of metrics, if each read begins a batch
-# Metrics by what has them: a node its seconds and cost; a life in a cache function its end and cost, and promotion
-# another end; a key in Redis its promotion and its end; a tier that serves the proxy its latency and bytes.
-_NODE_METRICS, _LIFE_METRICS, _PROMOTED_METRICS, _REDIS_METRICS, _TIER_METRICS = 2, 2, 1, 2, 2
-
 # A read of the digest takes a unit per 4 KB, and half of one where it vouches for no memory. A route that has left its
 # tier stays as an item until the janitor's next run.
 _ROUTES_PER_UNIT = 25
 _EVENTUALLY = Fraction(1, 2)  # of a unit, for a read that need not show the newest write
 _ROW_READ = _EVENTUALLY  # units: from its second minute on an instance reads its row
 _ROUTE_STAYS_S = 300
-
-# Larger objects are answered with a redirect to S3 and never cached: MAX_OBJECT_BYTES in template.yaml.
-LARGEST_OBJECT_BYTES = {"http-api": 4_194_304, "alb": 716_800}
 
 # What stands always; a test of the template holds `docs/operate/costs.md` to it.
 _VOLUME_GB, _ALB_ADDRESSES = 3, 2
@@ -63,86 +54,6 @@ _ATTENDED_EVERY_S = 300  # the janitor writes it into the row of a node that run
 ORIGIN_MS, _ORIGIN_MB, _REMOVE_MS = 60, 128, 50
 
 
-# Where those who read are: in the VPC, with the client library and without a front door, or on the internet.
-Readers = Literal["aws", "internet"]
-# What lets cache functions answer: a balancer, a name in a private zone, or nothing: then there is no Lambda tier.
-Relay = Literal["nlb", "direct", "none"]
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """What one life or one step takes of the control plane; DynamoDB in units (a transaction takes two per item).
-
-    Writes are those of rows, leases and the digest. `tests/lifecycle/test_units_of_the_table.py` counts them.
-    """
-
-    transitions: int
-    control_calls: int
-    control_ms: int
-    writes: int
-    reads: int
-
-
-# Redis control by what it does [ms]. BootNode's call of EC2 takes 1.8 s and StopNode's, by guess, half a second.
-CONTROL_MS = {
-    "join": 100,
-    "seed": 300,
-    "leave": 150,
-    "boot_node": 1_820,
-    "ready_node": 80,
-    "check_node": 70,
-    "stop_node": 520,
-    "instance_stopped": 130,
-}
-_IN_REDIS_MS = sum(CONTROL_MS[step] for step in ("join", "seed", "leave"))
-_RUN_MS = sum(CONTROL_MS[step] for step in ("boot_node", "ready_node", "stop_node", "instance_stopped"))
-
-_UNPROMOTED = _Step(transitions=4, control_calls=0, control_ms=0, writes=9, reads=3)
-_HANDED_OVER = _Step(transitions=1, control_calls=0, control_ms=0, writes=3, reads=4)  # to a life's next invocation
-_PROMOTED = _Step(transitions=7, control_calls=3, control_ms=_IN_REDIS_MS, writes=19, reads=6)
-_STRAIGHT = _Step(transitions=5, control_calls=3, control_ms=_IN_REDIS_MS, writes=15, reads=3)  # the node runs
-_NODE_RUN = _Step(transitions=3, control_calls=4, control_ms=_RUN_MS, writes=7, reads=8)
-_CHECK = _Step(transitions=2, control_calls=1, control_ms=CONTROL_MS["check_node"], writes=1, reads=3)
-
-
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """How the system is deployed, as far as the bill depends on it. Defaults are the template's."""
-
-    architecture: str = "arm"
-    instance_type: str = "t4g.micro"
-    cache_memory_mb: int = 256
-    front_door: Literal["http-api", "alb"] = "http-api"
-    readers: Readers = "aws"
-    object_bytes: int = 10_000  # mean size
-    nodes: int = 1
-    reader_processes: int = 1  # in the VPC, that share the requests; each reads the digest
-    relay: Relay = "nlb"
-    relay_ipv4: bool = False  # whether the relay's task has a public address, as in eu-north-1 and eu-west-1
-    far_readers: Fraction | int = 0  # the share of the reads whose reader is in another zone than the tiers
-    express: bool = False  # whether there is a directory bucket
-    always_on_nodes: int = 0  # how many of the nodes never stop
-    reader_memory_bytes: int = 0  # that each reader keeps objects in; nobody bills it
-    writes_per_h: Fraction | int = 0  # of objects in the bucket, each followed
-
-    @property
-    def decides(self) -> bool:
-        """Whether anything starts and stops by what is requested: cache functions, or nodes that are not always on."""
-        return self.relay != "none" or self.nodes > self.always_on_nodes
-
-
-@dataclass(frozen=True, slots=True)
-class Steps:
-    """How often the control plane did what, and for how long nodes ran."""
-
-    lives: int  # in a cache function
-    promotions: int
-    handovers: int
-    boots: int
-    node_s: int
-    checks: int  # of running nodes
-
-
 def thesis_usage(result: RunResult, setup: Setup) -> Usage:
     """Return the four items of the thesis: billed milliseconds, invocations, Redis seconds, S3 requests.
 
@@ -152,7 +63,7 @@ def thesis_usage(result: RunResult, setup: Setup) -> Usage:
     return Usage(
         architecture=setup.architecture,
         instance_type=setup.instance_type,
-        cache_gb_s=_gb_s(result.lambda_ms, setup.cache_memory_mb),
+        cache_gb_s=gb_s(result.lambda_ms, setup.cache_memory_mb),
         cache_requests=result.invocations,
         node_h=Fraction(result.redis_s, 3600),
         s3_gets=result.s3_requests,
@@ -230,8 +141,8 @@ def door_usage(passage: Passage, setup: Setup, *, period_us: int) -> Usage:
         internet_gb=Fraction(passage.internet_bytes, BYTES_PER_GB),
         front_door_512kb=0 if is_alb else passage.metered_512kb,
         alb_lcu_h=Fraction(passage.door_bytes, BYTES_PER_GB) / Fraction(4, 10) if is_alb else 0,
-        proxy_gb_s=_gb_s(_PROXY_HIT_MS * passage.hits + _PROXY_S3_MS * (passage.requests - passage.hits), _PROXY_MB),
-        init_gb_s=_gb_s(_INIT_PROXY_MS, _PROXY_MB) * passage.wakes,
+        proxy_gb_s=gb_s(_PROXY_HIT_MS * passage.hits + _PROXY_S3_MS * (passage.requests - passage.hits), _PROXY_MB),
+        init_gb_s=gb_s(_INIT_PROXY_MS, _PROXY_MB) * passage.wakes,
         function_requests=passage.requests,
         logs_gb=Fraction(READ_LOG_BYTES * passage.requests, BYTES_PER_GB),
         alb_h=hours if is_alb else 0,
@@ -244,7 +155,7 @@ def _cache(result: RunResult, setup: Setup) -> Usage:
     invocations = result.invocations + result.handovers
     started_ms = _WARM_START_MS * (result.invocations - result.cold_starts) + _HAND_OVER_MS * result.handovers
     return Usage(
-        cache_gb_s=_gb_s(result.lambda_ms + started_ms, setup.cache_memory_mb),
+        cache_gb_s=gb_s(result.lambda_ms + started_ms, setup.cache_memory_mb),
         cache_requests=invocations,
         node_h=Fraction(_node_s(result), 3600),
         dynamodb_reads=(_node_s(result) // 60 - result.redis_starts) * _ROW_READ,
@@ -310,7 +221,7 @@ def _requests(result: RunResult, setup: Setup, busy_s: int) -> Usage:
     # With cache functions the use of a key is learned in its row, but for what they serve and while its node runs.
     learned = max(0, guests.told - guests.fills - result.n_lambda) if setup.relay != "none" else 0
     return Usage(
-        scheduler_gb_s=_gb_s(SCHEDULER_MS * messages, _SCHEDULER_MB),
+        scheduler_gb_s=gb_s(SCHEDULER_MS * messages, _SCHEDULER_MB),
         function_requests=messages,
         events_64kb=messages,
         dynamodb_writes=writes + learned,
@@ -342,9 +253,9 @@ def _writes(result: RunResult, setup: Setup, period_us: int) -> Usage:
     writes = Fraction(setup.writes_per_h) * period_us / US_PER_H
     runs_s, stands_s = _node_s(result) if result.guests.told else 0, setup.nodes * Fraction(period_us, US_PER_S)
     removals = writes * min(Fraction(1), runs_s / stands_s) if stands_s else Fraction(0)
-    origin_gb_s = _gb_s(ORIGIN_MS * writes + _REMOVE_MS * removals, _ORIGIN_MB)
+    origin_gb_s = gb_s(ORIGIN_MS * writes + _REMOVE_MS * removals, _ORIGIN_MB)
     return Usage(
-        control_gb_s=origin_gb_s + _gb_s(_REMOVE_MS * removals, _CONTROL_MB),
+        control_gb_s=origin_gb_s + gb_s(_REMOVE_MS * removals, CONTROL_MB),
         function_requests=writes + removals,
         dynamodb_writes=writes,
         dynamodb_reads=(1 + setup.nodes) * (writes + removals),
@@ -364,47 +275,9 @@ def _steps(result: RunResult) -> Steps:
     )
 
 
-def control_usage(steps: Steps) -> Usage:
-    """Return what the lives of keys and the runs of nodes take: both state machines, Redis control, the table."""
-    through_cache = min(steps.promotions, steps.lives)
-    counts = {
-        _UNPROMOTED: steps.lives - through_cache,
-        _PROMOTED: through_cache,
-        _STRAIGHT: steps.promotions - through_cache,
-        _HANDED_OVER: steps.handovers,
-        _NODE_RUN: steps.boots,
-        _CHECK: steps.checks,
-    }
-    calls = sum(step.control_calls * count for step, count in counts.items())
-    return Usage(
-        control_gb_s=_gb_s(sum(step.control_ms * count for step, count in counts.items()), _CONTROL_MB),
-        function_requests=calls,
-        dynamodb_writes=sum(step.writes * count for step, count in counts.items()),
-        dynamodb_reads=sum(step.reads * count for step, count in counts.items()),
-        transitions=sum(step.transitions * count for step, count in counts.items()),
-        logs_gb=Fraction(LOG_BYTES * calls, BYTES_PER_GB),
-    )
-
-
 def _metrics(result: RunResult, setup: Setup, span_us: int) -> Usage:
     tiers = (result.n_s3, result.n_lambda, result.n_redis, result.n_memory, result.n_express)
     return metrics_usage(_steps(result), tiers if setup.readers == "internet" else (), span_us)
-
-
-def metrics_usage(steps: Steps, reads_of_tiers: Iterable[int], span_us: int) -> Usage:
-    """Return the hours of the metrics that functions emit: at most the run's, and one for each time that it is emitted.
-
-    AWS counts begun hours: a burst that comes alone, in which all is over within minutes, is counted too low.
-    """
-    hours = Fraction(span_us, US_PER_H)
-    emitted: list[tuple[int, Amount]] = [
-        (_NODE_METRICS, Fraction(steps.node_s, 3600) + 2 * steps.boots),  # the begun hours of all runs
-        (_LIFE_METRICS, steps.lives),
-        (_PROMOTED_METRICS, min(steps.promotions, steps.lives)),
-        (_REDIS_METRICS, steps.promotions),
-        *((_TIER_METRICS, reads) for reads in reads_of_tiers),
-    ]
-    return Usage(metric_h=sum((metrics * min(hours, Fraction(times)) for metrics, times in emitted), Fraction(0)))
 
 
 def idle_usage(setup: Setup, period_us: int) -> Usage:
@@ -419,7 +292,7 @@ def idle_usage(setup: Setup, period_us: int) -> Usage:
         relay_vcpu_h=_RELAY_VCPU * relay_h,
         relay_gb_h=_RELAY_GB * relay_h,
         ipv4_h=relay_h if setup.relay_ipv4 else 0,
-        janitor_gb_s=_gb_s(JANITOR_MS, _JANITOR_MB) * _JANITOR_PER_H * janitor_h,
+        janitor_gb_s=gb_s(JANITOR_MS, _JANITOR_MB) * _JANITOR_PER_H * janitor_h,
         janitor_reads=(_JANITOR_READS + 2 * setup.nodes) * _JANITOR_PER_H * janitor_h,
         janitor_requests=_JANITOR_PER_H * janitor_h,
     )
@@ -442,10 +315,6 @@ def _node_s(result: RunResult) -> int:
 
 def _init_gb_s(result: RunResult, setup: Setup, wakes: int) -> Fraction:
     """Return what functions take before their first request; INIT is billed since 2025-08-01 [GB-s]."""
-    scheduler = _gb_s(_INIT_SCHEDULER_MS, _SCHEDULER_MB) * wakes if result.n_s3 else 0
-    control = _gb_s(_INIT_CONTROL_MS, _CONTROL_MB) * min(wakes, result.redis_starts)
-    return _gb_s(_COLD_START_MS * result.cold_starts, setup.cache_memory_mb) + scheduler + control
-
-
-def _gb_s(milliseconds: Fraction | int, memory_mb: int) -> Fraction:
-    return Fraction(milliseconds) * memory_mb / (1000 * _MB_PER_GB)
+    scheduler = gb_s(_INIT_SCHEDULER_MS, _SCHEDULER_MB) * wakes if result.n_s3 else 0
+    control = gb_s(_INIT_CONTROL_MS, CONTROL_MB) * min(wakes, result.redis_starts)
+    return gb_s(_COLD_START_MS * result.cold_starts, setup.cache_memory_mb) + scheduler + control

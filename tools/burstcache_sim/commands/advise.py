@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from burstcache.core.prices import PriceSheet, price_sheet
 from burstcache_sim.bill.nodes import fitting_type, node_capacity_bytes
-from burstcache_sim.bill.usage import Setup
+from burstcache_sim.bill.setup import Setup
 from burstcache_sim.choose.advise.advice import advise
 from burstcache_sim.choose.advise.fields import advice_fields
 from burstcache_sim.choose.advise.samconfig import check_deployable

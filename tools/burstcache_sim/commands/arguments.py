@@ -10,7 +10,7 @@ from typing import get_args
 
 from burstcache.core.pool.redundancy import WISHED
 from burstcache.core.prices import SHEETS, THESIS
-from burstcache_sim.bill.usage import Readers, Relay, Setup
+from burstcache_sim.bill.setup import Readers, Relay, Setup
 from burstcache_sim.commands.generators import KINDS
 from burstcache_sim.commands.log_options import add_log
 from burstcache_sim.latency import FRONT_DOOR_MS, HIT_WITHIN_MS, THESIS_LATENCIES

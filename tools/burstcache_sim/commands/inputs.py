@@ -12,7 +12,8 @@ from pathlib import Path
 from burstcache.core.prices import THESIS, PriceSheet
 from burstcache.core.worth import TierPrices
 from burstcache_sim.bill.clock import Clock
-from burstcache_sim.bill.usage import THESIS_MEMORY_MB, Setup
+from burstcache_sim.bill.setup import Setup
+from burstcache_sim.bill.usage import THESIS_MEMORY_MB
 from burstcache_sim.latency import FRONT_DOOR_MS, HIT_WITHIN_MS, TierLatencies
 from burstcache_sim.policies.policy import Options, Policy
 from burstcache_sim.policies.registry import POLICIES

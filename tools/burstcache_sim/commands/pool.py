@@ -18,7 +18,7 @@ from burstcache_sim.bill.locality import Locality, locality_of
 from burstcache_sim.bill.market import Market
 from burstcache_sim.bill.pool import pool_bill, pool_use
 from burstcache_sim.bill.pool_rivals import rivals
-from burstcache_sim.bill.usage import Setup
+from burstcache_sim.bill.setup import Setup
 from burstcache_sim.commands.inputs import trace_of
 from burstcache_sim.pool.reclaims import ReclaimProcess, reclaim_process, usual
 from burstcache_sim.pool.scenario import PoolScenario

@@ -12,8 +12,9 @@ from burstcache_sim.bill.comparison import OURS, Billing, Compared, compare
 from burstcache_sim.bill.cost import Bill, bill
 from burstcache_sim.bill.demand import Demand
 from burstcache_sim.bill.sampled import of_whole_log
+from burstcache_sim.bill.setup import Setup
 from burstcache_sim.bill.spending import offline_usage
-from burstcache_sim.bill.usage import THESIS_MEMORY_MB, Setup
+from burstcache_sim.bill.usage import THESIS_MEMORY_MB
 from burstcache_sim.latency import LatencySummary
 from burstcache_sim.optimum.exact import least_cost
 from burstcache_sim.optimum.plans import Plan, plan

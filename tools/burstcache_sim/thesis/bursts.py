@@ -15,7 +15,8 @@ from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import THESIS, price_sheet
 from burstcache_sim.bill.breakeven_frequency import BurstFrequency, HourlyCost, burst_frequency
 from burstcache_sim.bill.cost import Bill, bill
-from burstcache_sim.bill.usage import THESIS_MEMORY_MB, Setup, thesis_usage
+from burstcache_sim.bill.setup import Setup
+from burstcache_sim.bill.usage import THESIS_MEMORY_MB, thesis_usage
 from burstcache_sim.optimum.exact import least_cost
 from burstcache_sim.policies.offline import offline
 from burstcache_sim.thesis.published import BurstRow, Row, Workload

@@ -18,8 +18,9 @@ from burstcache_sim.bill.cost import bill
 from burstcache_sim.bill.decided import month_under
 from burstcache_sim.bill.express import rule_of
 from burstcache_sim.bill.nodes import node_capacity_bytes, worth_trying
+from burstcache_sim.bill.setup import LARGEST_OBJECT_BYTES, Setup
 from burstcache_sim.bill.spending import weighed
-from burstcache_sim.bill.usage import LARGEST_OBJECT_BYTES, Setup, idle_usage
+from burstcache_sim.bill.usage import idle_usage
 from burstcache_sim.choose.advise.samconfig import INSTANCE_TYPES
 from burstcache_sim.choose.advise.systems import System, Weighing, month_system
 from burstcache_sim.choose.tune.front import Tried

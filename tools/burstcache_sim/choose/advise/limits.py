@@ -7,7 +7,7 @@ from math import ceil
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import UNCHECKED
 from burstcache_sim.bill.nodes import node_capacity_bytes
-from burstcache_sim.bill.usage import LARGEST_OBJECT_BYTES, Setup
+from burstcache_sim.bill.setup import LARGEST_OBJECT_BYTES, Setup
 from burstcache_sim.choose.advise.advice import Advice
 from burstcache_sim.choose.advise.samconfig import busiest_second
 from burstcache_sim.units import US_PER_H

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.parameters import US_PER_S, Parameters, live_parameters
 from burstcache.core.prices import PriceSheet
-from burstcache_sim.bill.usage import Setup
+from burstcache_sim.bill.setup import Setup
 from burstcache_sim.choose.tune.candidates import (
     TEMPLATE_RATE,
     TEMPLATE_SENSITIVITY,

@@ -13,7 +13,7 @@ from typing import Literal
 from burstcache.core.prices import PriceSheet
 from burstcache_sim.bill.clock import Clock
 from burstcache_sim.bill.comparison import OURS
-from burstcache_sim.bill.usage import Setup
+from burstcache_sim.bill.setup import Setup
 from burstcache_sim.choose.advise.configurations import judged, standing
 from burstcache_sim.choose.advise.systems import System, Weighing, choices, competitors
 from burstcache_sim.choose.advise.worth import Value

@@ -11,7 +11,7 @@ from burstcache.core.prices import PriceSheet
 from burstcache_sim.bill.comparison import own_bill
 from burstcache_sim.bill.demand import Demand, demand_of, metered_512kb, per_request, sample_rate, stored_bytes
 from burstcache_sim.bill.sampled import of_whole_log
-from burstcache_sim.bill.usage import LARGEST_OBJECT_BYTES, Setup
+from burstcache_sim.bill.setup import LARGEST_OBJECT_BYTES, Setup
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.replay import replay_each
 from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H
