@@ -13,7 +13,7 @@ import pytest
 
 from burstcache.client import Client
 from burstcache_local.cloud import LocalCloud, LocalOptions
-from support.processes import processes_named
+from support.processes import processes_running
 from support.waiting import until
 
 _BODY = random.Random(1).randbytes(20_000_003)
@@ -44,7 +44,7 @@ def client(cloud: LocalCloud) -> Iterator[Client]:
 
 def _hubs() -> list[int]:
     """Return the hubs that this process has started."""
-    return [pid for pid in processes_named("python") if b"hub_service" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return processes_running("hub_service")
 
 
 def _most_bytes(pid: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 _ESTABLISHED = "01"  # as /proc/net/tcp has it
@@ -23,11 +24,23 @@ def processes_named(name: str) -> list[int]:
     return found
 
 
+def processes_running(module: str) -> list[int]:
+    """Return those of this process's children that run a module in Python."""
+    found = []
+    for process in processes_named("python"):
+        with suppress(OSError):  # it has ended
+            if module.encode() in Path(f"/proc/{process}/cmdline").read_bytes():
+                found.append(process)
+    return found
+
+
 def signal_named(name: str, number: signal.Signals) -> list[int]:
     """Send a signal to this process's descendants of that name; return which ones they were."""
-    found = processes_named(name)
-    for process in found:
-        os.kill(process, number)
+    found = []
+    for process in processes_named(name):
+        with suppress(ProcessLookupError):  # it has ended
+            os.kill(process, number)
+            found.append(process)
     return found
 
 
