@@ -96,16 +96,19 @@ def _application(services: Services) -> WSGIApplication:
     time.tzset()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        from moto.core.base_backend import BackendDict
+        from moto.core.base_backend import BackendDict, BaseBackend
         from moto.core.config import default_user_config as config
         from moto.moto_server import werkzeug_app
 
         from burstcache_local.moto import quicker
-    config["iam"]["load_aws_managed_policies"] = True
     if services.is_alone:
         for accounts in list(BackendDict._instances):
             for account in accounts.values():
-                account.reset()
+                for backend in account.values():
+                    if type(backend).reset is not BaseBackend.reset:  # it has files to close, or processes to end
+                        backend.reset()
+                account.clear()  # one that is reset is made anew at once, whether it is asked for or not
+    config["iam"]["load_aws_managed_policies"] = True
     config["lambda"]["use_docker"] = False
     werkzeug_app.DISABLE_GLOBAL_CORS = True
     moto_repairs.apply()
