@@ -15,9 +15,11 @@ PYTHON = $(shell for python in python3.11 python3 python3.12 python3.13 python3.
 .DELETE_ON_ERROR:
 .PHONY: help setup lock run stop demo picture thesis paper map load evaluate consistency consistency-bugs pool-soak fuzz chaos chaos-evidence soak build layer validate deploy invoke test test-fast check audit lint format types clean
 
-# Processes that run tests at a time; `make test WORKERS=0` runs them in one, for a debugger.
-WORKERS ?= auto
-FAST := unit contract lifecycle template golden
+# Processes that run tests at a time, one more than cores, since some tests wait; `make test WORKERS=0` runs them in one, for
+# a debugger. Files are handed out in the order of their folders: with the small ones of `unit` last, all end together.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+FAST := lifecycle contract golden template unit
 
 help: ## show the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -143,10 +145,10 @@ $(VENV)/.browser: $(VENV)/.ready
 	touch $@
 
 test: setup $(VENV)/.browser ## run all tests but those against a deployed stack
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --ignore tests/e2e
+	$(PYTEST) --ignore tests/e2e
 
 test-fast: setup ## run the quick tests: no local run, no linter, no test marked as slow, a tenth of each random search
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m 'not slow' --hypothesis-profile quick $(wildcard $(FAST:%=tests/%))
+	$(PYTEST) -m 'not slow' --hypothesis-profile quick $(wildcard $(FAST:%=tests/%))
 
 check: lint types audit test ## everything that must hold before a commit
 
