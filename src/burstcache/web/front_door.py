@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from burstcache.web.response import Response
 
 Event = Mapping[str, Any]
 _T = TypeVar("_T")
-_REPLACED = "\N{REPLACEMENT CHARACTER}"
+_NOT_SENT = re.compile("[\ud800-\udfff\N{REPLACEMENT CHARACTER}]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +49,18 @@ def body_in(event: Event) -> bytes:
     """Return the body of a request of either front door.
 
     Raises:
-        RefusedRequestError: 400: it came as text, and the text is none of UTF-8: what was sent is lost.
+        RefusedRequestError: 400: it came as text, and is not what was sent, or is not in base64 as it says.
     """
-    body, headers = event.get("body") or "", _mapping(event.get("headers"))
+    body, headers = str(event.get("body") or ""), _mapping(event.get("headers"))
     if event.get("isBase64Encoded"):
-        return a2b_base64(body)
-    data: bytes = body.encode(errors="replace")
+        try:
+            return a2b_base64(body, strict_mode=True)
+        except ValueError:
+            raise RefusedRequestError(400, "UnknownEvent", "the body of the event is not base64 as it says") from None
+    data = body.encode(errors="surrogatepass")
     lengths = [str(value) for name, value in headers.items() if name.lower() == "content-length"]
-    if _REPLACED in body or lengths not in ([], [str(len(data))]):
+    # Bytes that are not UTF-8 come as such characters; those of another charset may come as its own.
+    if _NOT_SENT.search(body) or lengths not in ([], [str(len(data))]):
         accepted = "UTF-8, another Content-Type, or a PUT to a URL that POST gives"
         message = f"the body is of a text type, but not UTF-8; accepted: {accepted}"
         raise RefusedRequestError(400, "BodyNotUtf8", message)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from burstcache.core.errors import RefusedRequestError
-from burstcache.web.front_door import answer, arrival
+from burstcache.web.front_door import answer, arrival, body_in
 from burstcache.web.response import Response
 
 
@@ -77,3 +77,35 @@ def test_body_is_base64_whatever_its_bytes() -> None:
 
     assert message["isBase64Encoded"] is True
     assert base64.b64decode(message["body"]) == body
+
+
+@pytest.mark.parametrize(
+    ("event", "body"),
+    [
+        ({}, b""),
+        ({"body": None}, b""),
+        ({"body": "", "isBase64Encoded": False}, b""),
+        ({"body": "AP8Q", "isBase64Encoded": True}, b"\x00\xff\x10"),
+        ({"body": "ü", "isBase64Encoded": False, "headers": {"Content-Length": "2"}}, "ü".encode()),
+        ({"body": "ü", "isBase64Encoded": False, "headers": {"transfer-encoding": "chunked"}}, "ü".encode()),
+    ],
+)
+def test_a_body_is_what_the_client_sent(event: dict[str, Any], body: bytes) -> None:
+    assert body_in(event) == body
+
+
+@pytest.mark.parametrize(
+    ("body", "length"),
+    [("caf\ufffd", "4"), ("caf\ufffd", "6"), ("café", "4"), ("\udc80", "1")],
+    ids=["replaced", "replaced-by-as-many", "taken-for-latin-1", "surrogate"],
+)
+def test_text_that_may_not_be_what_the_client_sent_is_refused(body: str, length: str) -> None:
+    with pytest.raises(RefusedRequestError, match="not UTF-8; accepted") as refused:
+        body_in({"body": body, "isBase64Encoded": False, "headers": {"content-length": length}})
+
+    assert (refused.value.status, refused.value.code) == (400, "BodyNotUtf8")
+
+
+def test_a_body_that_is_not_what_it_says_is_refused() -> None:
+    with pytest.raises(RefusedRequestError, match="not base64"):
+        body_in({"body": "!", "isBase64Encoded": True})
