@@ -23,6 +23,9 @@ _DIRECTORY = "--x-s3"  # the end of the name of a bucket of S3 Express
 # What S3 does in its caller's name with an object under a KMS key, which a HEAD does not open. S3 User Guide, "Using
 # server-side encryption with AWS KMS keys".
 _KMS_BY_S3 = {"GetObject": "kms:Decrypt", "PutObject": "kms:GenerateDataKey"}
+# Writes whose If-Match takes the right to read what is there. S3 User Guide, "Enforce conditional deletes on Amazon S3
+# buckets", which says so of deletions.
+_COMPARED = ("DeleteObject", "PutObject")
 _SERVICE_ROLES = {"ecs.amazonaws.com": "AWSServiceRoleForECS"}
 
 
@@ -92,6 +95,8 @@ def _s3(operation: str, asked: Parameters, place: Place) -> Iterable[Need]:
         yield Need(f"s3express:{action}", place.arn("s3express", f"bucket/{bucket}"))
     elif key:
         yield Need(f"s3:{operation.replace('Head', 'Get')}", f"arn:aws:s3:::{bucket}/{key}")
+        if operation in _COMPARED and asked.get("IfMatch", "*") != "*":
+            yield Need("s3:GetObject", f"arn:aws:s3:::{bucket}/{key}")
         if operation in _KMS_BY_S3 and (kms_key := place.key(bucket)):
             yield Need(_KMS_BY_S3[operation], kms_key, {"kms:ViaService": (f"s3.{place.region}.amazonaws.com",)})
     else:
