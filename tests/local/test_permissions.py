@@ -35,7 +35,7 @@ _STATE = {"StateDatabases": "orders", "StateGraceS": "1", "PolicyOverrides": "re
 _RUNS: tuple[tuple[dict[str, str], str], ...] = (
     (THESIS, "redis"),
     ({}, "redis"),
-    ({"ExpressZone": "use2-az1", "KmsKeyArn": _KEY, **_STATE}, "express"),
+    ({"ExpressZone": "use2-az1", "KmsKeyArn": _KEY, "Writes": "iam", **_STATE}, "express"),
 )
 _FAILS = {"sqs:SendMessage": "Lambda's own, when it gives an event up"}
 _LOGS = {
@@ -135,6 +135,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[set[Right], set[Right
             _burst(cloud, tier, _session(cloud, "ReaderPolicyArn"))
             if "StateDatabases" in parameters:
                 _hold_twice(cloud)
+            if "Writes" in parameters:
+                _write(cloud)
             for path in _EVENTS:
                 _send(cloud, path)
             rights = Rights(cloud)
@@ -171,6 +173,22 @@ def _burst(cloud: LocalCloud, hot_tier: str, readers: boto3.Session) -> None:
     missing.value.close()
     with client, pytest.raises(ObjectNotFoundError):
         client.get("missing.txt")
+
+
+def _write(cloud: LocalCloud) -> None:
+    """Write by the front door, on conditions that hold and on one that does not."""
+
+    def ask(method: str, key: str, **headers: str) -> str:
+        url, body = f"{cloud.front_url}/objects/{key}", b"1" if method == "PUT" else None
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        with urllib.request.urlopen(urllib.request.Request(url, body, named, method=method)) as answer:
+            return str(answer.headers.get("ETag", ""))
+
+    etag = ask("PUT", "written")
+    with pytest.raises(urllib.error.HTTPError, match="404") as missing:
+        ask("PUT", "missing", if_match=etag)
+    missing.value.close()
+    ask("DELETE", "written", if_match=ask("PUT", "written", if_match=etag))
 
 
 def _hold_twice(cloud: LocalCloud) -> None:

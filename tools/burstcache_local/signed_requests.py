@@ -46,13 +46,14 @@ def request_of(environ: WSGIEnvironment) -> Request:
     _, service = signer_of(environ.get("HTTP_AUTHORIZATION", ""))
     if target := environ.get("HTTP_X_AMZ_TARGET", ""):
         return Request(service, target.rpartition(".")[2], json.loads(_body(environ) or b"{}"))
-    if environ.get("CONTENT_TYPE", "").startswith(_FORM):
-        return Request(service, *_query(parse_qs(_body(environ).decode())))
     path, method = str(environ["REQUEST_URI"]).partition("?")[0], str(environ["REQUEST_METHOD"])
-    if service in ("s3", "s3express"):
+    if service in ("s3", "s3express"):  # whose objects may be of any type
         bucket, _, key = unquote(path).lstrip("/").partition("/")
         names = _OF_OBJECTS if key else _OF_BUCKETS
-        return Request(service, names.get(method, method), {"Bucket": bucket, "Key": key})
+        condition = {"IfMatch": environ["HTTP_IF_MATCH"]} if "HTTP_IF_MATCH" in environ else {}
+        return Request(service, names.get(method, method), {"Bucket": bucket, "Key": key, **condition})
+    if environ.get("CONTENT_TYPE", "").startswith(_FORM):
+        return Request(service, *_query(parse_qs(_body(environ).decode())))
     if path.endswith("/invocations"):
         return Request(service, "Invoke", {"FunctionName": unquote(path.split("/")[3])})
     return Request(service, _named(path), {})
