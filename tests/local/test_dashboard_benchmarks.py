@@ -18,6 +18,10 @@ from support.waiting import LIMIT_S, until
 
 SHORT = Offer("results_places", "Thumbnails", "Rosa 2022", "a moment", ("--runs", "2"))
 LONG = Offer("results_places", "Thumbnails", "Rosa 2022", "minutes", ("--runs", "100"))
+LOAD = Offer(
+    "results_load", "Load", "Rosa 2022", "a moment", ("--requests", "10", "--rounds", "1", "--rate-for-s", "0.6")
+)
+STUDENTS = Offer("state_students", "Students", "Kumar 2022", "a moment", ("--times", "1"))
 WRONG = Offer("state_operations", "Strings", "Kumar 2022", "no time", ("--invocations", "many"))
 
 expect.set_options(timeout=LIMIT_S * 1000)
@@ -82,6 +86,26 @@ def test_a_benchmark_ends_as_a_table_and_a_picture_with_what_was_published(brows
             expect(page.get_by_role("table", name="Thumbnails")).to_be_visible()
             assert mistakes(page) == []
             assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize(
+    ("benchmarks", "offer", "cells"),
+    [
+        (Benchmarks((LOAD,)), LOAD, ("5 clients, 10 each", "Rosa 2022, each computed")),
+        (Benchmarks((STUDENTS,)), STUDENTS, ("20 of 20", "1 of 1")),
+    ],
+)
+def test_a_load_and_a_workflow_end_as_a_table_and_a_picture_as_well(
+    browser: Browser, url: str, offer: Offer, cells: tuple[str, str]
+) -> None:
+    with opened(browser, url) as page:
+        run(page, offer)
+        expect(page.locator("#benchmarking")).to_have_text(f"{offer.title}: done.")
+
+        for cell in cells:
+            expect(page.get_by_role("table", name=offer.title)).to_contain_text(cell)
+        expect(page.get_by_role("img", name=f"{offer.title}: the values")).to_be_visible()
+        assert mistakes(page) == []
 
 
 def test_a_benchmark_says_how_far_it_is_and_is_cancelled(browser: Browser, url: str, benchmarks: Benchmarks) -> None:
