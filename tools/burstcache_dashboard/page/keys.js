@@ -16,7 +16,8 @@ const COLUMNS = [
 
 export class Keys {
   constructor(parent, filter, state, shown) {
-    Object.assign(this, { parent, filter, state, shown, rows: new Map(), order: [], by: NEWEST, down: true });
+    Object.assign(this, { parent, filter, state, shown, rows: new Map(), order: [], drawn: new Map(), by: NEWEST, down: true });
+    this.changed = new Set(); // hashes whose place may be another one; the rest is in order
     this.body = element("tbody");
     this.heads = COLUMNS.map((column) => this.head(column));
     const head = element("thead", {}, element("tr", { "aria-rowindex": 1 }, ...this.heads));
@@ -25,6 +26,8 @@ export class Keys {
     parent.addEventListener("scroll", () => this.later(false), { passive: true });
     for (const control of [filter, state]) control.addEventListener("input", () => this.later(true));
     new ResizeObserver(() => this.later(false)).observe(parent);
+    this.above = this.pad();
+    this.below = this.pad();
     this.mark();
   }
 
@@ -53,9 +56,9 @@ export class Keys {
   }
 
   change(keys, gone) {
-    for (const [hash, row] of Object.entries(keys)) this.rows.set(hash, row);
-    for (const hash of gone) this.rows.delete(hash);
-    this.later(true);
+    for (const [hash, row] of Object.entries(keys)) { this.rows.set(hash, row); this.changed.add(hash); }
+    for (const hash of gone) { this.rows.delete(hash); this.changed.add(hash); }
+    this.later(false);
   }
 
   states(counts) {
@@ -77,40 +80,84 @@ export class Keys {
       this.due = false;
       const began = performance.now();
       if (this.isUnsorted) this.sort();
+      else if (this.changed.size) this.place();
       this.isUnsorted = false;
+      this.changed.clear();
       this.draw();
       performance.measure("drawn", { start: began });
     });
   }
 
   sort() {
-    const text = this.filter.value.toLowerCase(), state = this.state.value;
-    const found = [];
-    for (const entry of this.rows) {
-      const row = entry[1];
-      if ((!state || row[STATE] === state) && (!text || row[NAME].toLowerCase().includes(text))) found.push(entry);
-    }
-    const by = this.by, sign = this.down ? -1 : 1;
-    const value = by === REQUESTS ? (row) => parseInt(row[by], 10) : (row) => row[by];
-    const before = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
-    found.sort(([, a], [, b]) => sign * before(value(a), value(b)) || before(a[NAME], b[NAME]));
-    this.order = found;
-    const all = this.rows.size;
-    const said = found.length === all ? plural(all, "key") : `${count(found.length)} of ${plural(all, "key")}`;
-    if (this.shown.textContent !== said) this.shown.textContent = said;
-    this.table.setAttribute("aria-rowcount", found.length + 1);
+    const isShown = this.isShown();
+    this.order = [...this.rows].filter(([, row]) => isShown(row)).sort(this.before());
+    this.say();
   }
 
+  // Puts the rows that have changed where they belong: a merge, which takes a fraction of sorting all.
+  place() {
+    const isShown = this.isShown(), before = this.before();
+    const moved = [];
+    for (const hash of this.changed) {
+      const row = this.rows.get(hash);
+      if (row && isShown(row)) moved.push([hash, row]);
+    }
+    moved.sort(before);
+    const merged = [];
+    let next = 0;
+    for (const entry of this.order) {
+      if (this.changed.has(entry[0])) continue;
+      while (next < moved.length && before(moved[next], entry) < 0) merged.push(moved[next++]);
+      merged.push(entry);
+    }
+    this.order = merged.concat(moved.slice(next));
+    this.say();
+  }
+
+  isShown() {
+    const text = this.filter.value.toLowerCase(), state = this.state.value;
+    return (row) => (!state || row[STATE] === state) && (!text || row[NAME].toLowerCase().includes(text));
+  }
+
+  before() {
+    const by = this.by, sign = this.down ? -1 : 1;
+    const value = by === REQUESTS ? (row) => parseInt(row[by], 10) : (row) => row[by];
+    const compared = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+    return ([, a], [, b]) => sign * compared(value(a), value(b)) || compared(a[NAME], b[NAME]);
+  }
+
+  say() {
+    const found = this.order.length, all = this.rows.size;
+    const said = found === all ? plural(all, "key") : `${count(found)} of ${plural(all, "key")}`;
+    if (this.shown.textContent !== said) this.shown.textContent = said;
+    this.table.setAttribute("aria-rowcount", found + 1);
+  }
+
+  // Rows that are in view already stay as they are, unless they have changed.
   draw() {
     const first = Math.max(0, Math.floor(this.parent.scrollTop / ROW_PX) - MARGIN);
     const last = Math.min(this.order.length, first + Math.ceil(this.parent.clientHeight / ROW_PX) + 2 * MARGIN);
     const focused = document.activeElement?.closest?.("tr")?.dataset.hash;
-    const rows = this.order.slice(first, last).map(([hash, row], place) => this.row(hash, row, first + place + 2));
-    this.body.replaceChildren(this.pad(first), ...rows, this.pad(this.order.length - last));
+    const today = new Date().setHours(0, 0, 0, 0), drawn = new Map();
+    if (today !== this.day) this.drawn.clear(); // times of yesterday get their date
+    this.day = today;
+    this.order.slice(first, last).forEach(([hash, row], place) => {
+      const former = this.drawn.get(hash);
+      const made = former?.row === row ? former : { row, shown: this.row(hash, row) };
+      made.shown.setAttribute("aria-rowindex", first + place + 2);
+      drawn.set(hash, made);
+    });
+    this.drawn = drawn;
+    this.space(this.above, first);
+    this.space(this.below, this.order.length - last);
+    const rows = [this.above, ...[...drawn.values()].map(({ shown }) => shown), this.below];
+    const held = this.body.children;
+    if (rows.length === held.length && rows.every((row, place) => row === held[place])) return;
+    this.body.replaceChildren(...rows);
     if (focused) this.body.querySelector(`tr[data-hash="${focused}"] a`)?.focus({ preventScroll: true });
   }
 
-  row(hash, row, index) {
+  row(hash, row) {
     const remark = row[NOT_BEFORE] ? " (cooling down)" : row[FAILURES] ? " (failed before)" : "";
     const link = element("a", { href: `#key=${encodeURIComponent(row[NAME])}`, title: row[NAME] }, row[NAME]);
     const served = row[TIER] === "redis" ? `Redis (${row[NODE]})` : row[TIER] === "lambda" ? "cache function" : "S3";
@@ -123,15 +170,16 @@ export class Keys {
       element("td", { class: "number" }, row[REQUESTS]),
       element("td", { class: "number minor" }, bytes(row[SIZE])),
     ];
-    return element("tr", { "data-hash": hash, "aria-rowindex": index }, ...cells);
+    return element("tr", { "data-hash": hash }, ...cells);
   }
 
-  pad(rows) {
-    const cell = element("td", { class: "pad", colspan: COLUMNS.length });
-    cell.style.height = `${rows * ROW_PX}px`;
-    const made = element("tr", { "aria-hidden": "true" }, cell);
-    made.style.height = cell.style.height;
-    made.hidden = rows === 0;
-    return made;
+  pad() {
+    return element("tr", { "aria-hidden": "true" }, element("td", { class: "pad", colspan: COLUMNS.length }));
+  }
+
+  space(pad, rows) {
+    const height = `${rows * ROW_PX}px`;
+    pad.hidden = rows === 0;
+    if (pad.style.height !== height) pad.style.height = pad.firstChild.style.height = height;
   }
 }

@@ -33,16 +33,43 @@ export function table(caption, columns, rows, foot = null) {
   return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `${caption}, table` }, made);
 }
 
-// Replaces what an element holds, unless it would look the same; focus and scrolling stay where they are.
+// Has an element hold these children. Of what it holds, only what differs is changed: a new figure costs no new table,
+// and focus, selection and scrolling stay where they are.
 export function fill(parent, ...children) {
-  const next = element("div", {}, ...children);
-  if (parent.innerHTML === next.innerHTML) return;
-  const scrolled = parent.querySelector(".scroll")?.scrollLeft ?? 0;
-  const focused = parent.contains(document.activeElement) ? [...parent.querySelectorAll("a,button,[tabindex]")].indexOf(document.activeElement) : -1;
-  parent.replaceChildren(...next.childNodes);
-  const scroll = parent.querySelector(".scroll");
-  if (scroll && scrolled) scroll.scrollLeft = scrolled;
-  if (focused >= 0) parent.querySelectorAll("a,button,[tabindex]")[focused]?.focus({ preventScroll: true });
+  const next = document.createDocumentFragment();
+  next.append(...children);
+  adjust(parent, next);
+}
+
+function adjust(parent, next) {
+  const before = [...parent.childNodes], after = [...next.childNodes];
+  after.forEach((child, place) => {
+    const held = before[place];
+    if (!held) parent.append(child);
+    else if (!isAlike(held, child)) replace(held, child);
+    else if (held.nodeType === Node.TEXT_NODE) { if (held.data !== child.data) held.data = child.data; }
+    else { adjustAttributes(held, child); adjust(held, child); }
+  });
+  for (const held of before.slice(after.length)) held.remove();
+}
+
+// Another label is another button, which does something else.
+function isAlike(held, child) {
+  return held.nodeName === child.nodeName && (held.nodeName !== "BUTTON" || held.isEqualNode(child));
+}
+
+function replace(held, child) {
+  const hadFocus = held.contains(document.activeElement);
+  held.replaceWith(child);
+  if (!hadFocus) return;
+  const focusable = "a,button,[tabindex]";
+  const target = child.matches?.(focusable) ? child : child.querySelector?.(focusable);
+  target?.focus({ preventScroll: true });
+}
+
+function adjustAttributes(held, child) {
+  for (const { name, value } of child.attributes) if (held.getAttribute(name) !== value) held.setAttribute(name, value);
+  for (const { name } of [...held.attributes]) if (!child.hasAttribute(name)) held.removeAttribute(name);
 }
 
 function classOf(column) {
@@ -81,11 +108,14 @@ export function bytes(value) {
   return value ? `${value} B` : "–";
 }
 
+const TIME = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
+const DATE = new Intl.DateTimeFormat("en-GB");
+
 export function clock(at_ms, withMs = false) {
   if (!at_ms) return "–";
   const at = new Date(at_ms);
-  const time = at.toLocaleTimeString("en-GB") + (withMs ? `.${String(at.getMilliseconds()).padStart(3, "0")}` : "");
-  return at.toDateString() === new Date().toDateString() ? time : `${at.toLocaleDateString("en-GB")} ${time}`;
+  const time = TIME.format(at) + (withMs ? `.${String(at.getMilliseconds()).padStart(3, "0")}` : "");
+  return at_ms >= new Date().setHours(0, 0, 0, 0) ? time : `${DATE.format(at)} ${time}`;
 }
 
 export function colour(tier) {
