@@ -2,11 +2,15 @@
 
 python -m benchmarks.dashboard_page                       # first paint, updates, the server's share of a core, a load
 python -m benchmarks.dashboard_page docs/images           # dashboard-{burst,key,phone,benchmark}.png
+
+What an update takes is processor time of the page's main thread, of all its tasks from one update to the next, as
+Chromium traces them: other work on the machine makes an update late, yet not larger.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import shutil
@@ -17,9 +21,10 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +39,7 @@ from burstcache_replay.summary import Spread, is_failed
 
 _KEYS, _CHANGING = 5_000, 500
 _WATCHED_S = 30.0
-_LOADED_KEYS, _LOAD_PER_S, _TURNS = 20, 20, 3
+_LOADED_KEYS, _LOAD_PER_S, _TURNS = 20, 10, 3
 _BURST = Setup(
     "tick_s=2,lambda_threshold_s=3,redis_utilization_s=8,redis_check_s=5",
     boot_s=8,
@@ -53,7 +58,7 @@ def main() -> int:
     """Measure, or record the pictures; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, nargs="?", help="of the pictures; without it the page is measured")
-    parser.add_argument("--load-per-s", type=float, default=_LOAD_PER_S, help="requests a second (default: 20)")
+    parser.add_argument("--load-per-s", type=float, default=_LOAD_PER_S, help="requests a second (default: 10)")
     arguments = parser.parse_args()
     print(environment())
     with running_cloud(_BURST) as cloud, browser() as chromium:
@@ -72,19 +77,20 @@ def measure(cloud: Cloud, chromium: Browser, load_per_s: float) -> None:
         time.sleep(_WATCHED_S)
         print(f"server without a page: {100 * (_cpu_s(process.pid) - began_s) / _WATCHED_S:.1f} % of a core")
         page = chromium.new_page(viewport={"width": 1280, "height": 900})
-        page.goto(url)
-        expect(page.locator("#shown")).to_have_text(f"{_KEYS:,} keys")
-        paint_ms = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
-        (first,) = _measures(page, "all")
-        print(f"first paint {paint_ms:.0f} ms; all keys taken in {first:.0f} ms of the main thread")
+        with traced(chromium, page) as first:
+            page.goto(url)
+            expect(page.locator("#shown")).to_have_text(f"{_KEYS:,} keys")
+            paint_ms = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+        print(f"first paint {paint_ms:.0f} ms; with all keys {sum(first.updates_ms):.0f} ms of the main thread's time")
         time.sleep(5)  # what follows the start is not idle
         began_s = _cpu_s(process.pid)
         time.sleep(_WATCHED_S)
         print(f"server with a page: {100 * (_cpu_s(process.pid) - began_s) / _WATCHED_S:.1f} % of a core")
-        for turn in range(5):
-            _put_rows(cloud, range(_CHANGING), requests=2 + turn)
-            time.sleep(6)
-        _print_updates(page)
+        with traced(chromium, page) as changing:
+            for turn in range(5):
+                _put_rows(cloud, range(_CHANGING), requests=2 + turn)
+                time.sleep(6)
+        print(f"{_CHANGING} keys change: {changing.text()}", flush=True)
         page.close()
         _measure_loaded(cloud, chromium, url, process.pid, load_per_s)
 
@@ -102,13 +108,13 @@ def _measure_loaded(cloud: Cloud, chromium: Browser, url: str, server: int, per_
             page.goto(url)
             expect(page.locator("#shown")).to_contain_text(f"{_KEYS + _LOADED_KEYS:,} keys")
         began_s, began_cpu_s = time.monotonic(), _cpu_s(server)
-        latency = _replayed(cloud, names, per_s)
+        with traced(chromium, page) if page else nullcontext() as updates:
+            latency = _replayed(cloud, names, per_s)
         share_pct = 100 * (_cpu_s(server) - began_cpu_s) / (time.monotonic() - began_s)
-        how = "with" if page else "without"
+        how = f"with a page ({updates.text()})" if updates else "without a page"
         figures = f"p50 {latency.p50_ms:.1f}, p99 {latency.p99_ms:.1f} ms"
-        print(f"{per_s:g} requests/s {how} a page: {figures}; server {share_pct:.1f} % of a core", flush=True)
+        print(f"{per_s:g} requests/s {how}: {figures}; server {share_pct:.1f} % of a core", flush=True)
         if page:
-            _print_updates(page)
             page.close()
 
 
@@ -127,10 +133,44 @@ def _replayed(cloud: Cloud, names: list[str], per_s: float) -> Spread:
     return Spread.of([outcome.latency_s for outcome in outcomes])
 
 
-def _print_updates(page: Page) -> None:
-    updates = _measures(page, "change")
-    frames: list[float] = page.evaluate("performance.getEntriesByName('drawn').map(each => each.duration)")
-    print(f"{len(updates)} updates: {_spread(updates)} ms of the main thread; tables {_spread(frames)} ms", flush=True)
+@dataclass(slots=True)
+class MainThread:
+    """What a page's main thread did in a time."""
+
+    updates_ms: list[float] = field(default_factory=list)  # processor time from each update to the next
+    tasks_ms: list[float] = field(default_factory=list)  # of each task
+
+    def text(self) -> str:
+        """Return it in words."""
+        tasks = f"largest task {max(self.tasks_ms, default=0):.0f}"
+        return f"{len(self.updates_ms)} updates of the main thread's time {_spread(self.updates_ms)} ms, {tasks} ms"
+
+
+@contextmanager
+def traced(chromium: Browser, page: Page) -> Iterator[MainThread]:
+    """Have Chromium trace a page; what is yielded is filled at the end."""
+    found = MainThread()
+    chromium.start_tracing(page=page, categories=["toplevel", "blink.user_timing"])
+    yield found
+    fill(found, json.loads(chromium.stop_tracing())["traceEvents"])
+
+
+def fill(found: MainThread, events: Sequence[Mapping[str, Any]]) -> None:
+    """Add what a trace says of the thread in which the page measures its updates."""
+    begun = [event for event in events if event["name"] in ("all", "change") and event["ph"] == "b"]
+    if not begun:
+        return
+    thread = begun[0]["pid"], begun[0]["tid"]
+    tasks = [event for event in events if event.get("tdur") and (event["pid"], event["tid"]) == thread]
+    tasks = [event for event in tasks if event["name"].endswith("RunTask")]
+    found.tasks_ms = [event["tdur"] / 1000 for event in tasks]
+    starts = sorted(event["ts"] for event in begun)
+    # An update begins within a task, the one that takes its message.
+    ends = sorted((event["ts"] + event["dur"], event["tdur"] / 1000) for event in tasks)
+    found.updates_ms = [
+        sum(ms for end, ms in ends if start <= end < following)
+        for start, following in zip(starts, [*starts[1:], ends[-1][0] + 1], strict=True)
+    ]
 
 
 def record(cloud: Cloud, chromium: Browser, folder: Path) -> None:
@@ -227,11 +267,6 @@ def _put_rows(cloud: Cloud, numbers: range, *, requests: int) -> None:
     table, dynamodb = cloud.stack.output("TableName"), cloud.client("dynamodb")
     for start in range(0, len(rows), 25):
         dynamodb.batch_write_item(RequestItems={table: rows[start : start + 25]})
-
-
-def _measures(page: Page, name: str) -> list[float]:
-    durations: list[float] = page.evaluate(f"performance.getEntriesByName('{name}').map(each => each.duration)")
-    return durations
 
 
 def _spread(values: list[float]) -> str:
