@@ -16,7 +16,7 @@ import pytest
 from burstcache.adapters.clients import Clients, Profile
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.redis_connection import SERVER_NAME
-from burstcache.control import self_test
+from burstcache.control import self_test_parts
 from burstcache.control.self_test import Function, trials_of
 from burstcache.control.trials import run
 from burstcache.core.messages.self_test import Tried
@@ -33,8 +33,8 @@ _LOGICAL = {"proxy": "ProxyFunction", "redis_control": "RedisControlFunction", "
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have functions wait only a moment for each other."""
-    monkeypatch.setattr(self_test, "_MEET_WITHIN_S", 0.0)
-    monkeypatch.setattr(self_test, "_ANSWER_WITHIN_S", 0.2)
+    monkeypatch.setattr(self_test_parts, "_MEET_WITHIN_S", 0.0)
+    monkeypatch.setattr(self_test_parts, "_ANSWER_WITHIN_S", 0.2)
 
 
 @pytest.fixture

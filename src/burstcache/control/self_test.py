@@ -6,47 +6,22 @@ Functions to complete a task that does not exist, EC2 for a dry run, and the eve
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from burstcache.adapters import probes
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import Clock
-from burstcache.adapters.digest_reader import read_digest
-from burstcache.adapters.event_publisher import EventPublisher
-from burstcache.adapters.executions import Executions
-from burstcache.adapters.express_copies import ExpressCopies
 from burstcache.adapters.functions import invoke_tenant
 from burstcache.adapters.hub_service import HubService
-from burstcache.adapters.instances import Instances
-from burstcache.adapters.key_table import KeyTable
-from burstcache.adapters.node_table import NodeTable
-from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.pool_table import PoolTable
-from burstcache.adapters.redis_objects import RedisObjects
-from burstcache.adapters.relay_listener import RelayListener, Respond
-from burstcache.adapters.relay_requests import RelayRequests
-from burstcache.adapters.secrets import Secrets
+from burstcache.control.self_test_parts import Parts
 from burstcache.control.trials import Trial
-from burstcache.core.digest import RunningNode
-from burstcache.core.errors import (
-    AccessDeniedError,
-    BurstcacheError,
-    NodeFailedError,
-    ObjectNotFoundError,
-    OriginError,
-    RelayDownError,
-)
-from burstcache.core.messages.events import RequestsServed
 from burstcache.core.messages.pool import Warm
 from burstcache.core.messages.relay import control_subject, get_subject
-from burstcache.core.messages.self_test import SELF_TEST, hash_of_run
+from burstcache.core.messages.self_test import hash_of_run
 from burstcache.core.pool.kept import tenants
-from burstcache.core.rows import Lease
-from burstcache.core.table import PAUSED_ITEM, key_item
+from burstcache.core.table import PAUSED_ITEM
 from burstcache.settings import (
     BudgetSettings,
     CacheSettings,
@@ -54,29 +29,16 @@ from burstcache.settings import (
     OriginSettings,
     PoolControlSettings,
     ProxySettings,
-    RedisAccess,
     RedisControlSettings,
-    RedisNode,
-    RelayAccess,
     SchedulerSettings,
     StateSettings,
     WriterSettings,
-    instance_ids,
     names_of,
 )
 
 Function = Literal[
     "proxy", "writer", "scheduler", "cache", "redis_control", "janitor", "origin", "budget", "state", "pool_control"
 ]
-
-# Functions that start cold meet over the relay within this time, which the proxy has even if other parts hang.
-_MEET_WITHIN_S = 15.0
-_ASK_AGAIN_S = 0.2
-_ANSWER_WITHIN_S = 2.0
-_INSTANCES = "raise RedisNodeIssue and deploy, which makes new ones"
-_RELAY = "its passwords and those of the functions belong together: raise CredentialsIssue and deploy"
-_NODES = "its password and that of the functions belong together: raise CredentialsIssue and deploy"
-_BUCKET = "the bucket must exist, in the stack's region"
 
 
 def trials_of(function: Function, environ: Mapping[str, str], clients: Clients, clock: Clock, run: str) -> list[Trial]:
@@ -119,7 +81,7 @@ def trials_of(function: Function, environ: Mapping[str, str], clients: Clients, 
 
 def of_proxy(settings: ProxySettings, clients: Clients, clock: Clock, run: str) -> Iterator[Trial]:
     """Return what the proxy works with."""
-    parts = _Parts(clients, clock, run)
+    parts = Parts(clients, clock, run)
     yield parts.digest(settings.table_name)
     yield parts.origin(settings.bucket_name, settings.origin_prefix)
     if settings.bus_name:
@@ -132,14 +94,14 @@ def of_proxy(settings: ProxySettings, clients: Clients, clock: Clock, run: str) 
 
 def of_writer(settings: WriterSettings, clients: Clients, clock: Clock, run: str) -> Iterator[Trial]:
     """Return what the writer works with."""
-    parts = _Parts(clients, clock, run)
+    parts = Parts(clients, clock, run)
     yield parts.written(settings.bucket_name, settings.origin_prefix)
     yield parts.function(settings.origin_function_name)
 
 
 def of_scheduler(settings: SchedulerSettings, clients: Clients, clock: Clock, run: str) -> Iterator[Trial]:
     """Return what the scheduler works with."""
-    parts = _Parts(clients, clock, run)
+    parts = Parts(clients, clock, run)
     yield parts.table(settings.table_name)
     yield parts.machine("key_lifecycle", settings.key_lifecycle_arn)
     if settings.cache_function_name:
@@ -150,7 +112,7 @@ def of_scheduler(settings: SchedulerSettings, clients: Clients, clock: Clock, ru
 
 def of_cache(settings: CacheSettings, clients: Clients, clock: Clock, run: str) -> Iterator[Trial]:
     """Return what the cache function works with."""
-    parts = _Parts(clients, clock, run)
+    parts = Parts(clients, clock, run)
     yield parts.table(settings.table_name)
     yield parts.origin(settings.bucket_name, settings.origin_prefix)
     yield parts.bus(settings.bus_name)
@@ -160,7 +122,7 @@ def of_cache(settings: CacheSettings, clients: Clients, clock: Clock, run: str) 
 
 def of_redis_control(settings: RedisControlSettings, clients: Clients, clock: Clock, run: str) -> Iterator[Trial]:
     """Return what Redis control works with."""
-    parts = _Parts(clients, clock, run)
+    parts = Parts(clients, clock, run)
     yield parts.table(settings.table_name)
     yield parts.origin(settings.bucket_name, settings.origin_prefix)
     yield parts.tokens()
@@ -173,7 +135,7 @@ def of_redis_control(settings: RedisControlSettings, clients: Clients, clock: Cl
 
 def of_janitor(settings: JanitorSettings, clients: Clients, clock: Clock, run: str) -> Iterator[Trial]:
     """Return what the janitor works with."""
-    parts = _Parts(clients, clock, run)
+    parts = Parts(clients, clock, run)
     yield parts.digest(settings.table_name)
     yield parts.lives(settings.key_lifecycle_arn)
     yield parts.function(settings.redis_control_function_name)
@@ -183,7 +145,7 @@ def of_janitor(settings: JanitorSettings, clients: Clients, clock: Clock, run: s
 
 def of_origin(settings: OriginSettings, clients: Clients, clock: Clock, run: str) -> Iterator[Trial]:
     """Return what the origin function works with."""
-    parts = _Parts(clients, clock, run)
+    parts = Parts(clients, clock, run)
     yield parts.rows(settings.table_name)
     if settings.redis_control_function_name:
         yield parts.function(settings.redis_control_function_name)
@@ -199,7 +161,7 @@ def of_budget(settings: BudgetSettings, clients: Clients, clock: Clock, run: str
 
 def of_state(settings: StateSettings, clients: Clients, clock: Clock, run: str) -> Iterator[Trial]:
     """Return what the state function works with."""
-    parts = _Parts(clients, clock, run)
+    parts = Parts(clients, clock, run)
     yield parts.leases(settings.table_name, names_of(settings.state_nodes))
     yield parts.tokens()
     yield parts.machine("redis_node", settings.redis_node_arn)
@@ -210,201 +172,9 @@ def of_pool_control(settings: PoolControlSettings, clients: Clients, clock: Cloc
     client, functions = clients.dynamodb, clients.functions
     pool, warm = PoolTable(settings.table_name, client), invoke_tenant(functions, settings.member_function_name)
     yield Trial("table", probes.endpoint_of(client), lambda: pool.try_out())
-    yield _Parts(clients, clock, run).machine("pool", settings.pool_arn)
+    yield Parts(clients, clock, run).machine("pool", settings.pool_arn)
     member, *_ = tenants(settings.members)
     if settings.hub_service:
         hubs = HubService(settings.hub_service, clients.make)
         yield Trial("hub", probes.endpoint_of(clients.make("ecs")), hubs.try_out)
     yield Trial(f"member {member}", probes.endpoint_of(functions), lambda: warm(member, Warm(op="warm")))
-
-
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    """Makes the trials of one function."""
-
-    clients: Clients
-    clock: Clock
-    run: str
-
-    @property
-    def _hash(self) -> str:
-        return hash_of_run(self.run)
-
-    def digest(self, table_name: str) -> Trial:
-        client = self.clients.dynamodb
-        return Trial("table", probes.endpoint_of(client), lambda: read_digest(client, table_name))
-
-    def rows(self, table_name: str) -> Trial:
-        client = self.clients.dynamodb
-        keys = KeyTable(table_name, client, self.clock)
-        return Trial("table", probes.endpoint_of(client), lambda: keys.read(self._hash))
-
-    def table(self, table_name: str) -> Trial:
-        """Read the row of a key that is not there, and write to it."""
-        client = self.clients.dynamodb
-        keys = KeyTable(table_name, client, self.clock)
-
-        def attempt() -> None:
-            keys.read(self._hash)
-            probes.update(client, table_name, key_item(self._hash))
-
-        return Trial("table", probes.endpoint_of(client), attempt)
-
-    def leases(self, table_name: str, node_names: Sequence[str]) -> Trial:
-        """Read the rows of databases, and write to a lease that nobody has."""
-        nodes = NodeTable(table_name, self.clients.dynamodb)
-
-        def attempt() -> None:
-            for node in node_names:
-                nodes.read(node)
-                nodes.extend(Lease(node, self._hash), held_until_us=0, now_us=0)
-
-        return Trial("table", probes.endpoint_of(self.clients.dynamodb), attempt)
-
-    def origin(self, bucket_name: str, prefix: str) -> Trial:
-        store = ObjectStore(bucket_name, self.clients.s3)
-
-        def attempt() -> None:
-            answer = store.get(f"{prefix}{SELF_TEST}/{self.run}")
-            answer.discard()
-            if answer.code != "NoSuchKey":
-                kind = AccessDeniedError if answer.code == "AccessDenied" else OriginError
-                raise kind(f"S3 answers {answer.status} {answer.code} where there is no object")
-
-        return Trial(f"bucket {bucket_name}", probes.endpoint_of(self.clients.s3), attempt, _BUCKET)
-
-    def written(self, bucket_name: str, prefix: str) -> Trial:
-        store = ObjectStore(bucket_name, self.clients.s3)
-
-        def attempt() -> None:
-            with suppress(ObjectNotFoundError):  # of the condition, which comes after the right to write
-                store.put(f"{prefix}{SELF_TEST}/{self.run}", b"", if_match='"none"')
-
-        return Trial(f"bucket {bucket_name}", probes.endpoint_of(self.clients.s3), attempt, _BUCKET)
-
-    def express(self, bucket_name: str) -> Trial:
-        copies = ExpressCopies(bucket_name, self.clients.express)
-        endpoint = probes.endpoint_of(self.clients.express)
-        return Trial(f"bucket {bucket_name}", endpoint, lambda: copies.read(self._hash))
-
-    def bus(self, bus_name: str) -> Trial:
-        publisher = EventPublisher(bus_name, self.clients.events, self.clock)
-
-        def attempt() -> None:
-            if report := publisher.start(RequestsServed(keys=[])):
-                report.result()
-
-        return Trial(f"bus {bus_name}", probes.endpoint_of(self.clients.events), attempt)
-
-    def tokens(self) -> Trial:
-        states = self.clients.states
-        token = f"{SELF_TEST}/{self.run}"
-        no_task = BurstcacheError("this is no task's end")
-        return Trial("tasks", probes.endpoint_of(states), lambda: Executions(states).fail(token, no_task))
-
-    def machine(self, name: str, arn: str) -> Trial:
-        states = self.clients.states
-        return Trial(f"machine {name}", probes.endpoint_of(states), lambda: probes.start_execution(states, arn))
-
-    def lives(self, machine_arn: str) -> Trial:
-        states = self.clients.states
-        endpoint = probes.endpoint_of(states)
-        return Trial("executions", endpoint, lambda: Executions(states).is_running(machine_arn, SELF_TEST))
-
-    def function(self, name: str) -> Trial:
-        functions = self.clients.functions
-        return Trial(f"function {name}", probes.endpoint_of(functions), lambda: probes.invoke(functions, name))
-
-    def instances(self, nodes: Iterable[RedisNode], *, switches: bool) -> Trial:
-        ids, ec2 = instance_ids(tuple(nodes)), self.clients.ec2
-        instances = Instances(ids, ec2)
-
-        def attempt() -> None:
-            for node, id_ in ids.items():
-                if (state := instances.state(node)) in ("shutting-down", "terminated"):
-                    raise NodeFailedError(f"instance {id_} of {node} is {state}")
-                if switches:
-                    probes.switch(ec2, id_)
-
-        return Trial("instances", probes.endpoint_of(ec2), attempt, _INSTANCES)
-
-    def parameter(self, name: str) -> Trial:
-        client = self.clients.secrets
-        return Trial(f"parameter {name}", probes.endpoint_of(client), lambda: Secrets(client).read(name))
-
-    def asked_over_relay(self, access: RelayAccess, subject: str) -> Iterator[Trial]:
-        """Log in to the relay with its certificate, and ask the cache function until it answers."""
-        if not access.url:
-            return
-        yield self.parameter(access.password_parameter)
-
-        def attempt() -> None:
-            relay = RelayRequests(access, Secrets(self.clients.secrets), self.clock)
-            try:
-                self._ask(relay, subject)
-            finally:
-                relay.close()
-
-        yield Trial("relay", lambda: probes.host_and_port(access.url), attempt, _RELAY)
-
-    def _ask(self, relay: RelayRequests, subject: str) -> None:
-        give_up_s = self.clock.monotonic_s() + _MEET_WITHIN_S
-        while relay.request(subject, b"", timeout_s=_ANSWER_WITHIN_S) is None:
-            if self.clock.monotonic_s() > give_up_s:
-                raise RelayDownError(f"the relay hears this function, but in {_MEET_WITHIN_S:g} s no cache function")
-            self.clock.sleep(_ASK_AGAIN_S)
-
-    def redis(self, nodes: tuple[RedisNode, ...], access: RedisAccess, table_name: str) -> Iterator[Trial]:
-        """Read the password, and ask the nodes that run; at rest none does."""
-        if not nodes:
-            return
-        yield self.parameter(access.password_parameter)
-        asked: list[str] = []
-
-        def attempt() -> None:
-            shown: Mapping[str, RunningNode] = {}
-            with suppress(BurstcacheError):  # which the trial of the table reports
-                shown = read_digest(self.clients.dynamodb, table_name).nodes
-            for node in nodes:
-                if node.name in shown and shown[node.name].is_running:
-                    asked.append(f"{node.host}:{node.port}")
-                    RedisObjects(node, Secrets(self.clients.secrets), access).ping()
-
-        yield Trial("nodes that run", lambda: ", ".join(asked) or "none", attempt, _NODES)
-
-    def answers_over_relay(self, access: RelayAccess) -> Iterator[Trial]:
-        """Log in to the relay with its certificate, and answer the proxy and Redis control."""
-        yield self.parameter(access.password_parameter)
-
-        def attempt() -> None:
-            loop = self.clock.new_event_loop()
-            try:
-                loop.run_until_complete(self._answer(RelayListener(access, Secrets(self.clients.secrets))))
-            finally:
-                loop.close()
-
-        yield Trial("relay", lambda: probes.host_and_port(access.url), attempt, _RELAY)
-
-    async def _answer(self, relay: RelayListener) -> None:
-        """Return when the proxy and Redis control have asked; what they do not get they report themselves."""
-        waits_for = {get_subject(self._hash), control_subject(self._hash)}
-        have_asked = asyncio.Event()
-
-        async def listen(subject: str) -> None:
-            async def answer(_: bytes, respond: Respond) -> None:
-                await respond(b"")
-                waits_for.discard(subject)
-                if not waits_for:
-                    have_asked.set()
-
-            await relay.listen(subject, queue=self._hash, answer=answer)
-
-        await relay.open()
-        try:
-            for subject in tuple(waits_for):
-                await listen(subject)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(have_asked.wait(), _MEET_WITHIN_S)
-            await relay.flush(timeout_s=_ANSWER_WITHIN_S)
-        finally:
-            await relay.close()
