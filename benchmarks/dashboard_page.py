@@ -143,7 +143,7 @@ class MainThread:
     def text(self) -> str:
         """Return it in words."""
         tasks = f"largest task {max(self.tasks_ms, default=0):.0f}"
-        return f"{len(self.updates_ms)} updates of the main thread's time {_spread(self.updates_ms)} ms, {tasks} ms"
+        return f"{len(self.updates_ms)} updates of the main thread's time, {_spread(self.updates_ms)}, {tasks} ms"
 
 
 @contextmanager
@@ -270,7 +270,7 @@ def _put_rows(cloud: Cloud, numbers: range, *, requests: int) -> None:
 
 
 def _spread(values: list[float]) -> str:
-    return f"median {statistics.median(values):.1f}, at most {max(values):.1f}" if values else "none"
+    return f"median {statistics.median(values):.1f}, at most {max(values):.1f} ms" if values else "none"
 
 
 def _cpu_s(process_id: int) -> float:
