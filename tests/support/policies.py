@@ -10,6 +10,26 @@ from burstcache.core.worth import Worth, tier_prices, wait_usd_from_text
 THESIS = {"Policy": "thesis"}  # parameters of a stack for tests of leased keys, whose times can be overridden
 BY_USE = tuple(name for name, rules in POLICIES.items() if rules is not None)
 
+# What a stack says it decides by: the variables of `PolicySettings`.
+DECIDES_BY = {
+    "AWS_REGION": "us-east-1",
+    "REDIS_NODES": "node-1=i-1@10.0.0.5:6379",
+    "REDIS_ALWAYS_ON_NODES": "0",
+    "MAX_HOT_KEYS": "2",
+    "HAS_RELAY": "true",
+    "MAX_OBJECT_BYTES": "4194304",
+    "EXPRESS_BUCKET": "",
+    "POLICY": "breakeven",
+    "HIT_VALUE_USD_PER_MILLION": "10",
+    "REDIS_INSTANCE_TYPE": "t4g.micro",
+    "CACHE_MEMORY_MB": "256",
+    "POLICY_RATE": "9",
+    "POLICY_SENSITIVITY": "4",
+    "POLICY_OVERRIDES": "",
+    "MEMORY_MB": "0",
+    "POOL_MEMBERS": "0",
+}
+
 
 def policy_named(
     name: str, *, per_million: str = "100", node_type: str = "t4g.micro", has_express: bool = False

@@ -14,29 +14,13 @@ from burstcache.core.rows import KeyRow, Lease, NodeRow, Pause, SeenKey
 from burstcache.queries.explain import explanation, stack_rules
 from burstcache.queries.history import Step
 from burstcache.queries.moves import Hold, Known, Move, StackRules
+from support.policies import DECIDES_BY
 
 S = US_PER_S
 NOW_US = 1_785_542_400 * S
 HASH = "0123456789abcdef0123456789abcdef"
 NODE = "node-1"
-VARIABLES = {
-    "AWS_REGION": "us-east-1",
-    "REDIS_NODES": f"{NODE}=i-1@10.0.0.5:6379",
-    "REDIS_ALWAYS_ON_NODES": "0",
-    "MAX_HOT_KEYS": "2",
-    "HAS_RELAY": "true",
-    "MAX_OBJECT_BYTES": "1000000",
-    "EXPRESS_BUCKET": "",
-    "POLICY": "thesis",
-    "HIT_VALUE_USD_PER_MILLION": "10",
-    "REDIS_INSTANCE_TYPE": "t4g.micro",
-    "CACHE_MEMORY_MB": "256",
-    "POLICY_RATE": "9",
-    "POLICY_SENSITIVITY": "4",
-    "POLICY_OVERRIDES": "",
-    "MEMORY_MB": "0",
-    "POOL_MEMBERS": "0",
-}
+VARIABLES = {**DECIDES_BY, "POLICY": "thesis", "MAX_OBJECT_BYTES": "1000000"}
 
 
 def rules(**changes: str) -> StackRules:

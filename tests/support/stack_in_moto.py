@@ -1,0 +1,78 @@
+"""A deployed stack as commands see it: outputs, a table, and the machine of keys. AWS is moto's."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import boto3
+
+from burstcache.adapters.items import to_values
+from burstcache.core.keys import key_hash
+from support.policies import DECIDES_BY
+
+REGION = "eu-west-1"
+STACK = ("--stack-name", "mine", "--region", REGION)
+TEMPLATE = {
+    "Resources": {
+        "Table": {
+            "Type": "AWS::DynamoDB::Table",
+            "Properties": {
+                "BillingMode": "PAY_PER_REQUEST",
+                "KeySchema": [
+                    {"AttributeName": "pk", "KeyType": "HASH"},
+                    {"AttributeName": "sk", "KeyType": "RANGE"},
+                ],
+                "AttributeDefinitions": [
+                    {"AttributeName": "pk", "AttributeType": "S"},
+                    {"AttributeName": "sk", "AttributeType": "S"},
+                ],
+            },
+        }
+    },
+    "Outputs": {
+        "TableName": {"Value": {"Ref": "Table"}},
+        "KeyLifecycleArn": {"Value": f"arn:aws:states:{REGION}:123456789012:stateMachine:mine-key-lifecycle"},
+        "RedisNodeArn": {"Value": f"arn:aws:states:{REGION}:123456789012:stateMachine:mine-redis-node"},
+        "RedisNodes": {"Value": "node-1=i-1@10.0.0.5:6379"},
+        "PolicySettings": {"Value": json.dumps({**DECIDES_BY, "AWS_REGION": REGION})},
+        "PoolSettings": {"Value": json.dumps({"AWS_REGION": REGION, "POOL_MEMORY_MB": "1769"})},
+    },
+}
+LIFE = {
+    "StartAt": "Lambda",
+    "States": {
+        "Lambda": {"Type": "Pass", "Next": "RedisBootup"},
+        "RedisBootup": {"Type": "Pass", "Next": "RedisRunning"},
+        "RedisRunning": {"Type": "Wait", "Seconds": 1, "Next": "RedisShutdown"},
+        "RedisShutdown": {"Type": "Pass", "End": True},
+    },
+}
+
+
+class Aws:
+    """The deployed stack that the commands see."""
+
+    def __init__(self) -> None:
+        cloudformation = self.client("cloudformation")
+        cloudformation.create_stack(StackName="mine", TemplateBody=json.dumps(TEMPLATE))
+        outputs = cloudformation.describe_stacks(StackName="mine")["Stacks"][0]["Outputs"]
+        self.table_name = next(o["OutputValue"] for o in outputs if o["OutputKey"] == "TableName")
+
+    @staticmethod
+    def client(service: str) -> Any:
+        return boto3.client(service, region_name=REGION)
+
+    def put(self, pk: str, sk: str, **fields: Any) -> None:
+        item = to_values({"pk": pk, "sk": sk, **fields})
+        self.client("dynamodb").put_item(TableName=self.table_name, Item=item)
+
+    def put_key(self, key: str, **fields: Any) -> None:
+        self.put(f"KEY#{key_hash(key)}", "ROUTE", **{"key": key, "phase": "s3", "window": [], **fields})
+
+    def start_life(self, name: str, *, on_redis_s: int = 1) -> None:
+        states = self.client("stepfunctions")
+        role = "arn:aws:iam::123456789012:role/any"
+        definition = json.dumps(LIFE).replace('"Seconds": 1', f'"Seconds": {on_redis_s}')
+        machine = states.create_state_machine(name="mine-key-lifecycle", definition=definition, roleArn=role)
+        states.start_execution(stateMachineArn=machine["stateMachineArn"], name=name, input="{}")
