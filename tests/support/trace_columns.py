@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from burstcache_sim.traces.trace import Trace
+from burstcache_sim.traces.trace import Sample, Trace
 
 
 def keys_of(trace: Trace) -> list[str]:
@@ -15,3 +15,14 @@ def sizes_of(trace: Trace) -> list[int]:
     """Return the size of each request's object [bytes]."""
     assert trace.sizes_bytes is not None
     return [int(size_bytes) for size_bytes in trace.sizes_bytes]
+
+
+def quarter_of(trace: Trace) -> Trace:
+    """Return the sample of a trace that every fourth of its keys makes."""
+    assert trace.key_ids is not None
+    assert trace.sizes_bytes is not None
+    is_kept = trace.key_ids % 4 == 1
+    return Trace(
+        trace.arrivals_us[is_kept], trace.key_ids[is_kept], trace.sizes_bytes[is_kept], trace.keys,
+        Sample(0.25, len(trace)),
+    )  # fmt: skip

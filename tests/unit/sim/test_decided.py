@@ -19,11 +19,12 @@ from burstcache_sim.bill.setup import Setup
 from burstcache_sim.bill.spending import weighed
 from burstcache_sim.policies.node_use import Hazard
 from burstcache_sim.policies.policy import Options
-from burstcache_sim.traces.trace import Sample, Trace
+from burstcache_sim.traces.trace import Trace
 from burstcache_sim.units import US_PER_H
 from burstcache_sim.world.result import RunResult
 from burstcache_sim.world.scenario import Scenario
 from burstcache_sim.world.simulate import simulate
+from support.trace_columns import quarter_of
 
 TODAY = price_sheet("today-us-east-1")
 NODE = Setup(relay="none", nodes=1, instance_type="t4g.nano")
@@ -107,13 +108,7 @@ def test_copies_answer_what_no_node_does() -> None:
 
 def test_a_sample_of_the_keys_boots_the_node_as_its_log_does() -> None:
     whole = log(requests=16_000, keys=1_600)
-    assert whole.key_ids is not None
-    assert whole.sizes_bytes is not None
-    is_kept = whole.key_ids % 4 == 1
-    sampled = Trace(
-        whole.arrivals_us[is_kept], whole.key_ids[is_kept], whole.sizes_bytes[is_kept], whole.keys,
-        Sample(0.25, len(whole)),
-    )  # fmt: skip
+    sampled = quarter_of(whole)
 
     found, expected = month(sampled, NODE), month(whole, NODE)
 

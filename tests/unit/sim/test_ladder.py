@@ -19,10 +19,11 @@ from burstcache_sim.bill.ladder import month_of, past_memory, past_nodes
 from burstcache_sim.bill.locality import Locality, locality_of
 from burstcache_sim.bill.market import Market, Offer
 from burstcache_sim.bill.setup import Setup
-from burstcache_sim.traces.trace import Sample, Trace
+from burstcache_sim.traces.trace import Trace
 from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H
 from burstcache_sim.world.result import RunResult
 from burstcache_sim.world.scenario import homes_of
+from support.trace_columns import quarter_of
 
 TODAY = price_sheet("today-us-east-1")
 KB, MB = 1024, 1024**2
@@ -163,13 +164,7 @@ def test_the_rungs_are_those_of_caches_kept_one_by_one(seed: int) -> None:
 
 def test_a_sample_stands_for_its_log() -> None:
     whole = log(keys=4_000, requests=40_000)
-    assert whole.key_ids is not None
-    assert whole.sizes_bytes is not None
-    is_kept = whole.key_ids % 4 == 1
-    sampled = Trace(
-        whole.arrivals_us[is_kept], whole.key_ids[is_kept], whole.sizes_bytes[is_kept], whole.keys,
-        Sample(0.25, len(whole)),
-    )  # fmt: skip
+    sampled = quarter_of(whole)
     setup = replace(BARE, express=True, reader_memory_bytes=64 * MB)
 
     ours, theirs = month(sampled, setup, usd_per_hit="1e-5"), month(whole, setup, usd_per_hit="1e-5")
