@@ -33,13 +33,15 @@ def results_text(results: Results) -> str:
     """Return what came of all faults as Markdown: how it was got, a table, and what was found."""
     rows, plan = results.rows(), results.plan
     machines = dict.fromkeys(run.machine for _, run in rows if run.machine)
+    loads = [run.load for _, run in rows]
+    load = f", load {min(loads):.0f} to {max(loads):.0f}" if loads else ""
     measured = results.folder / RATE_NAME
     rate = f"S3 alone serves {float(measured.read_text()):.1f} reads a second. " if measured.exists() else ""
     share = f", {SHARE:.0%} of that" if rate else ""
     found = named_findings(rows)
     missing = [fault.name for fault in FAULTS if not results.runs(fault)]
     parts = [
-        f"{'; '.join(machines)}. {rate}Load: {len(POLICIES) * plan.reads_per_s:.1f} reads a second{share}, and"
+        f"{'; '.join(machines)}{load}. {rate}Load: {len(POLICIES) * plan.reads_per_s:.1f} reads a second{share}, and"
         f" {len(POLICIES) * plan.cached_per_s:.0f} where a cached tier stands; {plan.before_s:.0f} s before each fault,"
         f" {plan.fault_s:.0f} s of it.",
         _table(rows),

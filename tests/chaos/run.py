@@ -89,6 +89,7 @@ class Run:
     counts: dict[str, int] = field(default_factory=dict)  # what the fault has done
     outcomes: list[Outcome] = field(default_factory=list)
     machine: str = ""  # and the date
+    load: float = 0.0  # of the machine, the mean of five minutes
 
     @property
     def reads(self) -> list[Outcome]:
@@ -253,6 +254,7 @@ def main() -> None:
     with staged(policy, parts=fault.parts) as stage:
         run = befall(stage, fault, Plan(**json.loads(plan)))
     run.machine = environment()
+    run.load = os.getloadavg()[1]
     Path(path).write_text(json.dumps(asdict(run)))
 
 
