@@ -33,7 +33,7 @@ def results_text(results: Results) -> str:
     """Return what came of all faults as Markdown: how it was got, a table, and what was found."""
     rows, plan = results.rows(), results.plan
     machines = dict.fromkeys(run.machine for _, run in rows if run.machine)
-    loads = [run.load for _, run in rows]
+    loads = [run.load for _, run in rows if run.load]
     load = f", load {min(loads):.0f} to {max(loads):.0f}" if loads else ""
     measured = results.folder / RATE_NAME
     rate = f"S3 alone serves {float(measured.read_text()):.1f} reads a second. " if measured.exists() else ""
@@ -65,7 +65,7 @@ def draw_all(results: Results, path: Path) -> None:
     with drawing():
         figure = new_figure(9, 1.2 + 0.24 * len(faults))
         head(figure, "Reads during faults", "median, 99 of 100 and longest of the reads of keys during each fault")
-        bottom, top = 0.45 / figure.get_figheight(), 1 - 0.75 / figure.get_figheight()
+        bottom, top = 0.55 / figure.get_figheight(), 1 - 0.75 / figure.get_figheight()
         axes = figure.subplots(gridspec_kw={"left": 0.3, "right": 0.98, "top": top, "bottom": bottom})
         for number, policy in enumerate(POLICIES):
             found = [figures(fault, run) for fault in faults for run in results.runs(fault) if run.policy == policy]
@@ -83,7 +83,7 @@ def draw_all(results: Results, path: Path) -> None:
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter(lambda value, _: plain(value))
         axes.set_xlabel("latency [ms]; dotted: the limit of the 99th percentile")
-        axes.legend(fontsize=8, loc="upper right")
+        axes.legend(fontsize=8, loc="lower right", bbox_to_anchor=(1, 1), ncols=len(POLICIES))
         write_image(figure, path)
 
 
