@@ -18,6 +18,7 @@ import redis
 
 from benchmarks.common import environment
 from benchmarks.read_path import SIZES_BYTES, entry, free_port, in_turns, start_redis
+from burstcache.access import RedisAccess, RedisNode
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.digest_reader import DigestReader
@@ -28,7 +29,6 @@ from burstcache.core.keys import key_hash
 from burstcache.serve.reader import Reader
 from burstcache.serve.redis_tier import RedisGuestTier, RedisNodeTier
 from burstcache.serve.s3_tier import S3Tier
-from burstcache.settings import RedisAccess, RedisNode
 from burstcache.web.entry import encode_meta
 from burstcache.web.request import Request
 from burstcache_local.moto.server import moto_server

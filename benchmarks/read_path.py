@@ -128,6 +128,7 @@ def in_turns(rounds: int, *sides: Callable[[], object]) -> list[Times]:
 
 def reader_of(tier: Tier, redis_port: int, nats_port: int) -> Reader:
     """Return the proxy's reader of a stack that has every object in one tier; the digest's Query is measured apart."""
+    from burstcache.access import RedisAccess, RedisNode, RelayAccess
     from burstcache.adapters.clients import Clients
     from burstcache.adapters.clock import SystemClock
     from burstcache.adapters.digest_reader import DigestReader
@@ -142,7 +143,6 @@ def reader_of(tier: Tier, redis_port: int, nats_port: int) -> Reader:
     from burstcache.serve.reader import Reader
     from burstcache.serve.redis_tier import RedisNodeTier
     from burstcache.serve.s3_tier import S3Tier
-    from burstcache.settings import RedisAccess, RedisNode, RelayAccess
 
     clients, clock = Clients("read"), SystemClock()
     secrets = Secrets(clients.secrets)

@@ -21,9 +21,9 @@ from cryptography import x509
 from benchmarks.common import environment
 from benchmarks.read_path import SIZES_BYTES, Times, entry, free_port, in_turns, wait_for_port
 from benchmarks.tls import authority
+from burstcache.access import RedisAccess, RedisNode
 from burstcache.adapters.redis_connection import SERVER_NAME
 from burstcache.adapters.redis_objects import RedisObjects
-from burstcache.settings import RedisAccess, RedisNode
 
 _NO_SECRETS: Any = None
 _CONNECTIONS_PER_READ = 20  # connecting takes that much longer than reading

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from nats.aio.subscription import Subscription
 
+from burstcache.access import RedisAccess, RedisNode, RelayAccess
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.patience import Patience
 from burstcache.adapters.redis_objects import RedisObjects
@@ -21,7 +22,6 @@ from burstcache.adapters.relay_requests import RelayRequests
 from burstcache.core.errors import RedisDownError, RelayDownError, SilentHolderError
 from burstcache.core.messages.relay import NOT_HERE, get_subject
 from burstcache.serve.cache_function_tier import LambdaTier
-from burstcache.settings import RedisAccess, RedisNode, RelayAccess
 from burstcache.web.entry import Entry, encode
 from burstcache.web.request import Request
 from custom_resources.certificate import issue_certificate

@@ -10,10 +10,10 @@ import fakeredis
 import pytest
 import redis
 
+from burstcache.access import RedisAccess, RedisNode
 from burstcache.adapters.redis_objects import GUEST_S, LEASE_S, Hit, RedisObjects, lease_key, object_key
 from burstcache.core.errors import RedisDownError
 from burstcache.core.node_use import MOST_HITS
-from burstcache.settings import RedisAccess, RedisNode
 from burstcache.web.entry import Entry
 from support.redis_in_process import NO_SECRETS, ObjectsInProcess
 from support.servers import RedisServer

@@ -12,13 +12,13 @@ from typing import Any, Protocol
 
 import pytest
 
+from burstcache.access import RelayAccess
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.relay_listener import RelayListener
 from burstcache.adapters.relay_requests import RelayRequests
 from burstcache.adapters.secrets import Secrets
 from burstcache.control.cache_tools import Relay
 from burstcache.core.errors import RelayDownError, SilentHolderError
-from burstcache.settings import RelayAccess
 from support.memory_relay import MemoryRelay
 from support.servers import serve_nats
 from support.virtual_time import VirtualClock

@@ -17,9 +17,9 @@ from urllib.parse import urlsplit
 import pytest
 import redis
 
+from burstcache.access import RedisAccess
 from burstcache.adapters.redis_connection import connect
 from burstcache.adapters.secrets import Secrets
-from burstcache.settings import RedisAccess
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from burstcache_local.errors import LocalCloudError
 from support.policies import THESIS

@@ -13,9 +13,9 @@ import pytest
 import redis
 from redis import Redis
 
+from burstcache.access import RedisAccess
 from burstcache.adapters.redis_connection import connect as redis_at
 from burstcache.core.errors import InvalidSettingError, NodeAbsentError
-from burstcache.settings import RedisAccess
 from burstcache.state import DatabaseAsleepError, LeaseLostError, async_state, connect, state
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from support.redis_in_process import NO_SECRETS

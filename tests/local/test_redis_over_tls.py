@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from burstcache.access import RedisAccess, RedisNode
 from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.core.errors import RedisDownError
-from burstcache.settings import RedisAccess, RedisNode
 from support.redis_in_process import NO_SECRETS
 from support.servers import TlsRedis
 from support.waiting import LIMIT_S, free_port

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from burstcache.access import RelayAccess
 from burstcache.adapters import relay_listener
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.relay_listener import RelayListener
 from burstcache.adapters.relay_requests import RelayRequests
 from burstcache.core.errors import RelayDownError
-from burstcache.settings import RelayAccess
 from support.servers import serve
 from support.waiting import LIMIT_S, free_port, until
 

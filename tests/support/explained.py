@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from burstcache.access import RedisNode
 from burstcache.queries.explain import Explanation, explain
 from burstcache.queries.moves import Move, StackRules
 from burstcache.queries.system import System
-from burstcache.settings import PolicySettings, RedisNode
+from burstcache.settings import PolicySettings
 from support.aws import TABLE
 from support.functions import MAX_OBJECT_BYTES
 from support.policies import policy_named

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from burstcache.access import RedisNode, RelayAccess
 from burstcache.adapters.billed import Billed
 from burstcache.adapters.digest_reader import DigestReader, Start, at_once
 from burstcache.adapters.digest_table import DigestTable
@@ -53,7 +54,6 @@ from burstcache.serve.reader import EXPRESS, Reader
 from burstcache.serve.redis_tier import RedisGuestTier, RedisNodeTier
 from burstcache.serve.s3_tier import S3Tier
 from burstcache.serve.tier import Tier
-from burstcache.settings import RedisNode, RelayAccess
 from support.aws import BUCKET, REGION, TABLE, make_instance
 from support.machines import Machines
 from support.memory_relay import MemoryRelay

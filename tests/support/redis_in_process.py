@@ -7,8 +7,8 @@ from typing import Any
 import fakeredis
 import redis
 
+from burstcache.access import RedisAccess, RedisNode
 from burstcache.adapters.redis_objects import RedisObjects
-from burstcache.settings import RedisAccess, RedisNode
 
 NO_SECRETS: Any = None  # a Redis without a password asks for none
 

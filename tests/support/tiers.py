@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from email.utils import format_datetime
 from typing import Any, ClassVar, TypeVar
 
+from burstcache.access import RedisAccess, RedisNode, RelayAccess
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import instant
 from burstcache.adapters.digest_reader import DigestReader
@@ -34,7 +35,6 @@ from burstcache.serve.reader import Reader
 from burstcache.serve.redis_tier import RedisGuestTier, RedisNodeTier
 from burstcache.serve.s3_tier import S3Tier
 from burstcache.serve.tier import Tier
-from burstcache.settings import RedisAccess, RedisNode, RelayAccess
 from burstcache.web.entry import Entry, encode
 from burstcache.web.front_door import Arrival
 from burstcache.web.reading import read_request

@@ -10,10 +10,10 @@ import pytest
 import redis
 from redis.exceptions import NoPermissionError
 
+from burstcache.access import RedisAccess, RedisNode
 from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.core.errors import RedisDownError
 from burstcache.results.stores.redis_store import RedisStore
-from burstcache.settings import RedisAccess, RedisNode
 from burstcache.web.entry import Entry
 from support.node_machine import PASSWORDS, serving, set_up
 from support.read_path import entry_of

@@ -12,11 +12,11 @@ from typing import Any
 import boto3
 from botocore.exceptions import ClientError, ProfileNotFound
 
+from burstcache.access import parse_nodes
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import Clock, SystemClock
 from burstcache.core.errors import BurstcacheError, InvalidSettingError
 from burstcache.queries.system import System
-from burstcache.settings import parse_nodes
 from burstcache_local import state_file
 
 

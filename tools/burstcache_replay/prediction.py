@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from burstcache.access import parse_nodes
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.gathering import AT_LEAST_US
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.policies import LivePolicy
 from burstcache.core.prices import PriceSheet
 from burstcache.core.worth import sheet_of_region
-from burstcache.settings import parse_nodes, policy_in
+from burstcache.settings import policy_in
 from burstcache_replay.measured import Measured
 from burstcache_replay.recording import Recorded
 from burstcache_replay.reported import Reported

@@ -10,11 +10,11 @@ from typing import Any
 import redis
 import redis.asyncio
 
+from burstcache.access import RedisAccess
 from burstcache.adapters.certificates import refusal, trusting
 from burstcache.adapters.patience import Patience
 from burstcache.adapters.secrets import Secrets
 from burstcache.core.errors import RedisDownError
-from burstcache.settings import RedisAccess
 
 # Every node shows it, whatever its address: that of an instance is unknown when its certificate is made.
 SERVER_NAME = "redis.burstcache.internal"

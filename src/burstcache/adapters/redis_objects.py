@@ -18,13 +18,13 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from burstcache.access import RedisAccess, RedisNode
 from burstcache.adapters.patience import Patience
 from burstcache.adapters.redis_connection import connect
 from burstcache.adapters.secrets import Secrets
 from burstcache.core.errors import RedisDownError
 from burstcache.core.node_use import MOST_HITS
 from burstcache.core.parameters import QUEUE_LENGTH
-from burstcache.settings import RedisAccess, RedisNode
 from burstcache.traces import part
 from burstcache.web.entry import Entry, decode_meta, encode_meta
 

@@ -13,10 +13,10 @@ from nats.aio.transport import TcpTransport
 from nats.errors import AuthorizationError, UnexpectedEOF
 from nats.errors import Error as NatsError
 
+from burstcache.access import RelayAccess
 from burstcache.adapters.certificates import refusal, trusting
 from burstcache.adapters.secrets import Secrets
 from burstcache.core.errors import RelayDownError
-from burstcache.settings import RelayAccess
 
 CHECK_TIMEOUT_S = 0.3
 # Where nothing has to be waited for, nats-py closes within these: in time, even on a machine that is busy for a second.

@@ -10,11 +10,11 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 
+from burstcache.access import RelayAccess
 from burstcache.adapters.relay import CHECK_TIMEOUT_S, connect, flush, hang_up
 from burstcache.adapters.secrets import Secrets
 from burstcache.core.errors import RelayDownError, ServiceError
 from burstcache.core.messages.relay import hash_of
-from burstcache.settings import RelayAccess
 from burstcache.traces import HEADER, answering
 
 Respond = Callable[[bytes], Awaitable[None]]

@@ -13,11 +13,11 @@ from nats.aio.client import Client
 from nats.errors import NoRespondersError
 from nats.errors import TimeoutError as NoAnswerError
 
+from burstcache.access import RelayAccess
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.relay import CHECK_TIMEOUT_S, connect, flush, hang_up
 from burstcache.adapters.secrets import Secrets
 from burstcache.core.errors import RelayDownError, SilentHolderError
-from burstcache.settings import RelayAccess
 from burstcache.traces import HEADER, header, part
 
 T = TypeVar("T")

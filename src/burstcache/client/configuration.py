@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 
+from burstcache.access import ExpressAccess, RedisAccess, RelayAccess
 from burstcache.adapters import stack_outputs
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.stack_outputs import outputs_with, variables_in
 from burstcache.core.errors import InvalidSettingError
-from burstcache.settings import ExpressAccess, PoolAccess, ReaderSettings, RedisAccess, RelayAccess
+from burstcache.settings import PoolAccess, ReaderSettings
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client

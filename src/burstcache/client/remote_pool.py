@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator
 from typing import cast
 
+from burstcache.access import ExpressAccess
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.functions import invoke_by_name
 from burstcache.client.stack_pool import READ_LIMIT_S, what_pays_within_s
@@ -21,7 +22,7 @@ from burstcache.pool.open_pool import OpenPool
 from burstcache.pool.reader import PoolReader
 from burstcache.pool.remote_hub import Address, RemoteHub
 from burstcache.pool.tls import member_tls
-from burstcache.settings import ExpressAccess, PoolAccess
+from burstcache.settings import PoolAccess
 
 _LOST_REPORT_S = 10.0  # between two reports while the hub cannot be reached: another one may be there
 _LOOK_EVERY_S = 1.0

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
+from burstcache.access import ExpressAccess
 from burstcache.adapters.clients import Clients
 from burstcache.core.messages.pool_control import PoolPlan
 from burstcache.core.pool.costs import member_price
@@ -21,7 +22,7 @@ from burstcache.logs import logger
 from burstcache.pool.open_pool import OpenPool
 from burstcache.pool.reader import PoolReader
 from burstcache.pool.stack_hub import HubPlace, stack_hub
-from burstcache.settings import ExpressAccess, PoolAccess
+from burstcache.settings import PoolAccess
 
 READ_LIMIT_S = 2.0  # of a slice, a cold start included; S3 needs less for most slices
 

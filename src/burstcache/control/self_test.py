@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
+from burstcache.access import names_of
 from burstcache.adapters import probes
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import Clock
@@ -33,7 +34,6 @@ from burstcache.settings import (
     SchedulerSettings,
     StateSettings,
     WriterSettings,
-    names_of,
 )
 
 Function = Literal[

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from burstcache.access import RedisAccess, RedisNode, RelayAccess, instance_ids
 from burstcache.adapters import probes
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import Clock
@@ -37,12 +38,6 @@ from burstcache.core.messages.relay import control_subject, get_subject
 from burstcache.core.messages.self_test import SELF_TEST, hash_of_run
 from burstcache.core.rows import Lease
 from burstcache.core.table import key_item
-from burstcache.settings import (
-    RedisAccess,
-    RedisNode,
-    RelayAccess,
-    instance_ids,
-)
 
 # Functions that start cold meet over the relay within this time, which the proxy has even if other parts hang.
 _MEET_WITHIN_S = 15.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from burstcache.access import instance_ids, names_of
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.digest_table import DigestTable
@@ -18,7 +19,7 @@ from burstcache.control.janitor import Cleaned, Janitor
 from burstcache.handlers._init import at_init, logs_requests
 from burstcache.handlers._self_test import answers_self_test
 from burstcache.logs import logger
-from burstcache.settings import JanitorSettings, instance_ids, names_of
+from burstcache.settings import JanitorSettings
 
 
 @at_init

@@ -6,6 +6,7 @@ import os
 from functools import cache
 from typing import Any, cast
 
+from burstcache.access import instance_ids, names_of, node_named
 from burstcache.adapters.calls import passing_failures_named
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import SystemClock
@@ -27,7 +28,7 @@ from burstcache.core.messages.operations import Operation
 from burstcache.handlers._init import at_init, logs_requests
 from burstcache.handlers._self_test import answers_self_test
 from burstcache.logs import logger
-from burstcache.settings import RedisControlSettings, instance_ids, names_of, node_named
+from burstcache.settings import RedisControlSettings
 from burstcache.traces import annotate, traces_requests
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from burstcache.access import names_of
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.executions import Executions
@@ -24,7 +25,7 @@ from burstcache.core.policy import Request
 from burstcache.handlers._init import at_init, logs_requests
 from burstcache.handlers._self_test import answers_self_test
 from burstcache.logs import logger
-from burstcache.settings import SchedulerSettings, names_of
+from burstcache.settings import SchedulerSettings
 from burstcache.traces import traces_requests
 
 

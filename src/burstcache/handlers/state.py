@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, cast
 
+from burstcache.access import names_of
 from burstcache.adapters.calls import passing_failures_named
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import SystemClock
@@ -17,7 +18,7 @@ from burstcache.core.messages.state import DatabaseHeld, StateOperation
 from burstcache.handlers._init import at_init, logs_requests
 from burstcache.handlers._self_test import answers_self_test
 from burstcache.logs import logger
-from burstcache.settings import StateSettings, names_of
+from burstcache.settings import StateSettings
 
 
 @at_init

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from burstcache.access import names_of
 from burstcache.adapters.hot_keys import HotKeys
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.use_table import StoredUse, UseTable
@@ -25,7 +26,7 @@ from burstcache.queries.keys import key_view
 from burstcache.queries.moves import Known, Move, StackRules, moves_of
 from burstcache.queries.routes import route_view
 from burstcache.queries.system import System
-from burstcache.settings import PolicySettings, names_of, worth_in
+from burstcache.settings import PolicySettings, worth_in
 
 ServedBy = Literal[
     "",  # no rule: S3 serves what nothing faster does

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
+from burstcache.access import ExpressAccess, node_named
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.digest_reader import DigestReader, at_once, in_thread, read_digest
 from burstcache.adapters.event_publisher import EventPublisher, GatheredReports
@@ -22,7 +23,7 @@ from burstcache.serve.s3_tier import Larger, Reports, S3Tier
 from burstcache.serve.tier import Tier
 from burstcache.serve.tiers import FellBack
 from burstcache.serve.writer import Writer
-from burstcache.settings import ExpressAccess, ReaderSettings, node_named
+from burstcache.settings import ReaderSettings
 
 if TYPE_CHECKING:
     from burstcache.adapters.clients import Clients

@@ -14,12 +14,12 @@ import redis.asyncio
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from burstcache.access import RedisAccess, RedisNode, names_of, node_named
 from burstcache.adapters.redis_connection import arguments_of
 from burstcache.adapters.secrets import Secrets
 from burstcache.adapters.state_function import StateFunction
 from burstcache.core.databases import database_of_node, node_of_database
 from burstcache.core.errors import NodeAbsentError
-from burstcache.settings import RedisAccess, RedisNode, names_of, node_named
 from burstcache.state.configuration import Configuration, configure
 from burstcache.state.lease import HeldLease, new_holder
 

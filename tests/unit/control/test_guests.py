@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from burstcache.access import RedisNode
 from burstcache.adapters.use_table import StoredUse
 from burstcache.control.guests import Guests
 from burstcache.control.node_copies import NodeCopies
@@ -17,7 +18,6 @@ from burstcache.core.keys import key_hash
 from burstcache.core.phases import NodePhase
 from burstcache.core.placement import node_for
 from burstcache.core.rows import NodeRow, SeenKey
-from burstcache.settings import RedisNode
 from burstcache.web.entry import Entry
 from support.clock import ManualClock
 from support.policies import policy_named

@@ -11,6 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from burstcache.access import RedisNode
 from burstcache.adapters.digest_reader import DigestReader
 from burstcache.adapters.redis_objects import RedisObjects, lease_key, object_key
 from burstcache.adapters.use_table import StoredUse
@@ -25,7 +26,6 @@ from burstcache.serve.reader import Miss, Reader
 from burstcache.serve.redis_tier import RedisGuestTier
 from burstcache.serve.tally import Served
 from burstcache.serve.tier import Fill
-from burstcache.settings import RedisNode
 from burstcache.web.entry import Entry
 from burstcache.web.request import Request
 from burstcache.web.response import Response

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import redis
 
+from burstcache.access import node_named
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.digest_reader import DigestReader, read_digest
 from burstcache.adapters.redis_connection import TlsConnection, arguments_of
@@ -25,7 +26,7 @@ from burstcache.results.stores.deadline import Deadline, Timed, TimedConnection
 from burstcache.results.stores.redis_store import OPTIONS, RedisStore
 from burstcache.results.stores.store import PING_TIMEOUT_S, LeasingStore
 from burstcache.results.threads import Threads
-from burstcache.settings import ReaderSettings, node_named
+from burstcache.settings import ReaderSettings
 
 T = TypeVar("T")
 
