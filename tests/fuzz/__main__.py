@@ -28,7 +28,7 @@ def main() -> int:
     if sum(kept.get("statuses", {}).values()) >= wanted:
         kept = {}
     statuses, tiers = Counter(kept.get("statuses", {})), Counter(kept.get("tiers", {}))
-    options = LocalOptions(boot_s=0.2, stop_s=0.2, parameters=THESIS)
+    options = LocalOptions(boot_s=0.2, stop_s=0.2, parameters={**THESIS, "Writes": "iam"})
     with LocalCloud(options) as cloud, closing(Fuzzing(cloud)) as fuzzing:
         for number in range(kept.get("pieces", 0), sys.maxsize):
             if statuses.total() >= wanted:

@@ -92,6 +92,15 @@ def items_change_one_at_a_time(services: Services) -> None:
     assert counted == "100"
 
 
+def objects_are_no_forms(services: Services) -> None:
+    s3, form = services.client("s3"), "application/x-www-form-urlencoded"
+    s3.create_bucket(Bucket="forms", CreateBucketConfiguration={"LocationConstraint": REGION})
+    for body in (b"\x00", b"key=1&acl=%20", b"acl"):
+        s3.put_object(Bucket="forms", Key="k", Body=body, ContentType=form)
+        found = s3.get_object(Bucket="forms", Key="k")
+        assert (found["Body"].read(), found["ContentType"]) == (body, form)
+
+
 def scans_are_written_at_once(services: Services) -> None:
     from moto.core import serialize
 

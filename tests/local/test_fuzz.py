@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
-from burstcache_local.cloud import LocalCloud
+import pytest
+
+from burstcache_local.cloud import LocalCloud, LocalOptions
 from support.fuzzing import Fuzzing
+from support.policies import THESIS
 
 _REQUESTS = 400
+
+
+@pytest.fixture
+def cloud(tmp_path: Path) -> Iterator[LocalCloud]:
+    """A local run that takes writes."""
+    with LocalCloud(
+        LocalOptions(boot_s=0.2, stop_s=0.2, run_dir=tmp_path, parameters={**THESIS, "Writes": "iam"})
+    ) as run:
+        yield run
 
 
 def test_every_request_is_answered_as_described_or_refused(cloud: LocalCloud) -> None:

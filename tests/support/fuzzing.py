@@ -24,6 +24,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from burstcache.web.keys import MAX_KEY_BYTES
+from burstcache.web.methods import READS, WRITES
 from burstcache_local.cloud import LocalCloud
 from support.project import ROOT
 from support.s3_itself import Answer, Asked, Moto, parts, right_answer
@@ -37,8 +38,16 @@ _CONFORMS = [
     response_schema_conformance,
     status_code_conformance,
 ]
-# Of the requests; the first three hold the answers to something, too.
-_SHARES = {"described": 0.3, "reads": 0.3, "keys": 0.05, "anything": 0.35}
+# Of the requests; all but the last hold the answers to something, too.
+_SHARES = {"described": 0.3, "reads": 0.3, "keys": 0.05, "writes": 0.05, "anything": 0.3}
+_TYPES = (
+    "",
+    "text/plain",
+    "text/html; charset=latin-1",
+    "application/json",
+    "application/x-www-form-urlencoded",
+    "a/b",
+)
 
 
 @dataclass
@@ -61,7 +70,7 @@ class Tried:
 
 
 class Fuzzing:
-    """Requests to a local run, whose bucket gets some objects for them."""
+    """Requests to a local run that takes writes, whose bucket gets some objects for them."""
 
     def __init__(self, cloud: LocalCloud) -> None:
         self.tried = Tried()
@@ -90,8 +99,8 @@ class Fuzzing:
             getattr(self, f"_{kind}")(_search(max(1, round(count * share)), number))
 
     def _described(self, search: Callable[[Any], Any]) -> None:
-        paths = {"/objects/{key}": ("GET", "HEAD"), "/objects": ("GET", "HEAD")}
-        operations = [self._schema[path][method] for path, methods in paths.items() for method in methods]
+        paths = ("/objects/{key}", "/objects")
+        operations = [self._schema[path][method] for path in paths for method in (*READS, *WRITES)]
         modes = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
         cases = st.one_of([each.as_strategy(generation_mode=mode) for each in operations for mode in modes])
 
@@ -118,13 +127,25 @@ class Fuzzing:
     def _keys(self, search: Callable[[Any], Any]) -> None:
         def ask(key: str, in_path: bool) -> None:
             self._s3.put_object(Bucket=self._bucket, Key=key, Body=key.encode())
-            is_path = in_path and not ({".", ".."} & set(key.split("/")) or {"?", "\ufffd"} & set(key))
-            target = f"/objects/{quote(key)}" if is_path else f"/objects?key={quote(key, safe='')}"
-            status, _, body = self._send("GET", target, [])
+            status, _, body = self._send("GET", _target(key, in_path=in_path), [])
             assert (status, body) == (200, key.encode())
             self._s3.delete_object(Bucket=self._bucket, Key=key)
 
         search(given(_keys(), st.booleans())(ask))()
+
+    def _writes(self, search: Callable[[Any], Any]) -> None:
+        def ask(key: str, in_path: bool, body: bytes, type_: str) -> None:
+            target = _target(key, in_path=in_path)
+            status, written, _ = self._send("PUT", target, [("Content-Type", type_)] if type_ else [], body)
+            assert status == 200
+            status, found, read = self._send("GET", target, [])
+            assert (status, read, found["etag"]) == (200, body, written["etag"])
+            assert found["content-type"] == (type_ or "binary/octet-stream")
+            assert self._send("PUT", target, [("If-None-Match", "*")], b"another")[0] == 412
+            assert self._send("DELETE", target, [("If-Match", found["etag"])])[0] == 204
+            assert self._send("GET", target, [])[0] == 404
+
+        search(given(_keys(), st.booleans(), st.binary(max_size=300), st.sampled_from(_TYPES))(ask))()
 
     def _anything(self, search: Callable[[Any], Any]) -> None:
         def ask(method: str, target: str, headers: list[tuple[str, str]]) -> None:
@@ -134,16 +155,25 @@ class Fuzzing:
 
         search(given(_methods(), _targets(), st.lists(_headers(), max_size=4))(ask))()
 
-    def _send(self, method: str, target: str, headers: list[tuple[str, str]]) -> tuple[int, dict[str, str], bytes]:
+    def _send(
+        self, method: str, target: str, headers: list[tuple[str, str]], body: bytes = b""
+    ) -> tuple[int, dict[str, str], bytes]:
         self._connection.putrequest(method, target, skip_accept_encoding=True)
         for name, value in headers:
             self._connection.putheader(name, value)
-        self._connection.endheaders()
+        if method == "PUT":
+            self._connection.putheader("Content-Length", str(len(body)))
+        self._connection.endheaders(body or None)
         answer = self._connection.getresponse()
-        body = answer.read()
+        read = answer.read()
         named = {name.lower(): value for name, value in answer.headers.items()}
         self.tried.note(answer.status, named)
-        return answer.status, named, body
+        return answer.status, named, read
+
+
+def _target(key: str, *, in_path: bool) -> str:
+    is_path = in_path and not ({".", ".."} & set(key.split("/")) or {"?", "\ufffd"} & set(key))
+    return f"/objects/{quote(key)}" if is_path else f"/objects?key={quote(key, safe='')}"
 
 
 def _search(count: int, number: int) -> Callable[[Any], Any]:

@@ -16,6 +16,7 @@ _MODULES = (
     "ec2_states",
     "event_repairs",
     "memory_repairs",
+    "object_repairs",
 )
 
 Repair = Callable[[], None]
