@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,16 @@ class Stack:
     @cached_property
     def outputs(self) -> Mapping[str, str]:
         """The stack's outputs by name; raises InvalidSettingError if there is no stack of that name."""
+        return {output["OutputKey"]: output["OutputValue"] for output in self._described.get("Outputs", [])}
+
+    @property
+    def created_s(self) -> float:
+        """When it was made, since 1970 [s]; raises InvalidSettingError if there is no stack of that name."""
+        created: datetime = self._described["CreationTime"]
+        return created.timestamp()
+
+    @cached_property
+    def _described(self) -> Mapping[str, Any]:
         try:
             answer = self.client("cloudformation").describe_stacks(StackName=self.name)
         except ClientError as error:
@@ -65,7 +76,8 @@ class Stack:
                 region = self.session.region_name
                 raise InvalidSettingError(f"--stack-name {self.name}: there is no such stack in {region}") from error
             raise
-        return {output["OutputKey"]: output["OutputValue"] for output in answer["Stacks"][0].get("Outputs", [])}
+        described: Mapping[str, Any] = answer["Stacks"][0]
+        return described
 
     def output(self, name: str) -> str:
         """Return one output, or raise StackIncompleteError."""

@@ -49,7 +49,7 @@ class CloudWatch:
         cloudwatch = self.stack.client("cloudwatch")
         series = values_of(cloudwatch, queries, since_s=until_s - _SPAN_S, until_s=until_s)
         memory_mb = {logical_id: memory_mb for logical_id, (_, memory_mb) in functions.items()}
-        return measured_of(series, memory_mb, until_s)
+        return measured_of(series, memory_mb, until_s, created_s=int(self.stack.created_s))
 
     def _queries(self, functions: Mapping[str, tuple[str, int]]) -> Iterator[tuple[str, Query]]:
         def own(metric: Metric, stat: str, value: str = "", period_s: int = _PERIOD_S) -> Query:
@@ -77,13 +77,16 @@ class CloudWatch:
         return self._functions
 
 
-def measured_of(series: Mapping[str, Mapping[int, float]], memory_mb: Mapping[str, int], until_s: int) -> Measured:
+def measured_of(
+    series: Mapping[str, Mapping[int, float]], memory_mb: Mapping[str, int], until_s: int, *, created_s: int = 0
+) -> Measured:
     """Return what the last day's values say.
 
     Args:
         series: By query, the values by the start of their period [s].
         memory_mb: Of each function, by logical id [MB].
         until_s: The end of the day [s].
+        created_s: When the stack was made: a younger one has no whole day [s].
     """
     total = defaultdict[str, float](float, {name: sum(values.values()) for name, values in series.items()})
     tiers, slots = {}, dict[int, Counter[str]]()
@@ -96,7 +99,7 @@ def measured_of(series: Mapping[str, Mapping[int, float]], memory_mb: Mapping[st
         p50, p90, p99 = (_newest(series.get(f"p{share} {tier}", {})) for share in (50, 90, 99))
         tiers[tier] = TierUse(reads, round(_total(metrics.READ_BYTES, total, tier)), mean_ms, p50, p90, p99)
     return Measured(
-        since_us=(until_s - _SPAN_S) * 1_000_000,
+        since_us=max(until_s - _SPAN_S, created_s) * 1_000_000,
         until_us=until_s * 1_000_000,
         tiers=tiers,
         failed_reads=round(_total(metrics.FAILED_READS, total)),

@@ -69,6 +69,11 @@ def test_lives_failures_and_node_time_are_those_of_the_stack(stack: Stack) -> No
     assert (found.lives, found.node_s, found.failed_reads) == ({"idle": 4}, 60.5, 2)
 
 
+def test_a_stack_younger_than_a_day_has_figures_since_it_was_made(stack: Stack) -> None:
+    assert CloudWatch(stack).read().since_us == int(stack.created_s) * 1_000_000
+    assert measured_of({}, {}, 100_000, created_s=1_000).since_us == (100_000 - 24 * 3600) * 1_000_000
+
+
 def test_a_metric_is_counted_in_each_hour_that_has_it() -> None:
     series = {
         "Lives idle": {0: 1.0, 300: 1.0, 7200: 1.0},
