@@ -90,7 +90,13 @@ def run_piece(number: int, operations: int, folder: Path, checker: Path | None) 
 def record(setting: Setting, *, seed: int, operations: int) -> tuple[list[Operation], Counter[str]]:
     """Return the history of a stack's clients, and how often each state was passed."""
     with pytest.MonkeyPatch.context() as patch, mocked_aws():
-        stage = Stage(patch, policy=setting.live_policy(), seed=seed, has_express=setting.has_express)
+        stage = Stage(
+            patch,
+            policy=setting.live_policy(),
+            seed=seed,
+            has_express=setting.has_express,
+            has_faults=setting.has_faults,
+        )
         try:
             history = Clients(stage, KEYS, operations=operations, way=setting.way).run()
             return history, stage.passed()

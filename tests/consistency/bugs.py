@@ -1,4 +1,4 @@
-"""Six bugs, planted one at a time in a copy of the project: each is found, or the checkers are worth nothing.
+"""Eight bugs, planted one at a time in a copy of the project: each is found, or the checkers are worth nothing.
 
     python -m consistency.bugs --checker PROGRAM [NAME …]     (`make consistency-bugs`)
 
@@ -43,8 +43,8 @@ BUGS = (
         "skipped-invalidation",
         "a write takes no guest from a node",
         "src/burstcache/control/node_copies.py",
-        "if not (has_life or node.is_home_of(hash_)):",
-        "if not has_life:",
+        "if node.is_unasked or not (has_life or node.is_home_of(hash_)):",
+        "if node.is_unasked or not has_life:",
         Setting("breakeven", False, "api"),
     ),
     Bug(
@@ -85,6 +85,22 @@ BUGS = (
         "src/burstcache/adapters/redis_objects.py",
         'if redis.call("GET", KEYS[2]) ~= ARGV[1] then return 0 end\n',
         "",
+        Setting("breakeven", False, "api"),
+    ),
+    Bug(
+        "unseen-fence",
+        "a cache function that did not hear of a write goes on with its copy",
+        "src/burstcache/control/cache_life.py",
+        'self.copy.see_fence(request.get("fence_us", 0))',
+        "pass",
+        Setting("thesis", False, "api"),
+    ),
+    Bug(
+        "impatient-write",
+        "a write is answered while readers may still ask a node that did not hear of it",
+        "src/burstcache/control/tier_copies.py",
+        "self.clock.sleep(FORGOTTEN_S)",
+        "pass",
         Setting("breakeven", False, "api"),
     ),
 )

@@ -21,6 +21,11 @@ class Setting:
     has_express: bool
     way: Way
 
+    @property
+    def has_faults(self) -> bool:
+        """Whether parts fall ill: what a direct write then may leave for how long is S3's event's affair."""
+        return self.way == "api"
+
     def live_policy(self) -> LivePolicy:
         """Return the policy; the thesis's with times so short that keys pass all states many times."""
         if self.policy == "thesis":

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -22,7 +22,7 @@ import redis
 from burstcache.adapters import digest_reader
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.executions import execution_arn
-from burstcache.core.errors import BurstcacheError, FunctionFailedError
+from burstcache.core.errors import BurstcacheError, FunctionFailedError, RedisDownError, RelayDownError
 from burstcache.core.express import express_rule
 from burstcache.core.messages.operations import FollowWrite
 from burstcache.core.policies import LivePolicy
@@ -49,6 +49,9 @@ _JANITOR_EVERY_S = 300
 _REPORTED_EVERY_US = 50_000  # each report runs the scheduler
 _REDIS_S, _RELAY_S, _SERVICE_S = 0.002, 0.003, 0.015  # that a call takes at most on one of its ways
 _STALLED_SHARE, _STALLED_S = 0.03, 0.4  # of S3's answers: what is loaded meets writes that came long after
+_SOUND_S, _ILL_S = (5, 25), (1, 6)  # how long all parts answer, and then one does not
+_NO_ANSWER_S = 0.5
+_ORDERS = "orders"  # of the parts that fall ill: only those who write do not reach the relay
 
 
 class _Turns:
@@ -89,15 +92,22 @@ class _Awaited(Future[Any]):
 
 
 class _SlowObjects(ObjectsInProcess):
-    """A node's Redis on the far side of a network."""
+    """A node's Redis on the far side of a network; while it is frozen it keeps what it has."""
 
-    def __init__(self, fast: ObjectsInProcess, taking: Callable[[float], AbstractContextManager[None]]) -> None:
+    def __init__(
+        self,
+        fast: ObjectsInProcess,
+        taking: Callable[[float], AbstractContextManager[None]],
+        answers: Callable[[str], bool],
+    ) -> None:
         super().__init__(fast._node, fast._in_process)
-        self._taking = taking
+        self._taking, self._answers = taking, answers
 
     @contextmanager
     def _connected(self) -> Iterator[redis.Redis]:
         with self._taking(_REDIS_S), super()._connected() as client:
+            if not self._answers(self._node.name):
+                raise RedisDownError(f"{self._node.name} is frozen")
             yield client
 
 
@@ -111,6 +121,7 @@ class Stage(World):
         policy: LivePolicy,
         seed: int,
         has_express: bool,
+        has_faults: bool = False,
     ) -> None:
         """Let it begin with nothing in the bucket and both nodes off.
 
@@ -119,7 +130,10 @@ class Stage(World):
             policy: The stack's.
             seed: Of everything that is left to chance.
             has_express: Whether readers copy objects to a directory bucket.
+            has_faults: Whether a node or the relay does not answer now and then.
         """
+        self._ill: set[str] = set()
+        self.illnesses: Counter[str] = Counter()  # how often a part did not answer for a while
         self.draw = random.Random(seed)
         self._is_open = True
         self._reported_us: dict[str, int] = {}  # by key, when the scheduler was told last
@@ -137,14 +151,16 @@ class Stage(World):
         for node in self.node_names:
             self.memories[node].kill()
         self._lives.append(self.clock.start(self._clean_regularly))
+        if has_faults:
+            self._lives.append(self.clock.start(self._fall_ill_now_and_then))
 
     # the services' time
 
     def _slow_down(self, patch: pytest.MonkeyPatch) -> None:
         for node, store in self.stores.items():
-            self.stores[node] = _SlowObjects(store, self._taking)
-        for name in ("request", "tell"):
-            patch.setattr(self.relay, name, self._slow(getattr(self.relay, name), _RELAY_S))
+            self.stores[node] = _SlowObjects(store, self._taking, self._answers)
+        for name, parts in (("request", ["relay"]), ("tell", ["relay", _ORDERS])):
+            patch.setattr(self.relay, name, self._slow(getattr(self.relay, name), _RELAY_S, parts))
         self._slow_clients = [self.clients.s3, self.clients.dynamodb]
         for client in self._slow_clients:
             self._register(client)
@@ -162,12 +178,30 @@ class Stage(World):
         if self._is_open and self.draw.random() < _STALLED_SHARE:
             self.clock.sleep(_STALLED_S * self.draw.random())
 
-    def _slow(self, call: Callable[..., Any], most_s: float) -> Callable[..., Any]:
+    def _slow(self, call: Callable[..., Any], most_s: float, parts: Sequence[str]) -> Callable[..., Any]:
         def called(*arguments: Any, **named: Any) -> Any:
             with self._taking(most_s):
+                if not all(map(self._answers, parts)):
+                    raise RelayDownError("the relay is frozen")
                 return call(*arguments, **named)
 
         return called
+
+    def _answers(self, part: str) -> bool:
+        """Return whether a part answers, after the wait for its answer if it does not."""
+        if part not in self._ill:
+            return True
+        self.clock.sleep(_NO_ANSWER_S)
+        return False
+
+    def _fall_ill_now_and_then(self) -> None:
+        while self._is_open:
+            self.clock.sleep(self.draw.uniform(*_SOUND_S))
+            part = self.draw.choice(["relay", _ORDERS, *self.node_names])
+            self._ill.add(part)
+            self.clock.sleep(self.draw.uniform(*_ILL_S))
+            self._ill.remove(part)
+            self.illnesses[part] += 1
 
     @contextmanager
     def _taking(self, most_s: float) -> Iterator[None]:
@@ -297,8 +331,8 @@ class Stage(World):
     # what has happened
 
     def passed(self) -> Counter[str]:
-        """Return how often each state of the machines was entered, and how often a cache function followed another."""
-        counts: Counter[str] = Counter()
+        """Return how often each state was entered, a cache function followed another, and a part did not answer."""
+        counts = Counter({f"{part} ill": times for part, times in self.illnesses.items()})
         for machine in (self.key_machine, self.node_machine):
             listed = self.states_client.get_paginator("list_executions").paginate(stateMachineArn=machine)
             for name in [execution["name"] for page in listed for execution in page["executions"]]:

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from burstcache.adapters.clients import Clients, Profile
+from burstcache.control.insisting import INSISTS_FOR_S
 from burstcache.control.pool_life import TICK_TAKES_S
 from burstcache.core import deadlines
+from burstcache.core.digest import FORGOTTEN_S
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.policy import CHECK_LATENESS_US
 
@@ -41,6 +43,29 @@ def test_slow_s3_is_waited_for_as_long_as_the_front_door_allows(functions: dict[
     proxy_s = functions["ProxyFunction"]["Timeout"]
 
     assert proxy_s - 6 <= _CONNECTING_S + _BEFORE_AND_AFTER_S + _wait_for_s3_s("read") < proxy_s
+
+
+_LAST_TRY_S = 1.0  # of a part that takes a connection and says nothing
+_LAMBDA_TRIES_AGAIN_S = 60  # AWS Lambda Developer Guide, "Error handling for asynchronous invocations"
+
+
+def test_an_event_is_tried_again_although_its_function_took_all_its_time_to_fail(functions: dict[str, Any]) -> None:
+    """So what fails for less than a minute leaves no event in a queue for a person."""
+    for name, function in functions.items():
+        config = function.get("EventInvokeConfig", {})
+        if config.get("MaximumRetryAttempts", 0) and "MaximumEventAgeInSeconds" in config:
+            assert config["MaximumEventAgeInSeconds"] >= function["Timeout"] + _LAMBDA_TRIES_AGAIN_S, name
+
+
+@pytest.mark.parametrize("profile", ["write", "caller"])
+def test_a_write_is_waited_for_that_waits_for_a_node_and_the_relay(
+    profile: Profile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+    config: Any = Clients(profile).functions.meta.config
+    starts_s = 2  # of the origin function and of Redis control, together
+
+    assert starts_s + 2 * (INSISTS_FOR_S + _LAST_TRY_S) + FORGOTTEN_S < config.read_timeout
 
 
 def test_object_can_be_copied_from_a_slow_s3_within_the_time_of_its_state(states: dict[str, Any]) -> None:

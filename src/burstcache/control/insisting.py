@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from burstcache.adapters.clock import Clock
 
-_FOR_S = 2.0
+INSISTS_FOR_S = 2.0
 _PAUSE_S = 0.5
 
 
@@ -19,7 +19,7 @@ def insist(ask: Callable[[], None], error: type[Exception], clock: Clock, *, onc
         clock: Tells how long it has been asked.
         once: Whether not to ask again.
     """
-    give_up_s = clock.monotonic_s() + _FOR_S
+    give_up_s = clock.monotonic_s() + INSISTS_FOR_S
     while True:
         try:
             ask()
