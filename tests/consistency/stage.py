@@ -49,7 +49,7 @@ _JANITOR_EVERY_S = 300
 _REPORTED_EVERY_US = 50_000  # each report runs the scheduler
 _REDIS_S, _RELAY_S, _SERVICE_S = 0.002, 0.003, 0.015  # that a call takes at most on one of its ways
 _STALLED_SHARE, _STALLED_S = 0.03, 0.4  # of S3's answers: what is loaded meets writes that came long after
-_SOUND_S, _ILL_S = (5, 25), (1, 6)  # how long all parts answer, and then one does not
+_SOUND_S, _ILL_S = (5, 25), (2, 20)  # how long all parts answer, and then one does not
 _NO_ANSWER_S = 0.5
 _ORDERS = "orders"  # of the parts that fall ill: only those who write do not reach the relay
 
