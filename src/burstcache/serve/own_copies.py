@@ -114,7 +114,7 @@ class OwnCopies:
         return round(1000 * (age_s if self._guard is None else min(age_s, self._guard.age_s)))
 
     def fresh_tickets(self, hash_: str) -> Callable[[Ticket], bool]:
-        """Return whether memory could serve now what was loaded of a key with a ticket; what it returns never waits."""
+        """Return what says of a ticket whether memory could serve now what was loaded of a key with it; never waits."""
         is_current = self._guard is not None and self._guard.is_known_within(self._max_stale_s)
 
         def is_fresh(ticket: Ticket) -> bool:
