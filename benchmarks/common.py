@@ -83,13 +83,15 @@ class Setup:
     stop_s: float = 0.5
     max_hot_keys: int | None = None  # None: the template's default
     is_traced: bool = False
+    takes_writes: bool = False  # at the front door
 
     @property
     def parameters(self) -> dict[str, str]:
         """The template's parameters."""
         hot_keys = {} if self.max_hot_keys is None else {"MaxHotKeys": str(self.max_hot_keys)}
         policy = {"Policy": "thesis", "PolicyOverrides": self.overrides} if self.overrides else {}
-        return {**policy, **hot_keys, **({"Tracing": "Active"} if self.is_traced else {})}
+        tracing = {"Tracing": "Active"} if self.is_traced else {}
+        return {**policy, **hot_keys, **tracing, **({"Writes": "iam"} if self.takes_writes else {})}
 
     def options(self) -> list[str]:
         """Return the options of `local up`."""

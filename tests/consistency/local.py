@@ -55,12 +55,16 @@ class Session:
         with Client(**access, memory_bytes=_MEMORY_BYTES) as memory, Client(**access, memory_bytes=0) as bare:
             reads = [("memory", _by_client(memory, "memory")), ("bare", _by_client(bare, ""))] * _READERS
             reads += [("front", _by_front(self._cloud.url)) for _ in range(_READERS)]
-            write = self._direct() if self._way == "direct" else _by_library(bare)
+            direct = self._way == "direct"
+            writes = [self._direct()] * 2 if direct else [_by_library(bare), _by_front_door(self._cloud.url)]
             threads = [
                 threading.Thread(target=self._read_on, args=(name, read, number), daemon=True)
                 for number, (name, read) in enumerate(reads)
             ]
-            threads += [threading.Thread(target=self._write_on, args=(write, number), daemon=True) for number in (1, 2)]
+            threads += [
+                threading.Thread(target=self._write_on, args=(write, number), daemon=True)
+                for number, write in enumerate(writes, 1)
+            ]
             for thread in threads:
                 thread.start()
             for thread in threads:
@@ -148,6 +152,19 @@ def _by_library(client: Client) -> Write:
     return lambda key, body: client.delete(key) if body is None else client.put(key, body)
 
 
+def _by_front_door(url: str) -> Write:
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=_LIMIT_S)
+
+    def write(key: str, body: bytes | None) -> None:
+        connection.request("DELETE" if body is None else "PUT", f"/objects/{key}", body)
+        answer = connection.getresponse()
+        answer.read()
+        if answer.status not in (http.HTTPStatus.OK, http.HTTPStatus.NO_CONTENT):
+            raise BurstcacheError(f"{key!r} may have been written or not: {answer.status}")
+
+    return write
+
+
 def main(arguments: Sequence[str]) -> int:
     """Record and check one history; return the exit code."""
     parser = argparse.ArgumentParser(prog="consistency.local", description=__doc__)
@@ -156,7 +173,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--way", choices=["api", "direct"], default="api")
     parser.add_argument("--checker", type=Path, help="the program that checks API writes; none: bounds alone")
     options = parser.parse_args(arguments)
-    setup = Setup(_OVERRIDES if options.policy == "thesis" else "", boot_s=3.0)
+    setup = Setup(_OVERRIDES if options.policy == "thesis" else "", boot_s=3.0, takes_writes=options.way == "api")
     with running_cloud(setup) as cloud:
         history = Session(cloud, options.way, operations=options.operations).run()
     counts = Counter(each.tier or each.kind for each in history)

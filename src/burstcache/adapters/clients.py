@@ -60,7 +60,7 @@ _EXCEPTIONS: Mapping[tuple[Profile, str], Config] = {
     # The last resort of a read is waited for as long as the front door waits: with what a read asks before it and
     # tells after it, it stays below the proxy's 29 s. What S3 answers is passed on at once, errors too.
     ("read", "s3"): _config(read_timeout_s=20, tries=1),
-    ("write", "s3"): _config(read_timeout_s=12, tries=2),
+    ("write", "s3"): _config(read_timeout_s=12, tries=1),
     # A step that copies an object asks twice within its state's 60 s.
     ("control", "s3"): _config(read_timeout_s=25, tries=3, max_pool_connections=16),
     # A cache function that starts has sent no heartbeat yet, and 60 s are allowed.
@@ -88,7 +88,7 @@ _STAND_IN_CONFIG = _EXPRESS_CONFIG.merge(Config(s3=_NO_SESSIONS))
 
 
 # Whose S3 answers somebody waits for.
-_PASSED_ON: frozenset[Profile] = frozenset({"read", "caller"})
+_PASSED_ON: frozenset[Profile] = frozenset({"read", "write", "caller"})
 _AT_ONCE_S = 0
 
 

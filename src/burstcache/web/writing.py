@@ -48,12 +48,7 @@ _OF_AMAZON = "x-amz-"
 _OF_SIGNATURES = frozenset({"x-amz-date", "x-amz-security-token", "x-amz-content-sha256"})
 # What a write fails with: the answer's status, code and message.
 _FAILURES: tuple[tuple[type[BurstcacheError], int, str, str], ...] = (
-    (
-        PreconditionFailedError,
-        412,
-        "PreconditionFailed",
-        "the condition does not hold: nothing is written",
-    ),
+    (PreconditionFailedError, 412, "PreconditionFailed", "the condition does not hold: nothing is written"),
     (AccessDeniedError, 403, "AccessDenied", "{key!r} may not be written: nothing is"),
     (ObjectNotFoundError, 404, "NoSuchKey", "there is no object {key!r}"),
     (
@@ -66,8 +61,8 @@ _FAILURES: tuple[tuple[type[BurstcacheError], int, str, str], ...] = (
         CopiesNotDroppedError,
         503,
         "CopiesNotDropped",
-        "S3 has the write, but for some seconds a cache may still answer with what was there before; to repeat the"
-        " write, with If-Match the ETag that came with this, drops it",
+        "S3 has the write, but for some seconds a cache may still answer with what was there before; repeat the write,"
+        " and that is let go (a conditional one with this answer's ETag as If-Match)",
     ),
 )
 
@@ -130,7 +125,11 @@ def sent_headers(headers: WriteHeaders) -> dict[str, str]:
 
 
 def failed_write(error: BurstcacheError, *, key: str) -> Response:
-    """Return the answer to a write that S3 has refused, or whose copies may still be there."""
+    """Return the answer to a write that S3 has refused, or after which copies may still be there.
+
+    Raises:
+        BurstcacheError: The same error, if it is none that a write fails with.
+    """
     for kind, status, code, message in _FAILURES:
         if isinstance(error, kind):
             headers = {"retry-after": "1"} if status >= 500 else {}

@@ -40,7 +40,7 @@ def test_a_function_is_never_invoked_twice() -> None:
     assert tries_and_wait_s("patient", "lambda") == (1, 100)
 
 
-@pytest.mark.parametrize("profile", ["read", "caller", "control", "patient"])
+@pytest.mark.parametrize("profile", ["read", "write", "caller", "control", "patient"])
 def test_s3_that_is_slow_is_not_asked_twice(profile: Profile, monkeypatch: pytest.MonkeyPatch) -> None:
     quick = _config(read_timeout_s=1, tries=3).merge(Config(read_timeout=0.05))
     monkeypatch.setitem(_EXCEPTIONS, (profile, "s3"), quick)
@@ -59,7 +59,7 @@ def s3_at(address: str, profile: Profile) -> Any:
     return Clients(profile, session=session, endpoint_urls={"": f"http://{address}"}).s3
 
 
-@pytest.mark.parametrize("profile", ["read", "caller"])
+@pytest.mark.parametrize("profile", ["read", "write", "caller"])
 def test_what_s3_answers_a_read_is_passed_on_at_once(profile: Profile) -> None:
     with Failing() as s3:
         with pytest.raises(ClientError, match="503"):
@@ -68,7 +68,7 @@ def test_what_s3_answers_a_read_is_passed_on_at_once(profile: Profile) -> None:
         assert s3.asked == 1
 
 
-@pytest.mark.parametrize("profile", ["read", "caller"])
+@pytest.mark.parametrize("profile", ["read", "write", "caller"])
 def test_a_read_whose_connection_was_lost_asks_once_more(profile: Profile) -> None:
     with Failing(hangs_up=True) as s3:
         with pytest.raises(ConnectionClosedError):
