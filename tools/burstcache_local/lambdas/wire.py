@@ -63,9 +63,12 @@ class Service:
         connection = asyncio.ensure_future(self._talk(reader, writer))
         self._connections.add(connection)
         connection.add_done_callback(self._connections.discard)
+        connection.add_done_callback(lambda _: writer.close())  # of one that is cancelled before it begins, too
+        if not self._server.is_serving():  # it was accepted when the service closed
+            connection.cancel()
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.closing(writer), contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
             while True:
                 response = await self._handler(await _read(reader))
                 writer.write(response.encode())
