@@ -32,7 +32,9 @@ def sample(process_id: int, at_s: float, rows: int) -> Sample:
 
 
 def quarters(samples: Sequence[Sample]) -> dict[str, tuple[float, float]]:
-    """Return the means of each figure in the second and in the last quarter, as the first one is the warm-up.
+    """Return the least of each figure in the second and in the last quarter; the first one is the warm-up.
+
+    What something takes for a while and gives back is no growth, so the least counts: a leak raises that, too.
 
     Raises:
         ValueError: There are too few samples for quarters.
@@ -41,7 +43,7 @@ def quarters(samples: Sequence[Sample]) -> dict[str, tuple[float, float]]:
     if not quarter:
         raise ValueError(f"{len(samples)} samples: expected at least 4")
     early, late = samples[quarter : 2 * quarter], samples[-quarter:]
-    return {name: (_mean(early, name), _mean(late, name)) for name in _SLACK}
+    return {name: (_least(early, name), _least(late, name)) for name in _SLACK}
 
 
 def growths(samples: Sequence[Sample]) -> list[str]:
@@ -53,8 +55,8 @@ def growths(samples: Sequence[Sample]) -> list[str]:
     ]
 
 
-def _mean(samples: Sequence[Sample], name: str) -> float:
-    return float(sum(getattr(each, name) for each in samples)) / len(samples)
+def _least(samples: Sequence[Sample], name: str) -> float:
+    return float(min(getattr(each, name) for each in samples))
 
 
 def family(process_id: int) -> list[int]:

@@ -168,7 +168,7 @@ def _legs(given: argparse.Namespace) -> int:
             flush=True,
         )
         for name, (before, after) in figures["quarters"].items():
-            print(f"  {name}: {before:.0f} in the second quarter, {after:.0f} in the last", flush=True)
+            print(f"  {name}: at least {before:.0f} in the second quarter, {after:.0f} in the last", flush=True)
         for problem in problems[:10]:
             print(f"  {problem}", flush=True)
         found += len(problems)

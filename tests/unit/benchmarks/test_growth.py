@@ -34,6 +34,14 @@ def test_a_figure_that_is_higher_in_the_last_quarter_than_in_the_second_has_grow
     assert growths([_STEADY] * 6 + [replace(_STEADY, **changes)] * 2) == [growth]
 
 
+def test_what_is_taken_for_a_while_is_no_growth_and_a_leak_is() -> None:
+    busy = replace(_STEADY, processes=40, memory_mb=900.0)
+    leak = [replace(_STEADY, files=200 + 2 * minute) for minute in range(60)]
+
+    assert growths([_STEADY] * 6 + [busy, _STEADY]) == []
+    assert growths(leak) == ["files grew from 230.0 to 290.0"]
+
+
 def test_too_few_samples_are_an_error_and_not_a_run_without_growth() -> None:
     with pytest.raises(ValueError, match="3 samples: expected at least 4"):
         quarters([_STEADY] * 3)
