@@ -31,7 +31,7 @@ _FAR_US = 2**62
 def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A stack whose table sends some keys to a relay and a node that the caller cannot reach."""
     log = logs.OnceLog(logging.getLogger("burstcache"))
-    for user in ("adapters.digest_reader", "adapters.event_batches", "serve.reader", "serve.s3_tier"):
+    for user in ("adapters.digest_reader", "adapters.event_batches", "serve.reader", "serve.tiers", "serve.s3_tier"):
         monkeypatch.setattr(f"burstcache.{user}.logger", lambda: log)
     with mocked_aws():
         make_stack()
