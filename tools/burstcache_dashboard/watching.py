@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _EVERY_LOCAL_S, _EVERY_DEPLOYED_S = 1.0, 5.0
 # However large the table is, scans take a fortieth of a core at most, and a fifth of the time of what answers (here the
-# local run). Looks that read what has probably changed take no more.
+# local run). Reading the rows that have probably changed takes no more. Figures do not wait for what answers slowly.
 _PAUSE_PER_WORK, _PAUSE_PER_WAIT = 40, 4
 _FAILED_EVERY_S = 10.0
 _KEEP_ALIVE_S = 15.0
@@ -40,7 +40,8 @@ class Watching:
     _failed: list[ExecutionListItemTypeDef] = field(default_factory=list)
     _failed_at_s: float = -_FAILED_EVERY_S
     _scan_at_s: float = 0.0  # not before
-    _scan_took_s: tuple[float, float] = (0.0, 0.0)  # within this look: of a processor, and by the clock
+    _rows_at_s: float = 0.0  # likewise, of rows that have probably changed
+    _scan_took_s: float = 0.0  # of a processor, within this look
 
     async def events(self) -> AsyncIterator[bytes]:
         """Yield everything, then what changes, until the page leaves."""
@@ -81,7 +82,7 @@ class Watching:
     async def _watch(self) -> None:
         is_first = True
         while True:
-            worked_s, began_s = 0.0, time.monotonic()
+            worked_s = 0.0
             try:
                 sections, worked_s = await asyncio.to_thread(self._sections_now)
             except Exception as error:  # whatever a service answers, the page says it and goes on
@@ -92,8 +93,7 @@ class Watching:
                 new = sections if is_first or former is None else changes(former, sections)
                 self._tell(event("all" if is_first else "change", new | {"atMs": round(time.time() * 1000)}))
                 is_first = False
-            waited_s = time.monotonic() - began_s - self._scan_took_s[1]
-            await asyncio.sleep(self._pause_s(worked_s, waited_s))
+            await asyncio.sleep(self._pause_s(worked_s))
 
     def _tell(self, told: bytes) -> None:
         for page in self._pages:
@@ -106,7 +106,7 @@ class Watching:
 
     def _sections_now(self) -> tuple[Sections, float]:
         """Return the page's parts, and how much of a processor they have taken apart from a scan [s]."""
-        began_s, self._scan_took_s = time.thread_time(), (0.0, 0.0)
+        began_s, self._scan_took_s = time.thread_time(), 0.0
         rows, measured = self._read()
         source = self.source
         if time.monotonic() - self._failed_at_s >= _FAILED_EVERY_S:
@@ -114,22 +114,26 @@ class Watching:
         policy = source.parameters.get("Policy") if source.log_dir else None
         receipt = receipt_of(measured, rows, setup_of(source.parameters), source.prices, policy=policy)
         sections = shown(rows, measured, receipt, self._failed)
-        return sections, time.thread_time() - began_s - self._scan_took_s[0]
+        return sections, time.thread_time() - began_s - self._scan_took_s
 
     def _read(self) -> tuple[Rows, Measured]:
         self.measured = self.source.measures.read()
-        is_scan_due = time.monotonic() >= self._scan_at_s
-        self.rows = self._scanned() if is_scan_due or not self.rows else self.source.rows_after(self.rows)
+        if self.rows is None or time.monotonic() >= self._scan_at_s:
+            self.rows = self._scanned()
+        elif time.monotonic() >= self._rows_at_s:
+            began_s = time.monotonic()
+            self.rows = self.source.rows_after(self.rows)
+            self._rows_at_s = time.monotonic() + _PAUSE_PER_WAIT * (time.monotonic() - began_s)
         return self.rows, self.measured
 
     def _scanned(self) -> Rows:
         worked_s, began_s = time.thread_time(), time.monotonic()
         rows = self.source.rows()
-        self._scan_took_s = time.thread_time() - worked_s, time.monotonic() - began_s
-        self._scan_at_s = time.monotonic() + self._pause_s(*self._scan_took_s)
+        self._scan_took_s = time.thread_time() - worked_s
+        self._scan_at_s = time.monotonic() + self._pause_s(self._scan_took_s, time.monotonic() - began_s)
         return rows
 
-    def _pause_s(self, worked_s: float, waited_s: float) -> float:
+    def _pause_s(self, worked_s: float, waited_s: float = 0.0) -> float:
         every_s = _EVERY_LOCAL_S if self.source.log_dir else _EVERY_DEPLOYED_S
         return max(every_s, _PAUSE_PER_WORK * worked_s, _PAUSE_PER_WAIT * waited_s)
 

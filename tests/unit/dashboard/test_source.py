@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,12 +16,17 @@ from burstcache.core.table import key_item
 from burstcache.queries.system import System
 from burstcache_cli.stack import Stack
 from burstcache_dashboard import source as sources
+from burstcache_dashboard import watching
 from burstcache_dashboard.local_logs import LocalLogs
 from burstcache_dashboard.source import Rows, Source
 from support.aws import TABLE, clients, make_stack, mocked_aws
 from support.clock import ManualClock
 
 NOW_S = 1_785_542_400
+REQUEST = {
+    "at": NOW_S * 1000, "method": "GET", "path": "/objects/live", "query": "", "status": 200, "bytes": 1,
+    "latency_ms": 2.0, "tier": "redis",
+}  # fmt: skip
 
 
 class Asked(LocalLogs):
@@ -90,3 +97,20 @@ def test_rows_wait_for_a_scan_where_nobody_knows_or_too_many_may_have_changed(
     asked.keys = keys
 
     assert sizes(source.rows_after(former)) == {"asked": 1}
+
+
+def test_figures_do_not_wait_for_a_table_that_answers_slowly(
+    source: Source, asked: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked.keys = set()
+    monkeypatch.setattr(watching, "_PAUSE_PER_WAIT", 1e9)  # after each reading of rows there is none for a long time
+    page = watching.Watching(source)
+    looks = []
+    for size_bytes in (1, 2, 3):
+        put("live", size_bytes, "redis_running")
+        with (tmp_path / "requests.jsonl").open("a") as log:
+            log.write(json.dumps(REQUEST) + "\n")
+        rows, measured = asyncio.run(page.look())
+        looks.append((sizes(rows)["live"], measured.reads))
+
+    assert looks == [(1, 1), (2, 2), (2, 3)]
