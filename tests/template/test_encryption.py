@@ -45,6 +45,16 @@ def test_readers_of_objects_may_decrypt_them_through_s3(make: Callable[..., Reso
         assert "s3.${AWS::Region}" in str(statement["Condition"]["StringEquals"]["kms:ViaService"])
 
 
+def test_writers_of_objects_may_have_them_encrypted_through_s3(make: Callable[..., Resources], walk: Walk) -> None:
+    writers = users(make(KmsKeyArn=_KEY, Writes="iam"), walk, "kms:GenerateDataKey")
+
+    assert writers.keys() >= {"WriterFunctionRole", "WriterPolicy"}
+    assert "WriterFunctionRole" not in users(make(KmsKeyArn=_KEY), walk, "kms:GenerateDataKey")
+    for name in ("WriterFunctionRole", "WriterPolicy"):
+        assert writers[name]["Resource"] == {"Ref": "KmsKeyArn"}
+        assert "s3.${AWS::Region}" in str(writers[name]["Condition"]["StringEquals"]["kms:ViaService"])
+
+
 def test_redis_control_may_let_ec2_open_the_volume_and_nothing_else(make: Callable[..., Resources], walk: Walk) -> None:
     starters = users(make(KmsKeyArn=_KEY), walk, "kms:CreateGrant")
 

@@ -154,7 +154,7 @@ def _check_headers(arrival: Arrival) -> None:
         is_metadata = name.startswith(_USER_METADATA)
         is_of_amazon = name.startswith(_OF_AMAZON) and not is_metadata and name not in _OF_SIGNATURES
         if name in _UNSUPPORTED or is_of_amazon or (name == "if-none-match" and arrival.method == "DELETE"):
-            accepted = f"{', '.join(_NAMES)} and {_USER_METADATA}…; If-None-Match not with DELETE"
+            accepted = f"{', '.join(_NAMES)} and {_USER_METADATA}*; If-None-Match not with DELETE"
             message = f"the header {name[:100]!r} is not supported by {arrival.method}; accepted: {accepted}"
             raise RefusedRequestError(400, "UnsupportedHeader", message)
         if (name in _NAMES or is_metadata) and not (is_safe(value) and (value.strip() or is_metadata)):
