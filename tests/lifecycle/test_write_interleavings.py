@@ -8,9 +8,11 @@ DynamoDB or Redis has done what a function asked for, and before that function k
 from __future__ import annotations
 
 import base64
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import Context
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,7 +22,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from burstcache.adapters.key_table import KeyTable
-from burstcache.adapters.object_store import ObjectAnswer, ObjectStore
+from burstcache.adapters.object_store import ObjectAnswer, ObjectStore, Written
 from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.core.errors import BurstcacheError
 from burstcache.core.policies import LivePolicy
@@ -49,6 +51,16 @@ _STEPS: dict[str, tuple[type, str]] = {
 _TAKES_S = {"load": 0.03, "confirmation": 0.03}  # S3's answer is on its way
 
 
+class _NumberedObjects:
+    """S3, to which each write brings its number."""
+
+    def __init__(self, writes: Writes) -> None:
+        self._writes = writes
+
+    def put(self, key: str, _: bytes, **conditions: Any) -> Written:
+        return self._writes._put_numbered(key, partial(self._writes.world.objects.put, **conditions))
+
+
 class Writes(RuleBasedStateMachine):
     """One stack, two readers without memories, two keys; each body is the number of its write."""
 
@@ -73,7 +85,8 @@ class Writes(RuleBasedStateMachine):
         for key in "ab":
             self.world.put_object(key, b"0")
         self.readers = [self.world.new_reader() for _ in range(2)]
-        self.writer = self.world.writer()
+        self.numbering, self.mine = threading.Lock(), threading.local()
+        self.writer = replace(self.world.writer(), store=_NumberedObjects(self))  # type: ignore[arg-type]
 
     def _interrupt(self, step: str, part: type, method: str) -> None:
         original = getattr(part, method)
@@ -105,15 +118,13 @@ class Writes(RuleBasedStateMachine):
     @rule(key=_KEYS)
     def write(self, key: str) -> None:
         """Whatever is down, it is answered."""
-        version = self._next(key)
-        self.writer.put(key, b"%d" % version)
-        self.answered[key] = max(self.answered[key], version)
+        self.writer.put(key, b"its number")
+        self.answered[key] = max(self.answered[key], self.mine.version)
 
     @rule(key=_KEYS)
     def write_straight_to_s3(self, key: str) -> None:
-        version = self._next(key)
-        self.world.put_object(key, b"%d" % version)
-        self.events.append((key, version))
+        self._put_numbered(key, self.world.objects.put)
+        self.events.append((key, self.mine.version))
 
     @precondition(lambda self: self.events)
     @rule(data=st.data(), comes_again=st.booleans())
@@ -139,9 +150,14 @@ class Writes(RuleBasedStateMachine):
     def write_in_the_middle_of_a_step(self, key: str, step: str, is_direct: bool) -> None:
         self.meanwhile[step].append(partial(self._write_and_event if is_direct else self.write, key))
 
-    def _next(self, key: str) -> int:
-        self.newest[key] += 1
-        return self.newest[key]
+    def _put_numbered(self, key: str, put: Callable[[str, bytes], Written]) -> Written:
+        """Put an object whose body is its number, in S3's own order: a write in another thread may come between."""
+        with self.numbering:
+            version = self.newest[key] + 1
+            written = put(key, b"%d" % version)
+            self.newest[key] = version
+        self.mine.version = version
+        return written
 
     # reads
 
