@@ -38,7 +38,7 @@ _LOOK_EVERY_S = 0.05
 PARTS = {
     "wakes up": ("AcquireToWrite", "WriteStudent"),
     "is written": ("WriteStudent", "ReleaseAfterWrite"),
-    "sleeps": ("ReleaseAfterWrite", "AcquireToRead"),
+    "falls asleep": ("ReleaseAfterWrite", "AcquireToRead"),
     "wakes up again": ("AcquireToRead", "ReadStudent"),
     "is read": ("ReadStudent", "ReleaseAfterRead"),
 }
