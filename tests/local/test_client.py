@@ -7,6 +7,7 @@ import http.client
 import json
 import logging
 import multiprocessing
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ from burstcache_local.faults import CallFault
 from burstcache_local.signed_requests import Refusal
 from support.clock import ManualClock
 from support.policies import THESIS
+from support.processes import signal_named
 from support.roles import role_with
 from support.waiting import LIMIT_S, until
 
@@ -395,6 +397,28 @@ def write(cloud: LocalCloud, client: Client, writer: Client, tier: str) -> None:
     assert by_front_door(cloud, "GET", key, {}).status == 404
 
 
+def test_a_write_is_answered_while_the_relay_is_frozen(cloud: LocalCloud, client: Client, writer: Client) -> None:
+    write_during(cloud, client, writer, "lambda", "nats-server")
+
+
+def write_during(cloud: LocalCloud, client: Client, writer: Client, tier: str, frozen: str) -> None:
+    """Write to a key in a tier that is frozen, and goes on with its copy as soon as that is answered."""
+    key = f"frozen/{tier}"
+    put(cloud, key)
+    until(lambda: client.get(key).tier == tier)
+
+    signal_named(frozen, signal.SIGSTOP)
+    try:
+        writer.put(key, b"new")
+    finally:
+        signal_named(frozen, signal.SIGCONT)
+
+    with Client(memory_bytes=0) as another:  # which has answered no version of it
+        assert [another.get(key).body for _ in range(5)] == [b"new"] * 5
+    assert client.get(key).body == b"new"
+    assert by_front_door(cloud, "GET", key, {}).body == b"new"
+
+
 def test_a_program_that_may_only_read_is_refused_by_s3(client: Client, refusals: list[str]) -> None:
     with pytest.raises(errors.AccessDeniedError, match="refuses to write"):
         client.put("refused", b"")
@@ -418,3 +442,7 @@ def test_what_a_client_writes_to_a_key_on_a_node_is_read_by_others_once_it_is_an
     cloud: LocalCloud, client: Client, writer: Client
 ) -> None:
     write(cloud, client, writer, "redis")
+
+
+def test_a_write_is_answered_while_redis_is_frozen(cloud: LocalCloud, client: Client, writer: Client) -> None:
+    write_during(cloud, client, writer, "redis", "redis-server")
