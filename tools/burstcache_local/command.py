@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import shlex
@@ -105,13 +106,14 @@ def _up(args: argparse.Namespace) -> ExitCode:
     begun_s = time.monotonic()
     run_dir = args.state_dir.resolve() / "logs"
     with _signals(_abandoning_start(run_dir)):
-        from burstcache_local.follow import LogFollower
-        from burstcache_local.moto.quicker import leave_alone
+        with _no_look_for_garbage():
+            from burstcache_local.follow import LogFollower
+            from burstcache_local.moto.quicker import leave_alone
 
-        _clear(run_dir)
-        cloud = _cloud(args, run_dir)
-        cloud.start()
-        leave_alone()
+            _clear(run_dir)
+            cloud = _cloud(args, run_dir)
+            cloud.start()
+            leave_alone()
         follower = LogFollower(run_dir)
         dashboard = Dashboard(args.dashboard_port, args.state_dir, log=run_dir / "dashboard.txt")
         try:
@@ -154,6 +156,16 @@ def _cloud(args: argparse.Namespace, run_dir: Path) -> LocalCloud:
             **template,
         )
     )
+
+
+@contextmanager
+def _no_look_for_garbage() -> Iterator[None]:
+    """Have what is made meanwhile taken for none: at a start it is not, and to look takes a third of the time."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 @contextmanager

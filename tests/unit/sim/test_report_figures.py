@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from matplotlib.figure import Figure
-from matplotlib.text import Text
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.prices import price_sheet
@@ -38,6 +36,9 @@ from burstcache_sim.world.scenario import Scenario
 from support.runs import run
 from support.searches import search
 
+if TYPE_CHECKING:  # a third of a second, for a process that runs other tests
+    from matplotlib.figure import Figure
+
 SECOND = 1_000_000
 THESIS = Thesis.configured(9, 4)
 SPANS = st.lists(st.tuples(st.integers(0, 1_000), st.integers(0, 300)).map(lambda s: (s[0], s[0] + s[1])), max_size=40)
@@ -56,6 +57,8 @@ def texts(figure: Figure) -> list[str]:
 def boxes_of_texts(figure: Figure) -> list[Any]:
     """What the texts inside the axes cover [pixels]."""
     figure.canvas.draw()
+    from matplotlib.text import Text
+
     return [Text.get_window_extent(text) for text in figure.axes[0].texts]
 
 
