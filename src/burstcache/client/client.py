@@ -268,7 +268,7 @@ class Client:
         Raises:
             PreconditionFailedError: The condition does not hold: nothing is written.
             AccessDeniedError: S3 refuses the write.
-            CopiesNotDroppedError: S3 has the new object, but a tier has not confirmed that it has let its copy go:
+            CopiesNotDroppedError: S3 has the new object, but a service of AWS failed while copies were let go: some
                 readers may see the former one until S3's event has come through. To write again asks again.
             OriginUnavailableError: S3 does not answer: it may have the new object or not.
             ObjectNotFoundError: There is no object for `if_match` to match.
@@ -285,7 +285,7 @@ class Client:
         """Let every copy of an object go, for a write of which the stack was not told.
 
         Raises:
-            CopiesNotDroppedError: A tier has not confirmed that it has let its copy go.
+            CopiesNotDroppedError: A service of AWS failed while copies were let go.
             RefusedRequestError: The key is malformed.
         """
         check_key(key)

@@ -158,7 +158,7 @@ class CleaningFailedError(PartDownError):
 
 
 class CopiesNotDroppedError(PartDownError):
-    """S3 has what was written, but not every tier has confirmed that it has let its copy go.
+    """S3 has what was written, but a service of AWS failed while copies were let go.
 
     S3's event of the write has them go; until then some readers may see the object that was there before. To write it
     again, or `Client.purge`, asks again. `etag` is that of the new object, empty after a deletion.
