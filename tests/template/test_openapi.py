@@ -9,6 +9,9 @@ import pytest
 import yaml
 from openapi_spec_validator import validate
 
+from burstcache.web.front_door import Arrival
+from burstcache.web.methods import WRITES
+from burstcache.web.writing import read_write
 from support.project import ROOT
 
 _METHODS = {"get", "head", "put", "post", "delete", "patch", "options", "trace"}
@@ -61,6 +64,17 @@ def test_it_names_each_reason_for_which_a_request_is_refused(document: dict[str,
 
     assert codes
     assert {code for code in codes if code not in description} == set()
+
+
+@pytest.mark.parametrize("method", WRITES)
+def test_a_write_is_described_with_no_header_that_the_writer_refuses(document: dict[str, Any], method: str) -> None:
+    for path in document["paths"].values():
+        parameters = [*path["parameters"], *path[method.lower()]["parameters"]]
+        described = [document["components"]["parameters"][each["$ref"].rpartition("/")[2]] for each in parameters]
+        headers = {each["name"].lower(): "*" for each in described if each["in"] == "header"}
+
+        assert headers
+        read_write(Arrival(method, "/objects/a", (), headers, "1"), b"")
 
 
 def test_the_page_leads_to_it(page: str) -> None:
