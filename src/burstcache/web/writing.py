@@ -46,6 +46,9 @@ _NAMES = {
 _UNSUPPORTED = frozenset({"content-md5", "content-range", "expires", "if-modified-since", "if-unmodified-since"})
 _OF_AMAZON = "x-amz-"
 _OF_SIGNATURES = frozenset({"x-amz-date", "x-amz-security-token", "x-amz-content-sha256"})
+_SIGNING_PARAMETERS = _OF_SIGNATURES | {
+    f"x-amz-{name}" for name in ("algorithm", "credential", "expires", "signature", "signedheaders")
+}
 # What a write fails with: the answer's status, code and message.
 _FAILURES: tuple[tuple[type[BurstcacheError], int, str, str], ...] = (
     (PreconditionFailedError, 412, "PreconditionFailed", "the condition does not hold: nothing is written"),
@@ -143,8 +146,8 @@ def failed_write(error: BurstcacheError, *, key: str) -> Response:
 
 def _check_query(query: Sequence[tuple[str, str]]) -> None:
     for name, _ in query:
-        # To S3 a `?tagging` or `?acl` makes it another operation.
-        if name != "key" and not name.lower().startswith(_OF_AMAZON):
+        # To S3 a `?tagging` or `?acl` makes it another operation, and an `?x-amz-acl` is as good as the header.
+        if name != "key" and name.lower() not in _SIGNING_PARAMETERS:
             message = f"the parameter {name[:40]!r} is not supported by writes; accepted: key"
             raise RefusedRequestError(400, "UnsupportedParameter", message)
 

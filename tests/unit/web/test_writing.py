@@ -66,7 +66,9 @@ def test_what_s3_keeps_with_an_object_goes_to_it() -> None:
 def test_headers_that_sign_a_request_are_no_part_of_the_object() -> None:
     signed = {"x-amz-date": "20261122T000000Z", "x-amz-security-token": "t", "x-amz-content-sha256": "0"}
 
-    assert read_write(Arrival("PUT", "/objects/a", (("X-Amz-Signature", "0"),), signed, "1"), b"").headers == {}
+    names = ("Algorithm", "Credential", "Date", "Expires", "Security-Token", "Signature", "SignedHeaders")
+    query = tuple((f"X-Amz-{name}", "0") for name in names)
+    assert read_write(Arrival("PUT", "/objects/a", query, signed, "1"), b"").headers == {}
 
 
 @pytest.mark.parametrize(
@@ -92,7 +94,9 @@ def test_a_header_that_s3_would_heed_is_refused_and_not_left_out(method: str, he
     assert method in refused.message
 
 
-@pytest.mark.parametrize("query", ["tagging", "acl", "uploadId", "partNumber", "versionId", "x"])
+@pytest.mark.parametrize(
+    "query", ["tagging", "acl", "uploadId", "partNumber", "versionId", "x", "x-amz-acl", "X-Amz-Storage-Class"]
+)
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "POST"])
 def test_a_parameter_that_makes_it_another_operation_is_refused(method: str, query: str) -> None:
     refused = refusal(arrived(method, query=query))
