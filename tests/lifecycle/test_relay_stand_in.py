@@ -20,9 +20,9 @@ from burstcache.adapters.secrets import Secrets
 from burstcache.control.cache_tools import Relay
 from burstcache.core.errors import RelayDownError, SilentHolderError
 from support.memory_relay import MemoryRelay
-from support.servers import serve_nats
+from support.servers import freeze, serve_nats
 from support.virtual_time import VirtualClock
-from support.waiting import LIMIT_S, free_port
+from support.waiting import LIMIT_S, free_port, until
 
 Respond = Callable[[bytes], Awaitable[None]]
 
@@ -59,23 +59,50 @@ class Side:
         return listener, self.do(listen())
 
 
+class NatsServer:
+    """A server that can be replaced by another one on its port."""
+
+    def __init__(self, port: int) -> None:
+        self.port, self.process = port, serve_nats(port)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def restart(self) -> None:
+        self.kill()
+        self.process = serve_nats(self.port)
+
+
+class NatsSide(Side):
+    """That of a real relay."""
+
+    def __init__(
+        self,
+        requests: Requests,
+        new_listener: Callable[[], Relay],
+        loop: asyncio.AbstractEventLoop,
+        server: NatsServer,
+    ) -> None:
+        super().__init__(requests, new_listener, loop)
+        self.server = server
+
+
 @contextmanager
-def _nats() -> Iterator[Side]:
-    port, loop = free_port(), asyncio.new_event_loop()
-    server = serve_nats(port)
+def _nats() -> Iterator[NatsSide]:
+    server, loop = NatsServer(free_port()), asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    access, secrets = RelayAccess(f"nats://127.0.0.1:{port}"), Secrets(None)  # type: ignore[arg-type]
+    access, secrets = RelayAccess(f"nats://127.0.0.1:{server.port}"), Secrets(None)  # type: ignore[arg-type]
     requests = RelayRequests(access, secrets, SystemClock())
     try:
-        yield Side(requests, lambda: RelayListener(access, secrets), loop)
+        yield NatsSide(requests, lambda: RelayListener(access, secrets), loop, server)
     finally:
         requests.close()
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
-        server.terminate()
-        server.wait()
+        server.kill()
 
 
 @contextmanager
@@ -228,40 +255,48 @@ def test_an_order_that_nobody_listens_to_is_none_that_waits(side: Side) -> None:
     side.requests.tell("control.h", b"", timeout_s=LIMIT_S)
 
 
+class Restarts:
+    """What a listener hears of its connection."""
+
+    def __init__(self, listener: Relay) -> None:
+        self.heard: list[bool] = []
+        self.is_over = threading.Event()
+        listener.follow_connection(self._hear)
+
+    def _hear(self, hears: bool) -> None:
+        self.heard.append(hears)
+        if hears:
+            self.is_over.set()
+
+
 def test_a_listener_hears_that_it_may_have_missed_orders_and_when_it_misses_none_any_more() -> None:
-    heard: list[bool] = []
-    back = threading.Event()
+    with _nats() as side:
+        listener, _ = side.listening(_echo)
+        restarts = Restarts(listener)
 
-    def hears(is_up: bool) -> None:
-        heard.append(is_up)
-        if is_up:
-            back.set()
+        side.server.restart()
 
-    port, loop = free_port(), asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    server = serve_nats(port)
-    access, secrets = RelayAccess(f"nats://127.0.0.1:{port}"), Secrets(None)  # type: ignore[arg-type]
-    listener = RelayListener(access, secrets)
-    side = Side(RelayRequests(access, secrets, SystemClock()), lambda: listener, loop)
-    try:
-        side.listening(_echo)
-        listener.follow_connection(hears)
-        server.kill()
-        server.wait()
-        server = serve_nats(port)
-
-        assert back.wait(LIMIT_S)
-        assert heard == [False, True]
+        assert restarts.is_over.wait(LIMIT_S)
+        assert restarts.heard == [False, True]
         assert side.ask(b"again") == b"again"
         side.do(listener.close())
-    finally:
-        side.requests.close()
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
-        server.terminate()
-        server.wait()
+
+
+def test_a_subscription_that_ends_while_the_relay_restarts_is_not_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would answer next to that of the key's next life, and hear no orders."""
+    monkeypatch.setattr("burstcache.adapters.relay_listener._DRAIN_S", 0.1)
+    with _nats() as side:
+        listener, subscription = side.listening(_echo)
+        assert isinstance(listener, RelayListener)
+        restarts = Restarts(listener)
+        freeze(side.server.process.pid)
+
+        side.do(listener.drain(subscription))
+        side.server.restart()
+        until(lambda: listener._client is None or restarts.is_over.is_set())
+
+        assert side.ask() is None
+        side.do(listener.close())
 
 
 def test_a_connection_is_closed_however_long_the_machine_is_busy_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ Answer = Callable[[bytes, Respond], Awaitable[None]]
 _CONNECT_TIMEOUT_S = 5  # only its state waits for a life that starts, and many may connect at once
 MOST_WAITING = 64  # as many readers of one object as a busy stack has at once; each waits for those before it
 _GRACE_S = 0.05  # what is still on its way when a subscription ends; by measurement this loses nothing
+_DRAIN_S = 3.0  # a life ends 10 s before its invocation
 
 
 def _ignored(hears: bool) -> None:
@@ -126,13 +127,17 @@ class RelayListener:
         await flush(self._connected, timeout_s)
 
     async def drain(self, subscription: Subscription) -> None:
-        """End a subscription so that no request is lost: those on their way are still answered."""
+        """End a subscription so that no request is lost: those on their way are still answered.
+
+        One whose end the relay does not confirm ends with the connection: when that is back, nats-py would make it
+        anew, and it would answer for a life that is over and hears no orders.
+        """
         try:
-            await subscription.drain()  # type: ignore[no-untyped-call]
+            await asyncio.wait_for(subscription.drain(), _DRAIN_S)  # type: ignore[no-untyped-call]
             await self.flush(timeout_s=1)
             await asyncio.sleep(_GRACE_S)
         except (NatsError, OSError, TimeoutError):
-            pass  # without the relay nothing is on its way
+            await self.close()  # without the relay nothing is on its way
 
     async def _lose(self) -> None:
         self._losses += 1
