@@ -134,6 +134,30 @@ def test_a_cache_function_that_outlived_its_state_is_asked_no_more_after_a_write
     assert (before, _route(world)) == (Route("lambda"), None)
 
 
+def test_a_write_waits_for_readers_that_still_ask_a_cache_function_that_outlived_its_state(world: World) -> None:
+    row = world.started("k")
+    world.serve("k")
+    _shown(world)
+    before = world.read("k")  # which knows the digest for two seconds from now on
+    put_row(f"KEY#{row.hash}", "ROUTE", {"key": "k", "phase": "s3", "epoch": row.epoch})
+
+    world.writer().put("k", b"new")
+
+    assert (before, world.answer("k")["body"]) == ("lambda", "bmV3")
+
+
+def test_a_write_waits_for_readers_that_still_ask_the_node_of_a_former_life(world: World) -> None:
+    world.running("k")
+    before = world.read("k")
+    over_us = world.clock.now_us() - 11_000_000
+    row = {"key": "k", "phase": "s3", "epoch": world.row("k").epoch, "changed_at_us": over_us}
+    put_row(f"KEY#{key_hash('k')}", "ROUTE", row)  # and Redis did not hear that it was over
+
+    world.writer().put("k", b"new")
+
+    assert (before, world.answer("k")["body"]) == ("redis", "bmV3")
+
+
 def test_what_a_former_life_left_in_the_digest_is_asked_no_more_after_a_write(world: World) -> None:
     row = world.started("k")
     world.digest.show_key(replace(row, epoch=row.epoch - 1, tier="lambda"))  # its cache function still answers

@@ -11,6 +11,7 @@ from burstcache.adapters.digest_table import DigestTable
 from burstcache.adapters.express_copies import ExpressCopies
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
+from burstcache.core.digest import FORGOTTEN_S
 from burstcache.core.keys import key_hash
 from burstcache.core.messages.answers import Refreshed
 from burstcache.core.messages.operations import FollowWrite
@@ -62,27 +63,33 @@ class OriginChanges:
         A life and a node that are not seen here begin later, and load what is written now.
         """
         row = self.keys.read(hash_)
-        if row is not None:
-            self._correct_digest(row)
+        was_misleading, since_s = row is not None and self._correct_digest(row), self.clock.monotonic_s()
         may_be_held = row is not None and row.may_be_held(self.clock.now_us())
-        if not may_be_held and not any(node.is_home_of(hash_) for node in self.nodes.read_many(self.node_names)):
-            return Refreshed(refreshed="")
-        return cast(Refreshed, self.redis_control(FollowWrite(op="follow_write", key=key)))
+        refreshed = Refreshed(refreshed="")
+        if may_be_held or any(node.is_home_of(hash_) for node in self.nodes.read_many(self.node_names)):
+            refreshed = cast(Refreshed, self.redis_control(FollowWrite(op="follow_write", key=key)))
+        if was_misleading:
+            self.clock.sleep(max(since_s + FORGOTTEN_S - self.clock.monotonic_s(), 0))
+        return refreshed
 
-    def _correct_digest(self, row: KeyRow) -> None:
+    def _correct_digest(self, row: KeyRow) -> bool:
         """Take from the digest a route that the row does not have, or no longer: that tier hears of no write.
 
         Step Functions ends lives in rows only, and a write of the digest may have failed. The cache function or the
         node of a former life may still answer, so no reader that knows of this write may ask it.
+
+        Returns:
+            True if what it showed was of a life that is over: until readers have it anew they may ask that tier.
         """
         shown = self.digest.read_key(row.hash)
         if shown is None or not shown.tier or (shown.epoch, shown.tier) == (row.epoch, _tier_now(row, self.clock)):
-            return
+            return False
         row = self.keys.read(row.hash) or row  # now it is not older than what is shown
         if shown.epoch < row.epoch:
             self.digest.remove_key(row.hash, shown)
-        else:
-            self.digest.show_key(replace(row, tier=_tier_now(row, self.clock)))
+            return True
+        self.digest.show_key(replace(row, tier=_tier_now(row, self.clock)))
+        return row.phase == "s3"  # while the life goes on, each of its tiers hears of the write
 
 
 def _tier_now(row: KeyRow, clock: Clock) -> Tier:
