@@ -282,6 +282,21 @@ def test_a_listener_hears_that_it_may_have_missed_orders_and_when_it_misses_none
         side.do(listener.close())
 
 
+def test_a_connection_that_is_being_made_anew_is_not_one_on_which_a_life_begins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Orders would not be heard until it is back, and reads be answered from what was loaded before."""
+    monkeypatch.setattr("burstcache.adapters.relay_listener._CONNECT_TIMEOUT_S", 0.1)
+    with _nats() as side:
+        listener, _ = side.listening(_echo)
+        restarts = Restarts(listener)
+        side.server.kill()
+        until(lambda: restarts.heard)
+
+        with pytest.raises(RelayDownError):
+            side.do(listener.open())
+
+
 def test_a_subscription_that_ends_while_the_relay_restarts_is_not_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would answer next to that of the key's next life, and hear no orders."""
     monkeypatch.setattr("burstcache.adapters.relay_listener._DRAIN_S", 0.1)

@@ -10,7 +10,7 @@ from typing import Any
 
 from nats.aio.client import Client
 from nats.aio.transport import TcpTransport
-from nats.errors import AuthorizationError, UnexpectedEOF
+from nats.errors import AuthorizationError, ConnectionClosedError, UnexpectedEOF
 from nats.errors import Error as NatsError
 
 from burstcache.access import RelayAccess
@@ -111,4 +111,16 @@ async def flush(client: Client, timeout_s: float) -> None:
     nats-py writes a PING at once and all else a moment later, so only the second PING is known to come after it.
     """
     for _ in range(2):
-        await client.flush(timeout=timeout_s)  # type: ignore[arg-type]
+        await ping(client, timeout_s)
+
+
+async def ping(client: Client, timeout_s: float) -> None:
+    """Return when the relay has answered; raise an error of nats-py or TimeoutError if it does not."""
+    _see_that_it_is_read(client)  # or nats-py returns at once, also while it connects again
+    await client.flush(timeout=timeout_s)  # type: ignore[arg-type]
+    _see_that_it_is_read(client)
+
+
+def _see_that_it_is_read(client: Client) -> None:
+    if not client.is_connected or client._reading_task is None or client._reading_task.done():
+        raise ConnectionClosedError

@@ -23,6 +23,7 @@ Answer = Callable[[bytes, Respond], Awaitable[None]]
 _CONNECT_TIMEOUT_S = 5  # only its state waits for a life that starts, and many may connect at once
 MOST_WAITING = 64  # as many readers of one object as a busy stack has at once; each waits for those before it
 _GRACE_S = 0.05  # what is still on its way when a subscription ends; by measurement this loses nothing
+_FAILURES = (NatsError, OSError, TimeoutError)
 _DRAIN_S = 3.0  # a life ends 10 s before its invocation
 
 
@@ -123,8 +124,11 @@ class RelayListener:
         return made[0]
 
     async def flush(self, *, timeout_s: float = 10) -> None:
-        """Return when the relay has processed what was sent."""
-        await flush(self._connected, timeout_s)
+        """Return when the relay has processed what was sent; raise RelayDownError if it does not answer."""
+        try:
+            await flush(self._connected, timeout_s)
+        except _FAILURES as error:
+            raise RelayDownError(f"{self._access.url}: {error!r}") from error
 
     async def drain(self, subscription: Subscription) -> None:
         """End a subscription so that no request is lost: those on their way are still answered.
@@ -136,7 +140,7 @@ class RelayListener:
             await asyncio.wait_for(subscription.drain(), _DRAIN_S)  # type: ignore[no-untyped-call]
             await self.flush(timeout_s=1)
             await asyncio.sleep(_GRACE_S)
-        except (NatsError, OSError, TimeoutError):
+        except (*_FAILURES, RelayDownError):
             await self.close()  # without the relay nothing is on its way
 
     async def _lose(self) -> None:
@@ -150,10 +154,10 @@ class RelayListener:
         task.add_done_callback(self._confirming.discard)
 
     async def _find_in(self, losses: int) -> None:
-        while losses == self._losses:
+        while self._client is not None and losses == self._losses:
             try:
                 await self.flush()
-            except (NatsError, OSError, TimeoutError):
+            except RelayDownError:
                 await asyncio.sleep(CHECK_TIMEOUT_S)  # lost again, or a relay that has stopped for a while
             else:
                 return self._hears(True)

@@ -15,7 +15,7 @@ from nats.errors import TimeoutError as NoAnswerError
 
 from burstcache.access import RelayAccess
 from burstcache.adapters.clock import Clock
-from burstcache.adapters.relay import CHECK_TIMEOUT_S, connect, flush, hang_up
+from burstcache.adapters.relay import CHECK_TIMEOUT_S, connect, flush, hang_up, ping
 from burstcache.adapters.secrets import Secrets
 from burstcache.core.errors import RelayDownError, SilentHolderError
 from burstcache.traces import HEADER, header, part
@@ -174,7 +174,7 @@ class _Requests:
 
     async def _check(self, client: Client, timeout_s: float) -> None:
         try:
-            await client.flush(timeout=timeout_s)  # type: ignore[arg-type]
+            await ping(client, timeout_s)
         except Exception:
             await self._drop()
 
