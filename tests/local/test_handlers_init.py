@@ -70,7 +70,7 @@ def _first_answer(handler: str, variables: dict[str, str], logs: Path) -> dict[s
 
 @pytest.mark.parametrize("handler", _HANDLERS)
 def test_a_function_without_its_variables_fails_at_its_start_and_names_one(handler: str, tmp_path: Path) -> None:
-    first = {"pool_member": "POOL_TLS", "self_test": "FUNCTIONS"}.get(handler, "TABLE_NAME")
+    first = {"pool_member": "POOL_TLS", "self_test": "FUNCTIONS", "writer": "BUCKET_NAME"}.get(handler, "TABLE_NAME")
 
     answer = _first_answer(handler, {}, tmp_path)
 
