@@ -52,6 +52,8 @@ _SESSIONS = {
         *("ssmmessages:OpenControlChannel", "ssmmessages:OpenDataChannel"),
     )
 }
+# Used when a look of the janitor falls between the change of a row and that of the digest.
+_BY_CHANCE = {("JanitorFunctionRole", "MendTheDigest dynamodb:UpdateItem")}
 # Granted, and not used in these runs; by role, statement and action, with the reason.
 _EXCEPTIONS: dict[str, dict[str, str]] = {
     "AccountFunctionRole": {
@@ -65,7 +67,6 @@ _EXCEPTIONS: dict[str, dict[str, str]] = {
     },
     "JanitorFunctionRole": {
         "EndLivesPastTheirDeadline states:StopExecution": "no life outlives its deadline here",
-        "MendTheDigest dynamodb:UpdateItem": "no route is missing from the digest here",
     },
     "KeyLifecycleRole": _LOGS,
     "OriginFunctionRole": {
@@ -227,6 +228,6 @@ def test_no_role_has_a_right_that_is_not_used(run: tuple[set[Right], set[Right]]
     granted, used = run
     unused = sorted(granted - used)
 
-    assert {(role, f"{sid} {action}".strip()) for role, sid, action, _ in unused} == {
+    assert {(role, f"{sid} {action}".strip()) for role, sid, action, _ in unused} - _BY_CHANCE == {
         (role, right) for role, reasons in _EXCEPTIONS.items() for right in reasons
     }, "\n".join(map(str, unused))
