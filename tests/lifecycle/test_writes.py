@@ -13,7 +13,7 @@ from botocore.exceptions import EndpointConnectionError
 
 from burstcache.adapters.instances import Instances
 from burstcache.adapters.object_store import ObjectStore
-from burstcache.core.digest import FORGOTTEN_S
+from burstcache.core.digest import FORGOTTEN_S, MAX_AGE_S
 from burstcache.core.errors import (
     AccessDeniedError,
     CopiesNotDroppedError,
@@ -188,6 +188,23 @@ def test_a_node_that_stops_need_not_answer(world: World, writer: Writer) -> None
 
     world.redis.start()
     assert world.answer("k")["body"] == "bmV3"
+
+
+def test_memories_do_not_wait_for_a_node_that_stops_to_let_go_of_what_was_written_straight_to_s3(world: World) -> None:
+    in_redis(world)
+    world.reader = world.new_reader(memory_bytes=1 << 20)
+    assert [world.read("k"), world.read("k")] == ["redis", "memory"]
+    world.nodes.change(world.node(), phase="stopping", deadline_at_us=world.clock.now_us() + 600_000_000)
+    world.redis.kill()
+    world.put_object("k", b"new")
+
+    event = world.clock.start(world.written, "k")
+    world.clock.sleep(MAX_AGE_S)
+
+    assert not event.done()
+    assert world.answer("k")["body"] == "bmV3"
+    world.clock.sleep(FORGOTTEN_S)
+    assert event.done()
 
 
 def test_a_write_waits_for_a_redis_that_starts_again(world: World, writer: Writer) -> None:

@@ -11,7 +11,7 @@ from burstcache.adapters.digest_table import DigestTable
 from burstcache.adapters.express_copies import ExpressCopies
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
-from burstcache.core.digest import FORGOTTEN_S
+from burstcache.control.outlasting import outlast_readers
 from burstcache.core.keys import key_hash
 from burstcache.core.messages.answers import Refreshed
 from burstcache.core.messages.operations import FollowWrite
@@ -69,7 +69,7 @@ class OriginChanges:
         if may_be_held or any(node.is_home_of(hash_) for node in self.nodes.read_many(self.node_names)):
             refreshed = cast(Refreshed, self.redis_control(FollowWrite(op="follow_write", key=key)))
         if was_misleading:
-            self.clock.sleep(max(since_s + FORGOTTEN_S - self.clock.monotonic_s(), 0))
+            outlast_readers(self.digest, hash_, self.clock, since_s=since_s)
         return refreshed
 
     def _correct_digest(self, row: KeyRow) -> bool:

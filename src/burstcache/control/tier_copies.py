@@ -13,7 +13,7 @@ from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.control.insisting import insist
 from burstcache.control.key_on_node import load
 from burstcache.control.node_copies import NodeCopies
-from burstcache.core.digest import FORGOTTEN_S
+from burstcache.control.outlasting import outlast_readers
 from burstcache.core.errors import BurstcacheError, ObjectNotFoundError, ObjectTooLargeError, RelayDownError
 from burstcache.core.keys import key_hash
 from burstcache.core.messages.answers import Refreshed
@@ -51,9 +51,10 @@ class TierCopies:
         finally:
             if row is not None and row.may_be_held(self.clock.now_us()):
                 is_told = self._tell(hash_)
+        since_s = self.clock.monotonic_s()
         refreshed = self._load_again(row, dropped.of_life)
         if dropped.lost or not is_told:
-            self.clock.sleep(FORGOTTEN_S)
+            outlast_readers(self.digest, hash_, self.clock, since_s=since_s)
             self.on_nodes.note_unasked(dropped.lost)
         return refreshed
 
