@@ -52,13 +52,16 @@ _TAKES_S = {"load": 0.03, "confirmation": 0.03}  # S3's answer is on its way
 
 
 class _NumberedObjects:
-    """S3, to which each write brings its number."""
+    """S3 for one write, which brings its number."""
 
     def __init__(self, writes: Writes) -> None:
         self._writes = writes
+        self.version = 0
 
     def put(self, key: str, _: bytes, **conditions: Any) -> Written:
-        return self._writes._put_numbered(key, partial(self._writes.world.objects.put, **conditions))
+        put = partial(self._writes.world.objects.put, **conditions)
+        written, self.version = self._writes._put_numbered(key, put)
+        return written
 
 
 class Writes(RuleBasedStateMachine):
@@ -85,8 +88,7 @@ class Writes(RuleBasedStateMachine):
         for key in "ab":
             self.world.put_object(key, b"0")
         self.readers = [self.world.new_reader() for _ in range(2)]
-        self.numbering, self.mine = threading.Lock(), threading.local()
-        self.writer = replace(self.world.writer(), store=_NumberedObjects(self))  # type: ignore[arg-type]
+        self.numbering, self.writer = threading.Lock(), self.world.writer()
 
     def _interrupt(self, step: str, part: type, method: str) -> None:
         original = getattr(part, method)
@@ -118,13 +120,13 @@ class Writes(RuleBasedStateMachine):
     @rule(key=_KEYS)
     def write(self, key: str) -> None:
         """Whatever is down, it is answered."""
-        self.writer.put(key, b"its number")
-        self.answered[key] = max(self.answered[key], self.mine.version)
+        objects: Any = _NumberedObjects(self)  # others may write before the answer, in this thread, too
+        replace(self.writer, store=objects).put(key, b"its number")
+        self.answered[key] = max(self.answered[key], objects.version)
 
     @rule(key=_KEYS)
     def write_straight_to_s3(self, key: str) -> None:
-        self._put_numbered(key, self.world.objects.put)
-        self.events.append((key, self.mine.version))
+        self._put_straight(key)
 
     @precondition(lambda self: self.events)
     @rule(data=st.data(), comes_again=st.booleans())
@@ -142,22 +144,26 @@ class Writes(RuleBasedStateMachine):
         self.answered[key] = max(self.answered[key], version)
         return True
 
+    def _put_straight(self, key: str) -> tuple[str, int]:
+        """Put an object, and return S3's event of it."""
+        _, version = self._put_numbered(key, self.world.objects.put)
+        self.events.append((key, version))
+        return key, version
+
     def _write_and_event(self, key: str) -> None:
-        self.write_straight_to_s3(key)
-        self._handle(self.events[-1])
+        self._handle(self._put_straight(key))
 
     @rule(key=_KEYS, step=st.sampled_from(sorted(_STEPS)), is_direct=st.booleans())
     def write_in_the_middle_of_a_step(self, key: str, step: str, is_direct: bool) -> None:
         self.meanwhile[step].append(partial(self._write_and_event if is_direct else self.write, key))
 
-    def _put_numbered(self, key: str, put: Callable[[str, bytes], Written]) -> Written:
+    def _put_numbered(self, key: str, put: Callable[[str, bytes], Written]) -> tuple[Written, int]:
         """Put an object whose body is its number, in S3's own order: a write in another thread may come between."""
         with self.numbering:
             version = self.newest[key] + 1
             written = put(key, b"%d" % version)
             self.newest[key] = version
-        self.mine.version = version
-        return written
+        return written, version
 
     # reads
 
