@@ -21,6 +21,7 @@ _TIMES = 4  # what S3 takes: below that a slow answer may still be the sooner on
 _WEIGHT = 1 / 8  # of the newest answer of S3
 _WORKERS = 2  # one call at a time, and one that was given up
 _MOMENT_S = 0.01  # a part that is asked gets this much at least
+_ENOUGH = 1 / 5  # of the whole wait: 50 ms at least, in which a tier that is well answers
 
 
 class _Read(threading.local):
@@ -63,7 +64,7 @@ class Patience:
     @property
     def is_used_up(self) -> bool:
         """Whether the read has waited so long that no more parts are asked: one more would be blamed for the others."""
-        return self._read.left_s is not None and self._read.left_s < self._whole_s / 2
+        return self._read.left_s is not None and self._read.left_s < self._whole_s * _ENOUGH
 
     @contextmanager
     def waiting(self) -> Iterator[None]:

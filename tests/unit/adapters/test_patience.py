@@ -45,6 +45,9 @@ def test_the_parts_of_a_read_share_its_wait() -> None:
     with patience.waiting():
         clock.now_s += whole_s / 2
         assert patience.wait_s == pytest.approx(whole_s / 4)
+    assert not patience.is_used_up  # a slow digest keeps nobody from a tier that is well
+    with patience.waiting():
+        clock.now_s += whole_s / 8
     assert patience.is_used_up
     patience.begin()
     assert not patience.is_used_up
