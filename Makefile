@@ -139,9 +139,11 @@ invoke: setup $(SAM_VENV)/.sam-$(SAM_VERSION) ## run one function in Docker on E
 	$(BIN)/burstcache local env --sam > build/env.json
 	$(SAM) local invoke $(FUNCTION) --event $(EVENT)
 
-# The dashboard's tests drive a browser: Debian's where it is installed, else Playwright's own.
+# The dashboard's tests drive a browser: the one that is installed, else Playwright's own, else, where that cannot be had,
+# Debian's (as root).
 $(VENV)/.browser: $(VENV)/.ready
-	command -v chromium >/dev/null || $(BIN)/playwright install --with-deps --only-shell chromium
+	command -v chromium >/dev/null || $(BIN)/playwright install --with-deps --only-shell chromium \
+		|| { apt-get update -q && apt-get install -qy --no-install-recommends chromium; }
 	touch $@
 
 test: setup $(VENV)/.browser ## run all tests but those against a deployed stack
