@@ -22,6 +22,7 @@ _WEIGHT = 1 / 8  # of the newest answer of S3
 _WORKERS = 2  # one call at a time, and one that was given up
 _MOMENT_S = 0.01  # a part that is asked gets this much at least
 _ENOUGH = 1 / 5  # of the whole wait: 50 ms at least, in which a tier that is well answers
+_FAIR = 1 / 2  # of the whole wait: a part that had less is not to blame for having no answer
 
 
 class _Read(threading.local):
@@ -64,7 +65,15 @@ class Patience:
     @property
     def is_used_up(self) -> bool:
         """Whether the read has waited so long that no more parts are asked: one more would be blamed for the others."""
-        return self._read.left_s is not None and self._read.left_s < self._whole_s * _ENOUGH
+        return not self._has_left(_ENOUGH)
+
+    @property
+    def is_fair(self) -> bool:
+        """Whether so much is left that a part which has no answer until then is to blame for it."""
+        return self._has_left(_FAIR)
+
+    def _has_left(self, share: float) -> bool:
+        return self._read.left_s is None or self._read.left_s >= self._whole_s * share
 
     @contextmanager
     def waiting(self) -> Iterator[None]:

@@ -51,12 +51,16 @@ class Tiers:
 
     def ask(self, route: Route, request: Request) -> Entry | Fill | None:
         """Return what the tier's `fetch` does, the object for a GET whole; None also if it fails."""
+        is_fair = self._patience.is_fair
         try:
             with self._patience.waiting():
                 found = self.find(route).fetch(request)
             return _whole(request, found) if isinstance(found, Entry) else found
         except Exception as error:  # whatever it is, S3 has the object
-            self._breakers.fail(request.hash if isinstance(error, FAILURES_OF_ONE_KEY) else route)
+            if isinstance(error, FAILURES_OF_ONE_KEY):
+                self._breakers.fail(request.hash)
+            else:
+                self._blame(route, is_fair=is_fair)
             self._fell_back(error)
             logger().warning(
                 "tier failed, S3 serves", tier=route.tier, reason=repr(error), key=request.key, key_hash=request.hash
@@ -67,14 +71,20 @@ class Tiers:
         """Put an object into the tier that has given the right to it, if the read has time for that."""
         if self._patience.is_used_up:
             return
+        is_fair = self._patience.is_fair
         try:
             with self._patience.waiting():
                 fill.put(entry)
         except Exception as error:  # the reader has its answer
-            self._breakers.fail(route)
+            self._blame(route, is_fair=is_fair)
             logger().warning(
                 "tier not filled", tier=route.tier, reason=repr(error), key=request.key, key_hash=request.hash
             )
+
+    def _blame(self, route: Route, *, is_fair: bool) -> None:
+        """Leave a tier alone that failed at once, or in a wait that was fair: others may have left it too little."""
+        if is_fair or not self._patience.is_used_up:
+            self._breakers.fail(route)
 
     def count(self, route: Route, batch: Sequence[Served]) -> None:
         """Count there what memory has served, unless the tier is left alone; raises what that fails with."""

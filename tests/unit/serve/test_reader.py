@@ -105,6 +105,29 @@ class Hanging:
 
 
 @dataclass
+class Refusing(Hanging):
+    """A tier that fails at once."""
+
+    def fetch(self, request: Request) -> Entry | None:
+        self.asked += 1
+        raise RedisDownError("connection refused")
+
+
+@dataclass
+class Slow(Table):
+    """Takes a share of a read's patience before it says where."""
+
+    patience: Patience
+    clock: ManualClock
+    share: float
+
+    def route(self, _: str) -> Route | None:
+        with self.patience.waiting():
+            self.clock.sleep(self.share * self.patience.wait_s)
+        return self.place
+
+
+@dataclass
 class Fleeting(Table):
     """Routes a key to one tier after the other, each time that it is forgotten, and has a home for it."""
 
@@ -145,6 +168,24 @@ def test_a_tier_is_not_blamed_for_another_one_that_took_long() -> None:
     found = asking.read(get())
 
     assert found.headers["x-cache-tier"] == "redis"
+
+
+@pytest.mark.parametrize(
+    ("failing", "taken", "asked"),
+    [(Hanging, 0.0, 1), (Hanging, 0.4, 1), (Hanging, 0.6, 2), (Refusing, 0.0, 1), (Refusing, 0.6, 1)],
+)
+def test_a_tier_that_hangs_for_less_than_half_of_the_wait_is_asked_by_the_next_read(
+    failing: type[Hanging], taken: float, asked: int
+) -> None:
+    clock = ManualClock()
+    patience = Patience(clock=clock)
+    tier = failing(patience, clock)
+    asking = Reader(Slow(LAMBDA, patience, clock, taken), S3(), lambda _: tier, clock, patience=patience)  # type: ignore[arg-type, return-value]
+
+    for _ in range(2):
+        asking.read(get())
+
+    assert tier.asked == asked
 
 
 def test_a_tier_that_does_not_hold_a_key_is_asked_again_at_the_next_read() -> None:
