@@ -11,19 +11,21 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
+import os
+import select
 import subprocess
 import sys
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 from burstcache_local.machines import processes
 from chaos.faults import FAULTS, Fault
-from chaos.rate import SHARE, TooSlowError, measured_per_s
+from chaos.rate import SHARE, measured_per_s
 from chaos.report import draw, named_findings, table
-from chaos.results import INTERRUPTED, Results, Rows, parsed, write
+from chaos.results import Results, Rows, exit_code, parsed, write
 from chaos.run import BEFORE_S, CACHED_PER_S, FAULT_S, POLICIES, Plan, Run, hot_keys, module_environment
 
 _TESTS = Path(__file__).parents[1]
@@ -46,15 +48,9 @@ def main() -> int:
     add("--before-s", type=float, default=BEFORE_S, metavar="S", help="loaded before the fault (default: 20)")
     add("--fault-s", type=float, default=FAULT_S, metavar="S", help="how long it lasts (default: 30)")
     arguments = parser.parse_args()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        return _run(arguments)
-    except TooSlowError as error:
-        print(f"chaos: {error}; --reads-per-s sets a rate", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("chaos: interrupted; without --from and --only it goes on where it was", file=sys.stderr)
-        return INTERRUPTED
+    return exit_code(
+        lambda: _run(arguments), program="chaos", if_interrupted="without --from and --only it goes on where it was"
+    )
 
 
 class RunFailedError(Exception):
@@ -79,15 +75,17 @@ def _run(arguments: argparse.Namespace) -> int:
     results.forget(_anew(arguments.first, arguments.only))
     rows: Rows = []
     found: list[str] = []
-    for fault in (fault for fault in FAULTS if fault.name in arguments.only):
-        try:
-            rows_now = [(fault, run) for run in _runs(fault, results)]
-        except RunFailedError as error:
-            rows_now, found_now = [], [str(error)]
-        else:
-            found_now = named_findings(rows_now)
-        print(table(rows_now), *found_now, sep="\n", flush=True)
-        rows, found = rows + rows_now, found + found_now
+    wanted = [fault for fault in FAULTS if fault.name in arguments.only]
+    with closing(_in_turn(wanted, results)) as turns:
+        for fault, ended in turns:
+            try:
+                rows_now = [(fault, run) for run in ended()]
+            except RunFailedError as error:
+                rows_now, found_now = [], [str(error)]
+            else:
+                found_now = named_findings(rows_now)
+            print(table(rows_now), *found_now, sep="\n", flush=True)
+            rows, found = rows + rows_now, found + found_now
     report = "\n".join([table(rows), *found, f"{len(found)} found that must not be", ""])
     write(out / "table.txt", report)
     print(f"\n{report}", end="", flush=True)
@@ -101,39 +99,71 @@ def _anew(first: str | None, only: Sequence[str]) -> Sequence[str]:
     return () if only is _NAMES else only
 
 
-def _runs(fault: Fault, results: Results) -> list[Run]:
-    """Return what came of a fault, which is done unless its result is there."""
-    if runs := results.runs(fault):
-        return runs
-    runs = _done(fault, results)
+Ended = Callable[[], list[Run]]
+
+
+def _in_turn(faults: Iterable[Fault], results: Results) -> Generator[tuple[Fault, Ended]]:
+    """Do what has no result yet; yield each fault with what waits for its end and returns what came of it.
+
+    While nobody reads any more, and what runs is awaited, the next fault has the machine. Its load has ended when this
+    one is yielded, so that drawing takes nothing from a load.
+    """
+    with ExitStack() as interrupted:
+        before: tuple[Fault, Ended] | None = None
+        for fault in faults:
+            if results.runs(fault):
+                ended: Ended = partial(results.runs, fault)
+            else:
+                ended = _begun(fault, results, interrupted.enter_context(ExitStack()))
+            if before:
+                yield before
+            before = fault, ended
+        if before:
+            yield before
+
+
+def _begun(fault: Fault, results: Results, running: ExitStack) -> Ended:
+    """Do a fault under all policies at once, each in a process of its own, until their loads have ended."""
+    plan = json.dumps(asdict(results.plan))
+    started: dict[Path, subprocess.Popen[bytes]] = {}
+    ends: list[int] = []
+    for policy in POLICIES:
+        path = results.folder / f"{fault.name}.{policy}.run"
+        log = path.with_suffix(".log")
+        log.unlink(missing_ok=True)
+        end, write_end = os.pipe()
+        command = [sys.executable, "-m", "chaos.run", fault.name, policy, plan, str(path), str(write_end)]
+        started[path] = processes.start(command, env=module_environment(), log=log, pass_fds=[write_end])
+        running.callback(processes.stop, started[path], grace_s=_GRACE_S)
+        os.close(write_end)
+        ends.append(end)
+    for end in ends:
+        select.select([end], [], [], _LIMIT_S)  # a run that fails, too, ends what is read here
+        os.close(end)
+    return partial(_ended, fault, started, running, results)
+
+
+def _ended(
+    fault: Fault, started: Mapping[Path, subprocess.Popen[bytes]], running: ExitStack, results: Results
+) -> list[Run]:
+    """Wait for the runs of a fault, keep what came of it, and draw it.
+
+    Raises:
+        RunFailedError: One has ended without a result.
+    """
+    with running:
+        for path, process in started.items():
+            if status := _status(process):
+                raise RunFailedError(f"{path.stem}: the run ended with {status}; see {path.with_suffix('.log')}")
+    runs = [parsed(json.loads(path.read_text())) for path in started]
+    for path in started:
+        path.unlink()
     draw(fault, runs, results.folder / f"{fault.name}.png")
     results.keep(fault, runs)
     return runs
 
 
-def _done(fault: Fault, results: Results) -> list[Run]:
-    """Do a fault under all policies at once, each in a process of its own."""
-    paths = {policy: results.folder / f"{fault.name}.{policy}.run" for policy in POLICIES}
-    plan = json.dumps(asdict(results.plan))
-    with ExitStack() as running:
-        started = {}
-        for policy, path in paths.items():
-            log = path.with_suffix(".log")
-            log.unlink(missing_ok=True)
-            command = [sys.executable, "-m", "chaos.run", fault.name, policy, plan, str(path)]
-            started[policy] = processes.start(command, env=module_environment(), log=log)
-            running.callback(processes.stop, started[policy], grace_s=_GRACE_S)
-        for policy, process in started.items():
-            if status := _ended(process):
-                log = paths[policy].with_suffix(".log")
-                raise RunFailedError(f"{fault.name}, {policy}: the run ended with {status}; see {log}")
-    runs = [parsed(json.loads(path.read_text())) for path in paths.values()]
-    for path in paths.values():
-        path.unlink()
-    return runs
-
-
-def _ended(process: subprocess.Popen[bytes]) -> int | str:
+def _status(process: subprocess.Popen[bytes]) -> int | str:
     """Wait for the end of a run; return its status, or that it did not end in time."""
     try:
         return process.wait(_LIMIT_S)

@@ -8,7 +8,6 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from pathlib import Path
 from random import Random
 
 import redis
@@ -20,7 +19,7 @@ from burstcache.settings import ReaderSettings
 from burstcache_local.faults import CallFault
 from burstcache_local.signed_requests import Refusal
 from chaos.stage import Stage
-from support.processes import processes_named, signal_named
+from support.processes import processes_running, signal_named
 
 RELAY, REDIS = "nats-server", "redis-server"
 _ENTERED = "stateEnteredEventDetails"
@@ -71,9 +70,9 @@ def hubs_killed(stage: Stage) -> AbstractContextManager[None]:
     """Kill the tasks that are hubs of the pool, at intervals."""
 
     def kill(stage: Stage) -> None:
-        for pid in processes_named("python"):
-            if b"hub_service" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                os.kill(pid, signal.SIGKILL)
+        for process in processes_running("hub_service"):
+            with suppress(ProcessLookupError):  # it has ended
+                os.kill(process, signal.SIGKILL)
                 stage.counts["hubs killed"] += 1
 
     return repeated(kill, 10.0)(stage)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+import signal
+import sys
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from chaos.faults import FAULTS, Fault
 from chaos.load import Outcome
+from chaos.rate import TooSlowError
 from chaos.run import Plan, Run
 
 Rows = list[tuple[Fault, Run]]
-INTERRUPTED = 130  # the exit code
+_INTERRUPTED = 130  # the exit code
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,19 @@ class Results:
 
     def _path(self, name: str) -> Path:
         return self.folder / f"{name}.json"
+
+
+def exit_code(work: Callable[[], int], *, program: str, if_interrupted: str) -> int:
+    """Return what `work` does, or the exit code after SIGINT, SIGTERM, or on too slow a machine, which is said."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return work()
+    except TooSlowError as error:
+        print(f"{program}: {error}; --reads-per-s sets a rate", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"{program}: interrupted; {if_interrupted}", file=sys.stderr)
+        return _INTERRUPTED
 
 
 def parsed(run: dict[str, Any]) -> Run:

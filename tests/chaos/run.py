@@ -1,6 +1,8 @@
 """One fault in one local run: load, fault, and what is left when the load has ended.
 
-python -m chaos.run FAULT POLICY PLAN RESULT
+python -m chaos.run FAULT POLICY PLAN RESULT DESCRIPTOR
+
+It writes a byte to the descriptor when the load has ended.
 """
 
 from __future__ import annotations
@@ -48,6 +50,7 @@ _WRITES_PER_READ = 0.1
 _HOT, _SHARE_S = 0.8, 3.0  # which share of hot keys' reads caches answer, for how long, before they count as hot
 _RECENT = 5_000  # outcomes that are looked at
 _LOOK_EVERY_S = 0.25
+_REST_LOOK_EVERY_S = 1.0  # meanwhile another fault may have the machine
 _TESTS = Path(__file__).parents[1]
 
 
@@ -89,7 +92,7 @@ class Run:
     counts: dict[str, int] = field(default_factory=dict)  # what the fault has done
     outcomes: list[Outcome] = field(default_factory=list)
     machine: str = ""  # and the date
-    load: float = 0.0  # of the machine, the mean of five minutes
+    load: float = 0.0  # of the machine, the mean of the load's last minute
 
     @property
     def reads(self) -> list[Outcome]:
@@ -208,8 +211,15 @@ def hot_keys(reads_per_s: float) -> int:
     return min(HOT_KEYS, max(2, round(reads_per_s)))
 
 
-def befall(stage: Stage, fault: Fault, plan: Plan) -> Run:
-    """Load a local run, let a fault befall it, and return what came of it when nothing runs any more."""
+def befall(stage: Stage, fault: Fault, plan: Plan, load_ended: Callable[[], object]) -> Run:
+    """Load a local run, let a fault befall it, and return what came of it when nothing runs any more.
+
+    Args:
+        stage: The local run.
+        fault: What befalls it.
+        plan: How much load, and for how long.
+        load_ended: Called when there is no load any more.
+    """
     reads_per_s = max(plan.reads_per_s, plan.cached_per_s) if fault.stands else plan.reads_per_s
     run = Run(fault.name, stage.policy, reads_per_s)
     stage.counts.clear()
@@ -230,31 +240,33 @@ def befall(stage: Stage, fault: Fault, plan: Plan) -> Run:
         run.fault_ended_s = time.time()
         run.hits_back_s = waited(lambda: load.are_hits_back(run.fault_ended_s), plan.back_s)
     run.ended_s = time.time()
+    run.load = os.getloadavg()[0]
+    load_ended()
     run.outcomes = load.outcomes
-    run.rest_s = waited(lambda: not running(stage), plan.rest_s + _POOL_KEEP_S * stage.has_pool)
+    rest_s = plan.rest_s + _POOL_KEEP_S * stage.has_pool
+    run.rest_s = waited(lambda: not running(stage), rest_s, _REST_LOOK_EVERY_S)
     run.left, run.undelivered, run.counts = running(stage), undelivered(stage), dict(stage.counts)
     return run
 
 
-def waited(holds: Callable[[], bool], limit_s: float) -> float | None:
+def waited(holds: Callable[[], bool], limit_s: float, look_every_s: float = _LOOK_EVERY_S) -> float | None:
     """Wait until something holds; return how long it took [s], or None if it takes longer than the limit."""
     began_s = time.monotonic()
     while not holds():
         if time.monotonic() - began_s > limit_s:
             return None
-        time.sleep(_LOOK_EVERY_S)
+        time.sleep(look_every_s)
     return time.monotonic() - began_s
 
 
 def main() -> None:
     """Run a fault, and write what came of it."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # what was started is ended first
-    name, policy, plan, path = sys.argv[1:]
+    name, policy, plan, path, descriptor = sys.argv[1:]
     (fault,) = (fault for fault in FAULTS if fault.name == name)
     with staged(policy, parts=fault.parts) as stage:
-        run = befall(stage, fault, Plan(**json.loads(plan)))
+        run = befall(stage, fault, Plan(**json.loads(plan)), lambda: os.write(int(descriptor), b"."))
     run.machine = environment()
-    run.load = os.getloadavg()[1]
     Path(path).write_text(json.dumps(asdict(run)))
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import signal
 import sys
 import time
 from collections import Counter
@@ -23,10 +22,10 @@ from pathlib import Path
 from benchmarks.common import PROJECT, environment
 from benchmarks.growth import Sample, growths, quarters, sample
 from chaos.faults import FAULTS, Fault
-from chaos.leftovers import rows, running
+from chaos.leftovers import rows, running, undelivered
 from chaos.load import HOT_SHARE, KEYS, Outcome
-from chaos.rate import SHARE, TooSlowError, measured_per_s
-from chaos.results import INTERRUPTED, write
+from chaos.rate import SHARE, measured_per_s
+from chaos.results import exit_code, write
 from chaos.run import POLICIES, Plan, hot_keys, loaded, staged, waited
 from chaos.stage import Part, Stage
 
@@ -86,7 +85,7 @@ def leg(policy: str, plan: Plan, minutes: int, first_fault: int) -> dict[str, ob
                 time.sleep(max(0.0, ends_s - time.monotonic()))
                 look()
         rest_s = waited(lambda: not running(stage), _REST_S)
-        left = running(stage)
+        left, owed = running(stage), undelivered(stage)
     reads = [each for each in load.outcomes if each.way != "write"]
     all_failed = [each for each in reads if each.is_failed]
     failed = unexcused(all_failed, breaks)
@@ -95,6 +94,7 @@ def leg(policy: str, plan: Plan, minutes: int, first_fault: int) -> dict[str, ob
         *(f"failed: {each}" for each in failed),
         *growths(samples),
         *(f"left: {what}" for what in left),
+        *([f"{owed} events are in the queues for a person"] if owed else []),
     ]
     return {
         "policy": policy,
@@ -139,15 +139,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     if given.minutes < _LEAST_MINUTES:
         parser.error(f"--minutes {given.minutes}: expected at least {_LEAST_MINUTES}, or growth could not be seen")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        return _legs(given)
-    except TooSlowError as error:
-        print(f"soak: {error}; --reads-per-s sets a rate", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("soak: interrupted; the next one begins this leg anew", file=sys.stderr)
-        return INTERRUPTED
+    return exit_code(lambda: _legs(given), program="soak", if_interrupted="the next one begins this leg anew")
 
 
 def _legs(given: argparse.Namespace) -> int:
