@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from burstcache_local.errors import StartLostError
 from burstcache_local.lambdas.forks import Fork, Forks
 from support.servers import freeze
 from support.waiting import LIMIT_S
@@ -150,7 +151,7 @@ def test_orders_in_flight_fail_when_the_zygote_is_killed_and_the_next_one_starts
 
         outcomes = await asyncio.gather(*orders, return_exceptions=True)
         assert isinstance(outcomes[0], asyncio.CancelledError)
-        assert all(isinstance(outcome, ConnectionError) for outcome in outcomes[1:])
+        assert all(isinstance(outcome, StartLostError) for outcome in outcomes[1:])
         assert await living.ended == -signal.SIGKILL
         assert (await nursery.fork("next")).pid == await nursery.pid_of("next")
 

@@ -16,6 +16,7 @@ from burstcache_local.errors import FunctionNotFoundError, TenantError, Throttle
 from burstcache_local.functions import EventInvokeConfig, FunctionSpec
 from burstcache_local.lambdas.limits import LambdaLimits
 from burstcache_local.lambdas.service import Lambdas
+from support.servers import freeze
 from support.waiting import LIMIT_S, eventually
 
 CODE = """
@@ -126,6 +127,24 @@ def test_invocations_at_once_run_in_environments_of_their_own(bench: Bench) -> N
         answers = await asyncio.gather(*(ask(lambdas, do="meet", count=5) for _ in range(5)))
 
         assert len({answer["pid"] for answer in answers}) == 5
+
+    bench.run(scenario)
+
+
+def test_a_cold_start_that_is_lost_is_an_error_and_the_next_one_succeeds(bench: Bench) -> None:
+    async def scenario(lambdas: Lambdas) -> None:
+        await lambdas.start()
+        forks = lambdas.environments._forks
+        zygote = forks.zygote_pid
+        assert zygote
+        freeze(zygote)
+        lost = asyncio.ensure_future(lambdas.invoke("app", b"{}"))
+        await eventually(lambda: bool(forks._unborn))
+
+        os.kill(zygote, signal.SIGKILL)
+
+        assert json.loads((await lost).body)["errorType"] == "Runtime.ExitError"
+        assert (await ask(lambdas))["calls"] == 1
 
     bench.run(scenario)
 

@@ -27,3 +27,7 @@ class TenantError(LocalCloudError):
 
 class ThrottledError(LocalCloudError):
     """The account's concurrency is used up, or no environment became free in time."""
+
+
+class StartLostError(LocalCloudError):
+    """The process that functions are forked from has ended before an environment was."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from burstcache_local.errors import StartLostError
 from burstcache_local.lambdas import zygote
 from burstcache_local.machines import processes
 
@@ -68,7 +69,7 @@ class Forks:
         """Return a new process that runs AWS's runtime client for `handler`, whose clock is ahead by as much [s].
 
         Raises:
-            ConnectionError: The zygote has ended.
+            StartLostError: The zygote has ended.
         """
         if self._process is None:
             self.start()
@@ -143,4 +144,4 @@ class Forks:
         unborn, self._unborn = self._unborn, {}
         for born in unborn.values():
             if not born.done():
-                born.set_exception(ConnectionError("the process that functions are forked from has ended"))
+                born.set_exception(StartLostError("the process that functions are forked from has ended"))

@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from burstcache_local.errors import TenantError, ThrottledError
-from burstcache_local.functions import EventInvokeConfig, FunctionSpec, Outcome
+from burstcache_local.errors import StartLostError, TenantError, ThrottledError
+from burstcache_local.functions import EventInvokeConfig, FunctionSpec, Outcome, failed
 from burstcache_local.lambdas.background import Background
 from burstcache_local.lambdas.environments import Environments
 from burstcache_local.lambdas.limits import LambdaLimits
@@ -98,6 +98,8 @@ class Lambdas:
     ) -> Outcome:
         """Run one invocation in the environment that was used last, in a new one, or in the first that becomes free.
 
+        An error, a time-out and a lost environment are outcomes.
+
         Raises:
             FunctionNotFoundError: There is no such function.
             TenantError: It takes a tenant and none is given, or the other way round.
@@ -118,6 +120,8 @@ class Lambdas:
                 client_context=client_context,
             )
             outcome = await (run() if self._traces is None else self._traced(self._traces, spec, trace, run))
+        except StartLostError as error:
+            return failed("Runtime.ExitError", str(error))
         finally:
             self._running -= 1
         self.environments.give_back(spec, tenant_id, environment, outcome)
