@@ -65,7 +65,7 @@ class Results:
 
 
 def exit_code(work: Callable[[], int], *, program: str, if_interrupted: str) -> int:
-    """Return what `work` does, or the exit code after SIGINT, SIGTERM, or on too slow a machine, which is said."""
+    """Return what `work` returns, or the exit code of an interruption or too slow a machine, with a line of why."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return work()

@@ -21,7 +21,7 @@ from burstcache.core.messages.operations import Serve
 from burstcache.core.parameters import US_PER_S, Parameters
 from burstcache.core.phases import ENTRY_BY_NODE_PHASE, FIRST_PHASE, Entry
 from burstcache.core.placement import node_for
-from burstcache.core.policy import Request, is_silent, may_start, starts
+from burstcache.core.policy import Request, is_silent, may_start, may_take, starts
 from burstcache.core.rows import KeyRow
 
 # What S3 serves later than this after a cache function announced itself should have been served by it: all readers know
@@ -150,7 +150,12 @@ class Scheduler:
 
     def may_take(self, row: KeyRow, now_us: int) -> bool:
         """Whether a key that S3 serves may have a life: its cool-down is over and a faster tier takes the object."""
-        return now_us >= row.not_before_us and row.size_bytes <= self.max_object_bytes
+        return may_take(
+            now_us=now_us,
+            not_before_us=row.not_before_us,
+            size_bytes=row.size_bytes,
+            max_object_bytes=self.max_object_bytes,
+        )
 
     def start(self, row: KeyRow, now_us: int, *, take_over: bool = False) -> Outcome:
         """Start the life of a key that has a request, if the stack is not paused, there is room and nobody else has.

@@ -97,11 +97,14 @@ def may_start(
         max_object_bytes: What a faster tier takes [bytes].
         parameters: The policy's parameters.
     """
-    return (
-        now_us >= not_before_us
-        and size_bytes <= max_object_bytes
-        and starts(window, now_us=now_us, changed_at_us=changed_at_us, parameters=parameters)
-    )
+    return may_take(
+        now_us=now_us, not_before_us=not_before_us, size_bytes=size_bytes, max_object_bytes=max_object_bytes
+    ) and starts(window, now_us=now_us, changed_at_us=changed_at_us, parameters=parameters)
+
+
+def may_take(*, now_us: int, not_before_us: int, size_bytes: int, max_object_bytes: int) -> bool:
+    """Whether a faster tier may take a key that S3 serves, however hot it is; arguments as for `may_start`."""
+    return now_us >= not_before_us and size_bytes <= max_object_bytes
 
 
 def requests_to_start(window: Sequence[Request], *, now_us: int, changed_at_us: int, parameters: Parameters) -> int:
