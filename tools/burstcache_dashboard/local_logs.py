@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator
 from itertools import takewhile
@@ -12,6 +13,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, unquote
 
 from burstcache import metrics
+from burstcache.adapters.clock import Clock
 from burstcache_dashboard.measured import FunctionUse, Latencies, Measured, Read, Slots, TierUse
 from burstcache_local.emf import Sample, samples
 from burstcache_local.front.access_log import FILE
@@ -24,16 +26,21 @@ _LOGICAL_ID = re.compile(r".*-(\w+)-[0-9A-F]{12}")  # in the name of a function,
 
 
 class LocalLogs:
-    """Follows a run's folder. Reads are those of the front door: what programs read through the library is not seen."""
+    """Follows a run's folder. Reads are those of the front door: what programs read through the library is not seen.
 
-    def __init__(self, folder: Path, *, since_us: int) -> None:
+    Any thread may ask.
+    """
+
+    def __init__(self, folder: Path, clock: Clock, *, since_us: int) -> None:
         """Have read nothing yet.
 
         Args:
             folder: Of the run's logs.
+            clock: By which the run's requests are dated.
             since_us: When the run began [us].
         """
         self._folder, self._offsets = folder, dict[Path, int]()
+        self._clock, self._lock = clock, threading.Lock()
         self._since_us = since_us
         self._latencies: defaultdict[str, Latencies] = defaultdict(Latencies)
         self._bytes: Counter[str] = Counter()
@@ -47,12 +54,35 @@ class LocalLogs:
 
     def read(self) -> Measured:
         """Return what is in the logs by now."""
-        now_s = max(self._follow_requests(), 0.0)
-        for path in sorted(self._folder.glob("*.log")):
-            self._follow_function(path)
+        with self._lock:
+            now_us = self._clock.now_us()
+            self._follow_requests()
+            for path in sorted(self._folder.glob("*.log")):
+                self._follow_function(path)
+            return self._measured(now_us)
+
+    def reads_of(self, key: str) -> Iterable[Read]:
+        """Return the newest reads of a key, oldest first."""
+        with self._lock:
+            return [read for of, read in self._requests if of == key]
+
+    def asked_since(self, at_ms: int) -> set[str]:
+        """Return the keys that a read of was answered since an instant."""
+        # Lines are in the order of answers: a slow read came before those in front of it.
+        with self._lock:
+            newest = takewhile(lambda request: request[1].answered_ms >= at_ms, reversed(self._requests))
+            return {key for key, _ in newest}
+
+    def newest_requests(self) -> list[tuple[int, str, int]]:
+        """Return the newest reads that were answered, of all keys: time [us], key, size."""
+        with self._lock:
+            return [(read.at_ms * 1000, key, read.size_bytes) for key, read in self._requests if read.status < 400]
+
+    def _measured(self, now_us: int) -> Measured:
+        oldest_s = now_us // 1_000_000 - _SLOT_S * _SLOTS
         return Measured(
             since_us=self._since_us,
-            until_us=round(now_s * 1_000_000),
+            until_us=now_us,
             tiers={tier: self._use(tier) for tier in self._latencies},
             failed_reads=self._failed,
             fallbacks=dict(self._fallbacks),
@@ -60,22 +90,10 @@ class LocalLogs:
             promotions=self._promotions,
             node_s=self._node_s,
             functions=dict(self._functions),
-            series=tuple((start, dict(counts)) for start, counts in self._slots),
+            series=tuple((start, dict(counts)) for start, counts in self._slots if start >= oldest_s),
             slot_s=_SLOT_S,
             busy_s=self._busy_s,
         )
-
-    def reads_of(self, key: str) -> Iterable[Read]:
-        """Return the newest reads of a key, oldest first."""
-        return [read for of, read in self._requests if of == key]
-
-    def asked_since(self, at_ms: int) -> set[str]:
-        """Return the keys that were asked for since an instant."""
-        return {key for key, _ in takewhile(lambda request: request[1].at_ms >= at_ms, reversed(self._requests))}
-
-    def newest_requests(self) -> list[tuple[int, str, int]]:
-        """Return the newest reads that were answered, of all keys: time [us], key, size."""
-        return [(read.at_ms * 1000, key, read.size_bytes) for key, read in self._requests if read.status < 400]
 
     def _use(self, tier: str) -> TierUse:
         latencies = self._latencies[tier]
@@ -83,8 +101,7 @@ class LocalLogs:
         p50, p90, p99 = (latencies.percentile_ms(share) for share in (0.5, 0.9, 0.99))
         return TierUse(latencies.count, self._bytes[tier], mean_ms, p50, p90, p99)
 
-    def _follow_requests(self) -> float:
-        """Read the front door's new lines; return the time of the last [s]."""
+    def _follow_requests(self) -> None:
         for line in self._new_text(self._folder / FILE).splitlines():
             asked = json.loads(line)
             if asked["method"] != "GET" or not (key := _key(asked["path"], asked["query"])):
@@ -100,7 +117,6 @@ class LocalLogs:
                 self._slots.add(read.at_ms / 1000, tier)
                 if (at_s := read.at_ms // 1000) > self._newest_s:
                     self._busy_s, self._newest_s = self._busy_s + 1, at_s
-        return self._requests[-1][1].at_ms / 1000 if self._requests else 0.0
 
     def _follow_function(self, path: Path) -> None:
         text = self._new_text(path)

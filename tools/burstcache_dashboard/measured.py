@@ -67,7 +67,7 @@ class Measured:
     """What a stack has measured since an instant."""
 
     since_us: int
-    until_us: int  # later work is not in it yet
+    until_us: int  # what came later is not in it
     tiers: Mapping[str, TierUse]
     failed_reads: int
     fallbacks: Mapping[str, int]  # by reason
@@ -110,6 +110,11 @@ class Read:
     size_bytes: int
     status: int
 
+    @property
+    def answered_ms(self) -> float:
+        """When it was answered."""
+        return self.at_ms + self.latency_ms
+
 
 class Measures(Protocol):
     """Reads what a stack has measured."""
@@ -123,7 +128,7 @@ class Measures(Protocol):
         ...
 
     def asked_since(self, at_ms: int) -> set[str] | None:
-        """Return the keys that were asked for since an instant; None where nobody knows them."""
+        """Return the keys that a read of was answered since an instant; None where nobody knows them."""
         ...
 
     def newest_requests(self) -> list[tuple[int, str, int]] | None:

@@ -125,6 +125,8 @@ def _began_us(running: RunningCloud) -> int:
 
 def source_of(stack: Stack, running: RunningCloud | None) -> Source:
     """Return what a stack shows; `running` describes it if it is the local run."""
-    log_dir = Path(running.log_dir) if running else None
-    measures = LocalLogs(log_dir, since_us=_began_us(running)) if running and log_dir else CloudWatch(stack)
-    return Source(stack, stack.system(), measures, log_dir)
+    system = stack.system()
+    if running is None:
+        return Source(stack, system, CloudWatch(stack), None)
+    log_dir = Path(running.log_dir)
+    return Source(stack, system, LocalLogs(log_dir, system.clock, since_us=_began_us(running)), log_dir)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -42,6 +43,7 @@ class Watching:
     _scan_at_s: float = 0.0  # not before
     _rows_at_s: float = 0.0  # likewise, of rows that have probably changed
     _scan_took_s: float = 0.0  # of a processor, within this look
+    _reading: threading.Lock = field(default_factory=threading.Lock)  # who comes meanwhile waits for it
 
     async def events(self) -> AsyncIterator[bytes]:
         """Yield everything, then what changes, until the page leaves."""
@@ -117,14 +119,15 @@ class Watching:
         return sections, time.thread_time() - began_s - self._scan_took_s
 
     def _read(self) -> tuple[Rows, Measured]:
-        self.measured = self.source.measures.read()
-        if self.rows is None or time.monotonic() >= self._scan_at_s:
-            self.rows = self._scanned()
-        elif time.monotonic() >= self._rows_at_s:
-            began_s = time.monotonic()
-            self.rows = self.source.rows_after(self.rows)
-            self._rows_at_s = time.monotonic() + _PAUSE_PER_WAIT * (time.monotonic() - began_s)
-        return self.rows, self.measured
+        with self._reading:
+            self.measured = self.source.measures.read()
+            if self.rows is None or time.monotonic() >= self._scan_at_s:
+                self.rows = self._scanned()
+            elif time.monotonic() >= self._rows_at_s:
+                began_s = time.monotonic()
+                self.rows = self.source.rows_after(self.rows)
+                self._rows_at_s = time.monotonic() + _PAUSE_PER_WAIT * (time.monotonic() - began_s)
+            return self.rows, self.measured
 
     def _scanned(self) -> Rows:
         worked_s, began_s = time.thread_time(), time.monotonic()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ from burstcache import metrics
 from burstcache.metrics import emf_line
 from burstcache_dashboard.local_logs import LocalLogs
 from burstcache_dashboard.measured import FunctionUse
+from support.clock import ManualClock
 
 _PROXY_LOG = "burstcache-ProxyFunction-0123456789AB.log"
 
@@ -21,8 +25,13 @@ def request(at_ms: int, path: str, **changes: object) -> str:
 
 
 @pytest.fixture
-def logs(tmp_path: Path) -> LocalLogs:
-    return LocalLogs(tmp_path, since_us=5)
+def clock() -> ManualClock:
+    return ManualClock(10)
+
+
+@pytest.fixture
+def logs(tmp_path: Path, clock: ManualClock) -> LocalLogs:
+    return LocalLogs(tmp_path, clock, since_us=5)
 
 
 def append(folder: Path, name: str, text: str) -> None:
@@ -108,4 +117,54 @@ def test_keys_asked_for_since_an_instant(logs: LocalLogs, tmp_path: Path) -> Non
     append(tmp_path, "requests.jsonl", lines)
     logs.read()
 
+    assert logs.asked_since(2_020) == {"b"}
     assert logs.asked_since(2_000) == {"a", "b"}
+
+
+def test_slow_read_hides_none_that_was_answered_before_it(logs: LocalLogs, tmp_path: Path) -> None:
+    slow = request(1_000, "/objects/slow", latency_ms=2_000.0)
+    append(tmp_path, "requests.jsonl", request(1_000, "/objects/old") + request(2_500, "/objects/a") + slow)
+    logs.read()
+
+    assert logs.asked_since(2_000) == {"a", "slow"}
+
+
+def test_figures_are_those_until_now_even_if_nobody_reads_any_more(
+    logs: LocalLogs, clock: ManualClock, tmp_path: Path
+) -> None:
+    append(tmp_path, "requests.jsonl", request(9_000, "/objects/a"))
+    first = logs.read()
+    clock.sleep(20)
+    quiet = logs.read()
+    clock.sleep(900)
+
+    assert (first.until_us, quiet.until_us) == (10_000_000, 30_000_000)
+    assert first.series == quiet.series == ((8, {"s3": 1}),)
+    assert logs.read().series == ()
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [LocalLogs.read, LocalLogs.newest_requests, lambda logs: logs.reads_of("a"), lambda logs: logs.asked_since(0)],
+)
+def test_nobody_is_answered_from_what_another_thread_is_reading(
+    ask: Callable[[LocalLogs], object], logs: LocalLogs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(tmp_path, "requests.jsonl", request(1_000, "/objects/a"))
+    has_begun, may_go_on, usual = threading.Event(), threading.Event(), json.loads
+
+    def loads(line: str) -> object:
+        has_begun.set()
+        may_go_on.wait()
+        return usual(line)
+
+    monkeypatch.setattr(json, "loads", loads)
+    with ThreadPoolExecutor(2) as threads:
+        reading = threads.submit(logs.read)
+        has_begun.wait()
+        asking = threads.submit(ask, logs)
+        answered, _ = wait([asking], timeout=0.1)
+        may_go_on.set()
+
+    assert not answered
+    assert reading.result().reads == logs.read().reads == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ class Asked(LocalLogs):
 
 @pytest.fixture
 def asked(tmp_path: Path) -> Asked:
-    return Asked(tmp_path, since_us=0)
+    return Asked(tmp_path, ManualClock(NOW_S), since_us=0)
 
 
 @pytest.fixture
@@ -114,3 +115,27 @@ def test_figures_do_not_wait_for_a_table_that_answers_slowly(
         looks.append((sizes(rows)["live"], measured.reads))
 
     assert looks == [(1, 1), (2, 2), (2, 3)]
+
+
+def test_a_page_that_opens_while_the_first_look_is_under_way_waits_for_it(
+    source: Source, asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meeting, met = threading.Barrier(2), []
+    usual = asked.read
+
+    def read() -> Any:
+        try:
+            met.append(meeting.wait(0.1))
+        except threading.BrokenBarrierError:
+            meeting.reset()
+        return usual()
+
+    async def both() -> None:
+        await asyncio.gather(page.look(), page.look())
+
+    monkeypatch.setattr(asked, "read", read)
+    asked.keys = set()
+    page = watching.Watching(source)
+    asyncio.run(both())
+
+    assert not met, "both were reading at once"

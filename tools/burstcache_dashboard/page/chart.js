@@ -22,7 +22,7 @@ export class Chart {
     if (this.plot && tiers.join() === this.tiers) this.plot.setData(data);
     else this.make(tiers, data);
     const now = tiers.map((tier) => `${TIER_NAMES[tier]} ${series.tiers[tier].at(-1)}`);
-    this.parent.setAttribute("aria-label", now.length ? `Reads a second by tier, now: ${now.join(", ")}` : "No reads yet");
+    this.parent.setAttribute("aria-label", now.length ? `Reads a second by tier, now: ${now.join(", ")}` : "No reads lately");
   }
 
   make(tiers, data) {
