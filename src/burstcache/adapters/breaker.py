@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Hashable
+from typing import NamedTuple
 
 from burstcache.adapters.clock import Clock
 
@@ -10,21 +12,51 @@ OPEN_S = 5.0
 _MAX_KNOWN = 1024
 
 
+class _Failed(NamedTuple):
+    """A part that failed: until when nobody asks it, and whether that is because a caller is finding out."""
+
+    until_s: float
+    is_tried: bool
+
+
 class Breakers:
-    """Which parts not to ask now. Closed until `fail`, then open for a while; one more failure opens it again."""
+    """Which parts not to ask now: each that has failed, until a caller has found it well. Threads may share it.
+
+    After a pause one caller is let through, and the others do without the part until that one has said how it went. So
+    a part that hangs costs one time-out a pause, however many ask. A caller that says nothing within another pause
+    counts as one that failed.
+    """
 
     def __init__(self, clock: Clock, *, open_s: float = OPEN_S) -> None:
         self._clock = clock
         self._open_s = open_s
-        self._open_until_s: dict[Hashable, float] = {}
+        self._failed: dict[Hashable, _Failed] = {}
+        self._lock = threading.Lock()
 
-    def is_open(self, name: Hashable) -> bool:
-        """Whether to do without `name`."""
-        return self._clock.monotonic_s() < self._open_until_s.get(name, float("-inf"))
+    def is_open(self, *names: Hashable) -> bool:
+        """Whether to do without what needs all of these; a caller that gets False asks them."""
+        if not any(name in self._failed for name in names):
+            return False
+        with self._lock:
+            now_s = self._clock.monotonic_s()
+            known = [name for name in names if name in self._failed]
+            if any(now_s < self._failed[name].until_s for name in known):
+                return True
+            self._failed |= {name: _Failed(now_s + self._open_s, is_tried=True) for name in known}
+            return False
+
+    def succeed(self, *names: Hashable) -> None:
+        """Note that these are well. An answer that was asked for before the failure, and comes late, says nothing."""
+        for name in names:
+            if name in self._failed:
+                with self._lock:
+                    if name in self._failed and self._failed[name].is_tried:
+                        del self._failed[name]
 
     def fail(self, name: Hashable) -> None:
         """Note that `name` failed now."""
-        if len(self._open_until_s) >= _MAX_KNOWN:
-            known = list(self._open_until_s.items())  # a copy: another thread may note a failure meanwhile
-            self._open_until_s = {each: at_s for each, at_s in known if self.is_open(each)}
-        self._open_until_s[name] = self._clock.monotonic_s() + self._open_s
+        with self._lock:
+            now_s = self._clock.monotonic_s()
+            if len(self._failed) >= _MAX_KNOWN:
+                self._failed = {each: failed for each, failed in self._failed.items() if now_s < failed.until_s}
+            self._failed[name] = _Failed(now_s + self._open_s, is_tried=False)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from burstcache.adapters.breaker import Breakers
 from burstcache.adapters.calls import ask
 from burstcache.adapters.clock import Clock, Instant, instant, seconds_since
+from burstcache.adapters.patience import Patience
 from burstcache.core.digest import MAX_AGE_S, REFRESH_AT, Digest, Route, RoutedKey, RunningNode
 from burstcache.core.table import (
     ALL_OF_DIGEST,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
 
 _DIGEST = "digest"
-_NEVER_S = float("-inf")
+_NEVER_S, _EVER_S = float("-inf"), float("inf")
 
 Start = Callable[[Callable[[], None]], object]
 
@@ -117,11 +118,18 @@ class DigestReader:
     """Keeps the digest while it is used. Threads may share it.
 
     Up to three quarters of its bound what is known is used as it is, up to the bound while a thread reads it anew, and
-    beyond the bound a caller waits for that. If it cannot be read, callers do without it for a while.
+    beyond the bound a caller waits for that. If it cannot be read, callers do without it for a while; then one of them
+    tries, and the others do not wait for that one.
     """
 
     def __init__(
-        self, read: Callable[[], Digest], clock: Clock, *, max_age_s: float = MAX_AGE_S, start: Start = in_thread
+        self,
+        read: Callable[[], Digest],
+        clock: Clock,
+        *,
+        max_age_s: float = MAX_AGE_S,
+        start: Start = in_thread,
+        patience: Patience | None = None,
     ) -> None:
         """Know nothing yet.
 
@@ -130,8 +138,10 @@ class DigestReader:
             clock: Tells how old it is.
             max_age_s: The bound: nothing older decides where a key is read, above 0 [s].
             start: Runs work while the caller goes on.
+            patience: How long a caller waits for another one's reading; `read` keeps to it by itself.
         """
         self._read = read
+        self._patience = patience or Patience(clock=clock)
         self._clock = clock
         self._max_age_s = max_age_s
         self._refresh_after_s = max_age_s * REFRESH_AT
@@ -208,8 +218,9 @@ class DigestReader:
         self._missed[hash_] = routed
         if self._clock.monotonic_s() - self._forced_at_s >= self._refresh_after_s:
             self._forced_at_s = self._clock.monotonic_s()
-            with self._reading:
-                self._try_refresh(is_forced=True)
+            with self._alone() as is_alone:
+                if is_alone and not self._breakers.is_open(_DIGEST):
+                    self._try_refresh(is_forced=True)
 
     def _age_s(self) -> float:
         return seconds_since(self._clock, self._read_at)
@@ -217,8 +228,8 @@ class DigestReader:
     def _keep_up(self) -> None:
         age_s = self._age_s()
         if age_s > self._max_age_s:
-            with self._reading:  # what another thread has read meanwhile is new enough
-                if self._age_s() > self._max_age_s:
+            with self._alone() as is_alone:  # what another thread has read meanwhile is new enough
+                if is_alone and self._age_s() > self._max_age_s and not self._breakers.is_open(_DIGEST):
                     self._try_refresh()
         else:
             self._refresh_if_due(age_s)
@@ -231,21 +242,35 @@ class DigestReader:
                 self._start(self._refresh_in_background)
 
     def _refresh_in_background(self) -> None:
-        with self._reading:
-            if self._age_s() >= self._refresh_after_s:
-                with suppress(Exception):  # the read that finds the bound passed tries again, and says so
-                    self._refresh()
+        with self._alone() as is_alone:
+            if is_alone and self._age_s() >= self._refresh_after_s:
+                self._try_refresh(within_s=self._max_age_s)  # an environment may have slept through a longer one
 
-    def _try_refresh(self, *, is_forced: bool = False) -> None:
-        if self._breakers.is_open(_DIGEST):
-            return
+    @contextmanager
+    def _alone(self) -> Iterator[bool]:
+        """Let nobody else read the digest during a `with`, or say False: another thread's reading takes too long."""
+        with self._patience.waiting():
+            is_alone = self._reading.acquire(timeout=0 if self._is_lost else self._patience.wait_s)
+        try:
+            yield is_alone
+        finally:
+            if is_alone:
+                self._reading.release()
+
+    def _try_refresh(self, *, is_forced: bool = False, within_s: float = _EVER_S) -> None:
+        was_fair, began = self._patience.is_fair, instant(self._clock)
         try:
             self._refresh(is_forced=is_forced)
         except Exception as error:  # whatever it is, S3 has the objects
-            self._breakers.fail(_DIGEST)
-            if not self._is_lost and threading.main_thread().is_alive():  # else the process ends, and nobody is served
-                logger().warning("digest not read, S3 serves", reason=repr(error))
-            self._is_lost = True
+            if self._patience.blames(was_fair=was_fair) and seconds_since(self._clock, began) <= within_s:
+                self._lose(error)
+
+    def _lose(self, error: Exception) -> None:
+        """Do without the digest for a while."""
+        self._breakers.fail(_DIGEST)
+        if not self._is_lost and threading.main_thread().is_alive():  # else the process ends, and nobody is served
+            logger().warning("digest not read, S3 serves", reason=repr(error))
+        self._is_lost = True
 
     def _refresh(self, *, is_forced: bool = False) -> None:
         began = instant(self._clock)
@@ -253,5 +278,6 @@ class DigestReader:
         for follower in self._followers:
             follower(digest)
         self._digest, self._read_at, self._is_lost = digest, began, False
+        self._breakers.succeed(_DIGEST)
         if not is_forced:
             self._missed = {}

@@ -121,6 +121,7 @@ class EventBatches:
             if not self._breakers.is_open(self._bus_name):
                 try:
                     self._send(batch)
+                    self._breakers.succeed(self._bus_name)
                     continue
                 except Exception as error:  # whatever it is, the reads went well
                     self._breakers.fail(self._bus_name)

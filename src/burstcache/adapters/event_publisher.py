@@ -78,6 +78,7 @@ class EventPublisher:
         if answer.get("FailedEntryCount"):
             code = str(answer["Entries"][0].get("ErrorCode"))
             raise ServiceError(f"the bus refused the event: {code}", code=code)
+        self._breakers.succeed(self._bus_name)
 
     def _failed(self, reason: str) -> None:
         self._breakers.fail(self._bus_name)

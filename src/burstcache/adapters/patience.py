@@ -72,6 +72,10 @@ class Patience:
         """Whether so much is left that a part which has no answer until then is to blame for it."""
         return self._has_left(_FAIR)
 
+    def blames(self, *, was_fair: bool) -> bool:
+        """Whether a part is to blame that has just failed: at once, or in a wait that was fair when it began."""
+        return was_fair or not self.is_used_up
+
     def _has_left(self, share: float) -> bool:
         return self._read.left_s is None or self._read.left_s >= self._whole_s * share
 

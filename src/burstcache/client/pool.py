@@ -70,6 +70,7 @@ class PoolThread:
         if not opened.done():
             return None
         if (error := opened.exception()) is None:
+            self._breakers.succeed(_POOL)
             return opened.result()
         self._running = None
         self._breakers.fail(_POOL)

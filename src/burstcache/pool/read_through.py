@@ -109,9 +109,12 @@ class ReadThrough:
         is_whole = len(into) == slice_.size_bytes
         reader = self._reader
         if await (reader.read_slice(slice_, into) if is_whole else reader.read_part(slice_, offset, into)):
+            self._breakers.succeed(_POOL)
             return True
         if loop.time() - began_s >= self._reader.limit_s:
             self._leave_alone(f"members did not send a slice within {self._reader.limit_s:g} s")
+        else:
+            self._breakers.succeed(_POOL)
         return False
 
     def _takes(self, slice_: Slice) -> bool:
@@ -140,6 +143,7 @@ class ReadThrough:
     async def _write(self, slice_: Slice, body: memoryview) -> None:
         if await self._reader.write_slice(slice_, body):
             self._seen.stored_bytes += slice_.redundancy.chunks * slice_.chunk_bytes
+            self._breakers.succeed(_POOL)
         else:
             self._leave_alone("too few members have stored a slice")
 

@@ -106,6 +106,7 @@ def make_reader(
             clock,
             max_age_s=MAX_AGE_S if max_stale_s == STRONG_S else min(MAX_AGE_S, max_stale_s),
             start=in_thread if reads_ahead else at_once,
+            patience=patience,
         )
     # Without a stack nobody takes the copy of a written object away: only objects that never change have copies.
     has_express = bool(settings.express.bucket_name) and (digest is not None or max_stale_s == IMMUTABLE_S)

@@ -264,7 +264,9 @@ class OwnCopies:
         try:
             ticket = self.ticket()
             is_kept = self._origin.has(request.key, entry) and memory.put(request.hash, entry, ticket)
-            if not is_kept:
+            if is_kept:
+                self._breakers.succeed((request.hash, entry.etag))
+            else:
                 self._breakers.fail((request.hash, entry.etag))
         except OriginError:
             self._breakers.fail((request.hash, entry.etag))

@@ -43,8 +43,7 @@ class Tiers:
 
     def is_left_alone(self, route: Route, request: Request) -> bool:
         """Whether to do without the tier in this read: it, or the key there, has just failed, or others took long."""
-        has_failed = self._breakers.is_open(route) or self._breakers.is_open(request.hash)
-        is_left_alone = has_failed or self._patience.is_used_up
+        is_left_alone = self._patience.is_used_up or self._breakers.is_open(route, request.hash)
         if is_left_alone:
             self._fell_back(None)
         return is_left_alone
@@ -55,7 +54,10 @@ class Tiers:
         try:
             with self._patience.waiting():
                 found = self.find(route).fetch(request)
-            return _whole(request, found) if isinstance(found, Entry) else found
+            if isinstance(found, Entry):
+                _check_is_whole(request, found)
+            self._breakers.succeed(route, request.hash)
+            return found
         except Exception as error:  # whatever it is, S3 has the object
             if isinstance(error, FAILURES_OF_ONE_KEY):
                 self._breakers.fail(request.hash)
@@ -82,8 +84,8 @@ class Tiers:
             )
 
     def _blame(self, route: Route, *, is_fair: bool) -> None:
-        """Leave a tier alone that failed at once, or in a wait that was fair: others may have left it too little."""
-        if is_fair or not self._patience.is_used_up:
+        """Leave a tier alone that failed, unless others had left it too little of the read's wait."""
+        if self._patience.blames(was_fair=is_fair):
             self._breakers.fail(route)
 
     def count(self, route: Route, batch: Sequence[Served]) -> None:
@@ -92,6 +94,7 @@ class Tiers:
             return
         try:
             self.find(route).count(batch)
+            self._breakers.succeed(route)
         except Exception as error:
             if not isinstance(error, FAILURES_OF_ONE_KEY):
                 self._breakers.fail(route)
@@ -103,7 +106,6 @@ class Tiers:
             tier.close()
 
 
-def _whole(request: Request, entry: Entry) -> Entry:
+def _check_is_whole(request: Request, entry: Entry) -> None:
     if request.method != "HEAD" and len(entry.body) != entry.size_bytes:
         raise ValueError(f"the entry of {request.key!r} has {len(entry.body)} of its {entry.size_bytes} bytes")
-    return entry

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 from burstcache.adapters.breaker import Breakers
 from support.clock import ManualClock
+from support.waiting import LIMIT_S
 
 
 def test_breaker_opens_for_what_failed_and_closes_by_itself() -> None:
@@ -17,6 +21,78 @@ def test_breaker_opens_for_what_failed_and_closes_by_itself() -> None:
     assert not breakers.is_open("redis")
 
 
+def failed(clock: ManualClock) -> Breakers:
+    """Return breakers whose pause for "redis" has just ended."""
+    breakers = Breakers(clock, open_s=5)
+    breakers.fail("redis")
+    clock.now_s += 5
+    return breakers
+
+
+def test_of_many_threads_one_finds_out_how_a_part_is() -> None:
+    breakers, start = failed(ManualClock()), threading.Barrier(16)
+
+    def ask(_: int) -> bool:
+        start.wait(LIMIT_S)
+        return breakers.is_open("redis")
+
+    with ThreadPoolExecutor(16) as threads:
+        assert sorted(threads.map(ask, range(16))) == [False] + [True] * 15
+
+
+def test_all_ask_again_when_one_has_found_a_part_well() -> None:
+    breakers = failed(ManualClock())
+    breakers.is_open("redis")
+
+    breakers.succeed("redis")
+
+    assert [breakers.is_open("redis") for _ in range(3)] == [False] * 3
+
+
+def test_a_part_that_was_asked_in_vain_is_left_alone_anew() -> None:
+    clock = ManualClock()
+    breakers = failed(clock)
+    breakers.is_open("redis")
+    clock.now_s += 1
+    breakers.fail("redis")
+
+    clock.now_s += 4.9
+    is_open = breakers.is_open("redis")
+    clock.now_s += 0.1
+
+    assert (is_open, breakers.is_open("redis"), breakers.is_open("redis")) == (True, False, True)
+
+
+def test_a_caller_that_never_says_how_it_went_is_forgotten() -> None:
+    clock = ManualClock()
+    breakers = failed(clock)
+    breakers.is_open("redis")
+
+    clock.now_s += 4.9
+    is_open = breakers.is_open("redis")
+    clock.now_s += 0.1
+
+    assert (is_open, breakers.is_open("redis")) == (True, False)
+
+
+def test_a_late_answer_to_what_was_asked_before_the_failure_closes_nothing() -> None:
+    breakers = Breakers(ManualClock(), open_s=5)
+    breakers.fail("redis")
+
+    breakers.succeed("redis")
+
+    assert breakers.is_open("redis")
+
+
+def test_who_needs_two_parts_tries_neither_while_one_is_left_alone() -> None:
+    clock = ManualClock()
+    breakers = failed(clock)
+    breakers.fail("key")
+
+    assert breakers.is_open("redis", "key")
+    assert not breakers.is_open("redis")
+
+
 def test_breakers_of_many_keys_do_not_pile_up() -> None:
     clock = ManualClock()
     breakers = Breakers(clock, open_s=5)
@@ -25,4 +101,4 @@ def test_breakers_of_many_keys_do_not_pile_up() -> None:
         clock.now_s = float(number)
         breakers.fail(number)
 
-    assert len(breakers._open_until_s) <= 1024
+    assert len(breakers._failed) <= 1024

@@ -12,6 +12,7 @@ import pytest
 from burstcache.adapters import digest_reader
 from burstcache.adapters.breaker import OPEN_S
 from burstcache.adapters.digest_reader import DigestReader
+from burstcache.adapters.patience import Patience
 from burstcache.core.digest import MAX_AGE_S, Digest, Route, RoutedKey
 from burstcache.core.errors import ServiceError
 from support.clock import ManualClock
@@ -116,16 +117,97 @@ def test_a_digest_that_cannot_be_read_is_asked_for_once_until_the_breaker_closes
     assert desk.route_at(OPEN_S) == Route("lambda")
 
 
-def test_a_failure_in_the_background_costs_no_read_until_the_bound_has_passed(desk: Desk) -> None:
+def test_after_a_failure_in_the_background_no_read_waits_for_the_digest(desk: Desk) -> None:
     desk.route_at(0)
     desk.table.is_dead = True
     desk.route_at(1.5)
     desk.waiting.pop()()
     desk.table.is_dead = False
 
-    assert desk.route_at(1.9) == Route("lambda")
-    assert desk.route_at(MAX_AGE_S + 0.1) == Route("lambda")
-    assert desk.table.readings == 3
+    assert [desk.route_at(now_s) for now_s in (1.9, MAX_AGE_S + 0.1)] == [Route("lambda"), None]
+    assert desk.table.readings == 2
+    assert desk.route_at(1.5 + OPEN_S) == Route("lambda")
+
+
+def test_an_environment_that_slept_through_its_query_tries_again(desk: Desk) -> None:
+    desk.route_at(0)
+    desk.route_at(1.5)
+
+    def sleep() -> Digest:
+        desk.clock.now_s = 3600
+        raise ServiceError("no answer", code="Timeout")
+
+    desk.reader._read = sleep
+    desk.waiting.pop()()
+    desk.reader._read = desk.table.read
+
+    assert desk.route_at(3600) == Route("lambda")
+
+
+@dataclass
+class Hanging(Table):
+    """A digest whose reading hangs until a test lets it go on."""
+
+    begun: threading.Event = field(default_factory=threading.Event)
+    may_end: threading.Event = field(default_factory=threading.Event)
+
+    def read(self) -> Digest:
+        self.begun.set()
+        assert self.may_end.wait(LIMIT_S)
+        return super().read()
+
+
+def test_a_read_waits_for_another_ones_reading_no_longer_than_its_patience() -> None:
+    table = Hanging()
+    reader = DigestReader(table.read, ManualClock(), patience=Patience(least_s=0.01, most_s=0.01))
+    first = threading.Thread(target=reader.route, args=(_HASH,))
+    first.start()
+    assert table.begun.wait(LIMIT_S)
+
+    assert reader.route(_HASH) is None
+
+    table.may_end.set()
+    first.join(LIMIT_S)
+    assert table.readings == 1
+    assert reader.route(_HASH) == Route("lambda")
+
+
+def test_while_one_read_tries_a_lost_digest_again_no_other_one_waits() -> None:
+    table, clock = Hanging(is_dead=True), ManualClock()
+    table.may_end.set()
+    reader = DigestReader(table.read, clock, patience=Patience(least_s=LIMIT_S, most_s=LIMIT_S))
+    reader.route(_HASH)
+    table.begun.clear()
+    table.may_end.clear()
+    clock.now_s = OPEN_S
+    trying = threading.Thread(target=reader.route, args=(_HASH,))
+    trying.start()
+    assert table.begun.wait(LIMIT_S)
+
+    others = [threading.Thread(target=reader.route, args=(_HASH,)) for _ in range(8)]
+    for other in others:
+        other.start()
+    for other in others:
+        other.join(LIMIT_S / 2)
+
+    assert not any(other.is_alive() for other in others)
+    assert trying.is_alive()
+    table.may_end.set()
+    trying.join(LIMIT_S)
+
+
+def test_a_digest_that_had_too_little_of_a_reads_wait_is_not_left_alone(desk: Desk) -> None:
+    patience = Patience(clock=desk.clock)
+    reader = DigestReader(desk.table.read, desk.clock, patience=patience)
+    desk.table.is_dead = True
+    patience.begin()
+    with patience.waiting():
+        desk.clock.sleep(0.9 * patience.wait_s)  # a tier took it
+
+    reader.route(_HASH)
+    desk.table.is_dead = False
+
+    assert reader.route(_HASH) == Route("lambda")
 
 
 def test_a_dead_digest_is_logged_once(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,7 +290,7 @@ def test_of_many_threads_that_wait_one_reads() -> None:
         assert may_end.wait(LIMIT_S)
         return table.read()
 
-    reader = DigestReader(slowly, ManualClock())
+    reader = DigestReader(slowly, ManualClock(), patience=Patience(least_s=LIMIT_S, most_s=LIMIT_S))
     found: list[Route | None] = []
     threads = [threading.Thread(target=lambda: found.append(reader.route(_HASH))) for _ in range(8)]
     for thread in threads:

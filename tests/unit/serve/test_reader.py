@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -15,6 +17,7 @@ from burstcache.web.entry import Entry
 from burstcache.web.request import Request
 from burstcache.web.response import Response
 from support.clock import ManualClock
+from support.waiting import LIMIT_S
 
 ENTRY = Entry({"etag": '"e"', "content-length": "4"}, b"body")
 
@@ -153,6 +156,30 @@ def test_a_read_waits_for_all_tiers_that_hang_as_long_as_for_one() -> None:
     assert answer.body == b"from S3"
     assert clock.now_s == whole_s
     assert hanging.asked == 1
+
+
+def test_one_read_finds_out_whether_a_tier_that_failed_is_well_and_no_other_waits_for_it() -> None:
+    tier, clock = Tier({"a": RedisDownError("dead")}), ManualClock()
+    asking = reader(tier, clock)
+    asking.read(get("a"))
+    clock.now_s = OPEN_S
+    begun, may_end = threading.Event(), threading.Event()
+
+    def hang(request: Request) -> Entry | None:
+        tier.asked.append(request.key)
+        begun.set()
+        assert may_end.wait(LIMIT_S)
+        return ENTRY
+
+    tier.fetch = hang  # type: ignore[method-assign]
+    with ThreadPoolExecutor(9) as threads:
+        first = threads.submit(asking.read, get("b"))
+        assert begun.wait(LIMIT_S)
+        others = [answer.body for answer in threads.map(asking.read, map(get, "cdefghij"))]
+        may_end.set()
+
+    assert (others, first.result().body, tier.asked) == ([b"from S3"] * 8, b"body", ["a", "b"])
+    assert asking.read(get("k")).body == b"body"
 
 
 def test_a_tier_is_not_blamed_for_another_one_that_took_long() -> None:
