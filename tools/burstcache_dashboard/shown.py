@@ -12,6 +12,7 @@ from burstcache.core.rows import KeyRow, Lease, NodeRow
 from burstcache.metrics import TIERS
 from burstcache.queries.keys import key_view
 from burstcache.queries.nodes import node_view
+from burstcache.queries.places import node_of, place_of
 from burstcache_dashboard.measured import Measured
 from burstcache_dashboard.receipt import Receipt, receipt_fields
 from burstcache_dashboard.source import Rows
@@ -19,16 +20,22 @@ from burstcache_dashboard.source import Rows
 if TYPE_CHECKING:
     from types_boto3_stepfunctions.type_defs import ExecutionListItemTypeDef
 
-GUEST = "Guest"  # in a node's memory, without a life of its own
+GUEST = "Guest"  # asked for at a node that runs, without a life of its own
 
 Sections = dict[str, Any]  # the page's parts by name; `keys` is a table of its own: hash → row
 
 
 def shown(
-    rows: Rows, measured: Measured, receipt: Receipt | None, failed: Sequence[ExecutionListItemTypeDef]
+    rows: Rows,
+    measured: Measured,
+    receipt: Receipt | None,
+    failed: Sequence[ExecutionListItemTypeDef],
+    *,
+    max_object_bytes: int,
 ) -> Sections:
-    """Return all parts of the page."""
-    keys = {row.hash: _key(row, rows) for row in rows.keys}
+    """Return all parts of the page; `max_object_bytes` is what a faster tier takes."""
+    nodes = [node for node, _ in rows.nodes]
+    keys = {row.hash: _key(row, nodes, rows.at_us, max_object_bytes) for row in rows.keys}
     states = Counter(fields[1] for fields in keys.values())
     return {
         "keys": keys,
@@ -42,21 +49,22 @@ def shown(
     }
 
 
-def _key(row: KeyRow, rows: Rows) -> list[Any]:
+def _key(row: KeyRow, nodes: Sequence[NodeRow], now_us: int, max_object_bytes: int) -> list[Any]:
     """Return name, state, tier, node, since when, requests, size, failures in a row, end of a cool-down."""
-    view = key_view(row, rows.at_us)
-    state, tier, node = view.state, str(view.tier), view.node
-    if tier == "s3" and (home := _home(row.hash, rows)):
-        state, tier, node = GUEST, "redis", home
+    view, node = key_view(row, now_us), node_of(row, nodes, now_us)
+    place = place_of(row, node, now_us, max_object_bytes=max_object_bytes)
+    state, since_us = view.state, view.since_us
+    if place == "guest" and node:
+        state, since_us = GUEST, node.ready_at_us
     elif view.is_expired:
-        state = "S3"
+        state, since_us = "S3", row.deadline_at_us
     newest_us = row.window[-1].at_us if row.window else 0
     return [
         row.key,
         state,
-        tier,
-        node,
-        view.since_us // 1000,
+        "redis" if place == "guest" else place,
+        node.node if node and place in ("redis", "guest") else "",
+        since_us // 1000,
         f"{view.requests}{'+' if view.is_window_full else ''}",
         row.size_bytes,
         row.failures,
@@ -65,19 +73,13 @@ def _key(row: KeyRow, rows: Rows) -> list[Any]:
     ]
 
 
-def _home(hash_: str, rows: Rows) -> str:
-    """Return the running node that keeps a key as a guest; empty if there is none."""
-    return next(
-        (row.node for row, _ in rows.nodes if row.phase_at(rows.at_us) == "running" and row.is_home_of(hash_)), ""
-    )
-
-
 def _status(rows: Rows, states: Mapping[str, int]) -> dict[str, Any]:
     pause = rows.pause
-    live = sum(count for state, count in states.items() if state != "S3")
+    live = sum(count for state, count in states.items() if state not in ("S3", GUEST))
     running = [row.node for row, _ in rows.nodes if row.phase_at(rows.at_us) != "stopped"]
     return {
         "live": live,
+        "guests": states.get(GUEST, 0),
         "nodesOn": running,
         "nodes": len(rows.nodes),
         "pause": {"reason": pause.reason, "sinceMs": pause.since_us // 1000, "untilMs": pause.until_us // 1000}

@@ -115,7 +115,7 @@ class Watching:
             self._failed, self._failed_at_s = source.failed_executions(), time.monotonic()
         policy = source.parameters.get("Policy") if source.log_dir else None
         receipt = receipt_of(measured, rows, setup_of(source.parameters), source.prices, policy=policy)
-        sections = shown(rows, measured, receipt, self._failed)
+        sections = shown(rows, measured, receipt, self._failed, max_object_bytes=source.max_object_bytes)
         return sections, time.thread_time() - began_s - self._scan_took_s
 
     def _read(self) -> tuple[Rows, Measured]:

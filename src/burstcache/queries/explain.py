@@ -24,7 +24,7 @@ from burstcache.queries.history import Step
 from burstcache.queries.key_costs import Cost, Month, costs_of, month_of
 from burstcache.queries.keys import key_view
 from burstcache.queries.moves import Known, Move, StackRules, moves_of
-from burstcache.queries.routes import route_view
+from burstcache.queries.places import Place, node_of, place_of
 from burstcache.queries.system import System
 from burstcache.settings import PolicySettings, worth_in
 
@@ -99,7 +99,7 @@ def explain(system: System, rules: StackRules, key: str) -> Explanation:
         now_us=now_us,
         row=row,
         node=node,
-        is_served=_tier(row, node, now_us, settings) != "s3",
+        is_served=place_of(row, node, now_us, max_object_bytes=settings.max_object_bytes) != "s3",
         leases=leases,
         use=use,
         seen=seen,
@@ -121,18 +121,17 @@ def explanation(known: Known, rules: StackRules, steps: Sequence[Step] = (), *, 
     """
     row, node, now_us = known.row, known.node, known.now_us
     view = key_view(row, now_us, steps)
-    tier = _tier(row, node, now_us, rules.settings)
-    is_guest = tier == "redis" and row.tier != "redis"
-    rule, compared = _rule(known, rules, tier, is_guest=is_guest)
+    place = place_of(row, node, now_us, max_object_bytes=rules.settings.max_object_bytes)
+    rule, compared = _rule(known, rules, place)
     return Explanation(
         key=row.key,
         at_us=now_us,
         policy=rules.settings.policy_name,
         state=view.state,
         is_expired=view.is_expired,
-        tier=tier,
+        tier="redis" if place == "guest" else place,
         below=rules.worth.below(known.size_bytes),
-        since_us=node.ready_at_us if is_guest and node else view.since_us,
+        since_us=node.ready_at_us if place == "guest" and node else view.since_us,
         rule=rule,
         compared=compared,
         size_bytes=known.size_bytes,
@@ -146,41 +145,26 @@ def explanation(known: Known, rules: StackRules, steps: Sequence[Step] = (), *, 
 
 
 def _node(row: KeyRow, table: NodeTable, now_us: int, names: Sequence[str]) -> NodeRow | None:
-    """Return the node of a key: of its life, else the running one that takes it as a guest, else where it belongs."""
+    """Return the node of a key; of one that none takes, the node where it belongs."""
     if not names:
         return None
     by_name = {node.node: node for node in table.read_many(names)}  # those that have ever run
-    if row.is_live(now_us) and row.node in by_name:
-        return by_name[row.node]
-    taking = [node for node in by_name.values() if node.phase_at(now_us) == "running" and node.is_home_of(row.hash)]
-    if taking:
-        return max(taking, key=lambda node: node.generation)
     name = node_for(row.hash, names)
-    return by_name.get(name) or NodeRow(name)
+    return node_of(row, by_name.values(), now_us) or by_name.get(name) or NodeRow(name)
 
 
-def _tier(row: KeyRow, node: NodeRow | None, now_us: int, settings: PolicySettings) -> Literal["s3", "lambda", "redis"]:
-    """Return which tier readers ask first, as their digest has it."""
-    if row.is_live(now_us) and row.tier and not route_view(row, node, now_us).problem:
-        return row.tier
-    is_taken = node is not None and node.phase_at(now_us) == "running" and node.is_home_of(row.hash)
-    return "redis" if is_taken and row.size_bytes <= settings.max_object_bytes else "s3"
-
-
-def _rule(
-    known: Known, rules: StackRules, tier: Literal["s3", "lambda", "redis"], *, is_guest: bool
-) -> tuple[ServedBy, tuple[Compared, ...]]:
+def _rule(known: Known, rules: StackRules, place: Place) -> tuple[ServedBy, tuple[Compared, ...]]:
     """Return the rule by which a tier serves the key, and what it compared as far as the rows still have that."""
     row, parameters = known.row, rules.settings.policy.parameters
-    if tier == "s3":
+    if place == "s3":
         return "", ()
-    if is_guest:
+    if place == "guest":
         return "node_boots", ()
     if row.trigger and row.trigger.request_id == "by-hand":
         return "by_hand", ()
     if rules.settings.policy.use is not None:
         return "key_starts", ()
-    if tier == "redis" and row.entry != "redis":
+    if place == "redis" and row.entry != "redis":
         count = policy.count_since(row.trigger, row.window) if row.trigger else None
         return "wants_promotion", (Compared("requests_since_start", count, parameters.redis_threshold),)
     before = [request.at_us for request in row.window if _is_up_to(request, row.trigger)]

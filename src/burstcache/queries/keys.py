@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from burstcache.core.parameters import QUEUE_LENGTH
+from burstcache.core.deadlines import RUNNING_S
+from burstcache.core.parameters import QUEUE_LENGTH, US_PER_S
 from burstcache.core.rows import KeyRow
 from burstcache.queries.history import Step
 from burstcache.queries.states import STATE_OF_KEY_PHASE
@@ -51,7 +52,7 @@ def key_view(row: KeyRow, now_us: int, steps: Sequence[Step] = ()) -> KeyView:
     Args:
         row: The key's row.
         now_us: The instant [us].
-        steps: The states that the execution of a live key has entered; the row knows only when the life began.
+        steps: The states that the execution of a live key has entered; without them the row has when it was written.
     """
     is_live = row.is_live(now_us)
     return KeyView(
@@ -60,7 +61,7 @@ def key_view(row: KeyRow, now_us: int, steps: Sequence[Step] = ()) -> KeyView:
         is_expired=row.phase != "s3" and not is_live,
         tier=(row.tier or "s3") if is_live else "s3",
         node=row.node if is_live else "",
-        since_us=_entered_us(STATE_OF_KEY_PHASE[row.phase], steps) or row.changed_at_us,
+        since_us=_entered_us(STATE_OF_KEY_PHASE[row.phase], steps) or _written_us(row),
         requests=len(row.window),
         # No window is kept shorter than the queue of five, so fewer requests than that are all there were.
         is_window_full=len(row.window) >= QUEUE_LENGTH,
@@ -73,3 +74,12 @@ def key_view(row: KeyRow, now_us: int, steps: Sequence[Step] = ()) -> KeyView:
 def _entered_us(state: str, steps: Sequence[Step]) -> int:
     """Return when a state was entered last, or 0 if not yet: a row may be a step ahead of its execution."""
     return next((step.at_us for step in reversed(steps) if step.state == state), 0)
+
+
+def _written_us(row: KeyRow) -> int:
+    """Return when a row got its phase; of RedisShutdown, which takes a second, when the one before it began."""
+    if row.phase == "redis_bootup":
+        return row.joined_at_us or row.changed_at_us
+    if row.phase in ("redis_running", "redis_shutdown"):  # with a deadline that is never moved
+        return max(row.changed_at_us, row.deadline_at_us - RUNNING_S * US_PER_S)
+    return row.changed_at_us

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from burstcache.core.policy import Request
@@ -17,23 +18,37 @@ RUNNING = NodeRow("node-1", "running", generation=1, ready_at_us=NOW_US - 1, dea
 
 
 def page(*keys: KeyRow, nodes: tuple[tuple[NodeRow, tuple[Lease, ...]], ...] = (), **rest: Any) -> dict[str, Any]:
-    return shown(Rows(NOW_US, keys, nodes, rest.pop("pause", None)), rest.pop("measured", NOTHING), None, [])
+    rows, measured = Rows(NOW_US, keys, nodes, rest.pop("pause", None)), rest.pop("measured", NOTHING)
+    return shown(rows, measured, None, [], max_object_bytes=1000)
 
 
 def test_key_without_a_life_is_a_guest_of_its_home_that_runs() -> None:
-    row = KeyRow(HASH, "cars.json", window=(Request(NOW_US, "a"),), size_bytes=7)
-    home = NodeRow("node-1", "running", generation=1, deadline_at_us=NOW_US + 1, peers=("node-1",))
+    row = KeyRow(HASH, "cars.json", window=(Request(NOW_US, "a"),), changed_at_us=NOW_US - 9_000_000, size_bytes=7)
+    home = replace(RUNNING, peers=("node-1",))
     with_guests, without = page(row, nodes=((home, ()),)), page(row, nodes=((RUNNING, ()),))
 
-    assert with_guests["keys"][HASH][1:4] == ["Guest", "redis", "node-1"]
+    assert with_guests["keys"][HASH][1:5] == ["Guest", "redis", "node-1", RUNNING.ready_at_us // 1000]
     assert with_guests["nodes"][0]["objectBytes"] == 7
-    assert without["keys"][HASH][1:4] == ["S3", "s3", ""]
+    assert (with_guests["status"]["live"], with_guests["status"]["guests"]) == (0, 1)
+    assert without["keys"][HASH][1:5] == ["S3", "s3", "", NOW_US // 1000 - 9_000]
+
+
+def test_object_that_no_tier_takes_is_no_guest() -> None:
+    large = KeyRow(HASH, "cars.json", size_bytes=1001)
+
+    assert page(large, nodes=((replace(RUNNING, peers=("node-1",)), ()),))["states"] == {"S3": 1}
+
+
+def test_key_of_a_node_that_has_run_anew_since_is_served_by_s3() -> None:
+    row = KeyRow(HASH, "k", "redis_running", epoch=1, tier="redis", node="node-1", deadline_at_us=NOW_US + 1)
+
+    assert page(row, nodes=((RUNNING, ()),))["keys"][HASH][2:4] == ["s3", ""]
 
 
 def test_row_past_its_deadline_is_one_of_s3() -> None:
     expired = KeyRow(HASH, "k", "lambda", epoch=1, tier="lambda", holder="r", deadline_at_us=NOW_US)
 
-    assert page(expired)["states"] == {"S3": 1}
+    assert page(expired)["keys"][HASH][1:5] == ["S3", "s3", "", NOW_US // 1000]
 
 
 def test_pause_is_shown_with_its_reason() -> None:

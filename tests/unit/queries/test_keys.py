@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
+from burstcache.core.deadlines import RUNNING_S
+from burstcache.core.parameters import US_PER_S
 from burstcache.core.policy import Request
 from burstcache.core.rows import KeyRow
 from burstcache.queries.history import Step
@@ -33,11 +37,22 @@ def test_expired_row_counts_as_one_of_s3() -> None:
 
 
 def test_state_is_dated_by_the_execution_and_by_the_row_until_the_execution_has_entered_it() -> None:
-    row = hot(phase="redis_running", changed_at_us=5)
+    row = hot(phase="redis_running", changed_at_us=5, deadline_at_us=5 + RUNNING_S * US_PER_S)
     steps = [Step(10, "RedisBootup"), Step(20, "SeedRedis")]
 
-    assert key_view(row, NOW_US, steps).since_us == 5
-    assert key_view(row, NOW_US, [*steps, Step(30, "RedisRunning")]).since_us == 30
+    assert key_view(row, 6, steps).since_us == 5
+    assert key_view(row, 6, [*steps, Step(30, "RedisRunning")]).since_us == 30
+
+
+@pytest.mark.parametrize(
+    ("phase", "since_us"),
+    [("lambda", 5), ("restricted_lambda", 5), ("redis_bootup", 20), ("redis_running", 30), ("redis_shutdown", 30)],
+)
+def test_state_without_its_execution_is_dated_by_what_was_written_with_it(phase: str, since_us: int) -> None:
+    deadline_at_us = NOW_US if phase == "redis_bootup" else 30 + RUNNING_S * US_PER_S
+    row = hot(phase=phase, changed_at_us=5, joined_at_us=20, deadline_at_us=deadline_at_us)
+
+    assert key_view(row, 31).since_us == since_us
 
 
 def test_key_that_failed_may_start_again_when_its_cool_down_is_over() -> None:

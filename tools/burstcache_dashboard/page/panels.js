@@ -3,10 +3,10 @@
 import { TIER_NAMES, bytes, clock, count, duration, element, fill, milliseconds, plural, table, usd } from "./text.js";
 
 export function showStatus(parent, status) {
-  const { pause, live, nodesOn, nodes } = status;
+  const { pause, live, guests, nodesOn, nodes } = status;
   let said;
   if (pause) said = `Paused since ${clock(pause.sinceMs)}${pause.untilMs ? ` until ${clock(pause.untilMs)}` : ""}: ${pause.reason}. S3 serves.`;
-  else if (live || nodesOn.length) said = `On: ${plural(live, "key")} above S3, ${nodesOn.length} of ${plural(nodes, "node")} on.`;
+  else if (live || nodesOn.length) said = `On: ${plural(live, "key")} above S3${guests ? `, ${plural(guests, "guest")} of nodes` : ""}, ${nodesOn.length} of ${plural(nodes, "node")} on.`;
   else said = "Ready and off: S3 serves every key, no node runs.";
   if (parent.textContent !== said) parent.textContent = said;
 }
