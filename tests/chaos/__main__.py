@@ -2,8 +2,9 @@
 
     PYTHONPATH=tests python -m chaos [--from FAULT] [--only FAULT …] [--out DIR] [--reads-per-s N]
 
-A fault leaves a result, `FAULT.json`, and a picture. A run that was interrupted goes on where it was, unless the load
-or the times have changed; `--from` does the faults from that one on anew. `chaos.evidence` makes a page of the results.
+A fault leaves a result, `FAULT.json`, and a picture. A run that was interrupted goes on where it was, unless the load,
+the times or the code of the system have changed; `--from` does the faults from that one on anew. `chaos.evidence` makes
+a page of the results.
 Exit code 1 if anything was found that must not be, each of which is named; 130 if it was interrupted.
 """
 
@@ -103,7 +104,7 @@ Ended = Callable[[], list[Run]]
 
 
 def _in_turn(faults: Iterable[Fault], results: Results) -> Generator[tuple[Fault, Ended]]:
-    """Do what has no result yet; yield each fault with what waits for its end and returns what came of it.
+    """Do what has no result of this code yet; yield each fault with what waits for its end and returns what came of it.
 
     While nobody reads any more, and what runs is awaited, the next fault has the machine. Its load has ended when this
     one is yielded, so that drawing takes nothing from a load.
@@ -111,7 +112,7 @@ def _in_turn(faults: Iterable[Fault], results: Results) -> Generator[tuple[Fault
     with ExitStack() as interrupted:
         before: tuple[Fault, Ended] | None = None
         for fault in faults:
-            if results.runs(fault):
+            if results.are_current(fault):
                 ended: Ended = partial(results.runs, fault)
             else:
                 ended = _begun(fault, results, interrupted.enter_context(ExitStack()))

@@ -1,4 +1,4 @@
-"""How things are broken: each is entered when a fault begins, and left when it ends."""
+"""How things are broken: each is entered when a fault begins, left when it ends, and counts what it has done."""
 
 from __future__ import annotations
 
@@ -23,10 +23,24 @@ from support.processes import processes_running, signal_named
 
 RELAY, REDIS = "nats-server", "redis-server"
 _ENTERED = "stateEnteredEventDetails"
+_LASTING = ("Task", "Wait")  # types of states
 _FILLER = b"f" * 3_000_000
 
 
 Break = Callable[[Stage], AbstractContextManager[None]]
+
+
+def _counted(name: str, made: Break, done: Callable[[Stage], int]) -> Break:
+    """Count what befalls the stack meanwhile."""
+
+    @contextmanager
+    def broken(stage: Stage) -> Iterator[None]:
+        before = done(stage)
+        with made(stage):
+            yield
+        stage.counts[name] += done(stage) - before
+
+    return broken
 
 
 def repeated(act: Callable[[Stage], None], every_s: float) -> Break:
@@ -105,9 +119,11 @@ def calls(
     service: str, *operations: str, delay_s: float = 0.0, refusal: Refusal | None = None, is_cut: bool = False
 ) -> Break:
     """Have calls of a service wait, refused or cut off."""
-    return lambda stage: stage.cloud.faults.of_calls(
-        CallFault(service, frozenset(operations), delay_s, refusal, is_cut=is_cut)
-    )
+
+    def made(stage: Stage) -> AbstractContextManager[None]:
+        return stage.cloud.faults.of_calls(CallFault(service, frozenset(operations), delay_s, refusal, is_cut=is_cut))
+
+    return _counted(f"calls of {service}", made, lambda stage: stage.cloud.faults.counts["calls"])
 
 
 def unavailable(service: str, *operations: str, code: str = "ServiceUnavailable") -> Break:
@@ -117,27 +133,45 @@ def unavailable(service: str, *operations: str, code: str = "ServiceUnavailable"
 
 def events(deliveries: Callable[[Random], Sequence[float]]) -> Break:
     """Deliver each event after these times [s]; none: it is lost."""
-    return lambda stage: stage.cloud.faults.of_events(lambda: deliveries(stage.chance))
+
+    def made(stage: Stage) -> AbstractContextManager[None]:
+        return stage.cloud.faults.of_events(lambda: deliveries(stage.chance))
+
+    return _counted("events", made, lambda stage: stage.cloud.faults.counts["events"])
 
 
 def refused(*logical_ids: str) -> Break:
     """Have Lambda refuse invocations of functions, as without concurrency."""
-    return lambda stage: stage.cloud.out_of_concurrency(*logical_ids)
+
+    def made(stage: Stage) -> AbstractContextManager[None]:
+        return stage.cloud.out_of_concurrency(*logical_ids)
+
+    return _counted("invocations refused", made, lambda stage: stage.cloud.refusals)
 
 
 def clocks(*ahead_s: float) -> Break:
     """Have the clocks of functions that start be ahead by these times in turn."""
-    return lambda stage: stage.cloud.clocks_ahead(ahead_s)
+
+    def made(stage: Stage) -> AbstractContextManager[None]:
+        return stage.cloud.clocks_ahead(ahead_s)
+
+    return _counted("clocks", made, lambda stage: stage.cloud.faults.counts["clocks"])
 
 
-def nodes_silent(stage: Stage) -> AbstractContextManager[None]:
+def nodes_silent() -> Break:
     """Have no node that boots answer."""
-    return stage.cloud.faults.of_nodes()
+    return _counted(
+        "nodes silent", lambda stage: stage.cloud.faults.of_nodes(), lambda stage: stage.cloud.faults.counts["nodes"]
+    )
 
 
-def volumes_full(stage: Stage) -> AbstractContextManager[None]:
+def volumes_full() -> Break:
     """Have no room on the volumes of instances that boot."""
-    return stage.cloud.faults.of_volumes()
+    return _counted(
+        "servers without room",
+        lambda stage: stage.cloud.faults.of_volumes(),
+        lambda stage: stage.cloud.faults.counts["volumes"],
+    )
 
 
 def instances_lost(stage: Stage) -> AbstractContextManager[None]:
@@ -171,10 +205,16 @@ def redis_filled(stage: Stage) -> AbstractContextManager[None]:
 
 
 def executions_stopped(machine: str) -> Break:
-    """Stop executions of a machine, by its output, as a person does: one in each state that they come to."""
+    """Stop executions of a machine, by its output, as a person does: one in each state that they come to.
+
+    States in which time passes, and in which none was met, are counted as 0.
+    """
 
     def broken(stage: Stage) -> AbstractContextManager[None]:
         states = stage.client("stepfunctions")
+        definition = states.describe_state_machine(stateMachineArn=stage.cloud.outputs[machine])["definition"]
+        lasting = [name for name, state in json.loads(definition)["States"].items() if state["Type"] in _LASTING]
+        stage.counts.update({f"stopped in {name}": 0 for name in lasting})
 
         def stop(stage: Stage) -> None:
             found = states.list_executions(stateMachineArn=stage.cloud.outputs[machine], statusFilter="RUNNING")

@@ -12,9 +12,10 @@ import sys
 from pathlib import Path
 
 from burstcache_sim.report.drawing import INK, LINE_COLOURS, drawing, head, new_figure, plain, write_image
-from chaos.faults import FAULTS
+from chaos.code import code_of
+from chaos.faults import FAULTS, Fault
 from chaos.rate import RATE_NAME, SHARE
-from chaos.report import HEADER, MOST_P99_S, cells, figures, named_findings
+from chaos.report import HEADER, MOST_P99_S, cells, deeds, figures, named_findings
 from chaos.results import Results, Rows
 from chaos.run import POLICIES
 
@@ -39,6 +40,7 @@ def results_text(results: Results) -> str:
     rate = f"S3 alone serves {float(measured.read_text()):.1f} reads a second. " if measured.exists() else ""
     share = f", {SHARE:.0%} of that" if rate else ""
     found = named_findings(rows)
+    former = [fault.name for fault in FAULTS if any(run.code != code_of() for run in results.runs(fault))]
     missing = [fault.name for fault in FAULTS if not results.runs(fault)]
     parts = [
         f"{'; '.join(machines)}{load}. {rate}Load: {len(POLICIES) * plan.reads_per_s:.1f} reads a second{share}, and"
@@ -46,12 +48,18 @@ def results_text(results: Results) -> str:
         f" {plan.fault_s:.0f} s of it.",
         _table(rows),
         f"![latencies during each fault](../images/{_PICTURE.name})",
-        "\n".join(f"- `{fault.name}`: {fault.what}" for fault in FAULTS),
+        "\n".join(_description(fault, results) for fault in FAULTS),
         "**Found that must not be:**" if found else "**Nothing was found that must not be.**",
         "\n".join(f"- {each}" for each in found),
+        f"Of another state of the code: {', '.join(former)}." if former else "",
         f"Not done: {', '.join(missing)}." if missing else "",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _description(fault: Fault, results: Results) -> str:
+    done = [f"{run.policy}: {deeds(run)}" for run in results.runs(fault) if run.counts]
+    return f"- `{fault.name}`: {fault.what}" + (f" ({' / '.join(done)})" if done else "")
 
 
 def _table(rows: Rows) -> str:

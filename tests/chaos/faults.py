@@ -61,10 +61,13 @@ class Fault:
         name: What it is called; names its result's file.
         what: What happens.
         breaks: Makes it happen.
-        begins: The tier that hot keys are in when it begins; empty: with S3, and the load sets in with the fault.
+        begins: The tier that hot keys are in when it begins; empty: with S3, and hot keys are read from then on.
         parts: What of the system is loaded in addition.
         stands: The cached tier that serves on, so that more load than S3 could take goes on; empty: none.
+        settles_s: How long the load goes on after it is made before it counts as begun, so that what the local run does
+            to make it is not measured [s].
         excuse: Which failures are no finding; None: each is one.
+        refuses_writes: Whether what a write cannot do without fails.
         delay_s: How long it has answers of S3 wait [s].
     """
 
@@ -73,8 +76,10 @@ class Fault:
     breaks: Break
     begins: Tier = "redis"
     stands: Tier = ""
+    settles_s: float = 0.0
     parts: frozenset[Part] = frozenset()
     excuse: Excuse | None = None
+    refuses_writes: bool = False
     delay_s: float = 0.0
 
     def excuses(self, outcome: Outcome) -> bool:
@@ -82,9 +87,11 @@ class Fault:
         return self.excuse is not None and self.excuse.covers(outcome)
 
 
-_ORIGIN = Excuse("S3's own error", frozenset({0, 503}), frozenset({"front door", "library"}))
+_ORIGIN = Excuse("S3's own error", frozenset({0, 503}), frozenset({"front door", "library", "pool"}))
 _INSIDE = Excuse("inside a killed proxy", frozenset({500}), frozenset({"front door"}), one_each="ProxyFunction killed")
 _RESULTS: frozenset[Part] = frozenset({"results"})
+_POOL: frozenset[Part] = frozenset({"pool"})
+_ALL = _RESULTS | _POOL
 
 FAULTS = (
     Fault("relay-killed", "the relay is killed, and restarts", killed(RELAY), begins="lambda"),
@@ -98,10 +105,13 @@ FAULTS = (
         "EC2 refuses to start instances",
         calls("ec2", "StartInstances", refusal=Refusal("InsufficientInstanceCapacity", "500 Internal Server Error")),
         begins="",
+        parts=_RESULTS,
     ),
-    Fault("node-silent", "no server starts on an instance that boots", nodes_silent, begins=""),
-    Fault("node-volume-full", "the volume of an instance that boots is full", volumes_full, begins=""),
-    Fault("instance-lost", "the instance stops while it runs", instances_lost),
+    Fault("node-silent", "no server starts on an instance that boots", nodes_silent(), begins="", parts=_RESULTS),
+    Fault(
+        "node-volume-full", "the volume of an instance that boots is full", volumes_full(), begins="", parts=_RESULTS
+    ),
+    Fault("instance-lost", "the instance stops while it runs", instances_lost, parts=_RESULTS),
     Fault(
         "cache-function-killed",
         "an environment of the cache function is killed every 5 s",
@@ -122,14 +132,22 @@ FAULTS = (
         stands="redis",
         excuse=_INSIDE,
     ),
-    Fault("dynamodb-failing", "DynamoDB answers 503", unavailable("dynamodb"), stands="redis"),
-    Fault("dynamodb-slow", "DynamoDB answers after 5 s", calls("dynamodb", delay_s=5), stands="redis"),
-    Fault("eventbridge-refusing", "EventBridge answers 503", unavailable("events")),
+    # Without DynamoDB no tier stands: who knows no digest of the last 2 s reads from S3.
+    Fault("dynamodb-failing", "DynamoDB answers 503", unavailable("dynamodb"), parts=_ALL, refuses_writes=True),
+    Fault(
+        "dynamodb-slow",
+        "DynamoDB answers after 5 s",
+        calls("dynamodb", delay_s=5),
+        parts=_ALL,
+        refuses_writes=True,
+    ),
+    Fault("eventbridge-refusing", "EventBridge answers 503", unavailable("events"), stands="redis"),
     Fault(
         "step-functions-refusing",
         "Step Functions starts no execution",
         unavailable("states", "StartExecution"),
         begins="",
+        parts=_POOL,
     ),
     Fault(
         "key-executions-stopped",
@@ -142,36 +160,55 @@ FAULTS = (
         "the run of a node is stopped by hand, in each state of its boot",
         executions_stopped("RedisNodeArn"),
         begins="",
+        parts=_RESULTS,
     ),
     Fault(
         "node-execution-stopped-while-it-runs",
         "the run of a node is stopped by hand while it serves",
         executions_stopped("RedisNodeArn"),
+        parts=_RESULTS,
     ),
-    Fault("s3-slow", "S3 answers reads after 2 s", calls("s3", *_READS, delay_s=2), stands="redis", delay_s=2),
+    Fault(
+        "s3-slow",
+        "S3 answers reads after 2 s",
+        calls("s3", *_READS, delay_s=2),
+        stands="redis",
+        parts=_POOL,
+        delay_s=2,
+    ),
     Fault(
         "s3-failing",
         "S3 answers reads with 503 SlowDown",
         unavailable("s3", *_READS, code="SlowDown"),
         stands="redis",
+        parts=_POOL,
         excuse=_ORIGIN,
+        refuses_writes=True,
     ),
     Fault(
         "s3-cut",
         "S3 ends connections in the middle of a body",
         calls("s3", "GetObject", is_cut=True),
         stands="redis",
+        parts=_POOL,
         excuse=_ORIGIN,
+        refuses_writes=True,
     ),
     Fault(
         "events-doubled",
         "each event is delivered twice, up to 2 s apart",
         events(lambda chance: (0.0, chance.uniform(0, 2))),
+        stands="redis",
     ),
-    Fault("events-delayed", "each event is delivered after 30 s", events(lambda chance: (30.0,))),
-    Fault("events-shuffled", "each event is delivered after 0 to 5 s", events(lambda chance: (chance.uniform(0, 5),))),
-    Fault("events-lost", "no event is delivered", events(lambda chance: ())),
-    Fault("clocks-apart", "the clocks of functions are 2 s apart", clocks(-1.0, 1.0), begins=""),
+    Fault("events-delayed", "each event is delivered after 30 s", events(lambda chance: (30.0,)), stands="redis"),
+    Fault(
+        "events-shuffled",
+        "each event is delivered after 0 to 5 s",
+        events(lambda chance: (chance.uniform(0, 5),)),
+        stands="redis",
+    ),
+    Fault("events-lost", "no event is delivered", events(lambda chance: ()), stands="redis"),
+    Fault("clocks-apart", "the clocks of functions are 2 s apart", clocks(-1.0, 1.0), begins="", settles_s=10),
     Fault(
         "cache-functions-refused",
         "Lambda refuses cache functions for lack of concurrency",
@@ -182,18 +219,28 @@ FAULTS = (
         "pool-members-killed",
         "an environment of a member of the pool is killed every 3 s",
         function_killed("PoolMemberFunction", every_s=3),
-        parts=frozenset({"pool"}),
+        stands="redis",
+        parts=_POOL,
     ),
     Fault(
         "pool-members-refused",
         "Lambda refuses members of the pool",
         refused("PoolMemberFunction"),
-        parts=frozenset({"pool"}),
+        stands="redis",
+        parts=_POOL,
     ),
     Fault(
         "pool-hub-killed",
         "the task that is the hub of the pool is killed every 10 s",
         hubs_killed,
+        stands="redis",
         parts=frozenset({"hub"}),
+    ),
+    Fault(
+        "pool-execution-stopped",
+        "what keeps the pool is stopped by hand, in each state",
+        executions_stopped("PoolArn"),
+        stands="redis",
+        parts=_POOL,
     ),
 )

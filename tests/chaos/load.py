@@ -3,9 +3,10 @@
     python -m chaos.load < commands > outcomes
 
 The first line is the load as JSON, each later one `READS_PER_S HOT_SHARE FIRST_HOT`: how many reads a second there are
-from now on, which share of them hot keys get, and the number of the first hot key. It ends with its commands. Each line
-of the outcomes is a request as JSON, in the order of `Outcome`. It is a process of its own, so that readers do not wait
-for the servers' thread.
+from now on, which share of them hot keys get, and the number of the first hot key. Below 0, the share says that other
+keys are read, one after the other, each so seldom that it stays cold. It ends with its commands. Each line of the
+outcomes is a request as JSON, in the order of `Outcome`. It is a process of its own, so that readers do not wait for
+the servers' thread.
 """
 
 from __future__ import annotations
@@ -39,6 +40,10 @@ from support.versions import Versions, value_of
 KEYS = tuple(f"key-{number:02d}" for number in range(100))
 HOT_KEYS = 24  # usually
 HOT_SHARE = 0.9  # of the reads, usually
+ALL_COLD = -1.0  # as a share: keys are read that never get hot …
+COLD_KEYS = tuple(f"cold-{number:03d}" for number in range(500))  # … which are not written
+_RESULTS = 10  # how many there are; each is asked for several times before it ends
+_SMALL_KEYS = (*KEYS, *COLD_KEYS)
 OF_KEYS = frozenset({"front door", "library"})  # ways to read them
 LARGE_KEYS = tuple(f"large-{number}" for number in range(4))  # they go through the pool, and are not written
 _SIZES_BYTES = (1_000, 10_000, 100_000)
@@ -88,7 +93,7 @@ class Target:
 
 def versions(newest: Mapping[str, int] = MappingProxyType({})) -> Versions:
     """Return the objects, of which earlier loads have written some."""
-    sizes_bytes = dict(zip(KEYS, itertools.cycle(_SIZES_BYTES), strict=False))
+    sizes_bytes = dict(zip(_SMALL_KEYS, itertools.cycle(_SIZES_BYTES), strict=False))
     return Versions(sizes_bytes | dict.fromkeys(LARGE_KEYS, _LARGE_BYTES), newest)
 
 
@@ -112,15 +117,15 @@ class _Load:
     def __init__(self, target: Target, results: TextIO, threads: ThreadPoolExecutor) -> None:
         self._target, self._results, self._threads = target, results, threads
         self.pace, self._chance = _Pace(target.reads, target.hot_share), Random(target.seed)
-        self._objects = versions(target.newest)
+        self._objects, self._cold = versions(target.newest), itertools.cycle(COLD_KEYS)
 
     async def open(self, opened: AsyncExitStack) -> list[Coroutine[Any, Any, None]]:
         """Open all clients; return the streams."""
         target, judge = self._target, self._objects.problem
         url, s3 = f"{target.front_url}/objects", boto3.client("s3")
         client = Client(memory_bytes=0, pool=False)
-        by_http = await opened.enter_async_context(front_door(url, KEYS, {}, _LIMIT_S, judge=judge))
-        by_library = await opened.enter_async_context(library(client, KEYS, _THREADS, judge))
+        by_http = await opened.enter_async_context(front_door(url, _SMALL_KEYS, {}, _LIMIT_S, judge=judge))
+        by_library = await opened.enter_async_context(library(client, _SMALL_KEYS, _THREADS, judge))
 
         def put_direct(key: str, value: bytes) -> None:
             s3.put_object(Bucket=target.bucket_name, Key=key, Body=value)
@@ -129,8 +134,12 @@ class _Load:
             client.put(key, value)
 
         streams = [
-            self._stream("front door", self.pace.due_s(0.5), self._read_key, lambda key: by_http(KEYS.index(key))),
-            self._stream("library", self.pace.due_s(0.5), self._read_key, lambda key: by_library(KEYS.index(key))),
+            self._stream(
+                "front door", self.pace.due_s(0.5), self._read_key, lambda key: by_http(_SMALL_KEYS.index(key))
+            ),
+            self._stream(
+                "library", self.pace.due_s(0.5), self._read_key, lambda key: by_library(_SMALL_KEYS.index(key))
+            ),
             *(
                 self._stream(
                     "write", _Pace(target.writes).due_s(0.5), self._any_key, self._in_thread(self._written, way)
@@ -144,7 +153,7 @@ class _Load:
             streams.append(self._stream("pool", due_s, self._large_key, lambda key: pooled(LARGE_KEYS.index(key))))
         if target.results:
             due_s = _Pace(target.results).due_s()
-            streams.append(self._stream("result", due_s, self._any_key, self._in_thread(_function())))
+            streams.append(self._stream("result", due_s, self._result_key, self._in_thread(_function())))
         return streams
 
     async def _stream(
@@ -166,12 +175,17 @@ class _Load:
         await replay(due_s, send, record)
 
     def _read_key(self) -> str:
+        if self.pace.hot_share < 0:
+            return next(self._cold)
         is_hot, hot_keys = self._chance.random() < self.pace.hot_share, self._target.hot_keys
         number = self._chance.randrange(hot_keys) if is_hot else self._chance.randrange(hot_keys, len(KEYS))
         return KEYS[(self.pace.first_hot + number) % len(KEYS)]
 
     def _any_key(self) -> str:
         return self._chance.choice(KEYS)
+
+    def _result_key(self) -> str:
+        return self._chance.choice(KEYS[:_RESULTS])
 
     def _large_key(self) -> str:
         return self._chance.choice(LARGE_KEYS)

@@ -23,6 +23,7 @@ from burstcache_sim.report.drawing import (
     write_image,
 )
 from burstcache_terminal.text import fixed_text, table_text
+from chaos.excuses import PastFault
 from chaos.faults import Fault
 from chaos.load import OF_KEYS
 from chaos.run import Run
@@ -47,7 +48,8 @@ class Figures:
     excused: int
     wrong: int
     writes: int
-    refused: int  # writes that failed, or whose copies may not have been dropped: the writer knows
+    refused: int  # writes that failed, or whose copies may not have been dropped: the writer knows …
+    refused_alone: int  # … and no fault of what a write cannot do without is why
     p50_s: float
     p99_s: float
     longest_s: float
@@ -58,20 +60,23 @@ def figures(fault: Fault, run: Run) -> Figures:
     """Return the figures of a run."""
     reads = run.reads
     of_keys = (each for each in reads if each.way in OF_KEYS)
-    during = [each.latency_s for each in of_keys if run.fault_began_s <= each.due_s < run.fault_ended_s]
+    past = PastFault(
+        fault, run.fault_began_s, run.fault_ended_s, run.counts.get(fault.excuse.one_each, 0) if fault.excuse else 0
+    )
+    during = [each.latency_s for each in of_keys if past.meets(each)]
     p50_s, p99_s, longest_s = np.percentile(during or [0.0], (50, 99, 100), method="higher")
     failed = [each for each in reads if each.is_failed]
-    covered = [each for each in failed if fault.excuses(each)]
-    if fault.excuse and fault.excuse.one_each:
-        covered = covered[: run.counts.get(fault.excuse.one_each, 0)]
-    why = Counter(f"{each.way}: {each.error or each.status}" for each in failed)
+    unexcused = past.unexcused(failed)
+    why = Counter(f"{each.way}: {each.error or each.status}" for each in unexcused)
+    refused = [each for each in run.outcomes if each.way == "write" and each.is_failed]
     return Figures(
         reads=len(reads),
-        failed=len(failed) - len(covered),
-        excused=len(covered),
+        failed=len(unexcused),
+        excused=len(failed) - len(unexcused),
         wrong=sum(each.is_wrong for each in reads),
         writes=len(run.outcomes) - len(reads),
-        refused=sum(each.is_failed for each in run.outcomes) - len(failed),
+        refused=len(refused),
+        refused_alone=sum(not (fault.refuses_writes and past.is_near(each)) for each in refused),
         p50_s=float(p50_s),
         p99_s=float(p99_s),
         longest_s=float(longest_s),
@@ -86,6 +91,8 @@ def findings(fault: Fault, run: Run) -> list[str]:
         (found.wrong, f"{found.wrong} wrong: {[each for each in run.outcomes if each.is_wrong][:3]}"),
         (found.failed, f"{found.failed} failed: {found.why_failed}"),
         (found.p99_s > most_s, f"p99 {found.p99_s * 1e3:.0f} ms during the fault, more than {most_s * 1e3:.0f}"),
+        (found.refused_alone, f"{found.refused_alone} writes were refused"),
+        (not any(run.counts.values()), "the fault did nothing"),
         (fault.begins and run.hot_s is None, f"hot keys were not in {fault.begins} when it began"),
         (run.hits_back_s is None, "hits did not come back"),
         (run.rest_s is None, f"something still ran after two minutes, or was owed: {run.left[:8]}"),
@@ -107,6 +114,13 @@ def cells(fault: Fault, run: Run) -> tuple[str, ...]:
     ends = ("-" if each is None else fixed_text(each, 1) for each in (run.hits_back_s, run.rest_s))
     after = (len(run.left) + run.undelivered, found.writes, found.refused)
     return (run.policy, *map(str, counts), *times_ms, *ends, *map(str, after))
+
+
+def deeds(run: Run) -> str:
+    """Return what a fault has done in a run, and what it has not met."""
+    done = [f"{name}: {count}" for name, count in run.counts.items() if count]
+    missed = [name.removeprefix("stopped ") for name, count in run.counts.items() if not count]
+    return "; ".join([*done, *([f"never {', '.join(missed)}"] if missed else [])])
 
 
 def table(rows: Iterable[tuple[Fault, Run]]) -> str:

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from chaos.code import code_of
 from chaos.faults import FAULTS, Fault
 from chaos.load import Outcome
 from chaos.rate import TooSlowError
@@ -22,7 +23,7 @@ _INTERRUPTED = 130  # the exit code
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """A folder of results. Those that were got by another plan count as none."""
+    """A folder of results. Those that were got by another plan count as none, those of other code as such."""
 
     folder: Path
     plan: Plan
@@ -45,6 +46,11 @@ class Results:
         path = self._path(fault.name)
         found = json.loads(path.read_text()) if path.exists() else {}
         return [parsed(run) for run in found["runs"]] if found.get("plan") == asdict(self.plan) else []
+
+    def are_current(self, fault: Fault) -> bool:
+        """Whether a fault has been done, and to the code as it is."""
+        runs = self.runs(fault)
+        return bool(runs) and all(run.code == code_of() for run in runs)
 
     def keep(self, fault: Fault, runs: Iterable[Run]) -> None:
         """Keep what came of a fault."""

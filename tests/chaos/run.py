@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -26,9 +26,21 @@ from burstcache_local.cloud import LocalCloud, LocalOptions
 from burstcache_local.lambdas.limits import LambdaLimits
 from burstcache_local.machines import processes
 from burstcache_local.moto.quicker import leave_alone
+from chaos.code import code_of
 from chaos.faults import FAULTS, Fault
 from chaos.leftovers import running, undelivered
-from chaos.load import HOT_KEYS, HOT_SHARE, KEYS, LARGE_KEYS, OF_KEYS, Outcome, Target, versions
+from chaos.load import (
+    ALL_COLD,
+    COLD_KEYS,
+    HOT_KEYS,
+    HOT_SHARE,
+    KEYS,
+    LARGE_KEYS,
+    OF_KEYS,
+    Outcome,
+    Target,
+    versions,
+)
 from chaos.stage import Part, Stage
 
 # Hot within seconds, and over within two minutes: the thesis's parameters are shorter, a hit of the other one is worth
@@ -66,7 +78,7 @@ class Plan:
     reads_per_s: float
     cached_per_s: float = CACHED_PER_S  # where a cached tier stands
     hot_keys: int = HOT_KEYS
-    heat_s: float = 45.0  # at most, until caches serve hot keys
+    heat_s: float = 90.0  # at most, until caches serve hot keys
     before_s: float = BEFORE_S
     fault_s: float = FAULT_S
     back_s: float = 45.0  # at most, until hits are back
@@ -92,6 +104,7 @@ class Run:
     counts: dict[str, int] = field(default_factory=dict)  # what the fault has done
     outcomes: list[Outcome] = field(default_factory=list)
     machine: str = ""  # and the date
+    code: str = ""  # as `code_of` names it
     load: float = 0.0  # of the machine, the mean of the load's last minute
 
     @property
@@ -173,12 +186,22 @@ def staged(
         named |= _PARTS[part]
     limits = LambdaLimits(retry_delays_s=retry_delays_s)
     with LocalCloud(LocalOptions(boot_s=1.0, stop_s=0.5, parameters=named, limits=limits, run_dir=run_dir)) as cloud:
-        stage, objects = Stage(policy, cloud, Random(policy), frozenset(parts)), versions()
-        s3 = stage.client("s3")
-        for key in (*KEYS, *(LARGE_KEYS if stage.has_pool else ())):
-            s3.put_object(Bucket=cloud.bucket_name, Key=key, Body=objects.value(key))
+        stage = Stage(policy, cloud, Random(policy), frozenset(parts))
+        _put(stage, (*KEYS, *(LARGE_KEYS if stage.has_pool else ())))
         leave_alone()
         yield stage
+
+
+def _put(stage: Stage, keys: Iterable[str]) -> None:
+    objects, s3 = versions(), stage.client("s3")
+    for key in keys:
+        s3.put_object(Bucket=stage.cloud.bucket_name, Key=key, Body=objects.value(key))
+
+
+def _warm(stage: Stage, plan: Plan) -> None:
+    """Have all that is needed while hot keys are still cold: cold starts on a few cores are no part of a fault."""
+    _put(stage, COLD_KEYS)
+    stage.cloud.provision("CacheFunction", plan.hot_keys)
 
 
 @contextmanager
@@ -223,6 +246,8 @@ def befall(stage: Stage, fault: Fault, plan: Plan, load_ended: Callable[[], obje
     reads_per_s = max(plan.reads_per_s, plan.cached_per_s) if fault.stands else plan.reads_per_s
     run = Run(fault.name, stage.policy, reads_per_s)
     stage.counts.clear()
+    if not fault.begins:
+        _warm(stage, plan)
     # While nodes are silent, keys stay with their cache functions.
     with stage.cloud.faults.of_nodes() if fault.begins == "lambda" else nullcontext(), loaded(stage, plan) as load:
         if fault.begins:
@@ -230,12 +255,15 @@ def befall(stage: Stage, fault: Fault, plan: Plan, load_ended: Callable[[], obje
             run.hot_s = waited(lambda: load.are_hits_back(0, [fault.begins]), plan.heat_s)
             load.set(reads_per_s, HOT_SHARE)
         else:
-            load.set(plan.reads_per_s * (1 - HOT_SHARE), 0.0)
+            load.set(reads_per_s, ALL_COLD)
         run.began_s = time.time()
         time.sleep(plan.before_s)
-        load.set(reads_per_s, HOT_SHARE)
-        run.fault_began_s = time.time()
         with fault.breaks(stage):
+            if fault.settles_s:
+                stage.cloud.provision("CacheFunction", plan.hot_keys)
+                time.sleep(fault.settles_s)
+            load.set(reads_per_s, HOT_SHARE)
+            run.fault_began_s = time.time()
             time.sleep(plan.fault_s)
         run.fault_ended_s = time.time()
         run.hits_back_s = waited(lambda: load.are_hits_back(run.fault_ended_s), plan.back_s)
@@ -264,9 +292,10 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # what was started is ended first
     name, policy, plan, path, descriptor = sys.argv[1:]
     (fault,) = (fault for fault in FAULTS if fault.name == name)
+    code = code_of()
     with staged(policy, parts=fault.parts) as stage:
         run = befall(stage, fault, Plan(**json.loads(plan)), lambda: os.write(int(descriptor), b"."))
-    run.machine = environment()
+    run.machine, run.code = environment(), code
     Path(path).write_text(json.dumps(asdict(run)))
 
 

@@ -1,6 +1,6 @@
 """Hours of load with keys that come and go and a fault every minute: does a read fail, or anything grow?
 
-    PYTHONPATH=tests python -m chaos.soak [--minutes 30] [--legs 4] [--out DIR] [--reads-per-s N]
+    PYTHONPATH=tests python -m chaos.soak [--minutes 60] [--legs 2] [--out DIR] [--reads-per-s N]
 
 It goes leg by leg, under each policy in turn, each in a local run of its own. A leg leaves a result, `leg-N.json`; an
 interrupted soak goes on with the leg that it was in. Exit code 1 if anything was found that must not be.
@@ -14,59 +14,34 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict
 from itertools import cycle
 from pathlib import Path
 
 from benchmarks.common import PROJECT, environment
 from benchmarks.growth import Sample, growths, quarters, sample
+from chaos.code import code_of
+from chaos.excuses import PastFault, unexcused
 from chaos.faults import FAULTS, Fault
 from chaos.leftovers import rows, running, undelivered
-from chaos.load import HOT_SHARE, KEYS, Outcome
+from chaos.load import HOT_SHARE, KEYS
 from chaos.rate import SHARE, measured_per_s
 from chaos.results import exit_code, write
 from chaos.run import POLICIES, Plan, hot_keys, loaded, staged, waited
 from chaos.stage import Part, Stage
 
 _PARTS: frozenset[Part] = frozenset({"results"})
-_FAULTS = tuple(fault for fault in FAULTS if fault.parts <= _PARTS)
+_FAULTS = tuple(fault for fault in FAULTS if not fault.name.startswith("pool-"))
 _CALM_S, _FAULT_S, _MINUTE_S = 20.0, 10.0, 60.0
 _STEP = 10  # how many keys further the hot ones are each minute
-_SLACK_S = 2.0  # of what was under way when a fault began or ended
 _REST_S = 120.0
 _LEAST_MINUTES = 2  # with two looks a minute
 
 
-@dataclass(frozen=True, slots=True)
-class Break:
-    """A fault that has befallen a leg; instants are since 1970 [s]."""
-
-    fault: Fault
-    began_s: float
-    ended_s: float
-    done: int = 0  # of what `Excuse.one_each` counts
-
-    def meets(self, outcome: Outcome) -> bool:
-        """Whether a request was due while it lasted."""
-        return self.began_s <= outcome.due_s < self.ended_s
-
-    def excuses(self, outcome: Outcome) -> bool:
-        """Whether it may have caused a failure by what it is."""
-        is_meanwhile = self.began_s - _SLACK_S <= outcome.due_s <= self.ended_s + _SLACK_S
-        return is_meanwhile and self.fault.excuses(outcome)
-
-    def unexcused(self, failed: Sequence[Outcome]) -> list[Outcome]:
-        """Return the failures that it does not excuse."""
-        covered = [each for each in failed if self.excuses(each)]
-        if self.fault.excuse and self.fault.excuse.one_each:
-            covered = covered[: self.done]
-        return [each for each in failed if each not in covered]
-
-
 def leg(policy: str, plan: Plan, minutes: int, first_fault: int) -> dict[str, object]:
     """Run a leg and return its figures; whatever is under `problems` must not be."""
-    breaks: list[Break] = []
+    code, breaks = code_of(), list[PastFault]()
     samples: list[Sample] = []
     began_s = time.monotonic()
 
@@ -99,6 +74,7 @@ def leg(policy: str, plan: Plan, minutes: int, first_fault: int) -> dict[str, ob
     return {
         "policy": policy,
         "environment": environment(),
+        "code": code,
         "minutes": minutes,
         "reads_per_s": plan.reads_per_s,
         "reads": len(reads),
@@ -112,28 +88,21 @@ def leg(policy: str, plan: Plan, minutes: int, first_fault: int) -> dict[str, ob
     }
 
 
-def broken(stage: Stage, fault: Fault, for_s: float) -> Break:
+def broken(stage: Stage, fault: Fault, for_s: float) -> PastFault:
     """Let a fault befall a local run for some seconds."""
     counted = fault.excuse.one_each if fault.excuse else ""
     began_s, before = time.time(), stage.counts[counted]
     with fault.breaks(stage):
         time.sleep(for_s)
-    return Break(fault, began_s, time.time(), stage.counts[counted] - before)
-
-
-def unexcused(failed: Sequence[Outcome], breaks: Iterable[Break]) -> Sequence[Outcome]:
-    """Return the failures that none of the faults excuses."""
-    for past in breaks:
-        failed = past.unexcused(failed)
-    return failed
+    return PastFault(fault, began_s, time.time(), stage.counts[counted] - before)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the legs that are not done; return the exit code."""
     parser = argparse.ArgumentParser(prog="chaos.soak", description=__doc__.splitlines()[0])
     add = parser.add_argument
-    add("--minutes", type=int, default=30, metavar="N", help="of each leg (default: 30)")
-    add("--legs", type=int, default=4, metavar="N", help="how many (default: 4)")
+    add("--minutes", type=int, default=60, metavar="N", help="of each leg (default: 60)")
+    add("--legs", type=int, default=2, metavar="N", help="how many (default: 2)")
     add("--out", type=Path, default=PROJECT / "build/soak", metavar="DIR", help="where results go")
     add("--reads-per-s", type=float, metavar="N", help="instead of 70 %% of what is measured first")
     given = parser.parse_args(arguments)
@@ -150,7 +119,8 @@ def _legs(given: argparse.Namespace) -> int:
     for number in range(given.legs):
         path = given.out / f"leg-{number}.json"
         figures = json.loads(path.read_text()) if path.exists() else {}
-        if (figures.get("minutes"), figures.get("reads_per_s")) != (given.minutes, per_s):
+        asked = {"minutes": given.minutes, "reads_per_s": per_s, "code": code_of()}
+        if any(figures.get(name) != value for name, value in asked.items()):
             policy, first = list(POLICIES)[number % len(POLICIES)], number * given.minutes % len(_FAULTS)
             figures = leg(policy, Plan(per_s, hot_keys=hot_keys(per_s)), given.minutes, first)
             write(path, json.dumps(figures, indent=1))

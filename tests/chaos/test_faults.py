@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from chaos.excuses import unexcused
 from chaos.faults import FAULTS
 from chaos.leftovers import running, undelivered
 from chaos.load import HOT_SHARE
 from chaos.run import Plan, loaded, staged
-from chaos.soak import broken, unexcused
+from chaos.soak import broken
 from support.waiting import until
 
 _PLAN = Plan(reads_per_s=8, hot_keys=3)

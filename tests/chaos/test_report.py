@@ -8,17 +8,20 @@ from typing import Any
 
 import pytest
 
+from chaos.code import code_of
 from chaos.evidence import draw_all, with_results
+from chaos.excuses import PastFault, unexcused
 from chaos.faults import FAULTS
 from chaos.load import Outcome
-from chaos.report import draw, figures, findings, table
+from chaos.report import deeds, draw, figures, findings, table
 from chaos.results import Results
 from chaos.run import Plan, Run
-from chaos.soak import Break, unexcused
 
 _FAULTS = {fault.name: fault for fault in FAULTS}
 _HIT = Outcome("front door", "key-00", 10.0, 0.01, 200, "redis", "")
-_GOOD = Run("redis-killed", "thesis", 20.0, 3.0, 0.0, 10.0, 40.0, 42.0, 1.5, 20.0, outcomes=[_HIT] * 100)
+_GOOD = Run(
+    "redis-killed", "thesis", 20.0, 3.0, 0.0, 10.0, 40.0, 42.0, 1.5, 20.0, outcomes=[_HIT] * 100, counts={"killed": 1}
+)
 
 
 def found(run: Run) -> str:
@@ -39,6 +42,9 @@ def test_nothing_is_found_in_a_run_without_a_fault_that_readers_notice() -> None
         ({"hits_back_s": None}, "hits did not come back"),
         ({"rest_s": None, "left": ["execution a"]}, "ran after two minutes, or was owed: ['execution a']"),
         ({"undelivered": 2}, "2 events are in the queues for a person"),
+        ({"counts": {}}, "the fault did nothing"),
+        ({"counts": {"stopped in Lambda": 0}}, "the fault did nothing"),
+        ({"outcomes": [_HIT, _HIT._replace(way="write", status=0)]}, "1 writes were refused"),
     ],
 )
 def test_a_finding_is_named(changes: dict[str, Any], finding: str) -> None:
@@ -59,6 +65,7 @@ def test_an_error_of_s3_is_excused_while_s3_fails_and_its_delay_while_it_is_slow
     assert (found(failing), found(slow)) == ("", "")
     assert figures(_FAULTS["s3-failing"], failing).excused == 1
     assert "1 failed" in found(replace(failing, fault="redis-killed"))
+    assert "1 failed" in found(replace(failing, outcomes=[_HIT, error._replace(due_s=43.0)]))
 
 
 def test_one_request_of_the_front_door_is_excused_for_each_killed_proxy_and_none_of_the_library() -> None:
@@ -72,7 +79,7 @@ def test_one_request_of_the_front_door_is_excused_for_each_killed_proxy_and_none
 
 def test_a_soak_excuses_what_a_fault_causes_while_it_lasts_and_no_more() -> None:
     inside = _HIT._replace(status=500)
-    killed = Break(_FAULTS["proxy-killed"], began_s=5.0, ended_s=15.0, done=1)
+    killed = PastFault(_FAULTS["proxy-killed"], began_s=5.0, ended_s=15.0, done=1)
     later = inside._replace(due_s=30.0)
 
     assert unexcused([inside], [killed]) == []
@@ -81,11 +88,20 @@ def test_a_soak_excuses_what_a_fault_causes_while_it_lasts_and_no_more() -> None
     assert unexcused([inside], []) == [inside]
 
 
-def test_a_write_that_fails_is_counted_and_no_finding() -> None:
-    run = replace(_GOOD, outcomes=[_HIT, _HIT._replace(way="write", status=0, error="CopiesNotDroppedError")])
+def test_a_write_that_is_refused_while_dynamodb_fails_is_counted_and_no_finding() -> None:
+    refused = _HIT._replace(way="write", status=0, error="CopiesNotDroppedError")
+    run = replace(_GOOD, fault="dynamodb-failing", outcomes=[_HIT, refused])
+    later = replace(run, outcomes=[_HIT, refused._replace(due_s=43.0)])
 
     assert found(run) == ""
     assert (figures(_FAULTS[run.fault], run).writes, figures(_FAULTS[run.fault], run).refused) == (1, 1)
+    assert "1 writes were refused" in found(later)
+
+
+def test_states_in_which_nothing_was_stopped_are_named() -> None:
+    run = replace(_GOOD, counts={"stopped in Lambda": 1, "stopped in SeedRedis": 0, "stopped in ReturnToS3": 0})
+
+    assert deeds(run) == "stopped in Lambda: 1; never in SeedRedis, in ReturnToS3"
 
 
 def test_a_table_has_a_line_for_each_run_and_a_picture_is_drawn(tmp_path: Path) -> None:
@@ -106,6 +122,9 @@ def test_results_are_kept_for_the_plan_that_they_were_got_by(tmp_path: Path) -> 
 
     assert Results.of_folder(tmp_path).rows() == [(fault, _GOOD)]
     assert Results(tmp_path, replace(plan, fault_s=3.0)).runs(fault) == []
+    assert not results.are_current(fault)
+    results.keep(fault, [replace(_GOOD, code=code_of())])
+    assert results.are_current(fault)
     results.forget([fault.name])
     assert results.rows() == []
 
@@ -121,6 +140,8 @@ def test_a_page_gets_its_results_once_and_a_picture(tmp_path: Path) -> None:
     assert with_results(written, results) == written
     assert "| redis-killed | thesis | 100 | 0 |" in written
     assert "- redis-killed, breakeven: something still ran" in written
+    assert "Of another state of the code: redis-killed." in written
+    assert "(thesis: killed: 1 / breakeven: killed: 1)" in written
     assert "old" not in written
     assert written.endswith("<!-- end of results -->\nafter\n")
     assert (tmp_path / "all.png").read_bytes().startswith(b"\x89PNG")

@@ -390,3 +390,17 @@ def test_closing_ends_running_environments_too(bench: Bench) -> None:
     bench.run(scenario)
 
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+def test_environments_that_stand_ready_take_invocations_without_a_cold_start(bench: Bench) -> None:
+    async def scenario(lambdas: Lambdas) -> None:
+        spec, _ = await lambdas.function("app")
+        await lambdas.environments.provision(spec, 2)
+        before = lambdas.environments.all
+
+        await asyncio.gather(ask(lambdas), ask(lambdas))
+
+        assert len(before) == 2
+        assert lambdas.environments.all == before
+
+    bench.run(scenario)

@@ -11,7 +11,7 @@ _ESTABLISHED = "01"  # as /proc/net/tcp has it
 
 
 def processes_named(name: str) -> list[int]:
-    """Return this process's descendants of that name."""
+    """Return those of this process's children that have a name."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -35,7 +35,7 @@ def processes_running(module: str) -> list[int]:
 
 
 def signal_named(name: str, number: signal.Signals) -> list[int]:
-    """Send a signal to this process's descendants of that name; return which ones they were."""
+    """Send a signal to those of this process's children that have a name; return which ones they were."""
     found = []
     for process in processes_named(name):
         with suppress(ProcessLookupError):  # it has ended

@@ -164,6 +164,20 @@ class LocalCloud:
         self._loop.loop.call_soon_threadsafe(self._lambdas.environments.end_free)
 
     @property
+    def refusals(self) -> int:
+        """How many invocations were refused for lack of concurrency."""
+        return self._lambdas.refusals
+
+    def provision(self, logical_id: str, count: int) -> None:
+        """Have this number of environments of a function wait for an invocation."""
+
+        async def provision() -> None:
+            spec, _ = await self._lambdas.function(self.physical_ids[logical_id])
+            await self._lambdas.environments.provision(spec, count)
+
+        self._loop.run(provision())
+
+    @property
     def invocations_under_way(self) -> int:
         """How many invocations of functions run, or are still to come."""
         return self._lambdas.under_way + self._late_events

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import itertools
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -47,10 +48,11 @@ class Faults:
     """The faults of one cloud; none at first."""
 
     def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()  # what has been befallen: "calls", "events", "clocks", "nodes", "volumes"
+        self._counting = threading.Lock()
         self._calls: tuple[CallFault, ...] = ()
-        self._clocks_s: Iterator[float] = itertools.repeat(0.0)
-        self.deliveries: Callable[[], Sequence[float]] = lambda: (0.0,)
-        """Says after how many seconds an event reaches its function, once for each time that it does."""
+        self._clocks_s: Iterator[float] | None = None
+        self._deliveries: Callable[[], Sequence[float]] | None = None
         self.nodes_answer = threading.Event()  # cleared: an instance that boots starts no server
         self.nodes_answer.set()
         self.has_full_volumes = False  # what an instance starts then cannot write a line of its log
@@ -70,11 +72,11 @@ class Faults:
     @contextmanager
     def of_events(self, deliveries: Callable[[], Sequence[float]]) -> Iterator[None]:
         """Deliver events as `deliveries` says, for the duration of a `with`: lost, late or several times."""
-        usual, self.deliveries = self.deliveries, deliveries
+        usual, self._deliveries = self._deliveries, deliveries
         try:
             yield
         finally:
-            self.deliveries = usual
+            self._deliveries = usual
 
     @contextmanager
     def of_clocks(self, ahead_s: Sequence[float]) -> Iterator[None]:
@@ -103,9 +105,32 @@ class Faults:
         finally:
             self.has_full_volumes = False
 
+    def deliveries(self) -> Sequence[float]:
+        """Return after how many seconds an event reaches its function, once for each time that it does."""
+        if self._deliveries is None:
+            return (0.0,)
+        self._count("events")
+        return self._deliveries()
+
     def clock_ahead_s(self) -> float:
         """Return by how much the clock of the next environment is ahead [s]."""
+        if self._clocks_s is None:
+            return 0.0
+        self._count("clocks")
         return next(self._clocks_s)
+
+    def is_silent(self) -> bool:
+        """Whether an instance that boots now starts no server."""
+        if self.nodes_answer.is_set():
+            return False
+        self._count("nodes")
+        return True
+
+    def is_full(self) -> bool:
+        """Whether the volume of an instance that starts a server now is full."""
+        if self.has_full_volumes:
+            self._count("volumes")
+        return self.has_full_volumes
 
     def before(self, application: WSGIApplication) -> WSGIApplication:
         """Return an application whose calls faults befall."""
@@ -118,6 +143,7 @@ class Faults:
             is_cut = False
             for fault in self._calls:
                 if fault.befalls(service, operation):
+                    self._count("calls")
                     fault.is_over.wait(fault.delay_s)
                     is_cut |= fault.is_cut
                     if fault.refusal:
@@ -126,6 +152,10 @@ class Faults:
             return _first_half(content) if is_cut else content
 
         return answer
+
+    def _count(self, what: str) -> None:
+        with self._counting:
+            self.counts[what] += 1
 
 
 def _first_half(content: Iterable[bytes]) -> Iterator[bytes]:

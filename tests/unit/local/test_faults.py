@@ -87,13 +87,15 @@ def test_faults_of_events_and_clocks_end_with_their_blocks() -> None:
 
     assert meanwhile == ((0.0, 30.0), [-1.0, 1.0, -1.0])
     assert (faults.deliveries(), faults.clock_ahead_s()) == ((0.0,), 0.0)
+    assert faults.counts == {"events": 1, "clocks": 3}
 
 
 def test_faults_of_nodes_end_with_their_blocks() -> None:
     faults = Faults()
 
     with faults.of_nodes(), faults.of_volumes():
-        meanwhile = faults.nodes_answer.is_set(), faults.has_full_volumes
+        meanwhile = faults.is_silent(), faults.is_full()
 
-    assert meanwhile == (False, True)
-    assert (faults.nodes_answer.is_set(), faults.has_full_volumes) == (True, False)
+    assert meanwhile == (True, True)
+    assert (faults.is_silent(), faults.is_full()) == (False, False)
+    assert faults.counts == {"nodes": 1, "volumes": 1}

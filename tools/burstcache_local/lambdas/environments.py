@@ -123,6 +123,16 @@ class Environments:
             environment.kill()
         return len(dying)
 
+    async def provision(self, spec: FunctionSpec, count: int) -> None:
+        """Start environments, one after the other, until this number are free, as provisioned concurrency does."""
+        pool = self._pools[spec.name, ""]
+        while len(pool.free) < count:
+            pool.count += 1
+            await self._starting.acquire()
+            environment = await self._start(spec, pool)
+            await environment.ready()
+            self._keep(pool, environment)
+
     def end_free(self) -> None:
         """End all environments that wait for an invocation: the next ones find new ones."""
         for pool in self._pools.values():
@@ -234,6 +244,10 @@ class Environments:
             self._make_room(pool)
             await self._discard(environment)
             return
+        self._keep(pool, environment)
+
+    def _keep(self, pool: _Pool, environment: Environment) -> None:
+        """Give a free environment to the next invocation, now or when there is one."""
         if pool.pass_on(environment):
             return
         pool.free.append(environment)

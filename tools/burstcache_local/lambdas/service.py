@@ -60,6 +60,7 @@ class Lambdas:
         self.environments = Environments(logs, limits, self._background, clock_ahead_s)
         self.concurrency = limits.concurrency  # may change while functions run
         self.refused: frozenset[str] = frozenset()  # names of functions without concurrency; so may these
+        self.refusals = 0  # invocations for lack of concurrency
 
     async def start(self) -> None:
         """Prepare for the first cold start."""
@@ -108,6 +109,7 @@ class Lambdas:
         """
         spec, _ = await self.function_for(name, tenant_id)
         if self._running >= self.concurrency or spec.name in self.refused:
+            self.refusals += 1
             raise ThrottledError(f"Rate Exceeded: {self._running} invocations run")
         self._running += 1
         try:

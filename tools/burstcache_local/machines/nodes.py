@@ -101,8 +101,9 @@ class NodeAgent:
         if program := _heredoc(instance, "ANNOUNCE"):
             announcing = threading.Thread(target=self._announce, args=(instance, program), daemon=True)
             announcing.start()
-        while not self._faults.nodes_answer.wait(_RESTART_S) and not self._closing.is_set():
-            pass
+        if self._faults.is_silent():
+            while not self._faults.nodes_answer.wait(_RESTART_S) and not self._closing.is_set():
+                pass
         certificate = self._certificate(instance)
         port = SERVER_PORT if certificate else REDIS_PORT
         command = [str(self._binary), *_redis_arguments(instance, self._services, port)]
@@ -197,7 +198,7 @@ class NodeAgent:
         with self._lock:
             if self._closing.is_set():
                 return None
-            log = _FULL_DEVICE if self._faults.has_full_volumes else self._logs / f"{instance.id}.log"
+            log = _FULL_DEVICE if self._faults.is_full() else self._logs / f"{instance.id}.log"
             process = processes.start(command, env=variables, log=log)
             self._processes[instance.id, program] = process
             return process

@@ -79,6 +79,7 @@ class StepFunctions:
         self._actions: dict[str, Callable[[Parameters], Answer]] = {
             "CreateStateMachine": self._create_state_machine,
             "DescribeExecution": self._describe_execution,
+            "DescribeStateMachine": self._describe_state_machine,
             "GetExecutionHistory": self._get_execution_history,
             "ListExecutions": self._list_executions,
             "SendTaskFailure": self._send_task_failure,
@@ -116,6 +117,10 @@ class StepFunctions:
             known = _Machine(arn, asked.get("roleArn", ""), asked["definition"], definition, self._now(), {})
             self._machines[arn] = known
         return {"stateMachineArn": arn, "creationDate": known.created_at}
+
+    def _describe_state_machine(self, asked: Parameters) -> Answer:
+        machine = self._machine(asked["stateMachineArn"])
+        return {"stateMachineArn": machine.arn, "definition": machine.text, "creationDate": machine.created_at}
 
     def _start_execution(self, asked: Parameters) -> Answer:
         machine = self._machine(asked["stateMachineArn"])

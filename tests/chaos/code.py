@@ -1,0 +1,26 @@
+"""Which code results are of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+
+_PROJECT = Path(__file__).parents[2]
+
+
+def code_of(project: Path = _PROJECT) -> str:
+    """Return a short hash of what is deployed: `src`, `statemachines` and `template.yaml`."""
+    found = sha256()
+    for path in _files(project):
+        content = path.read_bytes()
+        found.update(f"{path.relative_to(project)} {len(content)}\n".encode() + content)
+    return found.hexdigest()[:12]
+
+
+def _files(project: Path) -> Iterator[Path]:
+    yield project / "template.yaml"
+    for folder in ("src", "statemachines"):
+        for path in sorted((project / folder).rglob("*")):
+            if path.is_file() and path.suffix != ".pyc" and not any(".egg-info" in part for part in path.parts):
+                yield path
