@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from functools import partial
 from random import Random
 
 import redis
@@ -18,12 +20,15 @@ from burstcache.adapters.secrets import Secrets
 from burstcache.settings import ReaderSettings
 from burstcache_local.faults import CallFault
 from burstcache_local.signed_requests import Refusal
+from burstcache_local.stepfunctions.execution import Execution
 from chaos.stage import Stage
 from support.processes import processes_running, signal_named
 
 RELAY, REDIS = "nats-server", "redis-server"
 _ENTERED = "stateEnteredEventDetails"
 _LASTING = ("Task", "Wait")  # types of states
+_INTO_STATE_S = (0.005, 0.05, 0.5)  # how long an execution has been in a state when it is stopped
+_BY_HAND = {"error": "StoppedByHand", "cause": "made by a fault"}
 _FILLER = b"f" * 3_000_000
 
 
@@ -209,22 +214,49 @@ def executions_stopped(machine: str) -> Break:
 
     States in which time passes, and in which none was met, are counted as 0.
     """
+    return partial(_Stops, machine)
 
-    def broken(stage: Stage) -> AbstractContextManager[None]:
-        states = stage.client("stepfunctions")
-        definition = states.describe_state_machine(stateMachineArn=stage.cloud.outputs[machine])["definition"]
-        lasting = [name for name, state in json.loads(definition)["States"].items() if state["Type"] in _LASTING]
-        stage.counts.update({f"stopped in {name}": 0 for name in lasting})
 
-        def stop(stage: Stage) -> None:
-            found = states.list_executions(stateMachineArn=stage.cloud.outputs[machine], statusFilter="RUNNING")
-            for arn in (each["executionArn"] for each in found["executions"]):
-                history = states.get_execution_history(executionArn=arn, reverseOrder=True)["events"]
-                entered = [each[_ENTERED]["name"] for each in history if _ENTERED in each]
-                if entered and not stage.counts[f"stopped in {entered[0]}"]:
-                    states.stop_execution(executionArn=arn, error="StoppedByHand", cause="made by a fault")
-                    stage.counts[f"stopped in {entered[0]}"] += 1
+class _Stops(AbstractContextManager[None]):
+    """Stops of executions that enter a state from now on, a moment later, and of those that have been in one."""
 
-        return repeated(stop, 0.1)(stage)
+    def __init__(self, machine: str, stage: Stage) -> None:
+        self._stage, self._arn = stage, stage.cloud.outputs[machine]
+        self._states = stage.client("stepfunctions")
+        self._in_state: dict[str, str] = {}  # by execution
+        self._opened = ExitStack()
 
-    return broken
+    def __enter__(self) -> None:
+        definition = json.loads(self._states.describe_state_machine(stateMachineArn=self._arn)["definition"])
+        lasting = [name for name, state in definition["States"].items() if state["Type"] in _LASTING]
+        self._stage.counts.update({_stopped(name): 0 for name in lasting})
+        self._opened.enter_context(self._stage.cloud.entering(self._entered))
+        self._opened.enter_context(repeated(lambda stage: self._stop_all(), 1.0)(self._stage))
+
+    def __exit__(self, *error: object) -> None:
+        self._opened.close()
+
+    def _entered(self, execution: Execution, state: str) -> None:
+        if execution.machine_arn == self._arn:
+            self._in_state[execution.arn] = state
+            after_s = self._stage.chance.choice(_INTO_STATE_S)
+            asyncio.get_running_loop().call_later(after_s, self._stop_in, execution, state)
+
+    def _stop_in(self, execution: Execution, state: str) -> None:
+        is_there = execution.status == "RUNNING" and self._in_state[execution.arn] == state
+        if is_there and not self._stage.counts[_stopped(state)]:
+            execution.stop(**_BY_HAND)
+            self._stage.counts[_stopped(state)] += 1
+
+    def _stop_all(self) -> None:
+        found = self._states.list_executions(stateMachineArn=self._arn, statusFilter="RUNNING")["executions"]
+        for arn in (each["executionArn"] for each in found):
+            history = self._states.get_execution_history(executionArn=arn, reverseOrder=True)["events"]
+            entered = [each[_ENTERED]["name"] for each in history if _ENTERED in each]
+            if entered and not self._stage.counts[_stopped(entered[0])]:
+                self._states.stop_execution(executionArn=arn, **_BY_HAND)
+                self._stage.counts[_stopped(entered[0])] += 1
+
+
+def _stopped(state: str) -> str:
+    return f"stopped in {state}"

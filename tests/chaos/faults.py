@@ -238,7 +238,7 @@ FAULTS = (
     ),
     Fault(
         "pool-execution-stopped",
-        "what keeps the pool is stopped by hand, in each state",
+        "what keeps the pool is stopped by hand",
         executions_stopped("PoolArn"),
         stands="redis",
         parts=_POOL,

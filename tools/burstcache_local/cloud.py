@@ -7,7 +7,7 @@ import json
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,6 +81,7 @@ class LocalCloud:
         self.physical_ids: dict[str, str] = {}  # by logical id
         self.faults = Faults()  # what goes wrong meanwhile
         self._late_events = 0  # that a fault delays
+        self._on_enter: Callable[[Execution, str], None] = lambda execution, state: None
         self._stacks: list[Stack] = []  # the first one is the system's
         self._closers = ExitStack()
 
@@ -162,6 +163,15 @@ class LocalCloud:
             self._loop.loop.call_soon_threadsafe(self._lambdas.environments.end_free)
             yield
         self._loop.loop.call_soon_threadsafe(self._lambdas.environments.end_free)
+
+    @contextmanager
+    def entering(self, seen: Callable[[Execution, str], None]) -> Iterator[None]:
+        """Call `seen` in the event loop before an execution enters a state, for the duration of a `with`."""
+        usual, self._on_enter = self._on_enter, seen
+        try:
+            yield
+        finally:
+            self._on_enter = usual
 
     @property
     def refusals(self) -> int:
@@ -317,7 +327,11 @@ class LocalCloud:
         }
         calls = {resource: self.guard.task(resource, call) for resource, call in calls.items()}
         states = StepFunctions(
-            region=self.region, calls=calls, now_us=lambda: time.time_ns() // 1000, on_end=self._tell_of_end
+            region=self.region,
+            calls=calls,
+            now_us=lambda: time.time_ns() // 1000,
+            on_enter=lambda execution, state: self._on_enter(execution, state),
+            on_end=self._tell_of_end,
         )
         self._closers.callback(lambda: self._loop.loop.call_soon_threadsafe(states.close))
         return HttpApi(states, self._loop.loop)
