@@ -153,6 +153,38 @@ def test_each_answer_says_how_old_it_is_and_of_which_version(stage: Stage) -> No
 
 
 @pytest.mark.parametrize(
+    ("key", "conditions", "status", "has_etag"),
+    [
+        ("large", {}, 307, True),
+        ("gone", {}, 404, False),
+        ("key", {"if_match": '"another"'}, 412, False),  # S3 decides, and need not name it
+        ("key", {"if_match": '"another", "a third"'}, 412, True),
+        ("key", {"range": "bytes=10-"}, 416, False),
+        ("key", {"range": "bytes=10-", "if_match": "ETAG"}, 416, True),
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_an_answer_without_the_object_says_how_fresh_it_is_too(
+    stage: Stage, method: str, key: str, conditions: dict[str, str], status: int, has_etag: bool
+) -> None:
+    stage.holds("key", BODY)
+    large = stage.clients.s3.put_object(Bucket="origin", Key="large", Body=b"0" * (MAX_OBJECT_BYTES + 1))["ETag"]
+    etags = {"key": stage.clients.s3.head_object(Bucket="origin", Key="key")["ETag"], "large": large}
+
+    answer = stage.read(
+        key, method, **{name: value.replace("ETAG", etags["key"]) for name, value in conditions.items()}
+    )
+
+    if (method, status) == ("HEAD", 307):  # it has no body that would be too large
+        status = 200
+    assert answer.status == status
+    assert (answer.headers["x-cache-tier"], answer.headers["x-cache"]) == ("s3", "miss")
+    assert (answer.headers["age"], answer.headers["x-cache-bound"]) == ("0", "0")
+    etag = answer.headers.get("etag")
+    assert etag == etags[key] if has_etag else etag in (None, etags.get(key))
+
+
+@pytest.mark.parametrize(
     ("cache_control", "is_enough"),
     [
         ("no-cache", False),

@@ -102,12 +102,14 @@ def _error_in(key: str, response: Response) -> BurstcacheError:
         case 404:
             return ObjectNotFoundError(f"S3 has no object {key!r}")
         case 412:
-            return PreconditionFailedError(f"{key!r} is not the one that if_match or if_unmodified_since asks for")
+            return PreconditionFailedError(
+                f"{key!r} is not the one that if_match or if_unmodified_since asks for", etag=etag
+            )
         case 416:
             size = response.headers.get("content-range", "").rpartition("/")[2]
             size_bytes = int(size) if size.isdigit() else None
             return RangeNotSatisfiableError(
-                f"{key!r} has no byte of the range; its size: {size or 'unknown'}", size_bytes=size_bytes
+                f"{key!r} has no byte of the range; its size: {size or 'unknown'}", etag=etag, size_bytes=size_bytes
             )
     if status >= 500:
         return OriginUnavailableError(f"{key!r}: {message or f'S3 answered {status}'}")

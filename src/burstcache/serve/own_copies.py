@@ -240,9 +240,10 @@ class OwnCopies:
         ticket = None if self._absences is None else self._absences.ticket(request.hash)
         asked_s = max_age_s(request.headers)
         limit_s = min(self._max_stale_s, MAX_STALE_S, MAX_STALE_S if asked_s is None else asked_s)
-        if ticket is None or seconds_since(self._clock, ticket.at) > limit_s:
+        if ticket is None or (age_s := seconds_since(self._clock, ticket.at)) > limit_s:
             return None
-        return no_such_key(request).served_by("memory", is_hit=True, bound_ms=self.bound_ms(ticket))
+        bound_ms = self.bound_ms(ticket)
+        return no_such_key(request).served_by("memory", is_hit=True, bound_ms=bound_ms, age_s=int(age_s))
 
     def _confirmed(self, memory: Memory, request: Request, kept: Kept) -> Response | None:
         """Return the answer that S3 confirms by the entry's ETag, or gives anew; None if it gives no whole object."""

@@ -176,7 +176,8 @@ class S3Tier:
         if not (whole.is_success and _is_wanted(request, whole)):
             return whole
         whole.discard()
-        return replace(part, actual_size_bytes=whole.object_size_bytes)
+        headers = {**part.headers, "etag": whole.headers.get("etag", "")}
+        return replace(part, headers=headers, actual_size_bytes=whole.object_size_bytes)
 
     def _report(self, request: Request, answer: ObjectAnswer) -> Any:
         """Begin to report an answer, and return what to finish; None if it is none to report."""
@@ -219,7 +220,7 @@ def _is_wanted(request: Request, answer: ObjectAnswer) -> bool:
 
 
 def _headers(answer: ObjectAnswer) -> dict[str, str]:
-    headers = object_headers(answer.headers) | {"accept-ranges": "bytes", "age": "0"}
+    headers = object_headers(answer.headers) | {"accept-ranges": "bytes"}
     if answer.status == 206 and (content_range := answer.headers.get("content-range")):
         headers["content-range"] = content_range
     return headers
@@ -227,13 +228,13 @@ def _headers(answer: ObjectAnswer) -> dict[str, str]:
 
 def _other(request: Request, answer: ObjectAnswer) -> Response:
     """Return an answer without the object: S3's errors are passed on with their status and code."""
-    status, method = answer.status, request.method
+    status, method, etag = answer.status, request.method, answer.headers.get("etag", "")
     if status == 304:
-        return Response(304, not_modified_headers(object_headers(answer.headers)) | {"age": "0"})
+        return Response(304, not_modified_headers(object_headers(answer.headers)))
     if status == 412:
-        return precondition_failed(method)
+        return precondition_failed(method, etag=etag)
     if status == 416:
-        return range_not_satisfiable(method, answer.actual_size_bytes)
+        return range_not_satisfiable(method, answer.actual_size_bytes, etag=etag)
     code = answer.code if answer.code and not answer.code.isdigit() else _CODES.get(status, "OriginError")
     if code == "NoSuchKey":
         return no_such_key(request)

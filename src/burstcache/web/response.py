@@ -22,17 +22,18 @@ class Response:
     body: bytes = b""
     is_text: bool = False
 
-    def served_by(self, tier: str, *, is_hit: bool, bound_ms: int = 0) -> Response:
-        """Return the answer with the headers that say where it comes from.
+    def served_by(self, tier: str, *, is_hit: bool, bound_ms: int = 0, age_s: int = 0) -> Response:
+        """Return the answer with the headers that say where it comes from and how fresh it is.
 
         Args:
             tier: What has answered.
             is_hit: Whether a cache had it.
             bound_ms: How long ago a write may have been announced that the answer does not show, at most [ms].
+            age_s: How long ago S3 gave or confirmed it, if it does not say so itself [s].
         """
         hit = "hit" if is_hit else "miss"
         provenance = {"x-cache-tier": tier, "x-cache": hit, "x-cache-bound": str(bound_ms)}
-        return Response(self.status, self.headers | provenance, self.body, self.is_text)
+        return Response(self.status, {"age": str(age_s)} | self.headers | provenance, self.body, self.is_text)
 
 
 def error_response(
@@ -49,14 +50,19 @@ def no_such_key(request: Request) -> Response:
     return error_response(404, "NoSuchKey", f"there is no object {request.key!r}", method=request.method)
 
 
-def precondition_failed(method: str) -> Response:
-    return error_response(PRECONDITION_FAILED, "PreconditionFailed", _PRECONDITION_MESSAGE, method=method)
+def precondition_failed(method: str, *, etag: str = "") -> Response:
+    """Return a 412 that names the object's ETag, if it is known."""
+    headers = {"etag": etag} if etag else {}
+    return error_response(
+        PRECONDITION_FAILED, "PreconditionFailed", _PRECONDITION_MESSAGE, method=method, headers=headers
+    )
 
 
-def range_not_satisfiable(method: str, size_bytes: int | None) -> Response:
-    """Return a 416 that names the object's size, if it is known."""
+def range_not_satisfiable(method: str, size_bytes: int | None, *, etag: str = "") -> Response:
+    """Return a 416 that names the object's size and its ETag, as far as they are known."""
     size = "*" if size_bytes is None else size_bytes
     headers = {} if size_bytes is None else {"content-range": f"bytes */{size_bytes}"}
+    headers |= {"etag": etag} if etag else {}
     message = f"no byte of the requested range exists; the object's size in bytes: {size}"
     return error_response(416, "InvalidRange", message, method=method, headers=headers)
 
@@ -90,7 +96,7 @@ def object_response(request: Request, meta: Mapping[str, str], body: bytes) -> R
     etag, last_modified = meta["etag"], meta.get("last-modified", "")
     status = failed_condition(request.headers, etag=etag, last_modified=last_modified, at_us=request.at_us)
     if status == PRECONDITION_FAILED:
-        return precondition_failed(request.method)
+        return precondition_failed(request.method, etag=etag)
     age = str(age_s(meta, at_us=request.at_us)) if "date" in meta else meta.get("age", "0")
     meta = {name: value for name, value in meta.items() if name != "date"} | {"age": age}
     if status == NOT_MODIFIED:
@@ -101,7 +107,7 @@ def object_response(request: Request, meta: Mapping[str, str], body: bytes) -> R
         return Response(200, headers, body)
     size_bytes = int(meta["content-length"])
     if (part := request.range.within(size_bytes)) is None:
-        return range_not_satisfiable(request.method, size_bytes)
+        return range_not_satisfiable(request.method, size_bytes, etag=etag)
     first, end = part
     if not size_bytes:  # a 206 cannot say which bytes an empty one has
         return Response(200, headers, body)

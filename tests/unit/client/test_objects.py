@@ -81,6 +81,9 @@ def test_what_the_caller_needs_to_go_on_stands_in_the_error() -> None:
     with pytest.raises(NotModifiedError) as unchanged:
         object_in("a", Response(304, {"etag": '"e"'}))
     with pytest.raises(RangeNotSatisfiableError) as beyond:
-        object_in("a", range_not_satisfiable("GET", 4))
+        object_in("a", range_not_satisfiable("GET", 4, etag='"e"'))
+    with pytest.raises(PreconditionFailedError) as another:
+        object_in("a", precondition_failed("GET", etag='"e"'))
 
-    assert (unchanged.value.etag, beyond.value.size_bytes) == ('"e"', 4)
+    assert {each.value.etag for each in (unchanged, beyond, another)} == {'"e"'}
+    assert beyond.value.size_bytes == 4

@@ -260,6 +260,8 @@ def test_an_object_that_does_not_exist_is_remembered_for_the_bound(method: str) 
 
     assert (remembered.status, remembered.body) == (404, missed.body)
     assert (missed.headers["x-cache-tier"], remembered.headers["x-cache-tier"]) == ("s3", "memory")
+    assert (missed.headers["age"], remembered.headers["age"]) == ("0", "1")
+    assert (missed.headers["x-cache-bound"], remembered.headers["x-cache-bound"]) == ("0", "1900")
     assert desk.s3.asked == 1
 
 
