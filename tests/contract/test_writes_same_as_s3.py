@@ -33,6 +33,7 @@ _HEADERS = {
     "ContentDisposition": "content-disposition",
     "ContentEncoding": "content-encoding",
     "ContentLanguage": "content-language",
+    "Expires": "expires",
     "IfMatch": "if-match",
     "IfNoneMatch": "if-none-match",
 }
@@ -122,6 +123,7 @@ def doors() -> Iterator[Doors]:
             "ContentDisposition": _VISIBLE,
             "ContentEncoding": st.just("gzip"),
             "ContentLanguage": _VISIBLE,
+            "Expires": st.just("Sun, 06 Nov 1994 08:49:37 GMT"),
             "Metadata": st.dictionaries(st.sampled_from(["a", "with-dash"]), _VISIBLE, min_size=1),
         },
     ),

@@ -108,7 +108,9 @@ def test_a_body_of_the_limit_is_written_and_one_above_it_is_refused_with_the_way
 
 @pytest.mark.parametrize("size_mb", [5, 11])
 def test_a_body_that_lambda_or_the_gateway_refuses_is_answered_with_413(door: Door, size_mb: int) -> None:
-    assert door.ask("PUT", "public/larger", b"\xff" * size_mb * 1024 * 1024)[0] == 413
+    status, _, message = door.ask("PUT", "public/larger", b"\xff" * size_mb * 1024 * 1024)
+
+    assert (status, json.loads(message)) == (413, {"message": "Request Too Long"})
     assert door.ask("GET", "public/larger")[0] == 404
 
 

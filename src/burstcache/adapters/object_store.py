@@ -16,6 +16,7 @@ from burstcache.core.errors import (
     OriginError,
     OriginUnavailableError,
     PreconditionFailedError,
+    WriteConflictError,
 )
 from burstcache.web.dates import parse_http_date
 from burstcache.web.entry import Entry, entry_from_s3
@@ -42,6 +43,8 @@ _PARAMETERS = {
     "content_disposition": "ContentDisposition",
     "content_encoding": "ContentEncoding",
     "content_language": "ContentLanguage",
+    "content_md5": "ContentMD5",
+    "expires": "Expires",  # botocore takes the text of an HTTP date, and sends the same
     "metadata": "Metadata",
     "if_match": "IfMatch",
     "if_none_match": "IfNoneMatch",
@@ -196,7 +199,8 @@ class ObjectStore:
         """Write an object, on request only over that with an ETag (`if_match`), or if there is none (`*`).
 
         Raises:
-            PreconditionFailedError: The condition does not hold, or another conditional write is under way.
+            PreconditionFailedError: The condition does not hold.
+            WriteConflictError: S3 has another write under way, and has written nothing.
             AccessDeniedError: S3 refuses the write.
             OriginUnavailableError: S3 does not answer: it may have the new object or not.
             OriginError: It answered otherwise.
@@ -251,10 +255,14 @@ def _write_parameters(headers: WriteHeaders) -> dict[str, Any]:
 
 
 def _refused_write(key: str, answer: ObjectAnswer, retries: int) -> BurstcacheError:
-    if answer.status in (_PRECONDITION_FAILED, _CONFLICT):
-        if retries:  # it may have been met by a try of this very write whose answer was lost
-            return OriginUnavailableError(f"S3 does not say whether it has written {key!r}, or somebody else")
+    if answer.status in (_PRECONDITION_FAILED, _CONFLICT) and retries:
+        # It may have been met by a try of this very write whose answer was lost.
+        return OriginUnavailableError(f"S3 does not say whether it has written {key!r}, or somebody else")
+    if answer.status == _PRECONDITION_FAILED:
         return PreconditionFailedError(f"{key!r} is not written: S3 answered {answer.status} {answer.code}")
+    if answer.status == _CONFLICT:
+        message = f"{key!r} is not written, since another write is under way: S3 answered {answer.status} {answer.code}"
+        return WriteConflictError(message, status=answer.status, code=answer.code)
     if answer.status == _FORBIDDEN:
         return AccessDeniedError(f"S3 refuses to write {key!r}: {answer.code}")
     return _error(key, answer)

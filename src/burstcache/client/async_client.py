@@ -154,7 +154,7 @@ class AsyncClient:
     async def put(
         self,
         key: str,
-        data: bytes,
+        data: bytes | bytearray | memoryview,
         *,
         content_type: str | None = None,
         if_match: str | None = None,

@@ -22,7 +22,7 @@ from burstcache.client.large import LargeObjects
 from burstcache.client.objects import Object, object_in
 from burstcache.client.parts import Parts
 from burstcache.client.pool import PoolOpener
-from burstcache.client.requests import Requests, checked_write
+from burstcache.client.requests import Requests, checked_body, checked_write
 from burstcache.client.streams import ObjectFile
 from burstcache.core.errors import BurstcacheError, InvalidSettingError, RefusedRequestError
 from burstcache.serve.reader import Reader
@@ -248,7 +248,7 @@ class Client:
     def put(
         self,
         key: str,
-        data: bytes,
+        data: bytes | bytearray | memoryview,
         *,
         content_type: str | None = None,
         if_match: str | None = None,
@@ -267,15 +267,17 @@ class Client:
 
         Raises:
             PreconditionFailedError: The condition does not hold: nothing is written.
+            WriteConflictError: S3 has another write of the object under way: nothing is written. Write again.
             AccessDeniedError: S3 refuses the write.
             CopiesNotDroppedError: S3 has the new object, but a service of AWS failed while copies were let go: some
                 readers may see the former one until S3's event has come through. To write again asks again.
             OriginUnavailableError: S3 does not answer: it may have the new object or not.
             ObjectNotFoundError: There is no object for `if_match` to match.
             RefusedRequestError: The key, the type or a condition is malformed.
+            TypeError: `data` is no bytes.
         """
         headers = checked_write(key, content_type=content_type, if_match=if_match, if_none_match=if_none_match)
-        return self._current.writer.put(key, data, **headers)
+        return self._current.writer.put(key, checked_body(data), **headers)
 
     def delete(self, key: str, *, if_match: str | None = None) -> Written:
         """Delete an object, whether or not there is one; argument, promise and errors are those of `put`."""

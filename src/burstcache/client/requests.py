@@ -98,6 +98,13 @@ def checked_write(key: str, **headers: str | None) -> WriteHeaders:
     return cast("WriteHeaders", given)
 
 
+def checked_body(data: object) -> bytes:
+    """Return what is to be written, or raise TypeError: S3's client would send the characters of a text as it likes."""
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise TypeError(f"data is of type {type(data).__name__}; accepted: bytes, bytearray, memoryview")
+    return bytes(data)
+
+
 def _checked(name: str, value: str) -> str:
     if not value.strip() or not is_safe(value):
         raise RefusedRequestError(400, "MalformedHeader", f"{name}={value!r}: only printable ASCII is accepted")

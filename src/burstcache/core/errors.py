@@ -14,7 +14,8 @@ A name that ends in `TransientError` may be retried, others are final (`docs/und
     │   ├── AccessDeniedError
     │   ├── ObjectNotFoundError
     │   ├── ObjectTooLargeError
-    │   └── OriginUnavailableError
+    │   ├── OriginUnavailableError
+    │   └── WriteConflictError                asking again helps
     ├── UnmetConditionError                   an object is there, and not what a read asked for
     │   ├── NotModifiedError
     │   ├── PreconditionFailedError
@@ -120,6 +121,10 @@ class ObjectTooLargeError(OriginError):
 
 class OriginUnavailableError(OriginError):
     """S3 cannot be reached or fails; asking again may help."""
+
+
+class WriteConflictError(OriginError):
+    """S3 has another write of the object under way, and has written nothing; to write again may help (409)."""
 
 
 class UnmetConditionError(BurstcacheError):

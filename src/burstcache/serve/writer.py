@@ -45,6 +45,7 @@ class Writer:
 
         Raises:
             PreconditionFailedError: The condition does not hold, so nothing was written.
+            WriteConflictError: S3 has another write under way, so nothing was written.
             AccessDeniedError: S3 refuses the write.
             CopiesNotDroppedError: S3 has the new object, but somewhere an old copy may still be read.
             OriginUnavailableError: S3 does not answer: it may have the new object or not.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from email.utils import format_datetime, parsedate_to_datetime
 
 _DAYS, _MONTHS = "Mon|Tue|Wed|Thu|Fri|Sat|Sun", "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
 _TIME = "[0-9]{2}:[0-9]{2}:[0-9]{2}"
@@ -24,3 +24,9 @@ def parse_http_date(text: str) -> datetime | None:
         return parsedate_to_datetime(text).replace(tzinfo=UTC)
     except (ValueError, OverflowError):  # such as the 31st of February
         return None
+
+
+def is_sent_date(text: str) -> bool:
+    """Whether a text is an HTTP date in the one form that is still sent, the day of the week included."""
+    date = parse_http_date(text)
+    return date is not None and format_datetime(date, usegmt=True) == text

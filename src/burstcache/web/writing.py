@@ -19,7 +19,9 @@ from burstcache.core.errors import (
     OriginUnavailableError,
     PreconditionFailedError,
     RefusedRequestError,
+    WriteConflictError,
 )
+from burstcache.web.dates import is_sent_date
 from burstcache.web.front_door import Arrival
 from burstcache.web.headers import is_safe
 from burstcache.web.keys import requested_key
@@ -39,11 +41,14 @@ _NAMES = {
     "content-disposition": "content_disposition",
     "content-encoding": "content_encoding",
     "content-language": "content_language",
+    "content-md5": "content_md5",
+    "expires": "expires",
     "if-match": "if_match",
     "if-none-match": "if_none_match",
 }
 # What S3 would heed and is not passed on. The rest of `x-amz-…` is S3's, too, but for what signs the request itself.
-_UNSUPPORTED = frozenset({"content-md5", "content-range", "expires", "if-modified-since", "if-unmodified-since"})
+_UNSUPPORTED = frozenset({"content-range", "if-modified-since", "if-unmodified-since"})
+_NOT_OF_DELETIONS = frozenset({"content-md5", "if-none-match"})
 _OF_AMAZON = "x-amz-"
 _OF_SIGNATURES = frozenset({"x-amz-date", "x-amz-security-token", "x-amz-content-sha256"})
 _SIGNING_PARAMETERS = _OF_SIGNATURES | {
@@ -71,13 +76,15 @@ _FAILURES: tuple[tuple[type[BurstcacheError], int, str, str], ...] = (
 
 
 class WriteHeaders(TypedDict, total=False):
-    """What S3 keeps with an object that is written, and conditions on the one that is there."""
+    """What S3 keeps with an object that is written or checks it by, and conditions on the one that is there."""
 
     content_type: str
     cache_control: str
     content_disposition: str
     content_encoding: str
     content_language: str
+    content_md5: str  # of the body, in base64; S3 checks it
+    expires: str  # an HTTP date in the form of today
     metadata: Mapping[str, str]  # of the user's own, names in lower case without their `x-amz-meta-`
     if_match: str  # only over the object with this ETag
     if_none_match: str  # `*`: only if there is no object
@@ -140,7 +147,10 @@ def failed_write(error: BurstcacheError, *, key: str) -> Response:
                 headers["etag"] = error.etag
             return error_response(status, code, message.format(key=key), headers=headers)
     if isinstance(error, OriginError) and 400 <= error.status < 500:
-        return error_response(error.status, error.code, f"S3 answered {error.status} {error.code}")
+        message, headers = f"S3 answered {error.status} {error.code}", {}
+        if isinstance(error, WriteConflictError):
+            message, headers = "S3 has another write under way: nothing is written; repeat it", {"retry-after": "1"}
+        return error_response(error.status, error.code, message, headers=headers)
     raise error
 
 
@@ -156,12 +166,17 @@ def _check_headers(arrival: Arrival) -> None:
     for name, value in arrival.headers.items():
         is_metadata = name.startswith(_USER_METADATA)
         is_of_amazon = name.startswith(_OF_AMAZON) and not is_metadata and name not in _OF_SIGNATURES
-        if name in _UNSUPPORTED or is_of_amazon or (name == "if-none-match" and arrival.method == "DELETE"):
-            accepted = f"{', '.join(_NAMES)} and {_USER_METADATA}*; If-None-Match not with DELETE"
+        if name in _UNSUPPORTED or is_of_amazon or (name in _NOT_OF_DELETIONS and arrival.method == "DELETE"):
+            accepted = f"{', '.join(_NAMES)} and {_USER_METADATA}*; Content-MD5 and If-None-Match not with DELETE"
             message = f"the header {name[:100]!r} is not supported by {arrival.method}; accepted: {accepted}"
             raise RefusedRequestError(400, "UnsupportedHeader", message)
         if (name in _NAMES or is_metadata) and not (is_safe(value) and (value.strip() or is_metadata)):
             raise RefusedRequestError(400, "MalformedHeader", f"{name[:100]}: only printable ASCII is accepted")
+        if name == _USER_METADATA:
+            raise RefusedRequestError(400, "MalformedHeader", f"{name}: the name of the metadata is empty")
+        if name == "expires" and not is_sent_date(value.strip()):
+            accepted = "such as Sun, 06 Nov 1994 08:49:37 GMT"
+            raise RefusedRequestError(400, "MalformedHeader", f"expires: {value[:100]!r}; accepted: a date {accepted}")
         if name == "if-none-match" and value.strip() != "*":  # S3 knows no other
             raise RefusedRequestError(
                 400, "MalformedHeader", f"if-none-match: {value[:100]!r}; a write accepts '*' only"

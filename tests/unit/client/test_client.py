@@ -35,7 +35,7 @@ def test_a_client_that_is_closed_between_two_steps_of_a_read_opens_again(monkeyp
 
 
 class S3:
-    """A bucket with one object; counts its GETs, and answers after a number of reads have begun."""
+    """A bucket with one object; counts what it is asked, and answers after a number of reads have begun."""
 
     def __init__(self, *, after: int) -> None:
         self.asked, self.began, self._after = 0, Semaphore(0), after
@@ -46,7 +46,33 @@ class S3:
         self.asked += 1
         for _ in range(self._after):
             self.began.acquire()
+        if request["method"] == "PUT":
+            return 200, {}, b""
         return 200, {"etag": '"1"', "content-length": "6", "last-modified": "Sun, 22 Nov 2026 12:00:00 GMT"}, b"object"
+
+
+@pytest.mark.parametrize("data", [b"object", bytearray(b"object"), memoryview(b"an object")[3:]])
+def test_bytes_of_every_kind_are_written(data: bytes | bytearray | memoryview) -> None:
+    s3, written = S3(after=0), []
+    s3.client.meta.events.register("provide-client-params.s3", lambda params, **_: written.append(params["Body"]))
+
+    with Client(bucket="b", s3=s3.client) as client:
+        client.put("key", data)
+
+    assert written == [b"object"]
+
+
+@pytest.mark.parametrize("data", ["object", None, 6, [b"object"]])
+def test_what_is_no_bytes_is_refused_with_what_is(data: Any) -> None:
+    s3 = S3(after=0)
+
+    with (
+        Client(bucket="b", s3=s3.client) as client,
+        pytest.raises(TypeError, match=f"{type(data).__name__}; accepted: bytes, bytearray, memoryview"),
+    ):
+        client.put("key", data)
+
+    assert s3.asked == 0
 
 
 def test_a_hundred_threads_that_read_a_cold_key_make_one_read_of_s3() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import boto3
 import pytest
-from botocore.exceptions import EndpointConnectionError
+from botocore.exceptions import ClientError, EndpointConnectionError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from moto import mock_aws
@@ -204,6 +204,60 @@ def test_s3_that_does_not_answer_leaves_it_open_whether_there_is_an_object(
 
     assert (message["statusCode"], code_of(message)) == (503, "OriginUnavailable")
     assert "https://s3" not in message["body"]
+
+
+@pytest.mark.parametrize(
+    ("s3s_status", "s3s_code", "retries", "status", "code"),
+    [
+        (409, "ConditionalRequestConflict", 0, 409, "ConditionalRequestConflict"),
+        (409, "OperationAborted", 0, 409, "OperationAborted"),
+        (409, "OperationAborted", 1, 503, "OriginUnavailable"),  # after a try whose answer was lost
+        (412, "PreconditionFailed", 1, 503, "OriginUnavailable"),
+        (400, "BadDigest", 0, 400, "BadDigest"),
+    ],
+)
+@pytest.mark.parametrize("method", ["PUT", "DELETE"])
+def test_what_s3_refuses_is_passed_on(
+    stage: Stage,
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+    s3s_status: int,
+    s3s_code: str,
+    retries: int,
+    status: int,
+    code: str,
+) -> None:
+    metadata = {"HTTPStatusCode": s3s_status, "HTTPHeaders": {}, "RetryAttempts": retries}
+    error = ClientError({"Error": {"Code": s3s_code}, "ResponseMetadata": metadata}, "PutObject")  # type: ignore[typeddict-item]
+
+    def refuse(**_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(stage.s3, f"{method.lower()}_object", refuse)
+
+    message = stage.ask(method, "a")
+
+    assert (message["statusCode"], code_of(message), stage.followed) == (status, code, [])
+    assert ("retry-after" in message["headers"]) == (status in (409, 503))
+
+
+def test_when_it_expires_and_its_digest_go_to_s3_as_they_are(stage: Stage) -> None:
+    sent = {}
+    stage.s3.meta.events.register("before-send.s3.PutObject", lambda request, **_: sent.update(request.headers))
+    headers = {"expires": "Sun, 06 Nov 1994 08:49:37 GMT", "content-md5": "CY9rzUYh03PK3k6DJie09g=="}
+
+    written = stage.ask("PUT", "a", b"test", None, **headers)
+    url = stage.ask("POST", "a", b"", None, **headers)
+
+    assert written["statusCode"] == 200
+    assert (sent["Expires"], sent["Content-MD5"]) == tuple(value.encode() for value in headers.values())
+    assert (
+        stage.s3.head_object(Bucket=_BUCKET, Key="a")["ResponseMetadata"]["HTTPHeaders"]["expires"]
+        == headers["expires"]
+    )
+    asked = json.loads(url["body"])
+    assert asked["headers"] == headers
+    assert "X-Amz-SignedHeaders=content-md5%3Bexpires%3Bhost" in asked["url"]
 
 
 def test_a_mistake_of_ours_is_a_well_formed_answer(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

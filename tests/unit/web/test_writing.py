@@ -17,6 +17,7 @@ from burstcache.core.errors import (
     PreconditionFailedError,
     RefusedRequestError,
     RelayDownError,
+    WriteConflictError,
 )
 from burstcache.web.front_door import Arrival
 from burstcache.web.writing import MAX_BODY_BYTES, failed_write, read_write, sent_headers
@@ -28,6 +29,8 @@ _KEPT = {
     "content-disposition": 'attachment; filename="a b"',
     "content-encoding": "gzip",
     "content-language": "de",
+    "content-md5": "1B2M2Y8AsgTpgAmY7PhCfg==",
+    "expires": "Sun, 06 Nov 1994 08:49:37 GMT",
     "x-amz-meta-colour": "red",
     "if-match": '"e"',
 }
@@ -57,6 +60,8 @@ def test_what_s3_keeps_with_an_object_goes_to_it() -> None:
         "content_disposition": 'attachment; filename="a b"',
         "content_encoding": "gzip",
         "content_language": "de",
+        "content_md5": "1B2M2Y8AsgTpgAmY7PhCfg==",
+        "expires": "Sun, 06 Nov 1994 08:49:37 GMT",
         "if_match": '"e"',
         "metadata": {"colour": "red"},
     }
@@ -78,9 +83,7 @@ def test_headers_that_sign_a_request_are_no_part_of_the_object() -> None:
         ("x-amz-copy-source", "/other/key"),
         ("x-amz-tagging", "a=b"),
         ("x-amz-server-side-encryption", "AES256"),
-        ("content-md5", "1B2M2Y8AsgTpgAmY7PhCfg=="),
         ("content-range", "bytes 0-1/2"),
-        ("expires", "Sun, 06 Nov 1994 08:49:37 GMT"),
         ("if-unmodified-since", "Sun, 06 Nov 1994 08:49:37 GMT"),
         ("if-modified-since", "Sun, 06 Nov 1994 08:49:37 GMT"),
     ],
@@ -113,6 +116,10 @@ def test_a_parameter_that_makes_it_another_operation_is_refused(method: str, que
         ({"if_match": " "}, "if-match"),
         ({"content_type": "a\r\nb"}, "content-type"),
         ({"x_amz_meta_a": "ü"}, "x-amz-meta-a"),
+        ({"x_amz_meta_": "a"}, "x-amz-meta-: the name of the metadata is empty"),
+        ({"expires": "0"}, "expires: '0'; accepted: a date such as"),
+        ({"expires": "Mon, 06 Nov 1994 08:49:37 GMT"}, "expires"),  # that was a Sunday
+        ({"expires": "Sunday, 06-Nov-94 08:49:37 GMT"}, "expires"),
     ],
 )
 def test_a_value_that_is_malformed_is_named(headers: dict[str, str], named: str) -> None:
@@ -122,8 +129,9 @@ def test_a_value_that_is_malformed_is_named(headers: dict[str, str], named: str)
     assert named in refused.message
 
 
-def test_a_condition_that_a_deletion_does_not_know_is_refused() -> None:
-    assert refusal(arrived("DELETE", if_none_match="*")).code == "UnsupportedHeader"
+@pytest.mark.parametrize("headers", [{"if_none_match": "*"}, {"content_md5": "1B2M2Y8AsgTpgAmY7PhCfg=="}])
+def test_what_a_deletion_does_not_know_is_refused(headers: dict[str, str]) -> None:
+    assert refusal(arrived("DELETE", **headers)).code == "UnsupportedHeader"
 
 
 @pytest.mark.parametrize("method", ["GET", "PATCH", "OPTIONS", ""])
@@ -178,6 +186,7 @@ def test_who_asks_for_a_url_sends_no_body() -> None:
         (AccessDeniedError("no"), 403, "AccessDenied"),
         (ObjectNotFoundError("no", status=404, code="NoSuchKey"), 404, "NoSuchKey"),
         (OriginError("no", status=400, code="MetadataTooLarge"), 400, "MetadataTooLarge"),
+        (WriteConflictError("no", status=409, code="OperationAborted"), 409, "OperationAborted"),
         (OriginUnavailableError("no", status=503, code="SlowDown"), 503, "OriginUnavailable"),
         (OriginUnavailableError("no"), 503, "OriginUnavailable"),
         (CopiesNotDroppedError("secrets of a function", etag='"e"'), 503, "CopiesNotDropped"),
@@ -191,7 +200,7 @@ def test_a_failure_has_s3s_status_and_code_or_says_what_has_happened(
     assert response.status == status
     assert json.loads(response.body)["error"]["code"] == code
     assert "secrets" not in response.body.decode()
-    assert ("retry-after" in response.headers) == (status >= 500)
+    assert ("retry-after" in response.headers) == (status == 409 or status >= 500)
 
 
 def test_who_is_to_repeat_a_write_gets_the_etag_that_it_has_written() -> None:

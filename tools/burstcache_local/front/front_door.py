@@ -8,7 +8,6 @@ import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from aiohttp import web
 from multidict import CIMultiDict
@@ -43,6 +42,7 @@ class HttpApi:
     api_id: str
     timeout_s: float = 30.0
     max_request_bytes: int = 10 * _MB
+    max_event_bytes: int = 6 * _MB  # of Lambda, which refuses a larger one, and the door passes its 413 on
 
     async def handle(self, request: HttpRequest, lambdas: Lambdas) -> HttpAnswer:
         found = match_route(self.routes, request.method, decoded_path(request.raw_path))
@@ -52,9 +52,12 @@ class HttpApi:
             return _message(413, "Request Too Long")
         route, parameters = found
         event = http_api_event(request, route, parameters, api_id=self.api_id)
+        payload = json.dumps(event).encode()
+        if len(payload) > self.max_event_bytes:
+            return _message(413, "Request Too Long")
         try:
             # The function continues after the door has given up, as on AWS; hence the shield.
-            invocation = asyncio.ensure_future(_invoke(lambdas, route.function, event))
+            invocation = asyncio.ensure_future(_invoke(lambdas, route.function, payload))
             outcome = await asyncio.wait_for(asyncio.shield(invocation), self.timeout_s)
         except TimeoutError:
             return _message(503, "Service Unavailable")
@@ -80,7 +83,7 @@ class LoadBalancer:
             return _page(413, "Request Entity Too Large")
         event = alb_event(request, target_group_arn=self.target_group_arn, multi_value=self.multi_value)
         try:
-            outcome = await _invoke(lambdas, self.function, event)
+            outcome = await _invoke(lambdas, self.function, json.dumps(event).encode())
         except ThrottledError:
             return _page(502, "Bad Gateway")
         if outcome.error or len(outcome.body) > self.max_body_bytes:
@@ -111,8 +114,8 @@ class Front:
         return _response(answer, request.method)
 
 
-async def _invoke(lambdas: Lambdas, function: str, event: dict[str, Any]) -> Outcome:
-    return await lambdas.invoke(function, json.dumps(event).encode(), request_id=str(uuid.uuid4()))
+async def _invoke(lambdas: Lambdas, function: str, payload: bytes) -> Outcome:
+    return await lambdas.invoke(function, payload, request_id=str(uuid.uuid4()))
 
 
 def _response(answer: HttpAnswer, method: str) -> web.Response:
