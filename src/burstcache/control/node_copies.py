@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.control.insisting import insist
+from burstcache.control.together import do_together
 from burstcache.core.errors import RedisDownError
 from burstcache.core.rows import KeyRow, NodeRow
 
@@ -36,7 +38,7 @@ class NodeCopies:
     clock: Clock
 
     def drop(self, hash_: str, row: KeyRow | None = None) -> Dropped:
-        """Remove the copies of a written object, and the leases of all that load it.
+        """Remove the copies of a written object, and the leases of all that load it, on all nodes at the same time.
 
         Args:
             hash_: The key's hash.
@@ -45,16 +47,16 @@ class NodeCopies:
         Raises:
             ServiceError: DynamoDB fails.
         """
-        now_us, of_life, silent = self.clock.now_us(), set[str](), []
-        for node in self.nodes.read_many(self.node_names):
-            has_life = row is not None and row.may_be_on(node, now_us)
-            if node.is_unasked or not (has_life or node.is_home_of(hash_)):
-                continue
-            if self._has_let_go(node, hash_):
-                of_life |= {node.node} if has_life else set()
-            elif node.phase != "booting":  # there is nothing in it yet: it is filled once its row says `running`
-                silent.append(node)
-        return Dropped(of_life, [self.lose(node) for node in silent])
+        now_us = self.clock.now_us()
+        asked = [node for node in self.nodes.read_many(self.node_names) if _may_hold(node, hash_, row, now_us)]
+        have_let_go = do_together(self.clock, *(partial(self._has_let_go, node, hash_) for node in asked))
+        of_life, lost = set[str](), []
+        for node, has_let_go in zip(asked, have_let_go, strict=True):
+            if has_let_go and _has_life_on(node, row, now_us):
+                of_life.add(node.node)
+            elif not has_let_go and node.phase != "booting":  # there is nothing in it before its row says `running`
+                lost.append(self.lose(node))
+        return Dropped(of_life, lost)
 
     def note_unasked(self, lost: Sequence[NodeRow]) -> None:
         """Note that no reader asks these nodes any more, so that later writes need not."""
@@ -67,3 +69,11 @@ class NodeCopies:
             self.store(node.node).drop(hash_)
 
         return insist(drop, RedisDownError, self.clock, once=node.phase != "running")
+
+
+def _may_hold(node: NodeRow, hash_: str, row: KeyRow | None, now_us: int) -> bool:
+    return not node.is_unasked and (_has_life_on(node, row, now_us) or node.is_home_of(hash_))
+
+
+def _has_life_on(node: NodeRow, row: KeyRow | None, now_us: int) -> bool:
+    return row is not None and row.may_be_on(node, now_us)

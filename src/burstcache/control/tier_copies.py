@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.digest_table import DigestTable
@@ -12,8 +13,9 @@ from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.control.insisting import insist
 from burstcache.control.key_on_node import load
-from burstcache.control.node_copies import NodeCopies
+from burstcache.control.node_copies import Dropped, NodeCopies
 from burstcache.control.outlasting import outlast_readers
+from burstcache.control.together import do_together
 from burstcache.core.errors import BurstcacheError, ObjectNotFoundError, ObjectTooLargeError, RelayDownError
 from burstcache.core.keys import key_hash
 from burstcache.core.messages.answers import Refreshed
@@ -44,19 +46,27 @@ class TierCopies:
         Raises:
             ServiceError: DynamoDB fails: an old copy may still be read.
         """
-        hash_, is_told = key_hash(key), True
+        hash_ = key_hash(key)
         row = self.keys.read(hash_)
-        try:
-            dropped = self.on_nodes.drop(hash_, row)
-        finally:
-            if row is not None and row.may_be_held(self.clock.now_us()):
-                is_told = self._tell(hash_)
+        dropped, is_told = self._let_go(hash_, row)
         since_s = self.clock.monotonic_s()
         refreshed = self._load_again(row, dropped.of_life)
         if dropped.lost or not is_told:
             outlast_readers(self.digest, hash_, self.clock, since_s=since_s)
             self.on_nodes.note_unasked(dropped.lost)
         return refreshed
+
+    def _let_go(self, hash_: str, row: KeyRow | None) -> tuple[Dropped, bool]:
+        """Have nodes and cache functions let their copies go, at the same time: a write waits for the slowest of them.
+
+        Returns:
+            What became of those on nodes, and whether the cache functions have their order, or need none.
+        """
+        drop, tell = partial(self.on_nodes.drop, hash_, row), partial(self._tell, hash_)
+        if row is None or not row.may_be_held(self.clock.now_us()):
+            return drop(), True
+        dropped, is_told = do_together(self.clock, drop, tell)
+        return dropped, is_told
 
     def _tell(self, hash_: str) -> bool:
         """Order the cache functions of a key to let their copies go, or raise the fence; return which."""
