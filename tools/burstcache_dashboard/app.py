@@ -20,10 +20,11 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from burstcache_dashboard.benchmarks import BenchmarkRunningError, Benchmarks
-from burstcache_dashboard.key_page import key_page
+from burstcache_dashboard.key_page import key_page, trace_fields
 from burstcache_dashboard.receipt import rivals_of
 from burstcache_dashboard.source import Source
 from burstcache_dashboard.watching import Watching
+from burstcache_dashboard.waterfall import is_traced
 
 _PAGE = Path(__file__).parent / "page"
 _HOSTS = ["127.0.0.1", "localhost"]  # a name of somebody else's that leads here is refused (DNS rebinding)
@@ -72,6 +73,11 @@ def make_app(source: Source, watching: Watching, benchmarks: Benchmarks | None) 
         found = await asyncio.to_thread(key_page, source, rows, request.query_params.get("key", ""))
         return JSONResponse(found)
 
+    async def trace(request: Request) -> Response:
+        rows, _ = await watching.look()
+        found = await asyncio.to_thread(trace_fields, source, rows, request.query_params.get("key", ""))
+        return JSONResponse(found)
+
     async def rivals(request: Request) -> Response:
         rows, measured = await watching.look()
         return JSONResponse(await asyncio.to_thread(rivals_of, source, rows, measured))
@@ -82,6 +88,7 @@ def make_app(source: Source, watching: Watching, benchmarks: Benchmarks | None) 
             Route("/about", about, methods=["GET"]),
             Route("/events", events, methods=["GET"]),
             Route("/key", key, methods=["GET"]),
+            Route("/trace", trace, methods=["GET"]),
             Route("/rivals", rivals, methods=["GET"]),
             *(_benchmark_routes(benchmarks) if benchmarks else ()),
             Mount("/page", StaticFiles(directory=_PAGE)),
@@ -155,5 +162,6 @@ def _about(source: Source) -> dict[str, Any]:
         "region": source.region,
         "isLocal": source.log_dir is not None,
         "policy": parameters.get("Policy", ""),
+        "isTraced": is_traced(source),
         "prices": source.prices.name,
     }

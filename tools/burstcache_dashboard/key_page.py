@@ -1,4 +1,4 @@
-"""All that is known of one key: its reads, why it is where it is, its lives with their states, one trace."""
+"""All that is known of one key: its reads, why it is where it is, its lives with their states; and one trace."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ def key_page(source: Source, rows: Rows, key: str) -> dict[str, Any] | None:
     if row is None:
         return None
     reads = source.measures.reads_of(key)
-    trace = newest_trace(source, hash_)
     return {
         "key": key,
         "hash": hash_,
@@ -37,9 +36,16 @@ def key_page(source: Source, rows: Rows, key: str) -> dict[str, Any] | None:
         "areReadsKnown": reads is not None,
         "explained": _explained(source, key),
         "lives": _lives(source, row),
-        "trace": asdict(trace) if trace else None,
         "nowMs": rows.at_us // 1000,
     }
+
+
+def trace_fields(source: Source, rows: Rows, key: str) -> dict[str, Any] | None:
+    """Return the newest trace of a key as its page shows it; None if there is none."""
+    hash_ = key_hash(key)
+    row = next((row for row in rows.keys if row.hash == hash_), None)
+    trace = newest_trace(source, row, rows.at_us) if row else None
+    return asdict(trace) if trace else None
 
 
 def _explained(source: Source, key: str) -> str:

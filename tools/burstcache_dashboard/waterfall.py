@@ -10,11 +10,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from burstcache.core.rows import KeyRow
 from burstcache_dashboard.source import Source
 
 _FILE = "traces.jsonl"  # of a local run that is traced
 _TAIL_BYTES = 8_000_000
-_WITHIN = timedelta(hours=6)
+_WITHIN = timedelta(minutes=5)  # X-Ray bills every trace of the time that a question covers
+_MOST_RETRIEVED = 3
 _FUNCTION = re.compile(r".*-(\w+)Function-\w+")
 
 Segment = dict[str, Any]
@@ -42,17 +44,26 @@ class Trace:
     bars: tuple[Bar, ...]
 
 
-def newest_trace(source: Source, hash_: str) -> Trace | None:
-    """Return the newest trace of a read of a key; None if it has none, as in a stack without `Tracing`."""
-    if source.parameters.get("Tracing") != "Active":
+def newest_trace(source: Source, row: KeyRow, now_us: int) -> Trace | None:
+    """Return the newest trace of a read of a key; None if it has none, as in a stack without `Tracing`.
+
+    A deployed stack's X-Ray is asked for the last minutes and, if they have none, for those around the newest request
+    in the key's row: what Redis serves is not noted there. X-Ray bills the questions.
+    """
+    if not is_traced(source):
         return None
     if source.log_dir:
-        found, url = _of_local_run(source.log_dir, hash_), ""
+        found, url = _of_local_run(source.log_dir, row.hash), ""
     else:
-        found = _of_xray(source, hash_)
+        found = _of_xray(source.stack.client("xray"), row, datetime.fromtimestamp(now_us / 1e6, UTC))
         place = f"{source.region}.console.aws.amazon.com/cloudwatch/home?region={source.region}"
         url = f"https://{place}#xray:traces/{found[0]['trace_id']}" if found else ""
     return trace_of(found, url) if found else None
+
+
+def is_traced(source: Source) -> bool:
+    """Whether reads of a stack have traces."""
+    return source.parameters.get("Tracing") == "Active"
 
 
 def trace_of(segments: list[Segment], url: str = "") -> Trace:
@@ -94,15 +105,29 @@ def _of_local_run(folder: Path, hash_: str) -> list[Segment]:
     return list(_flat(segments))
 
 
-def _of_xray(source: Source, hash_: str) -> list[Segment]:
-    api, now = source.stack.client("xray"), datetime.now(UTC)
-    asked = {"StartTime": now - _WITHIN, "EndTime": now, "FilterExpression": f'annotation.key_hash = "{hash_}"'}
-    summaries = api.get_trace_summaries(**asked)["TraceSummaries"]
-    if not summaries:
-        return []
-    newest = max(summaries, key=lambda summary: summary["Id"])
-    (trace,) = api.batch_get_traces(TraceIds=[newest["Id"]])["Traces"]
-    return list(_flat({"trace_id": trace["Id"]} | json.loads(each["Document"]) for each in trace["Segments"]))
+def _of_xray(api: Any, row: KeyRow, now: datetime) -> list[Segment]:
+    times = [(now - _WITHIN, now)]
+    if row.window:
+        newest = datetime.fromtimestamp(row.window[-1].at_us / 1e6, UTC)
+        times.append((newest - _WITHIN, min(newest + _WITHIN, now - _WITHIN)))
+    for since, until in times:
+        if since < until and (found := _within(api, row.hash, since, until)):
+            return found
+    return []
+
+
+def _within(api: Any, hash_: str, since: datetime, until: datetime) -> list[Segment]:
+    pages = api.get_paginator("get_trace_summaries").paginate(
+        StartTime=since, EndTime=until, FilterExpression=f'annotation.key_hash = "{hash_}"'
+    )
+    # A page without a match may stand before one with some; the newest come first.
+    ids = next((ids for page in pages if (ids := [each["Id"] for each in page["TraceSummaries"]])), [])
+    for id_ in sorted(ids, reverse=True)[:_MOST_RETRIEVED]:
+        pages = api.get_paginator("batch_get_traces").paginate(TraceIds=[id_])
+        segments = [each for page in pages for trace in page["Traces"] for each in trace["Segments"]]
+        if segments:  # none: X-Ray has not processed it yet
+            return list(_flat({"trace_id": id_} | json.loads(each["Document"]) for each in segments))
+    return []
 
 
 def _flat(segments: Iterable[Segment], trace_id: str = "", parent_id: str = "") -> Iterator[Segment]:

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
-from burstcache_dashboard.waterfall import trace_of
+import boto3
+from botocore.stub import Stubber
+
+from burstcache.core.policy import Request
+from burstcache.core.rows import KeyRow
+from burstcache_dashboard.waterfall import Trace, newest_trace, trace_of
+
+NOW_US = 1_785_542_400_000_000
+MINUTES_US = 300_000_000  # of one question
+READ_US = NOW_US - 10 * MINUTES_US
+ROW = KeyRow("0123456789abcdef0123456789abcdef", "k", window=(Request(READ_US, "a"),))
 
 
 def segment(id_: str, name: str, start_s: float, end_s: float, **rest: Any) -> dict[str, Any]:
@@ -38,3 +51,63 @@ def test_what_goes_on_after_the_answer_is_cut_off_or_left_out() -> None:
     ]
 
     assert [(bar.name, bar.end_ms) for bar in trace_of(segments).bars] == [("proxy", 10.0), ("scheduler", 10.0)]
+
+
+class XRay:
+    """A deployed stack whose X-Ray answers as it is told; what else it is asked fails the test."""
+
+    def __init__(self) -> None:
+        self.client = boto3.client("xray", region_name="eu-west-1", aws_access_key_id="a", aws_secret_access_key="b")
+        self.stubber = Stubber(self.client)
+
+    def has(self, since_us: int, until_us: int, *ids: str, token: str = "", next_token: str = "") -> None:
+        asked: dict[str, Any] = {
+            "StartTime": datetime.fromtimestamp(since_us / 1e6, UTC),
+            "EndTime": datetime.fromtimestamp(until_us / 1e6, UTC),
+            "FilterExpression": f'annotation.key_hash = "{ROW.hash}"',
+        }
+        more = {"NextToken": next_token} if next_token else {}
+        answer = {"TraceSummaries": [{"Id": id_} for id_ in ids], **more}
+        self.stubber.add_response("get_trace_summaries", answer, asked | ({"NextToken": token} if token else {}))
+
+    def gives(self, id_: str, *segments: dict[str, Any]) -> None:
+        traces = [{"Id": id_, "Segments": [{"Id": each["id"], "Document": json.dumps(each)} for each in segments]}]
+        self.stubber.add_response("batch_get_traces", {"Traces": traces if segments else []}, {"TraceIds": [id_]})
+
+    def newest_trace(self) -> Trace | None:
+        stack: Any = SimpleNamespace(client=lambda service: self.client)
+        source: Any = SimpleNamespace(parameters={"Tracing": "Active"}, log_dir=None, stack=stack, region="eu-west-1")
+        with self.stubber:
+            found = newest_trace(source, ROW, NOW_US)
+            self.stubber.assert_no_pending_responses()
+        return found
+
+
+def test_x_ray_is_asked_for_the_last_minutes_page_by_page_until_one_has_a_trace_of_the_key() -> None:
+    xray = XRay()
+    xray.has(NOW_US - MINUTES_US, NOW_US, next_token="more")
+    xray.has(NOW_US - MINUTES_US, NOW_US, "1-1", "1-2", token="more", next_token="older ones")
+    xray.gives("1-2", segment("a", "proxy", 1.0, 1.01))
+
+    found = xray.newest_trace()
+
+    assert found
+    assert found.url.endswith("eu-west-1#xray:traces/1-2-3")
+    assert found.bars[0].name == "proxy"
+
+
+def test_x_ray_is_asked_for_the_minutes_around_the_newest_request_if_it_is_older() -> None:
+    xray = XRay()
+    xray.has(NOW_US - MINUTES_US, NOW_US)
+    xray.has(READ_US - MINUTES_US, READ_US + MINUTES_US)
+
+    assert xray.newest_trace() is None
+
+
+def test_trace_that_x_ray_has_not_processed_yet_gives_way_to_one_before_it() -> None:
+    xray = XRay()
+    xray.has(NOW_US - MINUTES_US, NOW_US, "1-1", "1-2")
+    xray.gives("1-2")
+    xray.gives("1-1", segment("a", "proxy", 1.0, 1.01))
+
+    assert xray.newest_trace() is not None

@@ -1,4 +1,4 @@
-// One key: where it was when, its reads, its lives, one trace.
+// One key: where it was when, its reads, its lives.
 
 import { TIER_NAMES, clock, duration, drawn, element, fill, milliseconds, table } from "./text.js";
 
@@ -7,18 +7,22 @@ const TIER_OF_STATE = {
 };
 const LEAST_MS = 1, WIDTH = 1000, BAND = [24, 50], PLOT = [70, 180];
 
+// Returns whether the table has the key.
 export async function showKey(parent, key) {
   const answer = await fetch(`key?key=${encodeURIComponent(key)}`);
   const back = element("p", {}, element("a", { href: "#" }, "← all keys"));
   const title = element("h2", {}, key);
   if (!answer.ok) throw new Error(answer.statusText);
   const found = await answer.json();
-  if (!found) return fill(parent, back, element("section", {}, title, element("p", {}, "The table has no such key: nobody asked for it lately.")));
+  if (!found) {
+    fill(parent, back, element("section", {}, title, element("p", {}, "The table has no such key: nobody asked for it lately.")));
+    return false;
+  }
   const parts = [back, element("section", {}, title, ...strip(found))];
   parts.push(element("section", {}, element("h2", {}, "Why it is there"), element("pre", {}, found.explained)));
   parts.push(element("section", {}, element("h2", {}, "Lives"), lives(found)));
-  parts.push(element("section", {}, element("h2", {}, "A trace of its newest read"), ...waterfall(found.trace)));
   fill(parent, ...parts);
+  return true;
 }
 
 // The bands of time in which a tier above S3 served the key, by the states of its lives.
@@ -82,20 +86,4 @@ function lives(found) {
     return element("div", {}, element("h3", {}, name), rows.length ? table(life.name, columns, rows) : "Step Functions has no such execution any more.");
   });
   return element("div", { class: "lives" }, ...made);
-}
-
-function waterfall(trace) {
-  if (!trace) return [element("p", {}, "None. With the parameter Tracing = Active, X-Ray has one of each second's first request; a local run keeps all.")];
-  const span = Math.max(...trace.bars.map((bar) => bar.end_ms), 1);
-  const rows = trace.bars.map((bar) => {
-    const svg = drawn("svg", { viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" });
-    svg.append(drawn("rect", { class: bar.is_failed ? "bar failed" : "bar", x: (100 * bar.start_ms) / span, y: 1, height: 8, width: Math.max(0.4, (100 * (bar.end_ms - bar.start_ms)) / span) }));
-    const name = `${"\u2003".repeat(bar.depth)}${bar.name}${bar.is_failed ? " (failed)" : ""}`;
-    return [name, milliseconds(bar.start_ms), milliseconds(bar.end_ms - bar.start_ms), svg];
-  });
-  const columns = [{ name: "Part" }, { name: "Began after", number: true, minor: true }, { name: "Took", number: true }, { name: "When" }];
-  const made = table("Trace", columns, rows);
-  made.classList.add("waterfall");
-  const id = trace.url ? element("a", { href: trace.url, rel: "noreferrer" }, trace.id) : trace.id;
-  return [element("p", {}, `${clock(trace.at_ms, true)}, answered by ${TIER_NAMES[trace.tier] ?? "S3"}: `, id), made];
 }

@@ -7,6 +7,7 @@ import { showKey } from "./key.js";
 import { Keys } from "./keys.js";
 import { showBill, showFailures, showFigures, showNodes, showRivals, showStatus, showTiers } from "./panels.js";
 import { clock } from "./text.js";
+import { showTrace } from "./trace.js";
 
 const KEY_EVERY_MS = 3000;
 const at = (id) => document.getElementById(id);
@@ -78,9 +79,20 @@ async function route(isNew = true) {
   const key = new URLSearchParams(location.hash.slice(1)).get("key");
   at("overview").hidden = key !== null;
   at("key-page").hidden = key === null;
+  if (isNew) {
+    for (const id of ["key", "trace"]) at(id).replaceChildren();
+    at("trace-section").hidden = true;
+  }
   if (key === null) return;
-  if (isNew) at("key-page").replaceChildren();
-  await showKey(at("key-page"), key).catch((error) => said("bad", `The key cannot be shown: ${error.message}`));
+  try {
+    const isKnown = await showKey(at("key"), key);
+    if (isKnown && at("trace-section").hidden) {
+      at("trace-section").hidden = false;
+      showTrace(at("trace"), key, about);
+    }
+  } catch (error) {
+    said("bad", `The key cannot be shown: ${error.message}`);
+  }
   if (isNew) at("main").focus();
   timer = setTimeout(() => route(false), KEY_EVERY_MS);
 }
