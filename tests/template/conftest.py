@@ -59,12 +59,15 @@ def functions(resources: Resources) -> Resources:
 
 @pytest.fixture(scope="session")
 def translate(template: dict[str, Any]) -> Callable[[Mapping[str, str]], dict[str, Any]]:
-    """What SAM makes of the template, with values in place of the parameters' defaults."""
+    """What SAM makes of the template, with values in place of the parameters' defaults; shared, to be read only."""
     from samtranslator.translator.transform import transform  # a second, which few processes need
 
     logging.getLogger("samtranslator").setLevel(logging.ERROR)
 
-    def translated(values: Mapping[str, str]) -> dict[str, Any]:
+    defaults = {name: parameter["Default"] for name, parameter in template["Parameters"].items()}
+
+    @functools.cache
+    def translated(values: frozenset[tuple[str, str]]) -> dict[str, Any]:
         source = copy.deepcopy(template)
         source["Globals"]["Function"]["CodeUri"] = {"Bucket": "code", "Key": "functions"}
         for resource in source["Resources"].values():
@@ -72,15 +75,14 @@ def translate(template: dict[str, Any]) -> Callable[[Mapping[str, str]], dict[st
                 resource["Properties"]["CodeUri"] = {"Bucket": "code", "Key": "cloudformation"}
             if "DefinitionUri" in resource.get("Properties", {}):
                 resource["Properties"]["DefinitionUri"] = {"Bucket": "code", "Key": "machine"}
-        defaults = {name: parameter["Default"] for name, parameter in source["Parameters"].items()}
         region = pytest.MonkeyPatch()
         region.setenv("AWS_DEFAULT_REGION", "eu-central-1")
         try:
-            return transform(source, {**defaults, **values}, NoManagedPolicies())  # type: ignore[no-any-return]
+            return transform(source, dict(values), NoManagedPolicies())  # type: ignore[no-any-return]
         finally:
             region.undo()
 
-    return translated
+    return lambda values: translated(frozenset({**defaults, **values}.items()))
 
 
 @pytest.fixture(scope="session")
@@ -94,10 +96,13 @@ def walk() -> Callable[[Any], Iterator[Any]]:
     """Every part of a JSON value, itself first."""
 
     def parts(value: Any) -> Iterator[Any]:
-        yield value
-        children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-        for child in children:
-            yield from parts(child)
+        left = [value]
+        while left:
+            yield (part := left.pop())
+            if isinstance(part, dict):
+                left += reversed(part.values())
+            elif isinstance(part, list):
+                left += reversed(part)
 
     return parts
 

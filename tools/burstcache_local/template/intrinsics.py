@@ -34,12 +34,15 @@ class Conditions:
         self._conditions = template.get("Conditions", {})
         self._mappings = template.get("Mappings", {})
         self._values = values
+        self._decided: dict[str, bool] = {}
 
     def holds(self, name: str) -> bool:
         """Return the value of the condition `name`."""
         if name not in self._conditions:
             raise TemplateError(f"condition {name!r} is used but not declared")
-        return self._test(self._conditions[name])
+        if name not in self._decided:
+            self._decided[name] = self._test(self._conditions[name])
+        return self._decided[name]
 
     def check_rules(self, rules: Mapping[str, Any]) -> None:
         """Raise TemplateError with the description of the first assertion that fails."""
