@@ -25,6 +25,7 @@ from burstcache_sim.bill.setup import Setup
 from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.trace import Trace
 from burstcache_sim.units import US_PER_H
+from support.searches import seeds
 
 TODAY = price_sheet("today-us-east-1")
 THESIS = price_sheet("thesis-2022")
@@ -173,7 +174,7 @@ def test_perfect_automation_stops_where_that_saves() -> None:
     assert perfect_redis_us([0, 130 * US_PER_S]) == 120 * US_PER_S
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(30))
 def test_perfect_automation_is_the_cheapest_division_into_runs(seed: int) -> None:
     draw = random.Random(seed)
     times = sorted(draw.randrange(0, 900) * US_PER_S for _ in range(draw.randrange(1, 25)))

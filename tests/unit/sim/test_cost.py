@@ -16,6 +16,7 @@ from burstcache_sim.bill.setup import Setup
 from burstcache_sim.bill.usage import thesis_usage
 from burstcache_sim.units import run_cost_units
 from burstcache_sim.world.result import RunResult
+from support.searches import seeds
 
 AMOUNTS = [field.name for field in fields(Usage) if field.name not in ("architecture", "instance_type")]
 ONE_EACH: dict[str, Any] = dict.fromkeys(AMOUNTS, 1)
@@ -73,7 +74,7 @@ def test_arm_costs_a_fifth_less_than_x86() -> None:
     assert arm == pytest.approx(0.8 * x86, rel=1e-5)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_cost_units_are_the_simulators_to_the_last_one(seed: int) -> None:
     result = random_run(seed)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,12 @@ THESIS = Thesis.configured(9, 4)
 OFTEN_CHECKED = Thesis(
     parameters_from_text(rate="9", sensitivity="4", overrides="redis_utilization_s=200,redis_check_s=1")
 )
-BY_USE = [kind.worth(worth_usd) for kind in (Breakeven, Hazard) for worth_usd in ("3e-6", "1e-5", "1e-4")]
+slow = partial(pytest.param, marks=pytest.mark.slow)
+BY_USE = [
+    make(kind.worth(worth_usd))
+    for kind in (Breakeven, Hazard)
+    for make, worth_usd in ((slow, "3e-6"), (pytest.param, "1e-5"), (slow, "1e-4"))
+]
 KEYS = "abcdefgh"
 # Gaps of one key are those of the boundaries; with several keys the same instants meet more often if gaps are short.
 GAPS_US = st.one_of(gaps_us(), st.integers(0, 4).map(lambda seconds: seconds * SECOND), st.just(0), st.just(SECOND))
@@ -108,10 +113,10 @@ def test_one_key_gives_the_single_keys_result(t: list[int], policy: Policy, unti
 
 
 @pytest.mark.parametrize(
-    "policy", [THESIS, Thesis.configured(3, 4), OFTEN_CHECKED, KeyBreakeven.worth("1e-4"), *BY_USE]
+    "policy", [THESIS, slow(Thesis.configured(3, 4)), OFTEN_CHECKED, KeyBreakeven.worth("1e-4"), *BY_USE]
 )
-@pytest.mark.parametrize(("nodes", "capacity_bytes"), [(1, None), (3, None), (1, 200_000), (3, 100_000)])
-@pytest.mark.parametrize("lasts_s", [1_200, pytest.param(7_200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("nodes", "capacity_bytes"), [(1, None), slow(3, None), slow(1, 200_000), (3, 100_000)])
+@pytest.mark.parametrize("lasts_s", [1_200, slow(7_200)])
 def test_a_zipf_trace_gives_the_readable_simulators_result(
     policy: Policy, nodes: int, capacity_bytes: int | None, lasts_s: int
 ) -> None:

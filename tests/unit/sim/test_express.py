@@ -19,6 +19,7 @@ from burstcache_sim.engine.copies import keep_copies
 from burstcache_sim.traces.trace import Trace
 from burstcache_sim.units import US_PER_H
 from burstcache_sim.world.express import copy_rules
+from support.searches import seeds
 
 TODAY = price_sheet("today-us-east-1")
 S_US = 1_000_000
@@ -107,7 +108,7 @@ def test_a_read_per_repetition_reaches_the_fourth_read_in_the_fourth() -> None:
     assert float(used["s3-get"] * 20) == pytest.approx(4)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(30))
 def test_the_books_are_those_of_a_reader_that_counts_key_by_key(seed: int) -> None:
     draw = random.Random(seed)
     n, objects, period_us = draw.randrange(1, 300), draw.randrange(1, 40), 150 * US_PER_DAY

@@ -23,6 +23,7 @@ from burstcache_sim.traces.trace import Trace
 from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H
 from burstcache_sim.world.result import RunResult
 from burstcache_sim.world.scenario import homes_of
+from support.searches import seeds
 from support.trace_columns import quarter_of
 
 TODAY = price_sheet("today-us-east-1")
@@ -134,7 +135,7 @@ def test_what_a_rung_holds_is_there_when_the_log_comes_again() -> None:
     assert once.n_s3 == twice.n_s3 == demand_of(log(), object_bytes=1).objects
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_the_rungs_are_those_of_caches_kept_one_by_one(seed: int) -> None:
     draw = random.Random(seed)
     requests, keys = draw.randrange(1, 150), draw.randrange(1, 12)

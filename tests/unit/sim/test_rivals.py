@@ -29,6 +29,7 @@ from burstcache_sim.traces.trace import Trace
 from burstcache_sim.units import US_PER_H
 from support.project import ROOT
 from support.runs import run
+from support.searches import seeds
 
 TODAY = price_sheet("today-us-east-1")
 MB = 1_000_000
@@ -276,7 +277,7 @@ def test_the_best_buy_at_each_value_is_the_upper_envelope() -> None:
     assert (best_buys(lines, 0.5)[0].name, best_buys(lines, 0.5)[0].start) == ("ours", 0.5)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_no_other_line_is_higher_inside_a_span(seed: int) -> None:
     random = np.random.default_rng(seed)
     lines = [(f"{i % 7}", float(random.uniform(-5, 100)), float(random.uniform(-5, 80))) for i in range(40)]

@@ -8,6 +8,18 @@ from burstcache_cli.cli import main
 
 POLICIES = ("thesis", "breakeven --hit-value-usd 1e-4")
 
+OTHERS = (
+    *(f"sim {name} {{}} --policy {policy}" for name in ("run", "bill", "compare") for policy in POLICIES),
+    f"sim report {{}} --policy {POLICIES[1]}",
+    "sim tune {} --in-memory-pct 0.1 --candidates 40 --policy hazard",
+    "sim bill {} --period-hours 100000",
+    "sim compare {} --period-hours 100000",
+    *(f"advise {{}} --candidates 20 {more}" for more in ("", "--long --hit-value-usd 1e-4")),
+    "sim inspect {}",
+    "sim offline {}",
+    "sim optimum {}",
+)
+
 
 @pytest.fixture(scope="module")
 def traces(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
@@ -26,14 +38,10 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.mark.parametrize(
     "command",
     [
-        *(f"sim {name} {{}} --policy {policy}" for name in ("run", "bill", "compare", "report") for policy in POLICIES),
-        *(f"sim tune {{}} --in-memory-pct 0.1 --candidates 40 --policy {policy}" for policy in ("thesis", "hazard")),
-        "sim bill {} --period-hours 100000",
-        "sim compare {} --period-hours 100000",
-        *(f"advise {{}} --candidates 20 {more}" for more in ("", "--long", "--long --hit-value-usd 1e-4")),
-        "sim inspect {}",
-        "sim offline {}",
-        "sim optimum {}",
+        f"sim report {{}} --policy {POLICIES[0]}",
+        "sim tune {} --in-memory-pct 0.1 --candidates 40 --policy thesis",
+        "advise {} --candidates 20 --long",
+        *(pytest.param(command, marks=pytest.mark.slow) for command in OTHERS),
     ],
 )
 def test_every_line_fits_eighty_characters(

@@ -37,7 +37,7 @@ def test_time_stands_still_while_anybody_is_active() -> None:
     clock = VirtualClock()
     rested = clock.start(clock.sleep, 10)
 
-    for _ in range(100_000):
+    for _ in range(1_000):
         assert clock.monotonic_s() == 0
     clock.wait_for(rested)
 
