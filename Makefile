@@ -16,10 +16,14 @@ PYTHON = $(shell for python in python3.11 python3 python3.12 python3.13 python3.
 .PHONY: help setup lock run stop demo picture thesis paper map load evaluate consistency consistency-bugs pool-soak fuzz chaos chaos-evidence soak build layer validate deploy invoke test test-fast check audit lint format types clean
 
 # Processes that run tests at a time, one more than cores, since some tests wait; `make test WORKERS=0` runs them in one, for
-# a debugger. Files are handed out in the order of their folders: with the small ones of `unit` last, all end together.
+# a debugger.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
-FAST := lifecycle contract golden template unit
+
+# The quick tests run in two processes of about the same length. Each worker of xdist would import and collect all of them.
+QUICK = $(BIN)/python -m pytest -q -m 'not slow' --hypothesis-profile quick
+FAST := $(filter-out %/__pycache__/,$(wildcard $(patsubst %,tests/%/,lifecycle contract golden template) tests/unit/*/ tests/unit/*.py))
+FAST_ASIDE := $(patsubst %,tests/%/,contract golden template unit/cli unit/client unit/sim)
 
 help: ## show the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -150,7 +154,9 @@ test: setup $(VENV)/.browser ## run all tests but those against a deployed stack
 	$(PYTEST) --ignore tests/e2e
 
 test-fast: setup ## run the quick tests: no local run, no linter, no test marked as slow, a tenth of each random search
-	$(PYTEST) -m 'not slow' --hypothesis-profile quick $(wildcard $(FAST:%=tests/%))
+	@mkdir -p build; $(QUICK) $(FAST_ASIDE) > build/test-fast.txt 2>&1 & aside=$$!; trap "kill $$aside" INT; \
+	$(QUICK) $(filter-out $(FAST_ASIDE),$(FAST)); code=$$?; \
+	wait $$aside || code=$$?; cat build/test-fast.txt; exit $$code
 
 check: lint types audit test ## everything that must hold before a commit
 
