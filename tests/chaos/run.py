@@ -256,6 +256,7 @@ def befall(stage: Stage, fault: Fault, plan: Plan, load_ended: Callable[[], obje
             load.set(reads_per_s, HOT_SHARE)
         else:
             load.set(reads_per_s, ALL_COLD)
+            waited(lambda: load.outcomes, plan.heat_s)
         run.began_s = time.time()
         time.sleep(plan.before_s)
         with fault.breaks(stage):
@@ -277,7 +278,7 @@ def befall(stage: Stage, fault: Fault, plan: Plan, load_ended: Callable[[], obje
     return run
 
 
-def waited(holds: Callable[[], bool], limit_s: float, look_every_s: float = _LOOK_EVERY_S) -> float | None:
+def waited(holds: Callable[[], object], limit_s: float, look_every_s: float = _LOOK_EVERY_S) -> float | None:
     """Wait until something holds; return how long it took [s], or None if it takes longer than the limit."""
     began_s = time.monotonic()
     while not holds():
