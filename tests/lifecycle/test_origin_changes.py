@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from dataclasses import replace
 from typing import Any
 
@@ -100,6 +101,42 @@ def test_write_between_load_and_announce_is_seen(world: World) -> None:
     world.until(lambda: world.row("k").tier == "lambda")
     world.until(lambda: world.body_in_lambda_tier("k") == b"new", within_s=1)
     assert life.join() == "idle"
+
+
+def in_lambda_tier(world: World) -> None:
+    world.started("k")
+    world.serve("k")
+    world.until(lambda: world.row("k").tier == "lambda")
+
+
+@pytest.mark.parametrize("bring", [in_lambda_tier, lambda world: world.running("k")], ids=["lambda", "redis"])
+def test_an_event_that_comes_twice_or_late_changes_nothing_for_readers(world: World, bring: Any) -> None:
+    bring(world)
+    tier = world.read("k")
+    for body in (b"older", b"new"):
+        world.put_object("k", body)
+        world.written("k")
+    world.clock.sleep(0.1)
+    assert world.read("k") == "s3"  # which decides of two versions which one is the newer
+
+    for _ in ("of the older write, late", "of the new one, again"):
+        world.written("k")
+        world.clock.sleep(0.1)
+
+        answer = world.answer("k")
+        assert (answer["body"], answer["headers"]["x-cache-tier"]) == (b64encode(b"new").decode(), tier)
+
+
+def test_a_late_event_brings_no_deleted_object_back(world: World) -> None:
+    world.running("k")
+    world.put_object("k", b"new")
+    world.delete_object("k")
+    world.written("k")
+
+    world.written("k")  # of the write that came first
+
+    assert _body_in_redis(world, "k") is None
+    assert world.answer("k")["statusCode"] == 404
 
 
 @pytest.fixture

@@ -44,6 +44,16 @@ def test_the_page_has_them_in_the_order_in_which_they_are_asked_for(
     assert [name for name in parameters if name in rows] == rows
 
 
+def test_the_transcript_of_a_guided_deployment_asks_for_them_with_their_defaults(
+    parameters: dict[str, dict[str, Any]], root: Path
+) -> None:
+    transcript = (root / "docs/evidence/guided-deploy.md").read_text()
+
+    asked = re.findall(r"^  Parameter (\w+) \[(.*)\]:$", transcript, re.MULTILINE)
+
+    assert asked == [(name, str(parameter["Default"])) for name, parameter in parameters.items()]
+
+
 def test_every_number_has_its_unit_in_its_name(parameters: dict[str, dict[str, Any]]) -> None:
     times = ("PerS", "PerMin", "Ms", "HoursPerDay", "Days", "GraceS", "KeepS")
     units = (*times, "Requests", "Keys", "Nodes", "Count", "Concurrency", "Mb", "Usd", "Port", "Issue")
