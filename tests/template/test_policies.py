@@ -219,6 +219,22 @@ def test_a_node_may_read_its_secrets_and_no_other(resources: Resources) -> None:
     assert folders("StateInstancePolicy") == {*certificate, *(name.rpartition("/")[0] + "/*" for name in state)}
 
 
+def test_a_node_reads_its_own_kind_of_rows_and_of_them_what_it_asks_for(resources: Resources) -> None:
+    def rows(policy: str) -> list[str]:
+        of_table = [each for each in statements(resources[policy]["Properties"]) if "dynamodb:GetItem" in actions(each)]
+        (condition,) = (each["Condition"] for each in of_table)
+        assert condition["ForAllValues:StringEquals"]["dynamodb:Attributes"]
+        named = [each["dynamodb:LeadingKeys"] for each in condition.values() if "dynamodb:LeadingKeys" in each]
+        return [row for each in named for row in each]
+
+    (cache,) = (
+        tag["Value"] for tag in resources["RedisInstance1"]["Properties"]["Tags"] if tag["Key"] == "burstcache-node"
+    )
+
+    assert rows("RedisInstancePolicy") == [table.node_item(cache)["pk"]]
+    assert rows("StateInstancePolicy") == [table.node_item("state-*")["pk"]]
+
+
 def test_the_relay_gets_the_passwords_and_the_certificate_that_are_made(resources: Resources) -> None:
     (container,) = resources["RelayTask"]["Properties"]["ContainerDefinitions"]
     made = [*resources["RelayPasswords"]["Properties"]["Names"], *resources["RelayCertificate"]["Properties"]["Names"]]

@@ -22,13 +22,14 @@ _PARTITIONS: dict[str, ItemKey] = {
     "paused": PAUSED_ITEM,
     "pool": POOL_STATE_ITEM,
 }
-_KEYS_AND_NODES = {"key", "node", "database"}
+_KEYS_AND_NODES = {"key", "node"}
+_KEYS_AND_ALL_NODES = _KEYS_AND_NODES | {"database"}
 # What each may do with rows of which partitions. A call that is not listed is refused on all of them.
 _RIGHTS: dict[str, dict[str, set[str]]] = {
     "cache": {"GetItem": _KEYS_AND_NODES | {"paused"}, "UpdateItem": {"key", "digest"}},
     "janitor": {
-        "GetItem": _KEYS_AND_NODES | {"hot", "paused"},
-        "BatchGetItem": _KEYS_AND_NODES | {"hot", "paused"},
+        "GetItem": _KEYS_AND_ALL_NODES | {"hot", "paused"},
+        "BatchGetItem": _KEYS_AND_ALL_NODES | {"hot", "paused"},
         "Query": {"digest"},
         "UpdateItem": {"node", "database", "digest"},
         "DeleteItem": {"digest"},
@@ -49,19 +50,19 @@ _RIGHTS: dict[str, dict[str, set[str]]] = {
     "pool_member": {},
     "proxy": {"Query": {"digest"}},
     "redis_control": {
-        "GetItem": _KEYS_AND_NODES | {"paused"},
-        "BatchGetItem": _KEYS_AND_NODES | {"paused"},
+        "GetItem": _KEYS_AND_ALL_NODES | {"paused"},
+        "BatchGetItem": _KEYS_AND_ALL_NODES | {"paused"},
         "Query": {"node", "database", "digest"},
-        "UpdateItem": _KEYS_AND_NODES | {"digest"},
-        "PutItem": {"node", "database"},
+        "UpdateItem": _KEYS_AND_ALL_NODES | {"digest"},
+        "PutItem": {"node"},
         "DeleteItem": {"node", "database"},
     },
     "scheduler": {
         "GetItem": _KEYS_AND_NODES | {"hot", "paused"},
         "BatchGetItem": _KEYS_AND_NODES | {"hot", "paused"},
         "UpdateItem": _KEYS_AND_NODES | {"hot"},
-        "PutItem": {"node", "database"},
-        "BatchWriteItem": {"node", "database"},
+        "PutItem": {"node"},
+        "BatchWriteItem": {"node"},
     },
     "state": {
         "GetItem": {"database", "paused"},

@@ -9,6 +9,8 @@ from burstcache_cli.arguments import which_stack
 from burstcache_sim.commands.log_options import add_log
 from burstcache_terminal.options import number, whole
 
+_SECRET = ("authorization", "cookie", "proxy-authorization", "x-amz-security-token")  # headers, in lower case
+
 
 def replay(parser: argparse.ArgumentParser) -> None:
     """Add the options of `replay`."""
@@ -20,11 +22,11 @@ def replay(parser: argparse.ArgumentParser) -> None:
     where.add_argument("--client", action="store_true", help="read by burstcache.client in this process, not by HTTP")
     add(
         "--header",
-        type=_header,
-        action="append",
+        type=_headers,
+        action="extend",
         default=[],
-        metavar="NAME:VALUE",
-        help="send it with each request, such as 'Authorization: Bearer …' (repeatable)",
+        metavar="NAME:VALUE|@FILE",
+        help="send it with each request; @FILE: a line for each, as of curl, for what is secret (repeatable)",
     )
     add("--sign", action="store_true", help="sign requests with AWS's credentials, for a stack with ApiAuth=iam")
     add(
@@ -81,6 +83,26 @@ def evaluate(parser: argparse.ArgumentParser) -> None:
     )
     which_stack(parser)
     add("--json", action="store_true", help="print JSON")
+
+
+def _headers(text: str) -> list[tuple[str, str]]:
+    if not text.startswith("@"):
+        name, value = _header(text)
+        if name.lower() in _SECRET:
+            problem = (
+                "everybody on this machine reads it among the arguments; write the line to a file, for --header @FILE"
+            )
+            raise argparse.ArgumentTypeError(f"{name}: {problem}")
+        return [(name, value)]
+    try:
+        lines = Path(text[1:]).read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        problem = getattr(error, "strerror", None) or "is not text"
+        raise argparse.ArgumentTypeError(f"{text}: {problem}") from None
+    try:
+        return [_header(line) for line in lines if line.strip()]
+    except argparse.ArgumentTypeError:
+        raise argparse.ArgumentTypeError(f"{text}: expected a name, a colon and a value in each line") from None
 
 
 def _header(text: str) -> tuple[str, str]:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -17,7 +18,10 @@ from burstcache_cli.cli import main
 class _Objects(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
+    seen: ClassVar[list[tuple[str | None, str | None]]] = []
+
     def do_GET(self) -> None:
+        self.seen.append((self.headers["Authorization"], self.headers["X-Team"]))
         self.send_response(200)
         self.send_header("X-Cache-Tier", "lambda" if self.path.endswith("a") else "s3")
         self.send_header("Content-Length", "3")
@@ -76,11 +80,35 @@ def test_a_trace_of_one_key_asks_for_the_object_that_is_named(
     assert "folder/a," in (tmp_path / "out" / "requests.csv").read_text()
 
 
+def test_headers_that_are_secret_come_from_a_file(url: str, log: Path, tmp_path: Path) -> None:
+    (tmp_path / "headers").write_text("Authorization: Bearer planted\n\nX-Team: a:b\n")
+    call = ["replay", str(log), "--url", url, "--out", str(tmp_path / "out"), "--speed", "1000"]
+
+    assert main([*call, "--header", f"@{tmp_path / 'headers'}"]) == 0
+    assert main([*call[:5], str(tmp_path / "again"), *call[6:], "--header", "X-Team: c"]) == 0
+
+    assert _Objects.seen[-6:] == [("Bearer planted", "a:b")] * 3 + [(None, "c")] * 3
+
+
+def test_a_file_that_is_no_list_of_headers_is_refused_without_being_shown(
+    log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "headers").write_text("the token alone\n")
+
+    assert main(["replay", str(log), "--out", str(tmp_path / "out"), "--header", f"@{tmp_path / 'headers'}"]) == 2
+
+    said = capsys.readouterr().err
+    assert "expected a name, a colon and a value in each line" in said
+    assert "the token alone" not in said
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--speed", "0"], "--speed '0': expected a factor above 0"),
         (["--header", "no colon"], "--header 'no colon': expected a name, a colon and a value"),
+        (["--header", "authorization: Bearer t"], "everybody on this machine reads it among the arguments"),
+        (["--header", "@absent"], "--header @absent: No such file or directory"),
         (["--key", "a"], "--key a: is for a trace of one key; this one has 2"),
         (["--create-objects", "10"], "--create-objects: needs a stack"),
         (["--client"], "--client not allowed with argument --url"),
