@@ -164,7 +164,7 @@ def test_page_of_a_key_says_why_it_is_there(browser: Browser, url: str) -> None:
 
 def test_key_that_nobody_asked_for_is_shown_as_unknown(browser: Browser, url: str) -> None:
     with opened(browser, f"{url}#key=unknown.txt") as page:
-        expect(page.locator("#key-page")).to_contain_text("no such key")
+        expect(page.locator("#key-page")).to_contain_text("No such key")
 
 
 def test_name_of_a_key_is_shown_as_text(browser: Browser, url: str) -> None:

@@ -10,6 +10,7 @@ from burstcache.core.keys import key_hash
 from burstcache.core.rows import KeyRow
 from burstcache.queries.explain import explain
 from burstcache.queries.history import History
+from burstcache.queries.places import node_of, place_of
 from burstcache_cli.explain import explanation_text
 from burstcache_cli.stack import StackIncompleteError
 from burstcache_dashboard.source import Rows, Source
@@ -19,12 +20,12 @@ _MOST_LIVES, _MOST_READS = 6, 2_000
 
 
 def key_page(source: Source, rows: Rows, key: str) -> dict[str, Any] | None:
-    """Return what the page of a key shows; None if the table does not have the key. Times are in ms."""
-    hash_ = key_hash(key)
+    """Return what the page of a key shows; None if neither the table nor the log of reads has it. Times are in ms."""
+    hash_, reads = key_hash(key), source.measures.reads_of(key)
     row = next((row for row in rows.keys if row.hash == hash_), None)
-    if row is None:
+    if row is None and not reads:
         return None
-    reads = source.measures.reads_of(key)
+    row = row or KeyRow(hash_, key)  # a guest needs none
     return {
         "key": key,
         "hash": hash_,
@@ -36,6 +37,7 @@ def key_page(source: Source, rows: Rows, key: str) -> dict[str, Any] | None:
         "areReadsKnown": reads is not None,
         "explained": _explained(source, key),
         "lives": _lives(source, row),
+        "guestSinceMs": _guest_since_us(source, row, rows) // 1000,
         "nowMs": rows.at_us // 1000,
     }
 
@@ -54,6 +56,13 @@ def _explained(source: Source, key: str) -> str:
         return explanation_text(explain(source.system, source.rules, key))
     except StackIncompleteError as error:
         return str(error)
+
+
+def _guest_since_us(source: Source, row: KeyRow, rows: Rows) -> int:
+    """Return since when a node takes a key as a guest; 0: none does."""
+    node = node_of(row, [node for node, _ in rows.nodes], rows.at_us)
+    place = place_of(row, node, rows.at_us, max_object_bytes=source.max_object_bytes)
+    return node.ready_at_us if node and place == "guest" else 0
 
 
 def _lives(source: Source, row: KeyRow) -> Sequence[dict[str, Any]]:

@@ -14,29 +14,29 @@ const STATES = {
 };
 const WIDTH = 136, HEIGHT = 54;
 const EDGES = [
-  ["M150 61 L104 94", "hot"],
-  ["M210 61 L256 94", "hot, while the node stops"],
-  ["M180 61 L180 184", "hot, while the node runs"],
-  ["M104 151 L150 184", "hotter"],
-  ["M256 151 L210 184", "hotter"],
-  ["M206 241 L232 274", "the node runs"],
-  ["M252 331 L252 364", "idle"],
-  ["M320 394 L352 394 L352 34 L251 34", "back"],
-  ["M20 124 L8 124 L8 26 L109 26", "idle"],
-  ["M340 118 L346 118 L346 42 L251 42", "idle"],
+  "M150 61 L104 94",
+  "M210 61 L256 94",
+  "M180 61 L180 184",
+  "M104 151 L150 184",
+  "M256 151 L210 184",
+  "M206 241 L232 274",
+  "M252 331 L252 364",
+  "M320 394 L352 394 L352 34 L251 34",
+  "M20 124 L8 124 L8 26 L109 26",
+  "M340 118 L346 118 L346 42 L251 42",
 ];
-const THIN = ["M14 304 L4 304 L4 18 L109 18"];
+const BOTH_WAYS = "M14 304 L4 304 L4 18 L109 18"; // between S3 and guest, whenever the node starts or stops
 
 export class Diagram {
   constructor(parent) {
     this.counts = {};
     this.groups = {};
     this.svg = drawn("svg", { viewBox: "0 0 360 426", role: "img" });
-    const tip = drawn("marker", { id: "tip", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" });
+    const tip = drawn("marker", { id: "tip", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto-start-reverse" });
     tip.append(drawn("path", { d: "M0 0 L8 4 L0 8 z", class: "tip" }));
     this.svg.append(drawn("defs", {}, tip));
-    for (const [path] of EDGES) this.svg.append(drawn("path", { d: path, class: "edge", "marker-end": "url(#tip)" }));
-    for (const path of THIN) this.svg.append(drawn("path", { d: path, class: "edge thin" }));
+    for (const path of EDGES) this.svg.append(drawn("path", { d: path, class: "edge", "marker-end": "url(#tip)" }));
+    this.svg.append(drawn("path", { d: BOTH_WAYS, class: "edge thin", "marker-start": "url(#tip)", "marker-end": "url(#tip)" }));
     for (const [state, [x, y, tier]] of Object.entries(STATES)) {
       const group = drawn("g", { class: tier });
       const shown = drawn("text", { x, y: y + 19, "text-anchor": "middle", class: "count" });

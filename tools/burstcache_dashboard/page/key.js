@@ -7,15 +7,16 @@ const TIER_OF_STATE = {
 };
 const LEAST_MS = 1, WIDTH = 1000, BAND = [24, 50], PLOT = [70, 180];
 
-// Returns whether the table has the key.
-export async function showKey(parent, key) {
+// Returns whether the key is known, and still wanted when the answer came.
+export async function showKey(parent, key, isWanted) {
   const answer = await fetch(`key?key=${encodeURIComponent(key)}`);
   const back = element("p", {}, element("a", { href: "#" }, "← all keys"));
   const title = element("h2", {}, key);
   if (!answer.ok) throw new Error(answer.statusText);
   const found = await answer.json();
+  if (!isWanted()) return false;
   if (!found) {
-    fill(parent, back, element("section", {}, title, element("p", {}, "The table has no such key: nobody asked for it lately.")));
+    fill(parent, back, element("section", {}, title, element("p", {}, "No such key is known: nobody asked for it lately.")));
     return false;
   }
   const parts = [back, element("section", {}, title, ...strip(found))];
@@ -25,8 +26,14 @@ export async function showKey(parent, key) {
   return true;
 }
 
-// The bands of time in which a tier above S3 served the key, by the states of its lives.
+// The bands of time in which a tier above S3 served the key.
 function bands(found) {
+  const lived = livedBands(found);
+  return [...lived, ...guestBands(found, lived)].sort((one, other) => one.from - other.from);
+}
+
+// By the states of its lives.
+function livedBands(found) {
   const made = [];
   for (const { steps } of found.lives) {
     steps.forEach((step, place) => {
@@ -35,6 +42,21 @@ function bands(found) {
       if (tier) made.push({ tier, state: step.state, from: step.atMs, to: end });
     });
   }
+  return made;
+}
+
+// While its node ran and it had no life of its own: now, since that is known, and formerly from the first to the last of
+// reads that Redis answered.
+function guestBands(found, lived) {
+  const made = [];
+  let run = null;
+  for (const { tier, at_ms } of found.reads) {
+    const isLived = lived.some(({ from, to }) => from <= at_ms && at_ms <= to);
+    if (tier !== "redis" || isLived || (found.guestSinceMs && at_ms >= found.guestSinceMs)) { run = null; continue; }
+    if (!run) made.push(run = { tier: "redis", state: "Guest", from: at_ms });
+    run.to = at_ms;
+  }
+  if (found.guestSinceMs) made.push({ tier: "redis", state: "Guest", from: found.guestSinceMs, to: found.nowMs });
   return made;
 }
 
@@ -70,7 +92,8 @@ function strip(found) {
 
 function summary(found, served, first) {
   const each = served.map((band) => `${band.state} from ${clock(band.from)} for ${duration(band.to - band.from)}`);
-  return `${found.reads.length} reads since ${clock(first)}. ${each.join("; ") || "S3 served it all the time"}`;
+  const otherwise = found.areReadsKnown ? "No faster tier served it" : "No life of its own is known";
+  return `${found.reads.length} reads since ${clock(first)}. ${each.join("; ") || otherwise}`;
 }
 
 function lives(found) {

@@ -73,8 +73,9 @@ if (about.benchmarkToken) {
   new Benchmarks(at("benchmarks"), at("benchmarking"), about.benchmarkToken).follow();
 }
 
-let timer = 0;
+let timer = 0, newest = 0;
 async function route(isNew = true) {
+  const turn = ++newest; // an answer that comes after the next turn began is not shown
   clearTimeout(timer);
   const key = new URLSearchParams(location.hash.slice(1)).get("key");
   at("overview").hidden = key !== null;
@@ -85,7 +86,7 @@ async function route(isNew = true) {
   }
   if (key === null) return;
   try {
-    const isKnown = await showKey(at("key"), key);
+    const isKnown = await showKey(at("key"), key, () => turn === newest);
     if (isKnown && at("trace-section").hidden) {
       at("trace-section").hidden = false;
       showTrace(at("trace"), key, about);
@@ -93,6 +94,7 @@ async function route(isNew = true) {
   } catch (error) {
     said("bad", `The key cannot be shown: ${error.message}`);
   }
+  if (turn !== newest) return;
   if (isNew) at("main").focus();
   timer = setTimeout(() => route(false), KEY_EVERY_MS);
 }

@@ -6,7 +6,7 @@ export function showStatus(parent, status) {
   const { pause, live, guests, nodesOn, nodes } = status;
   let said;
   if (pause) said = `Paused since ${clock(pause.sinceMs)}${pause.untilMs ? ` until ${clock(pause.untilMs)}` : ""}: ${pause.reason}. S3 serves.`;
-  else if (live || nodesOn.length) said = `On: ${plural(live, "key")} above S3${guests ? `, ${plural(guests, "guest")} of nodes` : ""}, ${nodesOn.length} of ${plural(nodes, "node")} on.`;
+  else if (live || nodesOn.length) said = `On: ${plural(live, "key")} above S3${guests ? ` and ${plural(guests, "guest")}` : ""}, ${nodesOn.length} of ${plural(nodes, "node")} on.`;
   else said = "Ready and off: S3 serves every key, no node runs.";
   if (parent.textContent !== said) parent.textContent = said;
 }

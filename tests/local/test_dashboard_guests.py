@@ -1,0 +1,44 @@
+"""The dashboard of a stack whose nodes take guests, as under the default policy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from burstcache_local.cloud import LocalCloud, LocalOptions
+from support.browser import chromium, opened
+from support.dashboard import asked, serving
+from support.waiting import LIMIT_S, until
+
+_KEY = "guest.txt"
+
+expect.set_options(timeout=LIMIT_S * 1000)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as running:
+        yield running
+
+
+# Without a relay, guests have no rows.
+@pytest.mark.parametrize("relay", ["direct", pytest.param("none", marks=pytest.mark.slow)])
+def test_key_that_a_node_serves_as_a_guest_is_shown_in_redis(relay: str, browser: Browser, tmp_path: Path) -> None:
+    parameters = {"Policy": "breakeven", "HitValueUsdPerMillion": "1000", "Relay": relay}
+    options = LocalOptions(boot_s=0.2, stop_s=0.2, run_dir=tmp_path / "run", parameters=parameters)
+    with LocalCloud(options) as cloud, serving(cloud, tmp_path) as url:
+        cloud.client("s3").put_object(Bucket=cloud.bucket_name, Key=_KEY, Body=b"text")
+        until(lambda: asked(cloud.front_url, f"/objects/{_KEY}").headers["X-Cache-Tier"] == "redis")
+
+        with opened(browser, f"{url}#key={_KEY}") as page:
+            expect(page.locator("svg.strip")).to_have_attribute("aria-label", re.compile("Guest from"))
+            expect(page.locator("pre")).to_contain_text("served by   Redis on node-1 since")
+
+            if relay == "direct":
+                page.get_by_role("link", name="all keys").click()
+                expect(page.locator("#on")).to_have_text("On: 0 keys above S3 and 1 guest, 1 of 1 node on.")
+                expect(page.locator("#diagram svg")).to_have_attribute("aria-label", re.compile("Guest: 1 key"))
