@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 
@@ -12,7 +13,7 @@ from burstcache.core.parameters import US_PER_S
 from burstcache.queries.explain import Explanation, ServedBy, explain, stack_rules
 from burstcache.queries.key_costs import Cost
 from burstcache.queries.moves import Hold, Move, Reason, Rule, StackRules, To
-from burstcache_cli.stack import Stack, stack_of
+from burstcache_cli.stack import Stack, StackIncompleteError, stack_of
 from burstcache_terminal.exit_codes import ExitCode
 from burstcache_terminal.text import NOTHING, count_text, duration_text, number_text, time_text, wrapped_text
 
@@ -96,6 +97,14 @@ def explain_key(args: argparse.Namespace) -> ExitCode:
 def rules_of(stack: Stack) -> StackRules:
     """Return what a stack decides by, or raise InvalidSettingError or StackIncompleteError."""
     return stack_rules(json.loads(stack.output("PolicySettings")))
+
+
+def max_object_bytes_of(stack: Stack) -> int:
+    """Return what a faster tier takes [bytes]; of a stack that is older than its rules' output, no limit is known."""
+    try:
+        return rules_of(stack).settings.max_object_bytes
+    except StackIncompleteError:
+        return sys.maxsize
 
 
 def explanation_text(explanation: Explanation) -> str:

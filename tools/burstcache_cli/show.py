@@ -19,6 +19,7 @@ from burstcache.queries.routes import RouteView, read_routes
 from burstcache.queries.states import KEY_STATES, NODE_STATES
 from burstcache.queries.watch import Entered, key_watcher, node_watcher
 from burstcache.queries.watch import watch as follow
+from burstcache_cli.explain import max_object_bytes_of
 from burstcache_cli.stack import stack_of
 from burstcache_terminal.exit_codes import ExitCode
 from burstcache_terminal.text import NOTHING, duration_text, number_text, table_text, time_text
@@ -32,8 +33,9 @@ _DOUBTS = {
 
 def keys(args: argparse.Namespace) -> ExitCode:
     """List the keys, and say if nothing starts."""
-    system = stack_of(args).system()
-    views, pause = read_keys(system), system.pauses.read()
+    stack = stack_of(args)
+    system = stack.system()
+    views, pause = read_keys(system, max_object_bytes=max_object_bytes_of(stack)), system.pauses.read()
     return _print(views, (f"{pause_text(pause)}\n\n" if pause else "") + keys_text(views), as_json=args.json)
 
 
@@ -162,7 +164,7 @@ def _key_cells(view: KeyView) -> tuple[str, ...]:
     return (
         view.key,
         f"{view.state}{remark}",
-        f"redis ({view.node})" if view.tier == "redis" else view.tier,
+        f"{view.tier} ({view.node})" if view.tier in ("redis", "guest") else view.tier,
         time_text(view.since_us),
         f"{view.requests}{'+' if view.is_window_full else ''}",
         view.execution_name or NOTHING,

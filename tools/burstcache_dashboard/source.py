@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,8 +16,8 @@ from burstcache.core.rows import KeyRow, Lease, NodeRow, Pause
 from burstcache.core.worth import sheet_of_region
 from burstcache.queries.moves import StackRules
 from burstcache.queries.system import System
-from burstcache_cli.explain import rules_of
-from burstcache_cli.stack import Stack, StackIncompleteError
+from burstcache_cli.explain import max_object_bytes_of, rules_of
+from burstcache_cli.stack import Stack
 from burstcache_dashboard.cloudwatch import CloudWatch
 from burstcache_dashboard.local_logs import LocalLogs
 from burstcache_dashboard.measured import Measures
@@ -95,11 +94,8 @@ class Source:
 
     @cached_property
     def max_object_bytes(self) -> int:
-        """What a faster tier takes [bytes]; of a stack that is older than its rules' output, no limit is known."""
-        try:
-            return self.rules.settings.max_object_bytes
-        except StackIncompleteError:
-            return sys.maxsize
+        """What a faster tier takes [bytes]."""
+        return max_object_bytes_of(self.stack)
 
     @cached_property
     def parameters(self) -> dict[str, str]:

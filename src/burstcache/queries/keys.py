@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
 
 from burstcache.core.deadlines import RUNNING_S
 from burstcache.core.parameters import QUEUE_LENGTH, US_PER_S
 from burstcache.core.rows import KeyRow
 from burstcache.queries.history import Step
+from burstcache.queries.places import Place, node_of, place_of
 from burstcache.queries.states import STATE_OF_KEY_PHASE
 from burstcache.queries.system import System
 
@@ -21,8 +21,8 @@ class KeyView:
     key: str
     state: str
     is_expired: bool  # the state's deadline has passed, so every reader of the row takes the key for one of S3
-    tier: Literal["s3", "lambda", "redis"]
-    node: str  # empty: it is on none
+    tier: Place
+    node: str  # that of its life, or that it is a guest of; empty: neither
     since_us: int  # when it entered the state; 0: it has never left S3
     requests: int  # remembered in the key's row, the newest ones
     is_window_full: bool  # older requests may have been forgotten
@@ -31,17 +31,24 @@ class KeyView:
     not_before_us: int  # after a failed life: no new one before this; 0: at any time
 
 
-def read_keys(system: System) -> list[KeyView]:
+def read_keys(system: System, *, max_object_bytes: int) -> list[KeyView]:
     """Return every key that was requested within the hour or has ever been hot, by name.
+
+    Args:
+        system: What is asked.
+        max_object_bytes: What a faster tier takes [bytes].
 
     Raises:
         ServiceError: DynamoDB or Step Functions fails.
     """
     now_us = system.clock.now_us()
+    nodes = [system.nodes.read(name) for name in system.node_names]
 
     def view(row: KeyRow) -> KeyView:
         steps = system.key_history(row.execution_name).read_new() if row.is_live(now_us) else None
-        return key_view(row, now_us, steps or ())
+        view, node = key_view(row, now_us, steps or ()), node_of(row, nodes, now_us)
+        is_guest = place_of(row, node, now_us, max_object_bytes=max_object_bytes) == "guest"
+        return replace(view, tier="guest", node=node.node) if is_guest and node else view
 
     return sorted(map(view, system.key_rows()), key=lambda view: view.key)
 

@@ -52,6 +52,19 @@ def test_keys_prints_one_line_per_key(aws: Aws, capsys: pytest.CaptureFixture[st
     ]
 
 
+@pytest.mark.parametrize(("size_bytes", "tier"), [(4, "guest"), (1 << 30, "s3")])
+def test_keys_shows_a_guest_of_a_running_node_as_that(
+    aws: Aws, capsys: pytest.CaptureFixture[str], size_bytes: int, tier: str
+) -> None:
+    aws.put_key("b.json", size_bytes=size_bytes)
+    aws.put("NODE#node-1", "NODE", phase="running", generation=1, peers=["node-1"], deadline_at_us=in_an_hour_us())
+
+    assert main(["keys", "--json", *STACK]) == 0
+
+    (found,) = json.loads(capsys.readouterr().out)
+    assert (found["state"], found["tier"], found["node"]) == ("S3", tier, "node-1" if tier == "guest" else "")
+
+
 def test_keys_prints_json_for_machines(aws: Aws, capsys: pytest.CaptureFixture[str]) -> None:
     aws.put_key("b.json", window=["5:r1"])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from burstcache.core.policy import Request
 from burstcache.core.rows import KeyRow, Lease, NodeRow
@@ -42,6 +43,12 @@ def test_hot_key_shows_its_state_tier_time_and_execution() -> None:
 
 def test_key_on_redis_shows_its_node() -> None:
     assert cells(hot(phase="redis_running", tier="redis", node="node-2"))[2] == "redis (node-2)"
+
+
+def test_guest_shows_the_node_that_takes_it() -> None:
+    view = replace(key_view(KeyRow(HASH, "cars.json"), NOW_US), tier="guest", node="node-2")
+
+    assert "guest (node-2)" in keys_text([view])
 
 
 def test_key_whose_window_is_full_may_have_had_more_requests() -> None:

@@ -105,7 +105,7 @@ def system() -> Iterator[System]:
 
 
 QUERIES: dict[str, Callable[[System], Any]] = {
-    "keys": read_keys,
+    "keys": lambda system: read_keys(system, max_object_bytes=1 << 20),
     "routes": read_routes,
     "nodes": read_nodes,
     "history": lambda system: system.key_history(key_execution_name("on-node-2", key_hash("on-node-2"), 3)).read_new(),
