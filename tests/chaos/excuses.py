@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from chaos.faults import Fault
 from chaos.load import Outcome
 
-_SLACK_S = 2.0  # of what was under way when a fault began or ended
+_SLACK_S = 2.0  # for what a fault leaves behind, and for what makes it
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +25,9 @@ class PastFault:
         return self.began_s <= outcome.due_s < self.ended_s
 
     def is_near(self, outcome: Outcome) -> bool:
-        """Whether a request may have met it: it was due while it lasted, or little earlier or later."""
-        return self.began_s - _SLACK_S <= outcome.due_s <= self.ended_s + _SLACK_S
+        """Whether a request may have met it: it was under way while it lasted, or shortly before or afterwards."""
+        answered_s = outcome.due_s + outcome.latency_s
+        return self.began_s - _SLACK_S <= answered_s and outcome.due_s <= self.ended_s + _SLACK_S
 
     def unexcused(self, failed: Iterable[Outcome]) -> list[Outcome]:
         """Return the failures that it has not caused by what it is."""

@@ -83,6 +83,8 @@ def test_a_soak_excuses_what_a_fault_causes_while_it_lasts_and_no_more() -> None
     later = inside._replace(due_s=30.0)
 
     assert unexcused([inside], [killed]) == []
+    assert unexcused([inside._replace(due_s=1.0, latency_s=4.5)], [killed]) == []
+    assert unexcused([inside._replace(due_s=1.0)], [killed]) != []
     assert unexcused([inside, later], [killed]) == [later]
     assert unexcused([inside, inside._replace(due_s=11.0)], [killed]) == [inside._replace(due_s=11.0)]
     assert unexcused([inside], []) == [inside]
