@@ -5,6 +5,7 @@ UV_VERSION := 0.13.8
 LOCK := requirements.lock
 # SAM CLI has an environment of its own: what it pins does not go with ours.
 SAM_VERSION := 1.170.0
+SAM_LOCK := requirements-sam.lock
 SAM_VENV := .venv-sam
 SAM = SAM_CLI_TELEMETRY=0 PATH="$(CURDIR)/$(SAM_VENV)/bin:$$PATH" sam
 # The first of these that is a Python of 3.11 or newer; looked for only when .venv is made.
@@ -42,12 +43,14 @@ $(VENV)/.ready: pyproject.toml $(LOCK)
 	$(BIN)/uv pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e .
 	touch $@
 
-# Versions stand in pyproject.toml and in the requirements of the two packages, which Python 3.14 runs; the rest, and all
+# Versions stand in pyproject.toml, above, and in the requirements of packages of functions, which Python 3.14 runs; the rest, and all
 # hashes, follow from them. What a package no longer needs is taken out of its requirements by hand, as a test demands.
-lock: ## write the lock anew, after a version in pyproject.toml or a requirements.txt was changed
+lock: ## write the locks anew, after a version in pyproject.toml, a requirements.txt or the Makefile was changed
 	$(BIN)/uv pip compile -q --universal --generate-hashes --no-header --extra dev pyproject.toml -o $(LOCK)
-	for folder in src cloudformation; do $(BIN)/uv pip compile -q --universal --generate-hashes --python-version 3.14 --no-header \
+	for folder in src cloudformation examples/thumbnails/src; do $(BIN)/uv pip compile -q --universal --generate-hashes --python-version 3.14 --no-header \
 	  --no-annotate --no-strip-extras -c $(LOCK) $$folder/requirements.txt -o $$folder/requirements.txt || exit 1; done
+	printf '%s\n' aws-sam-cli==$(SAM_VERSION) uv==$(UV_VERSION) | $(BIN)/uv pip compile -q --universal --generate-hashes \
+	  --python-version 3.11 --no-header --no-annotate - -o $(SAM_LOCK)
 
 run: setup ## start the whole system on this machine, without Docker or AWS; Ctrl-C ends it
 	$(BIN)/burstcache local up --dashboard-port 8082
@@ -106,11 +109,10 @@ chaos-evidence: setup ## write what `make chaos` has found into docs/evidence/fa
 	PYTHONPATH=tests $(BIN)/python -m chaos.evidence
 
 # uv is what SAM builds packages with: for Lambda's Python and processor, without having either.
-$(SAM_VENV)/.sam-$(SAM_VERSION):
+$(SAM_VENV)/.sam-$(SAM_VERSION): $(SAM_LOCK)
 	@test -n "$(PYTHON)" || { echo "make: no Python of 3.11 or newer was found on the PATH" >&2; exit 1; }
 	$(PYTHON) -m venv --clear $(SAM_VENV)
-	$(SAM_VENV)/bin/python -m pip install -q --disable-pip-version-check uv==$(UV_VERSION)
-	$(SAM_VENV)/bin/uv pip install -q --python $(SAM_VENV)/bin/python aws-sam-cli==$(SAM_VERSION)
+	$(SAM_VENV)/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r $(SAM_LOCK)
 	touch $@
 
 build: $(SAM_VENV)/.sam-$(SAM_VERSION) ## build the functions' packages in .aws-sam, as they are deployed
@@ -160,8 +162,8 @@ test-fast: setup ## run the quick tests: no local run, no linter, no test marked
 
 check: lint types audit test ## everything that must hold before a commit
 
-audit: setup ## look for known vulnerabilities in what the lock installs; without a network it says that it could not
-	$(BIN)/python .ci/audit $(LOCK)
+audit: setup ## look for known vulnerabilities in what the locks install; without a network it says that it could not
+	$(BIN)/python .ci/audit $(LOCK) $(SAM_LOCK)
 
 lint: setup ## check format, rules, imports and the template, changing nothing
 	$(BIN)/ruff format --check .

@@ -35,7 +35,10 @@ def pin(line: str) -> str:
 
 
 LOCK = locked("requirements.lock")
-PACKAGES = {folder: locked(f"{folder}/requirements.txt") for folder in ("src", "cloudformation")}
+PACKAGES = {
+    folder: locked(f"{folder}/requirements.txt") for folder in ("src", "cloudformation", "examples/thumbnails/src")
+}
+SAM_LOCK = locked("requirements-sam.lock")
 
 
 def named(*extras: str) -> list[str]:
@@ -88,6 +91,15 @@ def test_everything_in_the_lock_has_hashes() -> None:
     assert [each for each, hashes in LOCK.items() if not hashes] == []
 
 
+def test_the_tool_that_deploys_is_locked_with_hashes() -> None:
+    recipe = re.search(r"^\$\(SAM_VENV\)/\.sam.*?\n\n", MAKEFILE, re.MULTILINE | re.DOTALL)[0]  # type: ignore[index]
+    versions = dict(re.findall(r"^(SAM|UV)_VERSION := (\S+)", MAKEFILE, re.MULTILINE))
+
+    assert {f"aws-sam-cli=={versions['SAM']}", f"uv=={versions['UV']}"} <= SAM_LOCK.keys()
+    assert [each for each, hashes in SAM_LOCK.items() if not hashes] == []
+    assert ["--require-hashes -r $(SAM_LOCK)" in each for each in re.findall(r"pip install[^\n]*", recipe)] == [True]
+
+
 def test_nothing_is_installed_into_the_environment_without_its_hash() -> None:
     recipe = re.search(r"^\$\(VENV\)/\.ready:.*?\n\n", MAKEFILE, re.MULTILINE | re.DOTALL)[0]  # type: ignore[index]
     installs = re.findall(r"pip install[^\n]*", recipe)
@@ -109,6 +121,16 @@ def test_a_known_vulnerability_fails_the_audit(verdict: Callable[[str, str], tup
 
     assert code == 1
     assert lines == ["jinja2 2.11.0: PYSEC-1, mended in 2.11.3", "2 packages audited, 1 known vulnerabilities"]
+
+
+def test_an_audit_that_could_not_be_made_fails_where_it_is_required() -> None:
+    audit = runpy.run_path(str(ROOT / ".ci" / "audit"))["verdict"]
+    skipped = {"dependencies": [{"name": "ours", "skip_reason": "not found"}], "fixes": []}
+    clean = {"dependencies": [{"name": "six", "version": "1", "vulns": []}], "fixes": []}
+
+    codes = [audit(report, "", required=True)[1] for report in ("", json.dumps(skipped), json.dumps(clean))]
+
+    assert codes == [1, 1, 0]
 
 
 def test_an_audit_that_could_not_be_made_says_so(verdict: Callable[[str, str], tuple[list[str], int]]) -> None:
