@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> ExitCode:
     summary = summarise(recorder.outcomes)
     print(json.dumps(summary.as_dict(), indent=2) if args.json else summary_text(summary))
     if summary.requests < len(keys):
-        print(f"ended early: {len(keys) - summary.requests:,} requests were not sent", file=sys.stderr)
+        print(f"ended early: {len(keys) - summary.requests:,} requests were not sent or not answered", file=sys.stderr)
         return ExitCode.INTERRUPTED
     return ExitCode.SUCCESS if summary.tiers else ExitCode.FAILURE
 
@@ -113,7 +113,7 @@ def _session(args: argparse.Namespace) -> Any:
 
 
 def _run(target: AbstractAsyncContextManager[Send], due_s: list[float], recorder: recording.Recorder) -> int:
-    """Replay on a quick event loop, without pauses of the garbage collector; Ctrl-C ends it in order."""
+    """Replay on a quick event loop, without pauses of the garbage collector; Ctrl-C ends it in order, twice at once."""
     import uvloop
 
     async def main() -> int:

@@ -48,7 +48,8 @@ async def replay(
 ) -> int:
     """Send each request when it is due, and wait for the last answer.
 
-    If it is cancelled, it sends no more, and returns when the answers to what is under way have come.
+    If it is cancelled, it sends no more, and returns when the answers to what is under way have come. Cancelled again, it
+    does not wait for them.
 
     Args:
         due_s: When each request is due, from the start, ascending [s]; asked for the next one when it has sent one.
@@ -84,5 +85,11 @@ async def replay(
     except asyncio.CancelledError:
         pass  # ended early, in order
     if under_way:
-        await asyncio.wait(under_way)
+        try:
+            await asyncio.wait(under_way)
+        except asyncio.CancelledError:
+            left = [*under_way]
+            for each in left:
+                each.cancel()
+            await asyncio.wait(left)
     return began_us

@@ -69,3 +69,25 @@ def test_a_replay_that_is_cancelled_ends_when_what_is_under_way_is_answered() ->
         return [outcome.number for outcome in outcomes]
 
     assert asyncio.run(main()) == [0]
+
+
+def test_a_replay_that_is_cancelled_twice_leaves_what_is_under_way_and_says_when_it_began() -> None:
+    async def main() -> list[int]:
+        is_sent, never = asyncio.Event(), asyncio.Event()
+        outcomes: list[Outcome] = []
+
+        async def send(number: int) -> Answer:
+            if number == 1:
+                is_sent.set()
+                await never.wait()
+            return _OK
+
+        task = asyncio.create_task(replay([0.0, 0.0, 3600.0], send, outcomes.append))
+        await is_sent.wait()
+        task.cancel()
+        await asyncio.sleep(0)
+        task.cancel()
+        assert await task > 0
+        return [outcome.number for outcome in outcomes]
+
+    assert asyncio.run(main()) == [0]
