@@ -11,19 +11,24 @@ from burstcache_cli.stack import find_stack
 from burstcache_dashboard.app import Server
 from burstcache_dashboard.benchmarks import Benchmarks
 from burstcache_dashboard.command import listening
-from burstcache_dashboard.source import source_of
+from burstcache_dashboard.source import Source, source_of
 from burstcache_local import state_file
 from burstcache_local.cloud import LocalCloud
 from burstcache_local.command import describe
 from support.waiting import LIMIT_S, until
 
 
-class serving:
-    """Serves a cloud's dashboard from this process."""
+def serving(cloud: LocalCloud, folder: Path, benchmarks: Benchmarks | None = None) -> serving_source:
+    """Return what serves a cloud's dashboard from this process."""
+    state_file.write(describe(cloud), folder)
+    return serving_source(source_of(find_stack(state_dir=folder), state_file.read(folder)), benchmarks)
 
-    def __init__(self, cloud: LocalCloud, folder: Path, benchmarks: Benchmarks | None = None) -> None:
-        state_file.write(describe(cloud), folder)
-        self._server = Server(source_of(find_stack(state_dir=folder), state_file.read(folder)), benchmarks)
+
+class serving_source:
+    """Serves the dashboard of any stack from this process."""
+
+    def __init__(self, source: Source, benchmarks: Benchmarks | None = None) -> None:
+        self._server = Server(source, benchmarks)
         self._listener = listening(0)
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._listener]})
 

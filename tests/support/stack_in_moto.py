@@ -14,6 +14,7 @@ from support.policies import DECIDES_BY
 REGION = "eu-west-1"
 STACK = ("--stack-name", "mine", "--region", REGION)
 TEMPLATE = {
+    "Parameters": {"Tracing": {"Type": "String", "Default": "Active"}},
     "Resources": {
         "Table": {
             "Type": "AWS::DynamoDB::Table",
@@ -72,7 +73,12 @@ class Aws:
 
     def start_life(self, name: str, *, on_redis_s: int = 1) -> None:
         states = self.client("stepfunctions")
+        machine = self.make_machine("mine-key-lifecycle", on_redis_s=on_redis_s)
+        states.start_execution(stateMachineArn=machine, name=name, input="{}")
+
+    def make_machine(self, name: str, *, on_redis_s: int = 1) -> str:
+        """Make one that goes through the states of a key; return its ARN."""
         role = "arn:aws:iam::123456789012:role/any"
         definition = json.dumps(LIFE).replace('"Seconds": 1', f'"Seconds": {on_redis_s}')
-        machine = states.create_state_machine(name="mine-key-lifecycle", definition=definition, roleArn=role)
-        states.start_execution(stateMachineArn=machine["stateMachineArn"], name=name, input="{}")
+        made = self.client("stepfunctions").create_state_machine(name=name, definition=definition, roleArn=role)
+        return str(made["stateMachineArn"])
