@@ -48,8 +48,8 @@ async def replay(
 ) -> int:
     """Send each request when it is due, and wait for the last answer.
 
-    If it is cancelled, it sends no more, and returns when the answers to what is under way have come. Cancelled again, it
-    does not wait for them.
+    If it is cancelled, it sends no more, and returns when the answers to what is under way have come. Cancelled again,
+    it does not wait for them.
 
     Args:
         due_s: When each request is due, from the start, ascending [s]; asked for the next one when it has sent one.
