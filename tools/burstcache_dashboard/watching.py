@@ -43,7 +43,7 @@ class Watching:
     _scan_at_s: float = 0.0  # not before
     _rows_at_s: float = 0.0  # likewise, of rows that have probably changed
     _scan_took_s: float = 0.0  # of a processor, within this look
-    _reading: threading.Lock = field(default_factory=threading.Lock)  # who comes meanwhile waits for it
+    _reading: threading.Lock = field(default_factory=threading.Lock)  # a second reader waits for it
 
     async def events(self) -> AsyncIterator[bytes]:
         """Yield everything, then what changes, until the page leaves."""

@@ -54,7 +54,7 @@ def test_what_goes_on_after_the_answer_is_cut_off_or_left_out() -> None:
 
 
 class XRay:
-    """A deployed stack whose X-Ray answers as it is told; what else it is asked fails the test."""
+    """A deployed stack whose X-Ray gives prepared answers; any other question fails the test."""
 
     def __init__(self) -> None:
         self.client = boto3.client("xray", region_name="eu-west-1", aws_access_key_id="a", aws_secret_access_key="b")
