@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from burstcache.adapters.items import to_values
 from burstcache.core.keys import key_hash
@@ -165,6 +165,26 @@ def test_page_of_a_key_says_why_it_is_there(browser: Browser, url: str) -> None:
 def test_key_that_nobody_asked_for_is_shown_as_unknown(browser: Browser, url: str) -> None:
     with opened(browser, f"{url}#key=unknown.txt") as page:
         expect(page.locator("#key-page")).to_contain_text("No such key")
+
+
+def test_late_answer_for_a_key_that_was_left_is_not_shown(browser: Browser, url: str) -> None:
+    with opened(browser, url) as page:
+        held: list[Route] = []
+        page.route(re.compile("key=hot"), lambda route: held.append(route))
+        page.evaluate("location.hash = 'key=hot.txt'")
+        until(lambda: page.evaluate("true") and held)
+        page.evaluate("location.hash = 'key=cold/0001.bin'")
+        expect(page.get_by_role("heading", name="cold/0001.bin")).to_be_visible()
+        page.evaluate(
+            "seen = []; new MutationObserver(() => seen.push(document.querySelector('#key-page h2')?.textContent))"
+            ".observe(document.getElementById('key-page'), { childList: true, characterData: true, subtree: true })"
+        )
+
+        held[0].continue_()
+        with page.expect_response(lambda answer: "cold" in answer.url):  # the next look at the page's own key
+            pass
+
+        assert _HOT not in page.evaluate("seen")
 
 
 def test_name_of_a_key_is_shown_as_text(browser: Browser, url: str) -> None:
