@@ -24,7 +24,7 @@ PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-re
 # The quick tests run in two processes of about the same length. Each worker of xdist would import and collect all of them.
 QUICK = $(BIN)/python -m pytest -q -m 'not slow' --hypothesis-profile quick
 FAST := $(filter-out %/__pycache__/,$(wildcard $(patsubst %,tests/%/,lifecycle contract golden template) tests/unit/*/ tests/unit/*.py))
-FAST_ASIDE := $(patsubst %,tests/%/,contract golden template unit/cli unit/client unit/sim)
+FAST_ASIDE := $(patsubst %,tests/%/,contract golden template unit/client unit/sim)
 
 help: ## show the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
