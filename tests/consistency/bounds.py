@@ -72,9 +72,9 @@ def violations(
     """
     of_keys: defaultdict[str, tuple[list[Operation], list[Operation]]] = defaultdict(lambda: ([], []))
     for operation in history:
-        if operation.kind != "read":
+        if operation.is_write:
             of_keys[operation.key][0].append(operation)
-        elif operation.is_known:
+        elif operation.kind == "read" and operation.is_known:
             of_keys[operation.key][1].append(operation)
     for writes, reads in of_keys.values():
         known = _Writes(writes)

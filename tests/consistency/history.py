@@ -5,7 +5,9 @@
 
 Each write of a key stores a number of its own; `value` is that number, null for an object that is not there. A write
 that ended without an answer (`is_known` is false) may have happened at any time after its start, or never; a read
-without an answer says nothing. `client` is the process that read, whose memory the tier `memory` is.
+without an answer says nothing. `client` is the process that read, whose memory the tier `memory` is. A conditional
+write names what it may be written over (`only_over`): the number of an object by its ETag, 0 for none. One whose
+condition does not hold is `refused`: it has written nothing, and at some instant something else was there.
 """
 
 from __future__ import annotations
@@ -14,10 +16,11 @@ import json
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
+from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import Literal
 
-Kind = Literal["read", "write", "delete"]
+Kind = Literal["read", "write", "delete", "refused"]
 Way = Literal["api", "direct"]
 
 
@@ -34,6 +37,12 @@ class Operation:
     is_known: bool = True
     tier: str = ""
     path: Way = "api"
+    only_over: int | None = None
+
+    @property
+    def is_write(self) -> bool:
+        """Whether it has changed the object, or may have."""
+        return self.kind in ("write", "delete")
 
 
 _NAMES = {field.name for field in fields(Operation)}
@@ -56,6 +65,20 @@ class Recorder:
     def add(self, operation: Operation) -> None:
         """Note an operation that has ended."""
         self.operations.append(operation)  # atomic
+
+
+def overlapping(operations: Iterable[Operation]) -> int:
+    """Return during how many writes another one of the same key was under way."""
+    count = 0
+    for _, writes in groupby(
+        sorted((each for each in operations if each.is_write), key=lambda each: (each.key, each.start_us)),
+        key=lambda each: each.key,
+    ):
+        of_key, busy_until_us = list(writes), -1
+        for write, later in zip_longest(of_key, of_key[1:]):
+            count += write.start_us < busy_until_us or (later is not None and later.start_us < write.end_us)
+            busy_until_us = max(busy_until_us, write.end_us)
+    return count
 
 
 def write_history(path: Path, operations: Iterable[Operation]) -> None:

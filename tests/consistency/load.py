@@ -6,24 +6,28 @@ import base64
 import itertools
 import random
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from burstcache.core.errors import BurstcacheError
+from burstcache.core.errors import BurstcacheError, ObjectNotFoundError, PreconditionFailedError
 from burstcache.core.keys import key_hash
 from burstcache.handlers.proxy import Proxy
+from burstcache.handlers.writer import FrontWriter
 from burstcache.serve.reader import Reader
 from burstcache.serve.writer import Writer
 from burstcache.web.request import Request
+from burstcache.web.writing import WriteHeaders, sent_headers
 from consistency.history import Kind, Operation, Recorder, Way
 from consistency.stage import Stage
 from support.roles import acting
 
 _US_PER_S = 1_000_000
 _MEMORY_BYTES = 1 << 20
-_DELETES = 0.1  # of all writes
+_DELETES, _CONDITIONAL = 0.1, 0.2  # of all writes
 _LOOK_S = 3.0  # how long a load that has changed may stay unnoticed
-_SUCCEEDED, _NOT_FOUND = 200, 404
+_SUCCEEDED, _NO_CONTENT, _NOT_FOUND, _PRECONDITION_FAILED = 200, 204, 404, 412
+_ABSENT = ("", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +40,10 @@ class Load:
 
 
 # What brings a key to Redis, after a rise in which S3 serves still.
-_RISE, _BURST = Load(60, 3, (3, 4)), Load(400, 3, (8, 20))
-# One after the other, drawn by lot: a burst, what keeps a key with a cache function until that one hands over, and what
-# lets the key's life end.
-_DRAWN = (_RISE, Load(1.2, 0.15, (60, 150)), Load(0.02, 0.01, (30, 300)))
+_RISE, _BURST = Load(60, 3, (3, 4)), Load(400, 6, (8, 20))
+# One after the other, drawn by lot: a burst, what keeps a key with a cache function until that one hands over, writers
+# that get in each other's way, and what lets the key's life end.
+_DRAWN = (_RISE, Load(1.2, 0.15, (60, 150)), Load(150, 40, (3, 6)), Load(0.02, 0.01, (30, 300)))
 # Of all keys at the same time, so that nodes have nothing left to do.
 _NIGHT = Load(0.002, 0.002, (300, 1800))
 _DAY_S = (200, 600)
@@ -73,11 +77,13 @@ class Found:
 
     status: int
     body: bytes
-    tier: str
+    headers: Mapping[str, str]
 
 
 Read = Callable[[str], Found]
-Write = Callable[[str, bytes | None], object]
+# From a key, its new object or None, and a condition to the new ETag. Raises PreconditionFailedError and
+# ObjectNotFoundError if the condition does not hold, another error of Burstcache's if it is not known what was written.
+Write = Callable[[str, bytes | None, WriteHeaders], str]
 
 
 class Clients:
@@ -86,14 +92,15 @@ class Clients:
     def __init__(self, stage: Stage, keys: Sequence[str], *, operations: int, way: Way) -> None:
         self.recorder = Recorder()
         self._stage, self._loads, self._operations, self._way = stage, Loads(keys, stage.draw), operations, way
+        self._known: dict[str, tuple[str, int]] = {}  # of each key the ETag and the number that somebody got last
 
-    def run(self, *, fronts: int = 4, clients: int = 2, writers: int = 3) -> list[Operation]:
+    def run(self, *, fronts: int = 4, clients: int = 2, writers: int = 6) -> list[Operation]:
         """Read and write until there are as many operations as wanted; return them.
 
         Args:
-            fronts: Environments of the proxy; each answers one request at a time.
+            fronts: Environments of the proxy, the last with a memory; each answers one request at a time.
             clients: Programs with a memory, of two threads each; as many more have none.
-            writers: How many threads write.
+            writers: How many threads write: through the library and through the front door, or straight to the bucket.
         """
         stage = self._stage
         readers = {
@@ -101,11 +108,21 @@ class Clients:
             for number in range(clients)
             for name, memory_bytes in (("memory", _MEMORY_BYTES), ("bare", 0))
         }
-        reads = [(f"front-{number}", _by_front(stage.open_front())) for number in range(fronts)]
+        memories = [*[0] * (fronts - 1), _MEMORY_BYTES]
+        reads = [
+            (f"front-{number}", _by_front(stage.open_front(memory_bytes=memory_bytes)))
+            for number, memory_bytes in enumerate(memories)
+        ]
         reads += [(name, _by_client(stage, reader)) for name, reader in readers.items()] * 2
         threads = [stage.clock.start(self._read_on, name, read, 1 / len(reads)) for name, read in reads]
-        for _, (name, reader) in zip(range(writers), itertools.cycle(readers.items()), strict=False):
-            write = stage.write if self._way == "direct" else _by_library(stage.open_writer(reader))
+        libraries = itertools.cycle((name, _by_library(stage.open_writer(reader))) for name, reader in readers.items())
+        for number in range(writers):
+            if self._way == "direct":
+                name, write = f"direct-{number}", _straight(stage)
+            elif number % 2:
+                name, write = f"writer-{number}", _by_front_writer(stage.open_front_writer())
+            else:
+                name, write = next(libraries)
             threads.append(stage.clock.start(self._write_on, name, write, 1 / writers))
         for thread in threads:
             stage.clock.wait_for(thread)
@@ -118,22 +135,40 @@ class Clients:
             ended_us = self._stage.clock.now_us()
             is_known = found.status in (_SUCCEEDED, _NOT_FOUND)
             value = int(found.body) if found.status == _SUCCEEDED else None
+            tier = found.headers.get("x-cache-tier", "")
             self.recorder.add(
-                Operation(client, "read", key, value, began_us, ended_us, is_known, tier=found.tier, path=self._way)
+                Operation(client, "read", key, value, began_us, ended_us, is_known, tier=tier, path=self._way)
             )
+            if is_known:
+                self._known[key] = _ABSENT if value is None else (found.headers["etag"], value)
             self._stage.deliver()
 
     def _write_on(self, client: str, write: Write, share: float) -> None:
         while (key := self._next(lambda load: share * load.writes_per_s)) is not None:
             number = None if self._stage.draw.random() < _DELETES else self.recorder.number()
             kind: Kind = "delete" if number is None else "write"
+            condition, over = self._condition(key, number)
             began_us, is_known = self._stage.clock.now_us(), True
             try:
-                write(key, None if number is None else b"%08d" % number)
+                etag = write(key, None if number is None else b"%08d" % number, condition)
+                self._known[key] = _ABSENT if number is None else (etag, number)
+            except (PreconditionFailedError, ObjectNotFoundError):
+                kind, number = "refused", None
             except BurstcacheError:
                 is_known = False
             ended_us = self._stage.clock.now_us()
-            self.recorder.add(Operation(client, kind, key, number, began_us, ended_us, is_known, path=self._way))
+            self.recorder.add(
+                Operation(client, kind, key, number, began_us, ended_us, is_known, path=self._way, only_over=over)
+            )
+
+    def _condition(self, key: str, number: int | None) -> tuple[WriteHeaders, int | None]:
+        """Return the condition of a write, now and then one, and the number of what it may be written over."""
+        if self._way == "direct" or self._stage.draw.random() >= _CONDITIONAL:
+            return {}, None
+        etag, over = self._known.get(key, _ABSENT)
+        if over:
+            return {"if_match": etag}, over
+        return ({}, None) if number is None else ({"if_none_match": "*"}, over)
 
     def _next(self, rate: Callable[[Load], float]) -> str | None:
         """Wait for the next time at which one of the keys is asked for, and return it; None: it is over."""
@@ -150,12 +185,10 @@ class Clients:
 
 def _by_front(front: Proxy) -> Read:
     def read(key: str) -> Found:
-        context = {"http": {"method": "GET"}, "requestId": str(uuid.uuid4()), "stage": "$default"}
-        event = {"version": "2.0", "rawPath": f"/objects/{key}", "headers": {}, "requestContext": context}
         with acting("proxy"):
-            answer = front.handle(event, None)
+            answer = front.handle(_event("GET", key), None)
         body = base64.b64decode(answer["body"]) if answer.get("isBase64Encoded") else answer.get("body", "").encode()
-        return Found(answer["statusCode"], body, answer["headers"].get("x-cache-tier", ""))
+        return Found(answer["statusCode"], body, answer["headers"])
 
     return read
 
@@ -164,16 +197,46 @@ def _by_client(stage: Stage, reader: Reader) -> Read:
     def read(key: str) -> Found:
         request = Request("GET", key, key_hash(key), {}, None, str(uuid.uuid4()), stage.clock.now_us())
         response = reader.read(request)
-        return Found(response.status, response.body, response.headers.get("x-cache-tier", ""))
+        return Found(response.status, response.body, response.headers)
 
     return read
 
 
 def _by_library(writer: Writer) -> Write:
-    def write(key: str, body: bytes | None) -> None:
+    def write(key: str, body: bytes | None, condition: WriteHeaders) -> str:
         if body is None:
-            writer.delete(key)
-        else:
-            writer.put(key, body)
+            return writer.delete(key, if_match=condition.get("if_match", "")).etag
+        return writer.put(key, body, **condition).etag
 
     return write
+
+
+def _by_front_writer(front: FrontWriter) -> Write:
+    def write(key: str, body: bytes | None, condition: WriteHeaders) -> str:
+        event = _event("DELETE" if body is None else "PUT", key, sent_headers(condition))
+        if body is not None:
+            event |= {"body": base64.b64encode(body).decode(), "isBase64Encoded": True}
+        with acting("writer"):
+            answer = front.handle(event)
+        status = answer["statusCode"]
+        if status in (_NOT_FOUND, _PRECONDITION_FAILED):
+            raise PreconditionFailedError(f"{key!r} is not written: {status}")
+        if status not in (_SUCCEEDED, _NO_CONTENT):
+            raise BurstcacheError(f"{key!r} may have been written or not: {status}")
+        return str(answer["headers"].get("etag", ""))
+
+    return write
+
+
+def _straight(stage: Stage) -> Write:
+    def write(key: str, body: bytes | None, condition: WriteHeaders) -> str:
+        stage.write(key, body)
+        return ""
+
+    return write
+
+
+def _event(method: str, key: str, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Return the HTTP API's event of a request."""
+    context = {"http": {"method": method}, "requestId": str(uuid.uuid4()), "stage": "$default"}
+    return {"version": "2.0", "rawPath": f"/objects/{key}", "headers": headers or {}, "requestContext": context}

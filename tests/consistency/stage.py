@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 import redis
+from moto.s3.responses import S3Response
 
 from burstcache.adapters import digest_reader
 from burstcache.adapters.clients import Clients
@@ -28,6 +29,7 @@ from burstcache.core.messages.operations import FollowWrite
 from burstcache.core.policies import LivePolicy
 from burstcache.core.prices import price_sheet
 from burstcache.handlers.proxy import Proxy
+from burstcache.handlers.writer import FrontWriter
 from burstcache.serve import reader as reading
 from burstcache.serve import shared_reads
 from burstcache.serve.express_tier import ExpressTier
@@ -37,6 +39,7 @@ from support.aws import session
 from support.express import URLS, make_copies
 from support.functions import MAX_OBJECT_BYTES, STOP_S
 from support.redis_in_process import ObjectsInProcess
+from support.roles import check
 from support.virtual_time import VirtualClock
 from support.world import World
 
@@ -52,6 +55,7 @@ _STALLED_SHARE, _STALLED_S = 0.03, 0.4  # of S3's answers: what is loaded meets 
 _SOUND_S, _ILL_S = (5, 25), (2, 20)  # how long all parts answer, and then one does not
 _NO_ANSWER_S = 0.5
 _ORDERS = "orders"  # of the parts that fall ill: only those who write do not reach the relay
+_CACHE = "cache function"  # one is killed
 
 
 class _Turns:
@@ -146,6 +150,7 @@ class Stage(World):
             patch.setattr(module, "threading", locks)
         make = shared_reads.SharedRead
         patch.setattr(shared_reads, "SharedRead", lambda ticket: make(ticket, _Awaited(self.clock)))
+        self._write_one_at_a_time(patch)
         self._slow_down(patch)
         self._make_express: Callable[[], ExpressTier] | None = self._open_express() if has_express else None
         for node in self.node_names:
@@ -153,6 +158,16 @@ class Stage(World):
         self._lives.append(self.clock.start(self._clean_regularly))
         if has_faults:
             self._lives.append(self.clock.start(self._fall_ill_now_and_then))
+
+    def _write_one_at_a_time(self, patch: pytest.MonkeyPatch) -> None:
+        """As S3 does, have moto look at a write's condition and write in one."""
+        turn, dispatch = threading.Lock(), S3Response.key_dispatch
+
+        def in_turn(*arguments: Any) -> Any:
+            with turn:
+                return dispatch(*arguments)
+
+        patch.setattr(S3Response, "key_dispatch", in_turn)
 
     # the services' time
 
@@ -197,7 +212,11 @@ class Stage(World):
     def _fall_ill_now_and_then(self) -> None:
         while self._is_open:
             self.clock.sleep(self.draw.uniform(*_SOUND_S))
-            part = self.draw.choice(["relay", _ORDERS, *self.node_names])
+            part = self.draw.choice(["relay", _ORDERS, _CACHE, *self.node_names])
+            if part == _CACHE:
+                self.kill_cache(which=slice(1))
+                self.illnesses[part] += 1
+                continue
             self._ill.add(part)
             self.clock.sleep(self.draw.uniform(*_ILL_S))
             self._ill.remove(part)
@@ -246,7 +265,7 @@ class Stage(World):
     def _instance_boots(self, node: str) -> None:
         self.memories[node].start()
         self.clock.sleep(_BOOT_S)
-        if self.instances.state(node) == "running":
+        if self.instances.state(node) == "running" and node not in self._ill:
             self.announce(node)
 
     def _instance_stops(self, node: str) -> None:
@@ -296,9 +315,18 @@ class Stage(World):
 
     # readers and writers
 
-    def open_front(self) -> Proxy:
+    def open_front(self, *, memory_bytes: int) -> Proxy:
         """Return an environment of the proxy."""
-        return Proxy(self._open_reader(), self.clock, self.meter)
+        return Proxy(self._open_reader(memory_bytes=memory_bytes), self.clock, self.meter)
+
+    def open_front_writer(self) -> FrontWriter:
+        """Return an environment of the writer, in which nothing is remembered of a key."""
+
+        def drop_copies(payload: FollowWrite) -> object:
+            check("lambda", "Invoke", {"FunctionName": "origin"})
+            return self._drop_copies(payload)
+
+        return FrontWriter(Writer(self.objects, "", drop_copies, lambda _: None))
 
     def open_client(self, *, memory_bytes: int) -> Reader:
         """Return what reads in a program's process, which does some of its work in the background."""
@@ -317,23 +345,22 @@ class Stage(World):
 
     def open_writer(self, reader: Reader) -> Writer:
         """Return what writes in the process of a reader, as the client library does; S3's events come as ever."""
+        return Writer(self.objects, "", self._drop_copies, reader.forget)
 
-        def drop_copies(payload: FollowWrite) -> object:
-            self._tell_of_write(payload["key"])
-            try:
-                with self._taking(_SERVICE_S):
-                    return self.invoke("origin", {**payload})
-            except BurstcacheError as error:  # as the Lambda service tells of it
-                raise FunctionFailedError(f"origin failed: {error}") from error
-
-        return Writer(self.objects, "", drop_copies, reader.forget)
+    def _drop_copies(self, payload: FollowWrite) -> object:
+        self._tell_of_write(payload["key"])
+        try:
+            with self._taking(_SERVICE_S):
+                return self.invoke("origin", {**payload})
+        except BurstcacheError as error:  # as the Lambda service tells of it
+            raise FunctionFailedError(f"origin failed: {error}") from error
 
     # what has happened
 
     def passed(self) -> Counter[str]:
         """Return how often each state was entered, a cache function followed another, and a part did not answer."""
         counts = Counter({f"{part} ill": times for part, times in self.illnesses.items()})
-        for machine in (self.key_machine, self.node_machine):
+        for of_machine, machine in (("key_lifecycle", self.key_machine), ("redis_node", self.node_machine)):
             listed = self.states_client.get_paginator("list_executions").paginate(stateMachineArn=machine)
             for name in [execution["name"] for page in listed for execution in page["executions"]]:
                 pages = self.states_client.get_paginator("get_execution_history").paginate(
@@ -341,7 +368,7 @@ class Stage(World):
                 )
                 for event in (event for page in pages for event in page["events"]):
                     if event["type"].endswith("StateEntered"):
-                        counts[event["stateEnteredEventDetails"]["name"]] += 1
+                        counts[f"{of_machine}: {event['stateEnteredEventDetails']['name']}"] += 1
                     elif event["type"] == "TaskFailed" and event["taskFailedEventDetails"].get("error") == _FOLLOWED:
                         counts["hand-over"] += 1
         return counts

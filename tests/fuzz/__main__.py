@@ -2,7 +2,8 @@
 
 PYTHONPATH=tests python -m fuzz [REQUESTS]     (100,000 by default)
 
-What was sent is kept in `build/fuzz.json`: a run that was cut off is continued, and one that is through begins anew.
+What was sent is kept in `build/fuzz.json`: a run that was cut off is continued, unless the code has changed since, and
+one that is through begins anew.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from support.fuzzing import Fuzzing
 from support.policies import THESIS
+from support.project import fingerprint
 
 _KEPT = Path("build/fuzz.json")
 _PIECE = 1_000
@@ -24,8 +26,9 @@ _PIECE = 1_000
 def main() -> int:
     """Send what is left to send; return the exit code."""
     wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+    code = fingerprint("tests/fuzz", "tests/support", "tools")
     kept = json.loads(_KEPT.read_text()) if _KEPT.exists() else {}
-    if sum(kept.get("statuses", {}).values()) >= wanted:
+    if kept.get("code") != code or sum(kept.get("statuses", {}).values()) >= wanted:
         kept = {}
     statuses, tiers = Counter(kept.get("statuses", {})), Counter(kept.get("tiers", {}))
     options = LocalOptions(boot_s=0.2, stop_s=0.2, parameters={**THESIS, "Writes": "iam"})
@@ -37,7 +40,7 @@ def main() -> int:
             statuses.update({str(status): count for status, count in fuzzing.tried.statuses.items()})
             tiers.update(fuzzing.tried.tiers)
             fuzzing.tried.clear()
-            _keep({"pieces": number + 1, "statuses": statuses, "tiers": tiers})
+            _keep({"code": code, "pieces": number + 1, "statuses": statuses, "tiers": tiers})
             print(f"{statuses.total():,} of {wanted:,} requests, by status: {_text(statuses)}; by tier: {_text(tiers)}")
     return 0
 

@@ -38,6 +38,7 @@ FUNCTIONS = {
     "redis_control": "RedisControlFunction",
     "scheduler": "SchedulerFunction",
     "state": "StateFunction",
+    "writer": "WriterFunction",
 }
 STACK_ID = f"arn:aws:cloudformation:{REGION}:{ACCOUNT}:stack/{STACK}/51af3dc0-da77-11e4-872e-1234567b2b6e"
 MACHINES = {

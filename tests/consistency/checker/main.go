@@ -28,6 +28,8 @@ type Operation struct {
 	IsKnown bool   `json:"is_known"`
 	Tier    string `json:"tier"`
 	Path    string `json:"path"`
+	// Of a conditional write: the value that it may be written over, 0 if that is none.
+	OnlyOver *int64 `json:"only_over"`
 }
 
 // A reader's memory has a bound of its own, which bounds.py checks.
@@ -79,8 +81,10 @@ func read(path string) ([]Operation, error) {
 			return nil, fmt.Errorf("%s:%d: %w", path, number, err)
 		}
 		switch {
-		case !slices.Contains([]string{"read", "write", "delete"}, operation.Kind):
-			return nil, fmt.Errorf("%s:%d: kind %q; accepted: read, write, delete", path, number, operation.Kind)
+		case !slices.Contains([]string{"read", "write", "delete", "refused"}, operation.Kind):
+			return nil, fmt.Errorf("%s:%d: kind %q; accepted: read, write, delete, refused", path, number, operation.Kind)
+		case operation.Kind == "refused" && operation.OnlyOver == nil:
+			return nil, fmt.Errorf("%s:%d: refused without a condition", path, number)
 		case operation.Kind == "write" && operation.Value == nil:
 			return nil, fmt.Errorf("%s:%d: a write without a value", path, number)
 		}
@@ -89,18 +93,25 @@ func read(path string) ([]Operation, error) {
 	return operations, lines.Err()
 }
 
-// byKey leaves out what says nothing: reads without an answer, reads of memory, and unanswered writes that nobody saw.
+// byKey leaves out what says nothing: reads without an answer, reads of memory, and unanswered writes that nobody saw,
+// neither by a read nor by a condition that did not hold because of it.
 func byKey(operations []Operation) map[string][]Operation {
-	seen := map[int64]bool{}
+	seen, lastRefusedUs := map[int64]bool{}, map[string]int64{}
 	for _, each := range operations {
-		if each.Kind == "read" && each.Value != nil {
+		switch {
+		case each.Kind == "read" && each.Value != nil:
 			seen[*each.Value] = true
+		case each.Kind == "refused":
+			lastRefusedUs[each.Key] = max(lastRefusedUs[each.Key], each.EndUs)
+		}
+		if each.OnlyOver != nil {
+			seen[*each.OnlyOver] = true
 		}
 	}
 	histories := map[string][]Operation{}
 	for _, each := range operations {
 		isIdleRead := each.Kind == "read" && (!each.IsKnown || each.Tier == memory)
-		isUnseen := each.Kind == "write" && !each.IsKnown && !seen[*each.Value]
+		isUnseen := each.Kind == "write" && !each.IsKnown && !seen[*each.Value] && each.StartUs > lastRefusedUs[each.Key]
 		if !isIdleRead && !isUnseen {
 			histories[each.Key] = append(histories[each.Key], each)
 		}
@@ -130,7 +141,10 @@ func show(out io.Writer, history []Operation) {
 		if !each.IsKnown {
 			end = "no answer"
 		}
-		line := fmt.Sprintf("%9.3f to %s ms  %-10s %-6s %-8s %s",
+		if each.OnlyOver != nil {
+			value += fmt.Sprintf(" over %d", *each.OnlyOver)
+		}
+		line := fmt.Sprintf("%9.3f to %s ms  %-10s %-7s %-8s %s",
 			float64(each.StartUs-begin)/1000, end, each.Client, each.Kind, value, each.Tier)
 		fmt.Fprintln(out, strings.TrimRight(line, " "))
 	}

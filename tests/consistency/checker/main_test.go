@@ -61,6 +61,47 @@ func TestHistories(t *testing.T) {
 	}
 }
 
+func TestConditions(t *testing.T) {
+	one, none := int64(1), int64(0)
+	written := func(value int64, start, end int64, over *int64) Operation {
+		return Operation{Kind: "write", Key: "k", Value: &value, StartUs: start, EndUs: end, IsKnown: end > 0, OnlyOver: over}
+	}
+	refused := func(start, end int64, over *int64) Operation {
+		return Operation{Kind: "refused", Key: "k", StartUs: start, EndUs: end, IsKnown: true, OnlyOver: over}
+	}
+	read := func(value int64, start, end int64) Operation {
+		return Operation{Kind: "read", Key: "k", Value: &value, StartUs: start, EndUs: end, IsKnown: true}
+	}
+	deleted := func(start, end int64) Operation {
+		return Operation{Kind: "delete", Key: "k", StartUs: start, EndUs: end, IsKnown: true}
+	}
+	for _, each := range []struct {
+		name    string
+		history []Operation
+		isLegal bool
+	}{
+		{"over what is there", []Operation{written(1, 0, 1, nil), written(2, 2, 3, &one)}, true},
+		{"over what was replaced", []Operation{written(1, 0, 1, nil), written(2, 2, 3, nil), written(3, 4, 5, &one)}, false},
+		{"two over the same", []Operation{written(1, 0, 1, nil), written(2, 2, 9, &one), written(3, 3, 8, &one)}, false},
+		{"over nothing", []Operation{written(1, 0, 1, &none)}, true},
+		{"over nothing where something is", []Operation{written(1, 0, 1, nil), written(2, 2, 3, &none)}, false},
+		{"over nothing after a deletion", []Operation{written(1, 0, 1, nil), deleted(2, 3), written(2, 4, 5, &none)}, true},
+		{"refused for another", []Operation{written(1, 0, 1, nil), written(2, 2, 3, nil), refused(4, 5, &one)}, true},
+		{"refused without a reason", []Operation{written(1, 0, 1, nil), refused(2, 3, &one)}, false},
+		{"refused while it is replaced", []Operation{written(1, 0, 1, nil), refused(2, 9, &one), written(2, 3, 8, nil)}, true},
+		{"refused by an unanswered write that nobody saw", []Operation{written(1, 0, 1, nil), written(2, 2, 0, nil), refused(3, 4, &one)}, true},
+		{"refused before an unanswered write", []Operation{written(1, 0, 1, nil), refused(2, 3, &one), written(2, 4, 0, nil)}, false},
+		{"unanswered, and without effect", []Operation{written(1, 0, 1, nil), written(2, 2, 3, nil), written(3, 4, 0, &one), read(2, 9, 10)}, true},
+		{"unanswered, seen although it could not be", []Operation{written(1, 0, 1, nil), written(2, 2, 3, nil), written(3, 4, 0, &one), read(3, 9, 10)}, false},
+	} {
+		t.Run(each.name, func(t *testing.T) {
+			if got := isLegal("acknowledged", byKey(each.history)["k"]); got != each.isLegal {
+				t.Errorf("legal: %v", got)
+			}
+		})
+	}
+}
+
 func TestOfALongHistoryWhatShowsTheViolationIsLeft(t *testing.T) {
 	var lines []line
 	for number := int64(1); number <= 300; number++ {

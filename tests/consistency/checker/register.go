@@ -16,7 +16,9 @@ type kind int
 
 const (
 	look kind = iota
+	refuse
 	commit
+	commitIf
 	acknowledge
 )
 
@@ -25,6 +27,15 @@ const (
 type step struct {
 	kind  kind
 	value int64
+	over  condition
+}
+
+// condition is what a write may be written over: nil anything, 0 nothing, else the value that is there.
+type condition *int64
+
+// holds tells from the current value; what is not there is below zero.
+func holds(over condition, current int64) bool {
+	return over == nil || *over == current || *over == 0 && current < 0
 }
 
 // state is what may be read: the values since the newest acknowledged write, the current one last.
@@ -40,7 +51,12 @@ func register(isAtomic bool) porcupine.Model {
 				return slices.ContainsFunc(values, func(value int64) bool {
 					return value == step.value || value < 0 && step.value < 0
 				}), values
-			case commit:
+			case refuse:
+				return !holds(step.over, values[len(values)-1]), values
+			case commit, commitIf:
+				if !holds(step.over, values[len(values)-1]) {
+					return step.kind == commitIf, values
+				}
 				if isAtomic {
 					return true, state{step.value}
 				}
@@ -94,12 +110,14 @@ func steps(history []Operation) []porcupine.Operation {
 		}
 		switch {
 		case each.Kind == "read":
-			add(step{look, value}, call, end)
+			add(step{look, value, nil}, call, end)
+		case each.Kind == "refused":
+			add(step{refuse, value, each.OnlyOver}, call, end)
 		case !each.IsKnown: // it may take effect at any time from its call on, or never: then after everything else
-			add(step{commit, value}, call, math.MaxInt64)
+			add(step{commitIf, value, each.OnlyOver}, call, math.MaxInt64)
 		default:
-			add(step{commit, value}, call, end)
-			add(step{acknowledge, value}, end+1, end+1)
+			add(step{commit, value, each.OnlyOver}, call, end)
+			add(step{acknowledge, value, nil}, end+1, end+1)
 		}
 	}
 	return made
@@ -129,23 +147,31 @@ func shorten(model string, history []Operation) []Operation {
 	return left
 }
 
-// without leaves out operations, and of writes that are left out the reads that saw them, or may have.
+// without leaves out operations, and of writes that are left out what saw them, or may have: reads, refusals, and the
+// conditions of other writes.
 func without(history []Operation, from, to int) []Operation {
-	gone, deletedUs := map[int64]bool{}, int64(math.MaxInt64)
+	gone, deletedUs, writtenUs := map[int64]bool{}, int64(math.MaxInt64), int64(math.MaxInt64)
 	for _, each := range history[from:to] {
 		switch each.Kind {
 		case "write":
 			gone[*each.Value] = true
+			writtenUs = min(writtenUs, each.StartUs)
 		case "delete":
 			deletedUs = min(deletedUs, each.StartUs)
+			writtenUs = min(writtenUs, each.StartUs)
 		}
 	}
 	var left []Operation
 	for at, each := range history {
 		hasSeen := each.Value != nil && gone[*each.Value] || each.Value == nil && each.EndUs >= deletedUs
-		if isOut := at >= from && at < to || each.Kind == "read" && hasSeen; !isOut {
-			left = append(left, each)
+		isRead, isRefused := each.Kind == "read", each.Kind == "refused"
+		if at >= from && at < to || isRead && hasSeen || isRefused && each.EndUs >= writtenUs {
+			continue
 		}
+		if each.OnlyOver != nil && !isRefused && (gone[*each.OnlyOver] || *each.OnlyOver == 0 && deletedUs < math.MaxInt64) {
+			each.OnlyOver = nil
+		}
+		left = append(left, each)
 	}
 	return left
 }

@@ -66,6 +66,12 @@ def test_no_client_goes_back_while_another_may_be_behind() -> None:
     assert found(*WRITES, new, operation("read", 1, 45, 70), stale_us=math.inf) == []  # they overlap
 
 
+def test_a_write_whose_condition_did_not_hold_makes_nothing_old() -> None:
+    refused = operation("refused", None, 40, 50, only_over=1)
+
+    assert found(*WRITES, refused, operation("read", 2, 60, 70)) == []
+
+
 def test_a_violation_has_the_operations_that_show_it() -> None:
     read = operation("read", 1, 60, 70)
 
