@@ -23,17 +23,18 @@ from typing import Any
 import pytest
 
 import conftest as conftest  # makes a process of many worlds quick
+from chaos.code import code_of
 from consistency.bounds import Violation, violations
 from consistency.history import Operation, overlapping, write_history
 from consistency.load import Clients
 from consistency.setting import SETTINGS, Setting
 from consistency.stage import Stage
 from support.aws import mocked_aws
-from support.project import ROOT, fingerprint
+from support.project import ROOT
 
 KEYS = ("a", "b", "c", "d")
 DIRECT_STALE_US = 3_000_000  # after S3 has acknowledged a write of which nobody was told
-ILL_STALE_US = 7_000_000  # where parts fall ill: 3 s to find that out and 3 s until no reader asks it any more
+ILL_STALE_US = 7_000_000  # where parts fall ill: 3.5 s to find that out and 3 s until no reader asks it any more
 MEMORY_STALE_US = 2_000_000  # `max_stale_ms` of a reader's memory
 _HANGS_AFTER_S = 900  # a piece takes a minute
 _SUITE = ("tests/consistency", "tests/support")
@@ -49,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
     options = _options(arguments)
     options.folder.mkdir(parents=True, exist_ok=True)
     kept = options.folder / "pieces.jsonl"
-    code = fingerprint(*_SUITE)
+    code = code_of(also=_SUITE)
     pieces = _kept(kept, code)
     for number in itertools.count(options.first, options.step):
         done = sum(piece["operations"] for piece in pieces)

@@ -43,8 +43,8 @@ BUGS = (
         "skipped-invalidation",
         "a write takes no guest from a node",
         "src/burstcache/control/node_copies.py",
-        "if node.is_unasked or not (has_life or node.is_home_of(hash_)):",
-        "if node.is_unasked or not has_life:",
+        "(_has_life_on(node, row, now_us) or node.is_home_of(hash_))",
+        "_has_life_on(node, row, now_us)",
         Setting("breakeven", False, "api"),
     ),
     Bug(

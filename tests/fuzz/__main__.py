@@ -15,9 +15,9 @@ from contextlib import closing
 from pathlib import Path
 
 from burstcache_local.cloud import LocalCloud, LocalOptions
+from chaos.code import code_of
 from support.fuzzing import Fuzzing
 from support.policies import THESIS
-from support.project import fingerprint
 
 _KEPT = Path("build/fuzz.json")
 _PIECE = 1_000
@@ -26,7 +26,7 @@ _PIECE = 1_000
 def main() -> int:
     """Send what is left to send; return the exit code."""
     wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
-    code = fingerprint("tests/fuzz", "tests/support", "tools")
+    code = code_of(also=("tests/fuzz", "tests/support", "tools"))
     kept = json.loads(_KEPT.read_text()) if _KEPT.exists() else {}
     if kept.get("code") != code or sum(kept.get("statuses", {}).values()) >= wanted:
         kept = {}

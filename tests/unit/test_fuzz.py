@@ -51,6 +51,6 @@ def test_a_run_goes_on_where_it_was_cut_off(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_what_was_sent_to_other_code_counts_as_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     pieces(monkeypatch, 2_000)
-    monkeypatch.setattr(fuzz, "fingerprint", lambda *_: "changed")
+    monkeypatch.setattr(fuzz, "code_of", lambda **_: "changed")
 
     assert pieces(monkeypatch, 3_000) == 3

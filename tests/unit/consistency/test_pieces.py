@@ -45,7 +45,7 @@ def test_pieces_of_other_code_count_as_none(
     tmp_path: Path, recorded: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(tmp_path, 20)
-    monkeypatch.setattr(consistency, "fingerprint", lambda *_: "changed")
+    monkeypatch.setattr(consistency, "code_of", lambda **_: "changed")
 
     run(tmp_path, 20)
 
