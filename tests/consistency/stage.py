@@ -67,15 +67,29 @@ class _Turns:
         self._waiting: deque[Future[None]] = deque()
 
     def __enter__(self) -> None:
+        self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def acquire(self, *, timeout: float | None = None) -> bool:
         with self._lock:
             if not self._is_taken:
                 self._is_taken = True
-                return
+                return True
             turn: Future[None] = Future()
             self._waiting.append(turn)
-        self._clock.wait_for(turn)
+        try:
+            self._clock.wait_for(turn, timeout)
+        except TimeoutError:
+            with self._lock:
+                if turn not in self._waiting:  # it has come in the same instant
+                    return True
+                self._waiting.remove(turn)
+                return False
+        return True
 
-    def __exit__(self, *_: object) -> None:
+    def release(self) -> None:
         with self._lock:
             if not self._waiting:
                 self._is_taken = False
