@@ -111,6 +111,7 @@ def test_others_bills_are_for_reads_that_are_spread_over_the_keys(browser: Brows
 
         expect(page.get_by_role("table", name="What others would have billed")).to_contain_text("s3-only")
         expect(page.locator("#rivals")).to_contain_text("12 requests in the times that CloudWatch counted them")
+        assert mistakes(page) == []
 
 
 def test_x_ray_is_asked_once_for_an_open_page_and_again_at_a_click(browser: Browser, url: str, x_ray: XRay) -> None:
