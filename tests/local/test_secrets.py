@@ -5,15 +5,17 @@ from __future__ import annotations
 import base64
 import json
 import os
+import secrets
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote, urlsplit
 
 import boto3
 import pytest
+import requests
 from moto.events.models import EventsBackend
 
 from burstcache.client import Client
@@ -26,6 +28,7 @@ from support.waiting import until
 
 _PARAMETERS = THESIS | {
     "Tracing": "Active",
+    "Writes": "iam",
     "StateDatabases": "orders",
     "StateGraceS": "1",
     "PoolMembers": "8",
@@ -99,7 +102,29 @@ class Run:
                 redis.set("k", "v")
                 self._looked()
             until(lambda: self._looked() and self._is_asleep())
+        self._call()
         self._look_at_processes()
+
+    def _call(self) -> None:
+        """Ask the front door with credentials of callers, and for URLs that are themselves a right."""
+        objects = f"{self.cloud.front_url}/objects"
+        bearer, signature = f"Bearer {secrets.token_urlsafe(32)}", secrets.token_hex(32)
+        self.secrets.add("caller bearer", bearer.removeprefix("Bearer "))
+        self.secrets.add("caller signature", signature)
+        signed = f"AWS4-HMAC-SHA256 Credential=AKIA/x, SignedHeaders=host, Signature={signature}"
+        for method, body in (("GET", None), ("PUT", b"written")):
+            for value in (bearer, signed):
+                requests.request(
+                    method, f"{objects}/hot", data=body, headers={"Authorization": value}
+                ).raise_for_status()
+        redirected = requests.get(f"{objects}/large", allow_redirects=False)
+        urls = {
+            "of a GET": redirected.headers["Location"],
+            "of a PUT": requests.post(f"{objects}/larger").json()["url"],
+        }
+        for name, url in urls.items():
+            (value,) = parse_qs(urlsplit(url).query)["X-Amz-Signature"]
+            self.secrets.add(f"caller URL {name}", value)
 
     def files(self) -> Iterator[Path]:
         """Yield the files of the run: its logs, and all that it left in the folder for temporary ones."""
@@ -189,6 +214,7 @@ def test_every_kind_of_secret_was_at_work(run: Run) -> None:
     names = {f"{service}/1/{user}" for service, users in passwords.items() for user in users}
 
     assert run.secrets.named("parameter /burstcache/burstcache/") == names | {"relay/1/tls", "redis/1/tls"}
+    assert run.secrets.named("caller ") == {"bearer", "signature", "URL of a GET", "URL of a PUT"}
     assert run.secrets.named("token of ") == {
         "hub token",
         "lease waiter",
@@ -200,15 +226,15 @@ def test_every_kind_of_secret_was_at_work(run: Run) -> None:
 
 @pytest.mark.parametrize("written", ["{}", "a {} b"])
 def test_a_secret_is_found_however_it_is_written(written: str) -> None:
-    secrets = Secrets()
-    secrets.add("plain", "pa+ss/word==")
+    known = Secrets()
+    known.add("plain", "pa+ss/word==")
     key = "-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMG\n-----END PRIVATE KEY-----\n"
-    secrets.add("key", key)
+    known.add("key", key)
 
-    assert secrets.within(written.format("pa+ss/word==").encode()) == {"plain"}
-    assert secrets.within(written.format(base64.b64encode(b"pa+ss/word==").decode()).encode()) == {"plain"}
-    assert secrets.within(written.format(json.dumps(key)).encode()) == {"key"}
-    assert secrets.within(b"password") == set()
+    assert known.within(written.format("pa+ss/word==").encode()) == {"plain"}
+    assert known.within(written.format(base64.b64encode(b"pa+ss/word==").decode()).encode()) == {"plain"}
+    assert known.within(written.format(json.dumps(key)).encode()) == {"key"}
+    assert known.within(b"password") == set()
 
 
 def test_no_file_has_a_secret_but_those_of_one_owner(run: Run) -> None:
