@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any
 
@@ -221,17 +222,25 @@ def test_a_node_may_read_its_secrets_and_no_other(resources: Resources) -> None:
 
 def test_a_node_reads_its_own_kind_of_rows_and_of_them_what_it_asks_for(resources: Resources) -> None:
     def rows(policy: str) -> list[str]:
+        """Return the patterns of the rows that a policy gives a right to."""
         of_table = [each for each in statements(resources[policy]["Properties"]) if "dynamodb:GetItem" in actions(each)]
         (condition,) = (each["Condition"] for each in of_table)
         assert condition["ForAllValues:StringEquals"]["dynamodb:Attributes"]
         named = [each["dynamodb:LeadingKeys"] for each in condition.values() if "dynamodb:LeadingKeys" in each]
         return [row for each in named for row in each]
 
-    (cache,) = (
-        tag["Value"] for tag in resources["RedisInstance1"]["Properties"]["Tags"] if tag["Key"] == "burstcache-node"
-    )
+    nodes = [
+        table.node_item(tag["Value"])["pk"]
+        for name, resource in resources.items()
+        if re.fullmatch(r"RedisInstance\d", name)
+        for tag in resource["Properties"]["Tags"]
+        if tag["Key"] == "burstcache-node"
+    ]
 
-    assert rows("RedisInstancePolicy") == [table.node_item(cache)["pk"]]
+    (pattern,) = rows("RedisInstancePolicy")
+    assert len(nodes) == 8
+    assert [node for node in nodes if not fnmatchcase(node, pattern)] == []
+    assert not fnmatchcase(table.node_item("state-1")["pk"], pattern)
     assert rows("StateInstancePolicy") == [table.node_item("state-*")["pk"]]
 
 

@@ -265,7 +265,9 @@ class LocalCloud:
             self._services,
             options.endpoint_port,
             before=lambda moto: self.faults.before(
-                self.guard.before(states.before(lambda_api.before(moto, lambda: self._services.lambda_url)))
+                self.guard.before(
+                    states.before(lambda_api.before(moto, lambda: self._services.lambda_url, lambda: server.waiting()))
+                )
             ),
         )
         self.faults.more_threads = server.more_threads

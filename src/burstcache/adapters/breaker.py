@@ -20,7 +20,7 @@ class _Failed(NamedTuple):
 
 
 class Breakers:
-    """Which parts not to ask now: each that has failed, until a caller has found it well. Threads may share it.
+    """Which parts not to ask now: each that has failed, until a caller finds that it is back. Threads may share it.
 
     After a pause one caller is let through, and the others do without the part until that one has said how it went. So
     a part that hangs costs one time-out a pause, however many ask. A caller that says nothing within another pause
@@ -52,6 +52,13 @@ class Breakers:
                 with self._lock:
                     if name in self._failed and self._failed[name].is_tried:
                         del self._failed[name]
+
+    def release(self, name: Hashable) -> None:
+        """Note that a caller has not found out how `name` is: the next one does."""
+        if name in self._failed:
+            with self._lock:
+                if name in self._failed and self._failed[name].is_tried:
+                    self._failed[name] = _Failed(self._clock.monotonic_s(), is_tried=False)
 
     def fail(self, name: Hashable) -> None:
         """Note that `name` failed now."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _DIGEST = "digest"
 _NEVER_S, _EVER_S = float("-inf"), float("inf")
+_SLEPT = 2  # times what an answer may take
 
 Start = Callable[[Callable[[], None]], object]
 
@@ -244,7 +245,8 @@ class DigestReader:
     def _refresh_in_background(self) -> None:
         with self._alone() as is_alone:
             if is_alone and self._age_s() >= self._refresh_after_s:
-                self._try_refresh(within_s=self._max_age_s)  # an environment may have slept through a longer one
+                # What takes much longer than it may was slept through: an environment is frozen between its reads.
+                self._try_refresh(within_s=_SLEPT * self._patience.wait_s)
 
     @contextmanager
     def _alone(self) -> Iterator[bool]:
@@ -264,6 +266,8 @@ class DigestReader:
         except Exception as error:  # whatever it is, S3 has the objects
             if self._patience.blames(was_fair=was_fair) and seconds_since(self._clock, began) <= within_s:
                 self._lose(error)
+            else:
+                self._breakers.release(_DIGEST)
 
     def _lose(self, error: Exception) -> None:
         """Do without the digest for a while."""

@@ -61,6 +61,7 @@ class Tiers:
         except Exception as error:  # whatever it is, S3 has the object
             if isinstance(error, FAILURES_OF_ONE_KEY):
                 self._breakers.fail(request.hash)
+                self._breakers.succeed(route)
             else:
                 self._blame(route, is_fair=is_fair)
             self._fell_back(error)
@@ -87,6 +88,8 @@ class Tiers:
         """Leave a tier alone that failed, unless others had left it too little of the read's wait."""
         if self._patience.blames(was_fair=is_fair):
             self._breakers.fail(route)
+        else:
+            self._breakers.release(route)
 
     def count(self, route: Route, batch: Sequence[Served]) -> None:
         """Count there what memory has served, unless the tier is left alone; raises what that fails with."""
@@ -96,7 +99,9 @@ class Tiers:
             self.find(route).count(batch)
             self._breakers.succeed(route)
         except Exception as error:
-            if not isinstance(error, FAILURES_OF_ONE_KEY):
+            if isinstance(error, FAILURES_OF_ONE_KEY):
+                self._breakers.succeed(route)
+            else:
                 self._breakers.fail(route)
             raise
 

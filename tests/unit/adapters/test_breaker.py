@@ -84,6 +84,24 @@ def test_a_late_answer_to_what_was_asked_before_the_failure_closes_nothing() -> 
     assert breakers.is_open("redis")
 
 
+def test_a_caller_that_did_not_find_out_leaves_it_to_the_next_one() -> None:
+    breakers = failed(ManualClock())
+    breakers.is_open("redis")
+
+    breakers.release("redis")
+
+    assert [breakers.is_open("redis") for _ in range(2)] == [False, True]
+
+
+def test_what_has_just_failed_is_not_tried_because_a_caller_did_not_find_out() -> None:
+    breakers = Breakers(ManualClock(), open_s=5)
+    breakers.fail("redis")
+
+    breakers.release("redis")
+
+    assert breakers.is_open("redis")
+
+
 def test_who_needs_two_parts_tries_neither_while_one_is_left_alone() -> None:
     clock = ManualClock()
     breakers = failed(clock)

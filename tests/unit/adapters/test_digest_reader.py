@@ -129,19 +129,20 @@ def test_after_a_failure_in_the_background_no_read_waits_for_the_digest(desk: De
     assert desk.route_at(1.5 + OPEN_S) == Route("lambda")
 
 
-def test_an_environment_that_slept_through_its_query_tries_again(desk: Desk) -> None:
+@pytest.mark.parametrize("woke_s", [MAX_AGE_S + 0.6, 3600])
+def test_an_environment_that_slept_through_its_query_tries_again(desk: Desk, woke_s: float) -> None:
     desk.route_at(0)
     desk.route_at(1.5)
 
     def sleep() -> Digest:
-        desk.clock.now_s = 3600
+        desk.clock.now_s = woke_s
         raise ServiceError("no answer", code="Timeout")
 
     desk.reader._read = sleep
     desk.waiting.pop()()
     desk.reader._read = desk.table.read
 
-    assert desk.route_at(3600) == Route("lambda")
+    assert desk.route_at(woke_s) == Route("lambda")
 
 
 @dataclass

@@ -93,6 +93,19 @@ def test_what_concerns_one_key_leaves_the_tiers_other_keys_alone(error: Exceptio
     assert tier.asked == ["a", "b", "b"]
 
 
+@pytest.mark.parametrize("error", [SilentHolderError("silent"), ValueError("no entry")], ids=repr)
+def test_a_tier_that_answers_for_one_key_in_vain_is_back_for_all_others(error: Exception) -> None:
+    tier, clock = Tier({"a": RedisDownError("dead")}), ManualClock()
+    asking = reader(tier, clock)
+    asking.read(get("a"))
+    tier.failures["a"] = error
+    clock.now_s = OPEN_S
+
+    served = [asking.read(get(key)).body for key in "ab"]
+
+    assert served == [b"from S3", b"body"]
+
+
 @dataclass
 class Hanging:
     """A tier that takes all of a read's patience and then fails."""

@@ -7,6 +7,7 @@ import contextlib
 import json
 import uuid
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from http.client import HTTPConnection
 from urllib.parse import urlsplit
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -64,8 +65,13 @@ def runner(lambdas: Lambdas, answers: Answers, problem: Callable[[str, str], str
     return web.AppRunner(app, access_log=None, keepalive_timeout=3600, shutdown_timeout=0.5)
 
 
-def before(application: WSGIApplication, url: Callable[[], str]) -> WSGIApplication:
-    """Return an application that passes invocations on to the one at `url` and leaves all others to `application`."""
+def before(
+    application: WSGIApplication, url: Callable[[], str], waiting: Callable[[], AbstractContextManager[None]]
+) -> WSGIApplication:
+    """Return an application that passes invocations on to the one at `url` and leaves all others to `application`.
+
+    `waiting` is entered while an invocation runs, which may itself call what this thread's server serves.
+    """
 
     def pass_on(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         path = environ["REQUEST_URI"].partition("?")[0]
@@ -73,7 +79,7 @@ def before(application: WSGIApplication, url: Callable[[], str]) -> WSGIApplicat
             return application(environ, start_response)
         asked = {name[5:].replace("_", "-"): value for name, value in environ.items() if name.startswith("HTTP_X_AMZ_")}
         body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
-        with contextlib.closing(HTTPConnection(urlsplit(url()).netloc)) as connection:
+        with waiting(), contextlib.closing(HTTPConnection(urlsplit(url()).netloc)) as connection:
             connection.request("POST", path, body, asked)
             answer = connection.getresponse()
             content = answer.read()

@@ -40,6 +40,7 @@ class MotoServer:
         before: Callable[[WSGIApplication], WSGIApplication] = lambda application: application,
     ) -> None:
         self._services, self._port, self._before_moto = services, port, before
+        self._threads, self._waiting, self._counting = _THREADS, 0, threading.Lock()
 
     def start(self) -> str:
         """Listen, with a fresh state if no other one runs in this process, and return the URL.
@@ -48,7 +49,7 @@ class MotoServer:
             PortTakenError: The port is in use.
         """
         application = _with_raw_paths(self._before_moto(_application(self._services)))
-        self._server = Server(("127.0.0.1", self._port), application, numthreads=_THREADS, request_queue_size=1024)
+        self._server = Server(("127.0.0.1", self._port), application, numthreads=self._threads, request_queue_size=1024)
         self._server.timeout = _KEEP_ALIVE_S
         self._server.keep_alive_conn_limit = 100_000
         try:
@@ -61,6 +62,20 @@ class MotoServer:
         self._thread.start()
         self._services.cloud_url = f"http://127.0.0.1:{self._server.bind_addr[1]}"
         return self._services.cloud_url
+
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Leave at least as many threads to others as those that wait, like this one, for what may need others."""
+        with self._counting:
+            self._waiting += 1
+            missing = self._threads if 2 * self._waiting > self._threads else 0
+            self._threads += missing
+        self._server.requests.grow(missing)
+        try:
+            yield
+        finally:
+            with self._counting:
+                self._waiting -= 1
 
     @contextlib.contextmanager
     def more_threads(self, count: int) -> Iterator[None]:
