@@ -99,7 +99,7 @@ pool-soak: setup ## 20,000 PUTs, GETs and deletes through the pool while members
 fuzz: setup ## 100,000 requests of every kind to the local run's front door, from where the last run was cut off; REQUESTS=N
 	PYTHONPATH=tests $(BIN)/python -m fuzz $(REQUESTS)
 
-soak: setup ## two hours of load with a fault every minute, in legs of half an hour: build/soak, goes on where it was
+soak: setup ## two hours of load with a fault every minute, in legs of an hour: build/soak, begins the leg that was cut off anew
 	PYTHONPATH=tests $(BIN)/python -m chaos.soak
 
 chaos: setup ## break everything in turn under load, and see what readers notice: build/chaos, goes on where it was; FROM=FAULT, ONLY="FAULT …"

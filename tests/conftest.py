@@ -1,8 +1,7 @@
-"""What makes a process that runs many tests quick, whichever they are."""
+"""What all tests have: searches in two sizes, refused rights that fail, and a watch over what quick ones take."""
 
 from __future__ import annotations
 
-import functools
 import gc
 import io
 import logging
@@ -11,30 +10,11 @@ from collections.abc import Callable, Generator, Iterator
 from types import SimpleNamespace
 from typing import Any
 
-import botocore.loaders
-import botocore.parsers
 import pytest
-import yaml
-from botocore.hooks import EventAliaser
 from hypothesis import HealthCheck, settings
 
+import support.quick as _quick  # noqa: F401 (it is enough to import it)
 from support.metrics import STACK, Sample, samples
-
-# Each session reads the descriptions of its services anew, which takes longer than most tests: all share one reader.
-botocore.loaders.create_loader = functools.cache(botocore.loaders.create_loader)
-
-# So it is with the names of events, which each client looks up in a table of a hundred rows, and with times in answers.
-_Aliaser: Any = EventAliaser
-_event_name = functools.cache(_Aliaser(None)._alias_event_name)
-_Aliaser._alias_event_name = lambda self, event_name: _event_name(event_name)
-botocore.parsers.DEFAULT_TIMESTAMP_PARSER = functools.lru_cache(botocore.parsers.DEFAULT_TIMESTAMP_PARSER)
-
-# libyaml reads the template six times as fast as Python does.
-yaml.SafeLoader, yaml.BaseLoader = yaml.CSafeLoader, yaml.CBaseLoader  # type: ignore[misc, assignment]
-
-# Libraries and those descriptions are millions of objects that live to the end: at Python's own thresholds a fifth of
-# the time goes into looking through them for garbage.
-gc.set_threshold(200_000, 50, 1_000)
 
 # No search fails because the machine is busy; `make test-fast` searches among a tenth of the examples
 # (`support.searches`).

@@ -224,6 +224,8 @@ class _Stops(AbstractContextManager[None]):
         self._stage, self._arn = stage, stage.cloud.outputs[machine]
         self._states = stage.client("stepfunctions")
         self._in_state: dict[str, str] = {}  # by execution
+        self._done: set[str] = set()  # states
+        self._is_over = False
         self._opened = ExitStack()
 
     def __enter__(self) -> None:
@@ -234,6 +236,7 @@ class _Stops(AbstractContextManager[None]):
         self._opened.enter_context(repeated(lambda stage: self._stop_all(), 1.0)(self._stage))
 
     def __exit__(self, *error: object) -> None:
+        self._is_over = True  # for a stop that is due
         self._opened.close()
 
     def _entered(self, execution: Execution, state: str) -> None:
@@ -244,18 +247,22 @@ class _Stops(AbstractContextManager[None]):
 
     def _stop_in(self, execution: Execution, state: str) -> None:
         is_there = execution.status == "RUNNING" and self._in_state[execution.arn] == state
-        if is_there and not self._stage.counts[_stopped(state)]:
+        if is_there and not self._is_over and state not in self._done:
             execution.stop(**_BY_HAND)
-            self._stage.counts[_stopped(state)] += 1
+            self._note(state)
 
     def _stop_all(self) -> None:
         found = self._states.list_executions(stateMachineArn=self._arn, statusFilter="RUNNING")["executions"]
         for arn in (each["executionArn"] for each in found):
             history = self._states.get_execution_history(executionArn=arn, reverseOrder=True)["events"]
             entered = [each[_ENTERED]["name"] for each in history if _ENTERED in each]
-            if entered and not self._stage.counts[_stopped(entered[0])]:
+            if entered and entered[0] not in self._done:
                 self._states.stop_execution(executionArn=arn, **_BY_HAND)
-                self._stage.counts[_stopped(entered[0])] += 1
+                self._note(entered[0])
+
+    def _note(self, state: str) -> None:
+        self._done.add(state)
+        self._stage.counts[_stopped(state)] += 1
 
 
 def _stopped(state: str) -> str:

@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 
-import conftest as conftest  # makes a process of many worlds quick
+import support.quick as _quick  # noqa: F401 (a process of many worlds)
 from chaos.code import code_of
 from consistency.bounds import Violation, violations
 from consistency.history import Operation, overlapping, write_history

@@ -14,9 +14,7 @@ from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
-from burstcache_local.cloud import LocalCloud, LocalOptions
 from chaos.code import code_of
-from support.fuzzing import Fuzzing
 from support.policies import THESIS
 
 _KEPT = Path("build/fuzz.json")
@@ -30,6 +28,9 @@ def main() -> int:
     kept = json.loads(_KEPT.read_text()) if _KEPT.exists() else {}
     if kept.get("code") != code or sum(kept.get("statuses", {}).values()) >= wanted:
         kept = {}
+    from burstcache_local.cloud import LocalCloud, LocalOptions  # with moto and schemathesis, when they are needed
+    from support.fuzzing import Fuzzing
+
     statuses, tiers = Counter(kept.get("statuses", {})), Counter(kept.get("tiers", {}))
     options = LocalOptions(boot_s=0.2, stop_s=0.2, parameters={**THESIS, "Writes": "iam"})
     with LocalCloud(options) as cloud, closing(Fuzzing(cloud)) as fuzzing:

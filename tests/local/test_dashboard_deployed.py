@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 import time
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 from moto import mock_aws
 from moto.cloudwatch.models import Statistics
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from burstcache import metrics
 from burstcache_cli.stack import find_stack
@@ -20,7 +21,7 @@ from burstcache_dashboard.source import source_of
 from support.browser import NARROW, chromium, mistakes, opened
 from support.dashboard import asked, serving_source
 from support.stack_in_moto import REGION, Aws
-from support.waiting import LIMIT_S
+from support.waiting import LIMIT_S, until
 
 _HOT, _TRACE = "hot.txt", "1-6b9d8f00-0123456789abcdef01234567"
 
@@ -112,6 +113,22 @@ def test_others_bills_are_for_reads_that_are_spread_over_the_keys(browser: Brows
         expect(page.get_by_role("table", name="What others would have billed")).to_contain_text("s3-only")
         expect(page.locator("#rivals")).to_contain_text("12 requests in the times that CloudWatch counted them")
         assert mistakes(page) == []
+
+
+def test_late_trace_of_a_key_that_was_left_is_not_shown(browser: Browser, url: str) -> None:
+    with opened(browser, url) as page:
+        held: list[Route] = []
+        page.route(re.compile("trace"), lambda route: held.append(route))
+        page.evaluate(f"location.hash = 'key={_HOT}'")
+        until(lambda: page.evaluate("true") and held)
+        page.evaluate("location.hash = ''")
+        page.evaluate("location.hash = 'key=unknown.txt'")
+        expect(page.locator("#key-page")).to_contain_text("No such key")
+
+        with page.expect_response(re.compile("trace")):
+            held[0].continue_()
+
+        expect(page.locator("#trace")).to_be_empty()
 
 
 def test_x_ray_is_asked_once_for_an_open_page_and_again_at_a_click(browser: Browser, url: str, x_ray: XRay) -> None:

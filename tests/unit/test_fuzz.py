@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from contextlib import nullcontext
 from pathlib import Path
@@ -30,8 +31,10 @@ class Fuzzing:
 @pytest.fixture(autouse=True)
 def _no_cloud(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(fuzz, "_KEPT", tmp_path / "fuzz.json")
-    monkeypatch.setattr(fuzz, "LocalCloud", nullcontext)
-    monkeypatch.setattr(fuzz, "Fuzzing", Fuzzing)
+    # Neither is imported, with what each brings.
+    cloud = SimpleNamespace(LocalCloud=nullcontext, LocalOptions=SimpleNamespace)
+    monkeypatch.setitem(sys.modules, "burstcache_local.cloud", cloud)
+    monkeypatch.setitem(sys.modules, "support.fuzzing", SimpleNamespace(Fuzzing=Fuzzing))
 
 
 def pieces(monkeypatch: pytest.MonkeyPatch, wanted: int) -> int:

@@ -45,8 +45,8 @@ def key_page(source: Source, rows: Rows, key: str) -> dict[str, Any] | None:
 def trace_fields(source: Source, rows: Rows, key: str) -> dict[str, Any] | None:
     """Return the newest trace of a key as its page shows it; None if there is none."""
     hash_ = key_hash(key)
-    row = next((row for row in rows.keys if row.hash == hash_), None)
-    trace = newest_trace(source, row, rows.at_us) if row else None
+    row = next((row for row in rows.keys if row.hash == hash_), KeyRow(hash_, key))
+    trace = newest_trace(source, row, rows.at_us)
     return asdict(trace) if trace else None
 
 

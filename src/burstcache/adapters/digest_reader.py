@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from burstcache.adapters.breaker import Breakers
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
 
 _DIGEST = "digest"
-_NEVER_S, _EVER_S = float("-inf"), float("inf")
-_SLEPT = 2  # times what an answer may take
+_NEVER_S = float("-inf")
 
 Start = Callable[[Callable[[], None]], object]
 
@@ -245,8 +244,8 @@ class DigestReader:
     def _refresh_in_background(self) -> None:
         with self._alone() as is_alone:
             if is_alone and self._age_s() >= self._refresh_after_s:
-                # What takes much longer than it may was slept through: an environment is frozen between its reads.
-                self._try_refresh(within_s=_SLEPT * self._patience.wait_s)
+                with suppress(Exception):  # the read that finds the bound passed tries again, and says so
+                    self._refresh()
 
     @contextmanager
     def _alone(self) -> Iterator[bool]:
@@ -259,12 +258,12 @@ class DigestReader:
             if is_alone:
                 self._reading.release()
 
-    def _try_refresh(self, *, is_forced: bool = False, within_s: float = _EVER_S) -> None:
-        was_fair, began = self._patience.is_fair, instant(self._clock)
+    def _try_refresh(self, *, is_forced: bool = False) -> None:
+        was_fair = self._patience.is_fair
         try:
             self._refresh(is_forced=is_forced)
         except Exception as error:  # whatever it is, S3 has the objects
-            if self._patience.blames(was_fair=was_fair) and seconds_since(self._clock, began) <= within_s:
+            if self._patience.blames(was_fair=was_fair):
                 self._lose(error)
             else:
                 self._breakers.release(_DIGEST)

@@ -117,32 +117,15 @@ def test_a_digest_that_cannot_be_read_is_asked_for_once_until_the_breaker_closes
     assert desk.route_at(OPEN_S) == Route("lambda")
 
 
-def test_after_a_failure_in_the_background_no_read_waits_for_the_digest(desk: Desk) -> None:
+def test_what_fails_in_the_background_is_tried_again_by_the_read_that_needs_it(desk: Desk) -> None:
     desk.route_at(0)
     desk.table.is_dead = True
     desk.route_at(1.5)
     desk.waiting.pop()()
     desk.table.is_dead = False
 
-    assert [desk.route_at(now_s) for now_s in (1.9, MAX_AGE_S + 0.1)] == [Route("lambda"), None]
-    assert desk.table.readings == 2
-    assert desk.route_at(1.5 + OPEN_S) == Route("lambda")
-
-
-@pytest.mark.parametrize("woke_s", [MAX_AGE_S + 0.6, 3600])
-def test_an_environment_that_slept_through_its_query_tries_again(desk: Desk, woke_s: float) -> None:
-    desk.route_at(0)
-    desk.route_at(1.5)
-
-    def sleep() -> Digest:
-        desk.clock.now_s = woke_s
-        raise ServiceError("no answer", code="Timeout")
-
-    desk.reader._read = sleep
-    desk.waiting.pop()()
-    desk.reader._read = desk.table.read
-
-    assert desk.route_at(woke_s) == Route("lambda")
+    assert [desk.route_at(now_s) for now_s in (1.9, MAX_AGE_S + 0.1)] == [Route("lambda")] * 2
+    assert desk.table.readings == 3
 
 
 @dataclass

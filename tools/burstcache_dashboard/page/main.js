@@ -73,11 +73,12 @@ if (about.benchmarkToken) {
   new Benchmarks(at("benchmarks"), at("benchmarking"), about.benchmarkToken).follow();
 }
 
+const keyOfPage = () => new URLSearchParams(location.hash.slice(1)).get("key");
 let timer = 0, newest = 0;
 async function route(isNew = true) {
   const turn = ++newest; // an answer that comes after the next turn began is not shown
   clearTimeout(timer);
-  const key = new URLSearchParams(location.hash.slice(1)).get("key");
+  const key = keyOfPage();
   at("overview").hidden = key !== null;
   at("key-page").hidden = key === null;
   if (isNew) {
@@ -89,7 +90,7 @@ async function route(isNew = true) {
     const isKnown = await showKey(at("key"), key, () => turn === newest);
     if (isKnown && at("trace-section").hidden) {
       at("trace-section").hidden = false;
-      showTrace(at("trace"), key, about);
+      showTrace(at("trace"), key, about, () => keyOfPage() === key);
     }
   } catch (error) {
     said("bad", `The key cannot be shown: ${error.message}`);

@@ -4,20 +4,22 @@ import { TIER_NAMES, clock, drawn, element, fill, milliseconds, table } from "./
 
 const NONE_OF_XRAY = "None of the last five minutes, nor of the minutes around the newest request in the key's row. X-Ray has the first request of each second and one in twenty of the others.";
 
-export async function showTrace(parent, key, about) {
+// `isWanted` says whether the key's page is still there when an answer comes.
+export async function showTrace(parent, key, about, isWanted) {
   if (!about.isTraced) {
     const how = about.isLocal ? "burstcache local up --parameter Tracing=Active" : "sam deploy --parameter-overrides Tracing=Active";
     return fill(parent, element("p", {}, "None: this stack is not traced. It needs the parameter Tracing=Active, as in ", element("code", {}, how), "."));
   }
   fill(parent, element("p", {}, "Looking for it …"));
-  const again = element("p", {}, element("button", { type: "button", onclick: () => showTrace(parent, key, about) }, "Read the newest trace"));
+  const again = element("p", {}, element("button", { type: "button", onclick: () => showTrace(parent, key, about, isWanted) }, "Read the newest trace"));
   try {
     const answer = await fetch(`trace?key=${encodeURIComponent(key)}`);
     if (!answer.ok) throw new Error(answer.statusText);
     const found = await answer.json();
+    if (!isWanted()) return;
     fill(parent, ...(found ? waterfall(found) : [element("p", {}, about.isLocal ? "None yet." : NONE_OF_XRAY)]), again);
   } catch (error) {
-    fill(parent, element("p", {}, `It cannot be read: ${error.message}`), again);
+    if (isWanted()) fill(parent, element("p", {}, `It cannot be read: ${error.message}`), again);
   }
 }
 
