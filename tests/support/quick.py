@@ -1,4 +1,4 @@
-"""What makes a process quick that has many clients of AWS and reads the template often, for whoever imports it."""
+"""What makes a process quick that has many clients of AWS and reads the template often: importing it is enough."""
 
 from __future__ import annotations
 
