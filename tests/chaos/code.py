@@ -10,7 +10,7 @@ _PROJECT = Path(__file__).parents[2]
 
 
 def code_of(project: Path = _PROJECT, *, also: Sequence[str] = ()) -> str:
-    """Return a short hash of what is deployed, `src`, `statemachines` and `template.yaml`, and of other folders."""
+    """Return a short hash of what is deployed, and of other folders."""
     found = sha256()
     for path in _files(project, also):
         content = path.read_bytes()
@@ -20,7 +20,7 @@ def code_of(project: Path = _PROJECT, *, also: Sequence[str] = ()) -> str:
 
 def _files(project: Path, also: Sequence[str]) -> Iterator[Path]:
     yield project / "template.yaml"
-    for folder in ("src", "statemachines", *also):
+    for folder in ("cloudformation", "src", "statemachines", *also):
         for path in sorted((project / folder).rglob("*")):
             if path.is_file() and path.suffix != ".pyc" and not any(".egg-info" in part for part in path.parts):
                 yield path

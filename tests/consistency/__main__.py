@@ -37,7 +37,7 @@ DIRECT_STALE_US = 3_000_000  # after S3 has acknowledged a write of which nobody
 ILL_STALE_US = 7_000_000  # where parts fall ill: 3.5 s to find that out and 3 s until no reader asks it any more
 MEMORY_STALE_US = 2_000_000  # `max_stale_ms` of a reader's memory
 _HANGS_AFTER_S = 900  # a piece takes a minute
-_SUITE = ("tests/consistency", "tests/support")
+_SUITE = ("tests/consistency", "tests/support", "tools/burstcache_local")
 COUNTS = ("operations", "writes", "overlapping_writes", "conditional_writes", "refused_writes", "unanswered_writes")
 # States that histories need not enter, and why.
 UNENTERED = {
