@@ -99,6 +99,23 @@ def test_life_of_a_cache_function_ends_at_the_predicted_instant(make_world: Make
     assert 0 <= ended_us - move(explanation, "tick").at_us < 0.5 * US_PER_S
 
 
+def test_life_that_has_ended_has_cost_what_it_took(make_world: MakeWorld) -> None:
+    world = make_world(runs_machines=True)
+    began_us = world.clock.now_us()
+    world.started(KEY)
+    during = explained(world, KEY)
+    world.until(lambda: not world.executions_of(world.key_machine), within_s=LONG_S, every_s=0.25)
+    took_s = (world.clock.now_us() - began_us) / US_PER_S
+
+    after = explained(world, KEY)
+
+    assert ([cost.of for cost in during.costs], during.ended) == (["cache_function"], None)
+    assert (after.costs, after.ended and after.ended.lives) == ((), 1)
+    assert after.ended is not None
+    assert took_s - 1 < after.ended.function_s <= took_s
+    assert (after.ended.function_usd > 0, after.ended.node_s) == (True, 0)
+
+
 def test_redis_is_asked_for_at_the_predicted_request(make_world: MakeWorld) -> None:
     world = make_world(runs_machines=True)
     world.started(KEY)

@@ -7,11 +7,12 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
+from itertools import chain
 
 from burstcache.core.compared import Compared, Measure
 from burstcache.core.parameters import US_PER_S
 from burstcache.queries.explain import Explanation, ServedBy, explain, stack_rules
-from burstcache.queries.key_costs import Cost
+from burstcache.queries.key_costs import Cost, Ended
 from burstcache.queries.moves import Hold, Move, Reason, Rule, StackRules, To
 from burstcache_cli.stack import Stack, StackIncompleteError, stack_of
 from burstcache_terminal.exit_codes import ExitCode
@@ -112,7 +113,7 @@ def explanation_text(explanation: Explanation) -> str:
     sections = (
         ("", _where(explanation)),
         ("What would move it", (line for move in explanation.moves for line in _move(move, explanation.at_us))),
-        ("Cost so far", map(_cost, explanation.costs)),
+        ("Cost so far", chain(map(_cost, explanation.costs), _ended(explanation.ended))),
         ("A month at the present rate", _month(explanation)),
     )
     texts = []
@@ -187,6 +188,19 @@ def _cost(cost: Cost) -> tuple[str, str]:
         return "this life", f"{usd} USD for its cache function since {since}"
     share = f"; this key's share, of {count_text(cost.keys, 'key')}: {number_text(cost.share_usd)} USD"
     return "this run", f"{usd} USD for the node since {since}{share if cost.share_usd else ''}"
+
+
+def _ended(ended: Ended | None) -> Iterator[tuple[str, str]]:
+    if ended is None:
+        return
+    lives = "newest life that has" if ended.lives == 1 else f"{ended.lives} newest lives that have"
+    spans = []
+    if ended.function_usd:
+        spans.append(f"{number_text(ended.function_usd)} USD for {duration_text(ended.function_s)} of cache functions")
+    if ended.node_usd:
+        node = f"{number_text(ended.node_usd)} USD for {duration_text(ended.node_s)} of a node"
+        spans.append(f"{node}, which other keys may have shared")
+    yield "before", f"its {lives} ended, since {time_text(ended.since_us)}: {' and '.join(spans) or 'nothing'}"
 
 
 def _month(explanation: Explanation) -> Iterator[tuple[str, str]]:

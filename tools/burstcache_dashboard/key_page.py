@@ -10,13 +10,14 @@ from burstcache.core.keys import key_hash
 from burstcache.core.rows import KeyRow
 from burstcache.queries.explain import explain
 from burstcache.queries.history import History
+from burstcache.queries.lives import KeyLife, lives_of
 from burstcache.queries.places import node_of, place_of
 from burstcache_cli.explain import explanation_text
 from burstcache_cli.stack import StackIncompleteError
 from burstcache_dashboard.source import Rows, Source
 from burstcache_dashboard.waterfall import newest_trace
 
-_MOST_LIVES, _MOST_READS = 6, 2_000
+_MOST_READS = 2_000
 
 
 def key_page(source: Source, rows: Rows, key: str) -> dict[str, Any] | None:
@@ -26,6 +27,7 @@ def key_page(source: Source, rows: Rows, key: str) -> dict[str, Any] | None:
     if row is None and not reads:
         return None
     row = row or KeyRow(hash_, key)  # a guest needs none
+    lives = lives_of(source.system, hash_)
     return {
         "key": key,
         "hash": hash_,
@@ -35,8 +37,8 @@ def key_page(source: Source, rows: Rows, key: str) -> dict[str, Any] | None:
         if reads is not None
         else [{"at_ms": request.at_us // 1000} for request in row.window],
         "areReadsKnown": reads is not None,
-        "explained": _explained(source, key),
-        "lives": _lives(source, row),
+        "explained": _explained(source, key, lives),
+        "lives": [_life(source, life) for life in reversed(lives)],
         "guestSinceMs": _guest_since_us(source, row, rows) // 1000,
         "nowMs": rows.at_us // 1000,
     }
@@ -50,10 +52,10 @@ def trace_fields(source: Source, rows: Rows, key: str) -> dict[str, Any] | None:
     return asdict(trace) if trace else None
 
 
-def _explained(source: Source, key: str) -> str:
+def _explained(source: Source, key: str, lives: Sequence[KeyLife]) -> str:
     """Return what `burstcache explain` says of a key, or why it cannot: a stack may be older than the command."""
     try:
-        return explanation_text(explain(source.system, source.rules, key))
+        return explanation_text(explain(source.system, source.rules, key, lives))
     except StackIncompleteError as error:
         return str(error)
 
@@ -65,21 +67,13 @@ def _guest_since_us(source: Source, row: KeyRow, rows: Rows) -> int:
     return node.ready_at_us if node and place == "guest" else 0
 
 
-def _lives(source: Source, row: KeyRow) -> Sequence[dict[str, Any]]:
-    """Return the newest lives of a key, oldest first, each with the states that it has entered."""
-    names = source.executions_of(f"{row.hash[:16]}-", _MOST_LIVES)
-    lives = []
-    for name in reversed(list(names)):
-        history = source.system.key_history(name)
-        steps = history.read_new() or []
-        lives.append(
-            {
-                "name": name,
-                "url": "" if source.log_dir else _console_url(source.region, history),
-                "steps": [{"atMs": step.at_us // 1000, "state": step.state, "failure": step.failure} for step in steps],
-            }
-        )
-    return lives
+def _life(source: Source, life: KeyLife) -> dict[str, Any]:
+    history = source.system.key_history(life.execution_name)
+    return {
+        "name": life.execution_name,
+        "url": "" if source.log_dir else _console_url(source.region, history),
+        "steps": [{"atMs": step.at_us // 1000, "state": step.state, "failure": step.failure} for step in life.steps],
+    }
 
 
 def _console_url(region: str, history: History) -> str:

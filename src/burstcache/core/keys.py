@@ -44,6 +44,11 @@ def key_execution_name(key: str, hash_: str, epoch: int) -> str:
     return "-".join(filter(None, [slug(key), hash_[:_HASH_DIGITS], str(epoch)]))
 
 
+def is_life_of(execution_name: str, hash_: str) -> bool:
+    """Whether an execution is a life of the key with that hash, by its name."""
+    return execution_name.split("-")[-2:-1] == [hash_[:_HASH_DIGITS]]
+
+
 def node_execution_name(node: str, generation: int, part: int) -> str:
     """Return the name of one part of a node's life (it continues in a new part after 2,000 checks)."""
     return f"{node}-{generation}-{part}"

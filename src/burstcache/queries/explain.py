@@ -21,8 +21,9 @@ from burstcache.core.policy import Request
 from burstcache.core.rows import KeyRow, Lease, NodeRow
 from burstcache.core.worth import Below, sheet_of_region
 from burstcache.queries.history import Step
-from burstcache.queries.key_costs import Cost, Month, costs_of, month_of
+from burstcache.queries.key_costs import Cost, Ended, Month, costs_of, ended_of, month_of
 from burstcache.queries.keys import key_view
+from burstcache.queries.lives import KeyLife, lives_of
 from burstcache.queries.moves import Known, Move, StackRules, moves_of
 from burstcache.queries.places import Place, node_of, place_of
 from burstcache.queries.system import System
@@ -57,7 +58,8 @@ class Explanation:
     node: str  # that the key belongs to; empty: the stack has none
     node_phase: NodePhase | Literal[""]
     moves: tuple[Move, ...]
-    costs: tuple[Cost, ...]
+    costs: tuple[Cost, ...]  # of the present life, and of the present run of its node
+    ended: Ended | None  # of its newest lives before; None: none is known
     month: Month
 
 
@@ -76,8 +78,14 @@ def stack_rules(variables: Mapping[str, str]) -> StackRules:
     return StackRules(settings, worth, express)
 
 
-def explain(system: System, rules: StackRules, key: str) -> Explanation:
+def explain(system: System, rules: StackRules, key: str, lives: Sequence[KeyLife] | None = None) -> Explanation:
     """Return why a key is where it is; a key that has never been asked for is with S3.
+
+    Args:
+        system: What is asked.
+        rules: What the stack decides by.
+        key: The key.
+        lives: Its newest ones (`lives_of`); None: they are read.
 
     Raises:
         ServiceError: DynamoDB or Step Functions fails.
@@ -107,10 +115,13 @@ def explain(system: System, rules: StackRules, key: str) -> Explanation:
         pause=system.pauses.read(),
     )
     steps = system.key_history(row.execution_name).read_new() if row.is_live(now_us) else None
-    return explanation(known, rules, steps or (), sharers=sharers)
+    lives = lives_of(system, hash_) if lives is None else lives
+    return explanation(known, rules, steps or (), sharers=sharers, lives=lives)
 
 
-def explanation(known: Known, rules: StackRules, steps: Sequence[Step] = (), *, sharers: int = 0) -> Explanation:
+def explanation(
+    known: Known, rules: StackRules, steps: Sequence[Step] = (), *, sharers: int = 0, lives: Sequence[KeyLife] = ()
+) -> Explanation:
     """Return what follows from what the table has.
 
     Args:
@@ -118,8 +129,10 @@ def explanation(known: Known, rules: StackRules, steps: Sequence[Step] = (), *, 
         rules: What the stack decides by.
         steps: The states that the execution of a live key has entered.
         sharers: How many keys use the key's node, if it runs.
+        lives: The key's newest lives.
     """
     row, node, now_us = known.row, known.node, known.now_us
+    present = row.execution_name if row.is_live(now_us) else ""  # which may have ended since the row was read
     view = key_view(row, now_us, steps)
     place = place_of(row, node, now_us, max_object_bytes=rules.settings.max_object_bytes)
     rule, compared = _rule(known, rules, place)
@@ -140,6 +153,7 @@ def explanation(known: Known, rules: StackRules, steps: Sequence[Step] = (), *, 
         node_phase=node.phase_at(now_us) if node else "",
         moves=moves_of(known, rules),
         costs=costs_of(known, rules, steps, sharers=sharers),
+        ended=ended_of([life for life in lives if life.execution_name != present], rules.worth.prices),
         month=month_of(known, rules),
     )
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
 from typing import Literal
 
 from burstcache.core.node_use import decode, use_or_first
 from burstcache.core.parameters import US_PER_S
-from burstcache.core.worth import MICRO
+from burstcache.core.phases import KEY_PHASE_OF_STATE
+from burstcache.core.worth import MICRO, TierPrices
 from burstcache.queries.history import Step
+from burstcache.queries.lives import KeyLife
 from burstcache.queries.moves import Known, StackRules
 from burstcache.queries.states import STATE_OF_KEY_PHASE
 
@@ -25,6 +29,18 @@ class Cost:
     usd: float
     keys: int = 1  # that share it
     share_usd: float = 0.0  # of this key, if all of them use it alike
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What a key's newest lives that are over have cost, by list prices."""
+
+    lives: int
+    since_us: int  # when the first of them began
+    function_s: float  # with a cache function
+    function_usd: float  # of these, with what the lives cost apart from the function's time
+    node_s: float  # in Redis
+    node_usd: float  # of the node in that time, which other keys may have shared
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +77,46 @@ def costs_of(known: Known, rules: StackRules, steps: Sequence[Step], *, sharers:
         share_usd = usd / sharers if sharers and known.is_served else 0.0
         costs.append(Cost("node_run", node.booted_at_us, usd, sharers, share_usd))
     return tuple(costs)
+
+
+def ended_of(lives: Sequence[KeyLife], prices: TierPrices) -> Ended | None:
+    """Return what those of the lives that are over have cost; None if none is."""
+    over = [life.steps for life in lives if life.is_over]
+    if not over:
+        return None
+    functions_us = [lasted_us for steps in over if (lasted_us := _function_us(steps)) is not None]
+    node_us = sum(map(_node_us, over))
+    return Ended(
+        lives=len(over),
+        since_us=min(steps[0].at_us for steps in over),
+        function_s=sum(functions_us) / US_PER_S,
+        function_usd=float(prices.cache_usd(sum(functions_us)) + len(functions_us) * prices.life_usd),
+        node_s=node_us / US_PER_S,
+        node_usd=float(Fraction(node_us, US_PER_S) * prices.redis_usd_per_s),
+    )
+
+
+def _function_us(steps: Sequence[Step]) -> int | None:
+    """Return how long a life that is over had a cache function; None if it never had one [us]."""
+    began_us = next((step.at_us for step in steps if _phase(step) in ("lambda", "restricted_lambda")), None)
+    if began_us is None:
+        return None
+    return next(step.at_us for step in steps if step.at_us >= began_us and _has_no_function(step)) - began_us
+
+
+def _has_no_function(step: Step) -> bool:
+    is_in_redis = step.state == STATE_OF_KEY_PHASE["redis_running"]
+    return is_in_redis or not step.state or _phase(step) in ("redis_shutdown", "s3")
+
+
+def _node_us(steps: Sequence[Step]) -> int:
+    """Return how long a life that is over was in Redis [us]."""
+    in_redis = STATE_OF_KEY_PHASE["redis_running"]
+    return sum(then.at_us - step.at_us for step, then in pairwise(steps) if step.state == in_redis)
+
+
+def _phase(step: Step) -> str | None:
+    return KEY_PHASE_OF_STATE.get(step.state)
 
 
 def month_of(known: Known, rules: StackRules) -> Month:

@@ -110,6 +110,7 @@ def test_routes_prints_hot_keys_only_and_whether_their_route_is_followed(
 
 def test_explain_reads_the_policy_and_the_rows_of_a_stack(aws: Aws, capsys: pytest.CaptureFixture[str]) -> None:
     aws.put_key("cars.json", window=["5:a", "6:b"], size_bytes=70)
+    aws.make_machine("mine-key-lifecycle")
 
     assert main(["explain", "cars.json", *STACK]) == 0
     text = capsys.readouterr().out

@@ -9,7 +9,7 @@ import pytest
 from burstcache.core.compared import Compared, Measure
 from burstcache.core.worth import Below
 from burstcache.queries.explain import Explanation, ServedBy
-from burstcache.queries.key_costs import Cost, Month
+from burstcache.queries.key_costs import Cost, Ended, Month
 from burstcache.queries.moves import Hold, Move, Reason, Rule
 from burstcache_cli.explain import explanation_text
 
@@ -22,6 +22,7 @@ def explanation(
     rule: ServedBy = "",
     compared: tuple[Compared, ...] = (),
     costs: tuple[Cost, ...] = (),
+    ended: Ended | None = None,
     month: Month = UNKNOWN,
     below: Below = "s3",
 ) -> Explanation:
@@ -42,6 +43,7 @@ def explanation(
         node_phase="stopped",
         moves=moves,
         costs=costs,
+        ended=ended,
         month=month,
     )
 
@@ -93,6 +95,22 @@ def test_key_of_a_cache_function_says_when_that_ends_and_what_it_has_cost() -> N
     assert "this life   0.0002 USD for its cache function since 2026-07-31T23:59:00Z" in text
     assert "of 4 keys: 0.001 USD" in text
     assert "key         2 requests a minute; memory would save 1.5 USD" in text
+
+
+def test_lives_that_are_over_have_a_line_of_their_own() -> None:
+    two = Ended(2, NOW_US - 60_000_000, function_s=26, function_usd=0.0002, node_s=21, node_usd=0.00005)
+    one = Ended(1, NOW_US, function_s=0, function_usd=0, node_s=0, node_usd=0)
+
+    assert """\
+Cost so far
+before      its 2 newest lives that have ended, since 2026-07-31T23:59:00Z:
+            0.0002 USD for 26 s of cache functions and 0.00005 USD for 21 s of a
+            node, which other keys may have shared
+
+""" in explanation_text(explanation(ended=two))
+    assert "its newest life that has ended, since 2026-08-01T00:00:00Z: nothing" in " ".join(
+        explanation_text(explanation(ended=one)).split()
+    )
 
 
 @pytest.mark.parametrize("rule", get_args(Rule))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from burstcache.core.keys import key_execution_name, key_hash, slug
+from burstcache.core.keys import is_life_of, key_execution_name, key_hash, slug
 
 _EPOCH = 1_763_632_800_000
 
@@ -39,6 +39,13 @@ def test_step_functions_takes_every_name(key: str) -> None:
     name = key_execution_name(key, key_hash(key), _EPOCH)
 
     assert re.fullmatch(r"[0-9A-Za-z_-]{1,80}", name)
+
+
+def test_a_name_is_that_of_a_life_of_its_own_key_alone() -> None:
+    names = {key: key_execution_name(key, key_hash(key), _EPOCH) for key in ("a b", "a-b", "データ")}
+
+    for key in names:
+        assert [of for of, name in names.items() if is_life_of(name, key_hash(key))] == [key]
 
 
 def test_keys_that_look_the_same_have_different_names() -> None:

@@ -13,6 +13,7 @@ from burstcache.core.policy import CHECK_LATENESS_US, Request
 from burstcache.core.rows import KeyRow, Lease, NodeRow, Pause, SeenKey
 from burstcache.queries.explain import explanation, stack_rules
 from burstcache.queries.history import Step
+from burstcache.queries.lives import KeyLife
 from burstcache.queries.moves import Hold, Known, Move, StackRules
 from support.policies import DECIDES_BY
 
@@ -73,6 +74,38 @@ def test_key_in_redis_pays_its_share_of_the_run_and_its_cache_function_until_red
     assert function.usd == pytest.approx(float(60 * prices.lambda_usd_per_s + prices.life_usd))
     assert node.usd == pytest.approx(float(61 * prices.redis_usd_per_s + prices.run_usd))
     assert node.share_usd == pytest.approx(node.usd / 4)
+
+
+def life(name: str, *steps: tuple[int, str]) -> KeyLife:
+    """Return a life with the states that it entered, and how many seconds ago."""
+    return KeyLife(name, tuple(Step(NOW_US - ago_s * S, state) for ago_s, state in steps))
+
+
+IN_FUNCTION = life("a", (400, "IsNodeRunning"), (400, "Lambda"), (390, "IsPromoted"), (390, "ReturnToS3"), (389, ""))
+IN_BOTH = life("b", (300, "Lambda"), (280, "RedisBootup"), (270, "RedisRunning"), (249, "RedisShutdown"), (1, ""))
+IN_REDIS = life("c", (200, "RedisBootup"), (199, "RedisRunning"), (198, "RedisShutdown"), (2, ""))
+
+
+def test_lives_that_are_over_have_cost_their_cache_functions_and_their_time_in_redis() -> None:
+    prices = rules().worth.prices
+    under_way = life("d", (9, "Lambda"))
+
+    ended = explanation(known(), rules(), lives=[under_way, IN_REDIS, IN_BOTH, IN_FUNCTION]).ended
+
+    assert ended is not None
+    assert (ended.lives, ended.since_us) == (3, NOW_US - 400 * S)
+    assert (ended.function_s, ended.node_s) == (10 + 30, 21 + 1)
+    assert ended.function_usd == pytest.approx(float(40 * prices.lambda_usd_per_s + 2 * prices.life_usd))
+    assert ended.node_usd == pytest.approx(float(22 * prices.redis_usd_per_s))
+
+
+def test_present_life_is_not_counted_twice_if_it_ends_while_it_is_explained() -> None:
+    row = KeyRow(HASH, "k", phase="lambda", epoch=7, tier="lambda", changed_at_us=NOW_US - S, deadline_at_us=NOW_US + S)
+    present = life(row.execution_name, (1, "Lambda"), (0, "ReturnToS3"), (0, ""))
+
+    found = explanation(known(row), rules(), lives=[present])
+
+    assert ([cost.of for cost in found.costs], found.ended) == (["cache_function"], None)
 
 
 def test_month_follows_from_the_requests_that_s3_served() -> None:
