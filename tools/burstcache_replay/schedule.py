@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 _LEAD_S = 0.05  # before the first request is due: by then the loop is under way
 _SENT_IN_A_ROW = 8  # when late: then answers get their turn
@@ -19,6 +19,7 @@ class Answer:
     tier: str = ""
     body_bytes: int = 0
     error: str = ""  # why nothing came, or what is wrong with what came
+    waited_s: float = field(default=0.0, compare=False)  # before it was sent, for something of this machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ async def replay(
     async def one(number: int, due: float) -> None:
         sent = now_s()
         answer = await send(number)
-        record(Outcome(number, sent - due, now_s() - due, answer))
+        record(Outcome(number, sent - due + answer.waited_s, now_s() - due, answer))
 
     in_a_row = 0
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -87,23 +88,24 @@ def _address(url: str, key: str) -> str:
 async def library(client: Client, keys: Sequence[str], threads: int, judge: Judge = _accept) -> AsyncIterator[Send]:
     """Yield what reads the key of a number through a client, in threads; it is closed at the end.
 
-    `judge` says what is wrong with a body, as the answer's error.
+    A read that waits for a thread has not been sent yet. `judge` says what is wrong with a body, as the answer's error.
     """
     loop = asyncio.get_running_loop()
 
-    def read(key: str) -> Answer:
+    def read(key: str, asked_s: float) -> Answer:
+        waited_s = time.monotonic() - asked_s
         try:
             found = client.get(key)
         except ObjectNotFoundError:
-            return Answer(404)
+            return Answer(404, waited_s=waited_s)
         except BurstcacheError as error:
-            return Answer(0, error=type(error).__name__)
-        return Answer(200, found.tier, len(found.body), judge(key, found.body))
+            return Answer(0, error=type(error).__name__, waited_s=waited_s)
+        return Answer(200, found.tier, len(found.body), judge(key, found.body), waited_s)
 
     with client, ThreadPoolExecutor(threads) as pool:
 
         async def send(number: int) -> Answer:
-            return await loop.run_in_executor(pool, read, keys[number])
+            return await loop.run_in_executor(pool, read, keys[number], time.monotonic())
 
         yield send
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
+from typing import Any
 
 import boto3
 import pytest
@@ -11,8 +14,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from burstcache.core.errors import InvalidSettingError
-from burstcache_replay.schedule import Answer
-from burstcache_replay.targets import Signer, front_door
+from burstcache_replay.schedule import Answer, Outcome, replay
+from burstcache_replay.targets import Signer, front_door, library
 from support.servers import Silence
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -83,6 +86,33 @@ def test_no_connection_and_no_answer_in_time_are_named() -> None:
 
     assert silent == Answer(0, error="no answer within 0.01 s")
     assert (gone.status, gone.error) == (0, "ClientConnectorError")
+
+
+class Slow:
+    """A client whose reads take a tenth of a second."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *error: object) -> None: ...
+
+    def get(self, key: str) -> Any:
+        time.sleep(0.1)
+        return SimpleNamespace(tier="redis", body=b"12345")
+
+
+def test_a_read_is_late_for_as_long_as_it_waits_for_a_thread() -> None:
+    async def main() -> list[Outcome]:
+        outcomes: list[Outcome] = []
+        client: Any = Slow()
+        async with library(client, ["first", "second"], threads=1) as send:
+            await replay([0.0, 0.0], send, outcomes.append)
+        return outcomes
+
+    first, second = asyncio.run(main())
+
+    assert first.answer == second.answer == Answer(200, "redis", 5)
+    assert second.late_s > 0.05  # without it, a thousandth
+    assert second.late_s + second.service_s == pytest.approx(second.latency_s)
 
 
 def test_a_signature_names_the_region_the_service_and_the_token() -> None:
