@@ -15,6 +15,7 @@ from random import Random
 from typing import Any
 
 from aiohttp import web
+from botocore.exceptions import BotoCoreError
 
 from burstcache_local import ports
 from burstcache_local.errors import FunctionNotFoundError, LocalCloudError, TemplateError
@@ -84,6 +85,7 @@ class LocalCloud:
         self._on_enter: Callable[[Execution, str], None] = lambda execution, state: None
         self._stacks: list[Stack] = []  # the first one is the system's
         self._closers = ExitStack()
+        self._is_ending = False
 
     def __enter__(self) -> LocalCloud:
         self.start()
@@ -242,6 +244,7 @@ class LocalCloud:
 
     def stop(self) -> None:
         """End everything that runs, the newest first."""
+        self._is_ending = True
         self._closers.close()
 
     def _start(self) -> None:
@@ -430,9 +433,16 @@ class LocalCloud:
             await self._send(destination_arn, record)
 
     async def _send(self, destination_arn: str, message: str) -> None:
-        """Send the record of a failed invocation to a queue or a bus, or an event that nothing takes to a queue."""
+        """Send the record of a failed invocation to a queue or a bus, or an event that nothing takes to a queue.
+
+        Functions outlive the services that they ask, and these queues: what fails at the end has nowhere to go.
+        """
         send = self._put_event if ":event-bus/" in destination_arn else self._send_message
-        await asyncio.get_running_loop().run_in_executor(None, send, destination_arn, message)
+        try:
+            await asyncio.get_running_loop().run_in_executor(None, send, destination_arn, message)
+        except BotoCoreError:
+            if not self._is_ending:
+                raise
 
     def _send_message(self, queue_arn: str, message: str) -> None:
         sqs = self._services.client("sqs")
