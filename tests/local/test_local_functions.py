@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -212,6 +213,28 @@ def test_a_lost_environment_is_replaced(bench: Bench, event: dict[str, Any], err
         assert (await ask(lambdas, "hasty"))["calls"] == 1
 
     bench.run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("name", "event", "is_failed"),
+    [
+        ("app", {}, False),
+        ("app", {"do": "raise"}, True),
+        ("hasty", {"do": "exit"}, True),
+        ("hasty", {"do": "sleep", "s": 1000}, True),
+        ("broken", {}, True),
+    ],
+)
+def test_a_report_says_whether_its_invocation_failed(
+    bench: Bench, name: str, event: dict[str, Any], is_failed: bool
+) -> None:
+    async def scenario(lambdas: Lambdas) -> None:
+        await ask(lambdas, name, **event)
+
+    bench.run(scenario)
+
+    (report,) = re.findall("^REPORT .*", (bench.folder / f"{name}.log").read_text(), re.MULTILINE)
+    assert ("\tStatus: error\t" in report) == is_failed
 
 
 def test_an_environment_that_dies_idle_is_not_used_again(bench: Bench) -> None:

@@ -64,7 +64,7 @@ class CloudWatch:
             for share in (50, 90, 99):
                 yield f"p{share} {tier}", own(metrics.LATENCY_MS, f"p{share}", tier, _SPAN_S)
         for logical_id, (name, _) in functions.items():
-            for metric_name in ("Invocations", "Duration"):
+            for metric_name in ("Invocations", "Duration", "Errors", "Throttles"):
                 dimensions = {"FunctionName": name}
                 yield f"{metric_name} {logical_id}", Query("AWS/Lambda", metric_name, dimensions, "Sum", _PERIOD_S)
 
@@ -108,7 +108,13 @@ def measured_of(
         promotions=round(_total(metrics.PROMOTIONS, total)),
         node_s=_total(metrics.NODE_SECONDS, total),
         functions={
-            name: FunctionUse(round(total[f"Invocations {name}"]), round(total[f"Duration {name}"]), memory)
+            name: FunctionUse(
+                invocations=round(total[f"Invocations {name}"]),
+                billed_ms=round(total[f"Duration {name}"]),
+                memory_mb=memory,
+                errors=round(total[f"Errors {name}"]),
+                throttles=round(total[f"Throttles {name}"]),
+            )
             for name, memory in memory_mb.items()
         },
         series=tuple((at_s, dict(counts)) for at_s, counts in sorted(slots.items())),

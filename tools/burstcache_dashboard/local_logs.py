@@ -8,7 +8,6 @@ import threading
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator
 from itertools import takewhile
-from math import ceil
 from pathlib import Path
 from urllib.parse import parse_qs, unquote
 
@@ -21,7 +20,7 @@ from burstcache_local.front.access_log import FILE
 _SLOT_S, _SLOTS = 2, 450  # a quarter of an hour
 _MOST_REQUESTS = 200_000  # of all keys, remembered for receipts and for the reads of a key
 _MOST_BYTES = 16_000_000  # read of one file at a time
-_REPORT = re.compile(r"^REPORT .*?Duration: ([\d.]+) ms\tMemory Size: (\d+) MB(?:\tInit Duration: ([\d.]+) ms)?", re.M)
+_REPORT = re.compile(r"^REPORT .*\tBilled Duration: (\d+) ms\tMemory Size: (\d+) MB(.*)", re.MULTILINE)
 _LOGICAL_ID = re.compile(r".*-(\w+)-[0-9A-F]{12}")  # in the name of a function, which is that of its log
 
 
@@ -125,10 +124,14 @@ class LocalLogs:
         name = found[1]
         for sample in samples(text):
             self._count(sample)
-        for duration_ms, memory_mb, init_ms in _REPORT.findall(text):
+        for billed_ms, memory_mb, rest in _REPORT.findall(text):
             former = self._functions.get(name, FunctionUse(0, 0, 0))
-            billed_ms = ceil(float(duration_ms) + float(init_ms or 0))
-            self._functions[name] = FunctionUse(former.invocations + 1, former.billed_ms + billed_ms, int(memory_mb))
+            self._functions[name] = FunctionUse(
+                invocations=former.invocations + 1,
+                billed_ms=former.billed_ms + int(billed_ms),
+                memory_mb=int(memory_mb),
+                errors=former.errors + ("\tStatus: error" in rest),
+            )
 
     def _count(self, sample: Sample) -> None:
         name, dimensions = sample.metric.name, dict(sample.metric.dimensions)

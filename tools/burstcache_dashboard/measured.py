@@ -60,6 +60,8 @@ class FunctionUse:
     invocations: int
     billed_ms: int
     memory_mb: int
+    errors: int = 0  # invocations that failed or ran out of time
+    throttles: int = 0  # invocations that AWS refused; 0 where nobody counts them
 
 
 @dataclass(frozen=True, slots=True)

@@ -214,6 +214,8 @@ def receipt_fields(receipt: Receipt) -> dict[str, Any]:
 def rivals_of(source: Source, rows: Rows, measured: Measured) -> dict[str, Any]:
     """Return what others would have billed for the requests so far, cheapest first; takes seconds at first.
 
+    They are for the same time as our bill; where only the newest requests are remembered, for the time of these.
+
     On a deployed stack nobody knows each request: as many are taken as CloudWatch counted in each slot of time, spread
     over the keys of the table by what their rows remember.
     """
@@ -227,7 +229,10 @@ def rivals_of(source: Source, rows: Rows, measured: Measured) -> dict[str, Any]:
     if not requests:
         return {"rivals": [], "requests": 0, "exact": is_exact}
     trace, setup = _trace(requests), setup_of(source.parameters)
-    period_us = max(rows.at_us - requests[0][0], 1)
+    is_complete = not is_exact or len(requests) >= measured.reads
+    first_us = min(at_us for at_us, _, _ in requests)
+    since_us = min(first_us, measured.since_us) if is_complete else first_us
+    period_us = max(rows.at_us - since_us, 1)
     demand = demand_of(trace, object_bytes=setup.object_bytes, period_us=period_us)
     locality = locality_of(trace, object_bytes=setup.object_bytes, period_us=period_us)
     comparison = Comparison(demand, locality, source.prices, setup)
@@ -246,8 +251,10 @@ def rivals_of(source: Source, rows: Rows, measured: Measured) -> dict[str, Any]:
     return {
         "rivals": list(cheapest.values()),
         "requests": len(requests),
-        "sinceMs": requests[0][0] // 1000,
+        "reads": measured.reads,
+        "sinceMs": since_us // 1000,
         "exact": is_exact,
+        "complete": is_complete,
     }
 
 

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from burstcache.core.rows import KeyRow, Lease, NodeRow
 from burstcache.metrics import TIERS
@@ -15,11 +15,10 @@ from burstcache.queries.nodes import node_view
 from burstcache.queries.places import node_of, place_of
 from burstcache_dashboard.measured import Measured
 from burstcache_dashboard.receipt import Receipt, receipt_fields
-from burstcache_dashboard.source import Rows
+from burstcache_dashboard.source import Failed, Rows
+from burstcache_terminal.text import count_text
 
-if TYPE_CHECKING:
-    from types_boto3_stepfunctions.type_defs import ExecutionListItemTypeDef
-
+_WAITING = {"UndeliveredEvents": "nothing took", "FailedEvents": "a function failed on"}
 GUEST = "Guest"  # asked for at a node that runs, without a life of its own
 
 Sections = dict[str, Any]  # the page's parts by name; `keys` is a table of its own: hash → row
@@ -29,11 +28,21 @@ def shown(
     rows: Rows,
     measured: Measured,
     receipt: Receipt | None,
-    failed: Sequence[ExecutionListItemTypeDef],
+    failed: Failed,
     *,
     max_object_bytes: int,
+    node_bytes: Mapping[str, int] | None = None,
 ) -> Sections:
-    """Return all parts of the page; `max_object_bytes` is what a faster tier takes."""
+    """Return all parts of the page.
+
+    Args:
+        rows: The table.
+        measured: What the stack has measured.
+        receipt: Its bill; None: there is none.
+        failed: What failed apart from that.
+        max_object_bytes: What a faster tier takes [bytes].
+        node_bytes: What nodes hold, by name, as far as that is known [bytes].
+    """
     nodes = [node for node, _ in rows.nodes]
     keys = {row.hash: _key(row, nodes, rows.at_us, max_object_bytes) for row in rows.keys}
     states = Counter(fields[1] for fields in keys.values())
@@ -41,7 +50,10 @@ def shown(
         "keys": keys,
         "status": _status(rows, states),
         "states": dict(states),
-        "nodes": [_node(row, leases, rows, keys.values()) for row, leases in rows.nodes],
+        "nodes": [
+            _node(row, leases, rows, keys.values()) | {"capacityBytes": (node_bytes or {}).get(row.node, 0)}
+            for row, leases in rows.nodes
+        ],
         "figures": _figures(measured),
         "series": _series(measured),
         "receipt": receipt_fields(receipt) if receipt else None,
@@ -132,17 +144,25 @@ def _series(measured: Measured) -> dict[str, Any]:
     return {"at": list(starts), "tiers": lines}
 
 
-def _failures(rows: Rows, measured: Measured, failed: Sequence[ExecutionListItemTypeDef]) -> list[dict[str, Any]]:
+def _failures(rows: Rows, measured: Measured, failed: Failed) -> list[dict[str, Any]]:
     """Return what went wrong, the newest first; what has no time stands first."""
     found: list[dict[str, Any]] = []
     if measured.failed_reads:
         found.append({"atMs": 0, "what": f"{measured.failed_reads:,} reads were answered with an error (5xx)"})
     for reason, count in measured.fallbacks.items():
         found.append({"atMs": 0, "what": f"{count:,} reads fell back to a lower tier: {reason.replace('_', ' ')}"})
+    for name, use in measured.functions.items():
+        if use.errors:
+            found.append({"atMs": 0, "what": f"{name}: {use.errors:,} of {use.invocations:,} invocations failed"})
+        if use.throttles:
+            found.append({"atMs": 0, "what": f"{name}: {use.throttles:,} invocations were throttled"})
+    for queue, count in failed.events.items():
+        if count:
+            found.append({"atMs": 0, "what": f"queue {queue}: {count_text(count, 'event')} that {_WAITING[queue]}"})
     for row, _ in rows.nodes:
         if row.failures:
             found.append({"atMs": 0, "what": f"node {row.node}: {row.failures} failed boots in a row"})
-    for execution in failed:
+    for execution in failed.executions:
         found.append(
             {
                 "atMs": round(execution["stopDate"].timestamp() * 1000),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from burstcache.core.keys import key_hash
 from burstcache.core.prices import PriceSheet
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _WRITTEN_LATE_MS = 15_000  # a read's row may be written that much later: readers gather for ten seconds
 _MOST_ANEW = 1_000  # rows by their keys; where more are hot, a scan is no slower
 _FAILED: tuple[ExecutionStatusType, ...] = ("FAILED", "TIMED_OUT", "ABORTED")
+_QUEUES = ("UndeliveredEvents", "FailedEvents")  # where events wait for a person; each has an output with its URL
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,14 @@ class Rows:
     keys: tuple[KeyRow, ...]
     nodes: tuple[tuple[NodeRow, tuple[Lease, ...]], ...]
     pause: Pause | None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """What failed, apart from what is measured."""
+
+    executions: tuple[ExecutionListItemTypeDef, ...] = ()  # of keys and nodes, the newest first
+    events: Mapping[str, int] = field(default_factory=dict)  # how many wait for a person, by queue
 
 
 @dataclass(frozen=True)
@@ -103,23 +112,31 @@ class Source:
         (described,) = self.stack.client("cloudformation").describe_stacks(StackName=self.stack.name)["Stacks"]
         return {each["ParameterKey"]: each["ParameterValue"] for each in described.get("Parameters", [])}
 
-    def failed_executions(self, most: int = 20) -> list[ExecutionListItemTypeDef]:
-        """Return the newest executions of both machines that failed, newest first."""
+    def failed(self, since_us: int) -> Failed:
+        """Return what has failed since an instant, and the events that wait in queues now."""
+        return Failed(self._failed_executions(since_us), self._waiting_events())
+
+    def _failed_executions(self, since_us: int, most: int = 20) -> tuple[ExecutionListItemTypeDef, ...]:
         found: list[ExecutionListItemTypeDef] = []
         for arn in filter(None, (self.system.key_machine_arn, self.system.node_machine_arn)):
             for status in _FAILED:
                 answer = self.stack.clients.states.list_executions(
                     stateMachineArn=arn, statusFilter=status, maxResults=most
                 )
-                found += answer["executions"]
-        return sorted(found, key=lambda each: each["stopDate"], reverse=True)[:most]
+                found += (each for each in answer["executions"] if each["stopDate"].timestamp() * 1e6 >= since_us)
+        return tuple(sorted(found, key=lambda each: each["stopDate"], reverse=True)[:most])
 
-    def executions_of(self, needle: str, most: int) -> Iterable[str]:
-        """Return the names of the newest lives whose names have `needle` in them, of the newest thousand of all."""
-        if not (arn := self.system.key_machine_arn):
-            return []
-        listed = self.stack.clients.states.list_executions(stateMachineArn=arn, maxResults=1000)["executions"]
-        return [each["name"] for each in listed if needle in each["name"]][:most]
+    def _waiting_events(self) -> dict[str, int]:
+        found, name = {}, "ApproximateNumberOfMessages"
+        for queue in _QUEUES:
+            if url := self.stack.outputs.get(f"{queue}QueueUrl"):
+                answer = self._sqs.get_queue_attributes(QueueUrl=url, AttributeNames=[name])
+                found[queue] = int(answer["Attributes"][name])
+        return found
+
+    @cached_property
+    def _sqs(self) -> Any:
+        return self.stack.client("sqs")
 
 
 def _began_us(running: RunningCloud) -> int:

@@ -7,16 +7,14 @@ import threading
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from burstcache.core.errors import BurstcacheError
 from burstcache_dashboard.measured import Measured
 from burstcache_dashboard.receipt import receipt_of, setup_of
 from burstcache_dashboard.shown import Sections, changes, event, shown
-from burstcache_dashboard.source import Rows, Source
-
-if TYPE_CHECKING:
-    from types_boto3_stepfunctions.type_defs import ExecutionListItemTypeDef
+from burstcache_dashboard.source import Failed, Rows, Source
+from burstcache_sim.bill.nodes import node_capacity_bytes
 
 _EVERY_LOCAL_S, _EVERY_DEPLOYED_S = 1.0, 5.0
 # However large the table is, scans take a fortieth of a core at most, and a fifth of the time of what answers (here the
@@ -38,7 +36,7 @@ class Watching:
     _sections: Sections | None = None
     _pages: set[asyncio.Queue[_Told]] = field(default_factory=set)
     _task: asyncio.Task[None] | None = None
-    _failed: list[ExecutionListItemTypeDef] = field(default_factory=list)
+    _failed: Failed = field(default_factory=Failed)
     _failed_at_s: float = -_FAILED_EVERY_S
     _scan_at_s: float = 0.0  # not before
     _rows_at_s: float = 0.0  # likewise, of rows that have probably changed
@@ -112,10 +110,14 @@ class Watching:
         rows, measured = self._read()
         source = self.source
         if time.monotonic() - self._failed_at_s >= _FAILED_EVERY_S:
-            self._failed, self._failed_at_s = source.failed_executions(), time.monotonic()
+            self._failed, self._failed_at_s = source.failed(measured.since_us), time.monotonic()
         policy = source.parameters.get("Policy") if source.log_dir else None
-        receipt = receipt_of(measured, rows, setup_of(source.parameters), source.prices, policy=policy)
-        sections = shown(rows, measured, receipt, self._failed, max_object_bytes=source.max_object_bytes)
+        setup = setup_of(source.parameters)
+        receipt = receipt_of(measured, rows, setup, source.prices, policy=policy)
+        node_bytes = dict.fromkeys(source.stack.node_names, node_capacity_bytes(setup.instance_type) or 0)
+        sections = shown(
+            rows, measured, receipt, self._failed, max_object_bytes=source.max_object_bytes, node_bytes=node_bytes
+        )
         return sections, time.thread_time() - began_s - self._scan_took_s
 
     def _read(self) -> tuple[Rows, Measured]:

@@ -58,6 +58,18 @@ def test_functions_are_those_of_the_stack_with_their_memory() -> None:
     assert found.functions == {"ProxyFunction": FunctionUse(5, 70, 512)}
 
 
+def test_errors_and_throttles_are_those_of_the_stacks_functions(stack: Stack) -> None:
+    at = datetime.datetime.now(datetime.UTC) - datetime.timedelta(minutes=20)
+    for of, name, value in (("mine", "Errors", 4.0), ("mine", "Throttles", 2.0), ("another", "Errors", 9.0)):
+        dimensions = [{"Name": "FunctionName", "Value": of}]
+        point: Any = {"MetricName": name, "Dimensions": dimensions, "Value": value, "Timestamp": at}
+        stack.client("cloudwatch").put_metric_data(Namespace="AWS/Lambda", MetricData=[point])
+
+    found = CloudWatch(stack, _functions={"SchedulerFunction": ("mine", 256)}).read()
+
+    assert found.functions == {"SchedulerFunction": FunctionUse(0, 0, 256, errors=4, throttles=2)}
+
+
 def test_lives_failures_and_node_time_are_those_of_the_stack(stack: Stack) -> None:
     put(stack, metrics.LIVES, 4, value_of_dimension="idle")
     put(stack, metrics.NODE_SECONDS, 60.5)

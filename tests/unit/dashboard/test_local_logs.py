@@ -24,6 +24,11 @@ def request(at_ms: int, path: str, **changes: object) -> str:
     return json.dumps({**line, "tier": "s3", **changes}) + "\n"
 
 
+def report(billed_ms: int, rest: str = "") -> str:
+    figures = f"Duration: 10.20 ms\tBilled Duration: {billed_ms} ms\tMemory Size: 512 MB{rest}"
+    return f"END RequestId: 1\nREPORT RequestId: 1\t{figures}\tTime: 2023-11-14T22:13:19+00:00\n"
+
+
 @pytest.fixture
 def clock() -> ManualClock:
     return ManualClock(10)
@@ -78,10 +83,17 @@ def test_failed_and_refused_reads_are_no_reads_of_a_tier(logs: LocalLogs, tmp_pa
 
 
 def test_functions_are_billed_by_their_reports_with_their_starts(logs: LocalLogs, tmp_path: Path) -> None:
-    report = "REPORT RequestId: 1\tDuration: 10.20 ms\tMemory Size: 512 MB"
-    append(tmp_path, _PROXY_LOG, f"{report}\tInit Duration: 100.00 ms\n{report}\n")
+    append(tmp_path, _PROXY_LOG, report(111, "\tInit Duration: 100.00 ms") + report(11))
 
     assert logs.read().functions == {"ProxyFunction": FunctionUse(2, 111 + 11, 512)}
+
+
+def test_invocations_that_failed_are_counted(logs: LocalLogs, tmp_path: Path) -> None:
+    append(tmp_path, _PROXY_LOG, report(11) + report(11, "\tStatus: error"))
+    logs.read()
+    append(tmp_path, _PROXY_LOG, report(111, "\tInit Duration: 100.00 ms\tStatus: error"))
+
+    assert logs.read().functions["ProxyFunction"].errors == 2
 
 
 def test_metrics_are_taken_from_what_functions_print(logs: LocalLogs, tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -11,7 +13,7 @@ from burstcache.core.rows import NodeRow
 from burstcache.core.worth import sheet_of_region
 from burstcache_cli.service_use import ServiceUse
 from burstcache_dashboard.measured import FunctionUse, Measured, TierUse
-from burstcache_dashboard.receipt import Receipt, receipt_of, setup_of
+from burstcache_dashboard.receipt import Receipt, receipt_of, rivals_of, setup_of
 from burstcache_dashboard.source import Rows
 from burstcache_sim.units import US_PER_H
 
@@ -105,6 +107,35 @@ def test_table_events_and_machines_of_a_local_run_are_billed() -> None:
     )
     assert usd_of(billed, "DynamoDB reads") == pytest.approx((20 + 3 + 6 + 3 * 8) * float(PRICES.usd("dynamodb-read")))
     assert "not deducted" in billed.note
+
+
+def rivals(*, since_us: int, reads: int) -> dict[str, Any]:
+    """Return what others would have billed for two reads in the last minute; `reads` are all that there were."""
+    now_us = SINCE_US + 2 * US_PER_H
+    requests = [(now_us - 40_000_000, "a", 10), (now_us - 20_000_000, "a", 10)]
+    source: Any = SimpleNamespace(
+        measures=SimpleNamespace(newest_requests=lambda: requests), parameters={}, prices=PRICES
+    )
+    read = {"s3": TierUse(reads, 10, None, None, None, None)}
+    return rivals_of(source, Rows(now_us, (), (), None), replace(NOTHING, since_us=since_us, tiers=read))
+
+
+def ec2_usd(found: dict[str, Any]) -> float:
+    return next(float(each["usd"]) for each in found["rivals"] if each["name"].startswith("ec2:"))
+
+
+def test_rivals_are_billed_for_the_same_time_as_this_system() -> None:
+    one_hour, two_hours = rivals(since_us=SINCE_US + US_PER_H, reads=2), rivals(since_us=SINCE_US, reads=2)
+
+    assert (two_hours["sinceMs"], two_hours["complete"]) == (SINCE_US // 1000, True)
+    assert ec2_usd(two_hours) == pytest.approx(2 * ec2_usd(one_hour), rel=0.01)
+
+
+def test_rivals_for_the_newest_requests_alone_say_so() -> None:
+    found = rivals(since_us=SINCE_US, reads=3)
+
+    assert (found["complete"], found["requests"], found["reads"]) == (False, 2, 3)
+    assert found["sinceMs"] == (SINCE_US + 2 * US_PER_H) // 1000 - 40_000
 
 
 METERED = ServiceUse(

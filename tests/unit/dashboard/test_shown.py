@@ -7,9 +7,9 @@ from typing import Any
 
 from burstcache.core.policy import Request
 from burstcache.core.rows import KeyRow, Lease, NodeRow, Pause
-from burstcache_dashboard.measured import Measured
+from burstcache_dashboard.measured import FunctionUse, Measured
 from burstcache_dashboard.shown import changes, shown
-from burstcache_dashboard.source import Rows
+from burstcache_dashboard.source import Failed, Rows
 
 NOW_US = 1_785_542_400_000_000
 HASH = "0123456789abcdef0123456789abcdef"
@@ -19,7 +19,7 @@ RUNNING = NodeRow("node-1", "running", generation=1, ready_at_us=NOW_US - 1, dea
 
 def page(*keys: KeyRow, nodes: tuple[tuple[NodeRow, tuple[Lease, ...]], ...] = (), **rest: Any) -> dict[str, Any]:
     rows, measured = Rows(NOW_US, keys, nodes, rest.pop("pause", None)), rest.pop("measured", NOTHING)
-    return shown(rows, measured, None, [], max_object_bytes=1000)
+    return shown(rows, measured, None, rest.pop("failed", Failed()), max_object_bytes=1000, **rest)
 
 
 def test_key_without_a_life_is_a_guest_of_its_home_that_runs() -> None:
@@ -31,6 +31,12 @@ def test_key_without_a_life_is_a_guest_of_its_home_that_runs() -> None:
     assert with_guests["nodes"][0]["objectBytes"] == 7
     assert (with_guests["status"]["live"], with_guests["status"]["guests"]) == (0, 1)
     assert without["keys"][HASH][1:5] == ["S3", "s3", "", NOW_US // 1000 - 9_000]
+
+
+def test_node_is_shown_with_what_it_holds_as_far_as_that_is_known() -> None:
+    nodes = page(nodes=((RUNNING, ()), (replace(RUNNING, node="database"), ())), node_bytes={"node-1": 400})["nodes"]
+
+    assert {node["node"]: node["capacityBytes"] for node in nodes} == {"node-1": 400, "database": 0}
 
 
 def test_object_that_no_tier_takes_is_no_guest() -> None:
@@ -63,6 +69,23 @@ def test_failures_are_those_of_reads_nodes_and_tiers() -> None:
         "3 reads were answered with an error (5xx)",
         "2 reads fell back to a lower tier: redis down",
         "node node-1: 2 failed boots in a row",
+    ]
+
+
+def test_functions_that_fail_and_events_that_wait_are_failures() -> None:
+    functions = {
+        "SchedulerFunction": FunctionUse(1200, 1, 256, errors=1200),
+        "ProxyFunction": FunctionUse(9, 1, 512, throttles=3),
+        "CacheFunction": FunctionUse(2, 1, 256),
+    }
+    waiting = Failed(events={"UndeliveredEvents": 0, "FailedEvents": 400})
+
+    failed = page(measured=replace(NOTHING, functions=functions), failed=waiting)["failures"]
+
+    assert [each["what"] for each in failed] == [
+        "SchedulerFunction: 1,200 of 1,200 invocations failed",
+        "ProxyFunction: 3 invocations were throttled",
+        "queue FailedEvents: 400 events that a function failed on",
     ]
 
 

@@ -6,9 +6,13 @@ import asyncio
 import json
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import boto3
 import pytest
 
 from burstcache.adapters.items import to_values
@@ -20,7 +24,7 @@ from burstcache_dashboard import source as sources
 from burstcache_dashboard import watching
 from burstcache_dashboard.local_logs import LocalLogs
 from burstcache_dashboard.source import Rows, Source
-from support.aws import TABLE, clients, make_stack, mocked_aws
+from support.aws import REGION, TABLE, clients, make_stack, mocked_aws
 from support.clock import ManualClock
 
 NOW_S = 1_785_542_400
@@ -98,6 +102,31 @@ def test_rows_wait_for_a_scan_where_nobody_knows_or_too_many_may_have_changed(
     asked.keys = keys
 
     assert sizes(source.rows_after(former)) == {"asked": 1}
+
+
+def test_executions_that_failed_are_of_the_time_that_is_shown(source: Source) -> None:
+    ended = {name: datetime.fromtimestamp(NOW_S + after_s, UTC) for name, after_s in (("old", -1), ("new", 1))}
+
+    def list_executions(statusFilter: str, **_: Any) -> Any:
+        executions = [{"name": name, "status": statusFilter, "stopDate": at} for name, at in ended.items()]
+        return {"executions": executions if statusFilter == "FAILED" else []}
+
+    states: Any = SimpleNamespace(list_executions=list_executions)
+    stack: Any = SimpleNamespace(clients=SimpleNamespace(states=states), outputs={})
+    looked_at = replace(source, stack=stack, system=replace(source.system, key_machine_arn="keys"))
+
+    assert [each["name"] for each in looked_at.failed(NOW_S * 1_000_000).executions] == ["new"]
+
+
+def test_events_that_wait_for_a_person_are_counted_in_both_queues(source: Source) -> None:
+    sqs: Any = boto3.client("sqs", region_name=REGION)
+    urls = {name: sqs.create_queue(QueueName=name)["QueueUrl"] for name in ("FailedEvents", "UndeliveredEvents")}
+    sqs.send_message(QueueUrl=urls["FailedEvents"], MessageBody="lost")
+    stack: Any = SimpleNamespace(
+        client=lambda service: sqs, outputs={f"{name}QueueUrl": url for name, url in urls.items()}
+    )
+
+    assert replace(source, stack=stack).failed(0).events == {"UndeliveredEvents": 0, "FailedEvents": 1}
 
 
 def test_figures_do_not_wait_for_a_table_that_answers_slowly(

@@ -62,11 +62,15 @@ export function showNodes(parent, nodes) {
   const rows = nodes.map((node) => [
     node.node,
     node.notBeforeMs ? `cooling down until ${clock(node.notBeforeMs)}` : node.phase,
-    uptime(node), count(node.keys.length), bytes(node.objectBytes), node.guests ? "taken" : "no", clock(node.heldMs),
+    uptime(node), count(node.keys.length), memory(node), node.guests ? "taken" : "no", clock(node.heldMs),
     node.generation || "–",
   ]);
-  const note = "Objects: the sizes of the keys that their rows place on the node, guests included; Redis itself is not asked.";
+  const note = "Objects: the sizes of the keys that their rows place on the node, guests included, of the memory that Redis takes, three quarters of the instance's; Redis itself is not asked.";
   fill(parent, table("Nodes", columns, rows), element("p", { class: "note" }, note));
+}
+
+function memory({ objectBytes, capacityBytes }) {
+  return capacityBytes ? `${objectBytes ? bytes(objectBytes) : 0} of ${bytes(capacityBytes)}` : bytes(objectBytes);
 }
 
 // In whole minutes after the first, so that the table stays as it is for as long.
@@ -91,14 +95,18 @@ export function showRivals(parent, found, receipt) {
     { name: "What", wide: true }, { name: "These requests", number: true }, { name: "A month of them", number: true },
     { name: "Without S3", number: true, minor: true }, { name: "For what", wide: true, minor: true },
   ];
-  const own = [element("strong", {}, "Burstcache, as it ran"), usd(receipt?.usd), usd(receipt?.monthUsd), "–", "the bill above"];
+  const own = [
+    element("strong", {}, "Burstcache, as it ran"), found.complete ? usd(receipt?.usd) : "–", usd(receipt?.monthUsd), "–",
+    found.complete ? "the bill above" : "the bill above, which is for more requests",
+  ];
   const rows = found.rivals.map((rival) => [
     rival.name, usd(rival.usd), usd(rival.monthUsd), `${rival.inMemoryPct.toFixed(1)} %`,
     rival.lines.map((line) => `${line.text} ${usd(line.usd)}`).join(", ") + (rival.note ? `; ${rival.note}` : ""),
   ]);
+  const which = found.complete ? plural(found.requests, "request") : `The newest ${count(found.requests)} of ${count(found.reads)} requests`;
   const what = found.exact
-    ? `${plural(found.requests, "request")} since ${clock(found.sinceMs)}, each as it came`
+    ? `${which} since ${clock(found.sinceMs)}, each as it came`
     : `${plural(found.requests, "request")} in the times that CloudWatch counted them, spread over the keys by what their rows remember: which key each was for is not known`;
   fill(parent, table("What others would have billed", columns, [own, ...rows]),
-    element("p", { class: "note" }, `${what}. Readers are on the internet, through the same front door where a rival has none. Prices by the hour are for the time so far.`));
+    element("p", { class: "note" }, `${what}. Readers are on the internet, through the same front door where a rival has none. Prices by the hour are for the same time.`));
 }

@@ -103,6 +103,7 @@ class Environment:
         """Run one invocation, in a trace if one is given. An error, a time-out and an exit are outcomes."""
         init_ms = await self.ready()
         if self._lost:
+            self._report(request_id, 0.0, init_ms, self._lost)
             return self._lost
         deadline_ms = int((time.time() + self._spec.timeout_s) * 1000)
         self._current = Invocation(request_id, payload, deadline_ms, tenant_id, client_context, trace or _untraced())
@@ -116,7 +117,7 @@ class Environment:
             outcome = await asyncio.wait_for(asyncio.shield(self._answer), self._spec.timeout_s)
         except TimeoutError:
             outcome = self._time_out(request_id)
-        self._report(request_id, (time.monotonic() - begun_s) * 1000, init_ms)
+        self._report(request_id, (time.monotonic() - begun_s) * 1000, init_ms, outcome)
         return outcome
 
     @property
@@ -241,13 +242,14 @@ class Environment:
         self._waiting -= 1
         return wire.Response(200, json.dumps(event).encode())
 
-    def _report(self, request_id: str, duration_ms: float, init_ms: float) -> None:
+    def _report(self, request_id: str, duration_ms: float, init_ms: float, outcome: Outcome) -> None:
         figures = [
             f"REPORT RequestId: {request_id}",
             f"Duration: {duration_ms:.2f} ms",
             f"Billed Duration: {ceil(duration_ms + init_ms)} ms",
             f"Memory Size: {self._spec.memory_mb} MB",
             *([f"Init Duration: {init_ms:.2f} ms"] if init_ms else []),
+            *(["Status: error"] if outcome.error else []),
             f"Time: {datetime.now(UTC).isoformat(timespec='milliseconds')}",  # CloudWatch has it next to each line
         ]
         self._log(f"END RequestId: {request_id}\n" + "\t".join(figures))
