@@ -78,7 +78,7 @@ def setup_of(parameters: Mapping[str, str]) -> Setup:
 
 
 def receipt_of(
-    measured: Measured, rows: Rows, setup: Setup, prices: PriceSheet, *, policy: str | None = None
+    measured: Measured, rows: Rows, setup: Setup, prices: PriceSheet, *, policy: str | None = None, node_runs: int = 0
 ) -> Receipt:
     """Return what a stack has cost so far, and what a month like that costs; raises `PriceMissingError`.
 
@@ -87,14 +87,14 @@ def receipt_of(
         rows: Its table.
         setup: How it is deployed.
         prices: The prices of its region.
-        policy: Of a local run, which is as old as what it has measured: its rows count the runs of its nodes. None for
-            a deployed stack, whose services are metered by AWS.
+        policy: Of a local run. None for a deployed stack, whose services are metered by AWS.
+        node_runs: Of the nodes of a local run.
     """
     period_us = max(1, rows.at_us - measured.since_us)
     standing = idle_usage(setup, period_us)
     usage = _usage(measured, rows, setup, standing)
     if policy is not None:
-        usage = add((usage, counted_usage(_counted(measured, rows, usage, policy), setup, period_us)))
+        usage = add((usage, counted_usage(_counted(measured, usage, policy, node_runs), setup, period_us)))
     elif measured.services:
         usage = _metered(usage, measured, measured.services)
     so_far = bill(usage, prices)
@@ -106,14 +106,14 @@ def receipt_of(
     return Receipt(so_far, month_usd, idle_month.usd, _METERED if policy is None else _COUNTED)
 
 
-def _counted(measured: Measured, rows: Rows, usage: Usage, policy: str) -> Counted:
+def _counted(measured: Measured, usage: Usage, policy: str, node_runs: int) -> Counted:
     node_s = int(usage.node_h * 3600)
     calls = {name: use.invocations for name, use in measured.functions.items() if name not in (_PROXY, _SELF_TEST)}
     steps = Steps(
         lives=calls.get(_CACHE, 0),  # one that follows another in a long life is taken for a life
         promotions=measured.promotions,
         handovers=0,
-        boots=sum(row.generation for row, _ in rows.nodes),
+        boots=node_runs,
         node_s=node_s,
         checks=node_s // _CHECK_S,
     )

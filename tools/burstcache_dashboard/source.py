@@ -116,6 +116,13 @@ class Source:
         """Return what has failed since an instant, and the events that wait in queues now."""
         return Failed(self._failed_executions(since_us), self._waiting_events())
 
+    def node_runs(self) -> int:
+        """Return how many executions the nodes have had; a run of several days has several."""
+        if not (arn := self.system.node_machine_arn):
+            return 0
+        pages = self.stack.clients.states.get_paginator("list_executions").paginate(stateMachineArn=arn)
+        return sum(len(page["executions"]) for page in pages)
+
     def _failed_executions(self, since_us: int, most: int = 20) -> tuple[ExecutionListItemTypeDef, ...]:
         found: list[ExecutionListItemTypeDef] = []
         for arn in filter(None, (self.system.key_machine_arn, self.system.node_machine_arn)):

@@ -37,6 +37,7 @@ class Watching:
     _pages: set[asyncio.Queue[_Told]] = field(default_factory=set)
     _task: asyncio.Task[None] | None = None
     _failed: Failed = field(default_factory=Failed)
+    _node_runs: int = 0  # of a local run's nodes
     _failed_at_s: float = -_FAILED_EVERY_S
     _scan_at_s: float = 0.0  # not before
     _rows_at_s: float = 0.0  # likewise, of rows that have probably changed
@@ -111,9 +112,10 @@ class Watching:
         source = self.source
         if time.monotonic() - self._failed_at_s >= _FAILED_EVERY_S:
             self._failed, self._failed_at_s = source.failed(measured.since_us), time.monotonic()
+            self._node_runs = source.node_runs() if source.log_dir else 0
         policy = source.parameters.get("Policy") if source.log_dir else None
         setup = setup_of(source.parameters)
-        receipt = receipt_of(measured, rows, setup, source.prices, policy=policy)
+        receipt = receipt_of(measured, rows, setup, source.prices, policy=policy, node_runs=self._node_runs)
         node_bytes = dict.fromkeys(source.stack.node_names, node_capacity_bytes(setup.instance_type) or 0)
         sections = shown(
             rows, measured, receipt, self._failed, max_object_bytes=source.max_object_bytes, node_bytes=node_bytes

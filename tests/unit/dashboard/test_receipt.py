@@ -28,10 +28,11 @@ def receipt(
     hours: float = 1.0,
     node: NodeRow | None = None,
     policy: str | None = None,
+    node_runs: int = 0,
     **parameters: str,
 ) -> Receipt:
     rows = Rows(SINCE_US + round(hours * US_PER_H), (), ((node, ()),) if node else (), None)
-    return receipt_of(measured, rows, setup_of(parameters), PRICES, policy=policy)
+    return receipt_of(measured, rows, setup_of(parameters), PRICES, policy=policy, node_runs=node_runs)
 
 
 def usd_of(receipt: Receipt, text: str) -> float:
@@ -95,9 +96,9 @@ def test_table_events_and_machines_of_a_local_run_are_billed() -> None:
         promotions=1,
         busy_s=40,
     )
-    node = NodeRow("node-1", "stopped", generation=3)
+    node = NodeRow("node-1", "stopped", generation=1_785_542_400_000)  # by the clock: it counts nothing
 
-    billed = receipt(measured, node=node, policy="thesis")
+    billed = receipt(measured, node=node, policy="thesis", node_runs=3)
 
     assert usd_of(billed, "EventBridge") == pytest.approx(100 * float(PRICES.usd("event")))
     # A life that ended in a cache function takes 4 transitions, one that went on to Redis 7, a run of a node 3.

@@ -118,6 +118,16 @@ def test_executions_that_failed_are_of_the_time_that_is_shown(source: Source) ->
     assert [each["name"] for each in looked_at.failed(NOW_S * 1_000_000).executions] == ["new"]
 
 
+def test_runs_of_nodes_are_counted_on_all_pages(source: Source) -> None:
+    pages: list[Any] = [{"executions": [{}, {}]}, {"executions": [{}]}]
+    paginator = SimpleNamespace(paginate=lambda stateMachineArn: pages)
+    states = SimpleNamespace(get_paginator=lambda operation: paginator)
+    stack: Any = SimpleNamespace(clients=SimpleNamespace(states=states))
+    looked_at = replace(source, stack=stack, system=replace(source.system, node_machine_arn="nodes"))
+
+    assert (looked_at.node_runs(), source.node_runs()) == (3, 0)
+
+
 def test_events_that_wait_for_a_person_are_counted_in_both_queues(source: Source) -> None:
     sqs: Any = boto3.client("sqs", region_name=REGION)
     urls = {name: sqs.create_queue(QueueName=name)["QueueUrl"] for name in ("FailedEvents", "UndeliveredEvents")}
