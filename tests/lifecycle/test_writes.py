@@ -207,6 +207,22 @@ def test_memories_do_not_wait_for_a_node_that_stops_to_let_go_of_what_was_writte
     assert event.done()
 
 
+def test_memories_do_not_wait_until_it_is_found_out_that_a_node_hangs(world: World) -> None:
+    in_redis(world)
+    world.reader = world.new_reader(memory_bytes=1 << 20)
+    assert [world.read("k"), world.read("k")] == ["redis", "memory"]
+    world.redis.kill()
+    world.put_object("k", b"new")
+
+    event = world.clock.start(world.written, "k")
+    world.clock.sleep(0.9 * MAX_AGE_S)
+    world.read("k")  # and then the digest
+
+    assert world.answer("k")["body"] == "bmV3"
+    assert world.node().phase == "running"
+    world.clock.wait_for(event)
+
+
 def test_a_write_waits_for_a_redis_that_starts_again(world: World, writer: Writer) -> None:
     in_redis(world)
     world.redis.kill()

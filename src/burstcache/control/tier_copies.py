@@ -23,6 +23,8 @@ from burstcache.core.messages.relay import Order, Refresh
 from burstcache.core.rows import KeyRow
 from burstcache.logs import logger
 
+_MEMORIES_WAIT_S = 0.25  # parts that are well take a few milliseconds
+
 
 @dataclass(frozen=True, slots=True)
 class TierCopies:
@@ -42,11 +44,20 @@ class TierCopies:
 
         A cache function loads the object anew by itself; where Redis has a life of the key, this does. Of a part that
         does not answer, this has readers ask for no copy any more, and waits until none goes by what it knew before.
+        Memories need not wait for that: where tiers take long, the write is announced before they have followed, too.
 
         Raises:
             ServiceError: DynamoDB fails: an old copy may still be read.
         """
         hash_ = key_hash(key)
+        follow, announce = partial(self._follow, hash_), partial(self._announce, hash_)
+        followed: list[Refreshed] = do_together(self.clock, follow, late_s=_MEMORIES_WAIT_S, if_late=announce)
+        return followed[0]
+
+    def _announce(self, hash_: str) -> None:
+        self.digest.announce(hash_, now_us=self.clock.now_us())
+
+    def _follow(self, hash_: str) -> Refreshed:
         row = self.keys.read(hash_)
         dropped, is_told = self._let_go(hash_, row)
         since_s = self.clock.monotonic_s()

@@ -296,8 +296,8 @@ class Reader:
     def _from_filled(self, request: Request) -> Response | Miss:
         """Return the answer of the first tier that its readers fill and that has the object, or what fills them.
 
-        What such a tier has may be kept without asking S3: each write is taken out of it before it is announced, so a
-        copy of an older version was read before the announcement, and the ticket is older than that.
+        What such a tier has may be kept without asking S3: each write is taken out of it before it is announced for the
+        last time, so a copy of an older version was read before that announcement, and the ticket is older.
         """
         miss = self.miss()  # before the digest that says whom to ask can have become a newer one
         for route in list(self._filled(request.hash)):

@@ -24,6 +24,7 @@ _KEY = "key"
 _ASKING_S = 1.0  # until a part that is frozen has cost a time-out
 _THAWS_S = 1.2
 _FINDING_OUT_S = 2.5  # two time-outs, and the pause between them
+_LATE_S = 0.25
 
 
 @dataclass
@@ -108,8 +109,22 @@ def test_when_a_write_is_answered_each_part_has_confirmed_or_no_reader_asks_it(h
     assert stage.confirmed_s.keys() == {*_NODES, _RELAY} - silent
     assert stage.unasked == silent - {_RELAY}
     if silent:
-        assert len(stage.announced_s) == 1  # the second time by what has called this
         assert stage.clock.monotonic_s() >= max(stage.corrected_s.values()) + FORGOTTEN_S
+
+
+@pytest.mark.parametrize(
+    ("health", "announced_s"),
+    [("well", []), ("late", [_LATE_S]), ("silent", [_LATE_S, _FINDING_OUT_S])],
+)
+@pytest.mark.parametrize("part", ["node-1", _RELAY])
+def test_a_write_for_which_tiers_take_long_is_announced_before_they_have_followed(
+    part: str, health: str, announced_s: list[float]
+) -> None:
+    stage = Stage({part: health})
+
+    stage.copies.follow_write(_KEY)
+
+    assert stage.announced_s == announced_s  # once more by what has called this
 
 
 def test_however_many_parts_are_silent_a_write_finds_out_about_all_of_them_at_the_same_time() -> None:
