@@ -90,7 +90,7 @@ $(CHECKER): $(wildcard tests/consistency/checker/*.go) tests/consistency/checker
 consistency: setup $(CHECKER) ## a million reads and writes through every state, each answer checked, from where the last run ended; OPERATIONS=N
 	PYTHONPATH=tests $(BIN)/python -m consistency --checker $(CHECKER) $(if $(OPERATIONS),--operations $(OPERATIONS))
 
-consistency-bugs: setup $(CHECKER) ## plant seven bugs in copies of the project, and see that each is found
+consistency-bugs: setup $(CHECKER) ## plant eight bugs in copies of the project, and see that each is found
 	PYTHONPATH=tests $(BIN)/python -m consistency.bugs --checker $(CHECKER)
 
 pool-soak: setup ## 20,000 PUTs, GETs and deletes through the pool while members and hubs come and go; SEED=N

@@ -1,4 +1,4 @@
-"""Seven bugs, planted one at a time in a copy of the project: each is found, or the checkers are worth nothing.
+"""Eight bugs, planted one at a time in a copy of the project: each is found, or the checkers are worth nothing.
 
     python -m consistency.bugs --checker PROGRAM [NAME …]     (`make consistency-bugs`)
 
@@ -93,6 +93,14 @@ BUGS = (
         "src/burstcache/control/cache_life.py",
         'self.copy.see_fence(request.get("fence_us", 0))',
         "pass",
+        Setting("thesis", False, "api"),
+    ),
+    Bug(
+        "ignored-condition",
+        "a write over the version that a client got last is made whatever is there by then",
+        "src/burstcache/adapters/object_store.py",
+        "for name, value in headers.items() if value}",
+        'for name, value in headers.items() if value and name != "if_match"}',
         Setting("thesis", False, "api"),
     ),
 )

@@ -6,6 +6,7 @@ everything overlaps with everything; hours of the stack's time take seconds.
 
 from __future__ import annotations
 
+import asyncio
 import random
 import threading
 from collections import Counter, deque
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,7 +25,7 @@ from moto.s3.responses import S3Response
 from burstcache.adapters import digest_reader
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.executions import execution_arn
-from burstcache.core.errors import BurstcacheError, FunctionFailedError, RedisDownError, RelayDownError
+from burstcache.core.errors import BurstcacheError, FunctionFailedError, RedisDownError, RelayDownError, ServiceError
 from burstcache.core.express import express_rule
 from burstcache.core.messages.operations import FollowWrite
 from burstcache.core.policies import LivePolicy
@@ -38,8 +40,9 @@ from burstcache.serve.writer import Writer
 from support.aws import session
 from support.express import URLS, make_copies
 from support.functions import MAX_OBJECT_BYTES, STOP_S
+from support.memory_relay import MemoryListener, MemoryRelay
 from support.redis_in_process import ObjectsInProcess
-from support.roles import check
+from support.roles import acting, check
 from support.virtual_time import VirtualClock
 from support.world import World
 
@@ -56,6 +59,9 @@ _SOUND_S, _ILL_S = (5, 25), (2, 20)  # how long all parts answer, and then one d
 _NO_ANSWER_S = 0.5
 _ORDERS = "orders"  # of the parts that fall ill: only those who write do not reach the relay
 _CACHE = "cache function"  # one is killed
+_TWINS = "twins"  # a person starts executions once more that run
+_EC2 = "EC2"  # it starts no instance
+_REFUSED_SHARE = 0.15  # of the runs of nodes that begin
 
 
 class _Turns:
@@ -129,6 +135,20 @@ class _SlowObjects(ObjectsInProcess):
             yield client
 
 
+class _ListenerOnceItAnswers(MemoryListener):
+    """A cache function's connection, which is not made while the relay is frozen."""
+
+    def __init__(self, relay: MemoryRelay, is_frozen: Callable[[], bool]) -> None:
+        super().__init__(relay)
+        self._is_frozen = is_frozen
+
+    async def open(self) -> None:
+        if self._is_frozen():
+            await asyncio.sleep(_NO_ANSWER_S)
+            raise RelayDownError("the relay is frozen")
+        await super().open()
+
+
 class Stage(World):
     """A world that runs by itself."""
 
@@ -148,10 +168,11 @@ class Stage(World):
             policy: The stack's.
             seed: Of everything that is left to chance.
             has_express: Whether readers copy objects to a directory bucket.
-            has_faults: Whether a node or the relay does not answer now and then.
+            has_faults: Whether parts fail now and then.
         """
+        self._has_faults = has_faults
         self._ill: set[str] = set()
-        self.illnesses: Counter[str] = Counter()  # how often a part did not answer for a while
+        self.faults: Counter[str] = Counter()  # by part, how often it failed for a while, or once
         self.draw = random.Random(seed)
         self._is_open = True
         self._reported_us: dict[str, int] = {}  # by key, when the scheduler was told last
@@ -171,7 +192,7 @@ class Stage(World):
             self.memories[node].kill()
         self._lives.append(self.clock.start(self._clean_regularly))
         if has_faults:
-            self._lives.append(self.clock.start(self._fall_ill_now_and_then))
+            self._lives.append(self.clock.start(self._fail_now_and_then))
 
     def _write_one_at_a_time(self, patch: pytest.MonkeyPatch) -> None:
         """As S3 does, have moto look at a write's condition and write in one."""
@@ -190,6 +211,8 @@ class Stage(World):
             self.stores[node] = _SlowObjects(store, self._taking, self._answers)
         for name, parts in (("request", ["relay"]), ("tell", ["relay", _ORDERS])):
             patch.setattr(self.relay, name, self._slow(getattr(self.relay, name), _RELAY_S, parts))
+        listener = partial(_ListenerOnceItAnswers, self.relay, lambda: "relay" in self._ill)
+        patch.setattr(self.relay, "listener", listener)
         self._slow_clients = [self.clients.s3, self.clients.dynamodb]
         for client in self._slow_clients:
             self._register(client)
@@ -223,18 +246,36 @@ class Stage(World):
         self.clock.sleep(_NO_ANSWER_S)
         return False
 
-    def _fall_ill_now_and_then(self) -> None:
+    def _fail_now_and_then(self) -> None:
+        at_once: dict[str, Callable[[], object]] = {
+            _CACHE: partial(self.kill_cache, which=slice(1)),
+            _TWINS: self._start_twins,
+        }
         while self._is_open:
             self.clock.sleep(self.draw.uniform(*_SOUND_S))
-            part = self.draw.choice(["relay", _ORDERS, _CACHE, *self.node_names])
-            if part == _CACHE:
-                self.kill_cache(which=slice(1))
-                self.illnesses[part] += 1
-                continue
-            self._ill.add(part)
-            self.clock.sleep(self.draw.uniform(*_ILL_S))
-            self._ill.remove(part)
-            self.illnesses[part] += 1
+            part = self.draw.choice(["relay", _ORDERS, *at_once, *self.node_names])
+            if part in at_once:
+                at_once[part]()
+            else:
+                self._ill.add(part)
+                self.clock.sleep(self.draw.uniform(*_ILL_S))
+                self._ill.remove(part)
+            self.faults[part] += 1
+
+    def _start_twins(self) -> None:
+        """Start executions with the input of those that run, as Step Functions' console offers to."""
+        for machine in (self.key_machine, self.node_machine):
+            for name in self.executions_of(machine):
+                running = self.states_client.describe_execution(executionArn=execution_arn(machine, name))
+                self.states_client.start_execution(stateMachineArn=machine, input=running["input"])
+
+    def _refuse_now_and_then(self, node: str, execution: str) -> None:
+        """Fail as Redis control does where EC2 starts no instance; of a twin's step it does not ask EC2."""
+        with acting("redis_control"):
+            row = self.nodes.read(node)
+        if row.execution_name == execution and row.phase == "booting" and self.draw.random() < _REFUSED_SHARE:
+            self.faults[_EC2] += 1
+            raise ServiceError("this account has no room for another instance", code="VcpuLimitExceeded")
 
     @contextmanager
     def _taking(self, most_s: float) -> Iterator[None]:
@@ -271,9 +312,11 @@ class Stage(World):
     # Lambda and EC2
 
     def invoke(self, function: str, payload: dict[str, Any], *, request_id: str = "", remaining_s: float = 900) -> Any:
-        """Run a function; of the cache function's time little is left."""
+        """Run a function; of the cache function's time little is left, and not every boot of a node begins."""
         if function == "cache":
             remaining_s = self.draw.uniform(*_CACHE_S)
+        elif payload.get("op") == "boot_node" and self._has_faults:
+            self._refuse_now_and_then(payload["node"], payload["execution"])
         return super().invoke(function, payload, request_id=request_id, remaining_s=remaining_s)
 
     def _instance_boots(self, node: str) -> None:
@@ -372,8 +415,8 @@ class Stage(World):
     # what has happened
 
     def passed(self) -> Counter[str]:
-        """Return how often each state was entered, a cache function followed another, and a part did not answer."""
-        counts = Counter({f"{part} ill": times for part, times in self.illnesses.items()})
+        """Return how often each state was entered, a cache function followed another, and a part failed."""
+        counts = Counter({f"fault: {part}": times for part, times in self.faults.items()})
         for of_machine, machine in (("key_lifecycle", self.key_machine), ("redis_node", self.node_machine)):
             listed = self.states_client.get_paginator("list_executions").paginate(stateMachineArn=machine)
             for name in [execution["name"] for page in listed for execution in page["executions"]]:
