@@ -112,7 +112,9 @@ chaos-evidence: setup ## write what `make chaos` has found into docs/evidence/fa
 $(SAM_VENV)/.sam-$(SAM_VERSION): $(SAM_LOCK)
 	@test -n "$(PYTHON)" || { echo "make: no Python of 3.11 or newer was found on the PATH" >&2; exit 1; }
 	$(PYTHON) -m venv --clear $(SAM_VENV)
-	$(SAM_VENV)/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r $(SAM_LOCK)
+	awk '/^[^ #]/ { is_uv = /^uv==/ } is_uv' $(SAM_LOCK) > $(SAM_VENV)/uv.lock
+	$(SAM_VENV)/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r $(SAM_VENV)/uv.lock
+	$(SAM_VENV)/bin/uv pip install -q --python $(SAM_VENV)/bin/python --require-hashes -r $(SAM_LOCK)
 	touch $@
 
 build: $(SAM_VENV)/.sam-$(SAM_VERSION) ## build the functions' packages in .aws-sam, as they are deployed
