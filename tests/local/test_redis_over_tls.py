@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
@@ -11,6 +12,7 @@ import pytest
 from burstcache.access import RedisAccess, RedisNode
 from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.core.errors import RedisDownError
+from burstcache_local.machines import tls_front
 from support.redis_in_process import NO_SECRETS
 from support.servers import TlsRedis
 from support.waiting import LIMIT_S, free_port
@@ -101,3 +103,13 @@ def test_a_connection_that_was_lost_is_made_anew(make_redis: MakeRedis, connect:
 def test_an_authority_that_is_no_certificate_is_named(make_redis: MakeRedis, connect: Connect) -> None:
     with pytest.raises(RedisDownError, match="does not contain a certificate"):
         connect(make_redis(), "no certificate").ping()
+
+
+def test_an_end_waits_for_handshakes_that_are_under_way(make_redis: MakeRedis, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tls_front, "_HANDSHAKE_S", 0.5)
+    server = make_redis()
+
+    with ExitStack() as clients:
+        for _ in range(8):
+            clients.enter_context(socket.create_connection(("127.0.0.1", server.port), LIMIT_S))  # and never a word
+        server.kill()

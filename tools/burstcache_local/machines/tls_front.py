@@ -8,9 +8,12 @@ from __future__ import annotations
 import asyncio
 import ssl
 import tempfile
+from collections.abc import Callable
 from typing import cast
 
 from burstcache_local.loop import LoopThread
+
+_HANDSHAKE_S = 5.0  # at most, of a client; the end waits for it
 
 
 class TlsFront:
@@ -34,6 +37,7 @@ class TlsFront:
 
     def open(self) -> None:
         """Listen."""
+        self._is_over = False
         self._loop = LoopThread()
         self._listener = self._loop.run(self._listen())
 
@@ -44,12 +48,21 @@ class TlsFront:
 
     async def _listen(self) -> asyncio.Server:
         loop = asyncio.get_running_loop()
-        return await loop.create_server(lambda: _ClientEnd(self._open, self._server), *self._address, ssl=self._tls)
+        return await loop.create_server(
+            lambda: _ClientEnd(self._open, self._server, lambda: self._is_over),
+            *self._address,
+            ssl=self._tls,
+            ssl_handshake_timeout=_HANDSHAKE_S,
+        )
 
     async def _hang_up(self) -> None:
+        self._is_over = True
+        closed = asyncio.ensure_future(self._listener.wait_closed())
+        await asyncio.sleep(0)  # after `close` it would wait for nothing
         self._listener.close()
         for transport in tuple(self._open):
             transport.abort()  # a client that goes on listening would keep an orderly end waiting
+        await closed  # handshakes included: uvloop's loop cannot be closed before they are over
 
 
 class _End(asyncio.Protocol):
@@ -86,9 +99,9 @@ class _End(asyncio.Protocol):
 class _ClientEnd(_End):
     """The end of a client, joined to a connection of its own to the server."""
 
-    def __init__(self, open_: set[asyncio.Transport], server: tuple[str, int]) -> None:
+    def __init__(self, open_: set[asyncio.Transport], server: tuple[str, int], is_over: Callable[[], bool]) -> None:
         super().__init__(open_)
-        self._server = server
+        self._server, self._is_over = server, is_over
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -102,6 +115,9 @@ class _ClientEnd(_End):
         super().connection_lost(error)
 
     async def _join(self) -> None:
+        if self._is_over():  # its handshake was under way
+            self.transport.abort()
+            return
         try:
             await asyncio.get_running_loop().create_connection(lambda: self.other, *self._server)
         except OSError:
