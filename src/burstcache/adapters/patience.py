@@ -64,7 +64,7 @@ class Patience:
 
     @property
     def is_used_up(self) -> bool:
-        """Whether the read has waited so long that no more parts are asked: one more would be blamed for the others."""
+        """Whether the read has waited so long that no more parts are asked: too little is left for an answer."""
         return not self._has_left(_ENOUGH)
 
     @property
