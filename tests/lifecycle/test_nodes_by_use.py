@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from burstcache.core.keys import key_hash
-from burstcache.core.node_use import FIRST_LOOK_US
+from burstcache.core.node_use import FIRST_LOOK_US, MOST_HITS
 from burstcache.core.parameters import US_PER_S
 from support.functions import NODE
 from support.policies import BY_USE, policy_named
@@ -100,6 +100,21 @@ def test_hits_after_a_looks_instant_are_left_to_the_next_one(by_use: World) -> N
     use = by_use.uses.read(NODE).use
     assert use is not None
     assert use.last_us <= at_us
+
+
+def test_hits_that_push_out_all_that_belong_to_a_look_on_its_way_are_learned_instead(by_use: World) -> None:
+    booted(by_use)
+    by_use.clock.sleep(3)
+    row, at_us = by_use.node(), by_use.clock.now_us()
+    for number in range(MOST_HITS + 1):
+        by_use.clock.sleep(0.005)
+        by_use.read(KEYS[number % len(KEYS)])
+
+    by_use.node_step("check_node", part=row.part, check_at_us=str(at_us), checks=0)
+
+    use = by_use.uses.read(NODE).use
+    assert use is not None
+    assert use.last_us == at_us
 
 
 def test_a_hold_keeps_a_node_running_that_nobody_uses(by_use: World) -> None:

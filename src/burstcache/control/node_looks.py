@@ -57,9 +57,19 @@ class UseJudge:
         raise ContendedRowTransientError(f"the use of {row.node} changed under {_ATTEMPTS} attempts to learn its hits")
 
     def _learned(self, use: NodeUse, noted: Sequence[Hit], *, since_us: int, until_us: int) -> NodeUse:
-        """Return the use with the hits after one look and up to the next; `noted` has the newest first."""
+        """Return the use with the hits after one look and up to the next; `noted` has the newest first.
+
+        A look is on its way for seconds, in which hits that belong to it may have been pushed out. Where none is left,
+        those that came instead stand for them, as if they had come as much earlier.
+        """
         worth = self.policy.worth
-        hits = sorted((hit.at_us, worth.weight_of(hit.size_bytes)) for hit in noted if since_us < hit.at_us <= until_us)
-        # Hits that came while this look was on its way may have pushed out some that belong to it.
         is_cut = len(noted) >= MOST_HITS and min(hit.at_us for hit in noted) > since_us
+        late_us = 0
+        if is_cut and min(hit.at_us for hit in noted) > until_us:
+            late_us = max(hit.at_us for hit in noted) - until_us
+        hits = sorted(
+            (hit.at_us - late_us, worth.weight_of(hit.size_bytes))
+            for hit in noted
+            if since_us < hit.at_us and hit.at_us - late_us <= until_us
+        )
         return learn_hits(self.policy.node, use, hits, is_cut=is_cut)
