@@ -59,6 +59,7 @@ _PARTS: dict[Part, dict[str, str]] = {"results": {}, "pool": _POOL, "hub": {**_P
 _LARGES_PER_S = 0.5  # 9 MB each
 RETRY_DELAYS_S = (60.0, 120.0)  # AWS's own: an event outlives a fault
 _WRITES_PER_READ = 0.1
+_PROXIES = 8  # as many as answer a hundred reads a second when each takes 80 ms
 _HOT, _SHARE_S = 0.8, 3.0  # which share of hot keys' reads caches answer, for how long, before they count as hot
 _RECENT = 5_000  # outcomes that are looked at
 _LOOK_EVERY_S = 0.25
@@ -199,9 +200,9 @@ def _put(stage: Stage, keys: Iterable[str]) -> None:
 
 
 def _warm(stage: Stage, plan: Plan) -> None:
-    """Have all that is needed while hot keys are still cold: cold starts on a few cores are no part of a fault."""
-    _put(stage, COLD_KEYS)
+    """Have environments stand ready: cold starts on a few cores keep each other waiting, and are no part of a fault."""
     stage.cloud.provision("CacheFunction", plan.hot_keys)
+    stage.cloud.provision("ProxyFunction", _PROXIES)
 
 
 @contextmanager
@@ -246,8 +247,9 @@ def befall(stage: Stage, fault: Fault, plan: Plan, load_ended: Callable[[], obje
     reads_per_s = max(plan.reads_per_s, plan.cached_per_s) if fault.stands else plan.reads_per_s
     run = Run(fault.name, stage.policy, reads_per_s)
     stage.counts.clear()
+    _warm(stage, plan)
     if not fault.begins:
-        _warm(stage, plan)
+        _put(stage, COLD_KEYS)
     # While nodes are silent, keys stay with their cache functions.
     with stage.cloud.faults.of_nodes() if fault.begins == "lambda" else nullcontext(), loaded(stage, plan) as load:
         if fault.begins:
@@ -261,7 +263,7 @@ def befall(stage: Stage, fault: Fault, plan: Plan, load_ended: Callable[[], obje
         time.sleep(plan.before_s)
         with fault.breaks(stage):
             if fault.settles_s:
-                stage.cloud.provision("CacheFunction", plan.hot_keys)
+                _warm(stage, plan)
                 time.sleep(fault.settles_s)
             load.set(reads_per_s, HOT_SHARE)
             run.fault_began_s = time.time()
