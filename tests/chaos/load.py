@@ -38,7 +38,7 @@ from burstcache_replay.targets import front_door, library
 from support.versions import Versions, value_of
 
 KEYS = tuple(f"key-{number:02d}" for number in range(100))
-HOT_KEYS = 24  # usually
+HOT_KEYS = 12  # usually
 HOT_SHARE = 0.9  # of the reads, usually
 ALL_COLD = -1.0  # as a share: keys are read that never get hot …
 COLD_KEYS = tuple(f"cold-{number:03d}" for number in range(500))  # … which are not written

@@ -60,6 +60,7 @@ _LARGES_PER_S = 0.5  # 9 MB each
 RETRY_DELAYS_S = (60.0, 120.0)  # AWS's own: an event outlives a fault
 _WRITES_PER_READ = 0.1
 _PROXIES = 8  # as many as answer a hundred reads a second when each takes 80 ms
+_HEAT_SHARE = 0.5  # of the load heats keys: while many become hot at once, a machine has more to do than later
 _HOT, _SHARE_S = 0.8, 3.0  # which share of hot keys' reads caches answer, for how long, before they count as hot
 _RECENT = 5_000  # outcomes that are looked at
 _LOOK_EVERY_S = 0.25
@@ -253,7 +254,7 @@ def befall(stage: Stage, fault: Fault, plan: Plan, load_ended: Callable[[], obje
     # While nodes are silent, keys stay with their cache functions.
     with stage.cloud.faults.of_nodes() if fault.begins == "lambda" else nullcontext(), loaded(stage, plan) as load:
         if fault.begins:
-            load.set(plan.reads_per_s, HOT_SHARE)
+            load.set(_HEAT_SHARE * plan.reads_per_s, HOT_SHARE)
             run.hot_s = waited(lambda: load.are_hits_back(0, [fault.begins]), plan.heat_s)
             load.set(reads_per_s, HOT_SHARE)
         else:
