@@ -105,7 +105,7 @@ def _version(request: Request, head: Entry) -> Version:
 
 def _is_left(response: Response) -> bool:
     """Whether a GET's body was left to the caller."""
-    return response.status in _SENT and not response.body and response.headers["content-length"] != "0"
+    return response.status in _SENT and not response.is_whole
 
 
 def _unavailable(message: str) -> Response:

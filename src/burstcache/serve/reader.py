@@ -170,7 +170,8 @@ class Reader:
         response = self._origin.read(request)
         self._patience.s3_took(self._clock.monotonic_s() - began_s)
         self.own.note_answer(request, response.status, response.headers, found.ticket)
-        if request.method == "GET" and response.status == 200 and self.keeps(len(response.body), found):
+        is_object = request.method == "GET" and response.status == 200 and response.is_whole
+        if is_object and self.keeps(len(response.body), found):
             self.keep(request, entry_from_s3(response.headers, response.body).confirmed(request.at_us), found)
         if response.status in _SENT:
             self.own.note_head(request, response.headers, found.ticket)
@@ -198,7 +199,7 @@ class Reader:
         """Return and count what another read has got."""
         if answer.status == 200 and answer.headers["x-cache-tier"] != "memory":
             entry = Entry(answer.headers, answer.body)
-            if len(entry.body) == entry.size_bytes and self.own.takes(entry.size_bytes):
+            if answer.is_whole and self.own.takes(entry.size_bytes):
                 return self.own.found(request, entry, ticket)
             self._origin.report(request, etag=entry.etag, size_bytes=entry.size_bytes)
         elif answer.status != _NOT_FOUND:

@@ -51,8 +51,11 @@ class Entry:
 
 
 def entry_from_s3(headers: Mapping[str, str], body: bytes) -> Entry:
-    """Return the entry of a whole object that S3 sent with these headers."""
-    return Entry({**object_headers(headers), **_date(headers), "content-length": str(len(body))}, body)
+    """Return the entry of a whole object that S3 sent with these headers; raise ValueError if it is not whole."""
+    meta = {"content-length": str(len(body)), **object_headers(headers), **_date(headers)}
+    if int(meta["content-length"]) != len(body):
+        raise ValueError(f"{len(body)} bytes are not the whole object, which has {meta['content-length']}")
+    return Entry(meta, body)
 
 
 def head_from_s3(headers: Mapping[str, str]) -> Entry:

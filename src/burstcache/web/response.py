@@ -22,6 +22,11 @@ class Response:
     body: bytes = b""
     is_text: bool = False
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the body is all that the headers announce: not of a GET whose body is left to the caller."""
+        return self.headers.get("content-length") == str(len(self.body))
+
     def served_by(self, tier: str, *, is_hit: bool, bound_ms: int = 0, age_s: int = 0) -> Response:
         """Return the answer with the headers that say where it comes from and how fresh it is.
 

@@ -109,6 +109,20 @@ def test_an_object_enters_the_pool_when_it_is_asked_for_again(rig: Rig) -> None:
     assert sent == []
 
 
+def test_memory_has_no_empty_object_in_the_place_of_a_large_one(rig: Rig) -> None:
+    async def read_by_tasks() -> list[bytes]:
+        async with AsyncClient(bucket=BUCKET, s3=rig.s3, pool=rig.open) as client:
+            return [(await client.get("key")).body for _ in range(2)]
+
+    with rig.client() as client:
+        client.get("key")
+        many, head = client.get_many(["key"])["key"], client.head("key")
+
+    assert asyncio.run(read_by_tasks()) == [body(), body()]
+    assert many.body == body()
+    assert (head.size_bytes, head.tier) == (_SIZE, "s3")
+
+
 def test_of_a_range_only_the_slices_that_it_touches_are_read_and_stored(rig: Rig) -> None:
     part = slice(_SLICE - 10, _SLICE + 10)
     with rig.client(freshness="immutable") as client:

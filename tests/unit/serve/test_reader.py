@@ -13,6 +13,7 @@ from burstcache.adapters.patience import Patience
 from burstcache.core.digest import Route
 from burstcache.core.errors import RedisDownError, ServiceError, SilentHolderError
 from burstcache.serve.reader import Reader
+from burstcache.serve.tier import Fill
 from burstcache.web.entry import Entry
 from burstcache.web.request import Request
 from burstcache.web.response import Response
@@ -238,6 +239,24 @@ def test_a_tier_that_does_not_hold_a_key_is_asked_again_at_the_next_read() -> No
 
     assert (missed.body, missed.headers["x-cache"]) == (b"from S3", "miss")
     assert (found.body, found.headers["x-cache"], found.headers["x-cache-tier"]) == (b"body", "hit", "lambda")
+
+
+@pytest.mark.parametrize(("body", "filled"), [(b"", []), (b"body", [b"body"])], ids=["left to the caller", "whole"])
+def test_a_tier_is_filled_with_whole_objects_only(body: bytes, filled: list[bytes]) -> None:
+    class Filled(Tier):
+        def fetch(self, request: Request) -> Fill:  # type: ignore[override]
+            return Fill(lambda entry: found.append(entry.body), 100)
+
+    class Leaving(S3):
+        def read(self, request: Request) -> Response:
+            return Response(200, {"etag": '"e"', "content-length": "4"}, body)
+
+    found: list[bytes] = []
+    asking = Reader(Table(None), Leaving(), lambda _: Filled(), ManualClock(), has_express=True)  # type: ignore[arg-type, return-value]
+
+    asking.read(get())
+
+    assert found == filled
 
 
 @pytest.mark.parametrize("asks", ["", "no-cache", "max-age=1"])

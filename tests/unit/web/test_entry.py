@@ -23,6 +23,11 @@ def test_entry_from_s3_knows_the_whole_size_without_its_body() -> None:
     assert (entry.without_body().size_bytes, entry.etag, entry.without_body().body) == (5, '"e"', b"")
 
 
+def test_an_object_whose_bytes_are_not_all_there_is_no_entry() -> None:
+    with pytest.raises(ValueError, match="0 bytes are not the whole object, which has 5"):
+        entry_from_s3({"ETag": '"e"', "Content-Length": "5"}, b"")
+
+
 @settings(deadline=None)
 @given(st.binary(max_size=40))
 def test_what_is_no_entry_is_a_value_error(data: bytes) -> None:
