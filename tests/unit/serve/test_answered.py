@@ -48,6 +48,24 @@ def test_of_two_answers_of_s3_that_overlapped_none_decides() -> None:
     assert not answered.may_follow("k", "2")
 
 
+def test_reads_of_s3_that_never_stop_overlapping_settle_what_was_in_doubt() -> None:
+    clock = ManualClock(0.0)
+    answered = Answered(clock)
+    asked = [instant(clock)] * 2
+    is_answered = []
+
+    for version in ("old", "new", "old", "new", "new", "new"):
+        clock.now_s += 1
+        asked.append(instant(clock))  # before the two that are under way are answered
+        clock.now_s += 1
+        answered.note("k", version, asked.pop(0))
+        is_answered.append(answered.may_follow("k", version))
+
+    assert is_answered == [True, False, False, False, False, False]
+    answered.note("k", "new", asked.pop(0))
+    assert [answered.may_follow("k", version) for version in ("new", "old")] == [True, False]
+
+
 class Readings(RuleBasedStateMachine):
     """One reader of many threads, S3, and copies that are as old as they like."""
 
