@@ -184,7 +184,8 @@ class OwnCopies:
     def head(self, request: Request) -> Entry | None:
         """Return what is known of an object that is read in parts, as fresh as `max_stale_s` asks, without its body.
 
-        None: it is not known to be one.
+        What is remembered refuses no read: S3 decides, which may have a newer version by now. None: it is not known to
+        be one.
         """
         if self._heads is None:
             return None
@@ -194,9 +195,9 @@ class OwnCopies:
             return None
         limit_s = max_age_s(request.headers)
         is_fresh = is_current or self._is_young(kept.ticket)
-        if is_fresh and (limit_s is None or seconds_since(self._clock, kept.ticket.at) < limit_s):
-            return kept.entry
-        return self._asked_head(self._heads, request)
+        is_fresh = is_fresh and (limit_s is None or seconds_since(self._clock, kept.ticket.at) < limit_s)
+        is_final = self._max_stale_s == IMMUTABLE_S or not _refuses(kept.entry, request)
+        return kept.entry if is_fresh and is_final else self._asked_head(self._heads, request)
 
     def head_bound_ms(self, request: Request) -> int:
         """Return how long ago a change may have been announced that `head` does not know of [ms]."""
@@ -282,6 +283,11 @@ class OwnCopies:
         if response.status == _NOT_FOUND:
             heads.drop(request.hash)
         return None
+
+
+def _refuses(entry: Entry, request: Request) -> bool:
+    """Whether the answer to a read of this version is that a condition or the range rules it out."""
+    return object_response(request, entry.meta, b"").status in _REFUSED
 
 
 def _version(status: int, headers: Mapping[str, str]) -> str | None:

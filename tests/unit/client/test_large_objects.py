@@ -36,7 +36,7 @@ from support.boto3_calls import Requests
 from support.pool import LocalPool, running_pool
 from support.s3_itself import Answer, Asked, Moto, Stored, arguments, right_answer
 from support.searches import search
-from support.waiting import until
+from support.waiting import LIMIT_S, until
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 _SLICE = 300_000
 _SIZE = 1_190_003
 _LIMIT = 10_000
+_ANY_MS = LIMIT_S * 1000  # that a read may be older, however busy the machine is
 
 
 def body(version: int = 1) -> bytes:
@@ -294,6 +295,27 @@ def test_conditions_are_those_of_s3(rig: Rig) -> None:
             client.get("key", range=f"bytes={_SIZE}-")
 
     assert error.value.size_bytes == _SIZE
+
+
+def test_what_is_remembered_of_an_object_refuses_no_read(rig: Rig) -> None:
+    with rig.client(max_stale_ms=_ANY_MS) as client:
+        for version in (1, 2):
+            etag = rig.s3.put_object(Bucket=BUCKET, Key="key", Body=body(version))["ETag"]
+            assert client.get("key", if_match=etag).body == body(version)
+        rig.s3.put_object(Bucket=BUCKET, Key="key", Body=body(3) + b"more")
+        assert client.get("key", range=f"bytes={_SIZE}-").body == b"more"
+        etag = rig.s3.put_object(Bucket=BUCKET, Key="key", Body=body(4))["ETag"]
+        with client.open("key", if_match=etag) as file:
+            assert file.read() == body(4)
+
+
+def test_what_is_remembered_of_an_object_that_never_changes_decides(rig: Rig) -> None:
+    with rig.client(freshness="immutable") as client:
+        client.get("key")
+        with Requests(rig.s3) as sent, pytest.raises(PreconditionFailedError):
+            client.get("key", if_match='"another"')
+
+    assert sent == []
 
 
 def test_a_pool_that_cannot_be_opened_is_named_once_and_s3_serves(
