@@ -13,7 +13,7 @@ from burstcache.logs import logger
 from burstcache.serve.reader import Reader
 from burstcache.web.entry import Entry, head_from_s3
 from burstcache.web.request import Request
-from burstcache.web.response import Response, error_response, object_response
+from burstcache.web.response import Response, object_response, origin_unavailable
 
 _MOST_VERSIONS = 3  # of an object that is overwritten again and again while it is read
 _SENT = (200, 206)
@@ -50,8 +50,8 @@ class LargeObjects:
                 head = None  # and forgotten
             except OriginError as error:
                 logger().error("S3 did not answer", reason=str(error), tier="s3", key=request.key)
-                return _unavailable("S3 cannot be reached at the moment; try again")
-        return _unavailable("the object was overwritten while it was read; try again")
+                return origin_unavailable(request.method)
+        return origin_unavailable(request.method, "the object was overwritten while it was read; try again")
 
     def open(self, request: Request) -> tuple[Response, ObjectFile]:
         """Return the answer to a GET and its body as a file; of a large object nothing is read yet."""
@@ -106,7 +106,3 @@ def _version(request: Request, head: Entry) -> Version:
 def _is_left(response: Response) -> bool:
     """Whether a GET's body was left to the caller."""
     return response.status in _SENT and not response.is_whole
-
-
-def _unavailable(message: str) -> Response:
-    return error_response(503, "OriginUnavailable", message, headers={"retry-after": "1"})

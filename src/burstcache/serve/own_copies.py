@@ -13,14 +13,15 @@ from functools import partial
 from burstcache.adapters.breaker import Breakers
 from burstcache.adapters.clock import Clock, instant, seconds_since
 from burstcache.adapters.digest_reader import DigestReader, Start
-from burstcache.core.errors import ObjectNotFoundError, ObjectTooLargeError, OriginError
+from burstcache.core.errors import ObjectNotFoundError, ObjectTooLargeError, OriginError, OriginUnavailableError
+from burstcache.logs import logger
 from burstcache.serve.answered import ABSENT, Answered
 from burstcache.serve.memory_tier import Absences, Heads, Kept, Memory, Ticket
-from burstcache.serve.tier import Origin
+from burstcache.serve.tier import RETRY_WITHIN_S, Origin
 from burstcache.web.entry import Entry, head_from_s3
 from burstcache.web.freshness import max_age_s
 from burstcache.web.request import Request
-from burstcache.web.response import Response, no_such_key, object_response
+from burstcache.web.response import Response, no_such_key, object_response, origin_unavailable
 
 MAX_STALE_S = 2.0
 STRONG_S, IMMUTABLE_S = 0.0, math.inf  # as `max_stale_s`: S3 confirms each read; nothing ever asks
@@ -247,14 +248,18 @@ class OwnCopies:
         return no_such_key(request).served_by("memory", is_hit=True, bound_ms=bound_ms, age_s=int(age_s))
 
     def _confirmed(self, memory: Memory, request: Request, kept: Kept) -> Response | None:
-        """Return the answer that S3 confirms by the entry's ETag, or gives anew; None if it gives no whole object."""
+        """Return the answer that S3 confirms by the entry's ETag, or gives anew; None if a plain read has to ask it."""
         ticket = self.ticket()
         try:
             newer = self._origin.confirm(request, kept.entry)
         except OriginError as error:
             if isinstance(error, (ObjectNotFoundError, ObjectTooLargeError)):
                 memory.drop(request.hash)
-            return None
+            is_late = seconds_since(self._clock, ticket.at) > RETRY_WITHIN_S
+            if not (is_late and isinstance(error, OriginUnavailableError)):
+                return None
+            logger().error("S3 did not answer", reason=str(error), tier="s3", key=request.key, key_hash=request.hash)
+            return origin_unavailable(request.method).served_by("s3", is_hit=False)
         entry = newer or kept.entry.confirmed(request.at_us)
         self._answered.note(request.hash, entry.etag, ticket.at)
         memory.put(request.hash, entry, ticket)

@@ -17,6 +17,7 @@ from burstcache.core.errors import OriginError
 from burstcache.core.messages.events import KeyServed, ObjectRequested, RequestsServed, requests_served
 from burstcache.logs import logger
 from burstcache.serve.tally import Served
+from burstcache.serve.tier import RETRY_WITHIN_S
 from burstcache.web.conditions import failed_condition, passed_on, range_applies
 from burstcache.web.entry import Entry
 from burstcache.web.headers import not_modified_headers, object_headers
@@ -25,16 +26,14 @@ from burstcache.web.response import (
     Response,
     error_response,
     no_such_key,
+    origin_unavailable,
     precondition_failed,
     range_not_satisfiable,
     redirect,
 )
 
 _PRESIGNED_S = 60  # the client follows at once, and a leaked URL soon expires
-# The front door gives up at 29 s. S3 may take 20 s to its first byte (`adapters/clients.py`): a body that breaks off
-# is requested again only early, and one that began late may pause only for as long as there is time.
-_RETRY_WITHIN_S = 4.0
-_BODY_WITHIN_S = 25.0
+_BODY_WITHIN_S = 25.0  # a body that began late may pause only for as long as the front door waits
 # How an object that is too large to be cached is answered: with a redirect, as a front door needs it; with its body; or
 # with its headers alone, for a caller that reads it in parts.
 Larger = Literal["redirect", "send", "leave"]
@@ -92,9 +91,7 @@ class S3Tier:
             return self._head(request) if request.method == "HEAD" else self._get(request)
         except OriginError as error:
             logger().error("S3 did not answer", reason=str(error), tier="s3", key=request.key, key_hash=request.hash)
-            message = "S3 cannot be reached at the moment; try again"
-            headers = {"retry-after": "1"}
-            return error_response(503, "OriginUnavailable", message, method=request.method, headers=headers)
+            return origin_unavailable(request.method)
 
     def confirm(self, request: Request, known: Entry) -> Entry | None:
         """Return the whole object, or None if it is still the one that is known.
@@ -139,7 +136,7 @@ class S3Tier:
         try:
             return self._deliver(request, answer, started_s)
         except OriginError:
-            if self._clock.monotonic_s() - started_s > _RETRY_WITHIN_S:
+            if self._clock.monotonic_s() - started_s > RETRY_WITHIN_S:
                 raise
             return self._deliver(request, self._ask(request), started_s)
         finally:
@@ -155,7 +152,7 @@ class S3Tier:
                 return Response(answer.status, _headers(answer))
             return redirect(self._store.presign(request.key, valid_s=_PRESIGNED_S), etag=answer.headers.get("etag", ""))
         waited_s = self._clock.monotonic_s() - started_s
-        if waited_s > _RETRY_WITHIN_S and self._larger == "redirect":  # behind a front door, which gives up
+        if waited_s > RETRY_WITHIN_S and self._larger == "redirect":  # behind a front door, which gives up
             answer.hurry(max(_BODY_WITHIN_S - waited_s, 1.0))
         return Response(answer.status, _headers(answer), answer.read())
 

@@ -19,6 +19,9 @@ from burstcache.web.response import Response
 
 # Failures of one key only; after any other failure of a tier all its keys do without it for a while.
 FAILURES_OF_ONE_KEY = (SilentHolderError, ValueError)
+# The front door gives up at 29 s, and S3 may take 20 s to its first byte (`adapters/clients.py`), so a read that S3 has
+# failed asks it again only early.
+RETRY_WITHIN_S = 4.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,11 @@ def no_such_key(request: Request) -> Response:
     return error_response(404, "NoSuchKey", f"there is no object {request.key!r}", method=request.method)
 
 
+def origin_unavailable(method: str, message: str = "S3 cannot be reached at the moment; try again") -> Response:
+    """Return the 503 of a read to which S3 has not given an answer."""
+    return error_response(503, "OriginUnavailable", message, method=method, headers={"retry-after": "1"})
+
+
 def precondition_failed(method: str, *, etag: str = "") -> Response:
     """Return a 412 that names the object's ETag, if it is known."""
     headers = {"etag": etag} if etag else {}

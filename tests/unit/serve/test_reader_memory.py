@@ -9,7 +9,7 @@ import pytest
 
 from burstcache.adapters.digest_reader import DigestReader, Start, at_once
 from burstcache.core.digest import Digest, RoutedKey
-from burstcache.core.errors import ObjectNotFoundError, OriginError
+from burstcache.core.errors import ObjectNotFoundError, OriginError, OriginUnavailableError
 from burstcache.core.messages.encoding import encode
 from burstcache.core.messages.events import RequestsServed
 from burstcache.serve.memory_tier import Memory
@@ -173,6 +173,26 @@ def test_memory_beyond_the_bound_is_not_served_while_s3_is_dead_and_not_forgotte
 
     assert status == 503
     assert desk.tier_at(4) == "memory"
+
+
+@pytest.mark.parametrize(("took_s", "status", "asked"), [(20.0, 503, ["confirm"]), (1.0, 200, ["confirm", "read"])])
+def test_a_read_whose_confirmation_s3_has_failed_asks_s3_again_only_early(
+    took_s: float, status: int, asked: list[str]
+) -> None:
+    @dataclass
+    class Failing(S3):
+        def confirm(self, request: Request, known: Entry) -> Entry | None:
+            self.asked.append("confirm")
+            desk.clock.sleep(took_s)
+            raise OriginUnavailableError("no answer")
+
+    desk = Desk(max_stale_s=STRONG_S, s3=Failing())
+    desk.tier_at(0)
+    desk.s3.asked.clear()
+
+    answer = desk.reader.read(get())
+
+    assert (answer.status, desk.s3.asked) == (status, asked)
 
 
 def test_head_is_served_from_memory_and_fills_it_not() -> None:
