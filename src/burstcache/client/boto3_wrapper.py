@@ -108,7 +108,7 @@ class _CachedBucket:
 
     def large(self, request: Request) -> tuple[Response, io.RawIOBase] | None:
         """Return the answer to a GET of what is known to be a large object, and its body; None if there is none."""
-        head = self._client.reader.own.head(request) if request.method == "GET" else None
+        head = self._client.reader.head(request) if request.method == "GET" else None
         return self._stream(request, head) if head is not None else None
 
     def taken_over(self, request: Request, miss: Miss, answer: _Answer) -> tuple[Response, io.RawIOBase] | None:

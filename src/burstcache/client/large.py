@@ -37,7 +37,7 @@ class LargeObjects:
         """Return the answer to a GET or HEAD: of a large object the bytes of one version."""
         if request.method == "HEAD":
             return self._reader.read(request)
-        head = self._reader.own.head(request)
+        head = self._reader.head(request)
         for _ in range(_MOST_VERSIONS):
             if head is None:
                 response = self._reader.read(request)
@@ -55,7 +55,7 @@ class LargeObjects:
 
     def open(self, request: Request) -> tuple[Response, ObjectFile]:
         """Return the answer to a GET and its body as a file; of a large object nothing is read yet."""
-        head = self._reader.own.head(request)
+        head = self._reader.head(request)
         if head is None:
             response = self._reader.read(replace(request, method="HEAD", headers={}, range=None))
             if response.status not in _SENT:

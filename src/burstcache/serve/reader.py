@@ -144,6 +144,11 @@ class Reader:
         """Return the answer of the tier that holds the object, this process included; else what `keep` needs."""
         return self._at_hand(request) or self._below(request)
 
+    def head(self, request: Request) -> Entry | None:
+        """Begin a read of an object of any size: return what `OwnCopies.head` does."""
+        self._patience.begin()
+        return self.own.head(request)
+
     def _at_hand(self, request: Request) -> Response | None:
         """Return the answer of own copies or of the tier that the digest names, or a 404 outside of the prefix."""
         self._patience.begin()

@@ -22,7 +22,12 @@ from moto.core import DEFAULT_ACCOUNT_ID
 
 import burstcache
 from burstcache import logs
+from burstcache.adapters.digest_reader import DigestReader, at_once
+from burstcache.adapters.patience import Patience
 from burstcache.client import AsyncClient, Client
+from burstcache.client.large import LargeObjects
+from burstcache.client.slices import Slices
+from burstcache.core.digest import Digest
 from burstcache.core.errors import (
     NotModifiedError,
     ObjectNotFoundError,
@@ -31,8 +36,12 @@ from burstcache.core.errors import (
 )
 from burstcache.core.pool.slices import Redundancy
 from burstcache.pool.open_pool import OpenPool
+from burstcache.serve.memory_tier import Heads
+from burstcache.serve.reader import Reader
+from burstcache.web.request import Request
 from support.aws import BUCKET, REGION, mocked_aws, session
 from support.boto3_calls import Requests
+from support.clock import ManualClock
 from support.pool import LocalPool, running_pool
 from support.s3_itself import Answer, Asked, Moto, Stored, arguments, right_answer
 from support.searches import search
@@ -316,6 +325,32 @@ def test_what_is_remembered_of_an_object_that_never_changes_decides(rig: Rig) ->
             client.get("key", if_match='"another"')
 
     assert sent == []
+
+
+@pytest.mark.parametrize("way", ["read", "open"])
+def test_reads_of_an_object_that_is_known_have_a_wait_each(way: str) -> None:
+    clock = ManualClock()
+    patience = Patience(clock=clock)
+
+    def read_digest() -> Digest:
+        with patience.waiting():
+            clock.sleep(patience.wait_s / 2)
+        return Digest()
+
+    digest = DigestReader(read_digest, clock, start=at_once, patience=patience)
+    heads = Heads(1 << 20, above_bytes=_LIMIT)
+    no_origin: Any = None
+    reader = Reader(digest, no_origin, lambda _: pytest.fail("no tier"), clock, heads=heads, patience=patience)
+    large = LargeObjects(reader, Slices(no_origin, None, reader.forget), _LIMIT)
+    request = Request("GET", "key", "0" * 32, {"if-none-match": '"e"'}, None, "request-1", 0)
+    reader.look_ahead()
+    reader.own.note_head(request, {"etag": '"e"', "content-length": str(_SIZE)}, reader.own.ticket())
+    patience.begin()  # of a read in this thread before
+
+    for _ in range(10):
+        clock.sleep(60)  # the digest is read anew
+        assert getattr(large, way)(request)
+        assert not patience.is_used_up
 
 
 def test_a_pool_that_cannot_be_opened_is_named_once_and_s3_serves(
