@@ -255,8 +255,8 @@ def _write_parameters(headers: WriteHeaders) -> dict[str, Any]:
 
 
 def _refused_write(key: str, answer: ObjectAnswer, retries: int) -> BurstcacheError:
-    if answer.status in (_PRECONDITION_FAILED, _CONFLICT) and retries:
-        # It may have been met by a try of this very write whose answer was lost.
+    if answer.status in (_PRECONDITION_FAILED, _CONFLICT, _NOT_FOUND) and retries:
+        # It may have been met by a try of this very write whose answer was lost; 404 if that was a deletion.
         return OriginUnavailableError(f"S3 does not say whether it has written {key!r}, or somebody else")
     if answer.status == _PRECONDITION_FAILED:
         return PreconditionFailedError(f"{key!r} is not written: S3 answered {answer.status} {answer.code}")

@@ -213,6 +213,8 @@ def test_s3_that_does_not_answer_leaves_it_open_whether_there_is_an_object(
         (409, "OperationAborted", 0, 409, "OperationAborted"),
         (409, "OperationAborted", 1, 503, "OriginUnavailable"),  # after a try whose answer was lost
         (412, "PreconditionFailed", 1, 503, "OriginUnavailable"),
+        (404, "NoSuchKey", 1, 503, "OriginUnavailable"),
+        (404, "NoSuchKey", 0, 404, "NoSuchKey"),
         (400, "BadDigest", 0, 400, "BadDigest"),
     ],
 )
