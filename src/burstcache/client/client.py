@@ -24,7 +24,7 @@ from burstcache.client.parts import Parts
 from burstcache.client.pool import PoolOpener
 from burstcache.client.requests import Requests, checked_body, checked_write
 from burstcache.client.streams import ObjectFile
-from burstcache.core.errors import BurstcacheError, InvalidSettingError, RefusedRequestError
+from burstcache.core.errors import BurstcacheError, InvalidSettingError
 from burstcache.serve.reader import Reader
 from burstcache.web.keys import check_key
 from burstcache.web.request import Request
@@ -342,12 +342,12 @@ class Client:
                 self._finalizer = weakref.finalize(self, self._parts.close)
             return self._parts
 
-    def _recalled(self, key: str) -> Object | None:
+    def _recalled(self, key: str) -> Object | BurstcacheError | None:
         try:
             response = self.reader.own.recall(self.requests.make("GET", key))
-        except RefusedRequestError:
-            return None  # a thread will say so in this key's place
-        return None if response is None else object_in(key, response)
+            return None if response is None else object_in(key, response)
+        except BurstcacheError as error:
+            return error
 
     def _get_or_error(self, key: str) -> Object | BurstcacheError:
         try:

@@ -12,7 +12,7 @@ import boto3
 import pytest
 
 from burstcache.client import AsyncClient, Client
-from burstcache.core.errors import RefusedRequestError
+from burstcache.core.errors import ObjectNotFoundError, RefusedRequestError
 from support.answers_at_once import answer_at_once
 from support.waiting import LIMIT_S
 
@@ -29,9 +29,22 @@ def test_a_client_that_is_closed_between_two_steps_of_a_read_opens_again(monkeyp
 
     monkeypatch.setattr(ThreadPoolExecutor, "submit", close_first)
     with client:
-        found = client.get_many([""], return_errors=True)
+        answer = client.submit(str.upper, "read").result(LIMIT_S)
 
-    assert isinstance(found[""], RefusedRequestError)
+    assert answer == "READ"
+
+
+def test_errors_are_returned_in_the_place_of_their_keys_when_they_are_remembered_too() -> None:
+    s3 = boto3.client("s3", "eu-central-1", aws_access_key_id="id", aws_secret_access_key="secret")
+    answer_at_once(s3, lambda _: (404, {}, b"<Error><Code>NoSuchKey</Code></Error>"))
+
+    with Client(bucket="b", s3=s3) as client:
+        found = [client.get_many(["missing", ""], return_errors=True) for _ in range(2)]
+        with pytest.raises(ObjectNotFoundError):
+            client.get_many(["missing"])
+
+    for each in found:
+        assert list(map(type, each.values())) == [ObjectNotFoundError, RefusedRequestError]
 
 
 class S3:
