@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from burstcache.adapters.clock import Clock
+from burstcache.adapters.clock import Clock, seconds_since
 from burstcache.adapters.digest_reader import DigestReader, Start, in_thread
 from burstcache.adapters.patience import Patience
 from burstcache.core.digest import Route
@@ -202,14 +203,22 @@ class Reader:
 
     def _followed(self, request: Request, answer: Response, ticket: Ticket) -> Response:
         """Return and count what another read has got."""
-        if answer.status == 200 and answer.headers["x-cache-tier"] != "memory":
+        is_read = answer.status == 200 and answer.headers["x-cache-tier"] != "memory"
+        if not is_read and answer.status != _NOT_FOUND:
+            return answer
+        answer = replace(answer, headers={**answer.headers, "age": str(self._age_s(answer, ticket))})
+        if is_read:
             entry = Entry(answer.headers, answer.body)
             if answer.is_whole and self.own.takes(entry.size_bytes):
                 return self.own.found(request, entry, ticket)
             self._origin.report(request, etag=entry.etag, size_bytes=entry.size_bytes)
-        elif answer.status != _NOT_FOUND:
-            return answer
         return answer.served_by("memory", is_hit=True, bound_ms=self.own.bound_ms(ticket))
+
+    def _age_s(self, answer: Response, ticket: Ticket) -> int:
+        """Return how long ago S3 gave an answer that another read has got [s]: it may have begun long before this."""
+        since_s = seconds_since(self._clock, ticket.at)
+        is_copy = answer.headers["x-cache"] == "hit"  # whose age has been rounded down
+        return int(answer.headers["age"]) + (math.ceil(since_s) if is_copy else int(since_s))
 
     def _from_route(self, request: Request) -> Response | None:
         asked = None

@@ -149,6 +149,44 @@ def test_a_read_follows_one_that_began_within_the_bound() -> None:
     assert (answer.body, answer.headers["x-cache-tier"], desk.s3.asked) == (b"0", "memory", 1)
 
 
+@pytest.mark.parametrize(("version", "size_bytes"), [(0, 1), (0, 200), (None, 0)], ids=["kept", "too large", "absent"])
+def test_the_age_of_what_another_read_has_got_counts_from_its_beginning(version: int | None, size_bytes: int) -> None:
+    desk = Desk(has_stack=True)
+    desk.s3.version, desk.s3.size_bytes = version, size_bytes
+
+    answer = desk.read_meanwhile(lambda: desk.clock.sleep(60))
+
+    assert (answer.headers["x-cache-tier"], answer.headers["age"]) == ("memory", "60")
+
+
+@dataclass
+class Copied:
+    """A tier that has a copy, and takes as long as S3."""
+
+    s3: S3
+    copy: Entry
+
+    def fetch(self, request: Request) -> Entry:
+        self.s3.read(request)
+        return self.copy
+
+    def count(self, batch: Sequence[Served]) -> None:
+        """Nobody asks."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def test_the_age_of_a_copy_that_another_read_has_got_counts_from_s3() -> None:
+    desk, request = Desk(), get()
+    copy = Entry({"etag": '"0"', "content-length": "1"}, b"0").confirmed(request.at_us - 5_000_000)
+    desk.reader._has_express, desk.reader._tiers._make = True, lambda _: Copied(desk.s3, copy)
+
+    answer = desk.read_meanwhile(lambda: desk.clock.sleep(1.5))
+
+    assert (answer.headers["x-cache-tier"], answer.headers["age"]) == ("memory", "7")
+
+
 def test_a_read_does_not_follow_one_that_began_longer_ago_than_the_bound() -> None:
     desk = Desk()
 
