@@ -51,8 +51,8 @@ BUGS = (
         "reversed-comparison",
         "a reader answers a copy if it is not the version that it answered last",
         "src/burstcache/serve/answered.py",
-        "return last is None or last.version == version",
-        "return last is None or last.version != version",
+        "(last.version == version and last.in_doubt_since_s is None)",
+        "(last.version != version and last.in_doubt_since_s is None)",
         Setting("breakeven", False, "direct", has_faults=False),
     ),
     Bug(
