@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TypedDict
 
 from burstcache.core.parameters import US_PER_S
@@ -11,8 +11,9 @@ from burstcache.web.dates import parse_http_date
 
 PRECONDITION_FAILED = 412
 NOT_MODIFIED = 304
-# A tag in quotes, perhaps weak, or a bare one, which S3 takes as well.
-_TAG = re.compile(r'\s*(?:(W/)?"([^"]*)"|([^\s",]+))\s*(?:,|$)')
+# A tag in quotes, perhaps weak, or a bare one, which S3 takes as well; empty elements before it do not count. Nothing
+# that has matched is given back, so that a client's header costs no more than its length.
+_TAG = re.compile(r'[\s,]*+(?:(W/)?"([^"]*+)"|([^\s",]++))\s*+(?:,|$)')
 
 
 def failed_condition(headers: Mapping[str, str], *, etag: str, last_modified: str, at_us: int) -> int | None:
@@ -89,8 +90,16 @@ def range_applies(headers: Mapping[str, str], *, etag: str, last_modified: str) 
 def _lists(condition: str, etag: str, *, weakly: bool) -> bool:
     if condition.strip() == "*":
         return True
-    tags = (match.groups() for match in _TAG.finditer(condition))
-    return any((quoted or bare) == etag.strip('"') and (weakly or not weak) for weak, quoted, bare in tags)
+    return any(tag == etag.strip('"') and (weakly or not is_weak) for tag, is_weak in _tags(condition))
+
+
+def _tags(condition: str) -> Iterator[tuple[str, bool]]:
+    """Yield the tags of a list without their quotes, and whether each is weak, up to what is none."""
+    start = 0
+    while match := _TAG.match(condition, start):
+        weak, quoted, bare = match.groups()
+        yield quoted or bare, bool(weak)
+        start = match.end()
 
 
 def _one_tag(condition: str, *, weakly: bool) -> str:

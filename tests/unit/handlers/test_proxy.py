@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 
 from burstcache.handlers.proxy import Proxy
 from burstcache.serve.read_meter import ReadMeter
+from burstcache.web.conditions import passed_on, range_applies
+from burstcache.web.freshness import max_age_s
 from burstcache.web.request import Request
 from burstcache.web.response import Response, object_response
 from support.answers import error_of
@@ -105,6 +108,44 @@ def test_any_request_gets_a_well_formed_answer(
     method: str, path: str, query: str, headers: dict[str, str], door: str
 ) -> None:
     assert_well_formed(answer(event_of(method, path, query, headers, door)))
+
+
+_LONG = 20_000  # characters: more than the API Gateway lets through, all headers together
+# What repeats at length, and ends so that it is none of what is looked for.
+_REPEATED = [("a", '"'), ("a", " b"), (" ", '"'), ("a ", '"'), ('"', "x"), ('"a" ', ""), (",", '"'), ('"",', '"')]
+_REPEATED += [
+    ("1", "x"),
+    ("1-", ""),
+    ("-", "x"),
+    ("a=", "x"),
+    ("a=1 ", "x"),
+    ("/", "\0"),
+    ("%", ""),
+    ("&", "="),
+    ("{", ""),
+]
+
+
+@pytest.mark.parametrize(
+    "text", [(part * _LONG)[:_LONG] + end for part, end in _REPEATED], ids=lambda text: repr(text[:6])
+)
+@pytest.mark.parametrize("door", ["http_api", "alb"])
+def test_a_long_text_of_a_client_costs_no_more_than_its_length(text: str, door: str) -> None:
+    names = ["if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range", "range"]
+    names += ["cache-control", "authorization", "x"]
+    events = [event_of("GET", f"/objects/{text}", "", {}, door), event_of("GET", "/objects", f"key={text}", {}, door)]
+    all_headers = [{name: prefix + text} for name in names for prefix in ("", "bytes=")]
+    events += [event_of("GET", "/objects/a", "", headers, door) for headers in all_headers]
+
+    for event in events:
+        since_s = time.thread_time()
+        answer(event)
+        passed_on(event["headers"], at_us=1)
+        range_applies(event["headers"], etag=ETAG, last_modified=META["last-modified"])
+        max_age_s(event["headers"])
+
+        # Of the processor's own time, whatever else it does: the length takes milliseconds, its square many seconds.
+        assert time.thread_time() - since_s < 0.5
 
 
 _JSON = st.recursive(
