@@ -69,6 +69,29 @@ def test_a_redis_that_freezes_under_a_connection_is_left_by_the_patience_of_the_
         server.kill()
 
 
+def test_what_a_redis_answers_too_late_is_not_taken_for_the_answer_to_the_next_question() -> None:
+    server, patience = RedisServer(free_port()), endless()
+    server.start()
+    node = RedisNode("node-1", "i-1", "127.0.0.1", server.port)
+    objects = RedisObjects(node, NO_SECRETS, RedisAccess(), patience=patience)
+    try:
+        assert objects.hits() == []
+        assert server.process is not None
+        assert objects._client is not None
+        before = objects._client.info("stats")["total_connections_received"]
+        with frozen(server.process):
+            lose(patience)
+            with pytest.raises(RedisDownError):
+                objects.memory_bytes()
+        for _ in range(200):
+            patience.s3_took(LIMIT_S)
+
+        assert objects.hits() == []
+        assert objects._client.info("stats")["total_connections_received"] == before + 1
+    finally:
+        server.kill()
+
+
 async def give(_: bytes, respond: Respond) -> None:
     await respond(encode(ENTRY))
 

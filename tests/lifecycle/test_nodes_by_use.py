@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from burstcache.adapters.redis_objects import Hit, RedisObjects
+from burstcache.core.errors import RedisDownError
 from burstcache.core.keys import key_hash
 from burstcache.core.node_use import FIRST_LOOK_US, MOST_HITS
 from burstcache.core.parameters import US_PER_S
@@ -115,6 +117,23 @@ def test_hits_that_push_out_all_that_belong_to_a_look_on_its_way_are_learned_ins
     use = by_use.uses.read(NODE).use
     assert use is not None
     assert use.last_us == at_us
+
+
+def test_a_node_that_is_slow_once_is_asked_again_and_kept(by_use: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    booted(by_use)
+    row, ask, refusals = by_use.node(), RedisObjects.hits, [RedisDownError("slow")]
+
+    def slow_once(store: RedisObjects) -> list[Hit]:
+        if refusals:
+            raise refusals.pop()
+        return ask(store)
+
+    monkeypatch.setattr(RedisObjects, "hits", slow_once)
+
+    by_use.node_step("check_node", part=row.part, check_at_us=str(by_use.clock.now_us()), checks=0)
+
+    assert (by_use.node().phase, by_use.node().generation) == ("running", row.generation)
+    assert not refusals
 
 
 def test_a_hold_keeps_a_node_running_that_nobody_uses(by_use: World) -> None:

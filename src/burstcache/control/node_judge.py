@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.node_table import NodeTable
@@ -16,6 +16,7 @@ from burstcache.core.policy import STRAGGLERS_US, is_released, newest_queue, nex
 from burstcache.core.rows import Lease, NodeRow
 from burstcache.core.table import LeaseColumns
 
+_T = TypeVar("_T")
 _SECOND_LOOK_S = 1  # after a look that Redis did not answer
 _ALWAYS_ON_STEP_US = 3600 * US_PER_S  # between looks at a node that has nothing to give back
 
@@ -61,6 +62,15 @@ class NodeJudge(Protocol):
         """
 
 
+def asked_twice(ask: Callable[[], _T], clock: Clock) -> _T:
+    """Return what a node's Redis answers. A second attempt keeps one slow answer from costing everybody the node."""
+    try:
+        return ask()
+    except RedisDownError:
+        clock.sleep(_SECOND_LOOK_S)
+        return ask()
+
+
 @dataclass(frozen=True, slots=True)
 class LeaseJudge:
     """The thesis's judge: a node runs as long as it has a lease, and each key is judged by its own last requests."""
@@ -76,7 +86,8 @@ class LeaseJudge:
 
     def look(self, row: NodeRow, leases: Sequence[Lease], *, look_at_us: int) -> Verdict:
         """Release every key whose last five requests are no longer within `redis_utilization`."""
-        queues = self._queues([lease.hash for lease in leases])
+        hashes = [lease.hash for lease in leases]
+        queues = asked_twice(lambda: self.store().queues(hashes), self.clock)
         released, kept = [], []
         for lease in leases:
             queue = newest_queue(queues.get(lease.hash, ()))
@@ -89,14 +100,6 @@ class LeaseJudge:
 
     def _next(self, row: NodeRow, queues_us: Sequence[Sequence[int]], after_us: int) -> int:
         return next_check_us(queues_us, ready_at_us=row.ready_at_us, after_us=after_us, parameters=self.parameters)
-
-    def _queues(self, hashes: list[str]) -> Mapping[str, tuple[int, ...]]:
-        """Return the newest times of keys. A second attempt keeps one slow answer from costing all keys their node."""
-        try:
-            return self.store().queues(hashes)
-        except RedisDownError:
-            self.clock.sleep(_SECOND_LOOK_S)
-            return self.store().queues(hashes)
 
     def _may_go(self, lease: Lease, queue_us: tuple[int, ...], look_at_us: int) -> bool:
         """Whether a key is idle, or two looks in a row have found nothing of it in Redis.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.redis_objects import Hit, RedisObjects
 from burstcache.adapters.use_table import UseTable
-from burstcache.control.node_judge import Verdict
+from burstcache.control.node_judge import Verdict, asked_twice
 from burstcache.core.errors import ContendedRowTransientError
 from burstcache.core.node_use import FIRST_LOOK_US, MOST_HITS, NodeUse, learn_hits, use_or_first
 from burstcache.core.policies import UsePolicy
@@ -43,7 +43,7 @@ class UseJudge:
         return Verdict([(lease, ()) for lease in leases if lease.key and lease.running], next_us)
 
     def _next_us(self, row: NodeRow, look_at_us: int) -> int | None:
-        noted = self.store().hits()
+        noted = asked_twice(lambda: self.store().hits(), self.clock)
         for attempt in range(_ATTEMPTS):
             stored = self.uses.read(row.node)
             use = use_or_first(self.policy.node, stored.use)
