@@ -62,7 +62,7 @@ class Guests:
                     token_of = store.lease(key.hash for key in batch)
                     leased = [key for key in batch if key.hash in token_of]
                     tokens = [token_of[key.hash] for key in leased]
-                    loaded += sum(threads.map(partial(self._load, store), leased, tokens))
+                    loaded += sum(threads.map(partial(self._load, store, give_up_s), leased, tokens))
         except Exception as error:  # the node serves without them
             logger().warning("guests not loaded", node=row.node, reason=repr(error))
         logger().info("guests loaded", node=row.node, loaded=loaded)
@@ -77,7 +77,9 @@ class Guests:
         use = use_or_first(policy.node, self.uses.read(row.node).use)
         return policy.node.stop_us(use, row.ready_at_us) - row.ready_at_us
 
-    def _load(self, store: RedisObjects, key: SeenKey, token: str) -> bool:
+    def _load(self, store: RedisObjects, give_up_s: float, key: SeenKey, token: str) -> bool:
+        if self.clock.monotonic_s() >= give_up_s:  # its lease runs out by itself
+            return False
         try:
             entry = self.objects.fetch(key.key, max_bytes=self.max_object_bytes)
         except (ObjectNotFoundError, ObjectTooLargeError):

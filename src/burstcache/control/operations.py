@@ -27,7 +27,7 @@ from burstcache.control.node_looks import UseJudge
 from burstcache.control.node_runs import NodeRuns
 from burstcache.control.state_leases import HolderJudge
 from burstcache.control.tier_copies import TierCopies
-from burstcache.core.errors import PausedError, RedisDownError, RelayDownError
+from burstcache.core.errors import PausedError, RedisDownError, RelayDownError, SilentHolderError
 from burstcache.core.keys import key_hash
 from burstcache.core.messages.answers import Answer, CacheStopped, Done, Held, Pong
 from burstcache.core.messages.encoding import encode
@@ -39,6 +39,7 @@ from burstcache.core.rows import NodeRow
 from burstcache.logs import logger
 
 _ANSWER_WITHIN_S = 2.0
+_ENDS_CACHES_FOR_S = 10.0  # as long as guests are loaded: with them and an answer, well within the 60 s of NodeReady
 
 
 class Requests(Protocol):
@@ -176,17 +177,21 @@ class RedisControl:
     def _fill(self, row: NodeRow) -> None:
         """Bring the guests of a node that is about to serve, and have the cache functions of its keys end.
 
-        Such a function shows its key before it reads the node's row, which says `running` now: none is overlooked.
+        Such a function shows its key before it reads the node's row, which says `running` now: none is overlooked. One
+        that cannot be told in time ends when its key no longer pays for it: the node does not wait for it any longer.
         """
         if not row.peers:
             return
         self.guests.load(row, is_always_on=row.node in self.always_on)
+        give_up_s = self.clock.monotonic_s() + _ENDS_CACHES_FOR_S
         for hash_, routed in self.digest.read().routes.items():
-            if routed.tier == "lambda" and row.is_home_of(hash_):
+            if routed.tier == "lambda" and row.is_home_of(hash_) and self.clock.monotonic_s() < give_up_s:
                 try:
                     self.ask_cache(hash_, Stop(op="stop", epoch=routed.epoch))
-                except RelayDownError as error:  # it ends when its key no longer pays for it
+                except RelayDownError as error:
                     logger().warning("a cache function goes on next to its node", reason=str(error), key_hash=hash_)
+                    if not isinstance(error, SilentHolderError):
+                        return  # the others would not be reached either
 
     def runs(self, node: str) -> NodeRuns:
         """Return the part that starts the runs of a node."""

@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pytest
+
 from burstcache.control.janitor import Janitor
 from burstcache.control.operations import RedisControl
 from burstcache.control.scheduler import Scheduler
-from burstcache.core.digest import Digest
+from burstcache.core.digest import Digest, RoutedKey
+from burstcache.core.errors import RelayDownError, SilentHolderError
 from burstcache.core.keys import key_hash
 from burstcache.core.messages.operations import Leave, Operation
+from burstcache.core.messages.relay import control_subject
 from burstcache.core.parameters import parameters_from_text
 from burstcache.core.placement import node_for
 from burstcache.core.policies import thesis
@@ -65,10 +69,13 @@ class Keys:
 
 
 class DigestOfNothing:
-    """A digest in which nothing is shown."""
+    """A digest in which nothing is shown, unless a test says so."""
+
+    def __init__(self) -> None:
+        self.routes: dict[str, RoutedKey] = {}
 
     def read(self) -> Digest:
-        return Digest()
+        return Digest(routes=self.routes)
 
     def show_node(self, row: NodeRow) -> bool:
         return True
@@ -244,3 +251,34 @@ def test_janitor_spares_a_node_whose_new_run_has_the_number_of_a_run_of_another_
 
     assert cleaned == {"keys": [], "nodes": ["node-2"], "paused": []}
     assert [operation["node"] for operation in released if operation["op"] == "release"] == ["node-2"]
+
+
+class SlowRelay(Relay):
+    """A relay that answers nothing: it is dead, or those who hold its keys are."""
+
+    def __init__(self, clock: ManualClock, error: RelayDownError) -> None:
+        self.clock, self.error = clock, error
+        self.asked: list[str] = []
+
+    def request(self, subject: str, payload: bytes, *, timeout_s: float) -> bytes | None:
+        self.asked.append(subject)
+        self.clock.now_s += timeout_s
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "asked"), [(RelayDownError("dead"), 1), (SilentHolderError("silent"), 5)], ids=["relay", "holders"]
+)
+def test_a_node_waits_so_long_for_the_cache_functions_that_it_replaces(error: RelayDownError, asked: int) -> None:
+    names, hashes = ("node-1", "node-2"), [key_hash(str(number)) for number in range(99)]
+    clock, digest = ManualClock(_NOW_S), DigestOfNothing()
+    digest.routes = {hash_: RoutedKey(epoch=7, phase_rank=1, tier="lambda") for hash_ in hashes}
+    relay: Any = SlowRelay(clock, error)
+    any_digest: Any = digest
+    control = replace(_control(Nodes()), digest=any_digest, relay=relay, clock=clock)
+
+    control.node("node-1").load(NodeRow("node-1", "running", 7, peers=names))
+
+    mine = [control_subject(hash_) for hash_ in hashes if node_for(hash_, names) == "node-1"]
+    assert len(mine) > 30
+    assert relay.asked == mine[:asked]
