@@ -9,7 +9,7 @@ import threading
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from burstcache.adapters.calls import ask
+from burstcache.adapters.calls import ask, failures_named
 from burstcache.core.errors import FunctionFailedError
 from burstcache.core.messages.pool import MemberState, Serve
 
@@ -97,9 +97,15 @@ def wake_by_name(client: LambdaClient, function_name: str) -> Callable[[str, Ser
     return wake
 
 
+def payload_of(answer: InvocationResponseTypeDef) -> Any:
+    """Return what an invocation has brought; raise ServiceError if the connection breaks on the way."""
+    with failures_named():
+        return json.loads(answer["Payload"].read())
+
+
 def _returned(answer: InvocationResponseTypeDef, what: str, payload: Mapping[str, object]) -> Any:
     """Return what a function returned, or raise FunctionFailedError."""
-    returned = json.loads(answer["Payload"].read())
+    returned = payload_of(answer)
     if "FunctionError" in answer:
         error = f"{returned.get('errorType', 'error')}: {returned.get('errorMessage', returned)}"
         raise FunctionFailedError(f"{what} failed at {payload}: {error[:500]}")

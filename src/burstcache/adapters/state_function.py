@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from burstcache.adapters.calls import ask
+from burstcache.adapters.functions import payload_of
 from burstcache.core import errors
 from burstcache.core.errors import BurstcacheError, FunctionFailedError
 from burstcache.core.messages.state import Acquire, DatabaseHeld, Keep, LetGo, StateOperation
@@ -38,7 +39,7 @@ class StateFunction:
 
     def _ask(self, operation: StateOperation) -> DatabaseHeld:
         answer = ask(self.client.invoke, FunctionName=self.function_name, Payload=json.dumps(operation).encode())
-        returned = json.loads(answer["Payload"].read())
+        returned = payload_of(answer)
         if "FunctionError" in answer:
             raise _named(returned.get("errorType", ""), str(returned.get("errorMessage", returned)))
         return cast(DatabaseHeld, returned)

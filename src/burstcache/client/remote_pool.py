@@ -13,7 +13,6 @@ from burstcache.access import ExpressAccess
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.functions import invoke_by_name
 from burstcache.client.stack_pool import READ_LIMIT_S, what_pays_within_s
-from burstcache.core.errors import BurstcacheError
 from burstcache.core.messages.pool_control import HubTotals, KnownHub, Leave, PoolPlan, Reader
 from burstcache.logs import logger
 from burstcache.pool.heartbeat import Control, Seen, redundancies_of
@@ -136,15 +135,15 @@ class _Way:
             reported_at_s = loop.time()
             try:
                 await self.report()
-            except BurstcacheError as error:
-                logger().warning("pool control does not answer, the last plan holds", reason=str(error))
+            except Exception as error:  # whatever it is, there is no other to report
+                logger().warning("pool control does not answer, the last plan holds", reason=repr(error))
 
     async def leave(self) -> None:
         """Say that the reader ends; if that fails, pool control finds out by itself."""
         try:
             await asyncio.to_thread(self._reports.leave)
-        except BurstcacheError as error:
-            logger().warning("pool control does not answer", reason=str(error))
+        except Exception as error:
+            logger().warning("pool control does not answer", reason=repr(error))
 
     async def stop(self) -> None:
         """End all connections."""

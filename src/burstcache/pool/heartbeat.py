@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
-from burstcache.core.errors import BurstcacheError
 from burstcache.core.messages.pool_control import Coded, Hub, HubTotals, KnownHub, Leave, PoolPlan, Round
 from burstcache.core.pool.slices import Redundancy
 from burstcache.logs import logger
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from burstcache.pool.hub import Hub as PoolHub
 
 Control = Callable[[Mapping[str, object]], object]
+_PAUSE_S = 1.0  # after a failure, whatever the plan says
 
 
 @dataclass(slots=True)
@@ -102,7 +102,7 @@ class Heartbeat:
                 takes_readers=self._takes_readers,
             )
             self.plan = cast(PoolPlan, await asyncio.to_thread(self._control, asked))
-        except BurstcacheError:
+        except Exception:
             self._seen.used = used | self._seen.used
             raise
         for take in self._followers:
@@ -123,17 +123,18 @@ class Heartbeat:
                     await asyncio.to_thread(self._control, Round(op="round"))
                 await asyncio.sleep(self.plan["report_s"])
                 await self.report()
-            except BurstcacheError as error:
+            except Exception as error:  # whatever it is, there is no other to report
                 self.plan["is_round_due"] = False
-                logger().warning("pool control does not answer, the last plan holds", reason=str(error))
+                logger().warning("pool control does not answer, the last plan holds", reason=repr(error))
+                await asyncio.sleep(_PAUSE_S)
 
     async def leave(self) -> None:
         """Say that the hub stops; if that fails, pool control finds out by itself."""
         self._connected()
         try:
             await asyncio.to_thread(self._control, Leave(op="leave", id=self._hub["id"], totals=self._seen.totals()))
-        except BurstcacheError as error:
-            logger().warning("pool control does not answer", reason=str(error))
+        except Exception as error:
+            logger().warning("pool control does not answer", reason=repr(error))
 
 
 def redundancies_of(plan: PoolPlan) -> tuple[Redundancy, ...]:

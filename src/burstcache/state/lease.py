@@ -116,7 +116,7 @@ class HeldLease:
             except LeaseLostError as error:
                 self._lost = error
                 return
-            except BurstcacheError as error:  # the next beat tries again; `check` knows when the lease has run out
+            except Exception as error:  # the next beat tries again; `check` knows when the lease has run out
                 logger().warning("a lease could not be extended: %s", error)
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
 from typing import Any
 
 import boto3
 import pytest
 from botocore.response import StreamingBody
 from botocore.stub import Stubber
+from urllib3.exceptions import ProtocolError
 
 from burstcache.adapters.functions import invoke_by_name, start_by_name
+from burstcache.adapters.state_function import StateFunction
 from burstcache.core.errors import FunctionFailedError, ServiceTransientError
 
 PAYLOAD = {"key": "k"}
@@ -41,6 +44,32 @@ def test_function_that_fails_is_an_error_with_its_own_words(lambda_: Any) -> Non
 
     with pytest.raises(FunctionFailedError, match=r"f failed at \{'key': 'k'\}: RedisDownError: no answer"):
         invoke_by_name(answering(lambda_, _ASKED, failed, FunctionError="Unhandled"), "f")(PAYLOAD)
+
+
+class BrokenOff(io.RawIOBase):
+    """An answer whose connection breaks after its head."""
+
+    def read(self, size: int = -1) -> bytes:
+        raise ProtocolError("Connection broken", ConnectionResetError(104, "Connection reset by peer"))
+
+
+def invoked(client: Any) -> object:
+    return invoke_by_name(client, "f")(PAYLOAD)
+
+
+def asked_for_a_database(client: Any) -> object:
+    return StateFunction(client, "f", database="orders", holder="h").release()
+
+
+@pytest.mark.parametrize("call", [invoked, asked_for_a_database])
+def test_an_answer_that_breaks_off_is_a_passing_error(lambda_: Any, call: Callable[[Any], object]) -> None:
+    stubber = Stubber(lambda_)
+    broken: Any = BrokenOff()
+    stubber.add_response("invoke", {"Payload": StreamingBody(broken, 10)})
+    stubber.activate()
+
+    with pytest.raises(ServiceTransientError, match="Connection reset by peer"):
+        call(lambda_)
 
 
 def test_function_that_is_only_started_gets_its_payload_as_an_event_and_its_client_at_the_first_call(

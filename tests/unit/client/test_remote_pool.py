@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from burstcache.client.remote_pool import Reports
+from burstcache.client.remote_pool import Reports, _Way
 from burstcache.core.errors import ServiceTransientError
+from burstcache.core.messages.pool_control import Coded, PoolPlan
 from burstcache.pool.heartbeat import Seen
+from support.waiting import LIMIT_S
 
 
 class _Desk:
@@ -71,3 +74,39 @@ def test_what_pool_control_did_not_take_is_reported_later(desk: _Desk) -> None:
     desk.report_after(100, hits=4)
 
     assert [told["totals"]["hits"] for told in desk.told] == [1, 6]
+
+
+@pytest.mark.parametrize("error", [ServiceTransientError("throttled"), OSError("a mistake")], ids=repr)
+def test_a_reader_goes_on_with_its_reports_whatever_one_fails_of(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("burstcache.client.remote_pool._LOOK_EVERY_S", 0)
+    plan = PoolPlan(
+        members=[],
+        redundancy=Coded(data=10, parity=2),
+        former=[],
+        warm_s=60,
+        backup_s=0,
+        report_s=0,
+        is_round_due=False,
+        hubs=[],
+    )
+
+    async def work() -> None:
+        loop, is_told, answers = asyncio.get_running_loop(), asyncio.Event(), [plan, error, error, plan]
+
+        def control(_: Mapping[str, Any]) -> object:
+            answer = answers.pop(0) if answers else plan
+            if not answers:
+                loop.call_soon_threadsafe(is_told.set)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        way = _Way(Reports(control, Seen()))
+        await way.report()
+        following = asyncio.create_task(way.run())
+        await asyncio.wait_for(is_told.wait(), LIMIT_S)
+        following.cancel()
+
+    asyncio.run(work())

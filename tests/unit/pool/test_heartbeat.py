@@ -13,6 +13,7 @@ from burstcache.core.messages.pool_control import Coded, KnownHub, PoolPlan
 from burstcache.core.pool.slices import Redundancy
 from burstcache.pool.heartbeat import Heartbeat, Seen, connected_to
 from support.pool import running_pool
+from support.waiting import LIMIT_S
 
 _HUB = KnownHub(id="hub-1", host="10.0.0.5", port=4_000, token="ab" * 32, certificate="")
 
@@ -23,6 +24,7 @@ class Control:
     def __init__(self, *, report_s: int = 60) -> None:
         self.told: list[Mapping[str, Any]] = []
         self.fails = 0
+        self.error: Exception = ServiceTransientError("throttled", code="TooManyRequestsException")
         self.is_round_due = False
         self.was_told = asyncio.Event()
         self._loop = asyncio.get_running_loop()
@@ -33,7 +35,7 @@ class Control:
         self._loop.call_soon_threadsafe(self.was_told.set)
         if self.fails:
             self.fails -= 1
-            raise ServiceTransientError("throttled", code="TooManyRequestsException")
+            raise self.error
         return PoolPlan(
             members=["pool-0", "pool-1"],
             redundancy=Coded(data=10, parity=2),
@@ -91,16 +93,20 @@ def test_what_a_failed_report_would_have_said_is_in_the_next_one() -> None:
     assert asyncio.run(work()) == [{"pool-0": "a"}, {"pool-0": "a", "pool-1": "b"}]
 
 
-def test_plan_holds_while_pool_control_fails() -> None:
+@pytest.mark.parametrize("error", [ServiceTransientError("throttled"), OSError("a mistake")], ids=repr)
+def test_plan_holds_while_pool_control_fails(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("burstcache.pool.heartbeat._PAUSE_S", 0)
+
     async def work() -> tuple[int, list[str]]:
         control = Control(report_s=0)
+        control.error = error
         heartbeat = Heartbeat(control, _HUB, Seen())
         await heartbeat.report()
         control.fails = 2
         running = asyncio.create_task(heartbeat.run())
         while len(control.told) < 4:
             control.was_told.clear()
-            await control.was_told.wait()
+            await asyncio.wait_for(control.was_told.wait(), LIMIT_S)
         running.cancel()
         return control.fails, heartbeat.plan["members"]
 

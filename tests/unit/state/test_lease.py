@@ -9,7 +9,7 @@ import pytest
 from burstcache.core.errors import DatabaseAsleepError, InvalidSettingError, LeaseLostError, ServiceTransientError
 from burstcache.core.messages.state import DatabaseHeld
 from burstcache.state.lease import HeldLease
-from support.waiting import LIMIT_S
+from support.waiting import LIMIT_S, until
 
 
 class Function:
@@ -20,6 +20,7 @@ class Function:
     def __init__(self) -> None:
         self.asked: list[str] = []
         self.throttled = 0  # calls to come
+        self.mistakes = 0
 
     def acquire(self, for_s: int) -> DatabaseHeld:
         self.asked.append("acquire")
@@ -27,6 +28,9 @@ class Function:
 
     def keep(self, for_s: int) -> DatabaseHeld:
         self.asked.append("keep")
+        if self.mistakes:
+            self.mistakes -= 1
+            raise OSError("a mistake")
         if self.throttled:
             self.throttled -= 1
             raise ServiceTransientError("Rate Exceeded", code="TooManyRequestsException")
@@ -82,6 +86,19 @@ def test_a_function_that_is_throttled_is_asked_again(
 
     lease.acquire(wait_s=LIMIT_S, answers=answers)
 
+    lease.check()
+    lease.release()
+
+
+def test_a_mistake_of_one_beat_does_not_end_the_others(
+    lease: HeldLease, function: Function, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("burstcache.state.lease._BEAT_S", 0.001)
+    function.mistakes = 2
+
+    lease.acquire(wait_s=0, answers=lambda: True)
+
+    until(lambda: function.asked.count("keep") > 3)
     lease.check()
     lease.release()
 
