@@ -37,6 +37,7 @@ _ANSWERS: dict[str, Callable[[dict[str, Any]], bool]] = {
     "scheduler/requests_served": lambda answer: answer == {_KEY: "remembered"},
     "scheduler/key_start_requested": lambda answer: answer == {"outcome": "already_hot"},
     "scheduler/cache_function_failed": lambda answer: answer == {"outcome": "remembered"},  # its task is over
+    "scheduler/cache_function_never_began": lambda answer: answer == {"outcome": "remembered"},
     "cache/serve": lambda answer: answer == {"end": "idle"},
     "redis_control/join": lambda answer: answer == {},
     "redis_control/seed": lambda answer: answer == {"node": NODE, "generation": _EPOCH},

@@ -88,8 +88,9 @@ def _served(detail: ObjectRequested) -> KeyServed:
 
 
 def _replaced(failed: CacheFunctionFailed) -> str:
-    task, told = failed["requestPayload"], failed["responsePayload"]
-    cause = f"{told.get('errorType', 'error')}: {told.get('errorMessage', 'Lambda does not say why')}"
+    task, told = failed["requestPayload"], failed.get("responsePayload") or {}
+    condition = failed.get("requestContext", {}).get("condition", "Lambda does not say why")
+    cause = f"{told.get('errorType', 'error')}: {told.get('errorMessage', condition)}"
     return _logged(task["key"], scheduler().replace_dead(task, cause))
 
 

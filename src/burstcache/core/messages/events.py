@@ -112,6 +112,12 @@ class LambdaResponse(TypedDict):
     errorMessage: NotRequired[str]
 
 
+class InvocationContext(TypedDict):
+    """Why Lambda gave an invocation up."""
+
+    condition: NotRequired[str]  # RetriesExhausted, EventAgeExceeded
+
+
 class CacheFunctionFailed(TypedDict):
     """Lambda's record of an invocation of the cache function that failed, as far as it is read.
 
@@ -119,5 +125,6 @@ class CacheFunctionFailed(TypedDict):
         AWS Lambda Developer Guide, "Capturing records of Lambda asynchronous invocations".
     """
 
+    requestContext: NotRequired[InvocationContext]
     requestPayload: Serve
-    responsePayload: LambdaResponse
+    responsePayload: NotRequired[LambdaResponse | None]  # missing if the invocation has never begun
