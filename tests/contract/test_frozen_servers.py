@@ -11,12 +11,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from nats.aio.client import Client
 from nats.aio.subscription import Subscription
 
 from burstcache.access import RedisAccess, RedisNode, RelayAccess
+from burstcache.adapters import redis_connection
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.patience import Patience
 from burstcache.adapters.redis_objects import RedisObjects
+from burstcache.adapters.relay import ping
 from burstcache.adapters.relay_listener import MOST_WAITING, Answer, RelayListener, Respond
 from burstcache.adapters.relay_requests import RelayRequests
 from burstcache.core.errors import RedisDownError, RelayDownError, SilentHolderError
@@ -25,6 +28,7 @@ from burstcache.serve.cache_function_tier import LambdaTier
 from burstcache.web.entry import Entry, encode
 from burstcache.web.request import Request
 from custom_resources.certificate import issue_certificate
+from support.clock import SleptClock
 from support.redis_in_process import NO_SECRETS
 from support.servers import RedisServer, frozen, serve_nats
 from support.waiting import LIMIT_S, free_port, until
@@ -37,13 +41,6 @@ def endless() -> Patience:
     patience = Patience(least_s=0.05, most_s=LIMIT_S)
     patience.s3_took(LIMIT_S)
     return patience
-
-
-class Timeless(SystemClock):
-    """A clock by which no connection has slept for long, however busy the machine is."""
-
-    def monotonic_s(self) -> float:
-        return 0
 
 
 def lose(patience: Patience) -> None:
@@ -92,6 +89,30 @@ def test_what_a_redis_answers_too_late_is_not_taken_for_the_answer_to_the_next_q
         server.kill()
 
 
+def test_a_redis_is_pinged_after_a_sleep_that_only_the_time_of_day_has_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    server, clock = RedisServer(free_port()), SleptClock()
+    monkeypatch.setattr(redis_connection, "SystemClock", lambda: clock)
+    server.start()
+    objects = RedisObjects(
+        RedisNode("node-1", "i-1", "127.0.0.1", server.port), NO_SECRETS, RedisAccess(), timeout_s=LIMIT_S
+    )
+
+    def pings() -> int:
+        assert objects._client is not None
+        return int(objects._client.info("commandstats").get("cmdstat_ping", {"calls": 0})["calls"])
+
+    try:
+        assert objects.hits() == []
+        before = pings()
+        clock.slept_s = 60
+        assert objects.hits() == []
+        assert objects.hits() == []
+
+        assert pings() == before + 1
+    finally:
+        server.kill()
+
+
 async def give(_: bytes, respond: Respond) -> None:
     await respond(encode(ENTRY))
 
@@ -121,7 +142,7 @@ def cache_function(access: RelayAccess, answer: Answer = give) -> Iterator[Subsc
 def test_a_relay_that_freezes_under_a_connection_is_left_by_the_patience_of_the_moment() -> None:
     port, patience = free_port(), endless()
     server, access = serve_nats(port), RelayAccess(f"nats://127.0.0.1:{port}")
-    tier = LambdaTier(RelayRequests(access, NO_SECRETS, Timeless(), connect_timeout_s=LIMIT_S), patience)
+    tier = LambdaTier(RelayRequests(access, NO_SECRETS, SleptClock(), connect_timeout_s=LIMIT_S), patience)
     try:
         with cache_function(access):
             assert tier.fetch(REQUEST) == ENTRY
@@ -134,6 +155,29 @@ def test_a_relay_that_freezes_under_a_connection_is_left_by_the_patience_of_the_
                     tier.fetch(REQUEST)
     finally:
         tier.close()
+        server.kill()
+        server.wait()
+
+
+def test_a_relay_is_pinged_after_a_sleep_that_only_the_time_of_day_has_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    port, clock, pinged = free_port(), SleptClock(), []
+    server = serve_nats(port)
+
+    async def noted(client: Client, timeout_s: float) -> None:
+        pinged.append(client)
+        await ping(client, LIMIT_S)
+
+    monkeypatch.setattr("burstcache.adapters.relay_requests.ping", noted)
+    access = RelayAccess(f"nats://127.0.0.1:{port}")
+    requests = RelayRequests(access, NO_SECRETS, clock, connect_timeout_s=LIMIT_S)
+    try:
+        for slept_s in (0, 1, 60, 61):
+            clock.slept_s = slept_s
+            assert requests.request("get.nobody", b"", timeout_s=LIMIT_S) is None
+
+        assert len(pinged) == 1
+    finally:
+        requests.close()
         server.kill()
         server.wait()
 

@@ -5,6 +5,22 @@ from __future__ import annotations
 from burstcache.adapters.clock import SystemClock
 
 
+class SleptClock(SystemClock):
+    """The clock of a machine that has slept and counts its sleep in the time of day alone, as a Lambda environment may.
+
+    By both of its times no other time passes.
+    """
+
+    def __init__(self) -> None:
+        self.slept_s = 0
+
+    def now_us(self) -> int:
+        return self.slept_s * 1_000_000
+
+    def monotonic_s(self) -> float:
+        return 0
+
+
 class ManualClock(SystemClock):
     """Stands still until a test sets `now_s`; a sleep lets its time pass at once."""
 

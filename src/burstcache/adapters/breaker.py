@@ -6,16 +6,17 @@ import threading
 from collections.abc import Hashable
 from typing import NamedTuple
 
-from burstcache.adapters.clock import Clock
+from burstcache.adapters.clock import Clock, Instant, instant, seconds_since
 
 OPEN_S = 5.0
 _MAX_KNOWN = 1024
 
 
 class _Failed(NamedTuple):
-    """A part that failed: until when nobody asks it, and whether that is because a caller is finding out."""
+    """A part that failed: how long nobody asks it, and whether that is because a caller is finding out."""
 
-    until_s: float
+    since: Instant
+    pause_s: float
     is_tried: bool
 
 
@@ -38,11 +39,11 @@ class Breakers:
         if not any(name in self._failed for name in names):
             return False
         with self._lock:
-            now_s = self._clock.monotonic_s()
             known = [name for name in names if name in self._failed]
-            if any(now_s < self._failed[name].until_s for name in known):
+            if any(self._is_paused(self._failed[name]) for name in known):
                 return True
-            self._failed |= {name: _Failed(now_s + self._open_s, is_tried=True) for name in known}
+            now = instant(self._clock)
+            self._failed |= {name: _Failed(now, self._open_s, is_tried=True) for name in known}
             return False
 
     def succeed(self, *names: Hashable) -> None:
@@ -58,12 +59,14 @@ class Breakers:
         if name in self._failed:
             with self._lock:
                 if name in self._failed and self._failed[name].is_tried:
-                    self._failed[name] = _Failed(self._clock.monotonic_s(), is_tried=False)
+                    self._failed[name] = _Failed(instant(self._clock), 0, is_tried=False)
 
     def fail(self, name: Hashable) -> None:
         """Note that `name` failed now."""
         with self._lock:
-            now_s = self._clock.monotonic_s()
             if len(self._failed) >= _MAX_KNOWN:
-                self._failed = {each: failed for each, failed in self._failed.items() if now_s < failed.until_s}
-            self._failed[name] = _Failed(now_s + self._open_s, is_tried=False)
+                self._failed = {each: failed for each, failed in self._failed.items() if self._is_paused(failed)}
+            self._failed[name] = _Failed(instant(self._clock), self._open_s, is_tried=False)
+
+    def _is_paused(self, failed: _Failed) -> bool:
+        return seconds_since(self._clock, failed.since) < failed.pause_s

@@ -12,6 +12,7 @@ import redis.asyncio
 
 from burstcache.access import RedisAccess
 from burstcache.adapters.certificates import refusal, trusting
+from burstcache.adapters.clock import SystemClock, instant, seconds_since
 from burstcache.adapters.patience import Patience
 from burstcache.adapters.secrets import Secrets
 from burstcache.core.errors import RedisDownError
@@ -66,11 +67,16 @@ def arguments_of(access: RedisAccess, secrets: Secrets, *, is_async: bool = Fals
 
 
 class PlainConnection(redis.Connection):
-    """A connection that waits as patience has it at the moment; the library's waits as it did when it was made."""
+    """A connection that waits as patience has it at the moment; the library's waits as it did when it was made.
+
+    Its health is checked after a sleep of the machine, too, which the library's clock may not have counted.
+    """
 
     def __init__(self, *, patience: Patience | None = None, **options: Any) -> None:
         """Remember how long to wait; the other options are those of the library."""
         self._patience = patience
+        self._clock = SystemClock()
+        self._answered_at = instant(self._clock)
         super().__init__(**options)  # type: ignore[no-untyped-call]
 
     def _connect(self) -> socket.socket:
@@ -83,7 +89,15 @@ class PlainConnection(redis.Connection):
         """Return an answer, or raise TimeoutError, as the library does."""
         if self._patience is not None:
             options.setdefault("timeout", self._patience.wait_s)
-        return super().read_response(*arguments, **options)
+        response = super().read_response(*arguments, **options)
+        self._answered_at = instant(self._clock)
+        return response
+
+    def check_health(self) -> None:
+        """Ask whether the server is there if its last answer is some time ago, or raise ConnectionError."""
+        if self.health_check_interval and seconds_since(self._clock, self._answered_at) > self.health_check_interval:
+            self.next_health_check = 0
+        super().check_health()  # type: ignore[no-untyped-call]
 
 
 class TlsConnection(PlainConnection):

@@ -14,7 +14,7 @@ from nats.errors import NoRespondersError
 from nats.errors import TimeoutError as NoAnswerError
 
 from burstcache.access import RelayAccess
-from burstcache.adapters.clock import Clock
+from burstcache.adapters.clock import Clock, Instant, instant, seconds_since
 from burstcache.adapters.relay import CHECK_TIMEOUT_S, connect, flush, hang_up, ping
 from burstcache.adapters.secrets import Secrets
 from burstcache.core.errors import RelayDownError, SilentHolderError
@@ -27,7 +27,6 @@ _CONNECT_TIMEOUT_S = 1
 # past the server's patience, and a request into a dead connection would cost its whole time-out.
 _TRUSTED_IDLE_S = 5.0
 _LEAST_S = 0.01  # of a request whose time was used up by its connection: it has been made for the next one
-_NEVER_S = float("-inf")
 # Selecting, feeding the stream, waking its reader: after these the loop has read what came while it was at rest.
 _LOOP_TURNS_TO_NOTICE_CLOSE = 3
 
@@ -117,7 +116,7 @@ class _Requests:
         self._connect_timeout_s = connect_timeout_s
         self._loop = clock.new_event_loop()
         self._client: Client | None = None
-        self._used_at_s = _NEVER_S
+        self._used_at: Instant | None = None  # None: it is pinged before its next use
 
     def request(self, subject: str, payload: bytes, timeout_s: float) -> bytes | None:
         return self._loop.run_until_complete(self._request(subject, payload, timeout_s))
@@ -140,7 +139,7 @@ class _Requests:
                 if is_last:
                     raise RelayDownError(f"{self._access.url}: {error!r}") from error
             else:
-                self._used_at_s = self._clock.monotonic_s()
+                self._used_at = instant(self._clock)
                 return
 
     async def _request(self, subject: str, payload: bytes, timeout_s: float) -> bytes | None:
@@ -153,24 +152,27 @@ class _Requests:
         except NoRespondersError:
             message = None
         except NoAnswerError as error:
-            self._used_at_s = _NEVER_S  # the relay itself may be dead: force a ping before the next request
+            self._used_at = None  # the relay itself may be dead: force a ping before the next request
             raise SilentHolderError(f"no answer to {subject} in {timeout_s} s") from error
         except Exception as error:
             await self._drop()
             raise RelayDownError(f"{self._access.url}: {error!r}") from error
-        self._used_at_s = self._clock.monotonic_s()
+        self._used_at = instant(self._clock)
         return None if message is None else message.data
 
     async def _connected(self, within_s: float) -> Client:
         for _ in range(_LOOP_TURNS_TO_NOTICE_CLOSE):
             await asyncio.sleep(0)
-        if self._client is not None and self._clock.monotonic_s() - self._used_at_s > _TRUSTED_IDLE_S:
+        if self._client is not None and not self._is_trusted():
             await self._check(self._client, min(CHECK_TIMEOUT_S, within_s / 2))
         if self._client is None or not self._client.is_connected:
             await self._drop()
             self._client = await connect(self._access, self._secrets, timeout_s=within_s)
-            self._used_at_s = self._clock.monotonic_s()
+            self._used_at = instant(self._clock)
         return self._client
+
+    def _is_trusted(self) -> bool:
+        return self._used_at is not None and seconds_since(self._clock, self._used_at) <= _TRUSTED_IDLE_S
 
     async def _check(self, client: Client, timeout_s: float) -> None:
         try:

@@ -6,7 +6,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 from burstcache.adapters.breaker import Breakers
-from support.clock import ManualClock
+from support.clock import ManualClock, SleptClock
 from support.waiting import LIMIT_S
 
 
@@ -18,6 +18,16 @@ def test_breaker_opens_for_what_failed_and_closes_by_itself() -> None:
 
     assert (breakers.is_open("redis"), breakers.is_open("lambda")) == (True, False)
     clock.now_s = 5.0
+    assert not breakers.is_open("redis")
+
+
+def test_a_breaker_closes_while_its_machine_sleeps() -> None:
+    clock = SleptClock()
+    breakers = Breakers(clock, open_s=5)
+    breakers.fail("redis")
+
+    clock.slept_s = 5
+
     assert not breakers.is_open("redis")
 
 
