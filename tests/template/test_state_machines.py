@@ -24,7 +24,8 @@ _KEY_STATES = {"Lambda", "RestrictedLambda", "RedisBootup", "RedisRunning", "Red
 # What passes by itself in a step that a function takes: AWS's best practices, what a dead runtime is called, our own.
 _PASSING = {
     "Lambda.ClientExecutionTimeoutException", "Lambda.ServiceException", "Lambda.AWSLambdaException",
-    "Lambda.SdkClientException", "Lambda.TooManyRequestsException", "Lambda.Unknown",
+    "Lambda.SdkClientException", "Lambda.TooManyRequestsException", "Lambda.ResourceNotReadyException",
+    "Lambda.ENINotReadyException", "Lambda.Unknown",
     "ContendedRowTransientError", "ServiceTransientError",
 }  # fmt: skip
 _SERVICE_ERRORS = re.compile(r"(States|Lambda|Runtime|Sandbox|DynamoDb|StepFunctions)\.\w+")

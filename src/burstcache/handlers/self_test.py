@@ -33,9 +33,12 @@ def stack_test() -> StackTest:
 
 
 def handler(event: dict[str, Any], context: Any) -> StackTested | None:
-    """Test the stack: for a person once, with all results; for CloudFormation until it works, with a reason if not."""
+    """Test the stack: once for whoever asks, with all results; for CloudFormation until it works, or with a reason."""
     if is_self_test(event):
-        return stack_test().test()
+        tested = stack_test().test()
+        if found := problems(tested):
+            logger().warning("self-test", extra={"problems": found})  # a schedule asks, too
+        return tested
     physical_id = str(event.get("PhysicalResourceId") or event["LogicalResourceId"])
     try:
         found = [] if event["RequestType"] == "Delete" or _is_rolling_back(event["StackId"]) else _found(context)
