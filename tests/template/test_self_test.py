@@ -161,6 +161,7 @@ def test_the_self_test_waits_for_all_that_it_calls(cloudformation: dict[str, Any
             "JanitorPermission",
             "ExecutionStoppedPermission",
             "InstanceStoppedPermission",
+            "SelfTestPermission",
         )  # who calls us is not tried
     }
 

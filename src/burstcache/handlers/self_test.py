@@ -33,7 +33,7 @@ def stack_test() -> StackTest:
 
 
 def handler(event: dict[str, Any], context: Any) -> StackTested | None:
-    """Test the stack: once for whoever asks, with all results; for CloudFormation until it works, or with a reason."""
+    """Test the stack: once for a caller or a schedule, with all results; for CloudFormation until it works."""
     if is_self_test(event):
         tested = stack_test().test()
         if found := problems(tested):
