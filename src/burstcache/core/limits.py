@@ -8,6 +8,9 @@ from dataclasses import dataclass
 # A hot key in a cache function holds a unit of Lambda's concurrency for minutes. Three of four units stay for reads and
 # control: in an account with ten, a proxy of 60 ms and a scheduler of 20 ms then answer a hundred reads a second.
 _SHARE_OF_HOT_KEYS = 4
+# A member of the pool holds a unit while it serves, for up to 15 minutes. By half of all units the pool stays far below
+# its limit of tenants, 2,500 environments per 1,000 units (Lambda Developer Guide, "Tenant isolation mode").
+_SHARE_OF_POOL = 2
 # What Lambda leaves for functions without a reservation (Lambda Developer Guide, "Configuring reserved concurrency").
 _LEAST_UNRESERVED = 100
 
@@ -17,6 +20,7 @@ class Needs:
     """What a stack has running at the same time at most."""
 
     hot_keys: int = 0  # each in a cache function; 0 without a relay
+    pool_members: int = 0
     reserved: int = 0  # concurrency that the stack reserves for its proxy
     node_type: str = ""
     nodes: int = 0
@@ -67,6 +71,12 @@ def shortfalls(needs: Needs, limits: Limits) -> Iterator[str]:
             f"MaxHotKeys {needs.hot_keys} is too much for the account's {unreserved} concurrent Lambda executions, of"
             f" which each hot key holds one: use {most} at most, or ask for more under Service Quotas, AWS Lambda,"
             " Concurrent executions"
+        )
+    if needs.pool_members > (most := max(0, unreserved) // _SHARE_OF_POOL):
+        yield (
+            f"PoolMembers {needs.pool_members} is too much for the account's {unreserved} concurrent Lambda executions,"
+            f" of which each member that serves holds one: use {most} at most, 0 for no pool, or ask for more under"
+            " Service Quotas, AWS Lambda, Concurrent executions"
         )
     vcpus = needs.nodes * vcpus_of(needs.node_type)
     if limits.node_vcpus is not None and vcpus > limits.node_vcpus:

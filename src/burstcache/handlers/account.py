@@ -44,6 +44,7 @@ def prepare(asked: Mapping[str, Any], account: Account) -> Limits:
         logger().info("the service-linked role of ECS was missing")
     needs = Needs(
         hot_keys=int(asked["HotKeys"]),
+        pool_members=int(asked["PoolMembers"]),
         reserved=int(asked["ProxyConcurrency"]),
         node_type=asked["NodeType"],
         nodes=int(asked["Nodes"]),

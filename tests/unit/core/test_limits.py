@@ -41,6 +41,14 @@ def test_a_reservation_that_lambda_would_refuse_is_named_alone() -> None:
     assert said.startswith("ProxyConcurrency 901 of the account's 1000 concurrent Lambda executions leaves less than")
 
 
+@pytest.mark.parametrize(("concurrency", "most"), [(10, 5), (1000, 500)])
+def test_members_of_the_pool_leave_half_of_the_concurrency(concurrency: int, most: int) -> None:
+    assert not list(shortfalls(Needs(pool_members=most), Limits(concurrency)))
+    (said,) = shortfalls(Needs(pool_members=most + 1), Limits(concurrency))
+    assert said.startswith(f"PoolMembers {most + 1} is too much for the account's {concurrency} concurrent Lambda")
+    assert f"use {most} at most" in said
+
+
 @pytest.mark.parametrize(
     ("node_type", "vcpus"), [("t4g.nano", 2), ("t4g.medium", 2), ("m7g.medium", 1), ("r8g.large", 2)]
 )

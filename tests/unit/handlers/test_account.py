@@ -104,11 +104,11 @@ def test_an_account_that_is_too_small_gets_a_sentence_for_each_limit(desk: Desk)
             asked = {"ServiceCode": service, "QuotaCode": code}
             quotas.add_response("get_service_quota", {"Quota": {"Value": value}}, asked)
 
-        answer = desk.ask("create", HotKeys="3", Nodes="3", Zones=["eu-west-1a", "eu-west-1b"])  # type: ignore[arg-type]
+        answer = desk.ask("create", HotKeys="3", PoolMembers="8", Nodes="3", Zones=["eu-west-1a", "eu-west-1b"])  # type: ignore[arg-type]
 
     assert answer["Status"] == "FAILED"
     said = answer["Reason"].split(". ")
-    assert [sentence.split()[0] for sentence in said] == ["MaxHotKeys", "3", "the", "EC2"]
+    assert [sentence.split()[0] for sentence in said] == ["MaxHotKeys", "PoolMembers", "3", "the", "EC2"]
     assert said[0].startswith("MaxHotKeys 3 is too much for the account's 10 concurrent Lambda executions")
     assert said[-1].startswith("EC2 has no t4g.micro in zone eu-west-1b")
 
