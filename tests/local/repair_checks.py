@@ -101,6 +101,26 @@ def objects_are_no_forms(services: Services) -> None:
         assert (found["Body"].read(), found["ContentType"]) == (body, form)
 
 
+def replaced_objects_stay_readable(services: Services) -> None:
+    """A PUT while another one of the same key is about to be answered."""
+    from moto.s3.models import notifications
+
+    s3, send, bodies = services.client("s3"), notifications.send_event, [b"newer"]
+    s3.create_bucket(Bucket="replaced", CreateBucketConfiguration={"LocationConstraint": REGION})
+
+    def put_another(*arguments: Any, **named: Any) -> None:
+        if bodies:
+            services.client("s3").put_object(Bucket="replaced", Key="k", Body=bodies.pop())
+        send(*arguments, **named)
+
+    notifications.send_event = put_another
+    put = s3.put_object(Bucket="replaced", Key="k", Body=b"old")
+    found = s3.get_object(Bucket="replaced", Key="k")
+
+    assert put["ETag"] == f'"{hashlib.md5(b"old").hexdigest()}"'
+    assert found["Body"].read() == b"newer"
+
+
 def scans_are_written_at_once(services: Services) -> None:
     from moto.core import serialize
 

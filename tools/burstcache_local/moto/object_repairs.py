@@ -1,4 +1,4 @@
-"""Repairs to how moto takes objects in."""
+"""Repairs to how moto takes objects in and gives them out."""
 
 from __future__ import annotations
 
@@ -22,3 +22,21 @@ def objects_are_no_forms() -> None:
         set_up(self, request, *args, **more)
 
     S3Response.setup_class = setup_class
+
+
+@repair
+def replaced_objects_stay_readable() -> None:
+    """moto closes an object's file when another one takes its key, also under those who are just putting or reading it.
+
+    The file goes with the last of them, as what nobody refers to any more does.
+    """
+    from moto.s3.models import FakeKey
+
+    close = FakeKey.dispose
+
+    def dispose(self: FakeKey, garbage: bool = False) -> None:
+        if garbage:
+            close(self, garbage)
+        self.disposed = True
+
+    FakeKey.dispose = dispose
