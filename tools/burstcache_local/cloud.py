@@ -37,6 +37,7 @@ from burstcache_local.moto import execution_events
 from burstcache_local.moto.server import MotoServer
 from burstcache_local.moto.services import Services
 from burstcache_local.origin import origin_files, upload
+from burstcache_local.signed_requests import refusing_malformed
 from burstcache_local.stack import Stack, function_named
 from burstcache_local.stepfunctions.execution import Execution
 from burstcache_local.stepfunctions.http import HttpApi
@@ -267,9 +268,13 @@ class LocalCloud:
         server = MotoServer(
             self._services,
             options.endpoint_port,
-            before=lambda moto: self.faults.before(
-                self.guard.before(
-                    states.before(lambda_api.before(moto, lambda: self._services.lambda_url, lambda: server.waiting()))
+            before=lambda moto: refusing_malformed(
+                self.faults.before(
+                    self.guard.before(
+                        states.before(
+                            lambda_api.before(moto, lambda: self._services.lambda_url, lambda: server.waiting())
+                        )
+                    )
                 )
             ),
         )

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, unquote
-from wsgiref.types import StartResponse, WSGIEnvironment
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 _SIGNED = re.compile(r"Credential=([^/]+)/\d+/[^/]+/([^/]+)/")
 _FORM = "application/x-www-form-urlencoded"
@@ -25,6 +25,8 @@ _XML = {  # what stands around an error
 }
 _ACCESS_DENIED = dict.fromkeys(_XML, "AccessDenied") | {"ec2": "UnauthorizedOperation"}
 
+_MALFORMED = dict.fromkeys(_XML, "MalformedInput") | {"s3": "IncompleteBody", "s3express": "IncompleteBody"}
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -35,6 +37,14 @@ class Request:
     parameters: Mapping[str, Any]
 
 
+class MalformedRequestError(Exception):
+    """A request is not whole, or says nothing that its service could do: its sender may have given up in its midst."""
+
+    def __init__(self, service: str, message: str) -> None:
+        super().__init__(message)
+        self.service = service
+
+
 def signer_of(authorization: str) -> tuple[str, str]:
     """Return the access key and the service of a signature, both empty if there is none."""
     signed = _SIGNED.search(authorization)
@@ -42,8 +52,19 @@ def signer_of(authorization: str) -> tuple[str, str]:
 
 
 def request_of(environ: WSGIEnvironment) -> Request:
-    """Return what a signed request asks for; its body can still be read afterwards."""
+    """Return what a signed request asks for; its body can still be read afterwards.
+
+    Raises:
+        MalformedRequestError: Its body has not come whole, or is not what its type says.
+    """
     _, service = signer_of(environ.get("HTTP_AUTHORIZATION", ""))
+    try:
+        return _request(service, environ)
+    except (LookupError, ValueError) as error:
+        raise MalformedRequestError(service, f"the request cannot be read: {error!r}") from error
+
+
+def _request(service: str, environ: WSGIEnvironment) -> Request:
     if target := environ.get("HTTP_X_AMZ_TARGET", ""):
         return Request(service, target.rpartition(".")[2], json.loads(_body(environ) or b"{}"))
     path, method = str(environ["REQUEST_URI"]).partition("?")[0], str(environ["REQUEST_METHOD"])
@@ -78,7 +99,10 @@ def _query(form: Mapping[str, list[str]]) -> tuple[str, dict[str, Any]]:
 
 
 def _body(environ: WSGIEnvironment) -> bytes:
-    body: bytes = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+    length = int(environ.get("CONTENT_LENGTH") or 0)
+    body: bytes = environ["wsgi.input"].read(length)
+    if len(body) < length:
+        raise ValueError(f"{len(body)} of {length} bytes have come")
     environ["wsgi.input"] = io.BytesIO(body)
     return body
 
@@ -95,6 +119,19 @@ class Refusal:
 def access_denied(service: str, message: str) -> Refusal:
     """Return what a service answers to a caller that may not."""
     return Refusal(_ACCESS_DENIED.get(service, "AccessDeniedException"), message=message)
+
+
+def refusing_malformed(application: WSGIApplication) -> WSGIApplication:
+    """Return an application that answers 400, as AWS does, where `application` raises MalformedRequestError."""
+
+    def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        try:
+            return application(environ, start_response)
+        except MalformedRequestError as error:
+            code = _MALFORMED.get(error.service, "ValidationException")
+            return refuse(error.service, Refusal(code, "400 Bad Request", str(error)), start_response)
+
+    return answer
 
 
 def refuse(service: str, refusal: Refusal, start_response: StartResponse) -> Iterable[bytes]:

@@ -19,7 +19,14 @@ from burstcache_local.errors import FunctionNotFoundError
 from burstcache_local.functions import ACCOUNT
 from burstcache_local.iam.needs import Place, missing_object, needs
 from burstcache_local.iam.policies import Grant, Need, granting, grants
-from burstcache_local.signed_requests import Request, access_denied, refuse, request_of, signer_of
+from burstcache_local.signed_requests import (
+    MalformedRequestError,
+    Request,
+    access_denied,
+    refuse,
+    request_of,
+    signer_of,
+)
 from burstcache_local.stepfunctions.errors import StateError
 from burstcache_local.stepfunctions.execution import ROLE, Call
 
@@ -143,7 +150,12 @@ class Guard:
         return signer if any(role.name == signer for role in iam_backends[ACCOUNT]["aws"].roles.values()) else ""
 
     def _problem(self, role: str, request: Request) -> str:
-        return self.problem(role, needs(request.service, request.operation, request.parameters, self._place))
+        try:
+            needed = needs(request.service, request.operation, request.parameters, self._place)
+        except KeyError as error:
+            message = f"{request.operation} needs a parameter that the request lacks: {error}"
+            raise MalformedRequestError(request.service, message) from error
+        return self.problem(role, needed)
 
     def _watched(self, role: str, request: Request, start_response: StartResponse) -> StartResponse:
         """Return what notes that an object is missing, which its asker must be allowed to see."""
