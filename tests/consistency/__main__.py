@@ -25,7 +25,7 @@ import pytest
 import support.quick as _quick  # noqa: F401 (a process of many worlds)
 from chaos.code import code_of
 from consistency.bounds import Violation, violations
-from consistency.history import Operation, overlapping, write_history
+from consistency.history import Event, Operation, overlapping, write_events, write_history
 from consistency.load import Clients
 from consistency.setting import SETTINGS, Setting
 from consistency.stage import Stage
@@ -33,10 +33,10 @@ from support.aws import mocked_aws
 from support.project import ROOT
 
 KEYS = ("a", "b", "c", "d")
-DIRECT_STALE_US = 3_000_000  # after S3 has acknowledged a write of which nobody was told
-ILL_STALE_US = 7_000_000  # where parts fall ill: 3.5 s to find that out and 3 s until no reader asks it any more
+DIRECT_STALE_US = 3_000_000  # after S3 has acknowledged a write of which nobody was told, also where parts fall ill
 MEMORY_STALE_US = 2_000_000  # `max_stale_ms` of a reader's memory
 _HANGS_AFTER_S = 900  # a piece takes a minute
+_AROUND_US = 8_000_000  # before a read that is too old: what happened then is printed, too
 _SUITE = ("tests/consistency", "tests/support", "tools/burstcache_local")
 COUNTS = ("operations", "writes", "overlapping_writes", "conditional_writes", "refused_writes", "unanswered_writes")
 # States that histories need not enter, and why.
@@ -97,7 +97,7 @@ def run_piece(number: int, operations: int, folder: Path, checker: Path | None) 
     """Record a history and check it; return what it was, and what is wrong with it."""
     setting = SETTINGS[number % len(SETTINGS)]
     faulthandler.dump_traceback_later(_HANGS_AFTER_S, exit=True)
-    history, passed = record(setting, seed=number, operations=operations)
+    history, passed, events = record(setting, seed=number, operations=operations)
     faulthandler.cancel_dump_traceback_later()
     reads = Counter(each.tier for each in history if each.kind == "read" and each.is_known)
     piece = {
@@ -117,16 +117,20 @@ def run_piece(number: int, operations: int, folder: Path, checker: Path | None) 
     path = folder / f"history-{number}.jsonl"
     write_history(path, history)
     problem = check_order(path, checker) if setting.way == "api" and checker else ""
-    problem = problem or check(history, has_faults=setting.has_faults)
+    problem = problem or check(history, events=events)
     if piece["failed_reads"]:
         problem = problem or f"{piece['failed_reads']} reads failed: {path}"
-    if not problem:
+    if problem:
+        write_events(folder / f"events-{number}.jsonl", events)
+    else:
         path.unlink()
     return piece, problem
 
 
-def record(setting: Setting, *, seed: int, operations: int) -> tuple[list[Operation], Counter[str]]:
-    """Return the history of a stack's clients, and how often each state was passed."""
+def record(
+    setting: Setting, *, seed: int, operations: int
+) -> tuple[list[Operation], Counter[str], list[Event]]:
+    """Return the history of a stack's clients, how often each state was passed, and what happened in the stack."""
     with pytest.MonkeyPatch.context() as patch, mocked_aws():
         stage = Stage(
             patch,
@@ -137,27 +141,27 @@ def record(setting: Setting, *, seed: int, operations: int) -> tuple[list[Operat
         )
         try:
             history = Clients(stage, KEYS, operations=operations, way=setting.way).run()
-            return history, stage.passed()
+            return history, stage.passed(), stage.events
         finally:
             stage.close()
 
 
-def check(history: Sequence[Operation], *, has_faults: bool = False, many_readers: Sequence[str] = ()) -> str:
+def check(history: Sequence[Operation], *, many_readers: Sequence[str] = (), events: Sequence[Event] = ()) -> str:
     """Return what the bounds have against a history; empty: nothing.
 
     Args:
         history: What was done.
-        has_faults: Whether parts fell ill.
         many_readers: Clients behind which there are several readers, of which nobody knows which one answered.
+        events: What happened meanwhile.
     """
 
     def stale_us(read: Operation) -> int:
         if read.path == "direct":
-            return ILL_STALE_US if has_faults else DIRECT_STALE_US
+            return DIRECT_STALE_US
         return MEMORY_STALE_US if read.tier == "memory" else 0
 
     found = violations(history, stale_us=stale_us, forward=lambda read: read.client not in many_readers)
-    return next(map(described, found), "")
+    return next((described(violation, events) for violation in found), "")
 
 
 def _oldest_ms(history: Sequence[Operation]) -> dict[str, float]:
@@ -175,8 +179,8 @@ def check_order(history: Path, checker: Path) -> str:
     return checked.stdout + checked.stderr if checked.returncode else ""
 
 
-def described(violation: Violation) -> str:
-    """Return a violation as text: its rule, and its operations with times from the first one's start [ms]."""
+def described(violation: Violation, events: Sequence[Event] = ()) -> str:
+    """Return a violation as text: rule, operations and events, with times from the first one's start [ms]."""
     begin_us = violation.history[0].start_us
     lines = [f"VIOLATION: {violation.rule}, by {violation.by_us / 1000:.3f} ms"]
     for each in violation.history:
@@ -185,6 +189,12 @@ def described(violation: Violation) -> str:
         lines.append(
             f"{start:10.3f} to {end:10.3f} ms  {each.client:<9} {each.kind:<6} {value:<8} {each.tier}".rstrip()
         )
+    read = violation.history[-1]
+    lines += [
+        f"{(event.at_us - begin_us) / 1000:10.3f} ms  {event.what}"
+        for event in events
+        if read.start_us - _AROUND_US <= event.at_us <= read.end_us and event.key in ("", read.key)
+    ]
     return "\n".join(lines)
 
 

@@ -45,6 +45,15 @@ class Operation:
         return self.kind in ("write", "delete")
 
 
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What happened in the stack at an instant, to one key or to none."""
+
+    at_us: int
+    what: str
+    key: str = ""
+
+
 _NAMES = {field.name for field in fields(Operation)}
 
 
@@ -86,6 +95,11 @@ def write_history(path: Path, operations: Iterable[Operation]) -> None:
     with path.open("w") as file:
         for operation in sorted(operations, key=lambda each: each.start_us):
             print(json.dumps(asdict(operation)), file=file)
+
+
+def write_events(path: Path, events: Iterable[Event]) -> None:
+    """Write what happened in a stack, one event a line of JSON."""
+    path.write_text("".join(f"{json.dumps(asdict(event))}\n" for event in events))
 
 
 def read_history(path: Path) -> Iterator[Operation]:

@@ -29,7 +29,7 @@ class Setting:
         return policy_named(self.policy, has_express=self.has_express)
 
 
-# Of direct writes the bound depends on it; API writes have the same one.
+# Direct writes without faults, too: how old answers become there is what faults add to.
 _WAYS: tuple[tuple[Way, bool], ...] = (("api", True), ("direct", False), ("direct", True))
 SETTINGS = [
     Setting(policy, has_express, *way)

@@ -24,12 +24,16 @@ from moto.s3.responses import S3Response
 
 from burstcache.adapters import digest_reader
 from burstcache.adapters.clients import Clients
+from burstcache.adapters.digest_table import DigestTable
 from burstcache.adapters.executions import execution_arn
+from burstcache.core.digest import prefix_of
 from burstcache.core.errors import BurstcacheError, FunctionFailedError, RedisDownError, RelayDownError, ServiceError
 from burstcache.core.express import express_rule
+from burstcache.core.keys import key_hash
 from burstcache.core.messages.operations import FollowWrite
 from burstcache.core.policies import LivePolicy
 from burstcache.core.prices import price_sheet
+from burstcache.core.rows import KeyRow, NodeRow
 from burstcache.handlers.proxy import Proxy
 from burstcache.handlers.writer import FrontWriter
 from burstcache.serve import reader as reading
@@ -37,6 +41,7 @@ from burstcache.serve import shared_reads
 from burstcache.serve.express_tier import ExpressTier
 from burstcache.serve.reader import Reader
 from burstcache.serve.writer import Writer
+from consistency.history import Event
 from support.aws import session
 from support.express import URLS, make_copies
 from support.functions import MAX_OBJECT_BYTES, STOP_S
@@ -62,6 +67,7 @@ _CACHE = "cache function"  # one is killed
 _TWINS = "twins"  # a person starts executions once more that run
 _EC2 = "EC2"  # it starts no instance
 _REFUSED_SHARE = 0.15  # of the runs of nodes that begin
+_DIGEST_WRITES = ("announce", "mark_late", "remove_mark", "raise_fence", "show_key", "show_node", "remove_key")
 
 
 class _Turns:
@@ -173,6 +179,8 @@ class Stage(World):
         self._has_faults = has_faults
         self._ill: set[str] = set()
         self.faults: Counter[str] = Counter()  # by part, how often it failed for a while, or once
+        self.events: list[Event] = []  # faults, writes of the digest and what S3 tells of, as they happened
+        self._keys_written: dict[str, str] = {}  # by what the digest has of their hashes
         self.draw = random.Random(seed)
         self._is_open = True
         self._reported_us: dict[str, int] = {}  # by key, when the scheduler was told last
@@ -187,6 +195,8 @@ class Stage(World):
         patch.setattr(shared_reads, "SharedRead", lambda ticket: make(ticket, _Awaited(self.clock)))
         self._write_one_at_a_time(patch)
         self._slow_down(patch)
+        for name in _DIGEST_WRITES:
+            patch.setattr(DigestTable, name, self._noted(name, getattr(DigestTable, name)))
         self._make_express: Callable[[], ExpressTier] | None = self._open_express() if has_express else None
         for node in self.node_names:
             self.memories[node].kill()
@@ -254,12 +264,14 @@ class Stage(World):
         while self._is_open:
             self.clock.sleep(self.draw.uniform(*_SOUND_S))
             part = self.draw.choice(["relay", _ORDERS, *at_once, *self.node_names])
+            self._note(f"fault: {part}")
             if part in at_once:
                 at_once[part]()
             else:
                 self._ill.add(part)
                 self.clock.sleep(self.draw.uniform(*_ILL_S))
                 self._ill.remove(part)
+                self._note(f"well again: {part}")
             self.faults[part] += 1
 
     def _start_twins(self) -> None:
@@ -350,15 +362,19 @@ class Stage(World):
 
     def _tell_of_write(self, key: str) -> None:
         """Send S3's event, now and then twice."""
+        self._keys_written[prefix_of(key_hash(key))] = key
         for _ in range(1 + (self.draw.random() < 0.05)):
             self._after_a_while(self._follow, key, most_s=_EVENT_S[1])
 
     def _follow(self, key: str) -> None:
         for again_after_s in (60, 120, 0):  # as Lambda does
+            self._note("S3's event", key)
             try:
                 self.written(key)
+                self._note("S3's event is followed", key)
                 return
-            except Exception:
+            except Exception as error:
+                self._note(f"S3's event fails: {error!r}", key)
                 if not again_after_s:
                     raise
                 self.clock.sleep(again_after_s)
@@ -413,6 +429,27 @@ class Stage(World):
             raise FunctionFailedError(f"origin failed: {error}") from error
 
     # what has happened
+
+    def _note(self, what: str, key: str = "") -> None:
+        self.events.append(Event(self.clock.now_us(), what, key))
+
+    def _noted(self, name: str, write: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a write of the digest that is noted when it is done."""
+
+        def noted(digest: DigestTable, *arguments: Any, **named: Any) -> Any:
+            answer = write(digest, *arguments, **named)
+            match arguments:
+                case [KeyRow() as row]:
+                    self._note(f"{name}: {row.phase}, {row.tier or 's3'}", row.key)
+                case [NodeRow() as node]:
+                    self._note(f"{name}: {node.node}, {node.phase}")
+                case [str() as hash_, *_]:
+                    self._note(name, self._keys_written.get(prefix_of(hash_), ""))
+                case _:
+                    self._note(name)
+            return answer
+
+        return noted
 
     def passed(self) -> Counter[str]:
         """Return how often each state was entered, a cache function followed another, and a part failed."""

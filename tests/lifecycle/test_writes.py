@@ -11,14 +11,17 @@ import moto.s3.models
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
+from burstcache.adapters.digest_table import DigestTable
 from burstcache.adapters.instances import Instances
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.core.digest import FORGOTTEN_S, MAX_AGE_S
 from burstcache.core.errors import (
     AccessDeniedError,
+    BurstcacheError,
     CopiesNotDroppedError,
     ObjectNotFoundError,
     PreconditionFailedError,
+    RelayDownError,
     ServiceTransientError,
 )
 from burstcache.serve.writer import Writer
@@ -221,6 +224,62 @@ def test_memories_do_not_wait_until_it_is_found_out_that_a_node_hangs(world: Wor
     assert world.answer("k")["body"] == "bmV3"
     assert world.node().phase == "running"
     world.clock.wait_for(event)
+
+
+def test_readers_do_not_wait_until_it_is_found_out_that_cache_functions_do_not_hear_of_a_write(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise RelayDownError("writers do not reach it")
+
+    in_lambda_tier(world)
+    monkeypatch.setattr(world.relay, "tell", refuse)
+    world.put_object("k", b"new")
+
+    event = world.clock.start(world.written, "k")
+    world.clock.sleep(0.3)
+    world.reader = world.new_reader()
+
+    assert world.answer("k")["body"] == "bmV3"
+    assert world.digest.read().fence_us == 0
+    world.clock.wait_for(event)
+
+
+@pytest.mark.parametrize("memory_bytes", [0, 1 << 20])
+def test_a_node_that_hangs_for_a_moment_gives_nobody_what_was_overwritten(world: World, memory_bytes: int) -> None:
+    in_redis(world)
+    world.redis.kill()
+    world.put_object("k", b"new")
+
+    event = world.clock.start(world.written, "k")
+    world.clock.sleep(0.3)
+    world.redis.start()  # it has its copies still
+    world.reader = world.new_reader(memory_bytes=memory_bytes)
+    bodies = [world.answer("k")["body"] for _ in range(2)]
+
+    assert bodies == ["bmV3"] * 2
+    world.clock.wait_for(event)
+    world.reader = world.new_reader()
+    assert world.read("k") == "redis"
+
+
+def test_a_write_that_fails_has_readers_ask_s3_until_its_event_comes_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise ServiceTransientError("throttled")
+
+    in_lambda_tier(world)
+    world.relay.is_down = True
+    monkeypatch.setattr(DigestTable, "raise_fence", refuse)
+    world.put_object("k", b"new")
+
+    with pytest.raises(BurstcacheError):
+        world.written("k")
+
+    world.relay.is_down = False
+    world.reader = world.new_reader()
+    assert world.answer("k")["body"] == "bmV3"
 
 
 def test_a_write_waits_for_a_redis_that_starts_again(world: World, writer: Writer) -> None:

@@ -11,11 +11,12 @@ from burstcache.adapters.breaker import Breakers
 from burstcache.adapters.calls import ask
 from burstcache.adapters.clock import Clock, Instant, instant, seconds_since
 from burstcache.adapters.patience import Patience
-from burstcache.core.digest import MAX_AGE_S, REFRESH_AT, Digest, Route, RoutedKey, RunningNode
+from burstcache.core.digest import MAX_AGE_S, REFRESH_AT, Digest, Route, RoutedKey, RunningNode, late_until_us
 from burstcache.core.table import (
     ALL_OF_DIGEST,
     CHANGES_ITEM,
     DIGEST_PARTITION,
+    LATE_ITEM,
     RELAY_ITEM,
     SHOWN_NODE_PREFIX,
     SHOWN_ROUTE_PREFIX,
@@ -57,11 +58,14 @@ def read_digest(client: DynamoDBClient, table_name: str, *, is_consistent: bool 
     sequence, changes, fence_us = 0, [], 0
     routes: dict[str, RoutedKey] = {}
     nodes: dict[str, RunningNode] = {}
+    late: dict[str, int] = {}
     for item in _items(client, table_name, is_consistent):
         name = item["sk"]["S"]
         if name == CHANGES_ITEM["sk"]:
             columns = _plain(item)
             sequence, changes = columns["sequence"], columns["changes"]
+        elif name == LATE_ITEM["sk"]:
+            late = late_until_us(_plain(item).get("late", ()))
         elif name == RELAY_ITEM["sk"]:
             fence_us = _plain(item)["fence_us"]
         elif name.startswith(SHOWN_ROUTE_PREFIX):
@@ -71,7 +75,7 @@ def read_digest(client: DynamoDBClient, table_name: str, *, is_consistent: bool 
             nodes[name.removeprefix(SHOWN_NODE_PREFIX)] = RunningNode(
                 columns["life"], columns["phase_rank"], bool(columns["is_running"]), tuple(columns.get("peers", ()))
             )
-    return Digest(sequence, [change.hex() for change in changes], routes, nodes, fence_us)
+    return Digest(sequence, [change.hex() for change in changes], routes, nodes, fence_us, late)
 
 
 def routed_key(item: dict[str, Any]) -> RoutedKey:
@@ -104,7 +108,7 @@ def _items(client: DynamoDBClient, table_name: str, is_consistent: bool) -> list
 
 
 def _plain(item: dict[str, Any]) -> DigestColumns:
-    """Return the values of an item. Numbers, text and lists of them are all there is: no need of boto3's conversion."""
+    """Return the values of an item. Numbers, text, lists and sets of them are all: no need of boto3's conversion."""
     plain: Any = {}
     for name, value in item.items():
         ((kind, data),) = value.items()
@@ -202,7 +206,7 @@ class DigestReader:
         """
         if self._digest is None or self._age_s() > self._max_age_s:
             return None
-        return self._digest.home(hash_)
+        return self._digest.home(hash_, now_us=self._clock.now_us())
 
     def places(self) -> set[Route]:
         """Return all tiers that are known to serve; never reads the digest anew."""

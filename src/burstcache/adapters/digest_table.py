@@ -6,6 +6,7 @@ late one does not replace a newer one; one that is missing costs readers a detou
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +14,20 @@ from burstcache.adapters.calls import ask, write_if
 from burstcache.adapters.digest_reader import read_digest, routed_key
 from burstcache.adapters.items import to_values
 from burstcache.core import table
-from burstcache.core.digest import KEPT_CHANGES, MOST_CHANGES, Digest, RoutedKey, prefix_of
+from burstcache.core.digest import KEPT_CHANGES, LATE_S, MOST_CHANGES, Digest, RoutedKey, late_mark, prefix_of
 from burstcache.core.keys import next_number
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.phases import KEY_PHASE_RANK, NODE_PHASE_RANK
 from burstcache.core.rows import KeyRow, NodeRow
-from burstcache.core.table import CHANGES_ITEM, RELAY_ITEM, DigestColumns, ItemKey, shown_node_item, shown_route_item
+from burstcache.core.table import (
+    CHANGES_ITEM,
+    LATE_ITEM,
+    RELAY_ITEM,
+    DigestColumns,
+    ItemKey,
+    shown_node_item,
+    shown_route_item,
+)
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
@@ -66,6 +75,29 @@ class DigestTable:
         if len(answer["Attributes"]["changes"]["L"]) >= MOST_CHANGES:
             self._trim()
         return int(answer["Attributes"]["sequence"]["N"])
+
+    def mark_late(self, hash_: str, *, now_us: int) -> str:
+        """Have no reader ask a tier for a key that may have an older copy of it; return the mark for `remove_mark`.
+
+        Each write has a mark of its own: another one of the same key, whose tiers have followed, does not end this one.
+        """
+        mark = late_mark(hash_, now_us=now_us, token=secrets.token_hex(4))
+        expires_at = now_us // US_PER_S + 2 * LATE_S  # the item, with the marks of functions that died
+        self._update_late(table.MARK_LATE, {":marks": {mark}, ":expires": expires_at})
+        return mark
+
+    def remove_mark(self, mark: str) -> None:
+        """Let readers ask tiers for a key again, as far as this mark kept them from it."""
+        self._update_late(table.REMOVE_MARK, {":marks": {mark}})
+
+    def _update_late(self, expression: str, values: dict[str, Any]) -> None:
+        ask(
+            self.client.update_item,
+            TableName=self.table_name,
+            Key=to_values(LATE_ITEM),
+            UpdateExpression=expression,
+            ExpressionAttributeValues=to_values(values),
+        )
 
     def raise_fence(self, *, now_us: int) -> None:
         """Have every copy in a cache function that is older than this loaded anew before a reader gets it.

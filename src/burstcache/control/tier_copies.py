@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,14 +17,20 @@ from burstcache.control.key_on_node import load
 from burstcache.control.node_copies import Dropped, NodeCopies
 from burstcache.control.outlasting import outlast_readers
 from burstcache.control.together import do_together
-from burstcache.core.errors import BurstcacheError, ObjectNotFoundError, ObjectTooLargeError, RelayDownError
+from burstcache.core.errors import (
+    BurstcacheError,
+    ObjectNotFoundError,
+    ObjectTooLargeError,
+    RelayDownError,
+    ServiceError,
+)
 from burstcache.core.keys import key_hash
 from burstcache.core.messages.answers import Refreshed
 from burstcache.core.messages.relay import Order, Refresh
 from burstcache.core.rows import KeyRow
 from burstcache.logs import logger
 
-_MEMORIES_WAIT_S = 0.25  # parts that are well take a few milliseconds
+_LATE_S = 0.25  # parts that are well take a few milliseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +51,24 @@ class TierCopies:
 
         A cache function loads the object anew by itself; where Redis has a life of the key, this does. Of a part that
         does not answer, this has readers ask for no copy any more, and waits until none goes by what it knew before.
-        Memories need not wait for that: where tiers take long, the write is announced before they have followed, too.
+        After a write straight to the bucket nobody waits: where tiers take long, readers ask S3 in their place, and
+        memories hear of the write before the tiers have followed, too.
 
         Raises:
             ServiceError: DynamoDB fails: an old copy may still be read.
         """
-        hash_ = key_hash(key)
-        follow, announce = partial(self._follow, hash_), partial(self._announce, hash_)
-        followed: list[Refreshed] = do_together(self.clock, follow, late_s=_MEMORIES_WAIT_S, if_late=announce)
-        return followed[0]
+        hash_, marks = key_hash(key), list[str]()
 
-    def _announce(self, hash_: str) -> None:
-        self.digest.announce(hash_, now_us=self.clock.now_us())
+        def have_s3_asked() -> None:
+            marks.append(self.digest.mark_late(hash_, now_us=self.clock.now_us()))
+            self.digest.announce(hash_, now_us=self.clock.now_us())  # after the mark: what is read from now on is new
+
+        follow = partial(self._follow, hash_)
+        done: list[Refreshed] = do_together(self.clock, follow, late_s=_LATE_S, if_late=have_s3_asked)
+        with suppress(ServiceError):  # a mark ends by itself
+            for mark in marks:
+                self.digest.remove_mark(mark)
+        return done[0]
 
     def _follow(self, hash_: str) -> Refreshed:
         row = self.keys.read(hash_)

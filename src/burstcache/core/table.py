@@ -11,6 +11,7 @@
     DIGEST      / ROUTE#<hash>  a key that a tier serves, or served a moment ago
     DIGEST      / NODE#<name>   a node, as readers see it
     DIGEST      / CHANGES       the keys whose objects changed lately
+    DIGEST      / LATE          the keys with a write that tiers take long to follow
     DIGEST      / RELAY         the fence of the copies in cache functions
     POOL        / STATE         what keeps the pool's members alive, and what was chosen for it
     POOL        / MEMBERS       what each member of the pool was when it last answered
@@ -147,7 +148,7 @@ class PauseColumns(TypedDict, total=False):
 
 
 class DigestColumns(TypedDict, total=False):
-    """What the items of the digest hold, in plain values: of a key, of a node, of the log of changes, of the relay."""
+    """What the items of the digest hold, in plain values: of a key, of a node, of all changes, of the relay."""
 
     life: int  # a key's epoch, a node's generation
     phase_rank: int
@@ -159,6 +160,7 @@ class DigestColumns(TypedDict, total=False):
     peers: list[str]
     sequence: int
     changes: list[bytes]
+    late: set[str]  # `core.digest.late_mark`
     fence_us: int
     expires_at: int
 
@@ -206,6 +208,8 @@ PAUSED_ITEM = ItemKey(pk="PAUSED", sk="PAUSED")
 # Sorts before nodes and routes, so a Query reads it first: its routes are as new as the changes that it knows.
 CHANGES_ITEM = ItemKey(pk="DIGEST", sk="CHANGES")
 DIGEST_PARTITION = CHANGES_ITEM["pk"]
+# Sorts after the changes: who knows of one has all marks that were made before it.
+LATE_ITEM = ItemKey(pk=DIGEST_PARTITION, sk="LATE")
 RELAY_ITEM = ItemKey(pk=DIGEST_PARTITION, sk="RELAY")
 ALL_OF_DIGEST = ALL_OF_POOL = "pk = :pk"
 POOL_STATE_ITEM, POOL_MEMBERS_ITEM = ItemKey(pk="POOL", sk="STATE"), ItemKey(pk="POOL", sk="MEMBERS")
@@ -270,6 +274,7 @@ APPEND_CHANGE = (
     " #changes = list_append(if_not_exists(#changes, :none), :added)"
 )
 CUT_CHANGES = "REMOVE {}"
+MARK_LATE, REMOVE_MARK = "SET expires_at = :expires ADD late :marks", "DELETE late :marks"
 RAISE_FENCE, RAISE_FENCE_BY_ONE = "SET fence_us = :now", "SET fence_us = fence_us + :one"
 IS_FENCE_OLDER = "attribute_not_exists(fence_us) OR fence_us < :now"
 SET_HELD = "SET held_until_us = :until"

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from burstcache.adapters.digest_table import DigestTable
-from burstcache.core.digest import KEPT_CHANGES, MOST_CHANGES, Digest, Route
+from burstcache.core.digest import KEPT_CHANGES, LATE_S, MOST_CHANGES, Digest, Route
 from burstcache.core.keys import key_hash
 from burstcache.core.rows import KeyRow, NodeRow
-from burstcache.core.table import CHANGES_ITEM, SHOWN_NODE_PREFIX, SHOWN_ROUTE_PREFIX
+from burstcache.core.table import CHANGES_ITEM, LATE_ITEM, SHOWN_NODE_PREFIX, SHOWN_ROUTE_PREFIX
 from support.aws import TABLE, clients, make_stack, mocked_aws
 
 _HASHES = [key_hash(str(number)) for number in range(200)]
@@ -85,7 +85,8 @@ def test_a_log_made_anew_is_not_taken_for_the_one_before(digest: DigestTable) ->
     assert digest.read().changed_since(known) is None  # any key may have changed
 
 
-def test_changes_are_read_before_the_routes_that_go_with_them() -> None:
+def test_changes_are_read_before_the_routes_and_the_marks_that_go_with_them() -> None:
+    assert str(CHANGES_ITEM["sk"]) < str(LATE_ITEM["sk"])
     assert str(CHANGES_ITEM["sk"]) < SHOWN_NODE_PREFIX
     assert str(CHANGES_ITEM["sk"]) < SHOWN_ROUTE_PREFIX
 
@@ -151,3 +152,24 @@ def test_a_key_is_removed_unless_it_was_shown_again_meanwhile(digest: DigestTabl
 
     assert list(kept) == [_ROW.hash]
     assert digest.read().routes == {}
+
+
+def test_a_key_is_late_until_each_of_its_writes_has_been_followed(digest: DigestTable) -> None:
+    digest.show_key(replace(_ROW, phase="lambda", tier="lambda"))
+    marks = [digest.mark_late(_ROW.hash, now_us=0) for _ in range(2)]
+    routes = [digest.read().route(_ROW.hash, now_us=0)]
+    for mark in marks:
+        digest.remove_mark(mark)
+        routes.append(digest.read().route(_ROW.hash, now_us=0))
+
+    assert routes == [None, None, Route("lambda")]
+
+
+def test_a_mark_that_nobody_removes_ends_by_itself(digest: DigestTable) -> None:
+    digest.show_key(replace(_ROW, phase="lambda", tier="lambda"))
+    digest.mark_late(_ROW.hash, now_us=5_000_000)
+
+    seen = digest.read()
+
+    assert seen.route(_ROW.hash, now_us=(5 + LATE_S) * 1_000_000 - 1) is None
+    assert seen.route(_ROW.hash, now_us=(5 + LATE_S) * 1_000_000) == Route("lambda")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from consistency import __main__ as consistency
+from consistency.history import Event, Operation
 from consistency.setting import SETTINGS
 
 PASSED = {state: 1 for state in consistency.states() if state not in consistency.UNENTERED}
@@ -74,3 +76,25 @@ def test_a_kept_piece_names_its_code(tmp_path: Path, recorded: list[int]) -> Non
     (line,) = (tmp_path / "pieces.jsonl").read_text().splitlines()
 
     assert len(json.loads(line)["code"]) == 12
+
+
+def test_a_violation_is_printed_with_what_happened_to_its_key_and_to_the_stack() -> None:
+    write, read = partial(Operation, "one", key="k", path="direct"), partial(Operation, "two", "read", "k")
+    history = [
+        write(kind="write", value=1, start_us=0, end_us=1),
+        write(kind="write", value=2, start_us=19_000_000, end_us=20_000_000),
+        read(1, 23_000_001, 23_100_000, tier="redis", path="direct"),
+    ]
+    events = [
+        Event(1_000_000, "long before"),
+        Event(20_200_000, "fault: node-1"),
+        Event(20_300_000, "S3's event", "k"),
+        Event(20_400_000, "S3's event", "another"),
+        Event(24_000_000, "afterwards"),
+    ]
+
+    problem = consistency.check(history, events=events).splitlines()
+
+    assert problem[0] == "VIOLATION: older than allowed, by 0.001 ms"
+    assert problem[3].split()[-4:] == ["two", "read", "1", "redis"]
+    assert problem[4:] == [" 20200.000 ms  fault: node-1", " 20300.000 ms  S3's event"]

@@ -20,11 +20,12 @@ _SETTINGS = [
 @pytest.mark.slow
 @pytest.mark.parametrize("setting", _SETTINGS, ids=lambda each: f"{each.policy}-{each.has_express}-{each.way}")
 def test_the_histories_of_a_stack_have_no_violation(setting: Setting) -> None:
-    history, _ = record(setting, seed=1, operations=1_500)
+    history, _, events = record(setting, seed=1, operations=1_500)
 
     kinds = Counter(each.kind for each in history)
     assert kinds["read"] > 1_000
     assert kinds["write"] > 3
     assert all(each.is_known for each in history if each.kind == "read")
     assert {"s3", "memory"} < {each.tier for each in history if each.kind == "read"}
-    assert check(history, has_faults=setting.has_faults) == ""
+    assert {"announce", "S3's event is followed"} <= {event.what for event in events}
+    assert check(history, events=events) == ""

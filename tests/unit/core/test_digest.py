@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from burstcache.core.digest import Digest, Route, RoutedKey, RunningNode
+from burstcache.core.digest import LATE_S, Digest, Route, RoutedKey, RunningNode, late_mark, late_until_us, prefix_of
 from burstcache.core.placement import node_for
 
 DIGEST = Digest(sequence=10, changes=("a", "b", "c"))
@@ -27,13 +27,13 @@ def _digest_of(**nodes: RunningNode) -> Digest:
 
 
 def _homes(digest: Digest) -> set[Route | None]:
-    return {digest.home(hash_) for hash_ in _HASHES}
+    return {digest.home(hash_, now_us=0) for hash_ in _HASHES}
 
 
 def test_each_key_is_a_guest_of_its_home_among_the_nodes_while_that_runs() -> None:
     digest = _digest_of(node_1=RunningNode(7, 2, True, _BOTH), node_2=RunningNode(8, 3, False, _BOTH))
 
-    homes = [digest.home(hash_) for hash_ in _HASHES]
+    homes = [digest.home(hash_, now_us=0) for hash_ in _HASHES]
 
     on_node_1 = Route("redis", "node-1", is_guest=True)
     assert homes == [on_node_1 if node_for(hash_, _BOTH) == "node-1" else None for hash_ in _HASHES]
@@ -47,7 +47,7 @@ def test_a_node_that_takes_no_guests_is_nobodys_home() -> None:
 def test_a_node_that_was_added_while_another_ran_takes_its_keys_over() -> None:
     digest = _digest_of(node_1=RunningNode(7, 2, True, ("node-1",)), node_2=RunningNode(8, 2, True, _BOTH))
 
-    homes = [digest.home(hash_) for hash_ in _HASHES]
+    homes = [digest.home(hash_, now_us=0) for hash_ in _HASHES]
 
     assert homes == [Route("redis", node_for(hash_, _BOTH), is_guest=True) for hash_ in _HASHES]
 
@@ -65,3 +65,21 @@ def test_places_are_where_keys_are_served_now_and_nodes_that_take_guests() -> No
     places = Digest(routes=routes, nodes=nodes).places(now_us=10)
 
     assert places == {Route("lambda"), Route("redis", "node-1"), Route("redis", "node-2", is_guest=True)}
+
+
+def test_no_tier_is_asked_for_a_key_whose_write_tiers_take_long_to_follow() -> None:
+    here, other = "0" * 32, "f" * 32
+    lambda_ = RoutedKey(1, 2, "lambda", deadline_at_us=2**62)
+    nodes = {"node-1": RunningNode(7, 2, True, ("node-1",))}
+
+    digest = Digest(routes={here: lambda_, other: lambda_}, nodes=nodes, late={prefix_of(here): 10})
+
+    assert [digest.route(here, now_us=now_us) for now_us in (9, 10)] == [None, Route("lambda")]
+    assert [digest.home(here, now_us=now_us) for now_us in (9, 10)] == [None, Route("redis", "node-1", is_guest=True)]
+    assert digest.route(other, now_us=9) == Route("lambda")
+
+
+def test_the_latest_mark_of_a_key_counts() -> None:
+    marks = [late_mark(_HASHES[0], now_us=now_s * 1_000_000, token="t") for now_s in (5, 7, 6)]
+
+    assert late_until_us(marks) == {prefix_of(_HASHES[0]): (7 + LATE_S) * 1_000_000}

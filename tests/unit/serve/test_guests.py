@@ -415,4 +415,4 @@ def test_guests_are_brought_and_hit() -> None:
     tiers = [house.readers[reader].read(house._request("a")).headers["x-cache-tier"] for reader in (0, 1, 1)]
 
     assert tiers == ["s3", "redis", "memory"]
-    assert Route("redis", "node-1", is_guest=True) == house._read_digest().home(_HASHES["a"])
+    assert Route("redis", "node-1", is_guest=True) == house._read_digest().home(_HASHES["a"], now_us=0)
