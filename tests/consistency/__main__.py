@@ -127,9 +127,7 @@ def run_piece(number: int, operations: int, folder: Path, checker: Path | None) 
     return piece, problem
 
 
-def record(
-    setting: Setting, *, seed: int, operations: int
-) -> tuple[list[Operation], Counter[str], list[Event]]:
+def record(setting: Setting, *, seed: int, operations: int) -> tuple[list[Operation], Counter[str], list[Event]]:
     """Return the history of a stack's clients, how often each state was passed, and what happened in the stack."""
     with pytest.MonkeyPatch.context() as patch, mocked_aws():
         stage = Stage(
