@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import floor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 MOST_P99_S = 0.4
 _OWN_S = 0.05  # what may be added to a delay of S3
-_GRID = {"left": 0.08, "right": 0.98, "top": 0.86, "bottom": 0.1}
+_GRID = {"left": 0.08, "right": 0.98, "top": 0.8, "bottom": 0.1, "hspace": 0.25}
+_LEGEND: dict[str, Any] = {"fontsize": 7.5, "loc": "lower right", "bbox_to_anchor": (1, 1), "ncols": 4}
 _TIERS = {"s3": "S", "lambda": "L", "redis": "R"}  # as answers name them, and as pictures do; others are left out
 _TIMES = ("p50 ms", "p99 ms", "longest ms", "hits back s", "at rest s")
 HEADER = ("fault", "policy", "reads", "failed", "excused", "wrong", *_TIMES, "left", "writes", "refused")
@@ -139,7 +140,7 @@ def draw(fault: Fault, runs: Sequence[Run], path: Path) -> None:
             _draw_run(run, latency, share)
         columns[0][0].set_ylabel("latency [ms]")
         columns[1][0].set_ylabel("reads per second")
-        columns[1][0].legend(fontsize=7.5, loc="upper left", ncols=4)
+        columns[1][-1].legend(**_LEGEND)
         write_image(figure, path)
 
 
@@ -166,5 +167,5 @@ def _draw_run(run: Run, latency: Axes, share: Axes) -> None:
         axes.axvspan(0, run.fault_ended_s - run.fault_began_s, color=LINE_COLOURS[5], alpha=0.12, linewidth=0)
     ticks_1_2_5(latency)
     latency.set_title(run.policy, loc="left", fontweight="bold")
-    latency.legend(fontsize=7.5, loc="upper left", ncols=3)
+    latency.legend(**_LEGEND)
     share.set_xlabel("seconds after the fault's begin")
