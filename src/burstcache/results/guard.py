@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from burstcache.adapters.clock import Clock
+from burstcache.adapters.clock import Clock, instant, seconds_since
 from burstcache.logs import logger
 from burstcache.results.threads import in_thread, new_lock
 
@@ -38,7 +38,7 @@ class Guard:
         self._clock = clock
         self._start = start
         self._is_down = False
-        self._probe_at_s = 0.0
+        self._failed_at = instant(clock)  # or when a probe ended
         self._is_probed = False
         self._lock = new_lock(self)
 
@@ -47,7 +47,7 @@ class Guard:
         if not self._is_down:
             return True
         with self._lock:
-            is_due = self._clock.monotonic_s() >= self._probe_at_s and not self._is_probed
+            is_due = seconds_since(self._clock, self._failed_at) >= PROBE_EVERY_S and not self._is_probed
             self._is_probed |= is_due
         if is_due:
             self._start(self._probe)
@@ -58,7 +58,7 @@ class Guard:
         logger().warning("results: a place is left alone until it answers", reason=f"{self._name}: {error}")
         with self._lock:
             self._is_down = True
-            self._probe_at_s = self._clock.monotonic_s() + PROBE_EVERY_S
+            self._failed_at = instant(self._clock)
 
     def after_fork(self) -> None:
         """Make a new lock, and probe anew."""
@@ -74,4 +74,4 @@ class Guard:
         finally:
             with self._lock:
                 self._is_probed = False
-                self._probe_at_s = self._clock.monotonic_s() + PROBE_EVERY_S
+                self._failed_at = instant(self._clock)

@@ -15,7 +15,7 @@ from burstcache.results.entries import Entry, pack
 from burstcache.results.guard import PROBE_EVERY_S, Guard
 from burstcache.results.layers import Layers, SharedLayer
 from burstcache.results.memory import Memory
-from support.clock import ManualClock
+from support.clock import ManualClock, SleptClock
 from support.result_stores import HeldStore
 from support.waiting import LIMIT_S, until
 
@@ -112,6 +112,17 @@ def test_a_place_that_is_down_is_asked_once_and_probed_in_the_background(clock: 
     assert function.computed == 7
     assert function.call(3) == 9
     assert function.computed == 7
+
+
+def test_a_place_that_failed_is_probed_after_a_sleep_that_only_the_time_of_day_has_counted(near: HeldStore) -> None:
+    clock = SleptClock()
+    guard = Guard(near.name, near.ping, clock, start=lambda probe: probe())
+    guard.failed(ResultStoreDownError("no answer"))
+    is_allowed_at_once = guard.allows()
+
+    clock.slept_s = 60
+
+    assert (is_allowed_at_once, guard.allows()) == (False, True)
 
 
 def test_a_place_that_fails_while_the_function_runs_costs_no_more(clock: ManualClock, near: HeldStore) -> None:
