@@ -37,7 +37,6 @@ from burstcache.core.rows import KeyRow, NodeRow
 from burstcache.handlers.proxy import Proxy
 from burstcache.handlers.writer import FrontWriter
 from burstcache.serve import reader as reading
-from burstcache.serve import shared_reads
 from burstcache.serve.express_tier import ExpressTier
 from burstcache.serve.reader import Reader
 from burstcache.serve.writer import Writer
@@ -110,17 +109,6 @@ class _Turns:
         turn.set_result(None)
 
 
-class _Awaited(Future[Any]):
-    """A future whose awaiters rest on the clock."""
-
-    def __init__(self, clock: VirtualClock) -> None:
-        super().__init__()
-        self._clock = clock
-
-    def result(self, timeout: float | None = None) -> Any:
-        return super().result(timeout) if self.done() else self._clock.wait_for(self)
-
-
 class _SlowObjects(ObjectsInProcess):
     """A node's Redis on the far side of a network; while it is frozen it keeps what it has."""
 
@@ -191,8 +179,6 @@ class Stage(World):
         )
         for module in (digest_reader, reading):
             patch.setattr(module, "threading", locks)
-        make = shared_reads.SharedRead
-        patch.setattr(shared_reads, "SharedRead", lambda ticket: make(ticket, _Awaited(self.clock)))
         self._write_one_at_a_time(patch)
         self._slow_down(patch)
         for name in _DIGEST_WRITES:

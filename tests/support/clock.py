@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
+from typing import TypeVar
+
 from burstcache.adapters.clock import SystemClock
+from support.waiting import LIMIT_S
+
+T = TypeVar("T")
 
 
 class SleptClock(SystemClock):
@@ -22,7 +28,7 @@ class SleptClock(SystemClock):
 
 
 class ManualClock(SystemClock):
-    """Stands still until a test sets `now_s`; a sleep lets its time pass at once."""
+    """Stands still until a test sets `now_s`; a sleep lets its time pass at once, a wait for a thread takes none."""
 
     def __init__(self, now_s: float = 0.0) -> None:
         self.now_s = now_s
@@ -35,3 +41,6 @@ class ManualClock(SystemClock):
 
     def sleep(self, duration_s: float) -> None:
         self.now_s += duration_s
+
+    def wait_for(self, future: Future[T], timeout_s: float | None = None) -> T:
+        return future.result(LIMIT_S)

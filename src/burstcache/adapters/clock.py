@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 if TYPE_CHECKING:
     import asyncio
+    from concurrent.futures import Future
+
+T = TypeVar("T")
 
 
 class Clock(Protocol):
@@ -20,6 +23,9 @@ class Clock(Protocol):
 
     def sleep(self, duration_s: float) -> None:
         """Return after `duration_s` seconds."""
+
+    def wait_for(self, future: Future[T], timeout_s: float | None = None) -> T:
+        """Return what another thread completes a future with, or raise what it does; TimeoutError after `timeout_s`."""
 
     def new_event_loop(self) -> asyncio.AbstractEventLoop:
         """Return an event loop that waits by this clock and runs blocking calls in its default executor."""
@@ -39,6 +45,10 @@ class SystemClock:
     def sleep(self, duration_s: float) -> None:
         """Block this thread for `duration_s` seconds."""
         time.sleep(duration_s)
+
+    def wait_for(self, future: Future[T], timeout_s: float | None = None) -> T:
+        """Block this thread until another one completes a future, or raise TimeoutError after `timeout_s` seconds."""
+        return future.result(timeout_s)
 
     def new_event_loop(self) -> asyncio.AbstractEventLoop:
         """Return asyncio's own loop."""

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from burstcache.adapters.clock import Clock, seconds_since
 from burstcache.adapters.digest_reader import DigestReader, Start, in_thread
@@ -16,7 +17,7 @@ from burstcache.core.digest import Route
 from burstcache.logs import logger
 from burstcache.serve.memory_tier import Heads, Memory, Ticket
 from burstcache.serve.own_copies import MAX_STALE_S, STRONG_S, OwnCopies
-from burstcache.serve.shared_reads import SharedReads
+from burstcache.serve.shared_reads import LEFT_AFTER_S, NextReads, SharedReads, answer_of
 from burstcache.serve.tally import Served, Tally
 from burstcache.serve.tier import Fill, Origin, Tier
 from burstcache.serve.tiers import FellBack, Tiers
@@ -28,7 +29,7 @@ from burstcache.web.response import Response, no_such_key, object_response
 EXPRESS = Route("express")
 
 _SENT = (200, 206)
-_ASKING = {"cache-control", "if-match", "if-modified-since", "if-none-match", "if-range", "if-unmodified-since"}
+_CONDITIONS = {"if-match", "if-modified-since", "if-none-match", "if-range", "if-unmodified-since"}
 _NOT_FOUND = 404
 
 
@@ -97,6 +98,7 @@ class Reader:
         self._tiers = Tiers(make_tier, clock, fell_back, self._patience)
         self._clock = clock
         self._shared = SharedReads()
+        self._next = NextReads(clock)
         self._max_stale_s = max_stale_s
         self._start = start
         self._prefix = prefix
@@ -172,10 +174,7 @@ class Reader:
 
     def _loaded(self, request: Request, found: Miss) -> Response:
         """Return S3's answer, and keep what may be kept."""
-        began_s = self._clock.monotonic_s()
-        response = self._origin.read(request)
-        self._patience.s3_took(self._clock.monotonic_s() - began_s)
-        self.own.note_answer(request, response.status, response.headers, found.ticket)
+        response = self._from_s3(request)
         is_object = request.method == "GET" and response.status == 200 and response.is_whole
         if is_object and self.keeps(len(response.body), found):
             self.keep(request, entry_from_s3(response.headers, response.body).confirmed(request.at_us), found)
@@ -185,12 +184,29 @@ class Reader:
             self.own.note_absence(request, found.ticket)
         return response.served_by("s3", is_hit=False)
 
+    def _from_s3(self, request: Request) -> Response:
+        """Return S3's answer, or the one that a read of another thread has got which began after this."""
+        if not _is_whole(request):
+            return self._ask_s3(request)
+        response, is_mine = self._next.read(request.hash, partial(self._ask_s3, request))
+        if response.status == 200 and not is_mine:  # as S3's tier counts what it reads
+            entry = Entry(response.headers, response.body)
+            self._origin.report(request, etag=entry.etag, size_bytes=entry.size_bytes)
+        return response
+
+    def _ask_s3(self, request: Request) -> Response:
+        ticket = self.own.ticket()
+        response = self._origin.read(request)
+        self._patience.s3_took(self._clock.monotonic_s() - ticket.at.monotonic_s)
+        self.own.note_answer(request, response.status, response.headers, ticket)
+        return response
+
     def _load_once(self, request: Request) -> Response:
         """Return what `_load` does, or the answer of another thread's `_load` that memory could serve now."""
         is_fresh = self.own.fresh_tickets(request.hash)
         shared, is_mine = self._shared.join(request.hash, self.own.ticket(), is_fresh)
         if not is_mine:
-            answer = shared.answer.result()
+            answer = answer_of(shared.answer, self._clock, LEFT_AFTER_S)
             if answer is None or not self.own.may_follow(request, answer):
                 return self._load(request)
             return self._followed(request, answer, shared.ticket)
@@ -336,5 +352,10 @@ class Reader:
 
 
 def _is_plain(request: Request) -> bool:
+    """Whether it asks for the whole object as it is, of any age that the reader allows."""
+    return _is_whole(request) and "cache-control" not in request.headers
+
+
+def _is_whole(request: Request) -> bool:
     """Whether it asks for the whole object as it is."""
-    return request.method == "GET" and request.range is None and not _ASKING.intersection(request.headers)
+    return request.method == "GET" and request.range is None and _CONDITIONS.isdisjoint(request.headers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Semaphore
 from typing import Any
@@ -11,7 +11,10 @@ from typing import Any
 import boto3
 import pytest
 
+from burstcache.adapters.clock import SystemClock
 from burstcache.client import AsyncClient, Client
+from burstcache.client.keeping import Keeping
+from burstcache.client.parts import THREADS
 from burstcache.core.errors import ObjectNotFoundError, RefusedRequestError
 from support.answers_at_once import answer_at_once
 from support.waiting import LIMIT_S
@@ -48,7 +51,7 @@ def test_errors_are_returned_in_the_place_of_their_keys_when_they_are_remembered
 
 
 class S3:
-    """A bucket with one object; counts what it is asked, and answers after a number of reads have begun."""
+    """A bucket with one object; counts what it is asked, and first answers when a number of reads have begun."""
 
     def __init__(self, *, after: int) -> None:
         self.asked, self.began, self._after = 0, Semaphore(0), after
@@ -57,7 +60,8 @@ class S3:
 
     def _answer(self, request: Mapping[str, Any]) -> tuple[int, Mapping[str, str], bytes]:
         self.asked += 1
-        for _ in range(self._after):
+        after, self._after = self._after, 0
+        for _ in range(after):
             self.began.acquire()
         if request["method"] == "PUT":
             return 200, {}, b""
@@ -111,3 +115,41 @@ def test_a_hundred_tasks_that_read_a_cold_key_make_one_read_of_s3() -> None:
             return {each.body for each in await asyncio.gather(*reads)}
 
     assert (asyncio.run(main()), s3.asked) == ({b"object"}, 1)
+
+
+@pytest.fixture
+def waits_for_s3(monkeypatch: pytest.MonkeyPatch) -> Callable[[S3], None]:
+    """Lets reads that wait for one under way count as begun, and wait for its end however busy the machine is."""
+
+    def count(s3: S3) -> None:
+        def wait_for(self: SystemClock, future: Future[Any], timeout_s: float | None = None) -> Any:
+            s3.began.release()
+            return future.result(LIMIT_S)
+
+        monkeypatch.setattr(SystemClock, "wait_for", wait_for)
+
+    return count
+
+
+@pytest.mark.parametrize("keeps", [Keeping(memory_bytes=0), Keeping(freshness="strong")], ids=["no memory", "strong"])
+def test_a_hundred_threads_that_may_get_nothing_old_make_two_reads_of_s3(
+    keeps: Keeping, waits_for_s3: Callable[[S3], None]
+) -> None:
+    s3 = S3(after=99)
+    waits_for_s3(s3)
+
+    with Client(bucket="b", s3=s3.client, **keeps) as client, ThreadPoolExecutor(100) as threads:
+        bodies = {each.body for each in threads.map(client.get, ["key"] * 100)}
+
+    assert (bodies, s3.asked) == ({b"object"}, 2)
+
+
+def test_tasks_that_may_get_nothing_old_make_two_reads_of_s3(waits_for_s3: Callable[[S3], None]) -> None:
+    s3 = S3(after=THREADS - 1)
+    waits_for_s3(s3)
+
+    async def main() -> set[bytes]:
+        async with AsyncClient(bucket="b", s3=s3.client, memory_bytes=0) as client:
+            return {each.body for each in await asyncio.gather(*(client.get("key") for _ in range(THREADS)))}
+
+    assert (asyncio.run(main()), s3.asked) == ({b"object"}, 2)

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import pytest
 
 from burstcache.adapters.digest_reader import DigestReader, at_once
 from burstcache.core.digest import Digest, Route, prefix_of
-from burstcache.serve.memory_tier import Memory, Ticket
+from burstcache.serve.memory_tier import Memory
 from burstcache.serve.own_copies import IMMUTABLE_S, STRONG_S
 from burstcache.serve.reader import Reader
-from burstcache.serve.shared_reads import SharedRead, SharedReads
+from burstcache.serve.shared_reads import NEXT_AFTER_S
 from burstcache.serve.tally import Served
-from burstcache.serve.tier import Tier
+from burstcache.serve.tier import Fill, Tier
 from burstcache.web.entry import Entry
 from burstcache.web.ranges import parse_range
 from burstcache.web.request import Request
@@ -26,6 +28,7 @@ from support.clock import ManualClock
 from support.waiting import LIMIT_S, until
 
 _HASH = "0" * 32
+T = TypeVar("T")
 
 
 def get(method: str = "GET", range_: str | None = None) -> Request:
@@ -76,31 +79,32 @@ class S3:
         """Nothing is open."""
 
 
-class Watched(SharedReads):
-    """Counts who follows."""
+class Watched(ManualClock):
+    """Counts the waits for another thread's read."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.followers = 0
+    def __init__(self, now_s: float) -> None:
+        super().__init__(now_s)
+        self.waiting = 0
+        self.gives_up = False  # at once, if ever
 
-    def join(self, hash_: str, ticket: Ticket, may_follow: Callable[[Ticket], bool]) -> tuple[SharedRead, bool]:
-        shared, is_mine = super().join(hash_, ticket, may_follow)
-        self.followers += not is_mine
-        return shared, is_mine
+    def wait_for(self, future: Future[T], timeout_s: float | None = None) -> T:
+        self.waiting += 1
+        if self.gives_up and timeout_s is not None:
+            raise TimeoutError
+        return super().wait_for(future)
 
 
 class Desk:
     """A reader, and reads in other threads while one of its own is under way."""
 
     def __init__(self, *, max_stale_s: float = 2.0, memory_bytes: int = 1 << 20, has_stack: bool = False) -> None:
-        self.s3, self.clock, self.shared = S3(), ManualClock(1000.0), Watched()
+        self.s3, self.clock = S3(), Watched(1000.0)
         self.digest = Digest()
         digest = DigestReader(lambda: self.digest, self.clock, start=at_once) if has_stack else None
         memory = Memory(memory_bytes, max_object_bytes=100) if memory_bytes else None
         self.reader = Reader(
             digest, self.s3, _no_tier, self.clock, memory=memory, max_stale_s=max_stale_s, start=at_once
         )
-        self.reader._shared = self.shared
         self.threads = ThreadPoolExecutor(100)
 
     def read_meanwhile(self, first: Callable[[], None] = lambda: None, request: Request | None = None) -> Response:
@@ -110,7 +114,7 @@ class Desk:
         def meanwhile() -> None:
             first()
             later.append(self.threads.submit(self.reader.read, request or get()))
-            until(lambda: later[0].done() or self.shared.followers)
+            until(lambda: later[0].done() or self.clock.waiting)
 
         self.s3.meanwhile = meanwhile
         self.reader.read(get())
@@ -119,6 +123,11 @@ class Desk:
 
 def _no_tier(_: Route) -> Tier:
     raise AssertionError("there is no tier")
+
+
+promise_the_newest_version = pytest.mark.parametrize(
+    "keeps", [{"max_stale_s": STRONG_S}, {"memory_bytes": 0}], ids=["strong", "no memory"]
+)
 
 
 def test_a_hundred_reads_of_a_key_at_once_ask_s3_once() -> None:
@@ -226,19 +235,149 @@ def test_a_read_does_not_follow_one_that_began_before_its_caller_wrote() -> None
     assert desk.read_meanwhile(write).body == b"1"
 
 
-@pytest.mark.parametrize(("max_stale_s", "memory_bytes"), [(STRONG_S, 1 << 20), (2.0, 0)], ids=["strong", "no memory"])
-def test_a_reader_that_promises_the_newest_version_follows_nobody(max_stale_s: float, memory_bytes: int) -> None:
-    desk = Desk(max_stale_s=max_stale_s, memory_bytes=memory_bytes)
+@promise_the_newest_version
+def test_a_reader_that_promises_the_newest_version_shares_no_read_that_has_begun(keeps: dict[str, Any]) -> None:
+    desk = Desk(**keeps)
 
     assert desk.read_meanwhile(lambda: setattr(desk.s3, "version", 1)).body == b"1"
 
 
-def test_a_read_of_a_part_follows_nobody() -> None:
-    desk = Desk()
+@promise_the_newest_version
+def test_a_hundred_reads_that_promise_the_newest_version_ask_s3_twice(keeps: dict[str, Any]) -> None:
+    desk = Desk(**keeps)
+    later: list[Future[Response]] = []
 
-    desk.read_meanwhile(request=get(range_="bytes=0-0"))
+    def read_and_write() -> None:
+        desk.s3.version = 1
+        later.extend(desk.threads.submit(desk.reader.read, get()) for _ in range(99))
+        until(lambda: desk.clock.waiting == 99)
+
+    desk.s3.meanwhile = read_and_write
+    first = desk.reader.read(get())
+
+    assert (first.body, {each.result(LIMIT_S).body for each in later}) == (b"0", {b"1"})
+    assert {each.result().headers["x-cache-tier"] for each in later} == {"s3"}
+    assert (desk.s3.asked, desk.s3.reported) == (2, 98)  # S3's tier has reported those that asked
+
+
+class Node:
+    """A tier that holds nothing, and gives the right to fill it to the fifth that asks."""
+
+    def __init__(self) -> None:
+        self.filled: list[bytes] = []
+        self._asks = itertools.count(1)
+
+    def fetch(self, request: Request) -> Fill | None:
+        return Fill(lambda entry: self.filled.append(entry.body), 100) if next(self._asks) == 5 else None
+
+    def count(self, batch: Sequence[Served]) -> None:
+        """Nobody asks."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def test_what_is_shared_fills_a_tier_by_the_right_of_one_of_those_that_share_it() -> None:
+    desk, node, later = Desk(), Node(), list[Future[Response]]()
+    reader = Reader(None, desk.s3, lambda _: node, desk.clock, has_express=True)
+
+    def read_and_write() -> None:
+        desk.s3.version = 1
+        later.extend(desk.threads.submit(reader.read, get()) for _ in range(9))
+        until(lambda: desk.clock.waiting == 9)
+
+    desk.s3.meanwhile = read_and_write
+    reader.read(get())
+
+    assert {each.result(LIMIT_S).body for each in later} == {b"1"}
+    assert (desk.s3.asked, node.filled) == (2, [b"1"])
+
+
+def test_a_read_that_promises_the_newest_version_does_not_wait_for_a_slow_one() -> None:
+    desk = Desk(memory_bytes=0)
+    desk.clock.gives_up = True
+
+    def read() -> None:
+        assert desk.threads.submit(desk.reader.read, get()).result(LIMIT_S).body == b"0"
+
+    desk.s3.meanwhile = read
+    desk.reader.read(get())
+
+    assert (desk.s3.asked, desk.clock.waiting) == (2, 1)
+    assert NEXT_AFTER_S < 0.05  # which a fault may add to S3's own delay
+
+
+def test_a_read_leaves_one_that_it_follows_if_that_hangs() -> None:
+    desk = Desk()
+    desk.clock.gives_up = True
+
+    def read() -> None:
+        assert desk.threads.submit(desk.reader.read, get()).result(LIMIT_S).body == b"0"
+
+    desk.s3.meanwhile = read
+    desk.reader.read(get())
 
     assert desk.s3.asked == 2
+
+
+@promise_the_newest_version
+def test_those_that_share_a_read_get_its_error(keeps: dict[str, Any]) -> None:
+    desk = Desk(**keeps)
+    desk.s3.status = 503
+
+    answer = desk.read_meanwhile()
+
+    assert (answer.status, answer.headers["x-cache-tier"], desk.s3.reported) == (503, "s3", 0)
+
+
+def test_a_reader_that_breaks_off_leaves_the_read_to_those_that_share_it() -> None:
+    desk = Desk(memory_bytes=0)
+    later: list[Future[Response]] = []
+
+    def break_off() -> None:
+        raise KeyboardInterrupt
+
+    def read() -> None:
+        later.extend(desk.threads.submit(desk.reader.read, get()) for _ in range(10))
+        until(lambda: desk.clock.waiting == 10)
+        desk.s3.meanwhile = break_off
+
+    desk.s3.meanwhile = read
+    desk.reader.read(get())
+
+    outcomes = [each.exception(LIMIT_S) or each.result().body for each in later]
+    assert [type(each) for each in outcomes].count(KeyboardInterrupt) == 1
+    assert outcomes.count(b"0") == 9
+
+
+@pytest.mark.parametrize("asks", [{"cache-control": "no-cache"}, {"cache-control": "max-age=0"}])
+def test_reads_that_ask_for_what_s3_has_now_share_the_next_one(asks: dict[str, str]) -> None:
+    desk, later = Desk(), list[Future[Response]]()
+
+    def read() -> None:
+        desk.s3.version = 1
+        later.extend(desk.threads.submit(desk.reader.read, replace(get(), headers=asks)) for _ in range(9))
+        until(lambda: desk.clock.waiting == 9)
+
+    desk.s3.meanwhile = read
+    desk.reader.read(get())
+
+    assert {each.result(LIMIT_S).body for each in later} == {b"1"}
+    assert desk.s3.asked == 2
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [get(range_="bytes=0-0"), get("HEAD"), replace(get(), headers={"if-none-match": '"1"'})],
+    ids=["a part", "HEAD", "a condition"],
+)
+@pytest.mark.parametrize("memory_bytes", [0, 1 << 20])
+def test_a_read_of_something_else_shares_none(request_: Request, memory_bytes: int) -> None:
+    desk = Desk(memory_bytes=memory_bytes)
+
+    desk.read_meanwhile(request=request_)
+
+    assert (desk.s3.asked, desk.clock.waiting) == (2, 0)
 
 
 def test_an_immutable_object_is_followed_for_ever() -> None:
@@ -275,7 +414,7 @@ def test_a_read_whose_leader_broke_off_asks_s3_itself() -> None:
 
     def break_off() -> None:
         later.append(desk.threads.submit(desk.reader.read, get()))
-        until(lambda: desk.shared.followers)
+        until(lambda: desk.clock.waiting)
         raise KeyboardInterrupt
 
     desk.s3.meanwhile = break_off

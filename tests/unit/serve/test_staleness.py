@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
+from typing import TypeVar
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -16,9 +17,9 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from burstcache.adapters.digest_reader import DigestReader
 from burstcache.core.digest import Digest, RoutedKey, prefix_of
 from burstcache.core.errors import ObjectNotFoundError, ServiceTransientError
-from burstcache.serve.memory_tier import Memory, Ticket
+from burstcache.serve.memory_tier import Memory
 from burstcache.serve.reader import Miss, Reader
-from burstcache.serve.shared_reads import SharedRead, SharedReads
+from burstcache.serve.shared_reads import NEXT_AFTER_S
 from burstcache.serve.tally import Served
 from burstcache.web.entry import Entry
 from burstcache.web.request import Request
@@ -27,6 +28,7 @@ from support.clock import ManualClock
 from support.searches import search
 from support.waiting import LIMIT_S
 
+T = TypeVar("T")
 _BOUND_S = 2.0
 _MOST_CHANGES = 3
 _HASHES = {"a": "0" * 32, "b": "1" * 32}
@@ -95,18 +97,19 @@ class Tier:
         """Nothing is open."""
 
 
-class Followed(SharedReads):
-    """Says when a read follows another."""
+class Watched(ManualClock):
+    """Says when a read waits for another thread's."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.is_followed = threading.Event()
+    def __init__(self, now_s: float) -> None:
+        super().__init__(now_s)
+        self.is_waited = threading.Event()
+        self.is_s3_slow = False  # so that the next read of it begins while the last one is under way
 
-    def join(self, hash_: str, ticket: Ticket, may_follow: Callable[[Ticket], bool]) -> tuple[SharedRead, bool]:
-        shared, is_mine = super().join(hash_, ticket, may_follow)
-        if not is_mine:
-            self.is_followed.set()
-        return shared, is_mine
+    def wait_for(self, future: Future[T], timeout_s: float | None = None) -> T:
+        if self.is_s3_slow and timeout_s == NEXT_AFTER_S:
+            raise TimeoutError
+        self.is_waited.set()
+        return super().wait_for(future)
 
 
 @cache
@@ -119,7 +122,7 @@ class Readings(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.clock, self.s3, self.tier = ManualClock(1000.0), S3(), Tier()
+        self.clock, self.s3, self.tier = Watched(1000.0), S3(), Tier()
         self.log: list[str] = []
         self.sequence = 0
         self.is_dead, self.slow_s, self.written_meanwhile = False, 0.0, ""
@@ -136,7 +139,6 @@ class Readings(RuleBasedStateMachine):
             max_stale_s=_BOUND_S,
             start=self.in_background.append,
         )
-        self.shared = self.reader._shared = Followed()
 
     def _read_digest(self) -> Digest:
         if self.is_dead:
@@ -212,19 +214,25 @@ class Readings(RuleBasedStateMachine):
         self.read_once(key, after_s)
         self.read_once(key, again_after_s)
 
-    @rule(key=_KEYS, written=st.sampled_from(["", "unannounced", "announced"]), after_s=_TIMES_S)
-    def read_while_another_thread_reads(self, key: str, written: str, after_s: float) -> None:
+    @rule(
+        key=_KEYS,
+        written=st.sampled_from(["", "unannounced", "announced"]),
+        after_s=_TIMES_S,
+        is_s3_slow=st.booleans(),
+    )
+    def read_while_another_thread_reads(self, key: str, written: str, after_s: float, is_s3_slow: bool) -> None:
         later: list[tuple[float, Future[Response]]] = []
 
         def read_elsewhere() -> None:
             if written:
                 self.write(key, is_announced=written == "announced")
             self.clock.now_s += after_s
-            self.shared.is_followed.clear()
+            self.clock.is_waited.clear()
+            self.clock.is_s3_slow = is_s3_slow
             answer = _threads().submit(self.reader.read, self._request(key))
-            answer.add_done_callback(lambda _: self.shared.is_followed.set())
+            answer.add_done_callback(lambda _: self.clock.is_waited.set())
             later.append((self.clock.now_s, answer))
-            assert self.shared.is_followed.wait(LIMIT_S)
+            assert self.clock.is_waited.wait(LIMIT_S)
 
         self.s3.meanwhile = [read_elsewhere]
         self.read(key)
