@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -12,7 +13,6 @@ from pathlib import Path
 
 import pytest
 from nats.aio.client import Client
-from nats.aio.subscription import Subscription
 
 from burstcache.access import RedisAccess, RedisNode, RelayAccess
 from burstcache.adapters import redis_connection
@@ -20,7 +20,7 @@ from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.patience import Patience
 from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.adapters.relay import ping
-from burstcache.adapters.relay_listener import MOST_WAITING, Answer, RelayListener, Respond
+from burstcache.adapters.relay_listener import MOST_WAITING, Answer, Listening, RelayListener, Respond
 from burstcache.adapters.relay_requests import RelayRequests
 from burstcache.core.errors import RedisDownError, RelayDownError, SilentHolderError
 from burstcache.core.messages.relay import NOT_HERE, get_subject
@@ -113,22 +113,22 @@ def test_a_redis_is_pinged_after_a_sleep_that_only_the_time_of_day_has_counted(m
         server.kill()
 
 
-async def give(_: bytes, respond: Respond) -> None:
+async def give(_: bytes, respond: Respond, __: float) -> None:
     await respond(encode(ENTRY))
 
 
 @contextmanager
-def cache_function(access: RelayAccess, answer: Answer = give) -> Iterator[Subscription]:
+def cache_function(access: RelayAccess, answer: Answer = give) -> Iterator[Listening]:
     """Have something answer GETs."""
     loop, listener = asyncio.new_event_loop(), RelayListener(access, NO_SECRETS)
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
 
-    async def listen() -> Subscription:
+    async def listen() -> Listening:
         await listener.open()
-        subscription = await listener.listen(get_subject(REQUEST.hash), queue="q", answer=answer, busy=NOT_HERE)
+        listening = await listener.listen(get_subject(REQUEST.hash), queue="q", answer=answer, busy=NOT_HERE)
         await listener.flush()
-        return subscription
+        return listening
 
     try:
         yield asyncio.run_coroutine_threadsafe(listen(), loop).result(LIMIT_S)
@@ -214,21 +214,73 @@ def test_of_a_queue_that_is_too_long_the_foremost_are_sent_to_s3_at_once() -> No
     requests = RelayRequests(access, NO_SECRETS, SystemClock(), connect_timeout_s=LIMIT_S)
     tier = LambdaTier(requests, Patience(least_s=LIMIT_S, most_s=LIMIT_S))
 
-    async def give_later(message: bytes, respond: Respond) -> None:
+    async def give_later(message: bytes, respond: Respond, waited_s: float) -> None:
         await asyncio.to_thread(goes_on.wait, LIMIT_S)
-        await give(message, respond)
+        await give(message, respond, waited_s)
 
     try:
-        with cache_function(access, give_later) as subscription, ThreadPoolExecutor(100) as threads:
+        with cache_function(access, give_later) as listening, ThreadPoolExecutor(100) as threads:
             first = threads.submit(tier.fetch, REQUEST)
-            until(lambda: requests._idle == [] and subscription.delivered == 1)
+            until(lambda: requests._idle == [] and listening.subscription.delivered == 1)
             rest = [threads.submit(tier.fetch, REQUEST) for _ in range(MOST_WAITING + more)]
-            until(lambda: subscription.pending_msgs == MOST_WAITING + more)
+            until(lambda: listening.pending_msgs == MOST_WAITING + more)
             goes_on.set()
 
             assert first.result(LIMIT_S) == ENTRY
             assert [each.result(LIMIT_S) for each in rest].count(None) == more - 1
     finally:
         tier.close()
+        server.kill()
+        server.wait()
+
+
+def test_a_cache_function_knows_how_long_a_get_has_waited_for_those_before_it() -> None:
+    port, goes_on, waited_s = free_port(), threading.Event(), list[float]()
+    server, access = serve_nats(port), RelayAccess(f"nats://127.0.0.1:{port}")
+    requests = RelayRequests(access, NO_SECRETS, SystemClock(), connect_timeout_s=LIMIT_S)
+    tier = LambdaTier(requests, Patience(least_s=LIMIT_S, most_s=LIMIT_S))
+
+    async def give_later(message: bytes, respond: Respond, has_waited_s: float) -> None:
+        waited_s.append(has_waited_s)
+        await asyncio.to_thread(goes_on.wait, LIMIT_S)
+        await give(message, respond, has_waited_s)
+
+    try:
+        with cache_function(access, give_later) as listening, ThreadPoolExecutor(2) as threads:
+            first = threads.submit(tier.fetch, REQUEST)
+            until(lambda: len(waited_s) == 1)
+            second = threads.submit(tier.fetch, REQUEST)
+            until(lambda: listening.pending_msgs == 1 and listening.waiting.qsize() == 1)
+            waits_since_s = time.monotonic()
+            time.sleep(0.01)
+            waited_at_least_s = time.monotonic() - waits_since_s
+            goes_on.set()
+
+            assert [each.result(LIMIT_S) for each in (first, second)] == [ENTRY, ENTRY]
+            assert waited_s[1] >= waited_at_least_s
+    finally:
+        tier.close()
+        server.kill()
+        server.wait()
+
+
+def test_a_message_that_cannot_be_answered_does_not_stop_those_behind_it() -> None:
+    port, heard = free_port(), list[bytes]()
+    server, access = serve_nats(port), RelayAccess(f"nats://127.0.0.1:{port}")
+    requests = RelayRequests(access, NO_SECRETS, SystemClock(), connect_timeout_s=LIMIT_S)
+
+    async def fail_first(message: bytes, respond: Respond, _: float) -> None:
+        heard.append(message)
+        if len(heard) == 1:
+            raise ValueError("no JSON")
+        await respond(message)
+
+    try:
+        with cache_function(access, fail_first):
+            requests.tell(get_subject(REQUEST.hash), b"first", timeout_s=LIMIT_S)
+
+            assert requests.request(get_subject(REQUEST.hash), b"second", timeout_s=LIMIT_S) == b"second"
+    finally:
+        requests.close()
         server.kill()
         server.wait()

@@ -25,6 +25,7 @@ from support.virtual_time import VirtualClock
 from support.waiting import LIMIT_S, free_port, until
 
 Respond = Callable[[bytes], Awaitable[None]]
+Answer = Callable[[bytes, Respond, float], Awaitable[None]]
 
 
 class Requests(Protocol):
@@ -47,7 +48,7 @@ class Side:
     def ask(self, payload: bytes = b"", timeout_s: float = 60) -> bytes | None:
         return self.requests.request("get.h", payload, timeout_s=timeout_s)
 
-    def listening(self, answer: Callable[[bytes, Respond], Awaitable[None]], *, queue: str = "h") -> tuple[Relay, Any]:
+    def listening(self, answer: Answer, *, queue: str = "h") -> tuple[Relay, Any]:
         listener = self.new_listener()
 
         async def listen() -> Any:
@@ -124,11 +125,11 @@ def side(request: pytest.FixtureRequest) -> Iterator[Side]:
         yield made
 
 
-async def _echo(message: bytes, respond: Respond) -> None:
+async def _echo(message: bytes, respond: Respond, _: float) -> None:
     await respond(message)
 
 
-async def _stay_silent(message: bytes, respond: Respond) -> None:
+async def _stay_silent(message: bytes, respond: Respond, _: float) -> None:
     pass
 
 
@@ -146,8 +147,8 @@ def test_subject_without_a_listener_is_known_at_once(side: Side) -> None:
 def test_old_and_new_cache_overlap_and_exactly_one_answers(side: Side) -> None:
     served: list[int] = []
 
-    def serve_as(number: int) -> Callable[[bytes, Respond], Awaitable[None]]:
-        async def serve(message: bytes, respond: Respond) -> None:
+    def serve_as(number: int) -> Answer:
+        async def serve(message: bytes, respond: Respond, _: float) -> None:
             served.append(number)
             await respond(b"")
 
@@ -167,8 +168,8 @@ def test_listeners_without_a_queue_group_all_hear_and_one_answer_counts(side: Si
     heard: list[int] = []
     all_heard = threading.Event()
 
-    def hear_as(number: int) -> Callable[[bytes, Respond], Awaitable[None]]:
-        async def hear(message: bytes, respond: Respond) -> None:
+    def hear_as(number: int) -> Answer:
+        async def hear(message: bytes, respond: Respond, _: float) -> None:
             heard.append(number)
             if len(heard) == 40:
                 all_heard.set()
@@ -197,7 +198,7 @@ def test_drained_listener_answers_what_is_on_its_way_and_nothing_after_it(side: 
     listener: Relay
     begun = threading.Event()
 
-    async def answer_late(message: bytes, respond: Respond) -> None:
+    async def answer_late(message: bytes, respond: Respond, _: float) -> None:
         begun.set()
         await asyncio.sleep(0.01)
         await respond(b"late")
@@ -224,10 +225,10 @@ def test_an_order_is_carried_out_before_the_gets_that_come_after_it(side: Side) 
     told, answers = threading.Event(), list[bytes | None]()
     version = [b"old"]
 
-    async def give(message: bytes, respond: Respond) -> None:
+    async def give(message: bytes, respond: Respond, _: float) -> None:
         await respond(version[0])
 
-    async def take_order(message: bytes, respond: Respond) -> None:
+    async def take_order(message: bytes, respond: Respond, _: float) -> None:
         version[0] = b"new"
         told.set()
 

@@ -12,8 +12,9 @@ from burstcache.control.cache_life import KeyCache
 from burstcache.control.cache_tools import CacheTask, CacheTools, End
 from burstcache.core.errors import ServiceError
 from burstcache.core.keys import key_hash
-from burstcache.core.messages.relay import control_subject, get_subject
-from burstcache.core.parameters import parameters_from_text
+from burstcache.core.messages.encoding import encode
+from burstcache.core.messages.relay import Get, control_subject, get_subject
+from burstcache.core.parameters import US_PER_S, parameters_from_text
 from burstcache.core.policies import thesis
 from burstcache.core.policy import Request
 from burstcache.core.rows import KeyRow, NodeRow
@@ -107,6 +108,11 @@ class LifeStage:
         request = {"at_us": at_us, "request_id": str(at_us), "method": "GET"}
         assert self._relay.request(get_subject(self._hash), json.dumps(request).encode(), timeout_s=1)
         self._settle()
+
+    def ask(self, *, within_s: float) -> bytes | None:
+        """Ask as a reader that goes to S3 after `within_s`, and return the answer even if it comes later."""
+        get = Get(at_us=0, request_id="r", method="GET", within_us=round(within_s * US_PER_S))
+        return self._relay.request(get_subject(self._hash), encode(get), timeout_s=1)
 
     def stop(self) -> list[Request]:
         """Order the life to end; return the requests that it hands over."""

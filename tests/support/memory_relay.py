@@ -19,7 +19,7 @@ from burstcache.core.errors import RelayDownError, SilentHolderError
 from support.virtual_time import VirtualClock
 
 Respond = Callable[[bytes], Awaitable[None]]
-Answer = Callable[[bytes, Respond], Awaitable[None]]
+Answer = Callable[[bytes, Respond, float], Awaitable[None]]
 
 
 @dataclass(eq=False, slots=True)
@@ -36,11 +36,11 @@ class Subscription:
 
     def deliver(self, payload: bytes, answered: Future[bytes]) -> None:
         """Begin to answer a message; called on the listener's loop."""
-        task = self.loop.create_task(self._answer(payload, answered))
+        task = self.loop.create_task(self._answer(payload, answered, self.loop.time()))
         self.under_way.add(task)
         task.add_done_callback(self.under_way.discard)
 
-    async def _answer(self, payload: bytes, answered: Future[bytes]) -> None:
+    async def _answer(self, payload: bytes, answered: Future[bytes], came_s: float) -> None:
         async def respond(data: bytes) -> None:
             if not answered.done():
                 answered.set_result(data)
@@ -48,7 +48,7 @@ class Subscription:
         async with self.turn:
             if self.busy is not None and len(self.under_way) > 1 + MOST_WAITING:
                 return await respond(self.busy)
-            await self.answer(payload, respond)
+            await self.answer(payload, respond, self.loop.time() - came_s)
 
 
 class MemoryRelay:

@@ -249,7 +249,7 @@ class LambdaStage(Stage):
         return LambdaTier(self._requests, Patience(least_s=LIMIT_S, most_s=LIMIT_S))
 
     def take(self, hash_: str, entry: Entry) -> None:
-        async def answer(message: bytes, respond: Respond) -> None:
+        async def answer(message: bytes, respond: Respond, _: float) -> None:
             is_head = json.loads(message)["method"] == "HEAD"
             await respond(encode(entry.without_body() if is_head else entry))
 

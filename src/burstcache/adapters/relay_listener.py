@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -15,10 +16,11 @@ from burstcache.adapters.relay import CHECK_TIMEOUT_S, connect, flush, hang_up
 from burstcache.adapters.secrets import Secrets
 from burstcache.core.errors import RelayDownError, ServiceError
 from burstcache.core.messages.relay import hash_of
+from burstcache.logs import logger
 from burstcache.traces import HEADER, answering
 
 Respond = Callable[[bytes], Awaitable[None]]
-Answer = Callable[[bytes, Respond], Awaitable[None]]
+Answer = Callable[[bytes, Respond, float], Awaitable[None]]  # the last: how long the message has waited here [s]
 
 _CONNECT_TIMEOUT_S = 5  # only its state waits for a life that starts, and many may connect at once
 MOST_WAITING = 64  # as many readers of one object as a busy stack has at once; each waits for those before it
@@ -31,6 +33,26 @@ def _ignored(hears: bool) -> None:
     """Do nothing about a lost connection."""
 
 
+@dataclass(slots=True, eq=False)
+class Listening:
+    """A subscription, and its messages, which are answered one after the other."""
+
+    subscription: Subscription
+    waiting: asyncio.Queue[tuple[Msg, float]]  # each with when it came, by the loop's time [s]
+    answering: asyncio.Task[None]
+
+    @property
+    def pending_msgs(self) -> int:
+        """How many messages wait for their turn."""
+        return self.subscription.pending_msgs + self.waiting.qsize()
+
+    async def drain(self) -> None:
+        """Return when all messages are answered that came before the end of the subscription, which is now."""
+        await self.subscription.drain()  # type: ignore[no-untyped-call]
+        await self.waiting.join()
+        self.answering.cancel()
+
+
 class RelayListener:
     """The connection of one cache function's environment; it outlives the environment's lives."""
 
@@ -41,6 +63,7 @@ class RelayListener:
         self._hears: Callable[[bool], None] = _ignored
         self._losses = 0
         self._confirming: set[asyncio.Task[None]] = set()
+        self._listening: set[Listening] = set()
 
     def follow_connection(self, hears: Callable[[bool], None]) -> None:
         """Call `hears` whenever messages may have been missed.
@@ -82,6 +105,9 @@ class RelayListener:
     async def close(self) -> None:
         """Leave the relay."""
         client, self._client = self._client, None
+        for listening in self._listening:
+            listening.answering.cancel()
+        self._listening.clear()
         if client is not None:
             await hang_up(client)
 
@@ -91,9 +117,9 @@ class RelayListener:
         *,
         queue: str,
         answer: Answer,
-        after: Subscription | None = None,
+        after: Listening | None = None,
         busy: bytes | None = None,
-    ) -> Subscription:
+    ) -> Listening:
         """Answer messages on `subject`.
 
         Of several listeners of one queue group exactly one gets each message. Without one (an empty text) all of them
@@ -109,19 +135,34 @@ class RelayListener:
                 None: they all wait.
         """
 
-        made: list[Subscription] = []
+        loop, waiting = asyncio.get_running_loop(), asyncio.Queue[tuple[Msg, float]]()
 
-        async def on_message(message: Msg) -> None:
+        async def take(message: Msg) -> None:  # nats-py does not say how long a message has waited for its handler
+            waiting.put_nowait((message, loop.time()))
+
+        async def answer_one(message: Msg, came_s: float) -> None:
             while after is not None and after.pending_msgs:
                 await asyncio.sleep(0)
-            if busy is not None and made and made[0].pending_msgs > MOST_WAITING:
+            if busy is not None and waiting.qsize() > MOST_WAITING:
                 return await message.respond(busy)
             caller = (message.headers or {}).get(HEADER, "")
             with answering(caller, key_hash=hash_of(subject)):
-                await answer(message.data, message.respond)
+                await answer(message.data, message.respond, loop.time() - came_s)
 
-        made.append(await self._connected.subscribe(subject, queue=queue, cb=on_message))
-        return made[0]
+        async def answer_all() -> None:
+            while True:
+                message, came_s = await waiting.get()
+                try:
+                    await answer_one(message, came_s)
+                except Exception as error:  # the next one may be answered
+                    logger().warning("message not answered", subject=subject, reason=repr(error))
+                finally:
+                    waiting.task_done()
+
+        subscription = await self._connected.subscribe(subject, queue=queue, cb=take)
+        listening = Listening(subscription, waiting, loop.create_task(answer_all()))
+        self._listening.add(listening)
+        return listening
 
     async def flush(self, *, timeout_s: float = 10) -> None:
         """Return when the relay has processed what was sent; raise RelayDownError if it does not answer."""
@@ -130,14 +171,15 @@ class RelayListener:
         except _FAILURES as error:
             raise RelayDownError(f"{self._access.url}: {error!r}") from error
 
-    async def drain(self, subscription: Subscription) -> None:
+    async def drain(self, listening: Listening) -> None:
         """End a subscription so that no request is lost: those on their way are still answered.
 
         One whose end the relay does not confirm ends with the connection: when that is back, nats-py would make it
         anew, and it would answer for a life that is over and hears no orders.
         """
         try:
-            await asyncio.wait_for(subscription.drain(), _DRAIN_S)  # type: ignore[no-untyped-call]
+            await asyncio.wait_for(listening.drain(), _DRAIN_S)
+            self._listening.discard(listening)
             await self.flush(timeout_s=1)
             await asyncio.sleep(_GRACE_S)
         except (*_FAILURES, RelayDownError):

@@ -153,14 +153,17 @@ class KeyCache:
     async def _node(self) -> NodeRow:
         return await asyncio.to_thread(self.tools.nodes.read, self.node)
 
-    async def _on_get(self, message: bytes, respond: Respond) -> None:
+    async def _on_get(self, message: bytes, respond: Respond, waited_s: float) -> None:
         request: Get | ServedElsewhere = json.loads(message)
         if "served" in request:
             await respond(b"")
             return self._count([Request.decode(text) for text in request["served"]])
         self.copy.see_fence(request.get("fence_us", 0))
+        left_s = request.get("within_us", 0) / US_PER_S - waited_s
+        if "within_us" in request and left_s <= 0:
+            return  # its reader is with S3 by now
         # In half of its time, so that the reader gets the answer in the other half.
-        entry = await self.copy.get(within_s=request.get("within_us", 0) / US_PER_S / 2)
+        entry = await self.copy.get(within_s=left_s / 2)
         if entry is None:
             return await respond(NOT_HERE)
         if request["method"] == "HEAD":  # costs no body, so it does not count as use
@@ -181,7 +184,7 @@ class KeyCache:
             self._is_promoting = True
             self._spawn(self._promote())
 
-    async def _on_control(self, message: bytes, respond: Respond) -> None:
+    async def _on_control(self, message: bytes, respond: Respond, _: float) -> None:
         order: Order = json.loads(message)
         if order.get("epoch", self.task.epoch) != self.task.epoch:
             return

@@ -38,14 +38,15 @@ class Relay(Protocol):
         subject: str,
         *,
         queue: str,
-        answer: Callable[[bytes, Respond], Awaitable[None]],
+        answer: Callable[[bytes, Respond, float], Awaitable[None]],
         after: Any = None,
         busy: bytes | None = None,
     ) -> Any:
         """Answer messages; of the listeners of one queue group exactly one gets each message, without one all do.
 
         What came before by the subscription `after`, whose `answer` never waits, is answered first. Where too many
-        messages wait, the foremost are answered with `busy` at once, if it is given.
+        messages wait, the foremost are answered with `busy` at once, if it is given. `answer` learns how long a message
+        has waited for those before it [s].
         """
 
     async def flush(self) -> None:

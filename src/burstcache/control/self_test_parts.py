@@ -234,7 +234,7 @@ class Parts:
         have_asked = asyncio.Event()
 
         async def listen(subject: str) -> None:
-            async def answer(_: bytes, respond: Respond) -> None:
+            async def answer(_: bytes, respond: Respond, __: float) -> None:
                 await respond(b"")
                 waits_for.discard(subject)
                 if not waits_for:

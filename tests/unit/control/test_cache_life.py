@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from burstcache.core.cache_lives import LeasedLife
+from burstcache.core.errors import SilentHolderError
+from burstcache.core.messages.encoding import encode
+from burstcache.core.messages.relay import NOT_HERE, Get
 from burstcache.core.parameters import US_PER_S
 from support.life import PARAMETERS, LifeStage
 
@@ -50,3 +55,34 @@ def test_heartbeats_go_on_after_a_promotion_that_failed() -> None:
             stage.get(at_us)
 
     assert [round(at_s) for at_s in stage.executions.beats_at_s] == [15, 30]
+
+
+def test_a_get_whose_reader_has_gone_while_it_waited_for_its_turn_is_not_answered() -> None:
+    with LifeStage("k").running() as stage:
+        stage.life.copy.follow_connection(False)  # so that a GET waits a quarter of a second for the copy
+        first = stage.clock.start(stage.ask, within_s=1.0)
+        stage.clock.sleep(0.001)
+
+        with pytest.raises(SilentHolderError):
+            stage.ask(within_s=0.2)
+
+        assert stage.clock.wait_for(first) == NOT_HERE
+
+
+def test_a_get_waits_for_the_copy_half_of_what_its_reader_has_left() -> None:
+    stage, answers = LifeStage("k"), list[bytes]()
+    get = Get(at_us=0, request_id="r", method="GET", within_us=US_PER_S // 2)
+
+    async def respond(answer: bytes) -> None:
+        answers.append(answer)
+
+    async def ask_in_vain() -> None:
+        await stage.life.copy.load(stage.life._fetch)
+        stage.life.copy.drop()
+        await stage.life._on_get(encode(get), respond, 0.4)
+
+    loop = stage.clock.new_event_loop()
+    stage.clock.wait_for(stage.clock.start(lambda: loop.run_until_complete(ask_in_vain())))
+    loop.close()
+
+    assert (answers, stage.clock.monotonic_s()) == ([NOT_HERE], pytest.approx(0.05))
