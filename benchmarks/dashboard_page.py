@@ -1,7 +1,6 @@
-"""Measure the dashboard's page with 5,000 keys, at rest and while a load runs, or record a burst on it.
+"""Measure the dashboard's page with 5,000 keys, at rest and while a load runs.
 
-python -m benchmarks.dashboard_page                       # first paint, updates, the server's share of a core, a load
-python -m benchmarks.dashboard_page docs/images           # dashboard-{burst,key,phone,benchmark}.png
+    python -m benchmarks.dashboard_page           # first paint, updates, the server's share of a core, a load
 
 What an update takes is processor time of the page's main thread, of all its tasks from one update to the next, as
 Chromium traces them: other work on the machine makes an update late, yet not larger.
@@ -12,17 +11,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,7 +26,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from benchmarks.common import Cloud, Getter, Setup, environment, running_cloud
+from benchmarks.common import Cloud, Setup, environment, running_cloud
 from burstcache.adapters.items import to_values
 from burstcache.core.keys import key_hash
 from burstcache.core.table import key_item
@@ -49,23 +45,18 @@ _BURST = Setup(
 )
 SETUPS = (_BURST,)
 _BODY = b"burst " * 2000
-_FIRST, _SECOND = [f"burst-{number}.bin" for number in range(4)], "during-the-stop.bin"
 
 expect.set_options(timeout=120_000)
 
 
 def main() -> int:
-    """Measure, or record the pictures; return the exit code."""
+    """Measure; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path, nargs="?", help="of the pictures; without it the page is measured")
     parser.add_argument("--load-per-s", type=float, default=_LOAD_PER_S, help="requests a second (default: 10)")
     arguments = parser.parse_args()
     print(environment())
     with running_cloud(_BURST) as cloud, browser() as chromium:
-        if arguments.folder:
-            record(cloud, chromium, arguments.folder)
-        else:
-            measure(cloud, chromium, arguments.load_per_s)
+        measure(cloud, chromium, arguments.load_per_s)
     return 0
 
 
@@ -173,42 +164,6 @@ def fill(found: MainThread, events: Sequence[Mapping[str, Any]]) -> None:
     ]
 
 
-def record(cloud: Cloud, chromium: Browser, folder: Path) -> None:
-    """Have keys pass through all states, and take pictures on the way."""
-    for key in [*_FIRST, _SECOND, *(f"quiet/{number:02}.bin" for number in range(40))]:
-        cloud.put(key, _BODY)
-    with serving(cloud) as (url, _), reading(cloud) as wanted:
-        page = chromium.new_page(viewport={"width": 1280, "height": 1000}, color_scheme="light")
-        page.goto(url)
-        getter = Getter(cloud.url)
-        for number in range(40):
-            getter.get(f"quiet/{number:02}.bin")
-        wanted += _FIRST
-        _await_state(page, "RedisBootup")
-        _await_state(page, "RedisRunning")
-        time.sleep(4)
-        page.screenshot(path=folder / "dashboard-burst.png")
-        wanted.clear()
-        expect(page.get_by_role("table", name="Nodes")).to_contain_text("stopping")
-        wanted.append(_SECOND)
-        _await_state(page, "RestrictedLambda")
-        _await_state(page, "RedisRunning")
-        phone = chromium.new_page(viewport={"width": 390, "height": 844}, color_scheme="dark")
-        phone.goto(url)
-        _await_state(phone, "RedisRunning")
-        time.sleep(4)
-        phone.screenshot(path=folder / "dashboard-phone.png")
-        wanted.clear()
-        expect(page.locator("#on")).to_contain_text("Ready and off")
-        page.goto(f"{url}#key={_SECOND}")
-        expect(page.locator("svg.strip")).to_be_visible()
-        page.screenshot(path=folder / "dashboard-key.png", full_page=True)
-        page.goto(url)
-        page.get_by_role("button", name="Run: Rosa's").click()
-        expect(page.get_by_role("img", name="Rosa's")).to_be_visible()
-        page.locator("#benchmarks-section").screenshot(path=folder / "dashboard-benchmark.png")
-
-
 @contextmanager
 def browser() -> Iterator[Browser]:
     """Start Chromium: the machine's, or Playwright's own."""
@@ -230,31 +185,6 @@ def serving(cloud: Cloud) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     finally:
         process.terminate()
         process.wait(30)
-
-
-@contextmanager
-def reading(cloud: Cloud) -> Iterator[list[str]]:
-    """Read each key of a list four times a second, whatever the list has by then."""
-    wanted: list[str] = []
-    is_over = threading.Event()
-
-    def read() -> None:
-        with ThreadPoolExecutor(8) as readers:
-            while not is_over.wait(0.25):
-                list(readers.map(lambda key: Getter(cloud.url).get(key), [*wanted]))
-
-    thread = threading.Thread(target=read)
-    thread.start()
-    try:
-        yield wanted
-    finally:
-        is_over.set()
-        thread.join()
-
-
-def _await_state(page: Page, state: str) -> None:
-    diagram = page.locator("#diagram svg")
-    expect(diagram).to_have_attribute("aria-label", re.compile(rf"\b{state}: [1-9]"))
 
 
 def _put_rows(cloud: Cloud, numbers: range, *, requests: int) -> None:

@@ -158,6 +158,22 @@ def test_page_of_a_key_has_its_reads_lives_and_a_trace(browser: Browser, url: st
         expect(trace).to_contain_text("redis node-1")
 
 
+def test_boot_of_redis_without_a_cache_function_is_none_of_its(browser: Browser, url: str) -> None:
+    def without_function(route: Route) -> None:
+        found = route.fetch().json()
+        for life in found["lives"]:
+            life["steps"] = [step for step in life["steps"] if step["state"] != "Lambda"]
+        route.fulfill(json=found)
+
+    with opened(browser, url) as page:
+        page.route(re.compile(r"/key\?"), without_function)
+        page.evaluate(f"location.hash = 'key={_HOT}'")
+        label = page.locator("svg.strip")
+
+        expect(label).to_have_attribute("aria-label", with_text("RedisRunning from"))
+        expect(label).not_to_have_attribute("aria-label", with_text("RedisBootup from"))
+
+
 def test_page_of_a_key_says_why_it_is_there(browser: Browser, url: str) -> None:
     with opened(browser, f"{url}#key={_HOT}") as page:
         explained = page.locator("pre")

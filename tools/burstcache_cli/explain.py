@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
+from functools import partial
 from itertools import chain
 
 from burstcache.core.compared import Compared, Measure
@@ -108,19 +109,18 @@ def max_object_bytes_of(stack: Stack) -> int:
         return sys.maxsize
 
 
-def explanation_text(explanation: Explanation) -> str:
-    """Return what a person wants to know of a key, in lines of at most 80 characters."""
+def explanation_text(explanation: Explanation, *, is_wrapped: bool = True) -> str:
+    """Return what a person wants to know of a key, in lines of at most 80 characters unless a page wraps them."""
     sections = (
         ("", _where(explanation)),
         ("What would move it", (line for move in explanation.moves for line in _move(move, explanation.at_us))),
         ("Cost so far", chain(map(_cost, explanation.costs), _ended(explanation.ended))),
         ("A month at the present rate", _month(explanation)),
     )
+    wrap = partial(wrapped_text, indent=" " * _COLUMN) if is_wrapped else str
     texts = []
     for title, lines in sections:
-        body = "\n".join(
-            wrapped_text(f"{label:{_COLUMN}}{text}", indent=" " * _COLUMN) for label, text in lines if text
-        )
+        body = "\n".join(wrap(f"{label:{_COLUMN}}{text}") for label, text in lines if text)
         texts.append(f"{title}\n{body or 'nothing'}" if title else body)
     return "\n\n".join(texts)
 

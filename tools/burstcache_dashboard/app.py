@@ -6,6 +6,8 @@ import asyncio
 import dataclasses
 import secrets
 import socket
+from collections.abc import Awaitable, Callable
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ from burstcache_dashboard.benchmarks import BenchmarkRunningError, Benchmarks
 from burstcache_dashboard.key_page import key_page, trace_fields
 from burstcache_dashboard.receipt import rivals_of
 from burstcache_dashboard.source import Source
-from burstcache_dashboard.watching import Watching
+from burstcache_dashboard.watching import Watching, said
 from burstcache_dashboard.waterfall import is_traced
 
 _PAGE = Path(__file__).parent / "page"
@@ -34,6 +36,9 @@ _HEADERS = (
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
+
+
+_Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 class Server(uvicorn.Server):
@@ -59,6 +64,7 @@ def make_app(source: Source, watching: Watching, benchmarks: Benchmarks | None) 
     async def page(request: Request) -> Response:
         return FileResponse(_PAGE / "index.html", headers={"cache-control": "no-cache"})
 
+    @_or_why_not
     async def about(request: Request) -> Response:
         token = benchmarks.token if benchmarks else None
         return JSONResponse(await asyncio.to_thread(_about, source) | {"benchmarkToken": token})
@@ -68,16 +74,19 @@ def make_app(source: Source, watching: Watching, benchmarks: Benchmarks | None) 
             watching.events(), media_type="text/event-stream", headers={"cache-control": "no-store"}
         )
 
+    @_or_why_not
     async def key(request: Request) -> Response:
         rows, _ = await watching.look()
         found = await asyncio.to_thread(key_page, source, rows, request.query_params.get("key", ""))
         return JSONResponse(found)
 
+    @_or_why_not
     async def trace(request: Request) -> Response:
         rows, _ = await watching.look()
         found = await asyncio.to_thread(trace_fields, source, rows, request.query_params.get("key", ""))
         return JSONResponse(found)
 
+    @_or_why_not
     async def rivals(request: Request) -> Response:
         rows, measured = await watching.look()
         return JSONResponse(await asyncio.to_thread(rivals_of, source, rows, measured))
@@ -95,6 +104,19 @@ def make_app(source: Source, watching: Watching, benchmarks: Benchmarks | None) 
         ],
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=_HOSTS), Middleware(_WithHeaders)],
     )
+
+
+def _or_why_not(endpoint: _Endpoint) -> _Endpoint:
+    """Have an endpoint answer with what went wrong, whatever a service said, for the page to say."""
+
+    @wraps(endpoint)
+    async def answering(request: Request) -> Response:
+        try:
+            return await endpoint(request)
+        except Exception as error:
+            return PlainTextResponse(said(error), 503)
+
+    return answering
 
 
 def _benchmark_routes(benchmarks: Benchmarks) -> list[Route]:

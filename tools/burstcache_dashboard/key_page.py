@@ -55,7 +55,7 @@ def trace_fields(source: Source, rows: Rows, key: str) -> dict[str, Any] | None:
 def _explained(source: Source, key: str, lives: Sequence[KeyLife]) -> str:
     """Return what `burstcache explain` says of a key, or why it cannot: a stack may be older than the command."""
     try:
-        return explanation_text(explain(source.system, source.rules, key, lives))
+        return explanation_text(explain(source.system, source.rules, key, lives), is_wrapped=False)
     except StackIncompleteError as error:
         return str(error)
 

@@ -148,20 +148,22 @@ def _failures(rows: Rows, measured: Measured, failed: Failed) -> list[dict[str, 
     """Return what went wrong, the newest first; what has no time stands first."""
     found: list[dict[str, Any]] = []
     if measured.failed_reads:
-        found.append({"atMs": 0, "what": f"{measured.failed_reads:,} reads were answered with an error (5xx)"})
+        found.append({"atMs": 0, "what": f"answered with an error (5xx): {count_text(measured.failed_reads, 'read')}"})
     for reason, count in measured.fallbacks.items():
-        found.append({"atMs": 0, "what": f"{count:,} reads fell back to a lower tier: {reason.replace('_', ' ')}"})
+        found.append(
+            {"atMs": 0, "what": f"{count_text(count, 'read')} fell back to a lower tier: {reason.replace('_', ' ')}"}
+        )
     for name, use in measured.functions.items():
         if use.errors:
             found.append({"atMs": 0, "what": f"{name}: {use.errors:,} of {use.invocations:,} invocations failed"})
         if use.throttles:
-            found.append({"atMs": 0, "what": f"{name}: {use.throttles:,} invocations were throttled"})
+            found.append({"atMs": 0, "what": f"{name}: {count_text(use.throttles, 'invocation')} throttled"})
     for queue, count in failed.events.items():
         if count:
             found.append({"atMs": 0, "what": f"queue {queue}: {count_text(count, 'event')} that {_WAITING[queue]}"})
     for row, _ in rows.nodes:
         if row.failures:
-            found.append({"atMs": 0, "what": f"node {row.node}: {row.failures} failed boots in a row"})
+            found.append({"atMs": 0, "what": f"node {row.node}: {count_text(row.failures, 'failed boot')} in a row"})
     for execution in failed.executions:
         found.append(
             {

@@ -77,7 +77,7 @@ class Source:
         hashes = {key_hash(key) for key in asked} | {row.hash for row in former.keys if row.phase != "s3"}
         if len(hashes) > _MOST_ANEW:
             return self._rows(former.keys)
-        found = self.system.keys.read_many(hashes)
+        found = self.system.key_rows_of(hashes)
         kept = [found.pop(row.hash, None) if row.hash in hashes else row for row in former.keys]
         return self._rows((*filter(None, kept), *found.values()))
 

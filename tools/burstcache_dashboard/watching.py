@@ -87,7 +87,7 @@ class Watching:
             try:
                 sections, worked_s = await asyncio.to_thread(self._sections_now)
             except Exception as error:  # whatever a service answers, the page says it and goes on
-                self._tell(event("trouble", {"what": _said(error)}))
+                self._tell(event("trouble", {"what": said(error)}))
                 is_first = True
             else:
                 former, self._sections = self._sections, sections
@@ -145,5 +145,6 @@ class Watching:
         return max(every_s, _PAUSE_PER_WORK * worked_s, _PAUSE_PER_WAIT * waited_s)
 
 
-def _said(error: Exception) -> str:
+def said(error: Exception) -> str:
+    """Return what the page says of a failure."""
     return str(error) if isinstance(error, BurstcacheError) else f"{type(error).__name__}: {error}"

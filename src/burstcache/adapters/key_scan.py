@@ -1,4 +1,4 @@
-"""All rows of keys: for people who look at the table. Nothing that runs by itself reads it as a whole."""
+"""All keys of the table: for people who look at it. Nothing that runs by itself reads it as a whole."""
 
 from __future__ import annotations
 
@@ -8,20 +8,25 @@ from typing import TYPE_CHECKING
 from burstcache.adapters.calls import failures_named
 from burstcache.adapters.items import to_plain, to_values
 from burstcache.core import table
-from burstcache.core.rows import KeyRow
+from burstcache.core.rows import KeyRow, SeenKey
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
 
 
-def scan_keys(table_name: str, client: DynamoDBClient) -> Iterator[KeyRow]:
-    """Yield every row as it is now; raise ServiceError if DynamoDB fails."""
+def scan_keys(table_name: str, client: DynamoDBClient) -> Iterator[KeyRow | SeenKey]:
+    """Yield every key's row as it is now, and every key of a node that was seen; raise ServiceError if DynamoDB fails.
+
+    A key may come as both, and from several nodes.
+    """
     pages = client.get_paginator("scan").paginate(
         TableName=table_name,
         FilterExpression=table.ALL_KEYS,
-        ExpressionAttributeValues=to_values({":route": table.ROUTE_SORT_KEY}),
+        ExpressionAttributeValues=to_values({":route": table.ROUTE_SORT_KEY, ":seen": table.SEEN_PREFIX}),
         ConsistentRead=True,
     )
     with failures_named():
         for page in pages:
-            yield from (KeyRow.from_item(to_plain(item)) for item in page["Items"])
+            for item in map(to_plain, page["Items"]):
+                is_row = item["sk"] == table.ROUTE_SORT_KEY
+                yield KeyRow.from_item(item) if is_row else SeenKey.from_item(item)

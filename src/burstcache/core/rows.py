@@ -176,6 +176,11 @@ class SeenKey:
         """Return the key in a DynamoDB item whose values are plain Python ones."""
         return cls(item["sk"].removeprefix(SEEN_PREFIX), item["key"], item["size_bytes"], item["seen_at_us"])
 
+    @property
+    def row(self) -> KeyRow:
+        """What is known of the key, if it has no row of its own: that request, and nothing of a life."""
+        return KeyRow(self.hash, self.key, window=(Request(self.seen_at_us, ""),), size_bytes=self.size_bytes)
+
 
 @dataclass(frozen=True, slots=True)
 class Lease:

@@ -218,7 +218,7 @@ HUB_PREFIX = "HUB#"
 ALL_LEASES = "pk = :pk AND begins_with(sk, :lease)"
 ALL_SEEN = "pk = :pk AND begins_with(sk, :seen)"
 SHOWN_ROUTE_PREFIX, SHOWN_NODE_PREFIX = f"{_ROUTE_ITEM}#", NODE_PREFIX
-ALL_KEYS = "sk = :route"
+ALL_KEYS = "sk = :route OR begins_with(sk, :seen)"
 ROUTE_SORT_KEY = _ROUTE_ITEM
 
 # Conditions of writes, in DynamoDB's language.

@@ -9,7 +9,7 @@ from typing import Literal
 from burstcache.access import names_of
 from burstcache.adapters.hot_keys import HotKeys
 from burstcache.adapters.node_table import NodeTable
-from burstcache.adapters.use_table import StoredUse, UseTable
+from burstcache.adapters.use_table import StoredUse
 from burstcache.core import policy
 from burstcache.core.compared import Compared
 from burstcache.core.express import express_rule
@@ -93,7 +93,7 @@ def explain(system: System, rules: StackRules, key: str, lives: Sequence[KeyLife
     hash_, now_us, settings = key_hash(key), system.clock.now_us(), rules.settings
     row = system.keys.read(hash_) or KeyRow(hash=hash_, key=key)
     node = _node(row, system.nodes, now_us, names_of(settings.redis_nodes))
-    uses, use, seen = UseTable(system.table_name, system.dynamodb), StoredUse(), None
+    uses, use, seen = system.uses, StoredUse(), None
     leases: tuple[Lease, ...] = ()
     sharers = 0
     if node:

@@ -32,7 +32,7 @@ class KeyView:
 
 
 def read_keys(system: System, *, max_object_bytes: int) -> list[KeyView]:
-    """Return every key that was requested within the hour or has ever been hot, by name.
+    """Return every key that the table has, which are those that were asked for lately or have ever been hot, by name.
 
     Args:
         system: What is asked.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -13,7 +13,9 @@ from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.pauses import Pauses
 from burstcache.adapters.pool_table import PoolTable
-from burstcache.core.rows import KeyRow
+from burstcache.adapters.use_table import UseTable
+from burstcache.core.rows import KeyRow, SeenKey
+from burstcache.core.seen import is_repeat
 from burstcache.queries.history import History
 
 if TYPE_CHECKING:
@@ -54,6 +56,11 @@ class System:
         return NodeTable(self.table_name, self.dynamodb)
 
     @cached_property
+    def uses(self) -> UseTable:
+        """The uses of nodes that take guests, and the keys that they were asked for."""
+        return UseTable(self.table_name, self.dynamodb)
+
+    @cached_property
     def pool(self) -> PoolTable:
         """The rows of the pool."""
         return PoolTable(self.table_name, self.dynamodb)
@@ -63,9 +70,32 @@ class System:
         """The pause."""
         return Pauses(self.table_name, self.dynamodb, self.clock)
 
-    def key_rows(self) -> Iterator[KeyRow]:
-        """Yield the rows of all keys: a scan of the table."""
-        return scan_keys(self.table_name, self.dynamodb)
+    def key_rows(self) -> list[KeyRow]:
+        """Return the rows of all keys: a scan of the table.
+
+        A key that a node takes as a guest may have none: what the table has of it is returned as one.
+        """
+        rows, seen = dict[str, KeyRow](), list[SeenKey]()
+        for found in scan_keys(self.table_name, self.dynamodb):
+            if isinstance(found, KeyRow):
+                rows[found.hash] = found
+            else:
+                seen.append(found)
+        return list(self._with_seen(rows, seen).values())
+
+    def key_rows_of(self, hashes: Collection[str]) -> dict[str, KeyRow]:
+        """Return what `key_rows` has of some keys, by hash."""
+        rows = self.keys.read_many(hashes)
+        missing = [hash_ for hash_ in hashes if hash_ not in rows]
+        seen = (key for node in self.node_names for key in self.uses.seen(node, missing).values())
+        return self._with_seen(rows, seen)
+
+    def _with_seen(self, rows: dict[str, KeyRow], seen: Iterable[SeenKey]) -> dict[str, KeyRow]:
+        """Return rows together with those of keys that have none and were seen within the last day."""
+        now_us = self.clock.now_us()
+        lately = [key for key in seen if key.hash not in rows and is_repeat(key.seen_at_us, now_us)]
+        newest_last = sorted(lately, key=lambda key: key.seen_at_us)  # a key has another home once there are more nodes
+        return rows | {key.hash: key.row for key in newest_last}
 
     def key_history(self, execution_name: str) -> History:
         """Return the history of one life of a key."""

@@ -124,6 +124,16 @@ def test_each_rule_and_each_hold_has_a_sentence(rule: Rule, reason: Reason) -> N
     assert max(map(len, text.splitlines())) <= 80
 
 
+def test_a_page_that_wraps_by_itself_gets_each_sentence_as_one_line() -> None:
+    ended = Ended(2, NOW_US - 60_000_000, function_s=26, function_usd=0.0002, node_s=21, node_usd=0.00005)
+    long = explanation(ended=ended)
+
+    text, whole = explanation_text(long), explanation_text(long, is_wrapped=False)
+
+    assert text.split() == whole.split()
+    assert max(map(len, text.splitlines())) <= 80 < max(map(len, whole.splitlines()))
+
+
 @pytest.mark.parametrize("measure", get_args(Measure))
 @pytest.mark.parametrize("value", [None, 3.5])
 def test_each_comparison_has_a_sentence(measure: Measure, value: float | None) -> None:

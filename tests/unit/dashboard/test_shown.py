@@ -66,7 +66,7 @@ def test_failures_are_those_of_reads_nodes_and_tiers() -> None:
     failed = page(nodes=((NodeRow("node-1", failures=2), ()),), measured=measured)["failures"]
 
     assert [each["what"] for each in failed] == [
-        "3 reads were answered with an error (5xx)",
+        "answered with an error (5xx): 3 reads",
         "2 reads fell back to a lower tier: redis down",
         "node node-1: 2 failed boots in a row",
     ]
@@ -84,7 +84,7 @@ def test_functions_that_fail_and_events_that_wait_are_failures() -> None:
 
     assert [each["what"] for each in failed] == [
         "SchedulerFunction: 1,200 of 1,200 invocations failed",
-        "ProxyFunction: 3 invocations were throttled",
+        "ProxyFunction: 3 invocations throttled",
         "queue FailedEvents: 400 events that a function failed on",
     ]
 

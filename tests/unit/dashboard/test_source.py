@@ -24,7 +24,7 @@ from burstcache_dashboard import source as sources
 from burstcache_dashboard import watching
 from burstcache_dashboard.local_logs import LocalLogs
 from burstcache_dashboard.source import Rows, Source
-from support.aws import REGION, TABLE, clients, make_stack, mocked_aws
+from support.aws import REGION, TABLE, clients, make_stack, mocked_aws, put_row
 from support.clock import ManualClock
 
 NOW_S = 1_785_542_400
@@ -64,6 +64,11 @@ def put(key: str, size_bytes: int, phase: str = "s3") -> None:
     clients().dynamodb.put_item(TableName=TABLE, Item=to_values(row))
 
 
+def see(key: str, *, at_s: int = NOW_S) -> None:
+    columns = {"key": key, "size_bytes": 7, "seen_at_us": at_s * 1_000_000}
+    put_row("NODE#node-1", f"SEEN#{key_hash(key)}", columns)
+
+
 def sizes(rows: Rows) -> dict[str, int]:
     return {row.key: row.size_bytes for row in rows.keys}
 
@@ -89,6 +94,22 @@ def test_a_key_whose_row_is_gone_leaves(source: Source, asked: Asked) -> None:
     asked.keys = {"asked"}
 
     assert sizes(source.rows_after(former)) == {}
+
+
+def test_keys_that_only_a_node_knows_are_there_as_well(source: Source, asked: Asked) -> None:
+    looked_at = replace(source, system=replace(source.system, node_names=("node-1",)))
+    put("has a row", 1)
+    for key in ("has a row", "guest"):
+        see(key)
+    see("seen long ago", at_s=NOW_S - 86_400)
+    former = looked_at.rows()
+    see("new")
+    asked.keys = {"has a row", "guest", "new"}
+
+    after = looked_at.rows_after(former)
+
+    assert sizes(former) == {"has a row": 1, "guest": 7}
+    assert sizes(after) == {"has a row": 1, "guest": 7, "new": 7}
 
 
 @pytest.mark.parametrize("keys", [None, {"asked", "other"}])

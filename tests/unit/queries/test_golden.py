@@ -25,7 +25,7 @@ from support.clock import ManualClock
 
 GOLDEN = Path(__file__).parent / "golden"
 NOW_S = 1_785_542_400  # 2026-08-01T00:00:00Z
-NOW_US = NOW_S * 1_000_000
+NOW_US, DAY_US = NOW_S * 1_000_000, 86_400_000_000
 MACHINE = "arn:aws:states:eu-west-1:123456789012:stateMachine:mine"
 
 
@@ -98,6 +98,8 @@ def system() -> Iterator[System]:
         put("NODE#node-2", "NODE", phase="running", generation=9, part=1, **ready)
         put("NODE#node-2", "LEASE#1", key="on-node-2", epoch=3)
         put("NODE#node-2", "LEASE#by-hand", key="", epoch=0, held_until_us=NOW_US + 9)
+        for key, seen_at_us in (("cold", NOW_US), ("seen", NOW_US - 5), ("seen-long-ago", NOW_US - DAY_US)):
+            put("NODE#node-2", f"SEEN#{key_hash(key)}", key=key, size_bytes=7, seen_at_us=seen_at_us)
         states: Any = States()
         yield System(
             "table", f"{MACHINE}-key", f"{MACHINE}-node", ("node-1", "node-2"), client, states, ManualClock(NOW_S)

@@ -1,6 +1,6 @@
 // One key: where it was when, its reads, its lives.
 
-import { TIER_NAMES, clock, duration, drawn, element, fill, milliseconds, table } from "./text.js";
+import { TIER_NAMES, asked, clock, duration, drawn, element, fill, milliseconds, table } from "./text.js";
 
 const TIER_OF_STATE = {
   Lambda: "lambda", RestrictedLambda: "lambda", RedisBootup: "lambda", SeedRedis: "lambda", RedisRunning: "redis",
@@ -9,18 +9,16 @@ const LEAST_MS = 1, WIDTH = 1000, BAND = [24, 50], PLOT = [70, 180];
 
 // Returns whether the key is known, and still wanted when the answer came.
 export async function showKey(parent, key, isWanted) {
-  const answer = await fetch(`key?key=${encodeURIComponent(key)}`);
+  const found = await asked(`key?key=${encodeURIComponent(key)}`);
+  if (!isWanted()) return false;
   const back = element("p", {}, element("a", { href: "#" }, "← all keys"));
   const title = element("h2", {}, key);
-  if (!answer.ok) throw new Error(answer.statusText);
-  const found = await answer.json();
-  if (!isWanted()) return false;
   if (!found) {
     fill(parent, back, element("section", {}, title, element("p", {}, "No such key is known: nobody asked for it lately.")));
     return false;
   }
   const parts = [back, element("section", {}, title, ...strip(found))];
-  parts.push(element("section", {}, element("h2", {}, "Why it is there"), element("pre", {}, found.explained)));
+  parts.push(element("section", {}, element("h2", {}, "Why it is there"), element("pre", {}, ...found.explained.split("\n").map((line) => element("span", {}, `${line}\n`)))));
   parts.push(element("section", {}, element("h2", {}, "Lives"), lives(found)));
   fill(parent, ...parts);
   return true;
@@ -32,14 +30,15 @@ function bands(found) {
   return [...lived, ...guestBands(found, lived)].sort((one, other) => one.from - other.from);
 }
 
-// By the states of its lives.
+// By the states of its lives. A boot of Redis that no cache function bridges, as without a relay, is served by S3.
 function livedBands(found) {
   const made = [];
   for (const { steps } of found.lives) {
+    const hasFunction = steps.some(({ state }) => state === "Lambda" || state === "RestrictedLambda");
     steps.forEach((step, place) => {
       const tier = TIER_OF_STATE[step.state];
       const end = steps[place + 1]?.atMs ?? found.nowMs;
-      if (tier) made.push({ tier, state: step.state, from: step.atMs, to: end });
+      if (tier && (hasFunction || tier !== "lambda")) made.push({ tier, state: step.state, from: step.atMs, to: end });
     });
   }
   return made;
@@ -83,9 +82,9 @@ function strip(found) {
   svg.setAttribute("aria-label", summary(found, served, first));
   const legend = element("ul", { class: "legend" }, ...["redis", "lambda", "s3"].map((tier) =>
     element("li", {}, element("span", { class: `dot ${tier}-ink` }), TIER_NAMES[tier])));
-  const ends = `${clock(first)} to ${clock(found.nowMs)}. Above: the tier that served the key. Below: a line for each read`;
+  const ends = `${clock(first)} to ${clock(found.nowMs)}. Above: the tier of the state that the key was in. Below: a line for each read`;
   const note = found.areReadsKnown
-    ? `${ends}, as tall as it took, on a logarithmic scale up to ${milliseconds(most)}.`
+    ? `${ends}, in the colour of what answered, as tall as it took, on a logarithmic scale up to ${milliseconds(most)}.`
     : `${ends} that its row remembers; which tier answered and how long it took is not known without traces.`;
   return [legend, svg, element("p", { class: "note" }, note)];
 }

@@ -163,7 +163,7 @@ export class Keys {
     const served = row[TIER] === "redis" ? `Redis (${row[NODE]})` : row[TIER] === "lambda" ? "cache function" : "S3";
     const cells = [
       element("td", {}, link),
-      element("td", {}, row[STATE] + remark),
+      element("td", { title: remark ? row[STATE] + remark : null }, row[STATE] + remark),
       element("td", { class: "minor" }, served),
       element("td", { class: "minor" }, clock(row[SINCE])),
       element("td", { class: "minor" }, clock(row[NEWEST])),

@@ -6,19 +6,32 @@ import { Diagram } from "./diagram.js";
 import { showKey } from "./key.js";
 import { Keys } from "./keys.js";
 import { showBill, showFailures, showFigures, showNodes, showRivals, showStatus, showTiers } from "./panels.js";
-import { clock } from "./text.js";
+import { asked, clock } from "./text.js";
 import { showTrace } from "./trace.js";
 
-const KEY_EVERY_MS = 3000;
+const KEY_EVERY_MS = 3000, ABOUT_EVERY_MS = 3000;
 const at = (id) => document.getElementById(id);
 const state = {};
 const diagram = new Diagram(at("diagram"));
 const chart = new Chart(at("chart"), at("legend"));
 const keys = new Keys(at("keys"), at("filter"), at("state"), at("shown"));
-const about = await (await fetch("about")).json();
+let troubledSince = 0;
+const about = await knownAbout();
 
 at("about").textContent = `${about.stack}, ${about.isLocal ? "on this machine" : about.region}${about.policy ? `, policy ${about.policy}` : ""}`;
 document.title = `${about.stack} · Burstcache`;
+
+// What the page cannot begin without: asked for until it is known.
+async function knownAbout() {
+  for (;;) {
+    try {
+      return await asked("about");
+    } catch (error) {
+      troubled(`not to be read: ${error.message}`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, ABOUT_EVERY_MS));
+  }
+}
 
 function show(news) {
   if (news.states) { diagram.show(news.states); keys.states(news.states); }
@@ -38,8 +51,15 @@ function take(event, isAll) {
   if (isAll) keys.replace(rows ?? {});
   else if (rows || gone) keys.change(rows ?? {}, gone ?? []);
   show(news);
-  said("", `Live`);
+  troubledSince = 0;
+  said("", "Live");
   performance.measure(isAll ? "all" : "change", { start: began });
+}
+
+// Says what keeps the whole page from following the stack.
+function troubled(what) {
+  troubledSince ||= Date.now();
+  said("bad", `Since ${clock(troubledSince)} ${what}`);
 }
 
 function said(kind, text) {
@@ -51,16 +71,14 @@ function said(kind, text) {
 const events = new EventSource("events");
 events.addEventListener("all", (event) => take(event, true));
 events.addEventListener("change", (event) => take(event, false));
-events.addEventListener("trouble", (event) => said("bad", `Since ${clock(Date.now())} not to be read: ${JSON.parse(event.data).what}`));
-events.addEventListener("error", () => said("bad", "The dashboard's server does not answer; trying again …"));
+events.addEventListener("trouble", (event) => troubled(`not to be read: ${JSON.parse(event.data).what}`));
+events.addEventListener("error", () => troubled("the dashboard's server does not answer; trying again …"));
 
 at("compare").addEventListener("click", async () => {
   at("compare").disabled = true;
   at("comparing").textContent = "Replaying the requests for each of them …";
   try {
-    const answer = await fetch("rivals");
-    if (!answer.ok) throw new Error(answer.statusText);
-    showRivals(at("rivals"), await answer.json(), state.receipt);
+    showRivals(at("rivals"), await asked("rivals"), state.receipt);
     at("comparing").textContent = `As of ${clock(Date.now())}.`;
   } catch (error) {
     at("comparing").textContent = `It failed: ${error.message}`;
@@ -93,7 +111,7 @@ async function route(isNew = true) {
       showTrace(at("trace"), key, about, () => keyOfPage() === key);
     }
   } catch (error) {
-    said("bad", `The key cannot be shown: ${error.message}`);
+    if (!troubledSince) said("bad", `The key cannot be shown: ${error.message}`);
   }
   if (turn !== newest) return;
   if (isNew) at("main").focus();

@@ -4,10 +4,14 @@ import { TIER_NAMES, bytes, clock, count, duration, element, fill, milliseconds,
 
 export function showStatus(parent, status) {
   const { pause, live, guests, nodesOn, nodes } = status;
-  let said;
-  if (pause) said = `Paused since ${clock(pause.sinceMs)}${pause.untilMs ? ` until ${clock(pause.untilMs)}` : ""}: ${pause.reason}. S3 serves.`;
-  else if (live || nodesOn.length) said = `On: ${plural(live, "key")} above S3${guests ? ` and ${plural(guests, "guest")}` : ""}, ${nodesOn.length} of ${plural(nodes, "node")} on.`;
-  else said = "Ready and off: S3 serves every key, no node runs.";
+  const on = live || nodesOn.length
+    ? `${plural(live, "key")} above S3${guests ? ` and ${plural(guests, "guest")}` : ""}, ${nodesOn.length} of ${plural(nodes, "node")} on.`
+    : "";
+  let said = on ? `On: ${on}` : "Ready and off: S3 serves every key, no node runs.";
+  if (pause) {
+    const until = pause.untilMs ? ` until ${clock(pause.untilMs)}` : "";
+    said = `Paused since ${clock(pause.sinceMs)}${until}: ${pause.reason}. Nothing starts; ${on ? `still on: ${on}` : "S3 serves every key."}`;
+  }
   if (parent.textContent !== said) parent.textContent = said;
 }
 
@@ -56,8 +60,8 @@ export function showFailures(parent, failures) {
 export function showNodes(parent, nodes) {
   if (!nodes.length) return fill(parent, element("p", {}, "This stack has no Redis."));
   const columns = [
-    { name: "Node" }, { name: "Phase" }, { name: "Up for" }, { name: "Leases", number: true },
-    { name: "Objects", number: true }, { name: "Guests", minor: true }, { name: "Held by hand until", minor: true }, { name: "Generation", number: true, minor: true },
+    { name: "Node" }, { name: "Phase", wide: true }, { name: "Up for" }, { name: "Leases", number: true },
+    { name: "Objects", number: true, wide: true }, { name: "Guests", minor: true }, { name: "Held by hand until", minor: true }, { name: "Generation", number: true, minor: true },
   ];
   const rows = nodes.map((node) => [
     node.node,

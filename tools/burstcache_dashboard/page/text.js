@@ -72,6 +72,13 @@ function adjustAttributes(held, child) {
   for (const { name } of [...held.attributes]) if (!child.hasAttribute(name)) held.removeAttribute(name);
 }
 
+// What the server answers as JSON; what it says went wrong is thrown.
+export async function asked(path) {
+  const answer = await fetch(path);
+  if (!answer.ok) throw new Error((await answer.text()) || answer.statusText);
+  return answer.json();
+}
+
 function classOf(column) {
   return [column.number && "number", column.minor && "minor", column.wide && "wide"].filter(Boolean).join(" ") || null;
 }

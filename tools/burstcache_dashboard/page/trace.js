@@ -1,6 +1,6 @@
 // The newest trace of a key, asked for when its page opens and at a click: X-Ray bills the traces that it looks through.
 
-import { TIER_NAMES, clock, drawn, element, fill, milliseconds, table } from "./text.js";
+import { TIER_NAMES, asked, clock, drawn, element, fill, milliseconds, table } from "./text.js";
 
 const NONE_OF_XRAY = "None of the last five minutes, nor of the minutes around the newest request in the key's row. X-Ray has the first request of each second and one in twenty of the others.";
 
@@ -13,9 +13,7 @@ export async function showTrace(parent, key, about, isWanted) {
   fill(parent, element("p", {}, "Looking for it …"));
   const again = element("p", {}, element("button", { type: "button", onclick: () => showTrace(parent, key, about, isWanted) }, "Read the newest trace"));
   try {
-    const answer = await fetch(`trace?key=${encodeURIComponent(key)}`);
-    if (!answer.ok) throw new Error(answer.statusText);
-    const found = await answer.json();
+    const found = await asked(`trace?key=${encodeURIComponent(key)}`);
     if (!isWanted()) return;
     fill(parent, ...(found ? waterfall(found) : [element("p", {}, about.isLocal ? "None yet." : NONE_OF_XRAY)]), again);
   } catch (error) {

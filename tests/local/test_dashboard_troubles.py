@@ -1,0 +1,191 @@
+"""The dashboard of a stack in trouble: failures, a pause, a table that cannot be read, a server that is gone."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+
+import pytest
+from moto import mock_aws
+from playwright.sync_api import Browser, Page, expect
+
+from burstcache_cli.stack import find_stack
+from burstcache_dashboard import watching
+from burstcache_dashboard.measured import FunctionUse, Measured, TierUse
+from burstcache_dashboard.source import Source, source_of
+from support.browser import NARROW, WIDE, chromium, mistakes, opened
+from support.dashboard import serving_source
+from support.stack_in_moto import REGION, Aws
+from support.waiting import LIMIT_S
+
+_KEY = f"cooling/{'0123456789abcdef' * 4}.txt"  # without a place to break it
+_SOON_US = 3_600_000_000
+
+expect.set_options(timeout=LIMIT_S * 1000)
+
+
+class Counted:
+    """Measures of a stack in which everything that is counted has failed."""
+
+    def read(self) -> Measured:
+        now_s = int(time.time())
+        return Measured(
+            since_us=(now_s - 3600) * 1_000_000,
+            until_us=now_s * 1_000_000,
+            tiers={
+                "s3": TierUse(400, 4_000_000, 40.0, 38.0, 55.0, 90.0),
+                "redis": TierUse(800, 8000, 2.0, 2.0, 3.0, 5.0),
+            },
+            failed_reads=3,
+            fallbacks={"redis_down": 2, "relay_down": 1},
+            lives={"failed": 2},
+            promotions=1,
+            node_s=60.0,
+            functions={
+                "SchedulerFunction": FunctionUse(1200, 90_000, 256, errors=1200),
+                "ProxyFunction": FunctionUse(1200, 9_000, 512, throttles=3),
+            },
+            series=((now_s - 600, {"s3": 400, "redis": 800}),),
+            slot_s=300,
+        )
+
+    def reads_of(self, key: str) -> None:
+        """Return None, as for a deployed stack."""
+
+    def asked_since(self, at_ms: int) -> None:
+        """Likewise."""
+
+    def newest_requests(self) -> None:
+        """Likewise."""
+
+
+@pytest.fixture
+def aws() -> Iterator[Aws]:
+    """A stack with a key and a node that have failed, and with an execution that was stopped."""
+    now_us = round(time.time() * 1_000_000)
+    with mock_aws():
+        made = Aws()
+        made.put_key(_KEY, size_bytes=7, failures=2, not_before_us=now_us + _SOON_US, window=[f"{now_us}:a"])
+        made.put("NODE#node-1", "NODE", phase="stopped", generation=1, failures=3, not_before_us=now_us + _SOON_US)
+        states = made.client("stepfunctions")
+        made.make_machine("mine-redis-node")
+        machine = made.make_machine("mine-key-lifecycle")
+        stopped = states.start_execution(stateMachineArn=machine, name="cooling-0123456789abcdef-7", input="{}")
+        states.stop_execution(executionArn=stopped["executionArn"])
+        yield made
+
+
+@pytest.fixture
+def source(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Source:
+    """What is known of that stack."""
+    monkeypatch.setattr(watching, "_EVERY_DEPLOYED_S", 0.2)
+    stack = find_stack(stack_name="mine", region=REGION)
+    queue = aws.client("sqs").create_queue(QueueName="failed-events")["QueueUrl"]
+    aws.client("sqs").send_message(QueueUrl=queue, MessageBody="lost")
+    outputs: Mapping[str, str] = {**stack.outputs, "FailedEventsQueueUrl": queue}
+    vars(stack)["outputs"] = outputs
+    return replace(source_of(stack, None), measures=Counted())
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One browser for all tests."""
+    with chromium() as running:
+        yield running
+
+
+@contextmanager
+def looked_at(browser: Browser, url: str, *, may_lack_answers: bool = False) -> Iterator[list[Page]]:
+    """Open a page in windows of both widths, in the light and in the dark."""
+    with ExitStack() as windows:
+        yield [
+            windows.enter_context(opened(browser, url, width=width, is_dark=is_dark, may_lack_answers=may_lack_answers))
+            for width in (WIDE, NARROW)
+            for is_dark in (False, True)
+        ]
+
+
+def check(page: Page) -> None:
+    """Let axe-core look at a page, which must be no wider than its window."""
+    assert mistakes(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+def test_all_that_can_fail_is_named(browser: Browser, source: Source) -> None:
+    with serving_source(source) as url, looked_at(browser, url) as pages:
+        for page in pages:
+            failed = page.get_by_role("table", name="What failed")
+            for what in (
+                "answered with an error (5xx): 3 reads",
+                "2 reads fell back to a lower tier: redis down",
+                "SchedulerFunction: 1,200 of 1,200 invocations failed",
+                "ProxyFunction: 3 invocations throttled",
+                "queue FailedEvents: 1 event that a function failed on",
+                "node node-1: 3 failed boots in a row",
+                "execution cooling-0123456789abcdef-7 ended as ABORTED",
+            ):
+                expect(failed).to_contain_text(what)
+            expect(page.get_by_role("table", name="Nodes")).to_contain_text("cooling down until")
+            expect(page.locator("#keys").get_by_role("row").filter(has_text=_KEY)).to_contain_text("S3 (cooling down)")
+            check(page)
+
+
+@pytest.mark.parametrize("until_s", [0, 3600])
+def test_a_pause_is_told_with_its_reason(browser: Browser, source: Source, until_s: int) -> None:
+    until_us = round((time.time() + until_s) * 1_000_000) if until_s else 0
+    source.system.pauses.begin("the month's budget of 20 USD is spent", until_us=until_us)
+
+    with serving_source(source) as url, looked_at(browser, url) as pages:
+        for page in pages:
+            until = r"until [\d:/ ]+" if until_s else ""
+            said = rf"^Paused since [\d:/ ]+{until}: the month's .* spent\. Nothing starts; S3 serves every key\.$"
+            expect(page.locator("#on")).to_have_text(re.compile(said))
+            check(page)
+
+
+@pytest.mark.parametrize("place", ["", f"#key={_KEY}"])
+def test_a_table_that_is_gone_is_told_with_when(browser: Browser, source: Source, aws: Aws, place: str) -> None:
+    with serving_source(source) as url, looked_at(browser, url + place, may_lack_answers=True) as pages:
+        for page in pages:
+            expect(page.locator("#connection")).to_have_text("Live")
+            if place:
+                expect(page.get_by_role("heading", name="Why it is there")).to_be_visible()
+
+        aws.client("dynamodb").delete_table(TableName=aws.table_name)
+
+        for page in pages:
+            expect(page.locator("#connection")).to_have_text(
+                re.compile(r"Since [\d:/ ]+ not to be read: .*ResourceNotFound")
+            )
+            since = page.locator("#connection").inner_text().partition(" not to be read")[0]
+            check(page)
+            expect(page.locator("#connection")).to_contain_text(since)
+
+
+def test_a_page_that_opens_when_the_stack_is_gone_says_so(browser: Browser, source: Source, aws: Aws) -> None:
+    aws.client("cloudformation").delete_stack(StackName="mine")
+
+    with serving_source(source) as url, looked_at(browser, url, may_lack_answers=True) as pages:
+        for page in pages:
+            expect(page.locator("#connection")).to_have_text(
+                re.compile(r"Since [\d:/ ]+ not to be read: .*mine does not exist")
+            )
+            check(page)
+
+
+@pytest.mark.parametrize("place", ["", f"#key={_KEY}"])
+def test_a_server_that_is_gone_is_told(browser: Browser, source: Source, place: str) -> None:
+    with ExitStack() as server:
+        url = server.enter_context(serving_source(source))
+        with looked_at(browser, url + place, may_lack_answers=True) as pages:
+            for page in pages:
+                expect(page.locator("#connection")).to_have_text("Live")
+
+            server.close()
+
+            for page in pages:
+                expect(page.locator("#connection")).to_contain_text("the dashboard's server does not answer")
+                check(page)
