@@ -2,9 +2,9 @@
 
     python -m benchmarks.policy_cost [--policy NAME] [--first-seed N] [--seeds N] [--without-optimum]
 
-The thesis policy gets each workload's mean rate, the other one nothing but its knob; `docs/use/policies.md` has the
-definitions. Ratios are to the thesis policy, costs USD per trace at the thesis's prices. "Ratio" mixes two neighbouring
-knobs, "hull" any two.
+The thesis policy gets each workload's mean rate, the other one nothing but its knob;
+`docs/evidence/measurements/policies.md` has the definitions. Ratios are to the thesis policy, costs USD per trace at
+the thesis's prices. "Ratio" mixes two neighbouring knobs, "hull" any two.
 """
 
 from __future__ import annotations

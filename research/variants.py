@@ -1,7 +1,8 @@
-"""What the break-even policy could be instead, a class each; `docs/use/policies.md` has what came of them.
+"""What the break-even policy could be instead, a class each.
 
-A variant of the parameters runs compiled. One of the decisions runs in the readable simulator only; a winner moves to
-`burstcache_sim.policies` as it is and gets an engine there.
+`docs/evidence/measurements/policies.md` has what came of them. A variant of the parameters runs compiled. One of the
+decisions runs in the readable simulator only; a winner moves to `burstcache_sim.policies` as it is and gets an engine
+there.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ Rates = tuple[float, ...]  # one number per rate of RATES_PER_S
 
 @dataclass(frozen=True, slots=True)
 class HazardConstants:
-    """What the formulas leave open, tuned on traces that no measurement uses (`docs/use/policies.md`)."""
+    """What the formulas leave open, tuned on traces that `docs/evidence/measurements/policies.md` does not use."""
 
     switch: float = 0.12  # how likely the rate is drawn anew for the next gap
     prior_power: float = 0.16  # at first a rate's chance falls with this power of it

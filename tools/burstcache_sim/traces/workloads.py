@@ -1,6 +1,7 @@
 """The workloads that policies are compared on: the thesis's six, and a family of 25.
 
-A workload is a generator with its arguments; a seed makes it a trace. `docs/use/policies.md` says how they are used.
+A workload is a generator with its arguments; a seed makes it a trace. `docs/evidence/measurements/policies.md`
+says how they are used.
 """
 
 from __future__ import annotations
