@@ -45,11 +45,6 @@ class FunctionUse:
     init_ms: int = 0
     memory_mb: int = 0
 
-    @property
-    def gb_s_per_ms(self) -> float:
-        """What a millisecond is billed [GB-s]."""
-        return self.memory_mb / 1024 / 1000
-
 
 def of_lines(lines: Iterable[str], *, since_us: int) -> FunctionUse:
     """Return what the REPORT lines of a local run's log add up to, from an instant on [us since 1970]."""
