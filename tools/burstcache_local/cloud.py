@@ -6,7 +6,6 @@ import asyncio
 import json
 import tempfile
 import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -15,10 +14,10 @@ from random import Random
 from typing import Any
 
 from aiohttp import web
-from botocore.exceptions import BotoCoreError
 
 from burstcache_local import ports
-from burstcache_local.errors import FunctionNotFoundError, LocalCloudError, TemplateError
+from burstcache_local.deliveries import Deliveries, Destinations
+from burstcache_local.errors import LocalCloudError, TemplateError
 from burstcache_local.faults import Faults
 from burstcache_local.front.access_log import AccessLog
 from burstcache_local.front.front_door import Front
@@ -82,7 +81,6 @@ class LocalCloud:
         self.outputs: dict[str, str] = {}
         self.physical_ids: dict[str, str] = {}  # by logical id
         self.faults = Faults()  # what goes wrong meanwhile
-        self._late_events = 0  # that a fault delays
         self._on_enter: Callable[[Execution, str], None] = lambda execution, state: None
         self._stacks: list[Stack] = []  # the first one is the system's
         self._closers = ExitStack()
@@ -193,7 +191,7 @@ class LocalCloud:
     @property
     def invocations_under_way(self) -> int:
         """How many invocations of functions run, or are still to come."""
-        return self._lambdas.under_way + self._late_events
+        return self._lambdas.under_way + self._deliveries.late
 
     def kill(self, logical_id: str, count: int | None = None) -> int:
         """Let environments of a function die in the middle of their work, at most `count`; return how many did."""
@@ -316,9 +314,10 @@ class LocalCloud:
             self._closers.callback(self._traces.close)
         self._loop = LoopThread()
         self._closers.callback(self._loop.stop)
+        destinations = Destinations(self._services, self.guard, lambda: self._is_ending)
         self._lambdas = Lambdas(
             resolve=self._resolve,
-            send=self._send_failure,
+            send=destinations.send_failure,
             logs=self.run_dir,
             limits=self.options.limits,
             traces=self._traces,
@@ -326,6 +325,7 @@ class LocalCloud:
         )
         self._closers.callback(lambda: self._loop.run(self._lambdas.close()))
         self._loop.run(self._lambdas.start())
+        self._deliveries = Deliveries(self._lambdas, destinations, self.guard, self.faults, self._loop.loop)
         if self.options.reclaims:
             reclaims = run_reclaims(self.options.reclaims, self._lambdas, self.run_dir / "reclaims.log")
             asyncio.run_coroutine_threadsafe(reclaims, self._loop.loop)
@@ -360,7 +360,7 @@ class LocalCloud:
             lambda: lambda_api.runner(self._lambdas, self._services.answers, problem)
         )
         self._services.front_url, self._services.lambda_url = self.front_url, self.lambda_endpoint_url
-        self._services.deliver = self._deliver
+        self._services.deliver = self._deliveries.begin
         self._closers.callback(setattr, self._services, "deliver", None)
 
     def _load(self, template: Path, parameters: Mapping[str, str]) -> LocalTemplate:
@@ -384,7 +384,7 @@ class LocalCloud:
             stack.create()
         except TemplateError as error:
             raise TemplateError(f"{path}: {error}") from None
-        schedules = run_schedules(template.schedules, stack.outputs, self._deliver_event, self.region)
+        schedules = run_schedules(template.schedules, stack.outputs, self._deliveries.deliver, self.region)
         asyncio.run_coroutine_threadsafe(schedules, self._loop.loop)
         return stack
 
@@ -406,59 +406,3 @@ class LocalCloud:
         return await asyncio.get_running_loop().run_in_executor(
             None, function_named, name, roots, isolated, variables, self._services
         )
-
-    def _deliver(self, target: Mapping[str, Any], payload: bytes, rule: str, trace: str) -> None:
-        for after_s in self.faults.deliveries():
-            work = self._deliver_event(target, payload, rule, trace, after_s)
-            asyncio.run_coroutine_threadsafe(work, self._loop.loop)
-
-    async def _deliver_event(
-        self, target: Mapping[str, Any], payload: bytes, rule: str, trace: str = "", after_s: float = 0.0
-    ) -> None:
-        """Hand an event to a function; without the function or the right it goes to the target's dead-letter queue."""
-        if after_s:
-            self._late_events += 1
-            try:
-                await asyncio.sleep(after_s)
-            finally:
-                self._late_events -= 1
-        try:
-            if not self.guard.delivery_problem(target, rule):
-                await self._lambdas.invoke_event(target["Arn"], payload, request_id=str(uuid.uuid4()), trace=trace)
-                return
-        except FunctionNotFoundError:
-            pass
-        queue = target.get("DeadLetterConfig", {}).get("Arn")
-        if queue and not self.guard.dead_letter_problem(queue, rule):
-            await self._send(queue, payload.decode())
-
-    async def _send_failure(self, function: str, destination_arn: str, record: str) -> None:
-        """Send what a function failed on to its queue or bus, with the function's rights."""
-        if not self.guard.failure_problem(function, destination_arn):
-            await self._send(destination_arn, record)
-
-    async def _send(self, destination_arn: str, message: str) -> None:
-        """Send the record of a failed invocation to a queue or a bus, or an event that nothing takes to a queue.
-
-        Functions outlive the services that they ask, and these queues: what fails at the end has nowhere to go.
-        """
-        send = self._put_event if ":event-bus/" in destination_arn else self._send_message
-        try:
-            await asyncio.get_running_loop().run_in_executor(None, send, destination_arn, message)
-        except BotoCoreError:
-            if not self._is_ending:
-                raise
-
-    def _send_message(self, queue_arn: str, message: str) -> None:
-        sqs = self._services.client("sqs")
-        url = sqs.get_queue_url(QueueName=queue_arn.rpartition(":")[2])["QueueUrl"]
-        sqs.send_message(QueueUrl=url, MessageBody=message)
-
-    def _put_event(self, bus_arn: str, record: str) -> None:
-        entry = {
-            "EventBusName": bus_arn.rpartition("/")[2],
-            "Source": "lambda",
-            "DetailType": "Lambda Function Invocation Result - Failure",
-            "Detail": record,
-        }
-        self._services.client("events").put_events(Entries=[entry])

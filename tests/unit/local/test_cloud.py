@@ -1,25 +1,29 @@
-"""The local cloud as it ends."""
+"""Where events go that no function takes or that one failed on."""
 
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from burstcache_local.cloud import LocalCloud
+from burstcache_local.deliveries import Destinations
 
 _QUEUE = "arn:aws:sqs:eu-central-1:123456789012:FailedEvents"
 
 
-def test_a_record_without_a_queue_is_an_error_until_the_cloud_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(queue_arn: str, message: str) -> None:
-        raise EndpointConnectionError(endpoint_url=queue_arn)
+def test_a_record_without_a_queue_is_an_error_until_the_cloud_ends() -> None:
+    def refuse(service: str) -> None:
+        raise EndpointConnectionError(endpoint_url=service)
 
-    cloud = LocalCloud()
-    monkeypatch.setattr(cloud, "_send_message", refuse)
+    ends: list[bool] = []
+    services: Any = SimpleNamespace(client=refuse)
+    guard: Any = SimpleNamespace(failure_problem=lambda function, destination: "")
+    destinations = Destinations(services, guard, lambda: bool(ends))
 
     with pytest.raises(EndpointConnectionError):
-        asyncio.run(cloud._send(_QUEUE, "record"))
-    cloud.stop()
-    asyncio.run(cloud._send(_QUEUE, "record"))
+        asyncio.run(destinations.send_failure("function", _QUEUE, "record"))
+    ends.append(True)
+    asyncio.run(destinations.send_failure("function", _QUEUE, "record"))

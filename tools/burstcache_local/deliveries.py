@@ -1,0 +1,118 @@
+"""Events on their way to functions, and to queues and buses those that no function takes or that one failed on."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from botocore.exceptions import BotoCoreError
+
+from burstcache_local.errors import FunctionNotFoundError
+from burstcache_local.faults import Faults
+from burstcache_local.iam.guard import Guard
+from burstcache_local.lambdas.service import Lambdas
+from burstcache_local.moto.services import Services
+
+
+class Destinations:
+    """Queues and buses. Functions outlive them and the services that they ask: what fails then has nowhere to go.
+
+    Args:
+        services: Have them.
+        guard: Decides who may send there.
+        is_ending: Whether the cloud ends.
+    """
+
+    def __init__(self, services: Services, guard: Guard, is_ending: Callable[[], bool]) -> None:
+        self._services = services
+        self._guard = guard
+        self._is_ending = is_ending
+
+    async def send_failure(self, function: str, destination_arn: str, record: str) -> None:
+        """Send what a function failed on to its queue or bus, with the function's rights."""
+        if not self._guard.failure_problem(function, destination_arn):
+            await self._send(destination_arn, record)
+
+    async def send_undelivered(self, queue_arn: str, event: str, rule: str) -> None:
+        """Send an event that no function takes to a dead-letter queue, with the rule's rights."""
+        if not self._guard.dead_letter_problem(queue_arn, rule):
+            await self._send(queue_arn, event)
+
+    async def _send(self, destination_arn: str, message: str) -> None:
+        send = self._put_event if ":event-bus/" in destination_arn else self._send_message
+        try:
+            await asyncio.get_running_loop().run_in_executor(None, send, destination_arn, message)
+        except BotoCoreError:
+            if not self._is_ending():
+                raise
+
+    def _send_message(self, queue_arn: str, message: str) -> None:
+        sqs = self._services.client("sqs")
+        url = sqs.get_queue_url(QueueName=queue_arn.rpartition(":")[2])["QueueUrl"]
+        sqs.send_message(QueueUrl=url, MessageBody=message)
+
+    def _put_event(self, bus_arn: str, record: str) -> None:
+        entry = {
+            "EventBusName": bus_arn.rpartition("/")[2],
+            "Source": "lambda",
+            "DetailType": "Lambda Function Invocation Result - Failure",
+            "Detail": record,
+        }
+        self._services.client("events").put_events(Entries=[entry])
+
+
+class Deliveries:
+    """Hands events to functions.
+
+    Args:
+        lambdas: The functions.
+        destinations: Take what no function takes.
+        guard: Decides what a rule may invoke.
+        faults: What goes wrong on the way.
+        loop: The event loop of the functions.
+    """
+
+    def __init__(
+        self,
+        lambdas: Lambdas,
+        destinations: Destinations,
+        guard: Guard,
+        faults: Faults,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self.late = 0  # events that a fault delays
+        self._lambdas = lambdas
+        self._destinations = destinations
+        self._guard = guard
+        self._faults = faults
+        self._loop = loop
+
+    def begin(self, target: Mapping[str, Any], payload: bytes, rule: str, trace: str) -> None:
+        """Deliver an event, called in any thread; a fault may lose it, delay it or deliver it several times."""
+        for after_s in self._faults.deliveries():
+            work = self._deliver_late(target, payload, rule, trace, after_s)
+            asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    async def deliver(self, target: Mapping[str, Any], payload: bytes, rule: str, trace: str = "") -> None:
+        """Hand an event to a function; without the function or the right it goes to the target's dead-letter queue."""
+        try:
+            if not self._guard.delivery_problem(target, rule):
+                await self._lambdas.invoke_event(target["Arn"], payload, request_id=str(uuid.uuid4()), trace=trace)
+                return
+        except FunctionNotFoundError:
+            pass
+        if queue := target.get("DeadLetterConfig", {}).get("Arn"):
+            await self._destinations.send_undelivered(queue, payload.decode(), rule)
+
+    async def _deliver_late(
+        self, target: Mapping[str, Any], payload: bytes, rule: str, trace: str, after_s: float
+    ) -> None:
+        if after_s:
+            self.late += 1
+            try:
+                await asyncio.sleep(after_s)
+            finally:
+                self.late -= 1
+        await self.deliver(target, payload, rule, trace)
