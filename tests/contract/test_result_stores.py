@@ -14,6 +14,7 @@ import pytest
 import redis
 from moto import mock_aws
 
+from burstcache.adapters.clock import SystemClock
 from burstcache.core.errors import ResultStoreDownError, ResultStoreRefusalError
 from burstcache.results.leases import LEASE_MS
 from burstcache.results.stores.deadline import in_time
@@ -41,7 +42,7 @@ def server() -> Iterator[RedisServer]:
 
 @pytest.fixture
 def in_redis(server: RedisServer) -> Iterator[RedisStore]:
-    store = RedisStore.at(f"redis://127.0.0.1:{server.port}", timeout_s=LIMIT_S)
+    store = RedisStore.at(f"redis://127.0.0.1:{server.port}", SystemClock(), timeout_s=LIMIT_S)
     with redis.Redis(port=server.port) as client:
         client.flushall()
     yield store
@@ -187,7 +188,7 @@ def test_a_refusal_of_s3_is_no_outage(in_s3: S3Store, s3: S3Client) -> None:
 
 
 def test_nobody_listens() -> None:
-    store = RedisStore.at(f"redis://127.0.0.1:{free_port()}", timeout_s=LIMIT_S)
+    store = RedisStore.at(f"redis://127.0.0.1:{free_port()}", SystemClock(), timeout_s=LIMIT_S)
 
     with pytest.raises(ResultStoreDownError, match="does not answer"):
         store.get(KEY, most_bytes=MOST_BYTES)
@@ -206,17 +207,32 @@ def took_s(call: Callable[[], object]) -> float:
 
 def test_a_silent_redis_is_waited_for_once() -> None:
     with Silence() as silence:
-        store = RedisStore.at(f"redis://{silence.address}", timeout_s=TIMEOUT_S)
+        store = RedisStore.at(f"redis://{silence.address}", SystemClock(), timeout_s=TIMEOUT_S)
 
         assert TIMEOUT_S * 0.9 < took_s(lambda: store.get(KEY, most_bytes=MOST_BYTES)) < ENOUGH_S
         assert silence.connections() == 1
 
 
-def test_a_redis_that_answers_a_byte_at_a_time_is_waited_for_no_longer() -> None:
-    with Trickle() as trickle:
-        store = RedisStore.at(f"redis://127.0.0.1:{trickle.port}", timeout_s=TIMEOUT_S)
+class Hurried(SystemClock):
+    """A clock by which a second has passed whenever it is looked at."""
 
-        assert TIMEOUT_S * 0.9 < took_s(lambda: store.get(KEY, most_bytes=MOST_BYTES)) < ENOUGH_S
+    def __init__(self) -> None:
+        self.looks = 0
+
+    def monotonic_s(self) -> float:
+        self.looks += 1
+        return self.looks
+
+
+def test_a_redis_that_answers_a_byte_at_a_time_is_waited_for_no_longer() -> None:
+    clock = Hurried()
+    with Trickle() as trickle:
+        store = RedisStore.at(f"redis://127.0.0.1:{trickle.port}", clock, timeout_s=20)
+
+        with pytest.raises(ResultStoreDownError, match="does not answer: TimeoutError"):
+            store.get(KEY, most_bytes=MOST_BYTES)
+
+    assert 20 <= clock.looks <= 25
 
 
 def test_a_host_whose_name_is_looked_up_for_long_is_waited_for_no_longer(
@@ -228,7 +244,7 @@ def test_a_host_whose_name_is_looked_up_for_long_is_waited_for_no_longer(
         may_answer.wait(LIMIT_S)
         return look_up(*arguments, **named)
 
-    store = RedisStore.at(f"redis://localhost:{server.port}", timeout_s=TIMEOUT_S)
+    store = RedisStore.at(f"redis://localhost:{server.port}", SystemClock(), timeout_s=TIMEOUT_S)
     monkeypatch.setattr(socket, "getaddrinfo", late)
 
     assert TIMEOUT_S * 0.9 < took_s(lambda: store.get(KEY, most_bytes=MOST_BYTES)) < ENOUGH_S
@@ -254,7 +270,7 @@ def test_a_connection_that_is_made_too_late_is_closed() -> None:
 
 def test_a_redis_that_reads_nothing_is_waited_for_no_longer() -> None:
     with Silence() as silence:
-        store = RedisStore.at(f"redis://{silence.address}", timeout_s=TIMEOUT_S)
+        store = RedisStore.at(f"redis://{silence.address}", SystemClock(), timeout_s=TIMEOUT_S)
 
         assert TIMEOUT_S * 0.9 < took_s(lambda: store.put(KEY, bytes(32 << 20), kept_ms=1000)) < ENOUGH_S
 

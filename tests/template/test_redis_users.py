@@ -11,6 +11,7 @@ import redis
 from redis.exceptions import NoPermissionError
 
 from burstcache.access import RedisAccess, RedisNode
+from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.core.errors import RedisDownError
 from burstcache.results.stores.redis_store import RedisStore
@@ -106,7 +107,7 @@ def test_a_user_may_do_its_work(connect: Callable[[str], RedisObjects], user: st
 
 
 def test_a_reader_keeps_results_of_functions(port: int) -> None:
-    store = RedisStore.at(f"redis://reader:{PASSWORDS['reader']}@127.0.0.1:{port}", timeout_s=LIMIT_S)
+    store = RedisStore.at(f"redis://reader:{PASSWORDS['reader']}@127.0.0.1:{port}", SystemClock(), timeout_s=LIMIT_S)
 
     assert store.take_lease("result:f:1", "token", lease_ms=60_000, most_bytes=9) == (True, False, None)
     store.renew_lease("result:f:1", "token", lease_ms=60_000)

@@ -16,6 +16,7 @@ import boto3
 from burstcache.access import ExpressAccess, RedisAccess, RelayAccess
 from burstcache.adapters import stack_outputs
 from burstcache.adapters.clients import Clients
+from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.stack_outputs import outputs_with, variables_in
 from burstcache.core.errors import InvalidSettingError
 from burstcache.settings import PoolAccess, ReaderSettings
@@ -141,10 +142,10 @@ def _open_pool(
     if access.hub == "none":
         from burstcache.client.stack_pool import open_stack_pool
 
-        return open_stack_pool(access, worth, clients)
+        return open_stack_pool(access, worth, clients, SystemClock())
     from burstcache.client.remote_pool import open_remote_pool
 
-    return open_remote_pool(access, worth, clients)
+    return open_remote_pool(access, worth, clients, SystemClock())
 
 
 def _without_stack(bucket: str, express: ExpressAccess) -> ReaderSettings:

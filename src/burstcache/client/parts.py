@@ -36,7 +36,7 @@ class Parts:
         )
         self.writer = make_writer(settings, clients, self.reader)
         pool = None if configuration.pool is None else PoolThread(configuration.pool, clock)
-        self._slices = Slices(ObjectStore(settings.bucket_name, clients.s3), pool, self.reader.forget)
+        self._slices = Slices(ObjectStore(settings.bucket_name, clients.s3), pool, self.reader.forget, clock)
         self.large = LargeObjects(self.reader, self._slices, settings.max_object_bytes)
         self.read = self.reader.read if pool is None else self.large.read
         self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix="burstcache")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-import time
 from collections.abc import AsyncIterator
 from typing import cast
 
 from burstcache.access import ExpressAccess
 from burstcache.adapters.clients import Clients
+from burstcache.adapters.clock import Clock, instant, seconds_since
 from burstcache.adapters.functions import invoke_by_name
 from burstcache.client.stack_pool import READ_LIMIT_S, what_pays_within_s
 from burstcache.core.messages.pool_control import HubTotals, KnownHub, Leave, PoolPlan, Reader
@@ -29,20 +29,23 @@ _NEW_AFTER_S = 120.0  # pool control adds up what a reader has seen that is sile
 
 
 @contextlib.asynccontextmanager
-async def open_remote_pool(access: PoolAccess, worth: ExpressAccess, clients: Clients) -> AsyncIterator[OpenPool]:
+async def open_remote_pool(
+    access: PoolAccess, worth: ExpressAccess, clients: Clients, clock: Clock
+) -> AsyncIterator[OpenPool]:
     """Open the pool of a stack through its hub, which starts if it does not run; meanwhile nothing is in the pool.
 
     Args:
         access: The pool's functions.
         worth: What a saved wait is worth, and the region whose prices count.
         clients: Reaches Lambda.
+        clock: What says whether the program was frozen.
 
     Raises:
         ServiceError: Lambda refuses, or cannot be asked.
         FunctionFailedError: Pool control fails, or the stack has no such hub.
     """
     seen = Seen()
-    way = _Way(Reports(invoke_by_name(clients.functions, access.control_function_name), seen))
+    way = _Way(Reports(invoke_by_name(clients.functions, access.control_function_name), seen, clock))
     try:
         await way.report()
         pays_within_s = what_pays_within_s(access, worth, redundancies_of(way.plan)[0])
@@ -64,14 +67,16 @@ class Reports:
     Args:
         control: Invokes pool control with a payload and returns its answer; it may block its thread.
         seen: What the reader sees.
+        clock: What says whether the program was frozen.
     """
 
-    def __init__(self, control: Control, seen: Seen) -> None:
+    def __init__(self, control: Control, seen: Seen, clock: Clock) -> None:
         self._control = control
         self._seen = seen
+        self._clock = clock
         self._id = secrets.token_hex(8)
         self._base = self._last = seen.totals()
-        self._at_s = time.time()  # a monotonic clock may stand still while the program is frozen
+        self._at = instant(clock)
 
     def report(self) -> PoolPlan:
         """Report once, and return the plan.
@@ -80,11 +85,11 @@ class Reports:
             ServiceError: Lambda refuses, or cannot be asked.
             FunctionFailedError: Pool control fails.
         """
-        now_s, totals = time.time(), self._seen.totals()
-        if now_s > self._at_s + _NEW_AFTER_S:
+        now, totals = instant(self._clock), self._seen.totals()
+        if seconds_since(self._clock, self._at) > _NEW_AFTER_S:
             self._id, self._base = secrets.token_hex(8), self._last
         plan = self._control(Reader(op="reader", id=self._id, totals=_since(self._base, totals)))
-        self._at_s, self._last = now_s, totals
+        self._at, self._last = now, totals
         return cast(PoolPlan, plan)
 
     def leave(self) -> None:

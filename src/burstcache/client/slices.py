@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import mmap
-import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 
+from burstcache.adapters.clock import Clock
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.client.pool import PoolThread, fetched
 from burstcache.core.errors import ObjectNotFoundError, OriginUnavailableError, PreconditionFailedError
@@ -26,17 +26,21 @@ Begin = Callable[[int, memoryview], "Future[bool]"]
 class Slices:
     """Reads parts of versions of objects. Threads may share it."""
 
-    def __init__(self, store: ObjectStore, pool: PoolThread | None, forget: Callable[[str], None]) -> None:
+    def __init__(
+        self, store: ObjectStore, pool: PoolThread | None, forget: Callable[[str], None], clock: Clock
+    ) -> None:
         """Remember where to read.
 
         Args:
             store: S3.
             pool: The pool; None: there is none.
             forget: Is called with the hash of a key whose object is found to be another version, or deleted.
+            clock: Waits before S3 is asked again.
         """
         self._store = store
         self._pool = pool
         self._forget = forget
+        self._clock = clock
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="burstcache-slices")
         self._is_closed = False
 
@@ -90,7 +94,7 @@ class Slices:
                 try:
                     return read()
                 except OriginUnavailableError:
-                    time.sleep(pause_s)
+                    self._clock.sleep(pause_s)
             read()
         except (PreconditionFailedError, ObjectNotFoundError):
             self._forget(version.key_hash)

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from burstcache.access import ExpressAccess
 from burstcache.adapters.clients import Clients
+from burstcache.adapters.clock import Clock
 from burstcache.core.messages.pool_control import PoolPlan
 from burstcache.core.pool.costs import member_price
 from burstcache.core.pool.heat import pays_within_s
@@ -28,13 +29,16 @@ READ_LIMIT_S = 2.0  # of a slice, a cold start included; S3 needs less for most 
 
 
 @contextlib.asynccontextmanager
-async def open_stack_pool(access: PoolAccess, worth: ExpressAccess, clients: Clients) -> AsyncIterator[OpenPool]:
+async def open_stack_pool(
+    access: PoolAccess, worth: ExpressAccess, clients: Clients, clock: Clock
+) -> AsyncIterator[OpenPool]:
     """Open the pool of a stack, and leave it in the end.
 
     Args:
         access: The pool's functions.
         worth: What a saved wait is worth, and the region whose prices count.
         clients: Reaches Lambda.
+        clock: What the hub's certificate is dated by.
 
     Raises:
         ServiceError: Lambda refuses, or cannot be asked.
@@ -42,7 +46,7 @@ async def open_stack_pool(access: PoolAccess, worth: ExpressAccess, clients: Cli
         OSError: This machine has no address.
     """
     host = await asyncio.to_thread(own_address, clients.functions.meta.endpoint_url)
-    tls, certificate = _tls() if access.demands_tls else (None, "")
+    tls, certificate = _tls(clock) if access.demands_tls else (None, "")
     place = HubPlace(host=host, token=secrets.token_bytes(32), tls=tls, certificate=certificate)
     names = access.member_function_name, access.control_function_name
     async with stack_hub(place, clients, *names) as (hub, heartbeat, seen):
@@ -85,7 +89,7 @@ def own_address(url: str) -> str:
         return str(way.getsockname()[0])
 
 
-def _tls() -> tuple[ssl.SSLContext, str]:
+def _tls(clock: Clock) -> tuple[ssl.SSLContext, str]:
     from burstcache.pool.certificate import hub_tls  # with `cryptography`
 
-    return hub_tls(datetime.now(UTC))
+    return hub_tls(datetime.fromtimestamp(clock.now_us() / 1e6, UTC))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -81,7 +80,8 @@ class Backups:
 
     async def back_up(self, member: str) -> Backup:
         """Copy one member."""
-        begun_s = time.monotonic()
+        loop = asyncio.get_running_loop()
+        begun_s = loop.time()
         self._hub.written.discard(member)
         is_whole = False
         try:
@@ -91,7 +91,7 @@ class Backups:
             _logger.warning("member %s is not copied: %s", member, error)
         if not is_whole:
             self._hub.written.add(member)
-        return Backup(is_whole, time.monotonic() - begun_s)
+        return Backup(is_whole, loop.time() - begun_s)
 
     async def _copy(self, member: str) -> bool:
         copied = self._hub.expect_copy(member)

@@ -35,7 +35,7 @@ def open_cache(
         backend: URLs in the order in which they are asked, separated by spaces or commas or as a list; None for those
             of the environment variable BURSTCACHE_RESULTS, and without it for `memory://`.
         timeout_ms: How long one place may take to answer, unless its URL says so; None for 100, or 1,000 of S3 [ms].
-        clock: What results age by; None for the machine's.
+        clock: What results age by and time-outs end by; None for the machine's.
 
     Raises:
         InvalidSettingError: A URL is not one that is accepted.
@@ -48,7 +48,7 @@ def open_cache(
     if memories not in ([], urls[:1]):
         raise InvalidSettingError(f"backend {_shown(' '.join(urls))}: memory:// can stand once, as the first")
     memory = _memory(memories[0]) if memories else None
-    stores = [_store(url, timeout_ms) for url in urls[len(memories) :]]
+    stores = [_store(url, timeout_ms, clock) for url in urls[len(memories) :]]
     shared = [SharedLayer(store, Guard(store.name, store.ping, clock)) for store in stores]
     return Cache(Layers(memory, shared), clock)
 
@@ -82,28 +82,28 @@ def _memory(url: str) -> Memory:
     return Memory(_bytes(options.get("max_bytes", str(MAX_BYTES)), url), eviction=eviction, ttl_ms=ttl_ms)
 
 
-def _store(url: str, timeout_ms: int | None) -> Store:
+def _store(url: str, timeout_ms: int | None, clock: Clock) -> Store:
     scheme = urlsplit(url).scheme
     if scheme in ("redis", "rediss", "unix"):
         from burstcache.results.stores.redis_store import RedisStore
 
         url, of_url_ms = _take_timeout(url)
-        return RedisStore.at(url, timeout_s=(of_url_ms or timeout_ms or TIMEOUT_MS) / 1000)
+        return RedisStore.at(url, clock, timeout_s=(of_url_ms or timeout_ms or TIMEOUT_MS) / 1000)
     if scheme == "s3":
         return _s3_store(url, timeout_ms)
     if scheme == "burstcache":
-        return _stack_store(url, timeout_ms)
+        return _stack_store(url, timeout_ms, clock)
     raise InvalidSettingError(f"backend {_shown(url)}; {_ACCEPTED}")
 
 
-def _stack_store(url: str, timeout_ms: int | None) -> Store:
+def _stack_store(url: str, timeout_ms: int | None, clock: Clock) -> Store:
     from burstcache.results.stores.stack_store import stack_store
 
     url, of_url_ms = _take_timeout(url)
     parts = urlsplit(url)
     if parts.path.strip("/") or parts.query:
         raise InvalidSettingError(f"backend {url!r}; accepted: burstcache://STACK?timeout_ms=100")
-    return stack_store(parts.netloc, timeout_s=(of_url_ms or timeout_ms or TIMEOUT_MS) / 1000)
+    return stack_store(parts.netloc, clock, timeout_s=(of_url_ms or timeout_ms or TIMEOUT_MS) / 1000)
 
 
 def _s3_store(url: str, timeout_ms: int | None) -> Store:

@@ -15,6 +15,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from burstcache.access import RedisAccess, RedisNode, names_of, node_named
+from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.redis_connection import arguments_of
 from burstcache.adapters.secrets import Secrets
 from burstcache.adapters.state_function import StateFunction
@@ -60,7 +61,7 @@ def state(
     """
     configuration = configure(stack=stack, local=local, session=session, endpoint_urls=endpoint_urls)
     access = _Access.of(database, configuration)
-    lease = HeldLease(access.function(configuration))
+    lease = access.lease(configuration)
     lease.acquire(wait_s=wait_s, answers=access.answers)
     try:
         with access.client(lease.check, options) as client:
@@ -86,7 +87,7 @@ async def async_state(
         configure, stack=stack, local=local, session=session, endpoint_urls=endpoint_urls
     )
     access = await asyncio.to_thread(_Access.of, database, configuration)
-    lease = HeldLease(access.function(configuration))
+    lease = access.lease(configuration)
     try:
         await asyncio.to_thread(lease.acquire, wait_s=wait_s, answers=access.answers)
     except asyncio.CancelledError:
@@ -139,10 +140,9 @@ class _Access:
             ) from None
         return cls(database, node, settings.redis, Secrets(configuration.clients.secrets))
 
-    def function(self, configuration: Configuration) -> StateFunction:
-        return StateFunction(
-            configuration.clients.functions, configuration.settings.function_name, self.database, new_holder()
-        )
+    def lease(self, configuration: Configuration) -> HeldLease:
+        functions, name = configuration.clients.functions, configuration.settings.function_name
+        return HeldLease(StateFunction(functions, name, self.database, new_holder()), SystemClock())
 
     def client(self, check: Callable[[], None], options: Mapping[str, Any]) -> redis.Redis:
         return redis.Redis.from_pool(_HeldPool(check, **self._arguments(options, is_async=False)))

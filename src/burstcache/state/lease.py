@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-import time
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
 
+from burstcache.adapters.clock import Clock, Instant, instant, seconds_since
 from burstcache.adapters.state_function import StateFunction
 from burstcache.core.errors import (
     BurstcacheError,
@@ -30,14 +30,19 @@ def new_holder() -> str:
 
 
 class HeldLease:
-    """A lease that a thread extends for as long as it is held."""
+    """A lease that a thread extends for as long as it is held. `acquire` takes it.
 
-    def __init__(self, function: StateFunction) -> None:
-        """Remember whose lease it is; `acquire` takes it."""
+    Args:
+        function: The state function, for one holder of one database.
+        clock: What says whether the lease has run out.
+    """
+
+    def __init__(self, function: StateFunction, clock: Clock) -> None:
         self._function = function
+        self._clock = clock
         self._released = threading.Event()
         self._thread: threading.Thread | None = None
-        self._held_until_s = 0.0
+        self._held_since: Instant | None = None
         self._lost: LeaseLostError | None = None
 
     def check(self) -> None:
@@ -46,7 +51,7 @@ class HeldLease:
             raise LeaseLostError(
                 f"database {self._function.database!r} was given back: a client is for use within its `with`"
             )
-        if self._lost is None and time.monotonic() > self._held_until_s:
+        if self._lost is None and self._has_run_out():
             # The thread was not scheduled, as in a Lambda environment that was frozen.
             self._lost = LeaseLostError(
                 f"database {self._function.database!r} was not held for a while: this process stood still for longer"
@@ -69,11 +74,11 @@ class HeldLease:
         """
         if not (isinstance(wait_s, (int, float)) and wait_s >= 0):
             raise InvalidSettingError(f"wait_s={wait_s!r}; accepted: seconds, 0 or more")
-        give_up_s = time.monotonic() + wait_s
+        give_up_s = self._clock.monotonic_s() + wait_s
         try:
             held = self._timed(self._function.acquire)
             while not (held["phase"] == "running" and _says_so(answers)):
-                if time.monotonic() >= give_up_s or self._released.wait(_ASK_AGAIN_S):
+                if self._clock.monotonic_s() >= give_up_s or self._released.wait(_ASK_AGAIN_S):
                     raise DatabaseAsleepError(
                         f"database {self._function.database!r} is {held['phase']} after {wait_s:g} s; a boot takes half"
                         " a minute on AWS: wait for longer (wait_s), or see why its node does not answer"
@@ -104,10 +109,13 @@ class HeldLease:
 
     def _timed(self, call: Callable[[int], DatabaseHeld]) -> DatabaseHeld:
         """Take or extend the lease; it holds from before the call."""
-        asked_s = time.monotonic()
+        asked_at = instant(self._clock)
         held = call(LEASE_S)
-        self._held_until_s = asked_s + LEASE_S
+        self._held_since = asked_at
         return held
+
+    def _has_run_out(self) -> bool:
+        return self._held_since is None or seconds_since(self._clock, self._held_since) > LEASE_S
 
     def _keep(self) -> None:
         while not self._released.wait(_BEAT_S):

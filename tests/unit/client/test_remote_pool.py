@@ -12,19 +12,19 @@ from burstcache.client.remote_pool import Reports, _Way
 from burstcache.core.errors import ServiceTransientError
 from burstcache.core.messages.pool_control import Coded, PoolPlan
 from burstcache.pool.heartbeat import Seen
+from support.clock import ManualClock
 from support.waiting import LIMIT_S
 
 
 class _Desk:
     """Pool control, as far as a reader sees it, and the time."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self) -> None:
         self.told: list[Mapping[str, Any]] = []
         self.fails = False
-        self.now_s = 1_000.0
+        self.clock = ManualClock(1_000.0)
         self.seen = Seen()
-        monkeypatch.setattr("burstcache.client.remote_pool.time.time", lambda: self.now_s)
-        self.reports = Reports(self._control, self.seen)
+        self.reports = Reports(self._control, self.seen, self.clock)
 
     def _control(self, payload: Mapping[str, Any]) -> object:
         if self.fails:
@@ -33,15 +33,15 @@ class _Desk:
         return {}
 
     def report_after(self, seconds: float, *, hits: int) -> None:
-        self.now_s += seconds
+        self.clock.sleep(seconds)
         self.seen.hits += hits
         self.reports.report()
 
 
 @pytest.fixture
-def desk(monkeypatch: pytest.MonkeyPatch) -> _Desk:
+def desk() -> _Desk:
     """A reader that has reported nothing."""
-    return _Desk(monkeypatch)
+    return _Desk()
 
 
 def test_reports_are_totals_under_one_id(desk: _Desk) -> None:
@@ -103,7 +103,7 @@ def test_a_reader_goes_on_with_its_reports_whatever_one_fails_of(
                 raise answer
             return answer
 
-        way = _Way(Reports(control, Seen()))
+        way = _Way(Reports(control, Seen(), ManualClock(1_000.0)))
         await way.report()
         following = asyncio.create_task(way.run())
         await asyncio.wait_for(is_told.wait(), LIMIT_S)

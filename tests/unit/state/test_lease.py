@@ -8,19 +8,22 @@ import pytest
 
 from burstcache.core.errors import DatabaseAsleepError, InvalidSettingError, LeaseLostError, ServiceTransientError
 from burstcache.core.messages.state import DatabaseHeld
-from burstcache.state.lease import HeldLease
+from burstcache.state.lease import LEASE_S, HeldLease
+from support.clock import ManualClock
 from support.waiting import LIMIT_S, until
 
 
 class Function:
-    """The state function of a database that runs."""
+    """The state function of a database that runs; `clock` moves on by `takes_s` at each call that extends a lease."""
 
     database = "orders"
 
     def __init__(self) -> None:
+        self.clock = ManualClock(1_000.0)
         self.asked: list[str] = []
         self.throttled = 0  # calls to come
         self.mistakes = 0
+        self.takes_s = 0.0
 
     def acquire(self, for_s: int) -> DatabaseHeld:
         self.asked.append("acquire")
@@ -28,6 +31,7 @@ class Function:
 
     def keep(self, for_s: int) -> DatabaseHeld:
         self.asked.append("keep")
+        self.clock.sleep(self.takes_s)
         if self.mistakes:
             self.mistakes -= 1
             raise OSError("a mistake")
@@ -49,7 +53,7 @@ def function() -> Function:
 @pytest.fixture
 def lease(function: Function) -> HeldLease:
     stand_in: Any = function
-    return HeldLease(stand_in)
+    return HeldLease(stand_in, function.clock)
 
 
 def test_a_lease_holds_until_it_is_given_back(lease: HeldLease, function: Function) -> None:
@@ -112,3 +116,53 @@ def test_what_nobody_waits_for_any_more_is_given_back(lease: HeldLease, function
         lease.acquire(wait_s=5, answers=answers)
 
     assert function.asked == ["acquire", "release"]
+
+
+def test_a_database_that_does_not_wake_up_in_time_is_given_back(
+    lease: HeldLease, function: Function, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("burstcache.state.lease._ASK_AGAIN_S", 0)
+    function.takes_s = 10
+
+    with pytest.raises(DatabaseAsleepError, match="'orders' is running after 30 s"):
+        lease.acquire(wait_s=30, answers=lambda: False)
+
+    assert function.asked == ["acquire", "keep", "keep", "keep", "release"]
+
+
+class Frozen(ManualClock):
+    """The clock of a process whose monotonic time stands still while it is frozen."""
+
+    def monotonic_s(self) -> float:
+        return 0.0
+
+
+@pytest.mark.parametrize("kind", [ManualClock, Frozen])
+def test_a_holder_that_stood_still_for_longer_than_its_lease_holds_no_more(
+    function: Function, kind: type[ManualClock]
+) -> None:
+    stand_in: Any = function
+    clock = kind(1_000.0)
+    lease = HeldLease(stand_in, clock)
+    lease.acquire(wait_s=0, answers=lambda: True)
+
+    clock.sleep(LEASE_S)
+    lease.check()
+    clock.sleep(1)
+    with pytest.raises(LeaseLostError, match="stood still for longer than its lease of 60 s"):
+        lease.check()
+
+    lease.release()
+
+
+def test_a_lease_holds_from_before_it_was_asked_for(
+    lease: HeldLease, function: Function, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("burstcache.state.lease._ASK_AGAIN_S", 0)
+    function.takes_s = LEASE_S + 1
+    lease.acquire(wait_s=LIMIT_S, answers=lambda: "keep" in function.asked)
+
+    with pytest.raises(LeaseLostError):
+        lease.check()
+
+    lease.release()

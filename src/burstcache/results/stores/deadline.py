@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -17,18 +16,26 @@ from typing import Any
 
 from redis.connection import Connection, SSLConnection, UnixDomainSocketConnection
 
+from burstcache.adapters.clock import Clock
 from burstcache.results.threads import in_thread
 
 
 class Deadline(threading.local):
-    """When this thread's operation has to be over, by the monotonic clock [s]."""
+    """When this thread's operation has to be over.
 
-    at_s = float("inf")
+    Args:
+        clock: What says when that is.
+    """
+
+    at_s = float("inf")  # by the clock's monotonic time
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
 
     @contextmanager
     def within(self, timeout_s: float) -> Iterator[None]:
         """Give what is done in a `with` this long [s]."""
-        self.at_s = time.monotonic() + timeout_s
+        self.at_s = self._clock.monotonic_s() + timeout_s
         try:
             yield
         finally:
@@ -36,7 +43,7 @@ class Deadline(threading.local):
 
     def remaining_s(self) -> float:
         """Return what is left; raise TimeoutError if nothing is."""
-        remaining_s = self.at_s - time.monotonic()
+        remaining_s = self.at_s - self._clock.monotonic_s()
         if remaining_s <= 0:
             raise TimeoutError("the operation's time is over")
         return remaining_s

@@ -12,6 +12,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from burstcache.adapters.clock import Clock
 from burstcache.core.errors import InvalidSettingError, RedisDownError, ResultStoreDownError, ResultStoreRefusalError
 from burstcache.results.stores.deadline import Deadline, TimedConnection, TimedSSLConnection, TimedUnixConnection
 from burstcache.results.stores.store import PING_TIMEOUT_S
@@ -48,21 +49,24 @@ def lease_key(key: str) -> str:
 class RedisStore:
     """Bytes in one Redis. Connections are made when they are needed, as many as there are threads that ask."""
 
-    def __init__(self, make_pool: Callable[[Deadline], redis.ConnectionPool], *, timeout_s: float, name: str) -> None:
+    def __init__(
+        self, make_pool: Callable[[Deadline], redis.ConnectionPool], clock: Clock, *, timeout_s: float, name: str
+    ) -> None:
         """Remember how to connect.
 
         Args:
             make_pool: Makes the connections, of a kind that keeps to the deadline that it is given.
+            clock: What deadlines go by.
             timeout_s: How long to wait for an answer [s].
             name: The kind of place.
         """
         self.name = name
         self._timeout_s = timeout_s
-        self._deadline = Deadline()
+        self._deadline = Deadline(clock)
         self._client = redis.Redis(connection_pool=make_pool(self._deadline))
 
     @classmethod
-    def at(cls, url: str, *, timeout_s: float) -> RedisStore:
+    def at(cls, url: str, clock: Clock, *, timeout_s: float) -> RedisStore:
         """Return the store at a URL that redis-py takes: `redis://`, `rediss://` or `unix://`.
 
         Raises:
@@ -86,7 +90,7 @@ class RedisStore:
             except (ValueError, TypeError) as error:
                 raise InvalidSettingError(f"backend: redis-py does not take the URL: {error}") from error
 
-        return cls(make_pool, timeout_s=timeout_s, name="unix" if scheme == "unix" else "redis")
+        return cls(make_pool, clock, timeout_s=timeout_s, name="unix" if scheme == "unix" else "redis")
 
     def get(self, key: str, *, most_bytes: int) -> bytes | None:
         """Return what is kept under a key, or of something larger its start."""

@@ -14,7 +14,7 @@ from typing import TypeVar
 import redis
 
 from burstcache.access import node_named
-from burstcache.adapters.clock import SystemClock
+from burstcache.adapters.clock import Clock
 from burstcache.adapters.digest_reader import DigestReader, read_digest
 from burstcache.adapters.redis_connection import TlsConnection, arguments_of
 from burstcache.adapters.secrets import Secrets
@@ -151,7 +151,7 @@ class StackStore:
             raise ResultStoreDownError(f"AWS does not answer within {timeout_s} s") from error
 
 
-def stack_store(stack_name: str, *, timeout_s: float) -> StackStore:
+def stack_store(stack_name: str, clock: Clock, *, timeout_s: float) -> StackStore:
     """Return the store of a stack, or without a name of the one that the variable BURSTCACHE_READER describes.
 
     Raises:
@@ -159,15 +159,15 @@ def stack_store(stack_name: str, *, timeout_s: float) -> StackStore:
     """
     configuration = configure(stack_name=stack_name, bucket="", session=None, endpoint_urls=None)
     settings, clients = configuration.settings, configuration.make_clients()
-    digest = DigestReader(partial(read_digest, clients.dynamodb, settings.table_name), SystemClock())
+    digest = DigestReader(partial(read_digest, clients.dynamodb, settings.table_name), clock)
     secrets = Secrets(clients.secrets)
-    make_node = partial(_node_store, settings=settings, secrets=secrets, timeout_s=timeout_s)
+    make_node = partial(_node_store, settings=settings, secrets=secrets, clock=clock, timeout_s=timeout_s)
     store = StackStore(digest, make_node, timeout_s=timeout_s, forget_secrets=secrets.forget)
     store.prepare()
     return store
 
 
-def _node_store(name: str, *, settings: ReaderSettings, secrets: Secrets, timeout_s: float) -> RedisStore:
+def _node_store(name: str, *, settings: ReaderSettings, secrets: Secrets, clock: Clock, timeout_s: float) -> RedisStore:
     node = node_named(name, settings.redis_nodes)
     access = arguments_of(settings.redis, secrets)
     access["connection_class"] = TimedTlsConnection if settings.redis.ca_pem else TimedConnection
@@ -175,4 +175,4 @@ def _node_store(name: str, *, settings: ReaderSettings, secrets: Secrets, timeou
     def make_pool(deadline: Deadline) -> redis.ConnectionPool:
         return redis.ConnectionPool(host=node.host, port=node.port, deadline=deadline, **access, **OPTIONS)
 
-    return RedisStore(make_pool, timeout_s=timeout_s, name=StackStore.name)
+    return RedisStore(make_pool, clock, timeout_s=timeout_s, name=StackStore.name)
