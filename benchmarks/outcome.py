@@ -51,13 +51,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 class Progress:
     """Counts a benchmark's steps; each is a line `3/26 what has been done` on standard error, if anybody listens."""
 
-    def __init__(self, steps: int, *, is_told: bool) -> None:
-        self._steps, self._done, self._is_told = steps, 0, is_told
+    def __init__(self, steps: int, *, is_printed: bool) -> None:
+        self._steps, self._done, self._is_printed = steps, 0, is_printed
 
     def step(self, what: str) -> None:
         """Count one more."""
         self._done += 1
-        if self._is_told:
+        if self._is_printed:
             print(f"{self._done}/{self._steps} {what}", file=sys.stderr, flush=True)
 
 

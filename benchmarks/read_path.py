@@ -70,8 +70,8 @@ def start_redis(port: int) -> subprocess.Popen[bytes]:
 def start_nats(port: int, folder: Path) -> subprocess.Popen[bytes]:
     config = folder / "nats.conf"
     config.write_text(f"listen: 127.0.0.1:{port}\nmax_payload: 8MB\n")
-    beside_python = Path(sys.executable).parent / "nats-server"
-    binary = str(beside_python) if beside_python.exists() else shutil.which("nats-server") or "nats-server"
+    installed = Path(sys.executable).parent / "nats-server"
+    binary = str(installed) if installed.exists() else shutil.which("nats-server") or "nats-server"
     return start([binary, "-c", str(config)], port)
 
 

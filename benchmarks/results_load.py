@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 from benchmarks.common import PROJECT, environment
 from benchmarks.outcome import Progress, Table, add_options, leave
 from benchmarks.read_path import free_port
-from benchmarks.results_places import redis_beside
+from benchmarks.results_places import redis_on_this_machine
 from burstcache_sim.report.drawing import INK, LINE_COLOURS, ticks_1_2_5
 from examples.thumbnails.pictures import SIZES_PX, numbered, picture
 
@@ -432,14 +432,14 @@ def main() -> int:
     print(environment())
     load = Load(tuple(arguments.requests), arguments.rounds, arguments.rate_for_s)
     os.sched_setaffinity(0, _CLIENT_CORES)
-    with redis_beside() as (socket_path, port):
+    with redis_on_this_machine() as (socket_path, port):
         places = {
             "in process": "memory://",
             "same machine": f"unix://{socket_path}",
             "network": f"redis://127.0.0.1:{port}",
         }
         steps = len(load.of_clients) * (1 + len(places)) + load.rounds * len(_SHARES)
-        measured = measure(min(SIZES_PX), places, load, Progress(steps, is_told=arguments.page is not None))
+        measured = measure(min(SIZES_PX), places, load, Progress(steps, is_printed=arguments.page is not None))
     print_runs(measured)
     leave(arguments, table_of(measured, load), lambda: figure_of(measured))
     return 0

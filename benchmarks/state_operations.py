@@ -25,7 +25,7 @@ import redis
 
 from benchmarks.common import PROJECT, environment
 from benchmarks.outcome import Progress, Table, add_options, leave
-from benchmarks.results_places import redis_beside
+from benchmarks.results_places import redis_on_this_machine
 from burstcache.state import state
 from burstcache_local.machines.nodes import REDIS_PORT, SERVER_PORT
 from burstcache_sim.report.drawing import INK, LINE_COLOURS, ticks_1_2_5
@@ -167,7 +167,7 @@ def main() -> int:
 
     print(environment())
     with (
-        redis_beside() as (_, port),
+        redis_on_this_machine() as (_, port),
         redis.Redis(port=port) as bare,
         LocalCloud(LocalOptions(boot_s=0.2, stop_s=0.2, parameters=PARAMETERS)) as cloud,
     ):
@@ -176,7 +176,7 @@ def main() -> int:
             "case-studies",
             {"StateSettings": settings_without_tls(cloud)},
         )
-        progress = Progress(arguments.invocations, is_told=arguments.page is not None)
+        progress = Progress(arguments.invocations, is_printed=arguments.page is not None)
         sides = measure(cloud, application, bare, arguments.invocations, progress)
     columns = (*OPERATIONS, "function")
     print(f"\n{'ms: mean ± deviation, median':<30}" + "".join(f"{name:>24}" for name in columns))

@@ -136,7 +136,7 @@ def main() -> int:
     print("\ns: mean ± deviation, median\n  boot  asleep                   asleep, without boot     awake")
     all_reactions = []
     cycles_of = {boot_s: arguments.cycles or cycles for boot_s, cycles in _CYCLES.items()}
-    progress = Progress(sum(cycles_of.values()), is_told=arguments.page is not None)
+    progress = Progress(sum(cycles_of.values()), is_printed=arguments.page is not None)
     for boot_s, cycles in cycles_of.items():
         all_reactions.append(measure(boot_s, cycles, progress))
         print(all_reactions[-1].line(), flush=True)

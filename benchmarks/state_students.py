@@ -147,7 +147,7 @@ def main() -> int:
     parser.add_argument("--times", type=int, default=_TIMES, help="that a student is written and read (default: 20)")
     arguments = parser.parse_args()
     print(environment())
-    students = measure(arguments.times, Progress(arguments.times, is_told=arguments.page is not None))
+    students = measure(arguments.times, Progress(arguments.times, is_printed=arguments.page is not None))
     table = table_of(students)
     for row in (table.columns, *table.rows):
         print("  ".join(f"{cell:<24}" for cell in row))

@@ -370,7 +370,7 @@ def test_a_copy_that_a_tier_has_not_replaced_yet_is_not_kept_in_memory(world: Wo
     assert served == ["redis", "redis", "s3", "memory"]
 
 
-def test_what_memory_served_last_is_told_when_the_reader_closes(world: World) -> None:
+def test_what_memory_served_last_is_reported_when_the_reader_closes(world: World) -> None:
     _with_memory(world)
     row = world.started("k")
     world.keys.update(row.hash, epoch=row.epoch, set_=KeyColumns(deadline_at_us=0))

@@ -229,7 +229,7 @@ def test_an_instance_that_runs_for_nobody_is_stopped_after_its_first_boot(world:
     assert world.instances.state(NODE) == "stopped"
 
 
-def test_an_instance_is_told_that_it_is_looked_after_at_every_run_of_the_janitor(world: World) -> None:
+def test_every_run_of_the_janitor_tells_an_instance_that_it_is_looked_after(world: World) -> None:
     world.control = replace(world.control, always_on=[NODE])
     world.janitor = replace(world.janitor, always_on=[NODE])
     world.clean()
@@ -242,7 +242,7 @@ def test_an_instance_is_told_that_it_is_looked_after_at_every_run_of_the_janitor
         world.clock.sleep(300)
 
 
-def test_an_instance_whose_run_has_no_owner_is_told_nothing(world: World) -> None:
+def test_an_instance_whose_run_has_no_owner_hears_nothing(world: World) -> None:
     world.running("k")
     world.executions.stop(world.node_machine, world.node().execution_name, cause="test")
 

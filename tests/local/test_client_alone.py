@@ -101,7 +101,7 @@ def read_all(
 FROM_S3 = [("s3", key.encode()) for key in _KEYS * 3]
 
 
-def test_with_all_rights_nothing_is_said(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_with_all_rights_nothing_is_logged(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     assert read_all(monkeypatch) == FROM_S3
     assert caplog.messages == []
 

@@ -216,7 +216,7 @@ def test_name_of_a_key_is_shown_as_text(browser: Browser, url: str) -> None:
         assert page.locator("img").count() == 0
 
 
-def test_bill_stands_beside_those_of_others(browser: Browser, url: str) -> None:
+def test_bill_stands_next_to_those_of_others(browser: Browser, url: str) -> None:
     with opened(browser, url) as page:
         page.get_by_role("button", name="Compare").click()
         rivals = page.get_by_role("table", name="What others would have billed")

@@ -130,7 +130,7 @@ def test_an_expectation_that_is_not_understood_is_ignored(address: tuple[str, in
     assert answers(received)[0][0] == 200
 
 
-def test_a_client_that_asks_before_it_sends_its_body_is_told_to_go_on(address: tuple[str, int]) -> None:
+def test_a_client_that_asks_before_it_sends_its_body_gets_a_go_ahead(address: tuple[str, int]) -> None:
     with socket.create_connection(address, LIMIT_S) as connection:
         connection.sendall(request("PUT /a", "Content-Length: 3", "Expect: 100-continue", "Connection: close"))
         assert connection.recv(25) == b"HTTP/1.1 100 Continue\r\n\r\n"

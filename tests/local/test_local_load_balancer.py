@@ -60,7 +60,7 @@ def test_files_of_the_origin_have_guessed_types(cloud: LocalCloud) -> None:
     assert (stored["ContentType"], stored["ContentEncoding"]) == ("application/json", "gzip")
 
 
-def test_a_cloud_beside_another_moto_keeps_to_a_region_of_its_own(cloud: LocalCloud) -> None:
+def test_a_cloud_next_to_another_moto_keeps_to_a_region_of_its_own(cloud: LocalCloud) -> None:
     tables = cloud.client("dynamodb").list_tables()["TableNames"]
 
     assert tables == [cloud.outputs["TableName"]]

@@ -83,7 +83,7 @@ def test_a_certificate_of_another_authority_is_not_believed(make_redis: MakeRedi
         connect(server, another.ca_pem).ping()
 
 
-def test_who_comes_without_tls_hears_nothing(make_redis: MakeRedis, connect: Connect) -> None:
+def test_a_client_without_tls_hears_nothing(make_redis: MakeRedis, connect: Connect) -> None:
     server = make_redis()
 
     with pytest.raises(RedisDownError):

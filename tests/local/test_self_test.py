@@ -193,7 +193,7 @@ def test_a_service_that_is_out_of_reach_is_named_with_host_and_port(functions: F
     assert "must let out this port, and the route table" in failures["table"]["problem"]
 
 
-def test_a_bucket_that_does_not_exist_is_told_from_an_object_that_does_not(functions: Functions) -> None:
+def test_a_missing_bucket_differs_from_a_missing_object(functions: Functions) -> None:
     failures = functions.failures("proxy", BUCKET_NAME="no-such-bucket", RELAY_URL="")
 
     assert failures.keys() == {"bucket no-such-bucket"}

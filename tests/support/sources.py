@@ -7,7 +7,9 @@ from pathlib import Path
 
 from support.project import ROOT
 
-_FOLDERS = ("src", "cloudformation", "tools", "tests", "benchmarks", "research", "docs", "events", "statemachines")
+_FOLDERS = (
+    "src", "cloudformation", "tools", "tests", "benchmarks", "research", "examples", "docs", "events", "statemachines",
+)  # fmt: skip
 
 
 def sources(*suffixes: str, under: str = "") -> Iterator[Path]:
@@ -16,5 +18,10 @@ def sources(*suffixes: str, under: str = "") -> Iterator[Path]:
         yield from (path for path in sorted(ROOT.iterdir()) if path.is_file() and path.suffix in suffixes)
     for folder in [under] if under else _FOLDERS:
         for path in sorted((ROOT / folder).rglob("*")):
-            if path.suffix in suffixes and path.is_file() and not any(".egg-info" in part for part in path.parts):
+            if path.suffix in suffixes and path.is_file() and not any(map(_is_made, path.relative_to(ROOT).parts)):
                 yield path
+
+
+def _is_made(part: str) -> bool:
+    """Whether a file or folder of this name was made by a build."""
+    return part.startswith(".") or ".egg-info" in part

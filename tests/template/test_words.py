@@ -27,7 +27,7 @@ _PHRASE = re.compile("|".join(rf"\b(?P<p{i}>{phrase})\b" for i, phrase in enumer
 
 
 def _found(path: Path) -> list[str]:
-    text = re.sub(r"\s+(?:#: |# )?", " ", path.read_text())
+    text = _spoken(path.read_text())
     instead = list(_PHRASES.values())
     return [
         f"{path.relative_to(ROOT)}: …{text[max(0, match.start() - 40) : match.end() + 20]}…"
@@ -36,11 +36,32 @@ def _found(path: Path) -> list[str]:
     ]
 
 
+def _spoken(text: str) -> str:
+    """Return a text in one line, without the signs of comments, with the words of identifiers apart."""
+    text = re.sub(r"\s+(?:#: |# |// |\* )?", " ", text)
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text).replace("_", " ")
+
+
 @pytest.mark.slow
 def test_words_are_those_of_a_native_engineer() -> None:
-    paths = [path for path in sources(".md", ".py", ".yaml", ".json", ".toml") if path.name != Path(__file__).name]
+    suffixes = ".md", ".py", ".yaml", ".json", ".toml", ".js", ".html", ".css", ".go"
+    paths = [path for path in sources(*suffixes) if path.name != Path(__file__).name and "vendor" not in path.parts]
 
     found = [line for path in paths for line in _found(path)]
 
-    assert paths
+    assert {path.suffix for path in paths} == set(suffixes)
     assert found == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def test_whoever_asks() -> None:",
+        "const isTold = true",
+        "# that is\n# told",
+        "// so\n// many",
+        "/*\n * all is\n * well",
+    ],
+)
+def test_a_phrase_is_found_in_identifiers_and_across_lines_of_comments(text: str) -> None:
+    assert _PHRASE.search(_spoken(text))

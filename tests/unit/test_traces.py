@@ -32,7 +32,7 @@ def test_a_handler_that_is_not_traced_stays_what_it_is(
     assert traces.traces_requests(handler) is handler
 
 
-def test_without_a_trace_nothing_is_said_and_nothing_carried_on() -> None:
+def test_without_a_trace_nothing_is_recorded_and_nothing_carried_on() -> None:
     with traces.part("redis node-1"), traces.answering("Root=1-0-0;Parent=0;Sampled=1", key_hash="abc"):
         traces.annotate(tier="redis", hit=True)
         traces.mark_failed()

@@ -73,7 +73,7 @@ class RelayRequests:
         while self._idle:
             with suppress(IndexError):  # another thread closes, too
                 connection = self._idle.pop()
-                self._beside_the_loop.submit(connection.close).result() if _is_in_event_loop() else connection.close()
+                self._outside_the_loop.submit(connection.close).result() if _is_in_event_loop() else connection.close()
 
     def _with_connection(self, use: Callable[[_Requests], T]) -> T:
         if not self._url:
@@ -84,7 +84,7 @@ class RelayRequests:
             connection = self._make_connection()
         try:
             if _is_in_event_loop():
-                return self._beside_the_loop.submit(use, connection).result()
+                return self._outside_the_loop.submit(use, connection).result()
             with part("relay"):
                 return use(connection)
         finally:
@@ -93,7 +93,7 @@ class RelayRequests:
                 self.close()
 
     @cached_property
-    def _beside_the_loop(self) -> ThreadPoolExecutor:
+    def _outside_the_loop(self) -> ThreadPoolExecutor:
         """A thread in which a connection's loop may run although the caller's thread runs one: a notebook does."""
         return ThreadPoolExecutor(1, thread_name_prefix="burstcache-relay")
 

@@ -72,10 +72,10 @@ class TierCopies:
 
     def _follow(self, hash_: str) -> Refreshed:
         row = self.keys.read(hash_)
-        dropped, is_told = self._let_go(hash_, row)
+        dropped, is_ordered = self._let_go(hash_, row)
         since_s = self.clock.monotonic_s()
         refreshed = self._load_again(row, dropped.of_life)
-        if dropped.lost or not is_told:
+        if dropped.lost or not is_ordered:
             outlast_readers(self.digest, hash_, self.clock, since_s=since_s)
             self.on_nodes.note_unasked(dropped.lost)
         return refreshed
@@ -89,16 +89,16 @@ class TierCopies:
         drop, tell = partial(self.on_nodes.drop, hash_, row), partial(self._tell, hash_)
         if row is None or not row.may_be_held(self.clock.now_us()):
             return drop(), True
-        dropped, is_told = do_together(self.clock, drop, tell)
-        return dropped, is_told
+        dropped, is_ordered = do_together(self.clock, drop, tell)
+        return dropped, is_ordered
 
     def _tell(self, hash_: str) -> bool:
         """Order the cache functions of a key to let their copies go, or raise the fence; return which."""
-        is_told = insist(lambda: self.tell_cache(hash_, Refresh(op="refresh")), RelayDownError, self.clock)
-        if not is_told:
+        is_ordered = insist(lambda: self.tell_cache(hash_, Refresh(op="refresh")), RelayDownError, self.clock)
+        if not is_ordered:
             logger().warning("the relay does not answer, the fence is raised", key_hash=hash_)
             self.digest.raise_fence(now_us=self.clock.now_us())
-        return is_told
+        return is_ordered
 
     def _load_again(self, row: KeyRow | None, of_life: set[str]) -> Refreshed:
         if row is None or not row.is_live(self.clock.now_us()):

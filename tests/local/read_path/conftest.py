@@ -32,8 +32,8 @@ def redis_server() -> Iterator[Server]:
 
 
 def nats_binary() -> str:
-    beside_python = Path(sys.executable).parent / "nats-server"
-    return str(beside_python) if beside_python.exists() else shutil.which("nats-server") or "nats-server"
+    installed = Path(sys.executable).parent / "nats-server"
+    return str(installed) if installed.exists() else shutil.which("nats-server") or "nats-server"
 
 
 @pytest.fixture

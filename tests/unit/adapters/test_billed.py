@@ -6,7 +6,7 @@ from burstcache.adapters.billed import Billed
 from support.virtual_time import VirtualClock
 
 
-def test_everything_is_told_once_whenever_that_is() -> None:
+def test_everything_is_reported_once_whenever_that_is() -> None:
     clock = VirtualClock()
     billed = Billed(clock, init_s=0.25)
     with billed.invocation():

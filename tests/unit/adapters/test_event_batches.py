@@ -103,7 +103,7 @@ def test_reports_gather_by_key_in_few_events(bus: Bus) -> None:
     }
 
 
-def test_of_a_key_the_newest_reads_are_told_and_what_is_known_of_it(bus: Bus) -> None:
+def test_of_a_key_the_newest_reads_are_reported_and_what_is_known_of_it(bus: Bus) -> None:
     batches = batches_to(bus)
 
     for number in range(20):

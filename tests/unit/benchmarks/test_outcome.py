@@ -72,7 +72,7 @@ def test_the_page_gets_a_table_and_a_picture_with_its_steps(tmp_path: Path, caps
     add_options(parser)
     arguments = parser.parse_args([str(tmp_path / "own.png"), "--page", str(tmp_path)])
 
-    Progress(2, is_told=True).step("first")
+    Progress(2, is_printed=True).step("first")
     leave(arguments, Table(("place", "ms"), 1, [["here", "1"]], "one"), Figure)
 
     assert capsys.readouterr().err == "1/2 first\n"

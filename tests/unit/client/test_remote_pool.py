@@ -93,12 +93,12 @@ def test_a_reader_goes_on_with_its_reports_whatever_one_fails_of(
     )
 
     async def work() -> None:
-        loop, is_told, answers = asyncio.get_running_loop(), asyncio.Event(), [plan, error, error, plan]
+        loop, has_reported, answers = asyncio.get_running_loop(), asyncio.Event(), [plan, error, error, plan]
 
         def control(_: Mapping[str, Any]) -> object:
             answer = answers.pop(0) if answers else plan
             if not answers:
-                loop.call_soon_threadsafe(is_told.set)
+                loop.call_soon_threadsafe(has_reported.set)
             if isinstance(answer, Exception):
                 raise answer
             return answer
@@ -106,7 +106,7 @@ def test_a_reader_goes_on_with_its_reports_whatever_one_fails_of(
         way = _Way(Reports(control, Seen(), ManualClock(1_000.0)))
         await way.report()
         following = asyncio.create_task(way.run())
-        await asyncio.wait_for(is_told.wait(), LIMIT_S)
+        await asyncio.wait_for(has_reported.wait(), LIMIT_S)
         following.cancel()
 
     asyncio.run(work())

@@ -66,7 +66,7 @@ def test_a_run_fails_for_a_state_that_was_never_entered(
     assert run(tmp_path / "too few to say", whole - 10) == 0
 
 
-def test_what_is_said_not_to_be_entered_are_states() -> None:
+def test_what_need_not_be_entered_are_states() -> None:
     assert consistency.UNENTERED.keys() <= set(consistency.states())
 
 

@@ -88,7 +88,7 @@ def test_two_halves_of_a_hit_are_one_arrival(rule: UseRule) -> None:
 
 
 @each_rule
-def test_an_arrival_that_is_told_late_takes_its_place(rule: UseRule) -> None:
+def test_an_arrival_that_is_reported_late_takes_its_place(rule: UseRule) -> None:
     use = steady(rule, 10)
 
     later = rule.observe(use, use.last_us - 4 * S, rule.whole)
@@ -97,7 +97,7 @@ def test_an_arrival_that_is_told_late_takes_its_place(rule: UseRule) -> None:
     assert later.times_us[-2] == use.last_us - 4 * S
 
 
-def test_break_even_boots_on_the_same_requests_in_whatever_order_they_are_told() -> None:
+def test_break_even_boots_on_the_same_requests_in_whatever_order_they_are_reported() -> None:
     rule, random = RULES["break-even"], Random(3)
     times_us = sorted(random.randrange(300 * S) for _ in range(60))
     batches = [sorted(random.sample(times_us[at : at + 20], 20)) for at in range(0, 60, 20)]

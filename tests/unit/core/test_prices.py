@@ -77,16 +77,16 @@ def test_a_quotient_is_exact() -> None:
     assert price_sheet("today-us-east-1").usd("ebs-gp3") * 730 == Fraction(8, 100)
 
 
-def test_a_missing_instance_type_is_said_with_those_that_are_known() -> None:
+def test_a_missing_instance_type_is_named_with_those_that_are_known() -> None:
     with pytest.raises(PriceMissingError, match=r"thesis-2022 has no price for ec2:r7g\.large; it has t2\.micro"):
         price_sheet("thesis-2022").usd("ec2:r7g.large")
 
 
-def test_a_missing_service_is_said_with_the_remedy() -> None:
+def test_a_missing_service_is_named_with_the_remedy() -> None:
     with pytest.raises(PriceMissingError, match=r"no price for transition; .*--only-cache"):
         price_sheet("thesis-2022").usd("transition")
 
 
-def test_an_unknown_sheet_is_said_with_those_that_exist() -> None:
+def test_an_unknown_sheet_is_named_with_those_that_exist() -> None:
     with pytest.raises(InvalidSettingError, match=r"'2023': expected one of thesis-2022, today-us-east-1"):
         price_sheet("2023")

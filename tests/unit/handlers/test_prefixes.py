@@ -40,7 +40,7 @@ def answer(key: str, method: str, headers: dict[str, str]) -> tuple[dict[str, An
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "PUT", "DELETE", "POST"])
 @pytest.mark.parametrize("headers", [{}, {"range": "bytes=0-0"}, {"if-none-match": "*"}, {"if-match": '"e"'}])
-def test_what_is_outside_is_refused_whatever_is_asked_of_it(method: str, headers: dict[str, str]) -> None:
+def test_what_is_outside_is_refused_whatever_the_request(method: str, headers: dict[str, str]) -> None:
     message, asked = answer("users/alice/x", method, headers)
 
     assert message["statusCode"] == 403

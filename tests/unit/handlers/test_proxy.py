@@ -198,7 +198,7 @@ def test_samples_cover_both_front_doors() -> None:
     assert names == {"http", "alb"}
 
 
-def test_unsupported_method_is_told_what_is_allowed() -> None:
+def test_unsupported_method_is_answered_with_what_is_allowed() -> None:
     message = answer(event_of("PUT", "/objects/a", "", {}, "http_api"))
 
     assert (message["statusCode"], message["headers"]["allow"]) == (405, "GET, HEAD")

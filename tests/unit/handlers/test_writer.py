@@ -179,7 +179,7 @@ def test_a_bearer_changes_nothing_outside_of_its_prefixes(aws: None, method: str
     assert stage.ask("PUT", "users/bob/a", b"2", claims={"sub": "bob"})["statusCode"] == 200
 
 
-def test_copies_that_may_still_be_there_are_said_with_what_was_written(stage: Stage) -> None:
+def test_copies_that_may_still_be_there_are_named_with_what_was_written(stage: Stage) -> None:
     stage.problem = "arn:aws:lambda:function failed"
 
     message = stage.ask("PUT", "a", b"1")

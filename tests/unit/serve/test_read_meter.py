@@ -61,7 +61,7 @@ def test_tiers_have_metrics_of_their_own(told: Told) -> None:
     assert by_name(written, Tier="redis")["LatencyMs"] == [1.0]
 
 
-def test_a_failed_read_is_told_at_once_with_all_that_waits(told: Told) -> None:
+def test_a_failed_read_is_reported_at_once_with_all_that_waits(told: Told) -> None:
     meter = ReadMeter(ManualClock())
     meter.served("s3", 50.0, 4)
 
@@ -83,7 +83,7 @@ def test_a_failed_read_is_told_at_once_with_all_that_waits(told: Told) -> None:
     ],
     ids=str,
 )
-def test_a_fallback_is_told_by_its_reason(told: Told, error: Exception | None, reason: str) -> None:
+def test_a_fallback_is_reported_with_its_reason(told: Told, error: Exception | None, reason: str) -> None:
     meter = ReadMeter(ManualClock())
     meter.fell_back(error)
     meter.served("s3", 50.0, 4)
@@ -104,7 +104,9 @@ def test_a_meter_that_has_written_begins_anew(told: Told) -> None:
     assert told() == []
 
 
-def test_outside_a_stack_nothing_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_outside_a_stack_nothing_is_reported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.delenv("STACK_NAME", raising=False)
     meter = ReadMeter(ManualClock())
 

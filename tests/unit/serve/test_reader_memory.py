@@ -249,7 +249,7 @@ def test_a_caller_that_loads_by_itself_fills_memory() -> None:
     assert (found.body, found.headers["x-cache-tier"]) == (b"1", "memory")
 
 
-def test_hits_are_told_a_second_after_the_first_and_at_the_end() -> None:
+def test_hits_are_reported_a_second_after_the_first_and_at_the_end() -> None:
     desk = Desk(digest=Digest())
     counts = []
     for now_s in (0, 5, 5.5, 6.2, 6.3):
@@ -261,7 +261,7 @@ def test_hits_are_told_a_second_after_the_first_and_at_the_end() -> None:
     assert sum(len(served.reads) for served in desk.s3.counted) == 4
 
 
-def test_nobody_is_told_without_a_stack() -> None:
+def test_nothing_is_reported_without_a_stack() -> None:
     desk = Desk()
     for now_s in (0, 0.5, 1, 1.9):
         desk.tier_at(now_s)
@@ -271,7 +271,7 @@ def test_nobody_is_told_without_a_stack() -> None:
 
 
 @pytest.mark.parametrize("key_bytes", [4, 1000])
-def test_what_many_keys_were_served_is_told_in_events_that_bus_and_scheduler_can_take(key_bytes: int) -> None:
+def test_what_many_keys_were_served_is_reported_in_events_that_bus_and_scheduler_can_take(key_bytes: int) -> None:
     class Bus:
         def __init__(self) -> None:
             self.events: list[RequestsServed] = []

@@ -171,7 +171,7 @@ def test_the_winner_has_the_highest_net_value_of_what_can_be_bought() -> None:
     assert nets["s3-only"] == 0
 
 
-def test_without_a_value_money_decides_for_s3_and_the_value_from_which_it_pays_is_said() -> None:
+def test_without_a_value_money_decides_for_s3_and_the_value_from_which_it_pays_is_named() -> None:
     found = advice(small(), without=ALWAYS_ON_ALONE)
 
     assert verdict_lines(found)[0].startswith("DO NOT DEPLOY BURSTCACHE. The best buy is S3 alone: ")
@@ -228,7 +228,7 @@ def test_plain_parameters_never_cost_more_than_a_hundredth_of_the_bill() -> None
     assert ours.usd_per_month <= 1.01 * most.usd_per_month
 
 
-def test_what_parameters_give_on_requests_they_were_not_tuned_on_is_told() -> None:
+def test_what_parameters_give_on_requests_they_were_not_tuned_on_is_reported() -> None:
     found = valued()
 
     before, hindsight, usual = found.lasting
@@ -388,7 +388,7 @@ def test_readers_that_keep_nothing_keep_nothing_for_burstcache_either() -> None:
     assert not any(choice.setup.reader_memory_bytes for choice in found.further)
 
 
-def test_each_rival_is_met_by_the_burstcache_that_costs_least_beside_it() -> None:
+def test_each_rival_is_met_by_the_burstcache_that_costs_least_next_to_it() -> None:
     found = on_pages()
 
     for one in found.against_rivals:
@@ -403,7 +403,7 @@ def test_each_rival_is_met_by_the_burstcache_that_costs_least_beside_it() -> Non
 
 
 @pytest.mark.slow
-def test_what_may_be_of_any_age_is_told_from_what_may_not() -> None:
+def test_what_may_be_of_any_age_is_set_apart_from_what_may_not() -> None:
     found = on_pages(1e-3)
 
     assert found.winner.freshness == "any age"
@@ -564,7 +564,7 @@ def test_each_class_of_latency_has_its_best_and_everything_is_in_the_long_answer
     assert nets == sorted(nets, reverse=True)
 
 
-def test_free_tiers_are_told_where_they_change_the_verdict() -> None:
+def test_free_tiers_are_named_where_they_change_the_verdict() -> None:
     found = usual()
     other = next(system for system in found.others if system.name == "cloudfront")
     differs = replace(found, other_column_winner=other)
@@ -595,7 +595,7 @@ def test_free_tiers_are_told_where_they_change_the_verdict() -> None:
         ),
     ],
 )
-def test_the_best_buys_around_the_given_value_are_told(names: str, value_usd: float, said: str) -> None:
+def test_the_best_buys_around_the_given_value_are_named(names: str, value_usd: float, said: str) -> None:
     found = replace(usual(), value=Value(usd_per_hit=value_usd))
     ends = [*(1e-5 * (i + 1) for i in range(len(names) - 1)), None]
     spans = tuple(Span(name, 1e-5 * i, to) for i, (name, to) in enumerate(zip(names, ends, strict=True)))
@@ -605,7 +605,7 @@ def test_the_best_buys_around_the_given_value_are_told(names: str, value_usd: fl
     assert said in line
 
 
-def test_the_log_and_its_oddities_are_told() -> None:
+def test_the_log_and_its_oddities_are_described() -> None:
     seconds = workload_of(Trace(np.arange(300) * 1_000_000), PRICES, Setup())
     said = "\n".join(assumptions(advice(seconds)))
 
@@ -614,14 +614,14 @@ def test_the_log_and_its_oddities_are_told() -> None:
     assert "The log has no sizes: every object counts as 10000 bytes" in said
 
 
-def test_objects_that_are_never_cached_are_told() -> None:
+def test_objects_that_are_never_cached_are_named() -> None:
     said = "\n".join(assumptions(advice(workload_of(burst(3, 5_000_000), PRICES, Setup()))))
 
     assert "100.0 % of the requests are for objects above 4,096 KB, which the live system never caches" in said
 
 
 @pytest.mark.slow
-def test_functions_that_run_at_once_count_besides_those_that_cache() -> None:
+def test_functions_that_run_at_once_count_in_addition_to_those_that_cache() -> None:
     times_us = np.arange(2_000) * 10_000  # a hundred a second: eight in proxy and scheduler at once
 
     said = "\n".join(assumptions(advice(workload_of(Trace(times_us), PRICES, Setup()))))

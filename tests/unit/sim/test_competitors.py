@@ -154,7 +154,7 @@ def test_offers_come_cheapest_first_and_only_those_that_have_prices() -> None:
     assert "cloudfront" not in {found.name for found in thesis}
 
 
-def test_an_unknown_competitor_is_said_with_those_that_exist() -> None:
+def test_an_unknown_competitor_is_named_with_those_that_exist() -> None:
     with pytest.raises(InvalidSettingError, match="'memcachier': expected one of s3-only"):
         offers(market(), names=("memcachier",))
 

@@ -148,7 +148,7 @@ def test_a_node_that_is_always_on_takes_guests_from_the_beginning_and_boots_neve
     assert (result.redis_starts, result.checks, result.redis_spans_us) == (0, 0, ((0, 4 * S),))
 
 
-def test_what_is_told_goes_out_once_in_ten_seconds_or_when_it_is_enough() -> None:
+def test_reports_go_out_once_in_ten_seconds_or_when_there_are_enough() -> None:
     trace = trace_of([(0, "a"), (9.9, "b"), (10, "c"), (15, "d"), (30, "e")])
     dear = Breakeven.worth("1e-4", replace(THESIS_PRICES, report_usd=Fraction("2.5e-5")))  # three hits are enough
 

@@ -96,7 +96,7 @@ def test_a_node_that_never_stops_is_what_a_rivals_node_is() -> None:
 
 
 @pytest.mark.parametrize("readers", [1, 4])
-def test_misses_of_a_node_that_never_stops_are_told_in_batches_and_noted_once_an_hour_and_key(readers: int) -> None:
+def test_misses_of_a_node_that_never_stops_are_reported_in_batches_and_noted_once_an_hour_and_key(readers: int) -> None:
     trace = log(requests=20_000, keys=2_000, size_bytes=500_000)
     node = replace(BARE, nodes=1, always_on_nodes=1, reader_processes=readers)
 

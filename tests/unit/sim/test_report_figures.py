@@ -286,7 +286,7 @@ def test_a_picture_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("span_s", "unit"), [(1, "s"), (600, "s"), (601, "min"), (18_001, "h"), (10**6, "d")])
-def test_a_span_is_told_in_a_unit_of_its_size(span_s: int, unit: str) -> None:
+def test_a_span_is_printed_in_a_unit_of_its_size(span_s: int, unit: str) -> None:
     assert unit_for(span_s * SECOND).name == unit
 
 

@@ -129,7 +129,7 @@ def test_published_spikes_compare_as_section_5_5_says() -> None:
     assert long.running_pct[0] == pytest.approx(60, abs=0.5)  # 1270 s of 2126 s
 
 
-def test_burst_tables_have_the_published_numbers_beside_ours() -> None:
+def test_burst_tables_have_the_published_numbers_next_to_ours() -> None:
     seeds = range(1, 31)
     fixed = {workload: sample(workload, seeds) for workload in by_workload()}
 

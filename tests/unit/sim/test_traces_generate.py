@@ -105,7 +105,7 @@ def test_a_zipf_trace_names_time_key_and_size(capsys: pytest.CaptureFixture[str]
     assert {line.split(",", 1)[1] for line in lines[1:]} == {"key-1,9", "key-2,9", "key-3,9"}
 
 
-def test_a_trace_without_a_request_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_trace_without_a_request_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sim", "generate", "poisson", "--rate-per-min", "0.001", "--duration-s", "1"]) == 0
 
     captured = capsys.readouterr()

@@ -64,7 +64,7 @@ def test_folders_and_globs_of_unsorted_files_make_one_sorted_trace(folder: Path,
 
 
 @pytest.mark.slow
-def test_all_lines_are_told_while_they_are_read(tmp_path: Path) -> None:
+def test_all_lines_are_reported_while_they_are_read(tmp_path: Path) -> None:
     rows = "".join(f"{second}\n" for second in range(250_000))
     path = write(tmp_path / "a.csv", "arrival_s\n", rows)
     told: list[int] = []
@@ -282,7 +282,7 @@ def test_inspect_counts_bad_rows_on_demand(tmp_path: Path, capsys: pytest.Captur
 
 
 @pytest.mark.slow
-def test_reading_takes_at_most_32_bytes_a_request_beside_a_constant(tmp_path: Path) -> None:
+def test_reading_takes_at_most_32_bytes_a_request_and_a_constant(tmp_path: Path) -> None:
     random, requests = Random(3), 1_500_000
     path = tmp_path / "log.csv"
     rows = "".join(f"{random.randrange(10**9)},k{random.randrange(100)},9\n" for _ in range(requests // 100))

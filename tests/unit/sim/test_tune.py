@@ -327,7 +327,7 @@ def test_an_objective_out_of_reach_is_one_line_with_what_is_possible(
     assert "3 USD a month cannot be met: the cheapest that was found is " in err
 
 
-def test_a_share_beyond_what_first_requests_leave_is_said_to_be_out_of_reach(
+def test_a_share_beyond_what_first_requests_leave_is_reported_as_out_of_reach(
     capsys: pytest.CaptureFixture[str], log: str
 ) -> None:
     assert main(["sim", "tune", log, "--in-memory-pct", "100", "--candidates", "50"]) == 1
@@ -352,7 +352,7 @@ def test_how_well_parameters_last_is_printed_and_in_the_json(capsys: pytest.Capt
     assert lasting[1]["usd_per_month"] <= lasting[0]["usd_per_month"] or lasting[0]["in_memory_pct"] < 50
 
 
-def test_a_log_too_short_to_check_is_said_to_be(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_log_too_short_to_check_is_reported_as_such(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "short.csv"
     path.write_text("arrival_s\n" + "".join(f"{at_s}\n" for at_s in range(0, 300, 3)))
 

@@ -82,7 +82,7 @@ def test_what_is_above_zero_is_not_shown_as_zero(value: float, text: str) -> Non
 
 
 @pytest.mark.parametrize(("value", "text"), [(0.25, "0.25"), (-1_187.31, "-1,187"), (0.001, "<0.01"), (0, "0.00")])
-def test_cents_are_told_below_a_thousand(value: float, text: str) -> None:
+def test_cents_are_printed_below_a_thousand(value: float, text: str) -> None:
     assert usd_text(value) == text
 
 

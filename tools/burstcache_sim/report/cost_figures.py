@@ -19,7 +19,7 @@ PARETO_NOTE = (
 )
 _SIZE_IN = (9.0, 4.9)
 _PLACE = (0.1, 0.12, 0.64, 0.64)  # room for labels on the right and two rows of names above
-_BESIDE = 1.03  # where they begin, in widths of the plot
+_NAMES_X = 1.03  # where they begin, in widths of the plot
 _LOGARITHMIC_FROM = 30.0  # times between the least and the most
 
 
@@ -55,7 +55,7 @@ def pareto_figure(
         if fronts:
             axes.legend(loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=2, columnspacing=1.6)
         head(figure, title, *filter(None, [subtitle]))
-        label_points(axes, singles, x=_BESIDE)
+        label_points(axes, singles, x=_NAMES_X)
     return figure
 
 

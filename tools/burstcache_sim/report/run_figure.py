@@ -41,7 +41,7 @@ _BUCKETS, _TICKS = 60, 12  # at most
 _COUNTED = ((1_000_000, "million"), (1_000, "thousand"), (1, "requests"))  # little room for digits
 _STACKED = "RLS"  # tiers from the bottom
 _NAMES = {OURS: "Burstcache", "s3-only": "S3 alone"}
-_BESIDE = 1.02  # where names begin, in widths of the plot
+_NAMES_X = 1.02  # where names begin, in widths of the plot
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +238,7 @@ def _name_accounts(axes: Axes, money: Money, from_us: int, us_per_unit: int) -> 
     for account, colour in _coloured(money):
         usd = account.usd[-1]
         ends.append(Label(at, usd, f"{_NAMES.get(account.name, account.name)}  {number_text(usd, digits=3)}", colour))
-    label_ends(axes, ends, x=_BESIDE)
+    label_ends(axes, ends, x=_NAMES_X)
 
 
 def _coloured(money: Money) -> list[tuple[Account, str]]:
