@@ -25,6 +25,7 @@ def test_the_benchmarks_that_start_a_cloud_say_how() -> None:
         "demo",
         "hits",
         "picture",
+        "staleness",
         "start_latency",
     }
 
