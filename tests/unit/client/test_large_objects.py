@@ -341,7 +341,7 @@ def test_reads_of_an_object_that_is_known_have_a_wait_each(way: str) -> None:
     heads = Heads(1 << 20, above_bytes=_LIMIT)
     no_origin: Any = None
     reader = Reader(digest, no_origin, lambda _: pytest.fail("no tier"), clock, heads=heads, patience=patience)
-    large = LargeObjects(reader, Slices(no_origin, None, reader.forget), _LIMIT)
+    large = LargeObjects(reader, Slices(no_origin, None, reader.forget, clock), _LIMIT)
     request = Request("GET", "key", "0" * 32, {"if-none-match": '"e"'}, None, "request-1", 0)
     reader.look_ahead()
     reader.own.note_head(request, {"etag": '"e"', "content-length": str(_SIZE)}, reader.own.ticket())
