@@ -134,7 +134,7 @@ def test_all_that_can_fail_is_named(browser: Browser, source: Source) -> None:
 
 
 @pytest.mark.parametrize("until_s", [0, 3600])
-def test_a_pause_is_told_with_its_reason(browser: Browser, source: Source, until_s: int) -> None:
+def test_a_pause_is_shown_with_its_reason(browser: Browser, source: Source, until_s: int) -> None:
     until_us = round((time.time() + until_s) * 1_000_000) if until_s else 0
     source.system.pauses.begin("the month's budget of 20 USD is spent", until_us=until_us)
 
@@ -147,7 +147,7 @@ def test_a_pause_is_told_with_its_reason(browser: Browser, source: Source, until
 
 
 @pytest.mark.parametrize("place", ["", f"#key={_KEY}"])
-def test_a_table_that_is_gone_is_told_with_when(browser: Browser, source: Source, aws: Aws, place: str) -> None:
+def test_a_table_that_is_gone_is_shown_with_since_when(browser: Browser, source: Source, aws: Aws, place: str) -> None:
     with serving_source(source) as url, looked_at(browser, url + place, may_lack_answers=True) as pages:
         for page in pages:
             expect(page.locator("#connection")).to_have_text("Live")
@@ -177,7 +177,7 @@ def test_a_page_that_opens_when_the_stack_is_gone_says_so(browser: Browser, sour
 
 
 @pytest.mark.parametrize("place", ["", f"#key={_KEY}"])
-def test_a_server_that_is_gone_is_told(browser: Browser, source: Source, place: str) -> None:
+def test_a_server_that_is_gone_is_shown(browser: Browser, source: Source, place: str) -> None:
     with ExitStack() as server:
         url = server.enter_context(serving_source(source))
         with looked_at(browser, url + place, may_lack_answers=True) as pages:
