@@ -16,7 +16,7 @@ import itertools
 import math
 import selectors
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
 
@@ -132,11 +132,25 @@ class VirtualClock:
             NothingHappensError: Nobody is left who could complete it.
             TimeoutError: It was not completed in time.
         """
+        self.wait([future], timeout_s)
+        return future.result(0)
+
+    def wait(self, works: Sequence[Future[Any]], within_s: float | None = None) -> bool:
+        """Rest until other participants have completed all of these, or for that long; return whether they have.
+
+        Raises:
+            NothingHappensError: Nobody is left who could complete them.
+        """
+        until_us = None if within_s is None else self._now_us + math.ceil(within_s * _US_PER_S)
+        for work in works:
+            self._rest_until_done(work, until_us)
+        return all(work.done() for work in works)
+
+    def _rest_until_done(self, future: Future[Any], until_us: int | None) -> None:
         rest = Rest(must_end=True)
         future.add_done_callback(lambda _: self.wake(rest))
-        self.rest(rest, None if timeout_s is None else self._now_us + math.ceil(timeout_s * _US_PER_S))
+        self.rest(rest, until_us)
         rest.wait()
-        return future.result(0)
 
     def start(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Run a function as a participant in a thread of its own, with the context that a new thread has."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from concurrent import futures
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 if TYPE_CHECKING:
     import asyncio
-    from concurrent.futures import Future
 
 T = TypeVar("T")
 
@@ -26,6 +29,12 @@ class Clock(Protocol):
 
     def wait_for(self, future: Future[T], timeout_s: float | None = None) -> T:
         """Return what another thread completes a future with, or raise what it does; TimeoutError after `timeout_s`."""
+
+    def start(self, work: Callable[[], T], /) -> Future[T]:
+        """Begin some work in a thread of its own."""
+
+    def wait(self, works: Sequence[Future[Any]], within_s: float | None = None) -> bool:
+        """Wait for works that `start` began, by default to their end; return whether all of them have ended."""
 
     def new_event_loop(self) -> asyncio.AbstractEventLoop:
         """Return an event loop that waits by this clock and runs blocking calls in its default executor."""
@@ -49,6 +58,23 @@ class SystemClock:
     def wait_for(self, future: Future[T], timeout_s: float | None = None) -> T:
         """Block this thread until another one completes a future, or raise TimeoutError after `timeout_s` seconds."""
         return future.result(timeout_s)
+
+    def start(self, work: Callable[[], T], /) -> Future[T]:
+        """Begin some work in a thread of its own."""
+        future: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                future.set_result(work())
+            except BaseException as error:
+                future.set_exception(error)
+
+        threading.Thread(target=run).start()
+        return future
+
+    def wait(self, works: Sequence[Future[Any]], within_s: float | None = None) -> bool:
+        """Block this thread until these works have ended, or for `within_s` seconds; return whether they have."""
+        return not futures.wait(works, within_s).not_done
 
     def new_event_loop(self) -> asyncio.AbstractEventLoop:
         """Return asyncio's own loop."""

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from contextvars import ContextVar
 
 import pytest
 
+from burstcache.adapters.clock import Clock, SystemClock
 from burstcache.control.together import do_together
 from support.virtual_time import VirtualClock
+from support.waiting import LIMIT_S
 
 _LATE_S = 0.25
+_CALLER: ContextVar[str] = ContextVar("caller", default="nobody")
 
 
 @pytest.fixture
@@ -48,3 +53,41 @@ def test_works_go_on_to_their_end_where_what_is_for_late_ones_fails(clock: Virtu
         do_together(clock, lasting(clock, 2.0), late_s=_LATE_S, if_late=fail)
 
     assert clock.monotonic_s() == 2.0
+
+
+def test_by_the_machines_clock_works_are_done_at_the_same_time() -> None:
+    both = threading.Barrier(2)
+
+    done = do_together(SystemClock(), lambda: both.wait(LIMIT_S), lambda: both.wait(LIMIT_S))
+
+    assert sorted(done) == [0, 1]  # each has met the other
+
+
+def test_by_the_machines_clock_what_is_for_late_works_is_done_while_they_go_on() -> None:
+    told = threading.Event()
+
+    done = do_together(SystemClock(), lambda: told.wait(LIMIT_S), late_s=0.0, if_late=told.set)
+
+    assert done == [True]
+
+
+@pytest.mark.parametrize("clock", [SystemClock(), VirtualClock()], ids=["machine", "virtual"])
+def test_the_first_error_in_the_order_of_the_works_is_raised_when_all_are_done(clock: Clock) -> None:
+    done = []
+
+    def fail(name: str) -> None:
+        raise ValueError(name)
+
+    with pytest.raises(ValueError, match="first"):
+        do_together(clock, lambda: done.append(1), lambda: fail("first"), lambda: fail("second"))
+
+    assert done == [1]
+
+
+@pytest.mark.parametrize("clock", [SystemClock(), VirtualClock()], ids=["machine", "virtual"])
+def test_works_are_done_in_the_context_of_their_caller(clock: Clock) -> None:
+    token = _CALLER.set("control")
+    try:
+        assert do_together(clock, _CALLER.get, _CALLER.get) == ["control", "control"]
+    finally:
+        _CALLER.reset(token)

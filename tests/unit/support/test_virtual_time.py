@@ -130,3 +130,13 @@ def test_call_from_another_thread_wakes_a_loop_that_waits_for_nothing() -> None:
     loop.call_soon_threadsafe(loop.stop)
     clock.wait_for(running)
     loop.close()
+
+
+@pytest.mark.parametrize(("within_s", "done", "at_s"), [(None, True, 20), (15, False, 15), (30, True, 20)])
+def test_wait_for_several_lasts_until_the_last_of_them_or_its_limit(
+    within_s: float | None, done: bool, at_s: float
+) -> None:
+    clock = VirtualClock()
+    works = [clock.start(clock.sleep, seconds) for seconds in (20, 10)]
+
+    assert (clock.wait(works, within_s), clock.monotonic_s()) == (done, at_s)
