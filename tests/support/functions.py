@@ -84,8 +84,8 @@ class _Bus(EventPublisher):
     def __init__(self) -> None:
         self.events: list[ObjectRequested | RequestsServed] = []
 
-    def start(self, event: ObjectRequested | RequestsServed) -> None:
-        self.events.append(event)
+    def start(self, *events: ObjectRequested | RequestsServed) -> None:
+        self.events += events
 
     def finish(self, report: object, **_: object) -> None:
         pass

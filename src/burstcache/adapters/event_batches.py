@@ -7,33 +7,22 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from burstcache.adapters.breaker import Breakers
-from burstcache.adapters.calls import ask
 from burstcache.adapters.clock import Clock
-from burstcache.core.errors import ServiceError
-from burstcache.core.messages.encoding import encode
-from burstcache.core.messages.events import (
-    PROXY,
-    REPORT_EVERY_S,
-    REQUESTS_SERVED,
-    ObjectRequested,
-    RequestsServed,
-    gathered,
-)
+from burstcache.adapters.event_bus import in_batches, send_batch
+from burstcache.core.messages.events import REPORT_EVERY_S, ObjectRequested, RequestsServed, gathered
 from burstcache.core.parameters import US_PER_S
 from burstcache.logs import logger
 
 if TYPE_CHECKING:
     from types_boto3_events.client import EventBridgeClient
-    from types_boto3_events.type_defs import PutEventsRequestEntryTypeDef
 
     from burstcache.core.gathering import GatherRule
 
 _MAX_WAITING = 10_000
-_MAX_EVENTS = 10  # of one PutEvents, which takes 256 KB
 _CLOSE_WITHIN_S = 3.0
 
 
@@ -115,12 +104,10 @@ class EventBatches:
         return self._rule.is_due(age_us=round(waited_s * US_PER_S), weight=weight)
 
     def _send_waiting(self) -> None:
-        events = list(gathered(self._take()))
-        for start in range(0, len(events), _MAX_EVENTS):
-            batch = events[start : start + _MAX_EVENTS]
+        for batch in in_batches([*gathered(self._take())]):
             if not self._breakers.is_open(self._bus_name):
                 try:
-                    self._send(batch)
+                    send_batch(self._bus_name, self._client, batch)
                     self._breakers.succeed(self._bus_name)
                     continue
                 except Exception as error:  # whatever it is, the reads went well
@@ -131,18 +118,3 @@ class EventBatches:
     def _take(self) -> Iterator[ObjectRequested | RequestsServed]:
         while self._waiting:
             yield self._waiting.popleft()
-
-    def _send(self, events: Sequence[RequestsServed]) -> None:
-        entries: list[PutEventsRequestEntryTypeDef] = [
-            {
-                "EventBusName": self._bus_name,
-                "Source": PROXY,
-                "DetailType": REQUESTS_SERVED,
-                "Detail": encode(event).decode(),
-            }
-            for event in events
-        ]
-        answer = ask(self._client.put_events, Entries=entries)
-        if refused := [entry for entry in answer["Entries"] if "ErrorCode" in entry]:
-            code = refused[0]["ErrorCode"]
-            raise ServiceError(f"the bus refused {len(refused)} of {len(entries)} events: {code}", code=code)

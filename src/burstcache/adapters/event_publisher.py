@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -10,17 +9,9 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import TYPE_CHECKING
 
 from burstcache.adapters.breaker import Breakers
-from burstcache.adapters.calls import ask
 from burstcache.adapters.clock import Clock, instant, seconds_since
-from burstcache.core.errors import ServiceError
-from burstcache.core.messages.events import (
-    OBJECT_REQUESTED,
-    PROXY,
-    REQUESTS_SERVED,
-    ObjectRequested,
-    RequestsServed,
-    gathered,
-)
+from burstcache.adapters.event_bus import in_batches, send_batch
+from burstcache.core.messages.events import ObjectRequested, RequestsServed, gathered
 from burstcache.core.parameters import US_PER_S
 from burstcache.logs import logger
 
@@ -30,7 +21,7 @@ if TYPE_CHECKING:
     from burstcache.core.gathering import GatherRule
 
 _WAIT_S = 1.0
-_MOST_GATHERED = 1_000  # reports; as many of as many keys are ten events
+_MOST_GATHERED = 1_000  # reports; of as many keys with short names, they are the ten events of one call
 _WORKERS = 2  # one report at a time, and one that a frozen environment left behind
 
 
@@ -44,9 +35,9 @@ class EventPublisher:
         self._wait_s = wait_s  # how long a read waits for its report
         self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="event-publisher")
 
-    def start(self, event: ObjectRequested | RequestsServed) -> Future[None] | None:
-        """Begin to send an event; None if the bus failed a moment ago."""
-        return None if self._breakers.is_open(self._bus_name) else self._workers.submit(self._send, event)
+    def start(self, *events: ObjectRequested | RequestsServed) -> Future[None] | None:
+        """Begin to send events, all of them or, if the bus failed a moment ago, none: then return None."""
+        return None if self._breakers.is_open(self._bus_name) else self._workers.submit(self._send, events)
 
     def finish(self, report: Future[None] | None) -> None:
         """Wait for a report, by default for a second at most; a failure is logged, never raised."""
@@ -63,21 +54,9 @@ class EventPublisher:
         """Wait for the reports under way."""
         self._workers.shutdown()
 
-    def _send(self, event: ObjectRequested | RequestsServed) -> None:
-        answer = ask(
-            self._client.put_events,
-            Entries=[
-                {
-                    "EventBusName": self._bus_name,
-                    "Source": PROXY,
-                    "DetailType": REQUESTS_SERVED if "keys" in event else OBJECT_REQUESTED,
-                    "Detail": json.dumps(event),
-                }
-            ],
-        )
-        if answer.get("FailedEntryCount"):
-            code = str(answer["Entries"][0].get("ErrorCode"))
-            raise ServiceError(f"the bus refused the event: {code}", code=code)
+    def _send(self, events: Sequence[ObjectRequested | RequestsServed]) -> None:
+        for batch in in_batches(events):
+            send_batch(self._bus_name, self._client, batch)
         self._breakers.succeed(self._bus_name)
 
     def _failed(self, reason: str) -> None:
@@ -108,7 +87,7 @@ class GatheredReports:
         self._since = instant(clock)  # of the first that waits
         self._lock = threading.Lock()
 
-    def start(self, event: ObjectRequested | RequestsServed) -> Sequence[Future[None] | None]:
+    def start(self, event: ObjectRequested | RequestsServed) -> Future[None] | None:
         """Note a report, and begin to send those that wait if it is time."""
         with self._lock:
             if not self._waiting:
@@ -118,20 +97,20 @@ class GatheredReports:
             age_us = int(seconds_since(self._clock, self._since) * US_PER_S)
             is_due = self._rule.is_due(age_us=age_us, weight=self._weight)
             if not (is_due or len(self._waiting) >= _MOST_GATHERED):
-                return ()
+                return None
         return self._send_waiting()
 
-    def finish(self, reports: Sequence[Future[None] | None]) -> None:
-        """Wait for what a read has begun to send, as the publisher does for each."""
-        for report in reports:
-            self._publisher.finish(report)
+    def finish(self, report: Future[None] | None) -> None:
+        """Wait for what a read has begun to send, as the publisher does."""
+        self._publisher.finish(report)
 
     def close(self) -> None:
         """Send what waits."""
         self.finish(self._send_waiting())
         self._publisher.close()
 
-    def _send_waiting(self) -> Sequence[Future[None] | None]:
+    def _send_waiting(self) -> Future[None] | None:
         with self._lock:
             waiting, self._waiting = self._waiting, []
-        return [self._publisher.start(event) for event in gathered(waiting)]
+        events = [*gathered(waiting)]
+        return self._publisher.start(*events) if events else None

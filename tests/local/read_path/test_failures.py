@@ -90,7 +90,7 @@ def test_refused_report_is_logged_and_the_get_answered(
 
     assert body_of(cloud.get("a")) == b"body"
     assert [vars(record)["reason"] for record in caplog.records] == [
-        "ServiceError('the bus refused the event: ThrottlingException')"
+        "ServiceError('the bus refused 1 of 1 events: ThrottlingException')"
     ]
 
 

@@ -1,4 +1,4 @@
-"""Request events: a bus that fails or hangs costs one wait, not one per read."""
+"""Request events: a bus that fails or hangs costs one wait, not one per read or event."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ class Bus:
 
     def put_events(self, Entries: list[dict[str, Any]]) -> dict[str, Any]:
         self.sent += 1
+        assert len(Entries) <= 10  # the service's limit
         self.details += [json.loads(entry["Detail"]) for entry in Entries]
         if self.answer is None:
             self.go_on.wait(LIMIT_S)
@@ -126,8 +127,50 @@ def test_what_has_gathered_is_sent_at_once_if_it_is_much_and_at_the_end() -> Non
     report(reports, "last", 1_000)
     reports.close()
 
-    assert (full, bus.sent) == (10, 11)
-    assert [key["key"] for told in bus.details for key in told["keys"]][-1] == "last"
+    assert (full, bus.sent) == (1, 2)
+    assert told_keys(bus) == [*(f"key {number}" for number in range(1_000)), "last"]
+
+
+def told_keys(bus: Bus) -> list[str]:
+    return [key["key"] for told in bus.details for key in told["keys"]]
+
+
+def test_all_that_has_gathered_is_sent_by_the_read_that_finds_a_dead_bus_back() -> None:
+    bus, clock = Bus(REFUSAL), ManualClock()
+    reports = gathered_reports(bus, clock)
+    report(reports, "lost", 1)
+    clock.now_s += AT_MOST_S
+    reports.finish(reports.start({"keys": []}))
+    bus.answer, keys = {}, [f"{number:04d}" + "k" * 1_000 for number in range(400)]
+
+    bus.details.clear()
+    for number, key in enumerate(keys):
+        report(reports, key, number)
+    clock.now_s += AT_LEAST_S
+    report(reports, keys[0], 400)
+
+    assert told_keys(bus) == keys
+    assert len(bus.details) > 10  # more than one call takes
+
+
+def test_a_bus_that_hangs_is_waited_for_once_however_much_has_gathered() -> None:
+    class Publisher(EventPublisher):
+        waits = 0
+
+        def finish(self, report: Any) -> None:
+            self.waits += report is not None
+            super().finish(report)
+
+    bus, clock = Bus(None), ManualClock()
+    publisher = Publisher("bus", bus, clock, wait_s=0.01)  # type: ignore[arg-type]
+    reports = GatheredReports(publisher, clock, RULE)
+
+    for number in range(1_000):
+        report(reports, f"key {number}", number)
+    bus.go_on.set()
+    reports.close()
+
+    assert (publisher.waits, bus.sent) == (1, 1)
 
 
 def test_a_dead_bus_loses_what_has_gathered_and_a_later_read_tries_again() -> None:
