@@ -174,6 +174,28 @@ def test_boot_of_redis_without_a_cache_function_is_none_of_its(browser: Browser,
         expect(label).not_to_have_attribute("aria-label", with_text("RedisBootup from"))
 
 
+def test_a_last_hit_after_the_end_of_a_life_makes_no_guest_of_a_key(browser: Browser, url: str) -> None:
+    def after_its_life(route: Route) -> None:
+        answer = route.fetch()
+        found = answer.json()
+        ended_ms = found["nowMs"] - 5_000
+        found["lives"][0]["steps"] = [
+            {"atMs": ended_ms - 9_000, "state": "RedisRunning", "failure": ""},
+            {"atMs": ended_ms, "state": "", "failure": ""},
+        ]
+        found["reads"] = [{**found["reads"][-1], "tier": "redis", "at_ms": ended_ms + late_ms} for late_ms in (-1, 500)]
+        route.fulfill(response=answer, json=found)
+
+    with opened(browser, url) as page:
+        page.route(re.compile(r"/key\?key="), after_its_life)
+        page.evaluate(f"location.hash = 'key={_HOT}'")
+
+        strip = page.locator("svg.strip")
+        expect(strip).to_have_attribute("aria-label", with_text("2 reads since"))
+        expect(strip).to_have_attribute("aria-label", with_text("RedisRunning from"))
+        expect(strip).not_to_have_attribute("aria-label", with_text("Guest"))
+
+
 def test_page_of_a_key_says_why_it_is_there(browser: Browser, url: str) -> None:
     with opened(browser, f"{url}#key={_HOT}") as page:
         explained = page.locator("pre")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from support.browser import chromium, opened
@@ -15,6 +15,7 @@ from support.dashboard import asked, serving
 from support.waiting import LIMIT_S, until
 
 _KEY = "guest.txt"
+_OF_KEY = re.compile(r"/key\?key=")
 
 expect.set_options(timeout=LIMIT_S * 1000)
 
@@ -23,6 +24,14 @@ expect.set_options(timeout=LIMIT_S * 1000)
 def browser() -> Iterator[Browser]:
     with chromium() as running:
         yield running
+
+
+def in_a_former_run(route: Route) -> None:
+    """Answer with a node that is off, after it has answered two reads 7 s apart."""
+    answer = route.fetch()
+    found = answer.json()
+    reads = [{**found["reads"][-1], "tier": "redis", "at_ms": found["nowMs"] - ago_ms} for ago_ms in (20_000, 13_000)]
+    route.fulfill(response=answer, json={**found, "guestSinceMs": 0, "lives": [], "reads": reads})
 
 
 # Without a relay, guests have no rows of their own: the page has them from what nodes were asked for.
@@ -37,6 +46,10 @@ def test_key_that_a_node_serves_as_a_guest_is_shown_in_redis(relay: str, browser
         with opened(browser, f"{url}#key={_KEY}") as page:
             expect(page.locator("svg.strip")).to_have_attribute("aria-label", re.compile("Guest from"))
             expect(page.locator("pre")).to_contain_text("served by   Redis on node-1 since")
+
+            page.route(_OF_KEY, in_a_former_run)
+            expect(page.locator("svg.strip")).to_have_attribute("aria-label", re.compile(r"Guest from .* for 7\.0 s$"))
+            page.unroute(_OF_KEY)
 
             page.get_by_role("link", name="all keys").click()
             expect(page.locator("#on")).to_have_text("On: 0 keys above S3 and 1 guest, 1 of 1 node on.")

@@ -11,7 +11,7 @@ from burstcache.core.rows import KeyRow
 from burstcache.queries.explain import explain
 from burstcache.queries.history import History
 from burstcache.queries.lives import KeyLife, lives_of
-from burstcache.queries.places import node_of, place_of
+from burstcache.queries.places import is_ever_guest, node_of, place_of
 from burstcache_cli.explain import explanation_text
 from burstcache_cli.stack import StackIncompleteError
 from burstcache_dashboard.source import Rows, Source
@@ -39,6 +39,7 @@ def key_page(source: Source, rows: Rows, key: str) -> dict[str, Any] | None:
         "areReadsKnown": reads is not None,
         "explained": _explained(source, key, lives),
         "lives": [_life(source, life) for life in reversed(lives)],
+        "isEverGuest": is_ever_guest(hash_, [node for node, _ in rows.nodes]),
         "guestSinceMs": _guest_since_us(source, row, rows) // 1000,
         "nowMs": rows.at_us // 1000,
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Literal
 
+from burstcache.core.placement import is_home
 from burstcache.core.rows import KeyRow, NodeRow
 from burstcache.queries.routes import route_view
 
@@ -19,6 +20,11 @@ def node_of(row: KeyRow, nodes: Collection[NodeRow], now_us: int) -> NodeRow | N
     newest_first = sorted(nodes, key=lambda node: node.generation, reverse=True)
     running = (node for node in newest_first if node.phase_at(now_us) == "running")
     return next((node for node in running if node.is_home_of(row.hash)), None)
+
+
+def is_ever_guest(hash_: str, nodes: Collection[NodeRow]) -> bool:
+    """Whether the newest run of a node takes a key as a guest; if none does, Redis serves it by its lives alone."""
+    return any(is_home(node.node, hash_, node.peers) for node in nodes)
 
 
 def place_of(row: KeyRow, node: NodeRow | None, now_us: int, *, max_object_bytes: int) -> Place:

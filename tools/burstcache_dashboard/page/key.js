@@ -45,8 +45,9 @@ function livedBands(found) {
 }
 
 // While its node ran and it had no life of its own: now, since that is known, and formerly from the first to the last of
-// reads that Redis answered.
+// reads that Redis answered. Where no node takes it as a guest, Redis answers for a moment more when a life is over.
 function guestBands(found, lived) {
+  if (!found.isEverGuest) return [];
   const made = [];
   let run = null;
   for (const { tier, at_ms } of found.reads) {
