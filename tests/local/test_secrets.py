@@ -42,12 +42,9 @@ _KINDS = {HUB_PREFIX: "hub", LEASE_PREFIX: "lease"}  # of rows with tokens, by t
 _FILES = {
     "relay.conf": "the relay's own, which only its user reads, in its container",
     "relay-tls.pem": "the same",
+    "burstcache-keeper": "of the program that saves a database of state, on its instance, where only root reads it",
 }
-_ENVIRONMENTS = {
-    "nats-server": "ECS hands a task its secrets so; it is alone in its container",
-    "announce.py": "a node of state: systemd hands its program what a file has that only root reads",
-    "burstcache-state": "the same",
-}
+_ENVIRONMENTS = {"nats-server": "ECS hands a task its secrets so; it is alone in its container"}
 _LARGE = os.urandom(9 << 20)
 _MOST_FILE_BYTES = 64 << 20
 

@@ -148,6 +148,7 @@ class StateRig:
         self.node = self.bucket = f"state-{self.root.name.strip('_').replace('_', '-')}"
         self.volume, self.port = self.root / "volume", free_port()
         self.volume.mkdir()
+        (self.root / "keeper").write_text(f"{PASSWORD}\n")
         program.s3.create_bucket(Bucket=self.bucket)
         self.server: subprocess.Popen[bytes] | None = None
         closers.callback(self.kill)
@@ -162,7 +163,7 @@ class StateRig:
             "STATE_DIR": str(self.volume),
             "STATE_SOCKET": str(self.root / "redis.sock"),
             "STATE_MARK": str(self.root / "restored"),
-            "KEEPER_PASSWORD": PASSWORD,
+            "STATE_KEEPER": str(self.root / "keeper"),
         }
         return self.program.call(words, own | variables, dies_at=dies_at)
 

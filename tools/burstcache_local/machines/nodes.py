@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,8 @@ class NodeAgent:
             command += volume.server_options()
             volume.boot()
             if volume.is_saved:
-                volume.install(_secret(instance, self._services, "state", "program"))
+                secret = partial(_secret, instance, self._services, "state")
+                volume.install(secret("program"), keeper_password=secret("keeper"))
             while volume.is_saved and self._run(instance, volume, "restore") not in (0, None):
                 self._closing.wait(_RESTART_S)
         while process := self._launch(instance, "redis-server", command, {}):
@@ -174,9 +176,7 @@ class NodeAgent:
         if "burstcache-state" not in (tags := _tags(instance)):
             return None
         if instance.id not in self._volumes:
-            self._volumes[instance.id] = StateVolume(
-                instance.id, tags, _secret(instance, self._services, "state", "keeper"), self._logs
-            )
+            self._volumes[instance.id] = StateVolume(instance.id, tags, self._logs)
         return self._volumes[instance.id]
 
     def _run(self, instance: Any, volume: StateVolume, *words: str) -> int | None:

@@ -11,13 +11,13 @@ from pathlib import Path
 class StateVolume:
     """One instance's: as its user data sets it up on AWS (`template.yaml`)."""
 
-    def __init__(self, instance_id: str, tags: Mapping[str, str], keeper_password: str, folder: Path) -> None:
+    def __init__(self, instance_id: str, tags: Mapping[str, str], folder: Path) -> None:
         self._tags = tags
         self._folder = folder / f"{instance_id}-volume"
         self._folder.mkdir(exist_ok=True)
         self._socket = Path(tempfile.gettempdir()) / f"{instance_id}.sock"  # a short path, as sockets must have
-        self._keeper_password, self._mark = keeper_password, self._folder / "restored"
-        self._program = self._folder / "burstcache-state"
+        self._mark, self._program = self._folder / "restored", self._folder / "burstcache-state"
+        self._keeper = self._folder / "burstcache-keeper"
 
     @property
     def is_saved(self) -> bool:
@@ -28,11 +28,13 @@ class StateVolume:
         """Begin a boot: what was restored in the one before is restored again."""
         self._mark.unlink(missing_ok=True)
 
-    def install(self, program: str) -> None:
-        """Put the program that restores and saves onto the volume."""
+    def install(self, program: str, *, keeper_password: str) -> None:
+        """Put the program that restores and saves onto the volume, and the password that it logs in with."""
         _, _, lines = program.partition("\n")
         self._program.write_text(f"#!{sys.executable}\n{lines}")
         self._program.chmod(0o755)
+        self._keeper.touch(0o600)
+        self._keeper.write_text(keeper_password)
 
     def server_options(self) -> list[str]:
         """Return the options of the server in addition to those of any."""
@@ -54,7 +56,7 @@ class StateVolume:
             "STATE_SOCKET": str(self._socket),
             "STATE_MARK": str(self._mark),
             "STATE_PROGRAM": str(self._program),
-            "KEEPER_PASSWORD": self._keeper_password,
+            "STATE_KEEPER": str(self._keeper),
         }
 
     def close(self) -> None:
