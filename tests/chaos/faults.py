@@ -121,7 +121,7 @@ FAULTS = (
     ),
     Fault(
         "cache-function-out-of-memory",
-        "all environments of the cache function are killed twice a second",
+        "all environments of the cache function are killed twice a second, as Lambda kills one that is out of memory",
         function_killed("CacheFunction", every_s=0.5, count=None),
         begins="lambda",
     ),
