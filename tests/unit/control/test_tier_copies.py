@@ -36,6 +36,8 @@ class Stage:
     confirmed_s: dict[str, float] = field(default_factory=dict)
     corrected_s: dict[str, float] = field(default_factory=dict)
     announced_s: list[float] = field(default_factory=list)
+    marked_s: list[float] = field(default_factory=list)
+    marks: set[str] = field(default_factory=set)
     unasked: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -86,6 +88,14 @@ class Stage:
     def raise_fence(self, *, now_us: int) -> None:
         self.corrected_s[_RELAY] = self.clock.monotonic_s()
 
+    def mark_late(self, hash_: str, *, now_us: int) -> str:
+        self.marked_s.append(self.clock.monotonic_s())
+        self.marks.add("mark")
+        return "mark"
+
+    def remove_mark(self, mark: str) -> None:
+        self.marks.remove(mark)
+
     def announce(self, hash_: str, *, now_us: int) -> None:
         self.announced_s.append(self.clock.monotonic_s())
 
@@ -125,6 +135,7 @@ def test_a_write_for_which_tiers_take_long_is_announced_before_they_have_followe
     stage.copies.follow_write(_KEY)
 
     assert stage.announced_s == announced_s  # once more by what has called this
+    assert (stage.marked_s, stage.marks) == (announced_s[:1], set())  # readers ask S3 until tiers have followed
 
 
 def test_however_many_parts_are_silent_a_write_finds_out_about_all_of_them_at_the_same_time() -> None:
