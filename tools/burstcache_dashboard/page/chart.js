@@ -34,6 +34,7 @@ export class Chart {
       width: this.parent.clientWidth,
       height: HEIGHT,
       legend: { show: false },
+      padding: [null, 28, null, null], // half of the last time's width
       cursor: { drag: { x: false, y: false } },
       scales: { y: { range: (_, __, most) => [0, Math.max(1, most * 1.1)] } },
       axes: [time, axis],

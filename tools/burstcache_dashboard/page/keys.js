@@ -173,8 +173,9 @@ export class Keys {
     return element("tr", { "data-hash": hash }, ...cells);
   }
 
+  // One cell: more of them than there are columns in view would be columns, too.
   pad() {
-    return element("tr", { "aria-hidden": "true" }, element("td", { class: "pad", colspan: COLUMNS.length }));
+    return element("tr", { "aria-hidden": "true" }, element("td", { class: "pad" }));
   }
 
   space(pad, rows) {

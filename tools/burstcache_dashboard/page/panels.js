@@ -39,7 +39,7 @@ function shareAbove(figures) {
 
 export function showTiers(parent, figures) {
   const columns = [
-    { name: "Tier" }, { name: "Reads", number: true }, { name: "Share", number: true },
+    { name: "Tier" }, { name: "Reads", number: true, minor: true }, { name: "Share", number: true },
     { name: "Median", number: true }, { name: "90 %", number: true, minor: true }, { name: "99 %", number: true },
     { name: "Bytes", number: true, minor: true },
   ];
