@@ -120,7 +120,7 @@ def test_hundreds_of_keys_are_a_table_of_the_rows_in_view(browser: Browser, url:
 def test_columns_of_keys_fill_their_table_on_a_telephone(browser: Browser, url: str) -> None:
     with opened(browser, url, width=NARROW) as page:
         expect(page.get_by_role("link", name=_HOT)).to_be_visible()
-        parts = page.locator("#keys th", has_text="Reads kept"), page.locator("#keys table")
+        parts = page.locator("#keys th", has_text="State"), page.locator("#keys table")
 
         ends = [part.evaluate("part => Math.round(part.getBoundingClientRect().right)") for part in parts]
 

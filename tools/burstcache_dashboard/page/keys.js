@@ -10,7 +10,7 @@ const COLUMNS = [
   { name: "Served by", at: TIER, minor: true },
   { name: "Since", at: SINCE, minor: true },
   { name: "Last read", at: NEWEST, minor: true },
-  { name: "Reads kept", at: REQUESTS, number: true },
+  { name: "Reads kept", at: REQUESTS, number: true, minor: true },
   { name: "Size", at: SIZE, number: true, minor: true },
 ];
 
@@ -167,7 +167,7 @@ export class Keys {
       element("td", { class: "minor" }, served),
       element("td", { class: "minor" }, clock(row[SINCE])),
       element("td", { class: "minor" }, clock(row[NEWEST])),
-      element("td", { class: "number" }, row[REQUESTS]),
+      element("td", { class: "number minor" }, row[REQUESTS]),
       element("td", { class: "number minor" }, bytes(row[SIZE])),
     ];
     return element("tr", { "data-hash": hash }, ...cells);
