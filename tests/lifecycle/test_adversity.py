@@ -95,7 +95,7 @@ def at_rest(world: World, key: str = "k", within_s: float = 3600) -> None:
         running = world.executions_of(world.key_machine) + world.executions_of(world.node_machine)
         return not running and world.row(key).phase == "s3" and world.instances.state(NODE) == "stopped"
 
-    world.until(rests, within_s=within_s, every_s=_JANITOR_S)
+    world.until(rests, within_s=within_s, every_s=_JANITOR_S, acts=True)
 
 
 def test_key_execution_that_a_person_aborts_costs_a_janitors_interval(world: World, told: Told) -> None:

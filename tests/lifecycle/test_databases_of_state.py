@@ -37,7 +37,7 @@ def _held(world: World, holder: str = "one", **more: Any) -> None:
 
 def _asleep_after_s(world: World, every_s: float = 5) -> float:
     began_us = world.clock.now_us()
-    world.until(lambda: world.instances.state(_NODE) == "stopped" and _phase(world) == "stopped", every_s=every_s)
+    world.until(lambda: _phase(world) == "stopped" and world.instances.state(_NODE) == "stopped", every_s=every_s)
     return (world.clock.now_us() - began_us) / 1e6
 
 
@@ -148,7 +148,7 @@ def test_a_holder_that_comes_while_it_stops_finds_it_awake_again(world: World) -
     world.until(lambda: _phase(world) == "stopping", every_s=0.5)
 
     _ask(world, "acquire", "two")
-    world.until(lambda: _ask(world, "keep", "two")["phase"] == "running", every_s=5)
+    world.until(lambda: _ask(world, "keep", "two")["phase"] == "running", every_s=5, acts=True)
 
     assert world.nodes.read(_NODE).generation > former
 

@@ -260,7 +260,7 @@ def test_one_that_dies_after_its_life_was_told_promoted_is_left_to_what_s3_serve
     world.until(lambda: world.row("k").tier == "lambda", within_s=10)
     world.clock.sleep(2)
     payload = starts(world, world.row("k"))[-1]
-    world.until(lambda: world.read("k") and world.row("k").joined_at_us)
+    world.until(lambda: world.read("k") and world.row("k").joined_at_us, acts=True)
 
     failed = {"requestPayload": payload, "responsePayload": {}}
     answer = world.invoke("scheduler", {"source": "lambda", "detail-type": "", "detail": failed})

@@ -99,7 +99,7 @@ def test_write_between_load_and_announce_is_seen(world: World) -> None:
     life = world.serve("k")
 
     world.until(lambda: world.row("k").tier == "lambda")
-    world.until(lambda: world.body_in_lambda_tier("k") == b"new", within_s=1)
+    world.until(lambda: world.body_in_lambda_tier("k") == b"new", within_s=1, acts=True)
     assert life.join() == "idle"
 
 

@@ -37,7 +37,7 @@ def _rest(world: World, within_s: float = 7200) -> None:
         running = world.executions_of(world.key_machine) + world.executions_of(world.node_machine)
         return not running and world.row("k").phase == "s3" and world.instances.state(NODE) == "stopped"
 
-    world.until(is_at_rest, within_s=within_s, every_s=300)
+    world.until(is_at_rest, within_s=within_s, every_s=300, acts=True)
 
 
 def test_burst_goes_through_all_tiers_and_returns_to_s3(world: World) -> None:

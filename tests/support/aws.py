@@ -94,6 +94,11 @@ def make_instance() -> str:
     return _INSTANCES.hand_out()
 
 
+def is_on(instance_id: str) -> bool:
+    """Whether an instance runs, as what runs on it knows: without asking EC2."""
+    return bool(get_backend("ec2")[ACCOUNT][REGION].get_instance(instance_id).state == "running")
+
+
 class _Instances:
     """Stopped instances in an EC2 that outlives a test: its default networks take longer to make than most tests."""
 

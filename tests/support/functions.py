@@ -54,7 +54,7 @@ from burstcache.serve.reader import EXPRESS, Reader
 from burstcache.serve.redis_tier import RedisGuestTier, RedisNodeTier
 from burstcache.serve.s3_tier import S3Tier
 from burstcache.serve.tier import Tier
-from support.aws import BUCKET, REGION, TABLE, make_instance
+from support.aws import BUCKET, REGION, TABLE, is_on, make_instance
 from support.machines import Machines
 from support.memory_relay import MemoryRelay
 from support.metrics import METER
@@ -361,7 +361,7 @@ class Functions(Machines):
     def _instance_boots(self, node: str) -> None:
         """Announce the node, as the unit on its instance does (`tests/template/test_redis_node.py`)."""
         self.clock.sleep(BOOT_S)
-        if self.redis.is_up and self.instances.state(node) == "running":
+        if self.redis.is_up and is_on(self.instances.instance_ids[node]):
             self.announce(node)
         if node in self.state_names:
             self._save_when_asked(node)
@@ -369,7 +369,7 @@ class Functions(Machines):
     def _save_when_asked(self, node: str) -> None:
         """Save a database and say so, as the unit on its instance does."""
         asked = self.nodes.read(node).save_token
-        while self.instances.state(node) == "running":
+        while is_on(self.instances.instance_ids[node]):
             if (token := self.nodes.read(node).save_token) != asked and self.can_save:
                 self.executions.succeed(token, {})
                 asked = token

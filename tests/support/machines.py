@@ -166,10 +166,16 @@ class Machines(ABC):
         described = self.states_client.describe_execution(executionArn=execution_arn(machine, name))
         return dict(described) if described["status"] != "RUNNING" else {}
 
-    def until(self, ask: Callable[[], T], within_s: float = 3600, every_s: float = 0.1) -> T:
-        """Return the first true answer, asking again as the world's time passes."""
+    def until(self, ask: Callable[[], T], within_s: float = 3600, every_s: float = 0.1, *, acts: bool = False) -> T:
+        """Return the first true answer, asking again as the world's time passes.
+
+        Where nothing happens meanwhile, nothing is asked, unless asking is an act itself.
+        """
         give_up_us = self.clock.now_us() + round(within_s * US_PER_S)
         while not (answer := ask()):
             assert self.clock.now_us() < give_up_us, f"it did not happen within {within_s} s of the world's time"
-            self.clock.sleep(every_s)
+            if acts:
+                self.clock.sleep(every_s)
+            else:
+                self.clock.look_on(every_s, give_up_us)
         return answer

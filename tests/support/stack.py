@@ -122,9 +122,13 @@ class Stack(World):
 
     def is_at_rest(self, key: str = "k") -> bool:
         """Whether nothing runs any more."""
-        running = self.executions_of(self.key_machine) + self.executions_of(self.node_machine)
-        node_is_off = self.instances.has_stopped(NODE) and self.node().phase == "stopped"
-        return not running and self.row_or_none(key).phase == "s3" and node_is_off
+        return (
+            self.row_or_none(key).phase == "s3"
+            and self.node().phase == "stopped"
+            and not self.executions_of(self.key_machine)
+            and not self.executions_of(self.node_machine)
+            and self.instances.has_stopped(NODE)  # the dearest question
+        )
 
     # what AWS does
 

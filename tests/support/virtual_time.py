@@ -18,6 +18,7 @@ import selectors
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
 T = TypeVar("T")
@@ -53,6 +54,24 @@ class Rest:
         self._over.acquire()
         if self.error is not None:
             raise self.error
+
+
+@dataclass(slots=True, eq=False)
+class _Onlooker:
+    """A participant at rest until its first step after something has happened."""
+
+    rest: Rest
+    began_us: int
+    step_us: int
+    until_us: int
+    has_missed: bool  # something that has happened since it began
+
+    def wakes_us(self, now_us: int) -> int:
+        """Return when it wakes, if nothing more happens."""
+        if not self.has_missed:
+            return self.until_us
+        steps = max(1, math.ceil((now_us - self.began_us) / self.step_us))
+        return self.began_us + steps * self.step_us
 
 
 class _Thread:
@@ -97,6 +116,7 @@ class VirtualClock:
         self._start_us = self._now_us = start_us
         self._active = 1
         self._sleepers: list[tuple[int, int, Rest]] = []
+        self._onlookers: list[_Onlooker] = []
         self._waiting: set[Rest] = set()  # at rest without an instant at which to wake
         self._numbers = itertools.count()
         self._lock = threading.RLock()
@@ -120,6 +140,20 @@ class VirtualClock:
             rest = Rest()
             self.rest(rest, at_us)
             rest.wait()
+
+    def look_on(self, every_s: float, until_us: int) -> None:
+        """Rest for a number of steps: until somebody else has been at work, or until an instant at which nobody has.
+
+        Whatever others change is found at the step at which it would be if one looked at every step.
+        """
+        rest = Rest()
+        with self._lock:
+            has_missed = self._active > 1
+            rest.has_begun = True
+            step_us = math.ceil(every_s * _US_PER_S)
+            self._onlookers.append(_Onlooker(rest, self._now_us, step_us, until_us, has_missed))
+            self._leave()
+        rest.wait()
 
     def new_event_loop(self) -> asyncio.AbstractEventLoop:
         """Return an event loop whose time is this clock's."""
@@ -205,15 +239,31 @@ class VirtualClock:
 
     def _leave(self) -> None:
         self._active -= 1
-        while self._active == 0 and self._sleepers:
-            at_us, _, rest = heapq.heappop(self._sleepers)
-            if not rest.is_over:
-                self._now_us = max(self._now_us, at_us)
-                self.wake(rest)
+        while self._active == 0 and (first := self._first_to_wake()) is not None:
+            at_us, rest = first
+            self._now_us = max(self._now_us, at_us)
+            self.wake(rest)
         if self._active == 0:
             for rest in [rest for rest in self._waiting if rest.must_end]:
                 rest.error = NothingHappensError("everybody waits, and nobody for an instant of time")
                 self.wake(rest)
+
+    def _first_to_wake(self) -> tuple[int, Rest] | None:
+        """Take out whoever wakes first, a sleeper before an onlooker, and return when; None: nobody waits for time."""
+        while self._sleepers and self._sleepers[0][2].is_over:
+            heapq.heappop(self._sleepers)
+        onlooker = min(self._onlookers, key=lambda each: each.wakes_us(self._now_us), default=None)
+        if onlooker is not None:
+            at_us, rest = onlooker.wakes_us(self._now_us), onlooker.rest
+        if self._sleepers and (onlooker is None or self._sleepers[0][0] <= at_us):
+            at_us, _, rest = heapq.heappop(self._sleepers)
+        elif onlooker is not None:
+            self._onlookers.remove(onlooker)
+        else:
+            return None
+        for each in self._onlookers:
+            each.has_missed = True
+        return at_us, rest
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from concurrent.futures import Future
 
 import pytest
 
 from support.virtual_time import NothingHappensError, VirtualClock
+
+_HOUR_US = 3_600_000_000
 
 
 def test_sleep_takes_its_time_on_the_clock() -> None:
@@ -31,6 +34,54 @@ def test_sleepers_wake_in_the_order_of_their_instants() -> None:
         clock.wait_for(end)
 
     assert woken == [("early", 10), ("middle", 15), ("late", 20)]
+
+
+@pytest.mark.parametrize("happens_at_s", [7.25, 7.5])
+def test_onlooker_wakes_at_its_first_step_at_which_something_has_happened(happens_at_s: float) -> None:
+    clock = VirtualClock()
+    slept = clock.start(clock.sleep, happens_at_s)
+    clock.sleep(1)
+
+    clock.look_on(0.5, clock.now_us() + _HOUR_US)
+
+    assert (clock.monotonic_s(), slept.done()) == (7.5, True)
+
+
+def test_onlooker_looks_again_at_once_if_somebody_is_at_work_as_it_begins() -> None:
+    clock = VirtualClock()
+
+    def work() -> None:
+        while not clock._onlookers:
+            time.sleep(0)
+
+    worked = clock.start(work)
+    clock.start(clock.sleep, 60)
+
+    clock.look_on(0.5, clock.now_us() + _HOUR_US)
+
+    assert (clock.monotonic_s(), worked.done()) == (0.5, True)
+
+
+def test_onlooker_of_nothing_wakes_at_its_limit() -> None:
+    clock = VirtualClock()
+
+    clock.look_on(0.5, clock.now_us() + _HOUR_US)
+
+    assert clock.monotonic_s() == 3600
+
+
+def test_onlooker_sees_what_another_onlooker_does() -> None:
+    clock = VirtualClock()
+    until_us = clock.now_us() + _HOUR_US
+    clock.start(clock.sleep, 2)
+    other = clock.start(clock.look_on, 5, until_us)
+    clock.sleep(1)
+    clock.look_on(1, until_us)
+    assert clock.monotonic_s() == 2
+
+    clock.look_on(1, until_us)
+
+    assert (clock.monotonic_s(), other.done()) == (5, True)
 
 
 def test_time_stands_still_while_anybody_is_active() -> None:
