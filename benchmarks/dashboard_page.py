@@ -12,21 +12,20 @@ import argparse
 import json
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from benchmarks.common import Cloud, Setup, environment, running_cloud
+from benchmarks.main_thread import MainThread, fill
 from burstcache.adapters.items import to_values
 from burstcache.core.keys import key_hash
 from burstcache.core.table import key_item
@@ -124,19 +123,6 @@ def _replayed(cloud: Cloud, names: list[str], per_s: float) -> Spread:
     return Spread.of([outcome.latency_s for outcome in outcomes])
 
 
-@dataclass(slots=True)
-class MainThread:
-    """What a page's main thread did in a time."""
-
-    updates_ms: list[float] = field(default_factory=list)  # processor time from each update to the next
-    tasks_ms: list[float] = field(default_factory=list)  # of each task
-
-    def text(self) -> str:
-        """Return it in words."""
-        tasks = f"largest task {max(self.tasks_ms, default=0):.0f}"
-        return f"{len(self.updates_ms)} updates of the main thread's time, {_spread(self.updates_ms)}, {tasks} ms"
-
-
 @contextmanager
 def traced(chromium: Browser, page: Page) -> Iterator[MainThread]:
     """Have Chromium trace a page; what is yielded is filled at the end."""
@@ -144,24 +130,6 @@ def traced(chromium: Browser, page: Page) -> Iterator[MainThread]:
     chromium.start_tracing(page=page, categories=["toplevel", "blink.user_timing"])
     yield found
     fill(found, json.loads(chromium.stop_tracing())["traceEvents"])
-
-
-def fill(found: MainThread, events: Sequence[Mapping[str, Any]]) -> None:
-    """Add what a trace says of the thread in which the page measures its updates."""
-    begun = [event for event in events if event["name"] in ("all", "change") and event["ph"] == "b"]
-    if not begun:
-        return
-    thread = begun[0]["pid"], begun[0]["tid"]
-    tasks = [event for event in events if event.get("tdur") and (event["pid"], event["tid"]) == thread]
-    tasks = [event for event in tasks if event["name"].endswith("RunTask")]
-    found.tasks_ms = [event["tdur"] / 1000 for event in tasks]
-    starts = sorted(event["ts"] for event in begun)
-    # An update begins within a task, the one that takes its message.
-    ends = sorted((event["ts"] + event["dur"], event["tdur"] / 1000) for event in tasks)
-    found.updates_ms = [
-        sum(ms for end, ms in ends if start <= end < following)
-        for start, following in zip(starts, [*starts[1:], ends[-1][0] + 1], strict=True)
-    ]
 
 
 @contextmanager
@@ -197,10 +165,6 @@ def _put_rows(cloud: Cloud, numbers: range, *, requests: int) -> None:
     table, dynamodb = cloud.stack.output("TableName"), cloud.client("dynamodb")
     for start in range(0, len(rows), 25):
         dynamodb.batch_write_item(RequestItems={table: rows[start : start + 25]})
-
-
-def _spread(values: list[float]) -> str:
-    return f"median {statistics.median(values):.1f}, at most {max(values):.1f} ms" if values else "none"
 
 
 def _cpu_s(process_id: int) -> float:

@@ -8,12 +8,11 @@ import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
 from botocore.response import StreamingBody
-from types_boto3_s3 import S3Client
 
 from burstcache_cli.cli import main
 from burstcache_sim.traces import remote
@@ -23,6 +22,9 @@ from burstcache_sim.traces.reading import LogFile
 from burstcache_sim.traces.store import Store, default_folder
 from support.aws import mocked_aws
 from unit.sim.test_traces_formats import combined_row, s3_row
+
+if TYPE_CHECKING:
+    from types_boto3_s3 import S3Client
 
 DAY = datetime(2026, 3, 1, tzinfo=UTC)
 DAY_US = round(DAY.timestamp() * 1_000_000)
