@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
+from importlib.metadata import distribution
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from openapi_spec_validator import validate
+from jsonschema import Draft202012Validator
 
 from burstcache.web.front_door import Arrival
 from burstcache.web.methods import WRITES
@@ -28,9 +31,19 @@ def page() -> str:
 
 
 def test_the_document_is_one_of_openapi_3_1(document: dict[str, Any]) -> None:
-    validate(document)
+    validator = distribution("openapi-spec-validator")  # whose own import takes a second
+    schema = validator.locate_file("openapi_spec_validator/resources/schemas/v3.1/schema.json")
+
+    Draft202012Validator(json.loads(Path(str(schema)).read_text())).validate(document)
 
     assert document["openapi"].startswith("3.1.")
+
+
+@pytest.mark.slow
+def test_what_it_refers_to_is_there_and_no_name_is_given_twice(document: dict[str, Any]) -> None:
+    from openapi_spec_validator import validate
+
+    validate(document)
 
 
 def test_its_operations_are_the_routes_of_the_template(
