@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 import support.quick as _quick  # noqa: F401 (it is enough to import it)
 from support.metrics import STACK, Sample, samples
@@ -102,9 +103,12 @@ class _ProcessorTime:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Watch what quick tests take."""
+    """Watch what quick tests take; quick searches do without the constants of our sources, all of which are read."""
     if config.getoption("markexpr") == "not slow":
         config.pluginmanager.register(_ProcessorTime())
+    if config.getoption("--hypothesis-profile", None) == "quick":
+        constants: Any = providers
+        constants._get_local_constants = lambda: constants._local_constants
 
 
 @pytest.fixture(autouse=True)
