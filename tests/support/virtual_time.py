@@ -249,7 +249,7 @@ class VirtualClock:
                 self.wake(rest)
 
     def _first_to_wake(self) -> tuple[int, Rest] | None:
-        """Take out the one that wakes first, a sleeper before an onlooker, and return when; None: nobody waits for time."""
+        """Take out what wakes first, a sleeper before an onlooker, and return when; None: nobody waits for time."""
         while self._sleepers and self._sleepers[0][2].is_over:
             heapq.heappop(self._sleepers)
         onlooker = min(self._onlookers, key=lambda each: each.wakes_us(self._now_us), default=None)
