@@ -13,7 +13,7 @@ no JSON value can have: a name that begins with `$` in a dictionary gets a secon
     numbers of 64 bits or more      {"$int": "0x…"}, as Python refuses to write thousands of decimal digits
 
 A tuple is a list, a member of an Enum its value; 1, 1.0 and true differ. A text or bytes alone may be large: they are
-hashed as they are, behind a letter that no other form begins with.
+hashed as they are, behind a letter with which no JSON begins: not the `t` of true, nor `f` or `n`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def canonical(value: object) -> bytes:
         NoCanonicalFormError: The value, or a part of it, is of another type.
     """
     if type(value) is str:
-        return b"t" + _to_bytes(value)
+        return b"s" + _to_bytes(value)
     if type(value) is bytes:
         return b"b" + value
     return _to_bytes(_encode(_plain(value)))
