@@ -23,14 +23,27 @@ class Codec(NamedTuple):
     is_safe: bool = True
 
 
+_IN_JSON = (str, int, float, bool, type(None))  # apart from dictionaries and lists
 _to_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 
 
-def _encode_json(value: Any) -> bytes:
-    """Return JSON from which an equal value comes back: of a tuple it would be a list, of a number as a name a text."""
+def encode_json(value: Any) -> bytes:
+    """Return JSON from which the same value comes back, or raise an error: equal alone is not enough.
+
+    Of a tuple it would be a list, of a number as a name a text, of a Counter a dictionary, of an IntEnum a number.
+    """
     text = _to_json(value)
-    if type(value) is not str and json.loads(text) != value:
-        raise ValueError("JSON would give back another value: it has no tuples, and names are texts")
+    rest = [value]
+    while rest:
+        part = rest.pop()
+        if type(part) is dict:
+            if not all(type(name) is str for name in part):
+                raise TypeError("JSON would give back another value: its names are texts, nothing else")
+            rest += part.values()
+        elif type(part) is list:
+            rest += part
+        elif type(part) not in _IN_JSON:
+            raise TypeError(f"JSON would give back another value: it has no {type(part).__qualname__}")
     return text.encode("utf-8", "surrogatepass")
 
 
@@ -47,7 +60,7 @@ def _encode_bytes(value: Any) -> bytes:
 _BY_NAME = {
     each.name: each
     for each in (
-        Codec("json", _encode_json, _decode_json),
+        Codec("json", encode_json, _decode_json),
         Codec("bytes", _encode_bytes, bytes),
         Codec("pickle", pickle.dumps, pickle.loads, is_safe=False),
     )

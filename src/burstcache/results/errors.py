@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from burstcache.core.errors import InvalidSettingError
+from burstcache.results.codecs import encode_json
 
 _LONGEST_S = 1000 * 365 * 86400.0
 
@@ -46,7 +47,7 @@ class CachedErrors:
             ValueError: The exception would not come back as it is.
             TypeError: Its arguments are nothing for JSON, or its class takes others.
         """
-        payload = json.dumps([_name(type(error)), error.args]).encode()
+        payload = encode_json([_name(type(error)), list(error.args)])
         if self.decode(payload).args != error.args:
             raise ValueError(f"{error!r} would not come back as it is")
         return payload

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
 from typing import Any
 
 import pytest
@@ -125,6 +126,18 @@ def test_a_result_that_json_would_change_is_returned_and_not_kept(cache: Cache, 
     assert [pair(1), pair(1)] == [(1, 1), (1, 1)]
     assert calls.calls == [1, 1]
     assert pair.results.stats()["not_kept"] == 2
+
+
+def test_an_exception_whose_argument_json_would_change_is_raised_and_not_kept(cache: Cache) -> None:
+    @cached(backend=cache, exceptions={ValueError: 5})
+    def fail() -> None:
+        raise ValueError(HTTPStatus.NOT_FOUND)
+
+    for _ in range(2):
+        with pytest.raises(ValueError, match="404") as raised:
+            fail()
+        assert raised.value.args[0] is HTTPStatus.NOT_FOUND
+    assert fail.results.stats() == {"computed": 2, "not_kept": 2}
 
 
 def test_a_result_above_the_limit_is_returned_and_not_kept(cache: Cache) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter, OrderedDict, defaultdict
+from http import HTTPStatus
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -73,7 +76,17 @@ def test_json_gives_back_what_it_takes(value: object) -> None:
     assert codec.decode(codec.encode(value)) == value
 
 
-@pytest.mark.parametrize("value", [(1, 2), {1: "a"}, [float("nan")], object(), b"bytes", {"a": {(1,)}}])
+class Name(str):
+    """Equals the text that it is, and is another type."""
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        (1, 2), {1: "a"}, [float("nan")], object(), b"bytes", {"a": {(1,)}}, Counter("a"), OrderedDict(a=1),
+        defaultdict(list), HTTPStatus.OK, Name("a"), {Name("a"): 1}, {"a": [HTTPStatus.OK]},
+    ],
+)  # fmt: skip
 def test_json_refuses_what_it_would_change(value: object) -> None:
     with pytest.raises((TypeError, ValueError)):
         codec_named("json").encode(value)
