@@ -50,7 +50,10 @@ class Guard:
             is_due = seconds_since(self._clock, self._failed_at) >= PROBE_EVERY_S and not self._is_probed
             self._is_probed |= is_due
         if is_due:
-            self._start(self._probe)
+            try:
+                self._start(self._probe)
+            except Exception:  # there is no thread to be had now: a later call tries again
+                self._probed()
         return not self._is_down
 
     def failed(self, error: Exception) -> None:
@@ -72,6 +75,9 @@ class Guard:
         else:
             self._is_down = False
         finally:
-            with self._lock:
-                self._is_probed = False
-                self._failed_at = instant(self._clock)
+            self._probed()
+
+    def _probed(self) -> None:
+        with self._lock:
+            self._is_probed = False
+            self._failed_at = instant(self._clock)

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from burstcache.logs import logger
 from burstcache.results.layers import SharedLayer
 from burstcache.results.threads import new_lock
 
@@ -29,8 +30,7 @@ class Renewals:
         with self._changed:
             self._renewals[handle] = renew
             if not self._has_thread:
-                self._has_thread = True
-                threading.Thread(target=self._run, name="burstcache-leases", daemon=True).start()
+                self._has_thread = self._start()
             self._changed.notify()
         return handle
 
@@ -45,6 +45,15 @@ class Renewals:
         self._renewals = {}
         self._has_thread = False
 
+    def _start(self) -> bool:
+        """Start the thread, and return whether there is one; without it a lease runs out, and another computes, too."""
+        try:
+            threading.Thread(target=self._run, name="burstcache-leases", daemon=True).start()
+        except Exception as error:
+            logger().warning("results: leases are not renewed", reason=str(error))
+            return False
+        return True
+
     def _run(self) -> None:
         while True:
             with self._changed:
@@ -53,7 +62,10 @@ class Renewals:
                 self._changed.wait_for(lambda: False, _RENEW_EVERY_S)
                 due = [renew for handle, renew in self._renewals.items() if handle in known]
             for renew in due:
-                renew()
+                try:
+                    renew()
+                except Exception as error:  # whatever it is, the others are renewed, and this one is again
+                    logger().warning("results: a lease is not renewed", reason=str(error))
 
 
 class Lease:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -14,6 +17,7 @@ from burstcache.results import Cache, cached
 from burstcache.results.entries import Entry, pack
 from burstcache.results.guard import PROBE_EVERY_S, Guard
 from burstcache.results.layers import Layers, SharedLayer
+from burstcache.results.leases import Renewals
 from burstcache.results.memory import Memory
 from support.clock import ManualClock, SleptClock
 from support.result_stores import HeldStore
@@ -282,3 +286,58 @@ def test_a_probe_that_fails_is_repeated_after_a_pause(clock: ManualClock, near: 
         assert not guard.allows()
         assert not guard.allows()
     assert near.asked == ["ping"] * 3
+
+
+@contextmanager
+def no_thread_to_be_had() -> Iterator[None]:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        yield
+
+
+def test_a_place_whose_probe_gets_no_thread_fails_no_call_and_is_probed_later(
+    clock: ManualClock, near: HeldStore
+) -> None:
+    guard = Guard(near.name, near.ping, clock)
+    function = Square(Cache(Layers(None, [SharedLayer(near, guard)]), clock))
+    guard.failed(ResultStoreDownError("no"))
+    clock.sleep(PROBE_EVERY_S)
+
+    with no_thread_to_be_had():
+        assert function.call(3) == 9
+
+    clock.sleep(PROBE_EVERY_S)
+    assert until(guard.allows)
+
+
+def test_a_lease_whose_renewals_get_no_thread_fails_no_call(
+    clock: ManualClock, near: HeldStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("burstcache.results.leases._RENEW_EVERY_S", 0.001)
+    cache = cache_of(clock, near)
+    with no_thread_to_be_had():
+        assert Square(cache).call(3) == 9
+
+    @cached(backend=cache)
+    def work() -> bool:
+        return until(lambda: "renew_lease" in near.asked)
+
+    assert work()
+
+
+def test_a_renewal_that_fails_ends_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("burstcache.results.leases._RENEW_EVERY_S", 0.001)
+    renewals, renewed = Renewals(), threading.Semaphore(0)
+
+    def fail() -> None:
+        renewed.release()
+        raise RuntimeError("no")
+
+    handle = renewals.begin(fail)
+    try:
+        assert all(renewed.acquire(timeout=LIMIT_S) for _ in range(3))
+    finally:
+        renewals.end(handle)
