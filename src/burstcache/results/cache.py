@@ -19,7 +19,6 @@ from burstcache.results.meter import ResultMeter
 from burstcache.results.steps import Ask, Compute, Flow, Follow, Pause
 from burstcache.results.threads import Threads
 
-WAIT_S = 60.0
 COMPUTED, FOLLOWED = "computed", "followed"
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.002, 0.05
 _ASKING = 32  # stores that tasks of event loops ask at a time
@@ -62,6 +61,7 @@ class Rules(Protocol):
     """What one function has decided of its results."""
 
     packing: Packing
+    wait_s: float  # for what another caller or environment computes, before computing it, too
 
     def encode(self, value: Any, now_ms: int) -> Entry | None:
         """Return the entry of what the function returned, or None if it is not to be kept."""
@@ -79,19 +79,11 @@ class Rules(Protocol):
 class Cache:
     """Layers of one configuration; functions share it, and so may threads and tasks."""
 
-    def __init__(self, layers: Layers, clock: Clock, *, wait_s: float = WAIT_S) -> None:
-        """Use these layers.
-
-        Args:
-            layers: Where results are kept.
-            clock: What they age by.
-            wait_s: How long to wait at most for what another caller or environment computes, before computing it,
-                too [s].
-        """
+    def __init__(self, layers: Layers, clock: Clock) -> None:
+        """Use these layers, and a clock that results age by."""
         self.layers = layers
         self.meter = ResultMeter.from_environment(clock)
         self._clock = clock
-        self._wait_s = wait_s
         self._flights: Flights[Outcome] = Flights()
         self._renewals = Renewals()
         self._asking, self._revalidating = Threads(_ASKING), Threads(_REVALIDATING)
@@ -121,7 +113,7 @@ class Cache:
             if is_mine:
                 return (yield from self._lead(key, rules))
             try:
-                outcome = yield Follow(flight, self._wait_s)
+                outcome = yield Follow(flight, rules.wait_s)
             except TimeoutError:
                 break
             if outcome is not None:
@@ -197,7 +189,7 @@ class Cache:
 
     def _await_lease(self, lease: Lease, rules: Rules) -> Flow[Outcome | None]:
         """Return what another environment has computed, or None when the caller has to, with the lease or without."""
-        end_s, pause_s = self._clock.monotonic_s() + self._wait_s, _FIRST_PAUSE_S
+        end_s, pause_s = self._clock.monotonic_s() + rules.wait_s, _FIRST_PAUSE_S
         while True:
             data = yield Ask(lease.take)
             if data is not None and (found := self._read(lease.layer, lease.key, data, rules)) is not None:

@@ -13,7 +13,7 @@ from burstcache.core.errors import InvalidSettingError
 from burstcache.results.backends import backend_urls, shared_cache
 from burstcache.results.cache import Cache
 from burstcache.results.codecs import Codec
-from burstcache.results.function_results import MAX_BYTES, TTL_S, FunctionResults, Options
+from burstcache.results.function_results import MAX_BYTES, TTL_S, WAIT_S, FunctionResults, Options
 from burstcache.results.steps import run, run_async
 
 P = ParamSpec("P")
@@ -59,6 +59,7 @@ def cached(
     compress_above_bytes: int | None = None,
     compression: str = "zlib",
     timeout_ms: int | None = None,
+    wait_s: float = WAIT_S,
 ) -> Callable[[Callable[P, R]], CachedFunction[P, R]]:
     """Return a decorator that keeps what a function returns and serves it to later calls with the same key.
 
@@ -84,6 +85,7 @@ def cached(
         compress_above_bytes: What is larger is stored compressed, but in memory [bytes]; None: nothing is.
         compression: `zlib`, or `zstd` where zstandard is installed.
         timeout_ms: How long one place may take to answer, unless its URL says so; None for 100, or 1,000 of S3 [ms].
+        wait_s: How long to wait at most for what another caller or environment computes, before computing it, too [s].
 
     Raises:
         InvalidSettingError: An argument has a value that is not accepted.
@@ -91,7 +93,7 @@ def cached(
     """
     options = Options(
         key, arguments, ttl_s, stale_s, negative_ttl_s, exceptions, codec, version, max_bytes, compress_above_bytes,
-        compression,
+        compression, wait_s,
     )  # fmt: skip
 
     def decorate(function: Callable[P, R]) -> CachedFunction[P, R]:

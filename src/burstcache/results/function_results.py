@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ from burstcache.results.threads import new_lock
 
 TTL_S = 300.0
 MAX_BYTES = 1 << 20
+WAIT_S = 60.0
 
 
 class Options(NamedTuple):
@@ -35,6 +37,7 @@ class Options(NamedTuple):
     max_bytes: int = MAX_BYTES
     compress_above_bytes: int | None = None
     compression: str = "zlib"
+    wait_s: float = WAIT_S
 
 
 class FunctionResults:
@@ -58,6 +61,7 @@ class FunctionResults:
         self._errors = CachedErrors(options.exceptions or {})
         above_bytes, compression = options.compress_above_bytes, compression_named(options.compression)
         self.packing = Packing(options.max_bytes, None if above_bytes is None else compression, above_bytes or 0)
+        self.wait_s = min(options.wait_s, threading.TIMEOUT_MAX)
         self._meter = cache.meter
         self._counts: Counter[str] = Counter()
         self._lock = new_lock(self)
@@ -164,7 +168,7 @@ class FunctionResults:
 
 
 def _check(options: Options) -> None:
-    for name in ("ttl_s", "stale_s", "negative_ttl_s"):
+    for name in ("ttl_s", "stale_s", "negative_ttl_s", "wait_s"):
         seconds = getattr(options, name)
         if not is_duration_s(seconds) or (name == "ttl_s" and seconds < 0.001):
             raise InvalidSettingError(f"{name}={seconds!r}; accepted: seconds, 0 or more (ttl_s: 0.001 or more)")

@@ -26,7 +26,7 @@ FILE_VARIABLE = "BURSTCACHE_RESULTS_FILE"
 # Classes of exceptions and codecs of one's own are code.
 _IN_FILES = {
     "key", "backend", "ttl_s", "stale_s", "negative_ttl_s", "codec", "version", "max_bytes", "compress_above_bytes",
-    "compression", "timeout_ms",
+    "compression", "timeout_ms", "wait_s",
 }  # fmt: skip
 
 

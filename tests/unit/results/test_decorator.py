@@ -13,8 +13,6 @@ import pytest
 
 from burstcache.core.errors import InvalidSettingError, NoCanonicalFormError
 from burstcache.results import Cache, cached, open_cache
-from burstcache.results.layers import Layers
-from burstcache.results.memory import Memory
 from burstcache.results.threads import after_fork
 from support.clock import ManualClock
 from support.waiting import LIMIT_S, until
@@ -235,8 +233,7 @@ def test_a_function_that_calls_itself_with_the_same_key_waits_for_nobody(cache: 
     assert walk({"name": "a", "left": 0}) == 3
 
 
-def test_functions_that_wait_for_each_other_do_so_no_longer_than_for_another_environment(clock: ManualClock) -> None:
-    cache = Cache(Layers(Memory(), []), clock, wait_s=0.05)
+def test_functions_that_wait_for_each_other_do_so_no_longer_than_they_may(cache: Cache) -> None:
     both_began = threading.Barrier(2)
 
     def visit(here: str, there: str, is_first: bool) -> Any:
@@ -245,7 +242,7 @@ def test_functions_that_wait_for_each_other_do_so_no_longer_than_for_another_env
             return here + call(there, here, False)
         return here
 
-    call: Any = cached(arguments=["here"], backend=cache)(visit)
+    call: Any = cached(arguments=["here"], backend=cache, wait_s=0.05)(visit)
     with ThreadPoolExecutor(2) as threads:
         ends = [threads.submit(call, here, there, True) for here, there in (("a", "b"), ("b", "a"))]
 
@@ -345,6 +342,7 @@ def test_pickle_is_refused_where_others_can_write() -> None:
         ({"ttl_s": float("nan")}, "ttl_s=nan; accepted"),
         ({"ttl_s": 1e300}, "ttl_s=1e\\+300; accepted"),
         ({"stale_s": -1}, "stale_s=-1; accepted"),
+        ({"wait_s": -1}, "wait_s=-1; accepted"),
         ({"max_bytes": 0}, "max_bytes=0; accepted"),
         ({"max_bytes": "1mb"}, "max_bytes='1mb'; accepted"),
         ({"timeout_ms": 0}, "timeout_ms=0; accepted"),

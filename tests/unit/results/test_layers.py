@@ -43,17 +43,17 @@ def guarded(store: HeldStore, clock: ManualClock) -> SharedLayer:
     return SharedLayer(store, Guard(store.name, store.ping, clock, start=lambda probe: probe()))
 
 
-def cache_of(clock: ManualClock, *stores: HeldStore, memory: Memory | None = None, wait_s: float = 0) -> Cache:
-    return Cache(Layers(memory, [guarded(store, clock) for store in stores]), clock, wait_s=wait_s)
+def cache_of(clock: ManualClock, *stores: HeldStore, memory: Memory | None = None) -> Cache:
+    return Cache(Layers(memory, [guarded(store, clock) for store in stores]), clock)
 
 
 class Square:
     """A cached function that counts its computations."""
 
-    def __init__(self, cache: Cache, **options: Any) -> None:
+    def __init__(self, cache: Cache, wait_s: float = 0, **options: Any) -> None:
         self.computed = 0
 
-        @cached(backend=cache, version="1", **options)
+        @cached(backend=cache, version="1", wait_s=wait_s, **options)
         def square(number: int) -> int:
             self.computed += 1
             return number * number
@@ -158,8 +158,8 @@ def test_a_caller_waits_for_another_environment_no_longer_than_it_may(clock: Man
 
 def test_a_stale_result_is_renewed_by_one_environment_alone(clock: ManualClock, near: HeldStore) -> None:
     memory = Memory()
-    cache = cache_of(clock, near, memory=memory, wait_s=60)
-    function = Square(cache, ttl_s=10, stale_s=100)
+    cache = cache_of(clock, near, memory=memory)
+    function = Square(cache, wait_s=60, ttl_s=10, stale_s=100)
     key = str(function.call.results.key(3))
     function.call(3)
     clock.sleep(11)
@@ -239,7 +239,7 @@ def test_a_defect_of_a_place_breaks_no_call(
 
 
 def test_tasks_ask_shared_places_too(clock: ManualClock, near: HeldStore) -> None:
-    @cached(backend=cache_of(clock, near, wait_s=LIMIT_S), version="1")
+    @cached(backend=cache_of(clock, near), version="1", wait_s=LIMIT_S)
     async def of(number: int) -> int:
         return number * number
 
