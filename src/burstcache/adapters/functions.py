@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from types_boto3_lambda.client import LambdaClient
     from types_boto3_lambda.type_defs import InvocationResponseTypeDef
 
+_NAMES = ("op", "id", "key", "node")  # of a payload's fields, what an error says
+
 
 def invoke_by_name(client: LambdaClient, function_name: str) -> Callable[[Mapping[str, object]], object]:
     """Return a caller of a function that returns its answer, or raises FunctionFailedError if it fails."""
@@ -67,8 +69,7 @@ def wake_by_name(client: LambdaClient, function_name: str) -> Callable[[str, Ser
     def invoke(member: str, event: Serve) -> MemberState:
         payload = json.dumps(event).encode()
         answer = ask(client.invoke, FunctionName=function_name, TenantId=member, Payload=payload)
-        about = {"op": event["op"], "hub": event["hub"]["id"]}  # the event has the hub's token, which no log may have
-        return cast(MemberState, _returned(answer, f"{function_name} for tenant {member}", about))
+        return cast(MemberState, _returned(answer, f"{function_name} for tenant {member}", event))
 
     async def wake(member: str, event: Serve) -> MemberState:
         loop = asyncio.get_running_loop()
@@ -108,5 +109,12 @@ def _returned(answer: InvocationResponseTypeDef, what: str, payload: Mapping[str
     returned = payload_of(answer)
     if "FunctionError" in answer:
         error = f"{returned.get('errorType', 'error')}: {returned.get('errorMessage', returned)}"
-        raise FunctionFailedError(f"{what} failed at {payload}: {error[:500]}")
+        raise FunctionFailedError(f"{what} failed at {_named_in(payload)}: {error[:500]}")
     return returned
+
+
+def _named_in(payload: Mapping[str, object]) -> dict[str, object]:
+    """Return what a payload is about: it may have a token, which no log may have."""
+    hub = payload.get("hub")
+    named = {**(hub if isinstance(hub, Mapping) else {}), **payload}
+    return {name: named[name] for name in _NAMES if name in named}
