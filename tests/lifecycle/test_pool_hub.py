@@ -35,9 +35,10 @@ class Stack:
         (service,) = self._ecs.describe_services(cluster="cluster", services=["hub"])["services"]
         return int(service["desiredCount"])
 
-    def read(self, totals: HubTotals | None = None) -> PoolPlan:
+    def read(self, totals: HubTotals | None = None, *, is_reading: bool = True) -> PoolPlan:
         """Report as a reader that needs the hub."""
         event: dict[str, Any] = {"op": "reader", "id": "reader-1", "totals": totals or {**NO_TOTALS}}
+        event["is_reading"] = is_reading
         plan: PoolPlan = self.world.invoke("pool_control", event)
         return plan
 
@@ -88,16 +89,25 @@ def test_of_two_hubs_a_reader_learns_first_of_the_one_that_reported_last(stack: 
     assert stack.read()["hubs"] == [replacement, _HUB]
 
 
-def test_the_hub_ends_when_no_reader_has_reported_for_as_long_as_the_pool_is_kept(stack: Stack) -> None:
+def test_the_hub_ends_when_no_reader_has_read_for_as_long_as_the_pool_is_kept(stack: Stack) -> None:
     stack.read()
     stack.world.clock.sleep(KEEP_S - 1)
+    stack.read(is_reading=False)
     stack.report()
     assert stack.tasks == 1
 
     stack.world.clock.sleep(1)
+    stack.read(is_reading=False)
     stack.report()
 
     assert stack.tasks == 0
+
+
+def test_a_reader_that_reads_nothing_starts_no_hub(stack: Stack) -> None:
+    plan = stack.read(is_reading=False)
+
+    assert stack.tasks == 0
+    assert (plan["hubs"], plan["report_s"]) == ([], REPORT_S)
 
 
 def test_a_hub_that_starts_for_nobody_ends(stack: Stack) -> None:

@@ -149,7 +149,7 @@ class PoolTable:
         return choice
 
     def put_reader(self, at_us: int) -> None:
-        """Write when a reader last needed a hub elsewhere."""
+        """Write when a reader last read that needs a hub elsewhere."""
         self._update(PoolStateColumns(reader_at_us=at_us))
 
     def claim_round(self, seen: PoolState, now_us: int) -> bool:

@@ -23,7 +23,7 @@ from burstcache.pool.remote_hub import Address, RemoteHub
 from burstcache.pool.tls import member_tls
 from burstcache.settings import PoolAccess
 
-_LOST_REPORT_S = 10.0  # between two reports while the hub cannot be reached: another one may be there
+_LOST_REPORT_S = 10.0  # between two reports while a hub is needed and none is reached: another one may be there
 _LOOK_EVERY_S = 1.0
 _NEW_AFTER_S = 120.0  # pool control adds up what a reader has seen that is silent, and then it must not report it again
 
@@ -44,7 +44,7 @@ async def open_remote_pool(
         ServiceError: Lambda refuses, or cannot be asked.
         FunctionFailedError: Pool control fails, or the stack has no such hub.
     """
-    seen = Seen()
+    seen = Seen(is_asked=True)  # the first read opens it
     way = _Way(Reports(invoke_by_name(clients.functions, access.control_function_name), seen, clock))
     try:
         await way.report()
@@ -78,6 +78,11 @@ class Reports:
         self._base = self._last = seen.totals()
         self._at = instant(clock)
 
+    @property
+    def are_wanted(self) -> bool:
+        """Whether readers asked for something since the last report."""
+        return self._seen.is_asked
+
     def report(self) -> PoolPlan:
         """Report once, and return the plan.
 
@@ -88,7 +93,13 @@ class Reports:
         now, totals = instant(self._clock), self._seen.totals()
         if seconds_since(self._clock, self._at) > _NEW_AFTER_S:
             self._id, self._base = secrets.token_hex(8), self._last
-        plan = self._control(Reader(op="reader", id=self._id, totals=_since(self._base, totals)))
+        is_reading, self._seen.is_asked = self._seen.is_asked, False
+        asked = Reader(op="reader", id=self._id, totals=_since(self._base, totals), is_reading=is_reading)
+        try:
+            plan = self._control(asked)
+        except Exception:
+            self._seen.is_asked = self._seen.is_asked or is_reading
+            raise
         self._at, self._last = now, totals
         return cast(PoolPlan, plan)
 
@@ -129,19 +140,24 @@ class _Way:
         self.reader.members = tuple(self.plan["members"]) if known else ()
 
     async def run(self) -> None:
-        """Report for as long as the program reads, more often while there is no hub."""
+        """Report for as long as the pool is open, sooner if a hub is needed and there is none."""
         loop = asyncio.get_running_loop()
         reported_at_s = loop.time()
         while True:
             await asyncio.sleep(_LOOK_EVERY_S)
-            is_lost = self._hub is not None and not self._hub.is_reachable
-            if loop.time() < reported_at_s + (_LOST_REPORT_S if is_lost else self.plan["report_s"]):
+            if loop.time() < reported_at_s + (_LOST_REPORT_S if self._lacks_hub else self.plan["report_s"]):
                 continue
             reported_at_s = loop.time()
             try:
                 await self.report()
             except Exception as error:  # whatever it is, there is no other to report
                 logger().warning("pool control does not answer, the last plan holds", reason=repr(error))
+
+    @property
+    def _lacks_hub(self) -> bool:
+        if self._hub:
+            return not self._hub.is_reachable
+        return bool(self.plan["members"]) and self._reports.are_wanted  # without members the stack is paused
 
     async def leave(self) -> None:
         """Say that the reader ends; if that fails, pool control finds out by itself."""

@@ -43,16 +43,17 @@ def report(
     return plan
 
 
-def report_reader(tools: PoolTools, id_: str, totals: HubTotals) -> PoolPlan:
-    """Note that a reader is there that members cannot dial, and have a hub started for it if there is none.
+def report_reader(tools: PoolTools, id_: str, totals: HubTotals, *, is_reading: bool) -> PoolPlan:
+    """Note that a reader is there that members cannot dial, and have a hub started if it reads and there is none.
 
     Args:
         tools: What the control works with.
         id_: The reader's, which no hub has.
         totals: What it has seen since its start.
+        is_reading: Whether it was asked for something since its last report.
 
     Returns:
-        The plan; its hubs are those that take readers in. If there is none yet, the next report is expected soon.
+        The plan; its hubs are those that take readers in. If one is on its way, the next report is expected soon.
 
     Raises:
         InvalidSettingError: The report is not accepted, or the stack has no such hub.
@@ -62,16 +63,16 @@ def report_reader(tools: PoolTools, id_: str, totals: HubTotals) -> PoolPlan:
         raise InvalidSettingError("this stack has no hub for readers that members cannot dial; PoolHub fargate is one")
     _check_totals(id_, totals)
     plan = _noted(tools, KnownHub(id=id_, host="", port=0, token="", certificate=""), totals, {})
-    if plan["members"]:
+    if plan["members"] and is_reading:
         tools.table.put_reader(tools.clock.now_us())
-    if plan["members"] and not plan["hubs"]:
-        tools.hubs.run(1)
-        plan["report_s"] = STARTING_REPORT_S
+        if not plan["hubs"]:
+            tools.hubs.run(1)
+            plan["report_s"] = STARTING_REPORT_S
     return plan
 
 
 def end_unused_hub(tools: PoolTools) -> None:
-    """End the hub for readers that members cannot dial if none has reported for `keep_s`, or the stack is paused.
+    """End the hub for readers that members cannot dial if none has read for `keep_s`, or the stack is paused.
 
     Raises:
         ServiceError: DynamoDB or ECS fails.

@@ -20,7 +20,8 @@ def run(tools: PoolTools, operation: PoolOperation) -> PoolPlan | Ticked | Round
             address, takes_readers = operation["hub"], operation.get("takes_readers", False)
             return report(tools, address, operation["totals"], operation["used"], takes_readers=takes_readers)
         case "reader":
-            return report_reader(tools, operation["id"], operation["totals"])
+            is_reading = operation.get("is_reading", True)
+            return report_reader(tools, operation["id"], operation["totals"], is_reading=is_reading)
         case "code":
             end_unused_hub(tools)
             return Package(zip=packed())

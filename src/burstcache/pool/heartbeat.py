@@ -28,6 +28,7 @@ class Seen:
     invocations: int = 0
     served_ms: float = 0.0
     used: dict[str, str] = field(default_factory=dict)  # by member: its environment, empty if not known
+    is_asked: bool = False  # readers asked for something since the last report, whether members were there or not
 
     def totals(self) -> HubTotals:
         """Return what is reported of it."""

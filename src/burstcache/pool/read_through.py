@@ -69,7 +69,8 @@ class ReadThrough:
         Raises:
             BurstcacheError: As `fetch` does.
         """
-        if not (self._heat.ever_pays and self._reader.members):  # without members it is paused
+        self._seen.is_asked = self._seen.is_asked or self._heat.ever_pays
+        if not (self._heat.ever_pays and self._reader.members):  # without members it is paused, or has no hub
             return await self._fetched(start, into, fetch)
         self._seen.requests += 1
         slices = [version.pooled(each).slice_at(start) for each in self._redundancies()]

@@ -13,7 +13,20 @@ from burstcache.core.errors import ServiceTransientError
 from burstcache.core.messages.pool_control import Coded, PoolPlan
 from burstcache.pool.heartbeat import Seen
 from support.clock import ManualClock
-from support.waiting import LIMIT_S
+from support.waiting import LIMIT_S, eventually
+
+
+def _plan(*, members: list[str], report_s: int) -> PoolPlan:
+    return PoolPlan(
+        members=members,
+        redundancy=Coded(data=10, parity=2),
+        former=[],
+        warm_s=60,
+        backup_s=0,
+        report_s=report_s,
+        is_round_due=False,
+        hubs=[],
+    )
 
 
 class _Desk:
@@ -76,21 +89,49 @@ def test_what_pool_control_did_not_take_is_reported_later(desk: _Desk) -> None:
     assert [told["totals"]["hits"] for told in desk.told] == [1, 6]
 
 
+def test_a_report_says_once_that_something_was_asked_for(desk: _Desk) -> None:
+    desk.seen.is_asked = True
+    desk.fails = True
+    with pytest.raises(ServiceTransientError):
+        desk.reports.report()
+    desk.fails = False
+
+    desk.report_after(1, hits=0)
+    desk.report_after(60, hits=0)
+    desk.seen.is_asked = True
+    desk.report_after(60, hits=0)
+
+    assert [told["is_reading"] for told in desk.told] == [True, False, True]
+
+
+def test_a_read_that_finds_no_hub_is_reported_before_the_plan_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit in ("_LOOK_EVERY_S", "_LOST_REPORT_S"):
+        monkeypatch.setattr(f"burstcache.client.remote_pool.{limit}", 0)
+
+    async def work() -> None:
+        told: list[bool] = []
+
+        def control(payload: Mapping[str, Any]) -> object:
+            told.append(payload["is_reading"])
+            return _plan(members=["pool-0"], report_s=86_400)
+
+        seen = Seen()
+        way = _Way(Reports(control, seen, ManualClock(1_000.0)))
+        await way.report()
+        seen.is_asked = True
+        following = asyncio.create_task(way.run())
+        await eventually(lambda: told == [False, True])
+        following.cancel()
+
+    asyncio.run(work())
+
+
 @pytest.mark.parametrize("error", [ServiceTransientError("throttled"), OSError("a mistake")], ids=repr)
 def test_a_reader_goes_on_with_its_reports_whatever_one_fails_of(
     error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("burstcache.client.remote_pool._LOOK_EVERY_S", 0)
-    plan = PoolPlan(
-        members=[],
-        redundancy=Coded(data=10, parity=2),
-        former=[],
-        warm_s=60,
-        backup_s=0,
-        report_s=0,
-        is_round_due=False,
-        hubs=[],
-    )
+    plan = _plan(members=[], report_s=0)
 
     async def work() -> None:
         loop, has_reported, answers = asyncio.get_running_loop(), asyncio.Event(), [plan, error, error, plan]

@@ -17,6 +17,7 @@ from burstcache import logs
 from burstcache.core.errors import PreconditionFailedError
 from burstcache.core.pool.heat import SliceHeat
 from burstcache.core.pool.slices import Redundancy, Slice, Version
+from burstcache.pool.heartbeat import Seen
 from burstcache.pool.read_through import ReadThrough
 from support.clock import ManualClock
 from support.pool import LocalPool, running_pool
@@ -50,6 +51,7 @@ class Rig:
     s3: S3
     codes: list[Redundancy]
     clock: ManualClock
+    seen: Seen
 
     async def read(self, start: int = 0, end: int = _SIZE) -> bool:
         """Read a part, check it, and return whether it came from the pool."""
@@ -66,10 +68,10 @@ async def rig(*, limit_s: float = 60, pays_within_s: float = 1_000) -> AsyncIter
     with ThreadPoolExecutor(8) as threads:
         async with running_pool(6, limit_s=limit_s) as pool:
             heat = SliceHeat(pays_within_s=pays_within_s)
-            through = ReadThrough(pool.reader, lambda: codes, heat, threads, clock)
-            s3 = S3()
+            seen, s3 = Seen(), S3()
+            through = ReadThrough(pool.reader, lambda: codes, heat, threads, clock, seen)
             s3.may_answer.set()
-            yield Rig(pool, through, s3, codes, clock)
+            yield Rig(pool, through, s3, codes, clock, seen)
             await through.settle()
 
 
@@ -203,5 +205,16 @@ def test_where_the_pool_does_not_pay_nothing_enters() -> None:
                 assert not await it.read(0, 10)
             assert it.s3.asked == [(0, 10)] * 3
             assert not any(map(len, it.pool.stores.values()))
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(("pays_within_s", "is_wanted"), [(1_000, True), (0, False)])
+def test_a_read_without_members_wants_the_pool_where_it_pays(pays_within_s: float, is_wanted: bool) -> None:
+    async def scenario() -> None:
+        async with rig(pays_within_s=pays_within_s) as it:
+            it.pool.reader.members = ()
+            assert not await it.read(0, 10)
+            assert it.seen.is_asked is is_wanted
 
     asyncio.run(scenario())

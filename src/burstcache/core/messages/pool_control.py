@@ -36,11 +36,12 @@ class Hub(TypedDict):
 
 
 class Reader(TypedDict):
-    """A reader that members cannot dial, at its start and once a minute: it needs a hub elsewhere."""
+    """A reader that members cannot dial, at its start and once a minute: it needs a hub elsewhere while it reads."""
 
     op: Literal["reader"]
     id: str
     totals: HubTotals  # what it has seen, as a hub counts it for its own reader
+    is_reading: bool  # it was asked for something since its last report
 
 
 class Code(TypedDict):

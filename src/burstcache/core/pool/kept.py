@@ -205,7 +205,7 @@ class PoolState:
     warmed_at_us: int = 0
     choice: PoolChoice | None = None  # None: none yet
     totals: PoolTotals = field(default_factory=PoolTotals)
-    reader_at_us: int = 0  # when a reader last reported that needs a hub elsewhere
+    reader_at_us: int = 0  # when a reader last reported that it reads and needs a hub elsewhere
 
     def is_kept(self, now_us: int) -> bool:
         """Whether an execution keeps the members alive."""
