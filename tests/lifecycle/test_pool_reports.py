@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from burstcache.adapters.items import to_plain, to_values
 from burstcache.adapters.pool_table import PoolRows, PoolTable
 from burstcache.core.errors import InvalidSettingError
+from burstcache.core.parameters import US_PER_S
 from burstcache.core.pool.kept import NO_TOTALS, REPORT_S, PoolChoice
 from burstcache.core.pool.slices import Redundancy
+from burstcache.core.table import hub_item
 from support.functions import POOL_MEMBERS
 from support.reporting_hub import Hub, hub_in_use, rows_of
 from support.world import World
@@ -73,6 +76,19 @@ def test_hub_that_vanishes_is_forgotten_after_three_minutes(world: World) -> Non
     world.clock.sleep(2)
 
     assert one.report()["hubs"] == []
+
+
+@pytest.mark.parametrize("has_left", [False, True])
+def test_the_row_of_a_hub_is_dynamodbs_to_delete_a_day_later(world: World, has_left: bool) -> None:
+    hub, table = Hub(world), world.pool.table
+    hub.report()
+    if has_left:
+        hub.leave()
+
+    key = to_values(hub_item(hub.address["id"]))
+    row = to_plain(table.client.get_item(TableName=table.table_name, Key=key)["Item"])
+
+    assert row["expires_at"] == world.clock.now_us() // US_PER_S + 24 * 3600
 
 
 def _requests(world: World) -> int:

@@ -81,7 +81,7 @@ def _invoked_again(cloud: LocalCloud, table: PoolTable) -> PoolRows:
     """Have every member invoked, although hubs have used some a moment ago."""
     rows = table.read()
     for hub in rows.hubs:
-        table.put_hub(replace(hub, used={}))
+        table.put_hub(replace(hub, used={}), hub.reported_at_us)
     table.claim_round(rows.state, rows.state.warmed_at_us - 60_000_000)
     control = invoke_by_name(cloud.client("lambda"), cloud.physical_ids["PoolControlFunction"])
     assert control({"op": "round"}) == {"did_run": True}

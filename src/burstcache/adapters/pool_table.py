@@ -85,23 +85,23 @@ class PoolTable:
         self.read()
         self._update(PoolStateColumns(warmed_at_us=0), table.NEVER)
 
-    def put_hub(self, hub: HubSeen) -> None:
+    def put_hub(self, hub: HubSeen, now_us: int) -> None:
         """Write a hub's row."""
-        ask(self.client.put_item, TableName=self.table_name, Item=self._hub_item(hub))
+        ask(self.client.put_item, TableName=self.table_name, Item=self._hub_item(hub, now_us))
 
-    def count_hub(self, hub: HubSeen) -> bool:
+    def count_hub(self, hub: HubSeen, now_us: int) -> bool:
         """Note that what a hub has reported is added up; False if it has reported since."""
         answer = write_if(
             self.client.put_item,
             TableName=self.table_name,
-            Item=self._hub_item(replace(hub, counted=hub.totals, control=(0, 0))),
+            Item=self._hub_item(replace(hub, counted=hub.totals, control=(0, 0)), now_us),
             ConditionExpression=table.IS_HUB_AS_SEEN,
             ExpressionAttributeValues=to_values({":seen": hub.reported_at_us}),
         )
         return answer is not None
 
     @staticmethod
-    def _hub_item(hub: HubSeen) -> Any:
+    def _hub_item(hub: HubSeen, now_us: int) -> Any:
         columns = PoolHubColumns(
             host=hub.address["host"],
             port=hub.address["port"],
@@ -115,7 +115,7 @@ class PoolTable:
             counted=json.dumps(hub.counted),
             control_requests=hub.control[0],
             control_ms=hub.control[1],
-            expires_at=hub.reported_at_us // US_PER_S + _HUB_ROW_S,
+            expires_at=now_us // US_PER_S + _HUB_ROW_S,
         )
         return to_values({**hub_item(hub.address["id"]), **columns})
 

@@ -100,7 +100,7 @@ def _noted(
         control=tools.control_after(known.control),
         used={**known.used, **{name: (used[name] or known.used.get(name, ("", 0))[0], now_us) for name in used}},
     )
-    tools.table.put_hub(seen)
+    tools.table.put_hub(seen, now_us)
     is_reader = not hub["host"]
     if not reported:  # of two that begin at the same time, at least one learns of the other
         rows = tools.table.read()
@@ -135,7 +135,8 @@ def leave(tools: PoolTools, id_: str, totals: HubTotals) -> None:
     for hub in tools.table.read().hubs:
         if hub.address["id"] == id_:
             control = tools.control_after(hub.control)
-            tools.table.put_hub(replace(hub, reported_at_us=0, totals=totals, control=control))
+            left = replace(hub, reported_at_us=0, totals=totals, control=control)
+            tools.table.put_hub(left, tools.clock.now_us())
 
 
 def _coded(redundancy: Redundancy) -> Coded:

@@ -165,7 +165,7 @@ def _without_the_lost(tools: PoolTools, rows: PoolRows, now_us: int) -> tuple[Po
     for hub in rows.hubs:
         if hub.has_left and tools.table.drop_hub(hub):
             totals = totals.plus(hub)
-        elif hub.is_live(now_us) or hub.has_left or hub.is_counted or not tools.table.count_hub(hub):
+        elif hub.is_live(now_us) or hub.has_left or hub.is_counted or not tools.table.count_hub(hub, now_us):
             left.append(hub)
         else:
             totals = totals.plus(hub)
