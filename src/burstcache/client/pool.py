@@ -64,18 +64,26 @@ class PoolThread:
         if self._running is None:
             if self._is_closed or self._breakers.is_open(_POOL):
                 return None
-            self._running, wait_s = _Running(partial(self._open, threads)), _OPEN_LIMIT_S
+            try:
+                self._running, wait_s = _Running(partial(self._open, threads)), _OPEN_LIMIT_S
+            except Exception as error:  # no thread to be had, or no file for its loop
+                self._fail(error)
+                return None
         opened = self._running.opened
         wait((opened,), wait_s)
         if not opened.done():
             return None
-        if (error := opened.exception()) is None:
+        if (failure := opened.exception()) is None:
             self._breakers.succeed(_POOL)
             return opened.result()
         self._running = None
+        self._fail(failure)
+        return None
+
+    def _fail(self, error: BaseException) -> None:
+        """Leave the pool alone for a while."""
         self._breakers.fail(_POOL)
         logger().warning("the pool cannot be opened, S3 serves", reason=repr(error))
-        return None
 
     async def _open(self, threads: Executor, ends: AsyncExitStack) -> ReadThrough:
         # With prices, codes and checksums, which few processes need.
@@ -95,7 +103,11 @@ async def _settle(through: ReadThrough) -> None:
 
 
 class _Running:
-    """The thread while it runs. `opened` is the pool, or what opening it has raised."""
+    """The thread while it runs. `opened` is the pool, or what opening it has raised.
+
+    Raises:
+        Exception: There is no thread to be had, or no event loop.
+    """
 
     def __init__(self, open_: Callable[[AsyncExitStack], Awaitable[ReadThrough]]) -> None:
         self.opened: Future[ReadThrough] = Future()
@@ -113,10 +125,12 @@ class _Running:
                 with asyncio.Runner(loop_factory=_loop_factory()) as runner:
                     runner.run(live())
             except Exception as error:
-                if self.opened.done():
-                    logger().warning("the pool was not left in order", reason=repr(error))
-                else:
+                if not begun.done():
+                    begun.set_exception(error)
+                elif not self.opened.done():
                     self.opened.set_exception(error)
+                else:
+                    logger().warning("the pool was not left in order", reason=repr(error))
 
         self._thread = threading.Thread(target=run, name="burstcache-pool", daemon=True)
         self._thread.start()
