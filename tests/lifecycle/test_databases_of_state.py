@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from burstcache.core.errors import InvalidSettingError, LeaseLostError, NodeAbsentError, NodeFailedError, PausedError
 from support.functions import GRACE_S
+from support.interruptions import after
 from support.world import World
 
 _NODE = "state-orders"
@@ -74,6 +76,33 @@ def test_a_lease_that_has_run_out_is_not_extended(world: World) -> None:
 
     with pytest.raises(LeaseLostError, match="one does not hold database 'orders' any more"):
         _ask(world, "keep")
+
+
+@pytest.mark.parametrize("how", ["acquire", "keep"])
+def test_a_lease_that_is_put_or_extended_while_a_look_finds_it_run_out_keeps_the_node_on(
+    world: World, how: str
+) -> None:
+    _held(world)
+    [lease] = world.nodes.leases(_NODE)
+    control, held = world.control, []
+
+    def look() -> None:
+        if world.clock.now_us() < lease.held_until_us:
+            interrupt()
+        elif how == "acquire":
+            held.append(_ask(world, "acquire"))
+        else:  # by a clock that is behind
+            until_us = world.clock.now_us() + 60_000_000
+            held.append(world.nodes.extend(lease, held_until_us=until_us, now_us=lease.held_until_us - 1))
+
+    def interrupt() -> None:
+        world.control = replace(control, nodes=after(world.nodes, "leases", look))
+
+    interrupt()
+    world.until(lambda: bool(held), every_s=1)
+    world.clock.sleep(20)
+
+    assert _ask(world, "keep")["phase"] == "running"
 
 
 def test_the_next_holder_within_the_grace_finds_it_awake(world: World) -> None:

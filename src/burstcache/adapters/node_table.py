@@ -141,13 +141,17 @@ class NodeTable:
         )
         return answer is not None
 
-    def drop(self, lease: Lease) -> bool:
-        """Delete a lease if it is still of the same life; False if it is gone or of a newer one."""
+    def drop(self, lease: Lease, *, is_over: bool = False) -> bool:
+        """Delete a lease if it is still of the same life; False if it is gone or of a newer one.
+
+        `is_over`: a hold has run out, so it stays if its holder has extended it or put it anew since it was read.
+        """
+        held = {":held": lease.held_until_us} if is_over and lease.held_until_us else {}
         answer = write_if(
             self.client.delete_item,
             TableName=self.table_name,
             Key=to_values(lease_item(lease.node, lease.hash)),
-            ConditionExpression=table.IS_SAME_LIFE,
-            ExpressionAttributeValues=to_values({":epoch": lease.epoch}),
+            ConditionExpression=table.IS_SAME_HOLD if held else table.IS_SAME_LIFE,
+            ExpressionAttributeValues=to_values({":epoch": lease.epoch, **held}),
         )
         return answer is not None

@@ -35,7 +35,7 @@ from burstcache.core.messages.encoding import iso
 from burstcache.core.node_hours import DAY_HOURS, HOUR_US, day_of, next_day_us
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.policy import CHECK_LATENESS_US, cool_down_us, plan_check
-from burstcache.core.rows import Lease, NodeRow
+from burstcache.core.rows import KeyRow, Lease, NodeRow
 from burstcache.core.table import NodeColumns
 from burstcache.logs import logger
 
@@ -292,23 +292,17 @@ class NodeLife:
         return row
 
     def _live_leases(self) -> list[Lease]:
-        """Return the leases that still need the node; drop those whose execution died or whose hold ran out."""
-        leases = self.nodes.leases(self.node)
-        now = self.clock.now_us()
-        rows = self.keys.read_many(lease.hash for lease in leases if lease.key)
-        live = []
-        for lease in leases:
-            row = rows.get(lease.hash)
-            wanted = (
-                row is not None and row.epoch == lease.epoch and row.is_live(now)
-                if lease.key
-                else lease.held_until_us > now
-            )
-            if wanted:
-                live.append(lease)
-            else:
-                self.nodes.drop(lease)
-        return live
+        """Return the leases that still need the node; drop those whose execution died or whose hold ran out.
+
+        One that has changed since it was read may be live again, so all are read anew.
+        """
+        while True:
+            leases = self.nodes.leases(self.node)
+            rows = self.keys.read_many(lease.hash for lease in leases if lease.key)
+            now_us = self.clock.now_us()
+            live = [lease for lease in leases if _is_live(lease, rows.get(lease.hash), now_us)]
+            if all(self.nodes.drop(lease, is_over=True) for lease in leases if lease not in live):
+                return live
 
     def _plan(self, row: NodeRow, look_at_us: int | None, *, checks: int) -> NodePlan:
         """Return when the node is looked at next; a node that nobody uses is marked as stopping."""
@@ -401,3 +395,10 @@ class NodeLife:
                 return NodeStopped(phase="stopped")
             row = self._row(row.generation)
         raise ContendedRowTransientError(f"node {self.node}: keys came and went at every attempt to mark it stopped")
+
+
+def _is_live(lease: Lease, row: KeyRow | None, now_us: int) -> bool:
+    """Whether a lease still needs its node: its key's execution lives, or its hold has not run out."""
+    if lease.key:
+        return row is not None and row.epoch == lease.epoch and row.is_live(now_us)
+    return lease.held_until_us > now_us

@@ -223,6 +223,7 @@ ROUTE_SORT_KEY = _ROUTE_ITEM
 
 # Conditions of writes, in DynamoDB's language.
 IS_SAME_LIFE = "epoch = :epoch"
+IS_SAME_HOLD = "epoch = :epoch AND held_until_us = :held"  # its holder has neither extended it nor put it anew
 NEVER = "attribute_exists(pk) AND attribute_not_exists(pk)"  # a write that is only tried
 IS_LIVE = "phase <> :s3"
 # Of the invocations of a life the newest attempt holds the key, and of one attempt the first that announces itself.
