@@ -6,9 +6,9 @@ need cryptography, nor do credentials need the package. `tests/template/test_fun
 
 from __future__ import annotations
 
+import http.client
 import json
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from typing import Any
@@ -22,7 +22,7 @@ def succeed(event: Mapping[str, Any], physical_id: str, attributes: Mapping[str,
     """Report success to CloudFormation; `attributes` are the values of Fn::GetAtt.
 
     Raises:
-        urllib.error.URLError: The answer could not be delivered.
+        OSError, http.client.HTTPException: The answer could not be delivered.
     """
     _answer(event, {"Status": "SUCCESS", "PhysicalResourceId": physical_id, "Data": dict(attributes or {})})
 
@@ -31,7 +31,7 @@ def fail(event: Mapping[str, Any], physical_id: str, reason: str) -> None:
     """Report a failure and its reason to CloudFormation.
 
     Raises:
-        urllib.error.URLError: The answer could not be delivered.
+        OSError, http.client.HTTPException: The answer could not be delivered.
     """
     _answer(event, {"Status": "FAILED", "PhysicalResourceId": physical_id, "Reason": reason[:_MAX_REASON_CHARACTERS]})
 
@@ -48,7 +48,7 @@ def _answer(event: Mapping[str, Any], outcome: Mapping[str, Any]) -> None:
         try:
             with urllib.request.urlopen(request, timeout=_TIMEOUT_S):
                 return
-        except urllib.error.URLError:
+        except (OSError, http.client.HTTPException):  # a receipt that is late is no URLError
             if attempt == _ATTEMPTS - 1:
                 raise
             time.sleep(2**attempt)

@@ -27,11 +27,15 @@ class CloudFormation:
         self.answers: list[dict[str, Any]] = []
         self.content_types: list[str | None] = []
         self.refusals_left = 0
+        self.instead_of_answers: list[bytes] = []
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_PUT(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
+                if outer.instead_of_answers:
+                    self.wfile.write(outer.instead_of_answers.pop())
+                    return
                 refused = outer.refusals_left > 0
                 outer.refusals_left -= refused
                 if not refused:
@@ -212,6 +216,14 @@ def test_a_sample_event_is_answered(cloudformation: CloudFormation, sample: Path
 
 def test_an_answer_that_is_refused_is_sent_again(cloudformation: CloudFormation) -> None:
     cloudformation.refusals_left = 3
+
+    credentials.handler(event(cloudformation.url), None)
+
+    assert len(cloudformation.answers) == 1
+
+
+def test_an_answer_whose_receipt_breaks_off_is_sent_again(cloudformation: CloudFormation) -> None:
+    cloudformation.instead_of_answers = [b"", b"HTTP/1.1", b"no HTTP\r\n\r\n"]
 
     credentials.handler(event(cloudformation.url), None)
 
