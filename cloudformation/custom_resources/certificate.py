@@ -91,23 +91,29 @@ def keep_certificate(parameters: Any, name: str, dns_name: str) -> ServerCertifi
     Raises:
         botocore.exceptions.ClientError: The parameter cannot be read or written.
     """
-    kept = _read(parameters, name)
-    if kept and kept.is_for(dns_name):
+    if kept := _read(parameters, name, dns_name):
         return kept
     issued, pem = issue_certificate(dns_name, now=datetime.now(UTC))
-    parameters.put_parameter(Name=name, Value=pem, Type="SecureString", Overwrite=True)
+    try:
+        parameters.put_parameter(Name=name, Value=pem, Type="SecureString")
+    except parameters.exceptions.ParameterAlreadyExists:
+        if kept := _read(parameters, name, dns_name):  # Lambda may deliver CloudFormation's request twice, even at once
+            return kept
+        parameters.put_parameter(Name=name, Value=pem, Type="SecureString", Overwrite=True)
     return issued
 
 
-def _read(parameters: Any, name: str) -> ServerCertificate | None:
+def _read(parameters: Any, name: str, dns_name: str) -> ServerCertificate | None:
+    """Return the certificate in the parameter if it is for this name."""
     try:
         pem = parameters.get_parameter(Name=name, WithDecryption=True)["Parameter"]["Value"]
     except parameters.exceptions.ParameterNotFound:
         return None
     try:
-        return ServerCertificate(*x509.load_pem_x509_certificates(pem.encode()))
+        kept = ServerCertificate(*x509.load_pem_x509_certificates(pem.encode()))
     except (TypeError, ValueError):  # not ours: replaced
         return None
+    return kept if kept.is_for(dns_name) else None
 
 
 def _pem(certificate: x509.Certificate) -> str:

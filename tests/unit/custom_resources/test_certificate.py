@@ -117,6 +117,20 @@ def test_asking_again_changes_nothing(parameters: Any) -> None:
     assert keep_certificate(parameters, "/tls", _NLB) == first
 
 
+def test_two_deliveries_at_once_keep_one_certificate(parameters: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    put, others = parameters.put_parameter, []
+
+    def put_late(**asked: Any) -> Any:
+        monkeypatch.undo()
+        others.append(keep_certificate(parameters, "/tls", _NLB))
+        return put(**asked)
+
+    monkeypatch.setattr(parameters, "put_parameter", put_late)
+
+    assert [keep_certificate(parameters, "/tls", _NLB)] == others
+    assert others[0].ca_pem in stored(parameters)
+
+
 def test_another_name_replaces_it(parameters: Any) -> None:
     first = keep_certificate(parameters, "/tls", _NLB)
 
