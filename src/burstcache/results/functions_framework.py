@@ -4,8 +4,8 @@
     export BURSTCACHE_HANDLER=main.thumbnail BURSTCACHE_RESULTS_FILE=results.json
     functions-framework --source cached_main.py --target function
 
-`key` of the file is a JMESPath expression into the request's JSON, or into the fields of its query and form. Method and
-path decide as well. Answers are kept if they are successes, whole, and set no cookie.
+`key` of the file is a JMESPath expression into the request's JSON, or into the fields of its query and form, of which a
+repeated one is a list. Method and path decide as well. Answers are kept if they are successes, whole and set no cookie.
 
 Source:
     Rosa 2022, section 4.2.1: a wrapper of the framework's functions that asks the cache before them.
@@ -60,13 +60,20 @@ def make_function() -> Callable[[Request], Response]:
 
 
 def _fields(request: Request) -> Any:
-    """Return what the request carries: its JSON, or its query and form."""
+    """Return what the request carries: its JSON, or its query and form, of which a repeated field is a list."""
     sent = request.get_json(silent=True)
-    return {**request.args, **request.form} if sent is None else sent
+    if sent is not None:
+        return sent
+    fields: dict[str, list[str]] = {}
+    for part in (request.args, request.form):
+        for name, values in part.lists():
+            fields.setdefault(name, []).extend(values)
+    return {name: values if len(values) > 1 else values[0] for name, values in fields.items()}
 
 
 def _encode(response: Response) -> bytes:
-    if not 200 <= response.status_code < 300 or response.is_streamed or "Set-Cookie" in response.headers:
+    is_success = 200 <= response.status_code < 300 and response.status_code != 206
+    if not is_success or response.is_streamed or "Set-Cookie" in response.headers:
         raise ValueError(f"an answer with status {response.status_code} that is no whole success, or sets a cookie")
     headers = [pair for pair in response.headers if pair[0].lower() not in _OF_THE_CONNECTION]
     return json.dumps([response.status_code, headers]).encode() + b"\n" + response.get_data()

@@ -133,10 +133,18 @@ def test_the_query_and_the_form_are_looked_into_without_json(client: Any, applic
     assert application.calls == ["/a"] * 2
 
 
-def test_an_answer_that_is_no_success_is_not_kept(client: Any, application: Any) -> None:
-    answers = [client.get("/a?image=x&status=500").status_code for _ in range(2)]
+def test_all_values_of_a_repeated_field_decide(client: Any, application: Any) -> None:
+    for query, form in [("x", {}), ("x&image=y", {}), ("y", {"image": "z"}), ("x", {"image": "z"})] * 2:
+        client.post(f"/a?image={query}", data=form)
 
-    assert answers == [500, 500]
+    assert application.calls == ["/a"] * 4
+
+
+@pytest.mark.parametrize("status", [206, 500])
+def test_an_answer_that_is_no_whole_success_is_not_kept(client: Any, application: Any, status: int) -> None:
+    answers = [client.get(f"/a?image=x&status={status}").status_code for _ in range(2)]
+
+    assert answers == [status] * 2
     assert len(application.calls) == 2
 
 
