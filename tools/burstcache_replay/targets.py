@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from burstcache.client import Client
-from burstcache.core.errors import BurstcacheError, InvalidSettingError, ObjectNotFoundError
+from burstcache.core.errors import InvalidSettingError, ObjectNotFoundError
 from burstcache_replay.schedule import Answer, Send
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ async def front_door(
 
     async def send(number: int) -> Answer:
         address = urls[keys[number]]
-        own = {**headers, **signer.headers(str(address))} if signer else headers
         try:
+            own = {**headers, **signer.headers(str(address))} if signer else headers
             async with session.get(address, headers=own, allow_redirects=False) as response:
                 body = await response.read()
             tier, status = response.headers.get(_TIER, ""), response.status
@@ -70,7 +70,7 @@ async def front_door(
             return Answer(status, tier, len(body), judge(keys[number], body) if status == 200 else "")
         except TimeoutError:
             return Answer(0, error=f"no answer within {timeout_s:g} s")
-        except (aiohttp.ClientError, OSError) as error:
+        except Exception as error:  # whatever it is, the replay goes on
             return Answer(0, error=type(error).__name__)
 
     async with session:
@@ -96,11 +96,11 @@ async def library(client: Client, keys: Sequence[str], threads: int, judge: Judg
         waited_s = time.monotonic() - asked_s
         try:
             found = client.get(key)
+            return Answer(200, found.tier, len(found.body), judge(key, found.body), waited_s)
         except ObjectNotFoundError:
             return Answer(404, waited_s=waited_s)
-        except BurstcacheError as error:
+        except Exception as error:  # whatever it is, the replay goes on
             return Answer(0, error=type(error).__name__, waited_s=waited_s)
-        return Answer(200, found.tier, len(found.body), judge(key, found.body), waited_s)
 
     with client, ThreadPoolExecutor(threads) as pool:
 

@@ -88,6 +88,14 @@ def test_no_connection_and_no_answer_in_time_are_named() -> None:
     assert (gone.status, gone.error) == (0, "ClientConnectorError")
 
 
+@pytest.mark.parametrize(("headers", "error"), [({}, "KeyError"), ({"Location": "http://[::1"}, "ValueError")])
+def test_a_redirect_to_nowhere_is_named(headers: dict[str, str], error: str) -> None:
+    async def handler(request: web.Request) -> web.Response:
+        return web.Response(status=307, headers=headers)
+
+    assert answers(handler, ["key"]) == [Answer(0, error=error)]
+
+
 class Slow:
     """A client whose reads take a tenth of a second."""
 
@@ -113,6 +121,22 @@ def test_a_read_is_late_for_as_long_as_it_waits_for_a_thread() -> None:
     assert first.answer == second.answer == Answer(200, "redis", 5)
     assert second.late_s > 0.05  # without it, a thousandth
     assert second.late_s + second.service_s == pytest.approx(second.latency_s)
+
+
+class Failing(Slow):
+    """A client that fails as none should."""
+
+    def get(self, key: str) -> Any:
+        raise RuntimeError("can't start new thread")
+
+
+def test_a_read_that_fails_in_any_way_is_named() -> None:
+    async def main() -> Answer:
+        client: Any = Failing()
+        async with library(client, ["key"], threads=1) as send:
+            return await send(0)
+
+    assert asyncio.run(main()) == Answer(0, error="RuntimeError")
 
 
 def test_a_signature_names_the_region_the_service_and_the_token() -> None:
