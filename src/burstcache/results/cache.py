@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 from burstcache.adapters.clock import Clock
 from burstcache.results.entries import Entry
-from burstcache.results.flights import Flights
+from burstcache.results.flights import Computation, Flights
 from burstcache.results.layers import Layers, Packing, SharedLayer
 from burstcache.results.leases import Lease, Renewals
 from burstcache.results.meter import ResultMeter
@@ -111,7 +111,7 @@ class Cache:
         while (self, key) not in _COMPUTING.get():
             flight, is_mine = self._flights.join(key)
             if is_mine:
-                return (yield from self._lead(key, rules))
+                return (yield from self._lead(key, flight, rules))
             try:
                 outcome = yield Follow(flight, rules.wait_s)
             except TimeoutError:
@@ -124,9 +124,14 @@ class Cache:
 
     def revalidate(self, key: str, rules: Rules) -> Flow[None]:
         """Return the flow of a computation for which nobody waits: it leaves the key to another that is under way."""
-        _, is_mine = self._flights.join(key)
+        flight, is_mine = self._flights.join(key)
         if is_mine:
-            yield from self._lead(key, rules)
+            yield from self._lead(key, flight, rules)
+
+    def forget(self, key: str) -> None:
+        """Remove an entry from all layers; what this process computes of the key meanwhile is not kept."""
+        self._flights.forget(key)
+        self.layers.forget(key)
 
     def is_computing(self, key: str) -> bool:
         """Whether this process computes a key, or waits for another that does."""
@@ -147,14 +152,14 @@ class Cache:
     def _one_less(self, _: object) -> None:
         self._in_background -= 1
 
-    def _lead(self, key: str, rules: Rules) -> Flow[Outcome]:
+    def _lead(self, key: str, flight: Future[Outcome | None], rules: Rules) -> Flow[Outcome]:
         outcome, outer = None, _COMPUTING.get()
         _COMPUTING.set(outer | {(self, key)})
         try:
             outcome = yield from self._find_or_compute(key, rules)
         finally:
             _COMPUTING.set(outer)
-            self._flights.land(key, outcome)
+            self._flights.land(key, flight, outcome)
         return outcome
 
     def _find_or_compute(self, key: str, rules: Rules) -> Flow[Outcome]:
@@ -209,18 +214,29 @@ class Cache:
         return Found(entry, opened, layer.name)
 
     def _compute(self, key: str, rules: Rules) -> Flow[Outcome]:
-        try:
-            opened = Opened((yield Compute()))
-        except Exception as error:
-            opened = Opened(error=error)
-            entry = rules.encode_error(error, self.now_ms())
-        else:
-            entry = rules.encode(opened.value, self.now_ms())
-        if entry is None:
-            return Outcome(opened, None)
-        put = partial(self.layers.put, key, entry, self.now_ms(), rules.packing)
-        is_shared = (yield Ask(put)) if self.layers.shared else put()
+        with self._flights.computing(key) as computation:
+            try:
+                opened = Opened((yield Compute()))
+            except Exception as error:
+                opened = Opened(error=error)
+                entry = rules.encode_error(error, self.now_ms())
+            else:
+                entry = rules.encode(opened.value, self.now_ms())
+            if entry is None:
+                return Outcome(opened, None)
+            put = partial(self._put, computation, entry, rules)
+            is_shared = (yield Ask(put)) if self.layers.shared else put()
         return Outcome(opened, entry, is_shared=is_shared)
+
+    def _put(self, computation: Computation, entry: Entry, rules: Rules) -> bool:
+        """Keep an entry unless its key was forgotten since; return whether those find it who wait for a lease."""
+        if computation.is_forgotten:
+            return False
+        is_shared = self.layers.put(computation.key, entry, self.now_ms(), rules.packing)
+        if computation.is_forgotten:  # meanwhile
+            self.layers.forget(computation.key)
+            return False
+        return is_shared
 
 
 def _followed(outcome: Outcome, rules: Rules) -> Outcome | None:

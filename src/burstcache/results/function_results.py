@@ -71,9 +71,12 @@ class FunctionResults:
         return self.make_key(args, kwargs)
 
     def forget(self, *args: Any, **kwargs: Any) -> None:
-        """Remove a call's result from all layers; memories of other processes keep theirs for its time."""
+        """Remove a call's result from all layers; what this process computes of it meanwhile is not kept.
+
+        Memories of other processes keep theirs for its time.
+        """
         if (key := self.make_key(args, kwargs)) is not None:
-            self.cache.layers.forget(key)
+            self.cache.forget(key)
 
     def stats(self) -> dict[str, int]:
         """Return how many calls each layer answered (by its name), and how many were `computed`, `stale` and so on."""

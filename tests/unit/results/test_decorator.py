@@ -329,6 +329,42 @@ def test_forget_removes_the_result_of_one_call(cache: Cache, calls: Calls) -> No
     assert calls.calls == ["a", "b", "a"]
 
 
+def test_what_is_forgotten_while_it_is_computed_is_neither_kept_nor_waited_for(cache: Cache, calls: Calls) -> None:
+    may_end, began = threading.Event(), threading.Event()
+
+    @cached(backend=cache)
+    def read(name: str) -> int:
+        calls(name)
+        version = len(calls.calls)
+        if version == 1:
+            began.set()
+            may_end.wait(LIMIT_S)
+        return version
+
+    with ThreadPoolExecutor(1) as thread:
+        older = thread.submit(read, "a")
+        began.wait()
+        read.results.forget("a")
+        newer = read("a")
+        may_end.set()
+
+        assert (older.result(), newer, read("a")) == (1, 2, 2)
+
+
+def test_what_a_function_that_calls_itself_returns_is_not_kept_if_it_was_forgotten(cache: Cache) -> None:
+    @cached(key="name", backend=cache)
+    def read(event: dict[str, Any]) -> int:
+        if event["left"]:
+            return read({**event, "left": event["left"] - 1})
+        read.results.forget(event)
+        return 1
+
+    read({"name": "a", "left": 1})
+    read({"name": "a", "left": 0})
+
+    assert read.results.stats() == {"computed": 3}
+
+
 def test_pickle_is_refused_where_others_can_write() -> None:
     with pytest.raises(InvalidSettingError, match="codec='pickle' runs what others stored"):
         cached(codec="pickle", backend="redis://localhost")(lambda: 1)

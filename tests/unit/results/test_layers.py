@@ -99,6 +99,24 @@ def test_forget_reaches_every_place(clock: ManualClock, near: HeldStore, far: He
     assert function.computed == 2
 
 
+def test_what_is_forgotten_while_it_is_put_is_removed_again(
+    clock: ManualClock, near: HeldStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory, put = Memory(), near.put
+    function = Square(cache_of(clock, near, memory=memory))
+
+    def forget_before(key: str, data: bytes, *, kept_ms: int) -> None:
+        function.call.results.forget(3)
+        put(key, data, kept_ms=kept_ms)
+
+    monkeypatch.setattr(near, "put", forget_before)
+
+    assert function.call(3) == 9
+    assert near.kept == {}
+    assert memory.get(str(function.call.results.key(3))) is None
+    assert set(near.leases.values()) == {"-"}
+
+
 def test_a_place_that_is_down_is_asked_once_and_probed_in_the_background(clock: ManualClock, near: HeldStore) -> None:
     function = Square(cache_of(clock, near))
     near.is_down = True
