@@ -35,7 +35,7 @@ from benchmarks.common import PROJECT, Setup
 from burstcache.adapters.redis_connection import connect
 from burstcache.adapters.redis_objects import object_key
 from burstcache.adapters.secrets import Secrets
-from burstcache.settings import ReaderSettings
+from burstcache.settings.reader import ReaderSettings
 
 _ROUNDS = 4  # in which the sides take turns
 _HOT_LIMIT_S = 60.0

@@ -17,7 +17,7 @@ import redis
 from burstcache.adapters.redis_connection import connect
 from burstcache.adapters.redis_objects import object_key
 from burstcache.adapters.secrets import Secrets
-from burstcache.settings import ReaderSettings
+from burstcache.settings.reader import ReaderSettings
 from burstcache_local.faults import CallFault
 from burstcache_local.signed_requests import Refusal
 from burstcache_local.stepfunctions.execution import Execution

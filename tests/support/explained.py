@@ -6,7 +6,7 @@ from burstcache.access import RedisNode
 from burstcache.queries.explain import Explanation, explain
 from burstcache.queries.moves import Move, StackRules
 from burstcache.queries.system import System
-from burstcache.settings import PolicySettings
+from burstcache.settings.explain import PolicySettings
 from support.aws import TABLE
 from support.functions import MAX_OBJECT_BYTES
 from support.policies import policy_named

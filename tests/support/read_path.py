@@ -21,7 +21,7 @@ from burstcache.core.keys import key_hash
 from burstcache.core.phases import KeyPhase, NodePhase, Tier
 from burstcache.core.rows import KeyRow, NodeRow
 from burstcache.handlers.proxy import make_proxy
-from burstcache.settings import ProxySettings
+from burstcache.settings.proxy import ProxySettings
 from burstcache.web.entry import Entry, encode_meta
 from support.aws import BUCKET, TABLE, clients
 from support.clock import ManualClock

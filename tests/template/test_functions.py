@@ -9,9 +9,20 @@ from typing import Any
 
 import pytest
 
-from burstcache import settings
 from burstcache.core.errors import InvalidSettingError
 from burstcache.metrics import STACK_VARIABLE
+from burstcache.settings.budget import BudgetSettings
+from burstcache.settings.cache import CacheSettings
+from burstcache.settings.janitor import JanitorSettings
+from burstcache.settings.origin import OriginSettings
+from burstcache.settings.pool_control import PoolControlSettings
+from burstcache.settings.pool_member import PoolMemberSettings
+from burstcache.settings.proxy import ProxySettings
+from burstcache.settings.redis_control import RedisControlSettings
+from burstcache.settings.scheduler import SchedulerSettings
+from burstcache.settings.self_test import SelfTestSettings
+from burstcache.settings.state import StateSettings
+from burstcache.settings.writer import WriterSettings
 from support.deployed import deployed
 from support.project import ROOT
 
@@ -49,18 +60,18 @@ class Recorder(dict[str, str]):
 
 
 SETTINGS: dict[str, Any] = {
-    "ProxyFunction": settings.ProxySettings,
-    "WriterFunction": settings.WriterSettings,
-    "SchedulerFunction": settings.SchedulerSettings,
-    "CacheFunction": settings.CacheSettings,
-    "RedisControlFunction": settings.RedisControlSettings,
-    "OriginFunction": settings.OriginSettings,
-    "JanitorFunction": settings.JanitorSettings,
-    "SelfTestFunction": settings.SelfTestSettings,
-    "BudgetFunction": settings.BudgetSettings,
-    "StateFunction": settings.StateSettings,
-    "PoolMemberFunction": settings.PoolMemberSettings,
-    "PoolControlFunction": settings.PoolControlSettings,
+    "ProxyFunction": ProxySettings,
+    "WriterFunction": WriterSettings,
+    "SchedulerFunction": SchedulerSettings,
+    "CacheFunction": CacheSettings,
+    "RedisControlFunction": RedisControlSettings,
+    "OriginFunction": OriginSettings,
+    "JanitorFunction": JanitorSettings,
+    "SelfTestFunction": SelfTestSettings,
+    "BudgetFunction": BudgetSettings,
+    "StateFunction": StateSettings,
+    "PoolMemberFunction": PoolMemberSettings,
+    "PoolControlFunction": PoolControlSettings,
 }
 VALUES = {
     "REDIS_NODES": "node-1=i-1@10.0.0.1:6379",
@@ -204,7 +215,7 @@ def test_a_value_that_is_not_accepted_is_named(
     environment = environment_of(template, functions["ProxyFunction"]) | {variable: value}
 
     with pytest.raises(InvalidSettingError, match=said):
-        settings.ProxySettings.read(environment)
+        ProxySettings.read(environment)
 
 
 def test_a_function_in_the_vpc_can_leave_it(functions: Resources, template: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from burstcache.client.configuration import OUTPUT, VARIABLE
 from burstcache.core.messages.events import PROXY, REQUESTS_SERVED, ObjectRequested
 from burstcache.core.table import DIGEST_PARTITION
 from burstcache.serve.s3_tier import S3Tier
-from burstcache.settings import ReaderSettings
+from burstcache.settings.reader import ReaderSettings
 from burstcache.web.request import Request
 from support.clock import ManualClock
 

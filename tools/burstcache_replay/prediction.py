@@ -14,7 +14,7 @@ from burstcache.core.parameters import US_PER_S
 from burstcache.core.policies import LivePolicy
 from burstcache.core.prices import PriceSheet
 from burstcache.core.worth import sheet_of_region
-from burstcache.settings import policy_in
+from burstcache.settings.policy import policy_in
 from burstcache_replay.measured import Measured
 from burstcache_replay.recording import Recorded
 from burstcache_replay.reported import Reported

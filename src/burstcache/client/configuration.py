@@ -19,7 +19,8 @@ from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.stack_outputs import outputs_with, variables_in
 from burstcache.core.errors import InvalidSettingError
-from burstcache.settings import PoolAccess, ReaderSettings
+from burstcache.settings.pool import PoolAccess
+from burstcache.settings.reader import ReaderSettings
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client

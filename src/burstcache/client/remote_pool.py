@@ -21,7 +21,7 @@ from burstcache.pool.open_pool import OpenPool
 from burstcache.pool.reader import PoolReader
 from burstcache.pool.remote_hub import Address, RemoteHub
 from burstcache.pool.tls import member_tls
-from burstcache.settings import PoolAccess
+from burstcache.settings.pool import PoolAccess
 
 _LOST_REPORT_S = 10.0  # between two reports while a hub is needed and none is reached: another one may be there
 _LOOK_EVERY_S = 1.0

@@ -23,7 +23,7 @@ from burstcache.logs import logger
 from burstcache.pool.open_pool import OpenPool
 from burstcache.pool.reader import PoolReader
 from burstcache.pool.stack_hub import HubPlace, stack_hub
-from burstcache.settings import PoolAccess
+from burstcache.settings.pool import PoolAccess
 
 READ_LIMIT_S = 2.0  # of a slice, a cold start included; S3 needs less for most slices
 

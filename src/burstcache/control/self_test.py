@@ -23,18 +23,16 @@ from burstcache.core.messages.relay import control_subject, get_subject
 from burstcache.core.messages.self_test import hash_of_run
 from burstcache.core.pool.kept import tenants
 from burstcache.core.table import PAUSED_ITEM
-from burstcache.settings import (
-    BudgetSettings,
-    CacheSettings,
-    JanitorSettings,
-    OriginSettings,
-    PoolControlSettings,
-    ProxySettings,
-    RedisControlSettings,
-    SchedulerSettings,
-    StateSettings,
-    WriterSettings,
-)
+from burstcache.settings.budget import BudgetSettings
+from burstcache.settings.cache import CacheSettings
+from burstcache.settings.janitor import JanitorSettings
+from burstcache.settings.origin import OriginSettings
+from burstcache.settings.pool_control import PoolControlSettings
+from burstcache.settings.proxy import ProxySettings
+from burstcache.settings.redis_control import RedisControlSettings
+from burstcache.settings.scheduler import SchedulerSettings
+from burstcache.settings.state import StateSettings
+from burstcache.settings.writer import WriterSettings
 
 Function = Literal[
     "proxy", "writer", "scheduler", "cache", "redis_control", "janitor", "origin", "budget", "state", "pool_control"

@@ -13,7 +13,7 @@ from burstcache.core.months import month_end_us
 from burstcache.handlers._init import at_init
 from burstcache.handlers._self_test import answers_self_test
 from burstcache.logs import logger
-from burstcache.settings import BudgetSettings
+from burstcache.settings.budget import BudgetSettings
 
 
 @at_init

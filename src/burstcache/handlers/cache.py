@@ -23,7 +23,7 @@ from burstcache.control.meter import meter_of
 from burstcache.handlers._init import at_init, logs_requests
 from burstcache.handlers._self_test import answers_self_test
 from burstcache.logs import logger
-from burstcache.settings import CacheSettings
+from burstcache.settings.cache import CacheSettings
 from burstcache.traces import annotate, traces_requests
 
 _WARM_SHARE = 4  # a quarter of the function's memory; the interpreter, the libraries and messages take the rest

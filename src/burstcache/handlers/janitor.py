@@ -19,7 +19,7 @@ from burstcache.control.janitor import Cleaned, Janitor
 from burstcache.handlers._init import at_init, logs_requests
 from burstcache.handlers._self_test import answers_self_test
 from burstcache.logs import logger
-from burstcache.settings import JanitorSettings
+from burstcache.settings.janitor import JanitorSettings
 
 
 @at_init

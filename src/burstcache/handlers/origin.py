@@ -19,7 +19,7 @@ from burstcache.core.messages.answers import Refreshed
 from burstcache.handlers._init import at_init, logs_requests
 from burstcache.handlers._self_test import answers_self_test
 from burstcache.logs import logger
-from burstcache.settings import OriginSettings
+from burstcache.settings.origin import OriginSettings
 
 
 @at_init

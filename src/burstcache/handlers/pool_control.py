@@ -25,7 +25,7 @@ from burstcache.core.worth import sheet_of_region
 from burstcache.handlers._init import at_init, init_s, logs_requests
 from burstcache.handlers._self_test import answers_self_test
 from burstcache.logs import logger
-from burstcache.settings import PoolControlSettings
+from burstcache.settings.pool_control import PoolControlSettings
 from burstcache.traces import traces_requests
 
 

@@ -14,7 +14,7 @@ from burstcache.core.pool.stay import Stay, stay_prices
 from burstcache.core.worth import sheet_of_region, wait_usd_from_text
 from burstcache.handlers._init import at_init, init_s, logs_requests
 from burstcache.pool.environment import MemberEnvironment
-from burstcache.settings import PoolMemberSettings
+from burstcache.settings.pool_member import PoolMemberSettings
 
 _LEFT_S = 5.0  # before the function's time-out: a BYE is never late
 _clock = SystemClock()

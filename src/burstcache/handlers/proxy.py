@@ -17,7 +17,7 @@ from burstcache.logs import logger
 from burstcache.serve.assembly import make_reader
 from burstcache.serve.read_meter import ReadMeter
 from burstcache.serve.reader import Reader
-from burstcache.settings import ProxySettings
+from burstcache.settings.proxy import ProxySettings
 from burstcache.traces import annotate, mark_failed, traces_requests
 from burstcache.web.front_door import Arrival, answer, arrival
 from burstcache.web.methods import READS, WRITES

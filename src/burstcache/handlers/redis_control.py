@@ -28,7 +28,7 @@ from burstcache.core.messages.operations import Operation
 from burstcache.handlers._init import at_init, logs_requests
 from burstcache.handlers._self_test import answers_self_test
 from burstcache.logs import logger
-from burstcache.settings import RedisControlSettings
+from burstcache.settings.redis_control import RedisControlSettings
 from burstcache.traces import annotate, traces_requests
 
 

@@ -25,7 +25,7 @@ from burstcache.core.policy import Request
 from burstcache.handlers._init import at_init, logs_requests
 from burstcache.handlers._self_test import answers_self_test
 from burstcache.logs import logger
-from burstcache.settings import SchedulerSettings
+from burstcache.settings.scheduler import SchedulerSettings
 from burstcache.traces import traces_requests
 
 

@@ -15,7 +15,7 @@ from burstcache.control.stack_test import StackTest, reason
 from burstcache.core.messages.self_test import StackTested, is_self_test, problems
 from burstcache.handlers._init import at_init
 from burstcache.logs import logger
-from burstcache.settings import SelfTestSettings
+from burstcache.settings.self_test import SelfTestSettings
 
 _LAST_TEST_S = 80  # what the longest test takes: two functions after each other, and the answer
 

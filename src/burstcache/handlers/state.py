@@ -18,7 +18,7 @@ from burstcache.core.messages.state import DatabaseHeld, StateOperation
 from burstcache.handlers._init import at_init, logs_requests
 from burstcache.handlers._self_test import answers_self_test
 from burstcache.logs import logger
-from burstcache.settings import StateSettings
+from burstcache.settings.state import StateSettings
 
 
 @at_init

@@ -18,7 +18,7 @@ from burstcache.handlers._self_test import answers_self_test
 from burstcache.logs import logger
 from burstcache.metrics import FAILED_WRITES, put
 from burstcache.serve.writer import Writer
-from burstcache.settings import WriterSettings
+from burstcache.settings.writer import WriterSettings
 from burstcache.traces import annotate, mark_failed, traces_requests
 from burstcache.web.front_door import answer, arrival, body_in
 from burstcache.web.prefixes import parse_patterns

@@ -18,7 +18,7 @@ from urllib.request import urlopen
 from burstcache.adapters.clients import Clients
 from burstcache.logs import logger
 from burstcache.pool.stack_hub import HubPlace, stack_hub
-from burstcache.settings import HubSettings
+from burstcache.settings.hub import HubSettings
 
 _METADATA_LIMIT_S = 5.0
 

@@ -27,7 +27,8 @@ from burstcache.queries.lives import KeyLife, lives_of
 from burstcache.queries.moves import Known, Move, StackRules, moves_of
 from burstcache.queries.places import Place, node_of, place_of
 from burstcache.queries.system import System
-from burstcache.settings import PolicySettings, worth_in
+from burstcache.settings.explain import PolicySettings
+from burstcache.settings.policy import worth_in
 
 ServedBy = Literal[
     "",  # no rule: S3 serves what nothing faster does

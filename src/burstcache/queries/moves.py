@@ -23,7 +23,7 @@ from burstcache.core.policy import STRAGGLERS_US
 from burstcache.core.rows import KeyRow, Lease, NodeRow, Pause, SeenKey
 from burstcache.core.seen import is_repeat
 from burstcache.core.worth import Worth
-from burstcache.settings import PolicySettings
+from burstcache.settings.explain import PolicySettings
 
 To = Literal["s3", "express", "lambda", "redis", "memory", "pool"]
 Rule = Literal[

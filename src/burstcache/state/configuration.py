@@ -13,7 +13,7 @@ import boto3
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.stack_outputs import local_run, stack_output, variables_in
 from burstcache.core.errors import InvalidSettingError
-from burstcache.settings import HolderSettings
+from burstcache.settings.holder import HolderSettings
 
 VARIABLE = "BURSTCACHE_STATE"
 OUTPUT = "StateSettings"

@@ -10,7 +10,7 @@ from burstcache.access import ExpressAccess, RedisAccess, RelayAccess
 from burstcache.core.keys import key_hash
 from burstcache.serve.assembly import make_reader
 from burstcache.serve.own_copies import IMMUTABLE_S
-from burstcache.settings import ReaderSettings
+from burstcache.settings.reader import ReaderSettings
 from burstcache.web.request import Request
 from support.aws import BUCKET, TABLE, clients, make_stack, mocked_aws
 from support.clock import ManualClock

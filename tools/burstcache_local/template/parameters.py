@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from burstcache.core.errors import InvalidSettingError
-from burstcache.settings import policy_in
+from burstcache.settings.policy import policy_in
 from burstcache_local.errors import TemplateError
 from burstcache_local.template.intrinsics import Conditions
 

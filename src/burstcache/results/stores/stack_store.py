@@ -26,7 +26,7 @@ from burstcache.results.stores.deadline import Deadline, Timed, TimedConnection
 from burstcache.results.stores.redis_store import OPTIONS, RedisStore
 from burstcache.results.stores.store import PING_TIMEOUT_S, LeasingStore
 from burstcache.results.threads import Threads
-from burstcache.settings import ReaderSettings
+from burstcache.settings.reader import ReaderSettings
 
 T = TypeVar("T")
 
