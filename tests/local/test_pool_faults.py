@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from burstcache.adapters.functions import wake_by_name
+from burstcache.adapters.members import wake_by_name
 from burstcache.core.messages.pool_control import KnownHub
 from burstcache.core.pool.placement import holders
 from burstcache.core.pool.slices import PooledObject, Redundancy, Slice

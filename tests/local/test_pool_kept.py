@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from burstcache.adapters.functions import invoke_by_name, wake_by_name
+from burstcache.adapters.functions import invoke_by_name
 from burstcache.adapters.items import to_values
+from burstcache.adapters.members import wake_by_name
 from burstcache.adapters.pool_table import PoolRows, PoolTable
 from burstcache.core.messages.pool_control import KnownHub
 from burstcache.core.pool.slices import PooledObject

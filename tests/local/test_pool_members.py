@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from burstcache.adapters.functions import wake_by_name
+from burstcache.adapters.members import wake_by_name
 from burstcache.core.messages.pool import MemberState
 from burstcache.core.pool.slices import PooledObject, Redundancy
 from burstcache.pool.certificate import hub_tls

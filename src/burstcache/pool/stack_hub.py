@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from burstcache.adapters.clients import Clients
-from burstcache.adapters.functions import invoke_by_name, wake_by_name
+from burstcache.adapters.functions import invoke_by_name
+from burstcache.adapters.members import wake_by_name
 from burstcache.core.messages.pool_control import KnownHub, PoolPlan
 from burstcache.pool.backup import Backups
 from burstcache.pool.heartbeat import Heartbeat, Seen, connected_to

@@ -9,12 +9,10 @@ from burstcache.access import ExpressAccess, node_named
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.digest_reader import DigestReader, at_once, in_thread, read_digest
 from burstcache.adapters.event_publisher import EventPublisher, GatheredReports
-from burstcache.adapters.functions import invoke_by_name
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.patience import Patience, in_time
 from burstcache.adapters.secrets import Secrets
 from burstcache.core.digest import MAX_AGE_S, Route
-from burstcache.core.messages.operations import FollowWrite
 from burstcache.core.parameters import US_PER_S
 from burstcache.serve.memory_tier import Heads, Memory
 from burstcache.serve.own_copies import IMMUTABLE_S, MAX_STALE_S, STRONG_S
@@ -22,13 +20,14 @@ from burstcache.serve.reader import EXPRESS, Reader, ignored
 from burstcache.serve.s3_tier import Larger, Reports, S3Tier
 from burstcache.serve.tier import Tier
 from burstcache.serve.tiers import FellBack
-from burstcache.serve.writer import Writer
-from burstcache.settings import ReaderSettings
+from burstcache.settings.reader import ReaderSettings
 
 if TYPE_CHECKING:
     from burstcache.adapters.clients import Clients
     from burstcache.adapters.event_batches import EventBatches
     from burstcache.core.gathering import GatherRule
+    from burstcache.core.messages.operations import FollowWrite
+    from burstcache.serve.writer import Writer
 
 _HEADS_BYTES = 4 << 20  # of some three thousand large objects
 
@@ -130,6 +129,9 @@ def make_reader(
 
 def make_writer(settings: ReaderSettings, clients: Clients, reader: Reader) -> Writer:
     """Return a writer of a stack's objects, or of a bucket's alone, in the process of this reader."""
+    # A reader that never writes need not import this.
+    from burstcache.adapters.functions import invoke_by_name
+    from burstcache.serve.writer import Writer
 
     def drop_copies(written: FollowWrite) -> object:
         return invoke_by_name(clients.functions, settings.origin_function_name)(written)
