@@ -31,7 +31,7 @@ from benchmarks.common import PROJECT, environment
 from burstcache_terminal.text import table_text
 
 _OF_PROGRAMS = ("burstcache.results.decorator", "burstcache.results.stores.redis_store")
-_LIBRARIES = ("boto3", "nats", "redis", "aws_lambda_powertools")
+_LIBRARIES = ("botocore.session", "boto3", "nats", "redis", "aws_lambda_powertools")
 # nats-py and redis-py import them if they find them; the local run has them, the deployed package does not.
 _AS_DEPLOYED = "import sys; sys.modules['aiohttp'] = sys.modules['cryptography'] = None"
 _IMPORT = f"""

@@ -24,12 +24,12 @@ _MODULES = sorted((_SOURCES / "burstcache" / "handlers").glob("[!_]*.py"))
 _HANDLERS = [path.stem for path in _MODULES if "@at_init" in path.read_text()]  # others learn all from their events
 _WHAT_IS_MADE = """
 import io, json, sys
-import boto3
 from botocore.awsrequest import AWSResponse
 from botocore.httpsession import URLLib3Session
+from botocore.session import Session
 from urllib3 import HTTPResponse
-made, make, asked = [], boto3.client, []
-boto3.client = lambda service, **more: made.append(service) or make(service, **more)
+made, make, asked = [], Session.create_client, []
+Session.create_client = lambda session, service, **more: made.append(service) or make(session, service, **more)
 
 def send(_, request):
     asked.append(request.headers["X-Amz-Target"].decode())
@@ -37,7 +37,7 @@ def send(_, request):
 
 URLLib3Session.send = send
 from burstcache.handlers import proxy
-imported = sys.modules.keys() & {"aws_lambda_powertools", "nats", "redis"}
+imported = sys.modules.keys() & {"asyncio", "aws_lambda_powertools", "boto3", "nats", "redis"}
 print(json.dumps([sorted(made), sorted(imported), asked]))
 """
 # Where nothing listens: what a function asks in INIT it may do without.

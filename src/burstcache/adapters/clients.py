@@ -1,15 +1,18 @@
-"""boto3 clients: one factory, with a profile for each kind of caller."""
+"""Clients of AWS's services: one factory, with a profile for each kind of caller.
+
+They are botocore's, as boto3's are. boto3 itself would bring resources and transfers, which nothing here uses.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-import boto3
 from botocore.config import Config
 from botocore.exceptions import ConnectionError, ConnectTimeoutError, HTTPClientError, ReadTimeoutError
+from botocore.session import Session, get_session
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
@@ -112,6 +115,12 @@ def _is_not_for_the_slow(caught_exception: Exception | None = None, **_: object)
     return False if isinstance(caught_exception, ReadTimeoutError) else None
 
 
+@cache
+def _own_session() -> Session:
+    """Return the session of this process's environment: it keeps the models of services that it has read."""
+    return get_session()
+
+
 class Clients:
     """The clients of one profile, each made at its first use, by one thread at a time as a session demands."""
 
@@ -122,11 +131,11 @@ class Clients:
 
         Args:
             profile: How patient the clients are.
-            session: A boto3 session; None for the default one of the function's environment.
+            session: A boto3 session; None for one of the function's environment.
             endpoint_urls: By service, or by the empty text for all others; without an entry AWS's own.
         """
         self._profile = profile
-        self._session = session or boto3
+        self._session = session
         self._endpoint_urls = endpoint_urls or {}
 
     def like(self, profile: Profile) -> Clients:
@@ -144,7 +153,8 @@ class Clients:
             config = config.merge(_STAND_IN_CONFIG if endpoint_url else _EXPRESS_CONFIG)
             service = "s3"
         with _MAKING:
-            client = self._session.client(service, config=config, endpoint_url=endpoint_url)
+            make = _own_session().create_client if self._session is None else self._session.client
+            client: Any = make(service, config=config, endpoint_url=endpoint_url)
         if service == "s3" or self._profile == "write":
             client.meta.events.register_first(f"needs-retry.{service}", _is_not_for_the_slow)
         if wanted == "s3" and self._profile in _PASSED_ON:

@@ -107,6 +107,8 @@ def _stack_store(url: str, timeout_ms: int | None, clock: Clock) -> Store:
 
 
 def _s3_store(url: str, timeout_ms: int | None) -> Store:
+    import boto3
+
     from burstcache.adapters.clients import Clients
     from burstcache.results.stores.s3_store import S3Store
 
@@ -115,7 +117,7 @@ def _s3_store(url: str, timeout_ms: int | None) -> Store:
     if not parts.netloc or parts.query:
         raise InvalidSettingError(f"backend {url!r}; accepted: s3://BUCKET/PREFIX?timeout_ms=1000")
     timeout_s = (of_url_ms or timeout_ms or S3_TIMEOUT_MS) / 1000
-    return S3Store(lambda: Clients("results").s3, parts.netloc, parts.path, timeout_s=timeout_s)
+    return S3Store(lambda: Clients("results", session=boto3).s3, parts.netloc, parts.path, timeout_s=timeout_s)
 
 
 def _take_timeout(url: str) -> tuple[str, int | None]:
