@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import cast
@@ -24,14 +25,28 @@ Place = memoryview | Sink | None
 _logger = logging.getLogger(__name__)
 
 
+class _Thread(threading.local):
+    """Where a part of a payload arrives that is passed on.
+
+    One for all connections of an event loop, since each part is taken before another comes; a thread has one loop.
+    """
+
+    def __init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        """Take other memory: somebody still needs what is in the present one."""
+        self.parts = memoryview(bytearray(_PART_BYTES))
+
+
+_thread = _Thread()
+
+
 class FrameConnection(asyncio.BufferedProtocol, ABC):
     """One end of a connection. Until the other is trusted, only short payloads are accepted, and not for long.
 
     Subclasses answer two questions: where a payload goes, and what a frame means.
     """
-
-    # Where a part of a payload arrives that is passed on; one for all, since each part is taken before another comes.
-    _parts = memoryview(bytearray(_PART_BYTES))
 
     def __init__(self) -> None:
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -90,13 +105,13 @@ class FrameConnection(asyncio.BufferedProtocol, ABC):
             self.ended.set_result(None)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return FrameConnection._parts[: self._left] if self._sink else self._room
+        return _thread.parts[: self._left] if self._sink else self._room
 
     def buffer_updated(self, nbytes: int) -> None:
         if self._sink:
             self._left -= nbytes
-            if not self._sink(FrameConnection._parts[:nbytes]):
-                FrameConnection._parts = memoryview(bytearray(_PART_BYTES))
+            if not self._sink(_thread.parts[:nbytes]):
+                _thread.renew()
         else:
             self._room = self._room[nbytes:]
         if not (self._left if self._sink else self._room):
