@@ -11,7 +11,6 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from burstcache.core.errors import BurstcacheError
 from burstcache.core.messages.pool import Serve
 from burstcache.pool.frames import Kind
 from burstcache.pool.hub import Hub
@@ -19,6 +18,7 @@ from burstcache.pool.link import Told
 
 _AT_ONCE = 4  # copies that a hub passes at a time: readers share its network
 _LOOK_EVERY_S = 5.0  # whether a copy goes on; one that did not move for as long has ended
+_AWAKE_WITHIN_S = 15.0  # of a member that may have to begin first
 
 _logger = logging.getLogger(__name__)
 
@@ -55,8 +55,11 @@ class Backups:
         """
         while True:
             await asyncio.sleep(every_s() or _LOOK_EVERY_S)
-            if every_s():
-                await self.back_up_all()
+            try:
+                if every_s():
+                    await self.back_up_all()
+            except Exception as error:  # whatever it is, nobody else copies
+                _logger.warning("not all members are copied: %r", error)
 
     async def back_up_all(self) -> dict[str, Backup]:
         """Copy all members that were written to since their last copy; those that fail are tried again next time.
@@ -87,8 +90,8 @@ class Backups:
         try:
             if await self._is_awake(member):
                 is_whole = await self._copy(member)
-        except BurstcacheError as error:
-            _logger.warning("member %s is not copied: %s", member, error)
+        except Exception as error:  # whatever it is, the member is tried again
+            _logger.warning("member %s is not copied: %r", member, error)
         if not is_whole:
             self._hub.written.add(member)
         return Backup(is_whole, loop.time() - begun_s)
@@ -113,5 +116,9 @@ class Backups:
         if not asked:
             return False
         awake = Told(Kind.MISSING)
-        asked.ask(Kind.FETCH, awake, b"")
-        return await awake.answer
+        request = asked.ask(Kind.FETCH, awake, b"")
+        try:
+            return await asyncio.wait_for(awake.answer, _AWAKE_WITHIN_S)
+        except TimeoutError:
+            asked.cancel(request)
+            return False

@@ -142,12 +142,17 @@ def test_a_copy_that_cannot_be_invoked_or_never_comes_is_tried_again(monkeypatch
                     raise FunctionFailedError("no")
                 return await pool.members.invoke(member, event)
 
+            async def fail(member: str, event: Serve) -> MemberState:
+                if event["peer"]:
+                    raise RuntimeError("can't start new thread")
+                return await pool.members.invoke(member, event)
+
             async def forget(member: str, event: Serve) -> MemberState:
                 return await (asyncio.Future() if event["peer"] else pool.members.invoke(member, event))
 
             await pool.reader.write(_OBJECT, _BODY)
             assert pool.hub.invocations
-            for invoke in (refuse, forget):
+            for invoke in (refuse, fail, forget):
                 monkeypatch.setattr(pool.hub.invocations, "_invoke", invoke)
                 made = await pool.backups.back_up_all()
                 assert not any(backup.is_whole for backup in made.values())
@@ -186,5 +191,53 @@ def test_backups_are_made_again_and_again_and_not_at_all_if_they_do_not_pay() ->
             await pool.reader.write(_OBJECT, _BODY)
             await eventually(lambda: not pool.hub.written)
             task.cancel()
+
+    asyncio.run(scenario())
+
+
+def test_backups_go_on_after_a_round_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with _pool() as pool:
+            errors, back_up_all = [OSError("a mistake")], pool.backups.back_up_all
+
+            async def fail_first() -> dict[str, Backup]:
+                if errors:
+                    raise errors.pop()
+                return await back_up_all()
+
+            monkeypatch.setattr(pool.backups, "back_up_all", fail_first)
+            await pool.reader.write(_OBJECT, _BODY)
+            task = asyncio.create_task(pool.backups.run(lambda: 0.01))
+            await eventually(lambda: not pool.hub.written)
+            task.cancel()
+
+    asyncio.run(scenario())
+
+
+class _Silent:
+    """A member that never answers."""
+
+    def __init__(self) -> None:
+        self.cancelled: list[int] = []
+
+    def ask(self, *_: object, **__: object) -> int:
+        return 7
+
+    def cancel(self, request: int) -> None:
+        self.cancelled.append(request)
+
+
+def test_a_member_that_does_not_answer_is_not_waited_for_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("burstcache.pool.backup._AWAKE_WITHIN_S", 0.01)
+
+    async def scenario() -> None:
+        async with _pool() as pool:
+            silent = _Silent()
+            monkeypatch.setattr(pool.hub, "link", lambda _: silent)
+
+            assert not (await pool.backups.back_up("pool-0")).is_whole
+
+            assert silent.cancelled == [7]
+            assert pool.hub.written == {"pool-0"}
 
     asyncio.run(scenario())
