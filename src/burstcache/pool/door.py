@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Callable, Mapping
 
 from burstcache.core.errors import FrameError
@@ -12,6 +13,9 @@ from burstcache.pool.frames import Header, Kind
 
 # Takes the name and the header of a proof, and returns what the connection is from now on.
 Part = Callable[[str, Header], FrameConnection]
+
+# When the kernel ends a connection whose other end is gone without a word; some systems lack some of these.
+_LOST = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 20, "TCP_USER_TIMEOUT": 120_000}  # seconds, seconds, milliseconds
 
 
 class Door(FrameConnection):
@@ -30,6 +34,7 @@ class Door(FrameConnection):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
+        _end_if_lost(transport.get_extra_info("socket"))
         self._made(self)
         self.send(Kind.CHALLENGE, 0, payload=self._nonce)
 
@@ -50,3 +55,10 @@ class Door(FrameConnection):
         self.transport.set_protocol(connection)
         connection.connection_made(self.transport)
         connection.trust()
+
+
+def _end_if_lost(connection: socket.socket) -> None:
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, limit in _LOST.items():
+        if option := getattr(socket, name, None):
+            connection.setsockopt(socket.IPPROTO_TCP, option, limit)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from burstcache.core.errors import FrameError
@@ -10,6 +11,7 @@ from burstcache.pool.frames import Header, Kind
 from burstcache.pool.link import Asked
 
 _AT_ONCE = 4  # requests of a reader that one member has: no more chunks wait for either
+_IDLE_LIMIT_S = 300.0  # of a reader that may be frozen, or gone without a word: its connection takes memory
 _OF_READERS = frozenset({Kind.GET, Kind.PUT, Kind.DELETE})
 _OF_COPIES = _OF_READERS | {Kind.LIST, Kind.FETCH}
 
@@ -59,7 +61,8 @@ class Passage(FrameConnection):
 
     What a member answers is passed on as it arrives. A chunk on its way to a member is received whole first: the
     member's connection is shared, and no reader may hold it up. Neither is a slow reader waited for, but its
-    member gets no further request until it has taken what it asked for. When the member goes, the connection ends.
+    member gets no further request until it has taken what it asked for. When the member goes, or the reader asks for
+    nothing for minutes, the connection ends.
 
     Args:
         find: Returns what the member is asked over; None: it is not there.
@@ -74,8 +77,13 @@ class Passage(FrameConnection):
         self._asked: dict[int, _Request] = {}
         self._is_busy = False
 
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._idle = self._end_later()
+
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
+        self._idle.cancel()
         self._waiting.clear()
         for request in self._asked.values():
             request.cancel()
@@ -92,6 +100,8 @@ class Passage(FrameConnection):
         return memoryview(bytearray(header.payload_bytes))
 
     def handle(self, header: Header, name: bytes, payload: memoryview | None) -> None:
+        self._idle.cancel()
+        self._idle = self._end_later()
         number = header.request
         if header.kind is Kind.CANCEL:
             self._waiting.pop(number, None)
@@ -113,6 +123,9 @@ class Passage(FrameConnection):
         """Take note that a request is answered."""
         del self._asked[number]
         self._go_on()
+
+    def _end_later(self) -> asyncio.TimerHandle:
+        return asyncio.get_running_loop().call_later(_IDLE_LIMIT_S, self.end)
 
     def _go_on(self) -> None:
         while self._waiting and not self._is_busy and len(self._asked) < _AT_ONCE:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import socket
 from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
@@ -198,6 +199,40 @@ def test_a_reader_that_takes_nothing_keeps_others_waiting_for_nothing() -> None:
             return waiting
 
     assert asyncio.run(scenario()) <= 6 * 4 * 2_000_000  # four chunks of each member at most
+
+
+def test_a_reader_that_asks_for_nothing_is_let_go_and_dials_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("burstcache.pool.passage._IDLE_LIMIT_S", 0.01)
+
+    async def scenario() -> bytes | None:
+        object_, body = _object(1_000)
+        async with _remote() as remote:
+            link = remote.hub.link("pool-0")
+            assert link
+            async with asyncio.timeout(LIMIT_S):
+                await link.ended
+            assert link.is_trusted
+            monkeypatch.setattr("burstcache.pool.passage._IDLE_LIMIT_S", LIMIT_S)
+            await remote.reader.write(object_, body)
+            return await remote.read(object_)
+
+    assert asyncio.run(scenario()) == _object(1_000)[1]
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run])
+def test_a_connection_whose_other_end_is_gone_without_a_word_is_the_kernels_to_end(
+    run: Callable[[Coroutine[Any, Any, list[int]]], list[int]],
+) -> None:
+    async def scenario() -> list[int]:
+        async with running_pool(1) as pool:
+            sock = pool.hub.members["pool-0"].transport.get_extra_info("socket")
+            return [
+                sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE),
+                sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE),
+                sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT),
+            ]
+
+    assert run(scenario()) == [1, 60, 120_000]
 
 
 def test_a_deleted_object_leaves_nothing_behind_a_hub() -> None:
