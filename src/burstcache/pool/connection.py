@@ -42,6 +42,37 @@ class _Thread(threading.local):
 _thread = _Thread()
 
 
+class _Ended(asyncio.Transport):
+    """Sends and receives nothing any more."""
+
+    def is_closing(self) -> bool:
+        return True
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def write(self, data: object) -> None:
+        """Drop it."""
+
+    def writelines(self, list_of_data: object) -> None:
+        """Drop them."""
+
+    def pause_reading(self) -> None:
+        """Do nothing."""
+
+    def resume_reading(self) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    def abort(self) -> None:
+        """Do nothing."""
+
+
+_ENDED = _Ended()
+
+
 class FrameConnection(asyncio.BufferedProtocol, ABC):
     """One end of a connection. Until the other is trusted, only short payloads are accepted, and not for long.
 
@@ -101,6 +132,7 @@ class FrameConnection(asyncio.BufferedProtocol, ABC):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._handshake.cancel()
+        self.transport = _ENDED  # asyncio's own knows this connection for as long as it lives
         if not self.ended.done():
             self.ended.set_result(None)
 
@@ -116,7 +148,7 @@ class FrameConnection(asyncio.BufferedProtocol, ABC):
             self._room = self._room[nbytes:]
         if not (self._left if self._sink else self._room):
             try:
-                self._next()
+                self._next(self)
             except FrameError as error:
                 _logger.warning("a connection of the pool ends: %s", error)
                 self.transport.abort()
@@ -126,7 +158,8 @@ class FrameConnection(asyncio.BufferedProtocol, ABC):
         self._payload: memoryview | None = None
         self._sink = None
         self._left = 0  # of a payload that is passed on
-        self._next: Callable[[], None] = self._end_header
+        # No bound method: that would be a cycle, which keeps TLS's memory until the garbage is collected.
+        self._next: Callable[[FrameConnection], None] = FrameConnection._end_header
 
     def _end_header(self) -> None:
         limit = MAX_PAYLOAD_BYTES if self.is_trusted else _HANDSHAKE_PAYLOAD_BYTES
@@ -136,14 +169,14 @@ class FrameConnection(asyncio.BufferedProtocol, ABC):
             return self._begin_payload()
         self._name_room = bytearray(self._header.name_bytes)
         self._room = memoryview(self._name_room)
-        self._next = self._end_name
+        self._next = FrameConnection._end_name
 
     def _end_name(self) -> None:
         self._name = bytes(self._name_room)
         self._begin_payload()
 
     def _begin_payload(self) -> None:
-        self._next = self._end_payload
+        self._next = FrameConnection._end_payload
         length = self._header.payload_bytes
         if not length:
             return self._end_payload()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import random
 import socket
+import weakref
 from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
@@ -233,6 +235,29 @@ def test_a_connection_whose_other_end_is_gone_without_a_word_is_the_kernels_to_e
             ]
 
     assert run(scenario()) == [1, 60, 120_000]
+
+
+def test_a_connection_that_has_ended_takes_no_memory_until_garbage_is_collected(tmp_path: Path) -> None:
+    server, client = tls_contexts(tmp_path)
+    client.check_hostname = False
+
+    async def scenario() -> None:
+        hub = Hub(TOKEN, READER_TOKEN)
+        remote = RemoteHub(Address("127.0.0.1", await hub.start("127.0.0.1", tls=server), client), READER_TOKEN)
+        link = remote.link("pool-0")
+        assert link
+        await eventually(lambda: link.is_trusted)
+        connections = [weakref.ref(each) for each in hub._connections]
+        await remote.stop()
+        await eventually(lambda: not any(connection() for connection in connections))
+        await hub.stop()
+
+    gc.collect()
+    gc.disable()
+    try:
+        asyncio.run(scenario())
+    finally:
+        gc.enable()
 
 
 def test_a_deleted_object_leaves_nothing_behind_a_hub() -> None:
