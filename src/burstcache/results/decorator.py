@@ -14,7 +14,7 @@ from burstcache.results.backends import backend_urls, shared_cache
 from burstcache.results.cache import Cache
 from burstcache.results.codecs import Codec
 from burstcache.results.function_results import MAX_BYTES, TTL_S, WAIT_S, FunctionResults, Options
-from burstcache.results.steps import run, run_async
+from burstcache.results.steps import ask, run, run_async
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -147,7 +147,7 @@ def _wrap_async(function: Callable[..., Any], results: FunctionResults) -> Calla
         found = recall(key)
         compute = partial(function, *args, **kwargs)
         if found is None and is_shared:
-            found = await asyncio.get_running_loop().run_in_executor(cache.threads, cache.look, key, results)
+            found = await ask(partial(cache.look, key, results), cache.threads)
         if found is None:
             return results.conclude(await run_async(cache.compute(key, results), compute, cache.threads))
         if results.is_stale(found.entry) and not cache.is_computing(key):

@@ -71,12 +71,10 @@ async def run_async(flow: Flow[T], compute: Callable[[], Awaitable[Any]], thread
     """Take the steps of a flow in this task, those that block in a thread, and return what it returns."""
     import asyncio
 
-    loop = asyncio.get_running_loop()
-
     async def take(step: Step) -> Any:
         match step:
             case Ask(call):
-                return await loop.run_in_executor(threads, call)
+                return await ask(call, threads)
             case Pause(duration_s):
                 return await asyncio.sleep(duration_s)
             case Follow(flight, timeout_s):
@@ -96,3 +94,27 @@ async def run_async(flow: Flow[T], compute: Callable[[], Awaitable[Any]], thread
                 step = flow.send(answer)
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
+
+
+async def ask(call: Callable[[], T], threads: Executor) -> T:
+    """Call what may block in a thread, or in the event loop's own if no other is to be had."""
+    import asyncio
+
+    calls, answer = [call], Future[T]()
+
+    def work() -> None:
+        try:
+            once = calls.pop()
+        except IndexError:  # done already: a pool that finds no thread keeps it in its queue all the same
+            return
+        if answer.set_running_or_notify_cancel():
+            try:
+                answer.set_result(once())
+            except BaseException as error:
+                answer.set_exception(error)
+
+    try:
+        threads.submit(work)
+    except RuntimeError:
+        work()
+    return await asyncio.wrap_future(answer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,6 +20,7 @@ from burstcache.results.guard import PROBE_EVERY_S, Guard
 from burstcache.results.layers import Layers, SharedLayer
 from burstcache.results.leases import Renewals
 from burstcache.results.memory import Memory
+from burstcache.results.steps import ask
 from support.clock import ManualClock, SleptClock
 from support.result_stores import HeldStore
 from support.waiting import LIMIT_S, until
@@ -344,6 +346,31 @@ def test_a_lease_whose_renewals_get_no_thread_fails_no_call(
         return until(lambda: "renew_lease" in near.asked)
 
     assert work()
+
+
+def test_a_task_that_gets_no_thread_to_ask_a_place_asks_it_itself(clock: ManualClock, near: HeldStore) -> None:
+    @cached(backend=cache_of(clock, near), version="1")
+    async def of(number: int) -> int:
+        return number * number
+
+    async def call_twice() -> list[int]:
+        return [await of(3), await of(3)]
+
+    with no_thread_to_be_had():
+        assert asyncio.run(call_twice()) == [9, 9]
+    assert of.results.stats() == {"computed": 1, "redis": 1}
+    assert near.asked.count("take_lease") == 1
+
+
+def test_what_a_task_does_itself_a_thread_of_the_pool_does_not_do_again(caplog: pytest.LogCaptureFixture) -> None:
+    may_end, calls = threading.Event(), []
+    with ThreadPoolExecutor(2) as pool:
+        pool.submit(may_end.wait, LIMIT_S)
+        with no_thread_to_be_had():
+            asyncio.run(ask(lambda: calls.append(1), pool))
+        may_end.set()
+
+    assert (calls, caplog.records) == ([1], [])
 
 
 def test_a_renewal_that_fails_ends_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
