@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from burstcache.adapters.breaker import Breakers
 from burstcache.adapters.calls import ask
 from burstcache.adapters.clock import Clock, Instant, instant, seconds_since
+from burstcache.adapters.items import to_plain
 from burstcache.adapters.patience import Patience
 from burstcache.core.digest import MAX_AGE_S, REFRESH_AT, Digest, Route, RoutedKey, RunningNode, late_until_us
 from burstcache.core.table import (
@@ -20,7 +21,6 @@ from burstcache.core.table import (
     RELAY_ITEM,
     SHOWN_NODE_PREFIX,
     SHOWN_ROUTE_PREFIX,
-    DigestColumns,
 )
 from burstcache.logs import logger
 
@@ -62,16 +62,16 @@ def read_digest(client: DynamoDBClient, table_name: str, *, is_consistent: bool 
     for item in _items(client, table_name, is_consistent):
         name = item["sk"]["S"]
         if name == CHANGES_ITEM["sk"]:
-            columns = _plain(item)
+            columns = to_plain(item)
             sequence, changes = columns["sequence"], columns["changes"]
         elif name == LATE_ITEM["sk"]:
-            late = late_until_us(_plain(item).get("late", ()))
+            late = late_until_us(to_plain(item).get("late", ()))
         elif name == RELAY_ITEM["sk"]:
-            fence_us = _plain(item)["fence_us"]
+            fence_us = to_plain(item)["fence_us"]
         elif name.startswith(SHOWN_ROUTE_PREFIX):
             routes[name.removeprefix(SHOWN_ROUTE_PREFIX)] = routed_key(item)
         elif name.startswith(SHOWN_NODE_PREFIX):
-            columns = _plain(item)
+            columns = to_plain(item)
             nodes[name.removeprefix(SHOWN_NODE_PREFIX)] = RunningNode(
                 columns["life"], columns["phase_rank"], bool(columns["is_running"]), tuple(columns.get("peers", ()))
             )
@@ -80,7 +80,7 @@ def read_digest(client: DynamoDBClient, table_name: str, *, is_consistent: bool 
 
 def routed_key(item: dict[str, Any]) -> RoutedKey:
     """Return a key as its item in the digest shows it."""
-    columns = _plain(item)
+    columns = to_plain(item)
     return RoutedKey(
         columns["life"],
         columns["phase_rank"],
@@ -105,17 +105,6 @@ def _items(client: DynamoDBClient, table_name: str, is_consistent: bool) -> list
         if "LastEvaluatedKey" not in answer:
             return items
         query["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
-
-
-def _plain(item: dict[str, Any]) -> DigestColumns:
-    """Return the values of an item. Numbers, text, lists and sets of them are all: no need of boto3's conversion."""
-    plain: Any = {}
-    for name, value in item.items():
-        ((kind, data),) = value.items()
-        if kind == "L":
-            data = [only for each in data for only in each.values()]
-        plain[name] = int(data) if kind == "N" else data
-    return plain  # type: ignore[no-any-return]
 
 
 class DigestReader:
