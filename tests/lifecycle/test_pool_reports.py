@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from burstcache.adapters.items import to_plain, to_values
 from burstcache.adapters.pool_table import PoolRows, PoolTable
-from burstcache.core.errors import InvalidSettingError
+from burstcache.control.pool_rounds import _ask_all
+from burstcache.core.errors import FunctionFailedError, InvalidSettingError, ServiceTransientError
+from burstcache.core.messages.pool import MemberState
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.pool.kept import NO_TOTALS, REPORT_S, PoolChoice
 from burstcache.core.pool.slices import Redundancy
 from burstcache.core.table import hub_item
+from support.clock import ManualClock
 from support.functions import POOL_MEMBERS
 from support.reporting_hub import Hub, hub_in_use, rows_of
 from support.world import World
@@ -114,6 +118,45 @@ def test_what_a_hub_has_seen_is_added_up_once_however_often_it_falls_silent(worl
 
     assert [each.address["id"] for each in rows_of(world).hubs] == ["hub-1"]
     assert _requests(world) == other.totals["requests"] == 31
+
+
+def test_what_a_hub_saw_that_has_left_outlives_a_round_that_fails(
+    world: World, hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, fails = Hub(world, "hub-2"), iter([ServiceTransientError("busy", code="InternalServerError")])
+    finish_round = PoolTable.finish_round
+
+    def fails_first(*args: Any) -> None:
+        for error in fails:
+            raise error
+        finish_round(*args)
+
+    monkeypatch.setattr(PoolTable, "finish_round", fails_first)
+    other.totals["requests"] = 10
+    other.report()
+    other.leave()
+    with pytest.raises(ServiceTransientError):
+        hub.report_for(2 * REPORT_S)
+
+    assert _requests(world) == 10
+    hub.report_for(2 * REPORT_S)
+
+    assert [each.address["id"] for each in rows_of(world).hubs] == ["hub-1"]
+    assert _requests(world) == 10
+
+
+def test_a_round_asks_nobody_when_silent_members_have_taken_its_time(world: World) -> None:
+    clock, asked = ManualClock(), list[str]()
+
+    def warm(name: str) -> MemberState:
+        asked.append(name)
+        clock.sleep(20)
+        raise FunctionFailedError("silent")
+
+    answers = _ask_all(replace(world.pool, clock=clock, warm=warm), [f"pool-{number}" for number in range(400)])
+
+    assert answers == [None] * 400
+    assert 0 < len(asked) < 100
 
 
 def test_pool_control_counts_what_it_is_billed_for(world: World, hub: Hub) -> None:

@@ -119,16 +119,15 @@ class PoolTable:
         )
         return to_values({**hub_item(hub.address["id"]), **columns})
 
-    def drop_hub(self, hub: HubSeen) -> bool:
-        """Delete a hub's row; False if it is gone, or the hub has reported since."""
-        answer = write_if(
+    def drop_hub(self, hub: HubSeen) -> None:
+        """Delete a hub's row, unless the hub has reported since."""
+        write_if(
             self.client.delete_item,
             TableName=self.table_name,
             Key=to_values(hub_item(hub.address["id"])),
             ConditionExpression=table.IS_HUB_AS_SEEN,
             ExpressionAttributeValues=to_values({":seen": hub.reported_at_us}),
         )
-        return answer is not None
 
     def change(self, seen: PoolState, **changes: Unpack[PoolStateColumns]) -> PoolState | None:
         """Write to the state if its execution is still the one that was seen, and its deadline; None if it is not."""

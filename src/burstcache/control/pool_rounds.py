@@ -22,6 +22,7 @@ from burstcache.core.pool.slices import SLICE_BYTES
 from burstcache.logs import logger
 
 _AT_ONCE = 16  # connections that a client keeps
+_ASKING_S = 30.0  # after which no others are asked: a silent one takes 20 s, and pool control has 60 s
 _CHOOSE_EVERY_US = 600 * US_PER_S
 _LATELY = 0.75  # of the interval: a member that was in use since is not due yet
 _WATCHED = 3  # intervals without a round, after which a new environment says nothing about reclaims
@@ -40,11 +41,11 @@ def run_round(tools: PoolTools, rows: PoolRows) -> PoolRows | None:
     now_us, since_us = tools.clock.now_us(), rows.state.warmed_at_us
     if not tools.table.claim_round(rows.state, now_us):
         return None
-    totals, hubs = _without_the_lost(tools, rows, now_us)
     choice = rows.state.choice or choice_of(tools, rows, now_us)
     used = _used(rows)
     lately_us = now_us - round(choice.warm_s * _LATELY * US_PER_S)
     due = [name for name in tools.members if used.get(name, ("", 0))[1] < lately_us]
+    due.sort(key=lambda name: -rows.members.get(name, MemberSeen()).seen_at_us)  # those that answer come first
     roll = _Roll(dict(rows.members), has_copies=choice.backup_s > 0)
     for name, (environment, at_us) in used.items():
         roll.used(name, environment, at_us)
@@ -53,6 +54,7 @@ def run_round(tools: PoolTools, rows: PoolRows) -> PoolRows | None:
     reclaims = rows.reclaims
     if now_us - since_us <= _WATCHED * choice.warm_s * US_PER_S:
         reclaims = reclaims.after(roll.reclaimed, warm_s=choice.warm_s, since_us=since_us, at_us=now_us)
+    totals, hubs, left = _without_the_lost(tools, rows, now_us)
     control_requests, control_ms = tools.control_after((totals.control_requests, totals.control_ms))
     totals = replace(
         totals,
@@ -67,6 +69,8 @@ def run_round(tools: PoolTools, rows: PoolRows) -> PoolRows | None:
     if now_us >= choice.chosen_at_us + _CHOOSE_EVERY_US:
         choice = choice_of(tools, after, now_us)
     tools.table.finish_round(roll.members, reclaims, choice, totals)
+    for hub in left:
+        tools.table.drop_hub(hub)
     logger().info("round", extra={"warmed": len(due), "made": roll.made, "reclaimed": roll.reclaimed})
     return replace(after, state=replace(after.state, choice=choice))
 
@@ -156,27 +160,34 @@ def _used(rows: PoolRows) -> dict[str, tuple[str, int]]:
     return used
 
 
-def _without_the_lost(tools: PoolTools, rows: PoolRows, now_us: int) -> tuple[PoolTotals, tuple[HubSeen, ...]]:
-    """Add up what hubs that are gone have seen; return the totals, and the hubs that are left.
+def _without_the_lost(
+    tools: PoolTools, rows: PoolRows, now_us: int
+) -> tuple[PoolTotals, tuple[HubSeen, ...], list[HubSeen]]:
+    """Add up what hubs that are gone have seen; return the totals, the hubs that stay, and those that have left.
 
     The row of one that has only fallen silent stays for a day: its program was frozen perhaps, and goes on counting.
     """
-    totals, left = rows.state.totals, []
+    totals, here, left = rows.state.totals, [], []
     for hub in rows.hubs:
-        if hub.has_left and tools.table.drop_hub(hub):
+        if hub.has_left:
             totals = totals.plus(hub)
-        elif hub.is_live(now_us) or hub.has_left or hub.is_counted or not tools.table.count_hub(hub, now_us):
             left.append(hub)
+        elif hub.is_live(now_us) or hub.is_counted or not tools.table.count_hub(hub, now_us):
+            here.append(hub)
         else:
             totals = totals.plus(hub)
-            left.append(replace(hub, counted=hub.totals, control=(0, 0)))
-    return totals, tuple(left)
+            here.append(replace(hub, counted=hub.totals, control=(0, 0)))
+    return totals, tuple(here), left
 
 
 def _ask_all(tools: PoolTools, names: Sequence[str]) -> list[MemberState | None]:
-    """Return the answers of members; None of those that do not answer."""
+    """Return the answers of members; None of those that do not answer, or cannot be asked in time."""
+    end_s = tools.clock.monotonic_s() + _ASKING_S
 
     def ask(name: str) -> MemberState | None:
+        if tools.clock.monotonic_s() >= end_s:
+            logger().warning("no time to ask a member, others were silent", extra={"member": name})
+            return None
         try:
             return tools.warm(name)
         except BurstcacheError as error:
