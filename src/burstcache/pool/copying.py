@@ -78,6 +78,8 @@ class Copying:
             await self._link.dial()
             listed = await self._list()
             await asyncio.gather(*(self._fetch_all() for _ in range(_FETCHED_AT_ONCE)))
+            while self._fetches:  # what others have asked the copy for
+                await asyncio.wait(list(self._fetches.values()))
             self.is_over = True
             await self._all_sent_back.wait()
             await self._ask(Kind.DONE)

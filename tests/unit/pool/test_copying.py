@@ -246,6 +246,30 @@ def test_what_arrives_after_it_was_deleted_or_written_anew_is_not_kept() -> None
     asyncio.run(scenario())
 
 
+def test_a_copy_is_not_done_before_what_it_was_asked_for_has_arrived(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fetch_nothing(copying: Copying) -> None:
+        await eventually(lambda: copying._fetches)
+
+    monkeypatch.setattr(Copying, "_fetch_all", fetch_nothing)
+
+    async def scenario() -> None:
+        async with _pool([0]) as pool:
+            first = pool.hub.members["pool-0"]
+            copy = await _copy(pool, ChunkStore(_BYTES))
+            await eventually(lambda: copy.copying._lacking)
+            first.transport.pause_reading()
+            asked = asyncio.create_task(_ask(pool, Kind.GET, _name(0)))
+            await eventually(lambda: copy.copying._fetches)
+            await asyncio.wait((copy.connection._copy,), timeout=0.05)
+            first.transport.resume_reading()
+
+            assert await asked == (Kind.FOUND, _payload(0))
+            assert await copy.end()
+            assert _contents(copy.store) == _contents(pool.stores["pool-0"]) != {}
+
+    asyncio.run(scenario())
+
+
 def test_a_copy_whose_first_environment_dies_serves_what_it_has() -> None:
     async def scenario() -> None:
         async with _pool(range(200), size=20_000) as pool:
