@@ -11,6 +11,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from burstcache.core.errors import FrameError
 from burstcache.core.messages.pool import HubAddress, MemberState, Serve
@@ -109,10 +110,14 @@ class Neighbours:
             return False
         await self.returned(member)
         self._expected[member] = invocation = self._invocations.begin(member, event)
-        invocation.add_done_callback(lambda _: self.arrived(member))
+        invocation.add_done_callback(partial(self._returned_from, member))
         await asyncio.wait((invocation,))  # not the task itself, which goes on if nobody waits any more
         invocation.result()
         return True
+
+    def _returned_from(self, member: str, invocation: asyncio.Task[MemberState]) -> None:
+        if self._expected.get(member) is invocation:  # else another one is expected by now
+            self.arrived(member)
 
     async def hand_over(self, member: str) -> bool:
         """Tell the hub that invokes a member that it was written to, and return whether it has taken note."""

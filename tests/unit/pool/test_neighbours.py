@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from burstcache.core.messages.pool import MemberState, Serve
+from burstcache.core.messages.pool import HubAddress, MemberState, Serve
 from burstcache.core.messages.pool_control import KnownHub
 from burstcache.core.pool.placement import holders
 from burstcache.core.pool.slices import PooledObject, Redundancy
@@ -18,7 +18,9 @@ from burstcache.pool.backup import Backups
 from burstcache.pool.connection import FrameConnection
 from burstcache.pool.environment import MemberEnvironment
 from burstcache.pool.hub import Hub
+from burstcache.pool.invocations import Invocations
 from burstcache.pool.member import MemberConnection
+from burstcache.pool.neighbours import Neighbours
 from burstcache.pool.reader import PoolReader
 from burstcache.pool.remote_hub import Address
 from support.pool_environments import Members
@@ -251,5 +253,35 @@ def test_connections_to_hubs_that_have_left_end() -> None:
             (link,) = neighbours._links.values()
             neighbours.follow([])
             await eventually(link.ended.done)
+
+    asyncio.run(scenario())
+
+
+def test_a_member_is_still_expected_when_an_earlier_environment_returns_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("burstcache.pool.invocations._RETURNS_WITHIN_S", 0)
+    address = HubAddress(id="hub-1", host="127.0.0.1", port=1, token="ab" * 32, certificate="", wake=1)
+    event = Serve(op="serve", hub=address, peer=False)
+    state = MemberState(environment="", born_us=0, chunks=0, stored_bytes=0, served=0, billed_ms=1)
+
+    async def scenario() -> None:
+        answers: list[asyncio.Future[MemberState]] = []
+
+        async def invoke(member: str, event: Serve) -> MemberState:
+            answers.append(asyncio.get_running_loop().create_future())
+            return await answers[-1]
+
+        neighbours = Neighbours("hub-1", Invocations(invoke))
+        former = asyncio.create_task(neighbours.wake("pool-0", event))
+        await eventually(lambda: len(answers) == 1)
+        neighbours.arrived("pool-0")
+        present = asyncio.create_task(neighbours.wake("pool-0", event))
+        await eventually(lambda: len(answers) == 2)
+
+        answers[0].set_result(state)
+        assert await former
+        assert neighbours.is_invoked("pool-0")
+        answers[1].set_result(state)
+        assert await present
+        assert not neighbours.is_invoked("pool-0")
 
     asyncio.run(scenario())
