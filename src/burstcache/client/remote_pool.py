@@ -15,7 +15,7 @@ from burstcache.adapters.functions import invoke_by_name
 from burstcache.client.stack_pool import READ_LIMIT_S, what_pays_within_s
 from burstcache.core.messages.pool_control import HubTotals, KnownHub, Leave, PoolPlan, Reader
 from burstcache.logs import logger
-from burstcache.pool.heartbeat import Control, Seen, redundancies_of
+from burstcache.pool.heartbeat import Control, Seen, in_turn, redundancies_of
 from burstcache.pool.link import Link
 from burstcache.pool.open_pool import OpenPool
 from burstcache.pool.reader import PoolReader
@@ -71,7 +71,7 @@ class Reports:
     """
 
     def __init__(self, control: Control, seen: Seen, clock: Clock) -> None:
-        self._control = control
+        self._control = in_turn(control)
         self._seen = seen
         self._clock = clock
         self._id = secrets.token_hex(8)

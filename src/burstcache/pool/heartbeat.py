@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
@@ -49,6 +50,17 @@ def connected_to(hub: PoolHub, seen: Seen) -> dict[str, str]:
     return used
 
 
+def in_turn(control: Control) -> Control:
+    """Return pool control told one thing after the other: a report that is under way comes before the end."""
+    turn = threading.Lock()
+
+    def tell(payload: Mapping[str, object]) -> object:
+        with turn:
+            return control(payload)
+
+    return tell
+
+
 class Heartbeat:
     """Reports for a hub, on its event loop.
 
@@ -74,7 +86,7 @@ class Heartbeat:
         connected: Callable[[], Mapping[str, str]] = dict,
         takes_readers: bool = False,
     ) -> None:
-        self._control = control
+        self._control, self._tell = control, in_turn(control)
         self._hub = hub
         self._seen = seen
         self._connected = connected
@@ -102,7 +114,7 @@ class Heartbeat:
                 used=used,
                 takes_readers=self._takes_readers,
             )
-            self.plan = cast(PoolPlan, await asyncio.to_thread(self._control, asked))
+            self.plan = cast(PoolPlan, await asyncio.to_thread(self._tell, asked))
         except Exception:
             self._seen.used = used | self._seen.used
             raise
@@ -133,7 +145,7 @@ class Heartbeat:
         """Say that the hub stops; if that fails, pool control finds out by itself."""
         self._connected()
         try:
-            await asyncio.to_thread(self._control, Leave(op="leave", id=self._hub["id"], totals=self._seen.totals()))
+            await asyncio.to_thread(self._tell, Leave(op="leave", id=self._hub["id"], totals=self._seen.totals()))
         except Exception as error:
             logger().warning("pool control does not answer", reason=repr(error))
 

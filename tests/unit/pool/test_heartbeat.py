@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -139,6 +140,33 @@ def test_hub_knows_its_members_since_the_last_report() -> None:
         return [*reports, connected_to(pool.hub, seen)]
 
     assert asyncio.run(work()) == [{"pool-0": "", "pool-1": ""}, {"pool-1": ""}, {"pool-1": ""}]
+
+
+def test_hub_leaves_after_its_last_report() -> None:
+    may_answer, told = threading.Event(), list[Any]()
+
+    async def work() -> None:
+        loop, has_begun = asyncio.get_running_loop(), asyncio.Event()
+
+        def control(payload: Mapping[str, Any]) -> object:
+            if payload["op"] == "hub":
+                loop.call_soon_threadsafe(has_begun.set)
+                assert may_answer.wait(LIMIT_S)
+            told.append(payload["op"])
+            return {}
+
+        heartbeat = Heartbeat(control, _HUB, Seen())
+        reporting = asyncio.create_task(heartbeat.report())
+        await asyncio.wait_for(has_begun.wait(), LIMIT_S)
+        reporting.cancel()
+        leaving = asyncio.create_task(heartbeat.leave())
+        await asyncio.wait((leaving,), timeout=0.05)
+        may_answer.set()
+        await leaving
+
+    asyncio.run(work())
+
+    assert told == ["hub", "leave"]
 
 
 @pytest.mark.parametrize("fails", [0, 1], ids=["said", "unsaid"])
