@@ -56,7 +56,7 @@ CACHED_PER_S, BEFORE_S, FAULT_S = 200.0, 20.0, 30.0
 _POOL_KEEP_S = 60  # after the last use, which a hub reports once a minute
 _POOL = {"PoolMembers": "8", "PoolMemoryMb": "512", "PoolKeepS": f"{_POOL_KEEP_S}"}
 _PARTS: dict[Part, dict[str, str]] = {"results": {}, "pool": _POOL, "hub": {**_POOL, "PoolHub": "fargate"}}
-_LARGES_PER_S = 0.5  # 9 MB each
+_LARGES_PER_S, _RESULTS_PER_S = 0.5, 2.0  # 9 MB, 10 KB each
 RETRY_DELAYS_S = (60.0, 120.0)  # AWS's own: an event outlives a fault
 _WRITES_PER_READ = 0.1
 _PROXIES = 8  # as many as answer a hundred reads a second when each takes 80 ms
@@ -218,7 +218,7 @@ def loaded(stage: Stage, plan: Plan) -> Iterator[Load]:
             writes=_WRITES_PER_READ * plan.reads_per_s,
             hot_keys=plan.hot_keys,
             larges=_LARGES_PER_S * stage.has_pool,
-            results=plan.reads_per_s * ("results" in stage.parts),
+            results=_RESULTS_PER_S * ("results" in stage.parts),
             newest=dict(stage.newest),
         )
     )
