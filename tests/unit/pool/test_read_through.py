@@ -18,7 +18,7 @@ from burstcache.core.errors import PreconditionFailedError
 from burstcache.core.pool.heat import SliceHeat
 from burstcache.core.pool.slices import Redundancy, Slice, Version
 from burstcache.pool.heartbeat import Seen
-from burstcache.pool.read_through import ReadThrough
+from burstcache.pool.read_through import Fetch, ReadThrough
 from support.clock import ManualClock
 from support.pool import LocalPool, running_pool
 from support.waiting import LIMIT_S, eventually
@@ -86,13 +86,21 @@ def test_a_range_of_a_slice_that_enters_is_cut_from_the_whole_one() -> None:
     asyncio.run(scenario())
 
 
-def test_readers_that_come_while_a_slice_is_loaded_share_the_load() -> None:
+def test_readers_that_come_while_a_slice_is_loaded_share_the_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    came: list[Slice] = []
+    loaded = ReadThrough._loaded
+
+    def counted(through: ReadThrough, slice_: Slice, fetch: Fetch) -> asyncio.Task[memoryview]:
+        came.append(slice_)
+        return loaded(through, slice_, fetch)
+
     async def scenario() -> None:
         async with rig() as it:
             await it.read(0, 1)
             it.s3.may_answer.clear()
+            monkeypatch.setattr(ReadThrough, "_loaded", counted)
             reads = [asyncio.create_task(it.read(start, start + 100)) for start in range(0, 500, 100)]
-            await eventually(lambda: len(it.s3.asked) == 2)
+            await eventually(lambda: len(came) == len(reads))  # all have looked, and none is late for the load
             it.s3.may_answer.set()
             await asyncio.gather(*reads)
             assert it.s3.asked == [(0, 1), (0, _SIZE)]
