@@ -208,6 +208,55 @@ def test_nothing_is_left_of_a_connection_to_a_frozen_relay_that_ends_no_tls() ->
         server.wait()
 
 
+def test_nobody_waits_for_a_frozen_relay_to_end_tls(monkeypatch: pytest.MonkeyPatch) -> None:
+    port = free_port()
+    issued, pem = issue_certificate("127.0.0.1", now=datetime.now(UTC))
+    server = serve_nats(port, pem)
+    access = RelayAccess(f"tls://127.0.0.1:{port}", ca_pem=issued.ca_pem)
+    requests = RelayRequests(access, NO_SECRETS, SystemClock(), connect_timeout_s=LIMIT_S)
+    monkeypatch.setattr("burstcache.adapters.relay.CHECK_TIMEOUT_S", None)  # if it waits, then for ever
+    try:
+        requests.tell("subject", b"", timeout_s=LIMIT_S)
+        leaving = threading.Thread(target=requests.close, daemon=True)
+        with frozen(server):
+            leaving.start()
+            leaving.join(LIMIT_S)
+
+            assert not leaving.is_alive()
+    finally:
+        server.kill()
+        server.wait()
+
+
+def test_a_request_waits_for_an_old_connection_and_a_new_one_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    port, clock, given_s = free_port(), SleptClock(), list[float]()
+    server, within_s = serve_nats(port), 0.02
+
+    async def hang(_: Client, timeout_s: float) -> None:
+        await asyncio.sleep(timeout_s)
+        raise TimeoutError
+
+    async def note(*_: object, timeout_s: float) -> Client:
+        given_s.append(timeout_s)
+        raise RelayDownError
+
+    requests = RelayRequests(RelayAccess(f"nats://127.0.0.1:{port}"), NO_SECRETS, clock, connect_timeout_s=LIMIT_S)
+    try:
+        assert requests.request("get.nobody", b"", timeout_s=LIMIT_S) is None
+        clock.slept_s = 60
+        monkeypatch.setattr("burstcache.adapters.relay_requests.ping", hang)
+        monkeypatch.setattr("burstcache.adapters.relay_requests.connect", note)
+
+        with pytest.raises(RelayDownError):
+            requests.request("get.nobody", b"", timeout_s=within_s)
+
+        assert 0 < given_s[0] < within_s * 0.6
+    finally:
+        requests.close()
+        server.kill()
+        server.wait()
+
+
 def test_of_a_queue_that_is_too_long_the_foremost_are_sent_to_s3_at_once() -> None:
     port, goes_on, more = free_port(), threading.Event(), 10
     server, access = serve_nats(port), RelayAccess(f"nats://127.0.0.1:{port}")

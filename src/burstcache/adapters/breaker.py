@@ -54,12 +54,20 @@ class Breakers:
                     if name in self._failed and self._failed[name].is_tried:
                         del self._failed[name]
 
+    def is_tried(self, *names: Hashable) -> bool:
+        """Whether a caller is finding out how one of these is."""
+        return any(failed.is_tried for name in names if (failed := self._failed.get(name)))
+
     def release(self, name: Hashable) -> None:
         """Note that a caller has not found out how `name` is: the next one does."""
         if name in self._failed:
-            with self._lock:
-                if name in self._failed and self._failed[name].is_tried:
-                    self._failed[name] = _Failed(instant(self._clock), 0, is_tried=False)
+            self.doubt(name)
+
+    def doubt(self, name: Hashable) -> None:
+        """Have the next caller find out how `name` is, and the others do without it meanwhile."""
+        with self._lock:
+            if name not in self._failed or self._failed[name].is_tried:
+                self._failed[name] = _Failed(instant(self._clock), 0, is_tried=False)
 
     def fail(self, name: Hashable) -> None:
         """Note that `name` failed now."""

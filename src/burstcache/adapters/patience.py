@@ -23,6 +23,7 @@ _WORKERS = 2  # one call at a time, and one that was given up
 _MOMENT_S = 0.01  # a part that is asked gets this much at least
 _ENOUGH = 1 / 5  # of the whole wait: 50 ms at least, in which a tier that is well answers
 _FAIR = 1 / 2  # of the whole wait: a part that had less is not to blame for having no answer
+_TRIAL = 1 / 2  # of the whole wait, of a read that finds out how a part is that has failed
 
 
 class _Read(threading.local):
@@ -80,16 +81,21 @@ class Patience:
         return self._read.left_s is None or self._read.left_s >= self._whole_s * share
 
     @contextmanager
-    def waiting(self) -> Iterator[None]:
-        """Take the duration of a `with` from what the read has left; S3's own time is not taken."""
+    def waiting(self, *, is_trial: bool = False) -> Iterator[None]:
+        """Take the duration of a `with` from what the read has left; S3's own time is not taken.
+
+        Args:
+            is_trial: Whether the part has failed before: then it gets half of the whole wait at most.
+        """
         if (left_s := self._read.left_s) is None:
             yield
             return
-        self._read.until_s = until_s = self._clock.monotonic_s() + left_s
+        began_s = self._clock.monotonic_s()
+        self._read.until_s = began_s + (min(left_s, self._whole_s * _TRIAL) if is_trial else left_s)
         try:
             yield
         finally:
-            self._read.left_s, self._read.until_s = until_s - self._clock.monotonic_s(), None
+            self._read.left_s, self._read.until_s = left_s - (self._clock.monotonic_s() - began_s), None
 
     def s3_took(self, duration_s: float) -> None:
         """Note how long S3 has taken to answer [s]."""

@@ -98,11 +98,11 @@ async def hang_up(client: Client) -> None:
     closing = asyncio.ensure_future(client.close())
     for _ in range(_LOOP_TURNS_TO_CLOSE):
         await asyncio.sleep(0)
-    with suppress(Exception):  # nothing sent on a dead connection matters
-        await asyncio.wait_for(closing, CHECK_TIMEOUT_S)
     if isinstance(tcp := client._transport, TcpTransport) and tcp._io_writer:
         tcp._io_writer.transport.abort()  # nothing if it is closed
-        await asyncio.sleep(0)  # the loop may end right after this; now the socket is closed
+    with suppress(Exception):  # nothing sent on a dead connection matters
+        await asyncio.wait_for(closing, CHECK_TIMEOUT_S)
+    await asyncio.sleep(0)  # the loop may end right after this; now the socket is closed
 
 
 async def flush(client: Client, timeout_s: float) -> None:

@@ -161,13 +161,16 @@ class _Requests:
         return None if message is None else message.data
 
     async def _connected(self, within_s: float) -> Client:
+        """Return a connection of which an answer has come lately, a new one if need be, or raise RelayDownError."""
+        give_up_s = self._loop.time() + within_s
         for _ in range(_LOOP_TURNS_TO_NOTICE_CLOSE):
             await asyncio.sleep(0)
         if self._client is not None and not self._is_trusted():
             await self._check(self._client, min(CHECK_TIMEOUT_S, within_s / 2))
         if self._client is None or not self._client.is_connected:
             await self._drop()
-            self._client = await connect(self._access, self._secrets, timeout_s=within_s)
+            left_s = max(give_up_s - self._loop.time(), _LEAST_S)
+            self._client = await connect(self._access, self._secrets, timeout_s=left_s)
             self._used_at = instant(self._clock)
         return self._client
 

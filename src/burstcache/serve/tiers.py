@@ -8,6 +8,7 @@ from burstcache.adapters.breaker import Breakers
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.patience import Patience
 from burstcache.core.digest import Route
+from burstcache.core.errors import SilentHolderError
 from burstcache.logs import logger
 from burstcache.serve.tally import Served
 from burstcache.serve.tier import FAILURES_OF_ONE_KEY, Fill, Tier
@@ -50,9 +51,9 @@ class Tiers:
 
     def ask(self, route: Route, request: Request) -> Entry | Fill | None:
         """Return what the tier's `fetch` does, the object for a GET whole; None also if it fails."""
-        is_fair = self._patience.is_fair
+        is_fair, is_trial = self._patience.is_fair, self._breakers.is_tried(route, request.hash)
         try:
-            with self._patience.waiting():
+            with self._patience.waiting(is_trial=is_trial):
                 found = self.find(route).fetch(request)
             if isinstance(found, Entry):
                 _check_is_whole(request, found)
@@ -61,6 +62,9 @@ class Tiers:
         except Exception as error:  # whatever it is, S3 has the object
             if isinstance(error, FAILURES_OF_ONE_KEY):
                 self._breakers.fail(request.hash)
+            if isinstance(error, SilentHolderError):  # or is it the relay that is silent?
+                self._breakers.doubt(route)
+            elif isinstance(error, FAILURES_OF_ONE_KEY):
                 self._breakers.succeed(route)
             else:
                 self._blame(route, is_fair=is_fair)

@@ -112,6 +112,28 @@ def test_what_has_just_failed_is_not_tried_because_a_caller_did_not_find_out() -
     assert breakers.is_open("redis")
 
 
+def test_of_a_part_in_doubt_one_caller_finds_out_how_it_is() -> None:
+    breakers = Breakers(ManualClock(), open_s=5)
+
+    breakers.doubt("relay")
+
+    assert not breakers.is_tried("relay")
+    assert [breakers.is_open("relay") for _ in range(2)] == [False, True]
+    assert breakers.is_tried("key", "relay")
+    breakers.succeed("relay")
+    assert [breakers.is_open("relay") for _ in range(2)] == [False, False]
+    assert not breakers.is_tried("relay")
+
+
+def test_doubt_shortens_no_pause() -> None:
+    breakers = Breakers(ManualClock(), open_s=5)
+    breakers.fail("relay")
+
+    breakers.doubt("relay")
+
+    assert breakers.is_open("relay")
+
+
 def test_who_needs_two_parts_tries_neither_while_one_is_left_alone() -> None:
     clock = ManualClock()
     breakers = failed(clock)

@@ -53,6 +53,22 @@ def test_the_parts_of_a_read_share_its_wait() -> None:
     assert not patience.is_used_up
 
 
+def test_a_part_that_has_failed_gets_half_of_the_wait() -> None:
+    clock = ManualClock()
+    patience = Patience(clock=clock)
+    whole_s = patience.wait_s
+    patience.begin()
+
+    with patience.waiting(is_trial=True):
+        assert patience.wait_s == pytest.approx(whole_s / 2)
+        clock.now_s += whole_s / 2
+
+    assert not patience.is_used_up  # by the other parts
+    with patience.waiting(is_trial=True):
+        clock.now_s += whole_s / 4
+        assert patience.wait_s == pytest.approx(whole_s / 4)
+
+
 def test_the_reads_of_two_threads_have_a_wait_each() -> None:
     clock = ManualClock()
     patience = Patience(clock=clock)

@@ -196,6 +196,43 @@ def test_one_read_finds_out_whether_a_tier_that_failed_is_well_and_no_other_wait
     assert asking.read(get("k")).body == b"body"
 
 
+def test_a_read_that_finds_out_whether_a_tier_is_back_waits_half_as_long() -> None:
+    clock = ManualClock()
+    patience = Patience(clock=clock)
+    hanging = Hanging(patience, clock)
+    asking = Reader(Table(LAMBDA), S3(), lambda _: hanging, clock, patience=patience)  # type: ignore[arg-type, return-value]
+    asking.read(get("a"))
+    clock.now_s += OPEN_S
+    whole_s, began_s = patience.wait_s, clock.now_s
+
+    asking.read(get("b"))
+
+    assert hanging.asked == 2
+    assert clock.now_s - began_s == pytest.approx(whole_s / 2)
+
+
+def test_after_a_silent_holder_one_read_finds_out_whether_it_is_the_relay() -> None:
+    tier, clock = Tier({"a": SilentHolderError("silent")}), ManualClock()
+    asking = reader(tier, clock)
+    asking.read(get("a"))
+    begun, may_end = threading.Event(), threading.Event()
+
+    def hang(request: Request) -> Entry | None:
+        tier.asked.append(request.key)
+        begun.set()
+        assert may_end.wait(LIMIT_S)
+        raise RedisDownError("it is the relay")
+
+    tier.fetch = hang  # type: ignore[method-assign]
+    with ThreadPoolExecutor(9) as threads:
+        first = threads.submit(asking.read, get("b"))
+        assert begun.wait(LIMIT_S)
+        others = [answer.body for answer in threads.map(asking.read, map(get, "cdefghij"))]
+        may_end.set()
+
+    assert ({first.result().body, *others}, tier.asked) == ({b"from S3"}, ["a", "b"])
+
+
 def test_a_tier_is_not_blamed_for_another_one_that_took_long() -> None:
     clock, tier = ManualClock(), Tier()
     patience = Patience(clock=clock)
