@@ -35,15 +35,15 @@ from burstcache_replay.summary import Spread, is_failed
 _KEYS, _CHANGING = 5_000, 500
 _WATCHED_S = 30.0
 _LOADED_KEYS, _LOAD_PER_S, _TURNS = 20, 10, 3
-_BURST = Setup(
+BURST = Setup(
     "tick_s=2,lambda_threshold_s=3,redis_utilization_s=8,redis_check_s=5",
     boot_s=8,
     stop_s=12,
     max_hot_keys=8,
     is_traced=True,
 )
-SETUPS = (_BURST,)
-_BODY = b"burst " * 2000
+SETUPS = (BURST,)
+BODY = b"burst " * 2000
 
 expect.set_options(timeout=120_000)
 
@@ -54,7 +54,7 @@ def main() -> int:
     parser.add_argument("--load-per-s", type=float, default=_LOAD_PER_S, help="requests a second (default: 10)")
     arguments = parser.parse_args()
     print(environment())
-    with running_cloud(_BURST) as cloud, browser() as chromium:
+    with running_cloud(BURST) as cloud, browser() as chromium:
         measure(cloud, chromium, arguments.load_per_s)
     return 0
 
@@ -89,7 +89,7 @@ def _measure_loaded(cloud: Cloud, chromium: Browser, url: str, server: int, per_
     """Print what a load's requests and the page take of each other, in turns with and without the page."""
     names = [f"load-{number:02}.bin" for number in range(_LOADED_KEYS)]
     for name in names:
-        cloud.put(name, _BODY)
+        cloud.put(name, BODY)
     _replayed(cloud, names, per_s)  # the first requests start all functions
     for turn in range(2 * _TURNS):
         page = None
@@ -112,7 +112,7 @@ def _replayed(cloud: Cloud, names: list[str], per_s: float) -> Spread:
     """Ask for objects in turn, on time whatever the answers take, by a process of its own; return the latencies."""
     with tempfile.TemporaryDirectory() as folder:
         trace, requests = Path(folder) / "load.csv", range(round(per_s * _WATCHED_S))
-        rows = (f"{number / per_s:.4f},{names[number % len(names)]},{len(_BODY)}\n" for number in requests)
+        rows = (f"{number / per_s:.4f},{names[number % len(names)]},{len(BODY)}\n" for number in requests)
         trace.write_text("t,key,size\n" + "".join(rows))
         command = [sys.executable, "-m", "burstcache_cli.cli", "replay", str(trace), "--out", f"{folder}/results"]
         command += ["--url", f"{cloud.url}/objects", "--state-dir", str(cloud.log_dir.parent)]

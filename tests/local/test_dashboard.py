@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Browser, Route, expect
+from playwright.sync_api import Browser, Locator, Route, expect
 
 from burstcache.adapters.items import to_values
 from burstcache.core.keys import key_hash
@@ -169,38 +170,25 @@ def test_page_of_a_key_has_its_reads_lives_and_a_trace(browser: Browser, url: st
 
 
 def test_boot_of_redis_without_a_cache_function_is_none_of_its(browser: Browser, url: str) -> None:
-    def without_function(route: Route) -> None:
-        found = route.fetch().json()
+    def without_function(found: dict[str, Any]) -> None:
         for life in found["lives"]:
             life["steps"] = [step for step in life["steps"] if step["state"] != "Lambda"]
-        route.fulfill(json=found)
 
-    with opened(browser, url) as page:
-        page.route(re.compile(r"/key\?"), without_function)
-        page.evaluate(f"location.hash = 'key={_HOT}'")
-        label = page.locator("svg.strip")
-
-        expect(label).to_have_attribute("aria-label", with_text("RedisRunning from"))
-        expect(label).not_to_have_attribute("aria-label", with_text("RedisBootup from"))
+    with opened_with(without_function, browser, url) as strip:
+        expect(strip).to_have_attribute("aria-label", with_text("RedisRunning from"))
+        expect(strip).not_to_have_attribute("aria-label", with_text("RedisBootup from"))
 
 
 def test_a_last_hit_after_the_end_of_a_life_makes_no_guest_of_a_key(browser: Browser, url: str) -> None:
-    def after_its_life(route: Route) -> None:
-        answer = route.fetch()
-        found = answer.json()
+    def after_its_life(found: dict[str, Any]) -> None:
         ended_ms = found["nowMs"] - 5_000
         found["lives"][0]["steps"] = [
             {"atMs": ended_ms - 9_000, "state": "RedisRunning", "failure": ""},
             {"atMs": ended_ms, "state": "", "failure": ""},
         ]
         found["reads"] = [{**found["reads"][-1], "tier": "redis", "at_ms": ended_ms + late_ms} for late_ms in (-1, 500)]
-        route.fulfill(response=answer, json=found)
 
-    with opened(browser, url) as page:
-        page.route(re.compile(r"/key\?key="), after_its_life)
-        page.evaluate(f"location.hash = 'key={_HOT}'")
-
-        strip = page.locator("svg.strip")
+    with opened_with(after_its_life, browser, url) as strip:
         expect(strip).to_have_attribute("aria-label", with_text("2 reads since"))
         expect(strip).to_have_attribute("aria-label", with_text("RedisRunning from"))
         expect(strip).not_to_have_attribute("aria-label", with_text("Guest"))
@@ -283,6 +271,22 @@ def test_nothing_but_reading_is_answered(url: str, path: str, method: str) -> No
 
 def test_page_runs_no_script_of_others(url: str) -> None:
     assert "default-src 'self'" in (asked(url, "/").headers["Content-Security-Policy"] or "")
+
+
+@contextmanager
+def opened_with(change: Callable[[dict[str, Any]], None], browser: Browser, url: str) -> Iterator[Locator]:
+    """Open the page of the hot key with an answer that is changed on its way to it; yield the key's strip."""
+
+    def changed(route: Route) -> None:
+        answer = route.fetch()
+        found = answer.json()
+        change(found)
+        route.fulfill(response=answer, json=found)
+
+    with opened(browser, url) as page:
+        page.route(re.compile(r"/key\?key="), changed)
+        page.evaluate(f"location.hash = 'key={_HOT}'")
+        yield page.locator("svg.strip")
 
 
 def with_text(text: str) -> re.Pattern[str]:
