@@ -15,7 +15,7 @@ from burstcache.core.seen import SEEN_WITHIN_US
 from burstcache.core.worth import MICRO, Worth
 
 # Most keys never come back, and the longer one has been silent the less likely it comes within some time: the chance
-# is this share of run / (run + settling + silence). `docs/use/policies.md` has what logs say.
+# is this share of run / (run + settling + silence). `docs/evidence/measurements/policies.md` has what logs say.
 _RETURNING = Fraction(1, 10)
 SETTLING_US = 60 * US_PER_S
 # What is asked for once a day comes within minutes of the day before: job after job of some machine.
