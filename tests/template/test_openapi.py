@@ -91,4 +91,4 @@ def test_a_write_is_described_with_no_header_that_the_writer_refuses(document: d
 
 
 def test_the_page_leads_to_it(page: str) -> None:
-    assert "docs/use/openapi.yaml" in page
+    assert "](openapi.yaml)" in page
