@@ -7,12 +7,14 @@ from dataclasses import replace
 
 import pytest
 
+from burstcache.core.errors import ServiceError
 from burstcache.core.keys import key_hash
 from burstcache.core.messages.events import KeyServed, ServedBy
 from burstcache.core.node_use import NodeUse
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.policy import EVENT_LATENESS_US, Request
 from burstcache.core.seen import SEEN_AGAIN_AT_BOOT_US, SEEN_AGAIN_US, SEEN_WITHIN_US
+from support.faults import RefusingExecutions
 from support.functions import MAX_OBJECT_BYTES, NODE
 from support.interruptions import after
 from support.policies import BY_USE, policy_named
@@ -197,6 +199,20 @@ def test_of_two_schedulers_one_boots(by_use: World) -> None:
 
     assert by_use.node().phase == "booting"
     assert len(by_use.executions_of(by_use.node_machine)) == 1
+
+
+def test_a_boot_that_is_refused_is_tried_again_when_its_report_is(by_use: World) -> None:
+    see(by_use)
+    burst = served("key 0", *(by_use.clock.now_us() + index for index in range(60)))
+    working, by_use.executions = by_use.executions, RefusingExecutions(by_use.states_client)
+    with pytest.raises(ServiceError, match="slow down"):
+        tell(by_use, burst)
+
+    by_use.executions = working
+    tell(by_use, burst)
+
+    assert by_use.node().phase == "booting"
+    assert by_use.executions_of(by_use.node_machine) == [by_use.node().execution_name]
 
 
 def test_while_a_node_boots_requests_count_and_boot_nothing_more(by_use: World) -> None:

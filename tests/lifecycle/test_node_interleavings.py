@@ -14,7 +14,7 @@ from burstcache.core.errors import NodeUnusedError, RedisDownError, ServiceError
 from burstcache.core.keys import key_hash
 from burstcache.core.policy import CHECKS_PER_PART
 from burstcache.core.rows import Lease
-from support.faults import RefusingExecutions
+from support.faults import Died, DyingExecutions, RefusingExecutions
 from support.functions import NODE
 from support.interruptions import after
 from support.world import World
@@ -210,8 +210,8 @@ def test_key_that_gets_hot_while_the_node_runs_goes_straight_to_redis(world: Wor
 
 def test_first_joiner_dies_before_start_execution(world: World) -> None:
     world.started("k")
-    working, world.control = world.control, replace(world.control, executions=RefusingExecutions(world.states_client))
-    with pytest.raises(ServiceError, match="slow down"):
+    working, world.control = world.control, replace(world.control, executions=DyingExecutions(world.states_client))
+    with pytest.raises(Died):
         world.join("k")
     row = world.node()
     assert (row.phase, world.executions_of(world.node_machine)) == ("booting", [])
@@ -220,6 +220,41 @@ def test_first_joiner_dies_before_start_execution(world: World) -> None:
     world.joined("second")
 
     assert world.executions_of(world.node_machine) == [row.execution_name]
+
+
+@pytest.mark.parametrize("has_booted_before", [False, True])
+def test_boot_that_is_refused_leaves_the_node_as_it_was(world: World, has_booted_before: bool) -> None:
+    if has_booted_before:
+        world.running("former")
+        _stops(world)
+        world.stopped()
+    world.started("k")
+    working, world.control = world.control, replace(world.control, executions=RefusingExecutions(world.states_client))
+
+    with pytest.raises(ServiceError, match="slow down"):
+        world.join("k")
+
+    assert world.node().phase == "stopped"
+    world.control = working
+    world.join("k")
+    assert world.node().phase == "booting"
+    assert world.node().execution_name in world.executions_of(world.node_machine)
+
+
+def test_boot_that_is_refused_after_a_stop_is_tried_again(world: World) -> None:
+    world.running("k")
+    _stops(world)
+    late = world.joined("late")
+    working, world.control = world.control, replace(world.control, executions=RefusingExecutions(world.states_client))
+    with pytest.raises(ServiceError, match="slow down"):
+        world.stopped()
+
+    world.control = working
+    assert world.stopped()["phase"] == "booting"
+
+    world.boot()
+    world.ready()
+    assert world.outcome(late) == {"generation": world.node().generation}
 
 
 def test_dead_boot_is_taken_over_with_a_new_generation_after_its_deadline(world: World) -> None:

@@ -55,3 +55,14 @@ class RefusingExecutions(Executions):
 
     def start(self, machine_arn: str, name: str, input_: object) -> bool:
         raise ServiceError("slow down", code="ThrottlingException")
+
+
+class Died(Exception):
+    """The function is no more: nothing of it catches this."""
+
+
+class DyingExecutions(Executions):
+    """Step Functions under a function that dies before it can start anything."""
+
+    def start(self, machine_arn: str, name: str, input_: object) -> bool:
+        raise Died

@@ -9,7 +9,7 @@ from burstcache.adapters.clock import Clock
 from burstcache.adapters.executions import Executions
 from burstcache.adapters.node_table import NodeTable
 from burstcache.core.deadlines import BOOT_S
-from burstcache.core.errors import ContendedRowTransientError, NodeFailedError
+from burstcache.core.errors import ContendedRowTransientError, NodeFailedError, ServiceError
 from burstcache.core.keys import next_number
 from burstcache.core.messages.executions import node_execution_input
 from burstcache.core.parameters import US_PER_S
@@ -63,7 +63,10 @@ class NodeRuns:
         raise ContendedRowTransientError(f"node {row.node} changed under {_ATTEMPTS} attempts to boot it")
 
     def boot(self, seen: NodeRow) -> NodeRow | None:
-        """Start a new generation of a stopped node; None if another writer has changed the row meanwhile."""
+        """Start a new generation of a stopped node; None if another writer has changed the row meanwhile.
+
+        A start that Step Functions refuses leaves the row as it was: else the node would wait for the janitor.
+        """
         now_us = self.clock.now_us()
         row = self.nodes.change(
             seen,
@@ -74,8 +77,27 @@ class NodeRuns:
             peers=list(self.peers),
         )
         if row is not None:
-            self.start(row)
+            try:
+                self.start(row)
+            except ServiceError:
+                self._take_back(row, seen)
+                raise
         return row
+
+    def _take_back(self, row: NodeRow, seen: NodeRow) -> None:
+        """Undo a boot, unless a key or a holder has joined it: either starts the run, too.
+
+        Should it have started after all, its first step finds that it is superseded.
+        """
+        self.nodes.change(
+            row,
+            no_join_since=True,
+            phase=seen.phase,
+            generation=seen.generation or row.generation,  # a row that has been numbered is no new one
+            part=seen.part,
+            deadline_at_us=seen.deadline_at_us,
+            peers=list(seen.peers),
+        )
 
     def start(self, row: NodeRow) -> bool:
         """Start the execution that the row names unless it runs; False if it has ended."""

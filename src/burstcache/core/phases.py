@@ -49,7 +49,7 @@ NODE_PHASES_BEFORE: Mapping[NodePhase, frozenset[NodePhase]] = {
     "booting": frozenset({"stopped", "booting", "running", "stopping"}),
     "running": frozenset({"booting"}),
     "stopping": frozenset({"stopped", "booting", "running", "stopping"}),  # a late check may stop what has stopped
-    "stopped": frozenset({"stopping"}),
+    "stopped": frozenset({"stopping", "booting"}),  # the latter if its execution may not start
 }
 
 # How far a life or a run has come: what its digest says is replaced by a later phase only.
