@@ -1,4 +1,4 @@
-"""All faults, one after the other, each under both policies at once: `make chaos`.
+"""All faults, one after the other, under both policies: `make chaos`.
 
     PYTHONPATH=tests python -m chaos [--from FAULT] [--only FAULT …] [--out DIR] [--reads-per-s N]
 
@@ -23,11 +23,11 @@ from functools import partial
 from pathlib import Path
 
 from burstcache_local.machines import processes
-from chaos.faults import FAULTS, Fault
+from chaos.faults import FAULTS
 from chaos.rate import SHARE, measured_per_s
-from chaos.report import draw, named_findings, table
+from chaos.report import draw, sentences, table
 from chaos.results import Results, Rows, exit_code, parsed, write
-from chaos.run import BEFORE_S, CACHED_PER_S, FAULT_S, POLICIES, Plan, Run, hot_keys, module_environment
+from chaos.run import BEFORE_S, CACHED_PER_S, FAULT_S, POLICIES, Plan, Run, Turn, hot_keys, module_environment, turns
 
 _TESTS = Path(__file__).parents[1]
 _LIMIT_S = 420.0  # a run ends by itself long before
@@ -46,7 +46,7 @@ def main() -> int:
     add(
         "--cached-per-s", type=float, default=CACHED_PER_S, metavar="N", help="reads where a tier stands (default: 200)"
     )
-    add("--before-s", type=float, default=BEFORE_S, metavar="S", help="loaded before the fault (default: 20)")
+    add("--before-s", type=float, default=BEFORE_S, metavar="S", help="loaded before the fault (default: 15)")
     add("--fault-s", type=float, default=FAULT_S, metavar="S", help="how long it lasts (default: 30)")
     arguments = parser.parse_args()
     return exit_code(
@@ -62,12 +62,12 @@ def _run(arguments: argparse.Namespace) -> int:
     out: Path = arguments.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
     reads_per_s = arguments.reads_per_s or measured_per_s(out)
-    print(f"{reads_per_s:.1f} reads a second are served by S3; each policy gets half of {SHARE:.0%}", flush=True)
-    share_per_s = SHARE * reads_per_s / len(POLICIES)
+    print(f"{reads_per_s:.1f} reads a second are served by S3; the load is {SHARE:.0%} of it", flush=True)
+    load_per_s = SHARE * reads_per_s
     plan = Plan(
-        share_per_s,
-        arguments.cached_per_s / len(POLICIES),
-        hot_keys(share_per_s),
+        load_per_s,
+        arguments.cached_per_s,
+        hot_keys(load_per_s / len(POLICIES)),
         before_s=arguments.before_s,
         fault_s=arguments.fault_s,
     )
@@ -75,22 +75,27 @@ def _run(arguments: argparse.Namespace) -> int:
     results.begin()
     results.forget(_anew(arguments.first, arguments.only))
     rows: Rows = []
-    found: list[str] = []
+    failed: list[str] = []  # runs
     wanted = [fault for fault in FAULTS if fault.name in arguments.only]
-    with closing(_in_turn(wanted, results)) as turns:
-        for fault, ended in turns:
+    with closing(_in_turn(turns(wanted), results)) as done:
+        for turn, ended in done:
             try:
-                rows_now = [(fault, run) for run in ended()]
+                rows_now = [(turn.fault, run) for run in ended()]
             except RunFailedError as error:
-                rows_now, found_now = [], [str(error)]
+                print(error, flush=True)
+                failed.append(str(error))
             else:
-                found_now = named_findings(rows_now)
-            print(table(rows_now), *found_now, sep="\n", flush=True)
-            rows, found = rows + rows_now, found + found_now
+                print(table(rows_now), *_found(rows_now), sep="\n", flush=True)
+                rows += rows_now
+    found = [*failed, *_found(rows)]
     report = "\n".join([table(rows), *found, f"{len(found)} found that must not be", ""])
     write(out / "table.txt", report)
     print(f"\n{report}", end="", flush=True)
     return 1 if found else 0
+
+
+def _found(rows: Rows) -> list[str]:
+    return [f"{name}: {sentence}" for name, sentence in sentences(rows).items()]
 
 
 def _anew(first: str | None, only: Sequence[str]) -> Sequence[str]:
@@ -103,37 +108,37 @@ def _anew(first: str | None, only: Sequence[str]) -> Sequence[str]:
 Ended = Callable[[], list[Run]]
 
 
-def _in_turn(faults: Iterable[Fault], results: Results) -> Generator[tuple[Fault, Ended]]:
-    """Do what has no result of this code yet; yield each fault with what waits for its end and returns what came of it.
+def _in_turn(wanted: Iterable[Turn], results: Results) -> Generator[tuple[Turn, Ended]]:
+    """Do what has no result of this code yet; yield each turn with what waits for its end and returns what came of it.
 
-    While nobody reads any more, and what runs is awaited, the next fault has the machine. Its load has ended when this
+    While nobody reads any more, and what runs is awaited, the next turn has the machine. Its load has ended when this
     one is yielded, so that drawing takes nothing from a load.
     """
     with ExitStack() as interrupted:
-        before: tuple[Fault, Ended] | None = None
-        for fault in faults:
-            if results.are_current(fault):
-                ended: Ended = partial(results.runs, fault)
+        before: tuple[Turn, Ended] | None = None
+        for turn in wanted:
+            if results.are_current(turn):
+                ended: Ended = partial(results.of_turn, turn)
             else:
-                ended = _begun(fault, results, interrupted.enter_context(ExitStack()))
+                ended = _begun(turn, results, interrupted.enter_context(ExitStack()))
             if before:
                 yield before
-            before = fault, ended
+            before = turn, ended
         if before:
             yield before
 
 
-def _begun(fault: Fault, results: Results, running: ExitStack) -> Ended:
-    """Do a fault under all policies at once, each in a process of its own, until their loads have ended."""
-    plan = json.dumps(asdict(results.plan))
+def _begun(turn: Turn, results: Results, running: ExitStack) -> Ended:
+    """Do a turn, each policy in a process of its own, until the loads have ended."""
+    name, plan = turn.fault.name, json.dumps(asdict(results.plan.of_each(len(turn.policies))))
     started: dict[Path, subprocess.Popen[bytes]] = {}
     ends: list[int] = []
-    for policy in POLICIES:
-        path = results.folder / f"{fault.name}.{policy}.run"
+    for policy in turn.policies:
+        path = results.folder / f"{name}.{policy}.run"
         log = path.with_suffix(".log")
         log.unlink(missing_ok=True)
         end, write_end = os.pipe()
-        command = [sys.executable, "-m", "chaos.run", fault.name, policy, plan, str(path), str(write_end)]
+        command = [sys.executable, "-m", "chaos.run", name, policy, plan, str(path), str(write_end)]
         started[path] = processes.start(command, env=module_environment(), log=log, pass_fds=[write_end])
         running.callback(processes.stop, started[path], grace_s=_GRACE_S)
         os.close(write_end)
@@ -141,13 +146,13 @@ def _begun(fault: Fault, results: Results, running: ExitStack) -> Ended:
     for end in ends:
         select.select([end], [], [], _LIMIT_S)  # a run that fails, too, ends what is read here
         os.close(end)
-    return partial(_ended, fault, started, running, results)
+    return partial(_ended, turn, started, running, results)
 
 
 def _ended(
-    fault: Fault, started: Mapping[Path, subprocess.Popen[bytes]], running: ExitStack, results: Results
+    turn: Turn, started: Mapping[Path, subprocess.Popen[bytes]], running: ExitStack, results: Results
 ) -> list[Run]:
-    """Wait for the runs of a fault, keep what came of it, and draw it.
+    """Wait for the runs of a turn, keep what came of it, and draw what has come of its fault.
 
     Raises:
         RunFailedError: One has ended without a result.
@@ -159,8 +164,8 @@ def _ended(
     runs = [parsed(json.loads(path.read_text())) for path in started]
     for path in started:
         path.unlink()
-    draw(fault, runs, results.folder / f"{fault.name}.png")
-    results.keep(fault, runs)
+    results.keep(turn.fault, runs)
+    draw(turn.fault, results.runs(turn.fault), results.folder / f"{turn.fault.name}.png")
     return runs
 
 

@@ -1,8 +1,9 @@
-"""The page and the picture of all faults, from the results of `make chaos`: `make chaos-evidence`.
+"""The page and the pictures of all faults, from the results of `make chaos`: `make chaos-evidence`.
 
     PYTHONPATH=tests python -m chaos.evidence [--results DIR]
 
-It writes what is between the marks of `docs/evidence/faults.md` anew, and `docs/images/faults.png`.
+It writes what is between the marks of `docs/evidence/faults.md` anew, `docs/images/faults.png` and
+`docs/images/faults-over-time.png`.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from burstcache_sim.report.drawing import INK, LINE_COLOURS, drawing, head, new_
 from chaos.code import code_of
 from chaos.faults import FAULTS, Fault
 from chaos.rate import RATE_NAME, SHARE
-from chaos.report import HEADER, MOST_P99_S, cells, deeds, figures, named_findings
+from chaos.report import HEADER, MOST_P99_S, cells, deeds, figures, sentences
 from chaos.results import Results, Rows
 from chaos.run import POLICIES
+from chaos.sheet import draw_sheet
 
 _PROJECT = Path(__file__).parents[2]
-_PAGE, _PICTURE = _PROJECT / "docs/evidence/faults.md", _PROJECT / "docs/images/faults.png"
+_PAGE, _IMAGES = _PROJECT / "docs/evidence/faults.md", _PROJECT / "docs/images"
+_FIGURES, _SHEET = "faults.png", "faults-over-time.png"
 _BEGIN, _END = "<!-- results -->\n", "<!-- end of results -->\n"
 
 
@@ -39,18 +42,21 @@ def results_text(results: Results) -> str:
     measured = results.folder / RATE_NAME
     rate = f"S3 alone serves {float(measured.read_text()):.1f} reads a second. " if measured.exists() else ""
     share = f", {SHARE:.0%} of that" if rate else ""
-    found = named_findings(rows)
+    done, found = len({fault.name for fault, _ in rows}), sentences(rows)
     former = [fault.name for fault in FAULTS if any(run.code != code_of() for run in results.runs(fault))]
     missing = [fault.name for fault in FAULTS if not results.runs(fault)]
     parts = [
-        f"{'; '.join(machines)}{load}. {rate}Load: {len(POLICIES) * plan.reads_per_s:.1f} reads a second{share}, and"
-        f" {len(POLICIES) * plan.cached_per_s:.0f} where a cached tier stands; {plan.before_s:.0f} s before each fault,"
+        f"{'; '.join(machines)}{load}. {rate}Load: {plan.reads_per_s:.1f} reads a second{share}, and"
+        f" {plan.cached_per_s:.0f} where a cached tier stands; {plan.before_s:.0f} s before each fault,"
         f" {plan.fault_s:.0f} s of it.",
         _table(rows),
-        f"![latencies during each fault](../images/{_PICTURE.name})",
+        f"![latencies during each fault](../images/{_FIGURES})",
+        f"![latency and tiers before, during and after each fault](../images/{_SHEET})",
         "\n".join(_description(fault, results) for fault in FAULTS),
-        "**Found that must not be:**" if found else "**Nothing was found that must not be.**",
-        "\n".join(f"- {each}" for each in found),
+        f"**{len(found)} of {done} faults fail what must hold:**"
+        if found
+        else f"**What must hold held in all {done}.**",
+        "\n".join(f"- `{name}`: {sentence}" for name, sentence in found.items()),
         f"Of another state of the code: {', '.join(former)}." if former else "",
         f"Not done: {', '.join(missing)}." if missing else "",
     ]
@@ -76,8 +82,11 @@ def draw_all(results: Results, path: Path) -> None:
         bottom, top = 0.55 / figure.get_figheight(), 1 - 0.75 / figure.get_figheight()
         axes = figure.subplots(gridspec_kw={"left": 0.3, "right": 0.98, "top": top, "bottom": bottom})
         for number, policy in enumerate(POLICIES):
-            found = [figures(fault, run) for fault in faults for run in results.runs(fault) if run.policy == policy]
-            heights = [row + 0.3 * (number - 0.5) for row in range(len(found))]
+            of_policy = [
+                (row, run) for row, fault in enumerate(faults) for run in results.runs(fault) if run.policy == policy
+            ]
+            found = [figures(faults[row], run) for row, run in of_policy]
+            heights = [row + 0.3 * (number - 0.5) for row, _ in of_policy]
             times_ms = [[1e3 * each for each in (one.p50_s, one.p99_s, one.longest_s)] for one in found]
             colour = LINE_COLOURS[number]
             axes.hlines(
@@ -96,7 +105,7 @@ def draw_all(results: Results, path: Path) -> None:
 
 
 def main() -> int:
-    """Write page and picture; return the exit code."""
+    """Write the page and its pictures; return the exit code."""
     parser = argparse.ArgumentParser(prog="chaos.evidence", description=__doc__.splitlines()[0])
     where = _PROJECT / "build/chaos"
     parser.add_argument("--results", type=Path, default=where, metavar="DIR", help="where they are")
@@ -106,7 +115,8 @@ def main() -> int:
     except FileNotFoundError:
         parser.error(f"{folder} has no results: run `make chaos` first")
     _PAGE.write_text(with_results(_PAGE.read_text(), results))
-    draw_all(results, _PICTURE)
+    draw_all(results, _IMAGES / _FIGURES)
+    draw_sheet(results, _IMAGES / _SHEET)
     return 0
 
 

@@ -25,7 +25,7 @@ from burstcache_sim.report.drawing import (
 from burstcache_terminal.text import fixed_text, table_text
 from chaos.excuses import PastFault
 from chaos.faults import Fault
-from chaos.load import OF_KEYS
+from chaos.load import OF_KEYS, Outcome
 from chaos.run import Run
 
 if TYPE_CHECKING:
@@ -33,9 +33,11 @@ if TYPE_CHECKING:
 
 MOST_P99_S = 0.4
 _OWN_S = 0.05  # what may be added to a delay of S3
+_NAMED = 4  # reasons, or things, in a sentence
 _GRID = {"left": 0.08, "right": 0.98, "top": 0.8, "bottom": 0.1, "hspace": 0.25}
 _LEGEND: dict[str, Any] = {"fontsize": 7.5, "loc": "lower right", "bbox_to_anchor": (1, 1), "ncols": 4}
-_TIERS = {"s3": "S", "lambda": "L", "redis": "R"}  # as answers name them, and as pictures do; others are left out
+TIERS = {"s3": "S", "lambda": "L", "redis": "R"}  # as answers name them, and as pictures do; others are left out
+FAULT_SHADE: dict[str, Any] = {"color": LINE_COLOURS[5], "alpha": 0.12, "linewidth": 0}
 _TIMES = ("p50 ms", "p99 ms", "longest ms", "hits back s", "at rest s")
 HEADER = ("fault", "policy", "reads", "failed", "excused", "wrong", *_TIMES, "left", "writes", "refused")
 
@@ -54,7 +56,8 @@ class Figures:
     p50_s: float
     p99_s: float
     longest_s: float
-    why_failed: dict[str, int]
+    why_failed: Counter[str]
+    why_wrong: Counter[str]
 
 
 def figures(fault: Fault, run: Run) -> Figures:
@@ -68,43 +71,60 @@ def figures(fault: Fault, run: Run) -> Figures:
     p50_s, p99_s, longest_s = np.percentile(during or [0.0], (50, 99, 100), method="higher")
     failed = [each for each in reads if each.is_failed]
     unexcused = past.unexcused(failed)
-    why = Counter(f"{each.way}: {each.error or each.status}" for each in unexcused)
+    wrong = [each for each in reads if each.is_wrong]
     refused = [each for each in run.outcomes if each.way == "write" and each.is_failed]
     return Figures(
         reads=len(reads),
         failed=len(unexcused),
         excused=len(failed) - len(unexcused),
-        wrong=sum(each.is_wrong for each in reads),
+        wrong=len(wrong),
         writes=len(run.outcomes) - len(reads),
         refused=len(refused),
         refused_alone=sum(not (fault.refuses_writes and past.is_near(each)) for each in refused),
         p50_s=float(p50_s),
         p99_s=float(p99_s),
         longest_s=float(longest_s),
-        why_failed=dict(why),
+        why_failed=_reasons(unexcused),
+        why_wrong=_reasons(wrong),
     )
 
 
+def _reasons(outcomes: Iterable[Outcome]) -> Counter[str]:
+    return Counter(f"{each.way}: {each.error or each.status}" for each in outcomes)
+
+
 def findings(fault: Fault, run: Run) -> list[str]:
-    """Return what must not be."""
+    """Return what must not be, each as a clause that says by how much."""
     found, most_s = figures(fault, run), max(MOST_P99_S, fault.delay_s + _OWN_S)
+    back_s, left = run.ended_s - run.fault_ended_s, ", ".join(run.left[:_NAMED])
     checks = (
-        (found.wrong, f"{found.wrong} wrong: {[each for each in run.outcomes if each.is_wrong][:3]}"),
-        (found.failed, f"{found.failed} failed: {found.why_failed}"),
-        (found.p99_s > most_s, f"p99 {found.p99_s * 1e3:.0f} ms during the fault, more than {most_s * 1e3:.0f}"),
-        (found.refused_alone, f"{found.refused_alone} writes were refused"),
+        (found.wrong, f"{found.wrong} of {found.reads} reads were wrong ({_named(found.why_wrong)})"),
+        (found.failed, f"{found.failed} of {found.reads} reads failed ({_named(found.why_failed)})"),
+        (
+            found.p99_s > most_s,
+            f"99 of 100 reads during the fault took up to {found.p99_s * 1e3:.0f} ms instead of {most_s * 1e3:.0f}",
+        ),
+        (found.refused_alone, f"{found.refused_alone} of {found.writes} writes were refused"),
         (not any(run.counts.values()), "the fault did nothing"),
         (fault.begins and run.hot_s is None, f"hot keys were not in {fault.begins} when it began"),
-        (run.hits_back_s is None, "hits did not come back"),
-        (run.rest_s is None, f"something still ran after two minutes, or was owed: {run.left[:8]}"),
-        (run.undelivered, f"{run.undelivered} events are in the queues for a person"),
+        (run.hits_back_s is None, f"hits were not back {back_s:.0f} s after it"),
+        (run.rest_s is None, f"{len(run.left)} things still ran or were owed when the wait for them ended ({left})"),
+        (run.undelivered, f"{run.undelivered} events were left in the queues for a person"),
     )
     return [text for holds, text in checks if holds]
 
 
-def named_findings(rows: Iterable[tuple[Fault, Run]]) -> list[str]:
-    """Return what must not be in runs, each with its fault and policy."""
-    return [f"{fault.name}, {run.policy}: {finding}" for fault, run in rows for finding in findings(fault, run)]
+def _named(reasons: Counter[str]) -> str:
+    return ", ".join(f"{count} {reason}" for reason, count in reasons.most_common(_NAMED))
+
+
+def sentences(rows: Iterable[tuple[Fault, Run]]) -> dict[str, str]:
+    """Return a sentence for each fault that fails what must hold: what, by how much, and under which policy."""
+    clauses: dict[str, list[str]] = {}
+    for fault, run in rows:
+        if found := findings(fault, run):
+            clauses.setdefault(fault.name, []).append(f"under {run.policy}, {' and '.join(found)}")
+    return {name: f"{'; '.join(found)}." for name, found in clauses.items()}
 
 
 def cells(fault: Fault, run: Run) -> tuple[str, ...]:
@@ -158,13 +178,13 @@ def _draw_run(run: Run, latency: Axes, share: Axes) -> None:
     failed = [(each.due_s - run.fault_began_s, each.latency_s * 1e3) for each in reads if each.is_failed]
     latency.plot(*zip(*failed, strict=True) if failed else ((), ()), "x", color=INK, markersize=4, label="failed")
     bottom = np.zeros(len(every))
-    for tier, letter in _TIERS.items():
+    for tier, letter in TIERS.items():
         counted = Counter(second for second, each in zip(seconds, reads, strict=True) if each.tier == tier)
         heights = np.array([counted[second] for second in every])
         share.bar(every, heights, 1.0, bottom, color=TIER_COLOURS[letter], label=TIER_NAMES[letter])
         bottom += heights
     for axes in (latency, share):
-        axes.axvspan(0, run.fault_ended_s - run.fault_began_s, color=LINE_COLOURS[5], alpha=0.12, linewidth=0)
+        axes.axvspan(0, run.fault_ended_s - run.fault_began_s, **FAULT_SHADE)
     ticks_1_2_5(latency)
     latency.set_title(run.policy, loc="left", fontweight="bold")
     latency.legend(**_LEGEND)

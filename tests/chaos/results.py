@@ -15,7 +15,7 @@ from chaos.code import code_of
 from chaos.faults import FAULTS, Fault
 from chaos.load import Outcome
 from chaos.rate import TooSlowError
-from chaos.run import Plan, Run
+from chaos.run import POLICIES, Plan, Run, Turn
 
 Rows = list[tuple[Fault, Run]]
 _INTERRUPTED = 130  # the exit code
@@ -47,15 +47,20 @@ class Results:
         found = json.loads(path.read_text()) if path.exists() else {}
         return [parsed(run) for run in found["runs"]] if found.get("plan") == asdict(self.plan) else []
 
-    def are_current(self, fault: Fault) -> bool:
-        """Whether a fault has been done, and to the code as it is."""
-        runs = self.runs(fault)
-        return bool(runs) and all(run.code == code_of() for run in runs)
+    def of_turn(self, turn: Turn) -> list[Run]:
+        """Return what came of a turn; empty: it has not been done."""
+        return [run for run in self.runs(turn.fault) if run.policy in turn.policies]
+
+    def are_current(self, turn: Turn) -> bool:
+        """Whether a turn has been done, and to the code as it is."""
+        runs = self.of_turn(turn)
+        return len(runs) == len(turn.policies) and all(run.code == code_of() for run in runs)
 
     def keep(self, fault: Fault, runs: Iterable[Run]) -> None:
-        """Keep what came of a fault."""
-        kept = {"plan": asdict(self.plan), "runs": [asdict(run) for run in runs]}
-        write(self._path(fault.name), json.dumps(kept))
+        """Keep what came of a fault, and what had come of it under other policies."""
+        of_policies = {run.policy: run for run in (*self.runs(fault), *runs)}
+        kept = [asdict(of_policies[policy]) for policy in POLICIES if policy in of_policies]
+        write(self._path(fault.name), json.dumps({"plan": asdict(self.plan), "runs": kept}))
 
     def forget(self, names: Iterable[str]) -> None:
         """Forget what came of these faults."""

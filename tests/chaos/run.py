@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import IO
@@ -52,7 +52,7 @@ POLICIES = {
     },
     "breakeven": {"HitValueUsdPerMillion": "20"},
 }
-CACHED_PER_S, BEFORE_S, FAULT_S = 200.0, 20.0, 30.0
+CACHED_PER_S, BEFORE_S, FAULT_S = 200.0, 15.0, 30.0
 _POOL_KEEP_S = 60  # after the last use, which a hub reports once a minute
 _POOL = {"PoolMembers": "8", "PoolMemoryMb": "512", "PoolKeepS": f"{_POOL_KEEP_S}"}
 _PARTS: dict[Part, dict[str, str]] = {"results": {}, "pool": _POOL, "hub": {**_POOL, "PoolHub": "fargate"}}
@@ -74,10 +74,29 @@ def module_environment() -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """A fault, and the policies that it befalls at once."""
+
+    fault: Fault
+    policies: tuple[str, ...]
+
+
+def turns(faults: Iterable[Fault]) -> Iterator[Turn]:
+    """Yield what is done one after the other.
+
+    A fault befalls both policies at once, unless a cached tier stands: then there is more load than S3 could take, and
+    where two runs share a few cores each has the other's tiers answer late, which sends their readers to S3.
+    """
+    for fault in faults:
+        for policies in [(policy,) for policy in POLICIES] if fault.stands else [tuple(POLICIES)]:
+            yield Turn(fault, policies)
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """How much load there is, and how long the parts of a run take."""
 
-    reads_per_s: float
+    reads_per_s: float  # of all runs at once
     cached_per_s: float = CACHED_PER_S  # where a cached tier stands
     hot_keys: int = HOT_KEYS
     heat_s: float = 90.0  # at most, until caches serve hot keys
@@ -85,6 +104,10 @@ class Plan:
     fault_s: float = FAULT_S
     back_s: float = 45.0  # at most, until hits are back
     rest_s: float = 120.0  # at most, until nothing runs
+
+    def of_each(self, runs: int) -> Plan:
+        """Return the plan of each of several runs at once."""
+        return replace(self, reads_per_s=self.reads_per_s / runs, cached_per_s=self.cached_per_s / runs)
 
 
 @dataclass(slots=True)

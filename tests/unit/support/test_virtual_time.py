@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from concurrent.futures import Future
 
 import pytest
 
 from support.virtual_time import NothingHappensError, VirtualClock
+from support.waiting import until
 
 _HOUR_US = 3_600_000_000
 
@@ -49,12 +49,7 @@ def test_onlooker_wakes_at_its_first_step_at_which_something_has_happened(happen
 
 def test_onlooker_looks_again_at_once_if_somebody_is_at_work_as_it_begins() -> None:
     clock = VirtualClock()
-
-    def work() -> None:
-        while not clock._onlookers:
-            time.sleep(0)
-
-    worked = clock.start(work)
+    worked = clock.start(until, lambda: clock._onlookers)
     clock.start(clock.sleep, 60)
 
     clock.look_on(0.5, clock.now_us() + _HOUR_US)
