@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from datetime import datetime
 from functools import partial
 from types import TracebackType
 from typing import Literal, Self, Unpack, overload
 
 from burstcache.adapters.object_store import Written
-from burstcache.client.client import Arguments, Client, outcomes
+from burstcache.client.client import Answer, Argument, Arguments, Client, outcomes
 from burstcache.client.keeping import Keeping
 from burstcache.client.objects import Object, object_in
 from burstcache.client.streams import ObjectFile
@@ -24,7 +24,10 @@ from burstcache.web.response import Response
 
 
 class AsyncObjectFile:
-    """What `AsyncClient.open` returns: an `ObjectFile` whose reads are awaited, one at a time."""
+    """What `AsyncClient.open` returns: an `ObjectFile` whose reads are awaited, one at a time.
+
+    After a read that is cancelled the file is where it was before.
+    """
 
     def __init__(self, client: Client, file: ObjectFile) -> None:
         self._client = client
@@ -46,12 +49,12 @@ class AsyncObjectFile:
 
     async def read(self, size: int = -1) -> bytes:
         """Read as `ObjectFile.read` does."""
-        return await asyncio.wrap_future(self._client.submit(self._file.read, size))
+        return await self._in_thread(self._file.read, size)
 
     async def parts(self) -> AsyncIterator[memoryview]:
         """Yield as `ObjectFile.parts` does."""
         parts = self._file.parts()
-        while part := await asyncio.wrap_future(self._client.submit(partial(next, parts), None)):
+        while part := await self._in_thread(partial(next, parts), None):
             yield part
 
     def close(self) -> None:
@@ -63,6 +66,16 @@ class AsyncObjectFile:
 
     async def __aexit__(self, *_: object) -> None:
         self.close()
+
+    async def _in_thread(self, call: Callable[[Argument], Answer], argument: Argument) -> Answer:
+        file, position = self._file, self._file.tell()
+        try:
+            return await asyncio.wrap_future(self._client.submit(call, argument))
+        except asyncio.CancelledError:  # the thread goes on for a while, with a file that nobody else uses
+            self._file = file.again()
+            self._file.seek(position)
+            file.close()
+            raise
 
 
 class AsyncClient:

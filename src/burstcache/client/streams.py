@@ -61,8 +61,19 @@ class ObjectFile(io.BufferedIOBase):
         """Return a file of what has been read already."""
         done: Future[bool] = Future()
         done.set_result(False)
-        file = cls(lambda start, into: done, 0, len(body))
+
+        def begin(start: int, into: memoryview) -> Future[bool]:
+            into[:] = body[start : start + len(into)]
+            return done
+
+        file = cls(begin, 0, len(body))
         file._parts.append(_Part(0, memoryview(body), done))
+        return file
+
+    def again(self) -> ObjectFile:
+        """Return a file of the same version and part, at its start, that shares nothing that is under way."""
+        file = ObjectFile(self._begin, self._start, self._end)
+        file.head, file._is_pooled = self.head, self._is_pooled
         return file
 
     @property
@@ -108,6 +119,8 @@ class ObjectFile(io.BufferedIOBase):
     def readinto(self, buffer: Any) -> int:
         """Read as much as there is room for, less only at the end, and return how much.
 
+        After an error the file is where it was, and what failed is asked for again.
+
         Raises:
             PreconditionFailedError: The object is another version by now.
             ObjectNotFoundError: It was deleted.
@@ -115,16 +128,14 @@ class ObjectFile(io.BufferedIOBase):
         """
         into = memoryview(buffer).cast("B")[: max(0, self._end - self._position)]
         filled = 0
-        while filled < len(into):
-            if count := self._whole_slices(len(into) - filled):
-                self._drop_parts()
-                self._is_pooled &= read_parts(self._begin, self._position, into[filled : filled + count])
-            else:
-                part = self._next()[: len(into) - filled]
-                count = len(part)
-                into[filled : filled + count] = part
-            filled += count
-            self._advance(count)
+        try:
+            while filled < len(into):
+                count = self._read_next(into[filled:])
+                filled += count
+                self._advance(count)
+        except BaseException:
+            self._advance(-filled)
+            raise
         return filled
 
     def parts(self) -> Iterator[memoryview]:
@@ -137,6 +148,16 @@ class ObjectFile(io.BufferedIOBase):
         if not self.closed:
             self._drop_parts()
         super().close()
+
+    def _read_next(self, into: memoryview) -> int:
+        """Read what comes next without going on, and return how much that is."""
+        if count := self._whole_slices(len(into)):
+            self._drop_parts()
+            self._is_pooled &= read_parts(self._begin, self._position, into[:count])
+            return count
+        part = self._next()[: len(into)]
+        into[: len(part)] = part
+        return len(part)
 
     def _advance(self, count: int) -> None:
         self._position += count
@@ -167,7 +188,11 @@ class ObjectFile(io.BufferedIOBase):
         while len(self._parts) < self._most_parts and self._parts[-1].end < self._end:
             self._append(self._parts[-1].end, self._end)
         part = self._parts[0]
-        self._is_pooled &= part.read.result()
+        try:
+            self._is_pooled &= part.read.result()
+        except BaseException:
+            self._drop_parts()
+            raise
         return part.body[self._position - part.start :]
 
     def _append(self, start: int, end: int) -> None:

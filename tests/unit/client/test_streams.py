@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import random
-from concurrent.futures import Future
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,10 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from burstcache.client import streams
+from burstcache.client.async_client import AsyncObjectFile
 from burstcache.client.slices import AT_ONCE
 from burstcache.client.streams import ObjectFile
 from burstcache.core.errors import PreconditionFailedError
 from burstcache.core.pool import slices
+from support.waiting import LIMIT_S
 
 _SLICE = 100
 _BODY = random.Random(7).randbytes(1_234) + b"\nshort\n\nlines at the end"
@@ -135,6 +139,46 @@ def test_what_cannot_be_read_is_an_error_when_it_is_reached_and_not_before() -> 
     assert file.read(500) == _BODY[:500]
     with pytest.raises(PreconditionFailedError):
         file.read(1)
+
+
+@pytest.mark.parametrize("size", [250, 1_000])  # slice by slice, and several slices at once
+def test_a_read_that_fails_is_repeated_from_where_it_began(size: int) -> None:
+    source = Source(fails_from=500)
+    file = source.open()
+    before = file.read(350)
+
+    with pytest.raises(PreconditionFailedError):
+        file.read(size)
+    source.fails_from = len(_BODY)
+
+    assert file.tell() == 350
+    assert before + file.read() == _BODY
+
+
+def test_a_cancelled_read_is_as_if_it_had_never_begun() -> None:
+    source, late = Source(), threading.Event()
+    is_asked = threading.Event()
+
+    def begin(start: int, into: memoryview) -> Future[bool]:
+        is_asked.set()
+        assert late.wait(LIMIT_S)
+        return source.begin(start, into)
+
+    async def read(threads: ThreadPoolExecutor) -> tuple[bytes, bytes]:
+        opened: Any = ObjectFile(begin, 0, len(_BODY))
+        opened.head = None
+        client: Any = threads
+        file = AsyncObjectFile(client, opened)
+        cancelled = asyncio.create_task(file.read(30))
+        await asyncio.to_thread(is_asked.wait, LIMIT_S)
+        cancelled.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await cancelled
+        late.set()
+        return await file.read(20), b"".join([bytes(part) async for part in file.parts()])
+
+    with ThreadPoolExecutor(1) as threads:  # one thread: the cancelled read ends before the next begins
+        assert asyncio.run(read(threads)) == (_BODY[:20], _BODY[20:])
 
 
 def test_lines_and_text_are_read_by_the_standard_library() -> None:
