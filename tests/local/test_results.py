@@ -14,8 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 
+from burstcache.adapters.clock import SystemClock
 from burstcache.results import cached, open_cache
+from burstcache.results.stores.redis_store import RedisStore
 from support.project import ROOT
 from support.servers import RedisServer, frozen
 from support.waiting import LIMIT_S, free_port, until
@@ -41,6 +44,30 @@ def herd(server: RedisServer, folder: Path, *options: str) -> dict[str, Any]:
         subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True, timeout=LIMIT_S).stdout
     )
     return answer
+
+
+def store_at(server: RedisServer) -> RedisStore:
+    return RedisStore.at(f"redis://127.0.0.1:{server.port}", SystemClock(), timeout_s=LIMIT_S)
+
+
+def test_a_store_that_is_closed_leaves_no_connection(server: RedisServer) -> None:
+    store = store_at(server)
+    with redis.Redis(port=server.port) as client:
+        before = len(client.client_list())
+        store.put("a", b"1", kept_ms=LIMIT_S * 1000)
+
+        store.close()
+
+        until(lambda: len(client.client_list()) == before)
+    assert store.get("a", most_bytes=10) == b"1"
+
+
+def test_a_lease_that_was_asked_for_twice_over_two_connections_is_the_callers(server: RedisServer) -> None:
+    store = store_at(server)
+
+    taken = [store.take_lease("a", token, lease_ms=LIMIT_S * 1000, most_bytes=10)[0] for token in ("own", "own", "b")]
+
+    assert taken == [True, True, False]
 
 
 def test_a_hundred_environments_that_miss_one_key_compute_once(server: RedisServer, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +12,9 @@ import pytest
 import redis
 
 from benchmarks.variables import VARIABLES
+from burstcache.adapters.clients import Clients
 from burstcache.adapters.digest_table import DigestTable
-from burstcache.client.configuration import VARIABLE
+from burstcache.client.configuration import VARIABLE, Configuration
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.rows import NodeRow
 from burstcache.results import cached, open_cache
@@ -119,6 +121,27 @@ def test_a_node_that_dies_fails_no_call(nodes: Nodes) -> None:
     for server in nodes.servers:
         server.start()
     until(lambda: function(3) == 9 and function.results.stats().get("stack"))
+
+
+def test_the_child_of_a_fork_talks_to_aws_on_no_connection_of_its_parent(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Clients] = []
+    make = Configuration.make_clients
+
+    def make_clients(configuration: Configuration) -> Clients:
+        made.append(make(configuration))
+        return made[-1]
+
+    monkeypatch.setattr(Configuration, "make_clients", make_clients)
+    function = square("burstcache://")
+    function(3)
+
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+
+    assert [function(3), function(3)] == [9, 9]
+    assert function.results.stats() == {"computed": 1, "stack": 2}
+    assert len(made) == 2
 
 
 def test_a_node_is_asked_over_tls_and_believed_by_its_certificate_alone(

@@ -11,8 +11,9 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from burstcache.adapters.clock import Clock
+from burstcache.logs import logger
 from burstcache.results.entries import Entry
-from burstcache.results.flights import Computation, Flights
+from burstcache.results.flights import Flights, Work
 from burstcache.results.layers import Layers, Packing, SharedLayer
 from burstcache.results.leases import Lease, Renewals
 from burstcache.results.meter import ResultMeter
@@ -99,11 +100,11 @@ class Cache:
 
     def look(self, key: str, rules: Rules) -> Found | None:
         """Return what a shared layer has, fresh or stale, and put it into the layers above."""
-        now_ms = self.now_ms()
-        found = self.layers.get_shared(key, now_ms, rules.packing)
-        if found is None or (opened := rules.open(found[0])) is None:
-            return None
-        self.layers.lift(key, *found, now_ms, rules.packing)
+        with self._flights.working(key) as reading:
+            found = self.layers.get_shared(key, self.now_ms(), rules.packing)
+            if found is None or (opened := rules.open(found[0])) is None:
+                return None
+            self._lift(reading, *found, rules)
         return Found(found[0], opened, found[1].name)
 
     def compute(self, key: str, rules: Rules) -> Flow[Outcome]:
@@ -126,12 +127,17 @@ class Cache:
         """Return the flow of a computation for which nobody waits: it leaves the key to another that is under way."""
         flight, is_mine = self._flights.join(key)
         if is_mine:
-            yield from self._lead(key, flight, rules)
+            outcome = yield from self._lead(key, flight, rules)
+            if (error := outcome.opened.error) is not None and outcome.entry is None:  # nobody else hears of it
+                logger().warning("results: a stale result is not computed anew", key=key, reason=repr(error))
 
-    def forget(self, key: str) -> None:
-        """Remove an entry from all layers; what this process computes of the key meanwhile is not kept."""
+    def forget(self, key: str) -> bool:
+        """Remove an entry from all layers, and return whether all have removed it.
+
+        What this process computes or reads of the key meanwhile is not kept.
+        """
         self._flights.forget(key)
-        self.layers.forget(key)
+        return self.layers.forget(key)
 
     def is_computing(self, key: str) -> bool:
         """Whether this process computes a key, or waits for another that does."""
@@ -196,10 +202,11 @@ class Cache:
         """Return what another environment has computed, or None when the caller has to, with the lease or without."""
         end_s, pause_s = self._clock.monotonic_s() + rules.wait_s, _FIRST_PAUSE_S
         while True:
-            data = yield Ask(lease.take)
-            if data is not None and (found := self._read(lease.layer, lease.key, data, rules)) is not None:
-                yield Ask(partial(self.layers.lift, lease.key, found.entry, lease.layer, self.now_ms(), rules.packing))
-                return Outcome(found.opened, found.entry, found.layer)
+            with self._flights.working(lease.key) as reading:
+                data = yield Ask(lease.take)
+                if data is not None and (found := self._read(lease.layer, lease.key, data, rules)) is not None:
+                    yield Ask(partial(self._lift, reading, found.entry, lease.layer, rules))
+                    return Outcome(found.opened, found.entry, found.layer)
             if lease.is_mine or lease.is_open or self._clock.monotonic_s() >= end_s:
                 return None
             yield Pause(pause_s * random.uniform(0.5, 1))
@@ -214,7 +221,7 @@ class Cache:
         return Found(entry, opened, layer.name)
 
     def _compute(self, key: str, rules: Rules) -> Flow[Outcome]:
-        with self._flights.computing(key) as computation:
+        with self._flights.working(key) as computing:
             try:
                 opened = Opened((yield Compute()))
             except Exception as error:
@@ -224,19 +231,28 @@ class Cache:
                 entry = rules.encode(opened.value, self.now_ms())
             if entry is None:
                 return Outcome(opened, None)
-            put = partial(self._put, computation, entry, rules)
+            put = partial(self._put, computing, entry, rules)
             is_shared = (yield Ask(put)) if self.layers.shared else put()
         return Outcome(opened, entry, is_shared=is_shared)
 
-    def _put(self, computation: Computation, entry: Entry, rules: Rules) -> bool:
+    def _put(self, computing: Work, entry: Entry, rules: Rules) -> bool:
         """Keep an entry unless its key was forgotten since; return whether those find it who wait for a lease."""
-        if computation.is_forgotten:
+        if computing.is_forgotten:
             return False
-        is_shared = self.layers.put(computation.key, entry, self.now_ms(), rules.packing)
-        if computation.is_forgotten:  # meanwhile
-            self.layers.forget(computation.key)
-            return False
-        return is_shared
+        is_shared = self.layers.put(computing.key, entry, self.now_ms(), rules.packing)
+        return not self._is_removed(computing) and is_shared
+
+    def _lift(self, reading: Work, entry: Entry, found_in: SharedLayer, rules: Rules) -> None:
+        """Put an entry into the layers above the one that had it, unless its key was forgotten since."""
+        if not reading.is_forgotten:
+            self.layers.lift(reading.key, entry, found_in, self.now_ms(), rules.packing)
+            self._is_removed(reading)
+
+    def _is_removed(self, work: Work) -> bool:
+        """Remove again what was put while its key was forgotten, and return whether it was."""
+        if work.is_forgotten:
+            self.layers.forget(work.key)
+        return work.is_forgotten
 
 
 def _followed(outcome: Outcome, rules: Rules) -> Outcome | None:

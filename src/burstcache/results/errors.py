@@ -48,7 +48,7 @@ class CachedErrors:
             TypeError: Its arguments are nothing for JSON, or its class takes others.
         """
         payload = encode_json([_name(type(error)), list(error.args)])
-        if self.decode(payload).args != error.args:
+        if _shown(self.decode(payload)) != _shown(error):
             raise ValueError(f"{error!r} would not come back as it is")
         return payload
 
@@ -67,6 +67,11 @@ class CachedErrors:
                 return kind(*arguments)
             kinds += kind.__subclasses__()
         raise ValueError(f"no exception {name!r} is cached here")
+
+
+def _shown(error: Exception) -> tuple[Any, ...]:
+    """Return what may be seen of an exception; of an OSError its text alone has the file."""
+    return type(error), error.args, vars(error), str(error)
 
 
 def _name(kind: type[Any]) -> str:

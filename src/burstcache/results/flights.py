@@ -12,12 +12,12 @@ from burstcache.results.threads import new_lock
 T = TypeVar("T")
 
 
-class Computation:
-    """A call of the function that is under way."""
+class Work:
+    """A call of the function, or a read of what is kept, that is under way."""
 
     def __init__(self, key: str) -> None:
         self.key = key
-        self.is_forgotten = False  # what it returns is older than what its callers want to find
+        self.is_forgotten = False  # what it brings is older than what its callers want to find
 
 
 class Flights(Generic[T]):
@@ -27,7 +27,7 @@ class Flights(Generic[T]):
         self._lock = new_lock(self)
         self._flights: dict[str, Future[T | None]] = {}
         self._forgotten: set[Future[T | None]] = set()  # under way, and nobody's to join any more
-        self._computations: set[Computation] = set()  # those of flights, and of callers that wait for none
+        self._works: set[Work] = set()  # those of flights, and of callers that wait for none
 
     def join(self, key: str) -> tuple[Future[T | None], bool]:
         """Return the computation of a key, and whether it is the caller's to do."""
@@ -52,26 +52,26 @@ class Flights(Generic[T]):
         flight.set_result(outcome)
 
     @contextmanager
-    def computing(self, key: str) -> Iterator[Computation]:
-        """Count a computation as under way."""
-        computation = Computation(key)
+    def working(self, key: str) -> Iterator[Work]:
+        """Count a call of the function, or a read, as under way."""
+        work = Work(key)
         with self._lock:
-            self._computations.add(computation)
+            self._works.add(work)
         try:
-            yield computation
+            yield work
         finally:
             with self._lock:
-                self._computations.discard(computation)
+                self._works.discard(work)
 
     def forget(self, key: str) -> None:
         """Mark what is under way as forgotten: nobody joins it any more, and a later caller begins anew."""
         with self._lock:
             if (flight := self._flights.pop(key, None)) is not None:
                 self._forgotten.add(flight)
-            for computation in self._computations:
-                computation.is_forgotten |= computation.key == key
+            for work in self._works:
+                work.is_forgotten |= work.key == key
 
     def after_fork(self) -> None:
-        """Know nothing of the parent's computations."""
+        """Know nothing of what the parent does."""
         self._lock = new_lock(self)
-        self._flights, self._forgotten, self._computations = {}, set(), set()
+        self._flights, self._forgotten, self._works = {}, set(), set()

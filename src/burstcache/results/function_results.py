@@ -70,13 +70,15 @@ class FunctionResults:
         """Return the key of a call's result, or None if such a call is not cached: its event lacks what `key` names."""
         return self.make_key(args, kwargs)
 
-    def forget(self, *args: Any, **kwargs: Any) -> None:
-        """Remove a call's result from all layers; what this process computes of it meanwhile is not kept.
+    def forget(self, *args: Any, **kwargs: Any) -> bool:
+        """Remove a call's result from all layers; what this process computes or reads of it meanwhile is not kept.
 
         Memories of other processes keep theirs for its time.
+
+        Returns:
+            Whether it is removed: False if a place was down or refused, which may then serve it for its time.
         """
-        if (key := self.make_key(args, kwargs)) is not None:
-            self.cache.forget(key)
+        return (key := self.make_key(args, kwargs)) is None or self.cache.forget(key)
 
     def stats(self) -> dict[str, int]:
         """Return how many calls each layer answered (by its name), and how many were `computed`, `stale` and so on."""

@@ -58,9 +58,9 @@ class SharedLayer:
         data = pack(entry, packing.compression if is_large else None)
         return self.ask(self._put, key, data, max(1, entry.kept_until_ms - now_ms)) or False
 
-    def forget(self, key: str) -> None:
-        """Remove an entry."""
-        self.ask(self.store.forget, key)
+    def forget(self, key: str) -> bool:
+        """Remove an entry, and return whether the store has."""
+        return self.ask(self._forget, key) or False
 
     def ask(self, operation: Callable[..., T], *arguments: Any, **named: Any) -> T | None:
         """Return an operation's answer, or None if the store is down or refuses."""
@@ -81,6 +81,10 @@ class SharedLayer:
 
     def _put(self, key: str, data: bytes, kept_ms: int) -> bool:
         self.store.put(key, data, kept_ms=kept_ms)
+        return True
+
+    def _forget(self, key: str) -> bool:
+        self.store.forget(key)
         return True
 
 
@@ -116,12 +120,12 @@ class Layers:
         is_kept = {layer: layer.put(key, entry, now_ms, packing) for layer in self.shared}
         return self.leasing is not None and is_kept[self.leasing]
 
-    def forget(self, key: str) -> None:
-        """Remove an entry from all layers; memories of other processes keep theirs for its time."""
+    def forget(self, key: str) -> bool:
+        """Remove an entry from all layers, and return whether all have; other processes' memories keep theirs."""
         if self.memory is not None:
             self.memory.forget(key)
-        for layer in self.shared:
-            layer.forget(key)
+        is_removed = [layer.forget(key) for layer in self.shared]  # each is asked, whatever the others say
+        return all(is_removed)
 
     def close(self) -> None:
         """Forget what is in memory, and close the connections."""

@@ -58,5 +58,5 @@ class ResultMeter:
         )
 
     def after_fork(self) -> None:
-        """Make a new lock."""
-        self._lock = new_lock(self)
+        """Make a new lock, and leave to the parent what it has counted."""
+        self._lock, self._counts = new_lock(self), Counter()

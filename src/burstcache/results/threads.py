@@ -23,9 +23,14 @@ class OfProcess(Generic[T]):
         self._make = make
         self._made: dict[int, T] = {}
 
+    @property
+    def made(self) -> T | None:
+        """This process's own; None: it has not made any yet."""
+        return self._made.get(os.getpid())
+
     def get(self) -> T:
         """Return this process's own."""
-        made = self._made.get(os.getpid())
+        made = self.made
         if made is None:
             made = self._make()
             self._made = {os.getpid(): made}

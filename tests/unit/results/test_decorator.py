@@ -138,6 +138,31 @@ def test_an_exception_whose_argument_json_would_change_is_raised_and_not_kept(ca
     assert fail.results.stats() == {"computed": 2, "not_kept": 2}
 
 
+class StatusError(Exception):
+    """An exception whose status is no argument of `Exception`."""
+
+    def __init__(self, message: str, status: int = 500) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@pytest.mark.parametrize(
+    ("error", "attribute"), [(StatusError("gone", 404), "status"), (FileNotFoundError(2, "no", "a.txt"), "filename")]
+)
+def test_an_exception_that_would_lose_an_attribute_is_raised_and_not_kept(
+    cache: Cache, error: Exception, attribute: str
+) -> None:
+    @cached(backend=cache, exceptions={StatusError: 5, OSError: 5})
+    def fail() -> None:
+        raise error
+
+    for _ in range(2):
+        with pytest.raises(type(error)) as raised:
+            fail()
+        assert getattr(raised.value, attribute) in (404, "a.txt")
+    assert fail.results.stats() == {"computed": 2, "not_kept": 2}
+
+
 def test_a_result_above_the_limit_is_returned_and_not_kept(cache: Cache) -> None:
     fill = cached(backend=cache, codec="bytes", max_bytes=10)(lambda size: bytes(size))
 

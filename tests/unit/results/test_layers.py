@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from burstcache import logs
 from burstcache.core.errors import ResultStoreDownError
 from burstcache.results import Cache, cached
 from burstcache.results.entries import Entry, pack
@@ -117,6 +119,64 @@ def test_what_is_forgotten_while_it_is_put_is_removed_again(
     assert near.kept == {}
     assert memory.get(str(function.call.results.key(3))) is None
     assert set(near.leases.values()) == {"-"}
+
+
+@pytest.mark.parametrize("operation", ["get", "take_lease"])
+def test_what_is_forgotten_while_it_is_read_is_put_nowhere(
+    clock: ManualClock, near: HeldStore, monkeypatch: pytest.MonkeyPatch, operation: str
+) -> None:
+    memory, read = Memory(), getattr(near, operation)
+    function = Square(cache_of(clock, near, memory=memory))
+    function.call(3)
+    memory.close()
+    if operation == "take_lease":  # the first look has found nothing
+        monkeypatch.setattr(near, "get", lambda *_, **__: None)
+
+    def forget_behind(*arguments: Any, **named: Any) -> Any:
+        found = read(*arguments, **named)
+        function.call.results.forget(3)
+        return found
+
+    monkeypatch.setattr(near, operation, forget_behind)
+
+    assert function.call(3) == 9
+    assert memory.get(str(function.call.results.key(3))) is None
+
+
+def test_who_forgets_learns_that_a_place_may_still_have_it(clock: ManualClock, near: HeldStore, far: HeldStore) -> None:
+    function = Square(cache_of(clock, near, far))
+    function.call(3)
+    far.is_down = True
+
+    is_forgotten = function.call.results.forget(3)
+
+    assert (is_forgotten, near.kept, len(far.kept)) == (False, {}, 1)
+    far.is_down = False
+    clock.sleep(PROBE_EVERY_S)
+    assert function.call.results.forget(3)
+
+
+def test_a_stale_result_that_cannot_be_computed_anew_is_warned_of(
+    clock: ManualClock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = logs.OnceLog(logging.getLogger("burstcache"))
+    monkeypatch.setattr("burstcache.results.cache.logger", lambda: log)
+    cache, versions = cache_of(clock, memory=Memory()), iter([1])
+
+    @cached(backend=cache, ttl_s=1, stale_s=60)
+    def read() -> int:
+        try:
+            return next(versions)
+        except StopIteration:
+            raise OSError("no answer") from None
+
+    read()
+    clock.sleep(2)
+
+    assert read() == 1
+    until(lambda: caplog.messages)
+    assert "read" in caplog.text
+    assert "no answer" in caplog.text
 
 
 def test_a_place_that_is_down_is_asked_once_and_probed_in_the_background(clock: ManualClock, near: HeldStore) -> None:

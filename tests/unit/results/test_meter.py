@@ -8,6 +8,7 @@ from burstcache.metrics import RESULT_CALLS
 from burstcache.results import cached, open_cache
 from burstcache.results.backends import _take_timeout, backend_urls
 from burstcache.results.meter import VARIABLE
+from burstcache.results.threads import after_fork
 from support.clock import ManualClock
 from support.metrics import MetricId, samples
 
@@ -34,6 +35,22 @@ def test_calls_are_printed_every_ten_seconds_by_what_answered_them(
     echo("a")
 
     assert counts(capsys.readouterr().out) == {of("memory"): 2, of("computed"): 2}
+
+
+def test_the_child_of_a_fork_prints_nothing_that_its_parent_has_counted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(VARIABLE, "shop")
+    clock = ManualClock(1_000_000.0)
+    echo = cached(backend=open_cache("memory://", clock=clock))(lambda text: text)
+    echo("a")
+
+    after_fork()
+    echo("a")
+    clock.sleep(10)
+    echo("a")
+
+    assert counts(capsys.readouterr().out) == {of("memory"): 2}
 
 
 def test_nothing_is_printed_unless_the_environment_asks_for_it(

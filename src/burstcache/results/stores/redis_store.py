@@ -63,7 +63,7 @@ class RedisStore:
         self.name = name
         self._timeout_s = timeout_s
         self._deadline = Deadline(clock)
-        self._client = redis.Redis(connection_pool=make_pool(self._deadline))
+        self._client = redis.Redis.from_pool(make_pool(self._deadline))  # which it closes
 
     @classmethod
     def at(cls, url: str, clock: Clock, *, timeout_s: float) -> RedisStore:
@@ -126,8 +126,9 @@ class RedisStore:
             commands.set(lease_key(key), token, nx=True, px=lease_ms)
             commands.get(lease_key(key))
             commands.getrange(key, 0, most_bytes)
-            is_taken, holder, data = commands.execute()
-        return bool(is_taken), holder == _OPEN, data or None
+            _, holder, data = commands.execute()
+        # Not whether SET has set it: sent again over a new connection, it finds the caller's own token.
+        return holder == token.encode(), holder == _OPEN, data or None
 
     def renew_lease(self, key: str, token: str, *, lease_ms: int) -> None:
         """Hold a lease for longer, if it is still the caller's."""

@@ -9,7 +9,7 @@ import concurrent.futures
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import redis
 
@@ -25,7 +25,7 @@ from burstcache.core.keys import key_hash
 from burstcache.results.stores.deadline import Deadline, Timed, TimedConnection
 from burstcache.results.stores.redis_store import OPTIONS, RedisStore
 from burstcache.results.stores.store import PING_TIMEOUT_S, LeasingStore
-from burstcache.results.threads import Threads
+from burstcache.results.threads import OfProcess, Threads
 from burstcache.settings.reader import ReaderSettings
 
 T = TypeVar("T")
@@ -38,30 +38,28 @@ class TimedTlsConnection(Timed, TlsConnection):
     """By TCP and TLS, to a server with the stack's certificate."""
 
 
+class Stack(NamedTuple):
+    """A stack as one process reaches it."""
+
+    digest: DigestReader  # which nodes run
+    make_node: Callable[[str], LeasingStore]  # returns the store of a node by the node's name; raises PartDownError
+    forget_secrets: Callable[[], None]  # is called when a node did not answer: its password may have been replaced
+
+
 class StackStore:
     """Bytes on the nodes of one stack."""
 
     name = "stack"
 
-    def __init__(
-        self,
-        digest: DigestReader,
-        make_node: Callable[[str], LeasingStore],
-        *,
-        timeout_s: float,
-        forget_secrets: Callable[[], None] = lambda: None,
-    ) -> None:
+    def __init__(self, reach: Callable[[], Stack], *, timeout_s: float) -> None:
         """Ask the nodes that the digest shows.
 
         Args:
-            digest: Which nodes run.
-            make_node: Returns the store of a node by the node's name; raises PartDownError.
+            reach: Returns the stack, by new clients of AWS; called anew in the child of a fork, which must not talk on
+                its parent's connections.
             timeout_s: How long to wait for the digest or a password [s]; a node has its own time-out.
-            forget_secrets: Is called when a node did not answer: its password may have been replaced.
         """
-        self._digest = digest
-        self._make_node = make_node
-        self._forget_secrets = forget_secrets
+        self._stack = OfProcess(reach)
         self._timeout_s = timeout_s
         self._nodes: dict[str, LeasingStore] = {}
         self._threads = Threads(_THREADS)
@@ -90,7 +88,7 @@ class StackStore:
 
     def close(self) -> None:
         """Close the connections; a later call opens new ones."""
-        for node in self._nodes.values():
+        for node in list(self._nodes.values()):
             node.close()
 
     def take_lease(self, key: str, token: str, *, lease_ms: int, most_bytes: int) -> tuple[bool, bool, bytes | None]:
@@ -107,23 +105,27 @@ class StackStore:
 
     def _ask(self, key: str, operation: Callable[[LeasingStore], T], without_node: T) -> T:
         """Return what a key's node answers, or the given answer if none runs."""
-        self._know_digest()
-        home = self._digest.home(key_hash(key))
+        home = self._digest().home(key_hash(key))
         return without_node if home is None else self._on(home.node, operation)
 
     def _running(self) -> list[str]:
         """Return the names of the nodes that run, all of which are known afterwards."""
-        self._know_digest(PING_TIMEOUT_S)
-        names = [route.node for route in self._digest.places() if route.is_guest]
+        names = [route.node for route in self._digest(PING_TIMEOUT_S).places() if route.is_guest]
         for name in names:
             self._node(name, PING_TIMEOUT_S)
         return names
 
-    def _know_digest(self, at_least_s: float = 0.0) -> None:
-        if not self._digest.is_known_within(MAX_AGE_S) and not self._in_time(
-            partial(self._digest.is_within, MAX_AGE_S), at_least_s
+    def _digest(self, at_least_s: float = 0.0) -> DigestReader:
+        """Return the digest, which is known."""
+        digest = self._reached(at_least_s).digest
+        if not digest.is_known_within(MAX_AGE_S) and not self._in_time(
+            partial(digest.is_within, MAX_AGE_S), at_least_s
         ):
             raise ResultStoreDownError("the stack's digest cannot be read")
+        return digest
+
+    def _reached(self, at_least_s: float = 0.0) -> Stack:
+        return self._stack.made or self._in_time(self._stack.get, at_least_s)
 
     def _on(self, name: str, operation: Callable[[LeasingStore], T]) -> T:
         node = self._node(name)
@@ -132,12 +134,13 @@ class StackStore:
         except ResultStoreDownError:
             with suppress(KeyError):  # another thread may have done so
                 self._nodes.pop(name).close()
-            self._forget_secrets()
+            self._reached().forget_secrets()
             raise
 
     def _node(self, name: str, at_least_s: float = 0.0) -> LeasingStore:
         if (node := self._nodes.get(name)) is None:
-            node = self._nodes.setdefault(name, self._in_time(partial(self._make_node, name), at_least_s))
+            make_node = self._reached(at_least_s).make_node
+            node = self._nodes.setdefault(name, self._in_time(partial(make_node, name), at_least_s))
         return node
 
     def _in_time(self, call: Callable[[], T], at_least_s: float = 0.0) -> T:
@@ -158,11 +161,16 @@ def stack_store(stack_name: str, clock: Clock, *, timeout_s: float) -> StackStor
         InvalidSettingError: There is no such stack, or the variable is missing or malformed.
     """
     configuration = configure(stack_name=stack_name, bucket="", session=None, endpoint_urls=None)
-    settings, clients = configuration.settings, configuration.make_clients()
-    digest = DigestReader(partial(read_digest, clients.dynamodb, settings.table_name), clock)
-    secrets = Secrets(clients.secrets)
-    make_node = partial(_node_store, settings=settings, secrets=secrets, clock=clock, timeout_s=timeout_s)
-    store = StackStore(digest, make_node, timeout_s=timeout_s, forget_secrets=secrets.forget)
+    settings = configuration.settings
+
+    def reach() -> Stack:
+        clients = configuration.make_clients()
+        digest = DigestReader(partial(read_digest, clients.dynamodb, settings.table_name), clock)
+        secrets = Secrets(clients.secrets)
+        make_node = partial(_node_store, settings=settings, secrets=secrets, clock=clock, timeout_s=timeout_s)
+        return Stack(digest, make_node, secrets.forget)
+
+    store = StackStore(reach, timeout_s=timeout_s)
     store.prepare()
     return store
 
