@@ -41,6 +41,7 @@ class HeldLease:
         self._function = function
         self._clock = clock
         self._released = threading.Event()
+        self._is_given_up = False
         self._thread: threading.Thread | None = None
         self._held_since: Instant | None = None
         self._lost: LeaseLostError | None = None
@@ -94,7 +95,8 @@ class HeldLease:
         self._thread.start()
 
     def give_up(self) -> None:
-        """Have `acquire`, which another thread runs, stop waiting."""
+        """Have the lease given back that another thread waits for, or has taken just now."""
+        self._is_given_up = True
         self._released.set()
 
     def release(self) -> None:
@@ -102,10 +104,7 @@ class HeldLease:
         self._released.set()
         if self._thread is not None:
             self._thread.join()
-        try:
-            self._function.release()
-        except BurstcacheError as error:
-            logger().warning("a lease is left to run out: %s", error)
+        self._let_go()
 
     def _timed(self, call: Callable[[int], DatabaseHeld]) -> DatabaseHeld:
         """Take or extend the lease; it holds from before the call."""
@@ -126,6 +125,14 @@ class HeldLease:
                 return
             except Exception as error:  # the next beat tries again; `check` knows when the lease has run out
                 logger().warning("a lease could not be extended: %s", error)
+        if self._is_given_up:  # else the holder itself lets go
+            self._let_go()
+
+    def _let_go(self) -> None:
+        try:
+            self._function.release()
+        except BurstcacheError as error:
+            logger().warning("a lease is left to run out: %s", error)
 
 
 def _says_so(answers: Callable[[], bool]) -> bool:

@@ -118,6 +118,16 @@ def test_what_nobody_waits_for_any_more_is_given_back(lease: HeldLease, function
     assert function.asked == ["acquire", "release"]
 
 
+def test_what_was_taken_in_the_moment_in_which_nobody_waits_any_more_is_given_back(
+    lease: HeldLease, function: Function
+) -> None:
+    lease.acquire(wait_s=5, answers=lambda: True)
+
+    lease.give_up()  # as a task does that is cancelled before it learns of the end
+
+    until(lambda: function.asked == ["acquire", "release"])
+
+
 def test_a_database_that_does_not_wake_up_in_time_is_given_back(
     lease: HeldLease, function: Function, monkeypatch: pytest.MonkeyPatch
 ) -> None:
